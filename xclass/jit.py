@@ -1,0 +1,105 @@
+"""The one `jit` decorator, and where compiled code is kept.
+
+A kernel is a plain module-level function marked with `@jit`. Nothing is compiled and numba is not even
+imported until `activate()`, so that a room can declare its options beside its kernels and `--help` stays
+quick. `activate()` puts a numba dispatcher in the place of every marked function of the package; kernels
+therefore call each other by module name (`learner.score(...)`), never by `from learner import score`.
+
+Compiled code is kept in a folder named by a hash of the package's sources: numba's own check sees an edit
+of the kernel's file only, not of the kernels it calls. NUMBA_CACHE_DIR overrides the place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+_marked: list = []
+_active = False
+_folder: Path | None = None
+
+KEPT_FOLDERS = 3  # caches of the most recent versions; older ones are removed
+
+
+def jit(function):
+    """Mark a function as a kernel: compiled by `activate()`, without the interpreter's lock."""
+    _marked.append(function)
+    return function
+
+
+def activate() -> None:
+    """Replace every function marked so far by its numba dispatcher; later calls take what was marked since."""
+    global _active
+    if not _active:
+        _choose_folder()
+        _active = True
+    import numba
+
+    from . import intrinsics
+
+    if _folder is not None:
+        numba.config.CACHE_DIR = str(_folder)  # also where somebody imported numba before us
+
+    intrinsics.install()
+    cached = _folder is not None
+    for function in _marked:
+        module = sys.modules[function.__module__]
+        compiled = numba.njit(nogil=True, cache=cached, error_model="numpy")(function)
+        setattr(module, function.__name__, compiled)
+    _marked.clear()
+
+
+def is_first_run(what: str) -> bool:
+    """Tell whether `what` (a reduction's name) has yet to be compiled on this machine."""
+    return _folder is None or not (_folder / (what + ".ready")).exists()
+
+
+def note_compiled(what: str) -> None:
+    """Remember that everything `what` needs is compiled."""
+    if _folder is not None:
+        try:
+            (_folder / (what + ".ready")).touch()
+        except OSError:
+            pass  # only the announcement depends on it
+
+
+def _source_hash() -> str:
+    digest = hashlib.sha256(sys.version.encode())
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _choose_folder() -> None:
+    global _folder
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        _folder = Path(os.environ["NUMBA_CACHE_DIR"])
+        _folder.mkdir(parents=True, exist_ok=True)
+        return
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xclass"
+    kind = "-checked" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else ""
+    folder = base / (_source_hash() + kind)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+        os.utime(folder)
+        _remove_old(base, folder)
+    except OSError:  # a read-only home: compile into a folder of this process
+        folder = Path(tempfile.mkdtemp(prefix="xclass-"))
+        import atexit
+
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    _folder = folder
+
+
+def _remove_old(base: Path, current: Path) -> None:
+    others = sorted((p for p in base.iterdir() if p.is_dir() and p != current), key=lambda p: p.stat().st_mtime)
+    for folder in others[: max(0, len(others) - KEPT_FOLDERS)]:
+        shutil.rmtree(folder, ignore_errors=True)
