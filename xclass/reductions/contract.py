@@ -1,0 +1,85 @@
+"""What a reduction is: the record it offers, the learner it builds, the work it is handed.
+
+The driver knows reductions by this page only. A reduction never sees text, files or the progress table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..examples import Batch
+
+
+@dataclass
+class Work:
+    """One batch on its way through a learner's stages, and what they found.
+
+    `prediction` is made before the example is learned from (progressive validation): a class as written in
+    the file (0 where nothing can be answered), or the real-valued prediction after the link function.
+    """
+
+    batch: Batch
+    learn: bool  # False: predict only (-t)
+    clock: np.ndarray  # float64[n], weight of the labelled examples up to and including this one
+    prediction: np.ndarray | None = None  # float64[n]
+    loss: np.ndarray | None = None  # float64[n], times weight; 0 for unlabelled; None where it is not reported
+    log_loss: np.ndarray | None = None  # float64[n], times weight, where probabilities are asked for
+    shown: np.ndarray | None = None  # float64[n], probability shown beside the prediction in the table, or None
+    scores: np.ndarray | None = None  # float32[...], scores in the order of `score_labels`
+    score_labels: np.ndarray | None = None  # int64[...], class of each score, as written in the file
+    score_start: np.ndarray | None = None  # int64[n + 1], scores of example i: score_start[i]:score_start[i + 1]
+    raw: np.ndarray | None = None  # float32[n], unclipped prediction of the learner alone (-r)
+    notes: list[str] = field(default_factory=list)  # lines for the user, in order
+    plan: Any = None  # what an earlier stage hands to a later one
+
+
+class Learner(Protocol):
+    """State that learns. All of it is in `arrays` and `facts`: restoring them continues the very same run."""
+
+    stages: list[Callable[[Work], None]]
+    """Called in this order for every Work; each may run on a thread of its own, on one Work at a time."""
+
+    def banner(self) -> list[str]:
+        """Lines for the start of the run (memory, shape), VW's where VW prints one."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything that was learned, as named little-endian arrays, the same for the same stream."""
+
+    def facts(self) -> dict[str, Any]:
+        """The JSON-able rest of what was learned (counters, random state, label range)."""
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        """Take over what `arrays` and `facts` gave in an earlier run."""
+
+    def close(self) -> None:
+        """End the threads the learner started."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One entry of `REDUCTIONS`.
+
+    Attributes
+    ----------
+    name : the option that chooses it, `--name K`; the learner alone has the name "scalar" and no option.
+    title : heading of its options in the help.
+    summary : one line for the help: what it is and when to use it.
+    options : its `Options` dataclass.
+    labels : "simple" (real-valued) or "multiclass".
+    enabled : VW's name in the line `Enabled learners:`.
+    build : `build(config, testing)` returns a new Learner.
+    check : `check(config)` raises UsageError where options do not fit together.
+    """
+
+    name: str
+    title: str
+    summary: str
+    options: type
+    labels: str
+    enabled: str
+    build: Callable[[Any, bool], Learner]
+    check: Callable[[Any], None]
