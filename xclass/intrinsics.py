@@ -20,7 +20,7 @@ def bits_of(x):
 
 def from_bits(i):
     """The float64 whose bits are the int64 `i`."""
-    return struct.unpack("<d", struct.pack("<q", int(i)))[0]
+    return struct.unpack("<d", struct.pack("<Q", int(i) % 2**64))[0]
 
 
 _installed = False

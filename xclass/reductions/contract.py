@@ -73,6 +73,8 @@ class Reduction:
     enabled : VW's name in the line `Enabled learners:`.
     build : `build(config, testing)` returns a new Learner.
     check : `check(config)` raises UsageError where options do not fit together.
+    settle : `settle(config)` returns {field: value} for options whose defaults depend on others.
+    allowed : `allowed(config)` returns lowest and highest label and the option that says so, or None.
     """
 
     name: str
@@ -83,3 +85,5 @@ class Reduction:
     enabled: str
     build: Callable[[Any, bool], Learner]
     check: Callable[[Any], None]
+    settle: Callable[[Any], dict[str, Any]]
+    allowed: Callable[[Any], tuple[int, int, str] | None]

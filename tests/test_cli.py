@@ -1,0 +1,163 @@
+"""The command line: words to values, help, and errors to exit statuses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from standin import REDUCTIONS, ROOMS
+
+from xclass import __version__, cli
+from xclass.errors import DataError, UsageError
+
+SECTIONS = cli.sections(ROOMS, REDUCTIONS)
+
+
+def read(*argv):
+    return cli.read(SECTIONS, argv)
+
+
+def refusal(*argv) -> str:
+    with pytest.raises(UsageError) as caught:
+        read(*argv)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("argv", "given"),
+    [
+        ([], {}),
+        (["--oaa", "4"], {"oaa": 4}),
+        (["--oaa=4"], {"oaa": 4}),
+        (["-b18"], {"bits": 18}),
+        (["-b", "18"], {"bits": 18}),
+        (["--bit_precision=18"], {"bits": 18}),
+        (["-q", "ab", "-q", "::", "--quadratic=cd"], {"quadratic": ("ab", "::", "cd")}),
+        (["train.vw"], {"data": "train.vw"}),
+        (["-t", "train.vw", "-i", "m"], {"data": "train.vw", "testonly": True, "initial_regressor": "m"}),
+        (["-d", "train.vw"], {"data": "train.vw"}),
+        (["-l", "1e-2"], {"learning_rate": 0.01}),
+        (["-l", "-1"], {"learning_rate": -1.0}),
+        (["-P", "10.0"], {"progress": "10.0"}),
+        (["--quiet", "--quiet", "--oaa", "4", "--oaa", "04"], {"quiet": True, "oaa": 4}),
+        (["--", "-odd"], {"data": "-odd"}),
+    ],
+)
+def test_words_become_values(argv, given):
+    assert read(*argv) == given
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--max_deth", "7"], "there is no option --max_deth; did you mean --max_depth?"),
+        (["--max_deth=7"], "there is no option --max_deth; did you mean --max_depth?"),
+        (["-oaa", "7"], "there is no option -oaa; did you mean --oaa?"),
+        (["--zzz"], "there is no option --zzz; xclass --help lists all options"),
+        (["--max_depth", "x"], "--max_depth: 'x' is not a whole number; give a whole number from 1 to 30"),
+        (["--max_depth", "7.5"], "--max_depth: '7.5' is not a whole number; give a whole number from 1 to 30"),
+        (["--max_depth", "31"], "--max_depth: 31 is out of range; give a whole number from 1 to 30"),
+        (["--oaa", "0"], "--oaa: 0 is out of range; give a whole number of at least 1"),
+        (["-l", "fast"], "--learning_rate: 'fast' is not a number; give a number"),
+        (["-l", "nan"], "--learning_rate: 'nan' is not a number; give a number"),
+        (["--quantile_tau", "2"], "--quantile_tau: 2 is out of range; give a number from 0 to 1"),
+        (
+            ["--loss_function", "logistc"],
+            "--loss_function: 'logistc' is none of squared, logistic, quantile; did you mean logistic?",
+        ),
+        (["--max_depth", "7", "--max_depth", "9"], "--max_depth is given twice, as 7 and as 9; give it once"),
+        (["a", "b"], "one data file at a time: found 'a' and 'b'"),
+        (["a", "-d", "b"], "two data files: 'a' or -d 'b'; give one"),
+        (["-b"], "option '-b' requires an argument"),
+        (["--quiet=yes"], "option '--quiet' does not take a value"),
+    ],
+)
+def test_wrong_words_are_explained(argv, message):
+    assert refusal(*argv) == message
+
+
+def test_help_groups_options_by_room_with_defaults():
+    text = read("--help")["help"]
+    titles = ["Input:", "Output and progress:", "Features:", "Learner:", "Title of oaa:", "Title of recall_tree:"]
+    places = [text.index(title) for title in titles]
+    assert places == sorted(places)
+    assert places[0] < text.index("-i, --initial_regressor FILE") < places[1] < text.index("-P, --progress TEXT")
+    assert "Summary of oaa." in text
+    assert "[default: ceil(log2 K)]" in text
+    assert "[default: 0.5]" in text
+    assert "[may be repeated]" in text
+    assert "--loss_function squared|logistic|quantile" in text
+
+
+def test_every_option_stands_under_one_heading():
+    flags = [flag for section in SECTIONS for one in section.options.values() for flag in one.flags]
+    assert sorted(set(flags)) == sorted({f for s in SECTIONS for one in s.options.values() for f in one.flags})
+    assert len([flag for flag in flags if flag == "-d"]) == 1
+
+
+def test_version_needs_nothing_else(capsys):
+    assert cli.status(["--version"]) == 0
+    assert capsys.readouterr().out == f"xclass {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "stderr"),
+    [
+        (UsageError("no"), 2, "xclass: no\n"),
+        (DataError("train.vw:3: no"), 1, "xclass: train.vw:3: no\n"),
+        (FileNotFoundError(2, "No such file or directory", "x.vw"), 1, "xclass: x.vw: No such file or directory\n"),
+        (MemoryError(), 1, "xclass: not enough memory; try a smaller -b\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_errors_become_one_line_and_a_status(monkeypatch, capsys, error, code, stderr):
+    def fail(argv):
+        raise error
+
+    monkeypatch.setattr(cli, "run", fail)
+    assert cli.status([]) == code
+    assert capsys.readouterr().err == stderr
+
+
+def test_closed_pipe_ends_quietly():
+    script = "import sys; from xclass import cli; cli.run = lambda argv: print('x' * 100000) or 0; cli.main()"
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    child.stdout.close()
+    assert child.stderr.read() == b""
+    assert child.wait() == 0
+
+
+def test_terminal_without_data_shows_how_to_begin():
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    done = subprocess.run([sys.executable, "-m", "xclass"], stdin=theirs, capture_output=True, text=True)
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == 2
+    assert done.stderr.startswith("xclass: no data\n\nUsage: xclass [DATA] [OPTIONS]\n")
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+def test_help_and_version_import_no_numba(flag):
+    script = (
+        "import sys\nfrom xclass import cli\n"
+        f"code = cli.status(['{flag}'])\n"
+        "slow = {'numba', 'llvmlite', 'tqdm', 'mmh3'} & set(sys.modules)\n"
+        "sys.exit(code or ('imported ' + ', '.join(slow) if slow else 0))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_help_is_quick():
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "xclass", "--help"], check=True, stdout=subprocess.DEVNULL)
+        times.append(time.perf_counter() - begin)
+    assert min(times) < 1.0  # about 0.2 s on a free machine; this bound only catches an import that compiles

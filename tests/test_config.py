@@ -1,0 +1,200 @@
+"""Which value of an option holds, and which combinations are refused."""
+
+from __future__ import annotations
+
+import pytest
+from standin import REDUCTIONS, ROOMS
+
+from xclass import cli, config
+from xclass.errors import ModelError, UsageError
+from xclass.options import options_of
+
+PRESETS = {"exact": {"loss_function": "squared", "router_weight": "example", "bits": 18}}
+
+
+def resolve(given=None, stored=None):
+    return config.resolve(given or {}, stored, ROOMS, REDUCTIONS, model="model.bin", presets=PRESETS)
+
+
+def refusal(given, stored=None, error=UsageError) -> str:
+    with pytest.raises(error) as caught:
+        resolve(given, stored)
+    return str(caught.value)
+
+
+def test_default_holds_where_nobody_says_otherwise():
+    found = resolve()
+    assert found.learner.power_t == 0.5
+    assert found.learner.bits is None
+    assert found.interactions.quadratic == ()
+    assert found.learner.sgd is False
+    assert found.reduction.name == "scalar"
+    assert found.given == frozenset()
+
+
+def test_command_line_comes_before_preset_and_preset_before_default():
+    found = resolve({"exact": True, "bits": 20, "recall_tree": 5})
+    assert found.learner.bits == 20
+    assert found.learner.loss_function == "squared"
+    assert found.recall_tree.router_weight == "example"
+    assert found.given == {"exact", "bits", "recall_tree"}
+
+
+def test_model_comes_before_preset():
+    found = resolve({"exact": True}, {"recall_tree": 5, "loss_function": "logistic"})
+    assert found.learner.loss_function == "logistic"
+    assert found.recall_tree.recall_tree == 5
+    assert found.reduction.name == "recall_tree"
+    assert found.given == {"exact"}
+
+
+def test_preset_leaves_reductions_alone_that_were_not_chosen():
+    found = resolve({"exact": True, "oaa": 3})
+    assert found.recall_tree.router_weight == "entropy"
+
+
+def test_presets_name_only_options_that_exist():
+    rooms, _ = cli.rooms()
+    names = {name for room in rooms.values() for name in options_of(room)}
+    for preset, values in config.PRESETS.items():
+        assert {preset, *values} <= names
+
+
+def test_no_effect_rules_name_only_options_that_exist():
+    rooms, _ = cli.rooms()
+    names = {name for room in rooms.values() for name in options_of(room)}
+    assert {name for rule in config.NO_EFFECT for name in (rule.option, rule.given)} <= names
+
+
+def test_only_reductions_share_an_option_and_it_is_of_one_kind():
+    rooms, reductions = cli.rooms()
+    owners = {}
+    for room, declared in rooms.items():
+        for name, one in options_of(declared).items():
+            owners.setdefault(name, {})[room] = (one.flags, one.kind, one.choices, one.minimum, one.maximum)
+    for shared in (found for found in owners.values() if len(found) > 1):
+        assert set(shared) <= {record.name for record in reductions}
+        assert len(set(shared.values())) == 1
+
+
+def test_two_reductions_are_refused():
+    assert refusal({"oaa": 3, "recall_tree": 5}) == (
+        "--oaa 3 and --recall_tree 5 exclude each other: choose one reduction"
+    )
+
+
+def test_option_of_another_reduction_is_refused():
+    assert refusal({"max_candidates": 5, "oaa": 3}) == (
+        "--max_candidates belongs to --recall_tree, which was not chosen"
+    )
+
+
+def test_option_of_several_reductions_names_them_all():
+    assert refusal({"max_depth": 5}) == (
+        "--max_depth belongs to --recall_tree and --filter_tree, and none of them was chosen"
+    )
+
+
+def test_shared_option_goes_to_the_chosen_reduction():
+    found = resolve({"filter_tree": 4, "max_depth": 7})
+    assert (found.filter_tree.max_depth, found.recall_tree.max_depth) == (7, None)
+
+
+def test_option_of_the_learner_alone_is_refused_with_a_reduction():
+    assert resolve({"binary": True}).scalar.binary
+    assert refusal({"binary": True, "oaa": 3}) == (
+        "--binary belongs to the learner without a reduction, and --oaa was chosen"
+    )
+
+
+def test_option_of_another_reduction_than_the_models_is_refused():
+    assert refusal({"max_candidates": 5}, {"oaa": 3}) == (
+        "--max_candidates belongs to --recall_tree, and model.bin was trained with --oaa"
+    )
+    assert refusal({"max_candidates": 5}, {}) == (
+        "--max_candidates belongs to --recall_tree, and model.bin was trained without a reduction"
+    )
+
+
+def test_value_that_disagrees_with_the_model_names_both():
+    tail = "; leave the option out, or train a new model"
+    stored = {"recall_tree": 500, "max_depth": 9, "learning_rate": 0.5, "sgd": False, "quadratic": ["ab"]}
+    assert refusal({"max_depth": 7}, stored) == (
+        "--max_depth 7 disagrees with model.bin, which was trained with --max_depth 9" + tail
+    )
+    assert refusal({"learning_rate": 0.25}, stored) == (
+        "--learning_rate 0.25 disagrees with model.bin, which was trained with --learning_rate 0.5" + tail
+    )
+    assert refusal({"sgd": True}, stored) == ("--sgd disagrees with model.bin, which was trained without --sgd" + tail)
+    assert refusal({"quadratic": ("ab", "cd")}, stored) == (
+        "--quadratic ab --quadratic cd disagrees with model.bin, which was trained with --quadratic ab" + tail
+    )
+    assert refusal({"oaa": 3}, stored) == (
+        "--oaa 3 disagrees with model.bin, which was trained with --recall_tree 500" + tail
+    )
+    assert refusal({"recall_tree": 3}, stored) == (
+        "--recall_tree 3 disagrees with model.bin, which was trained with --recall_tree 500" + tail
+    )
+    assert refusal({"oaa": 3}, {"sgd": False}) == (
+        "--oaa 3 disagrees with model.bin, which was trained with no reduction" + tail
+    )
+
+
+def test_value_that_agrees_with_the_model_is_accepted():
+    stored = {"recall_tree": 500, "quadratic": ["ab"]}
+    found = resolve({"recall_tree": 500, "quadratic": ("ab",), "bits": 20}, stored)
+    assert found.interactions.quadratic == ("ab",)
+    assert found.learner.bits == 20
+
+
+def test_what_is_stored_resolves_to_the_same_options():
+    first = resolve({"recall_tree": 50, "learning_rate": 0.25, "quadratic": ("ab",), "quiet": True})
+    kept = first.stored()
+    assert kept["quadratic"] == ["ab"]
+    assert not {"quiet", "indexing", "data"} & set(kept)
+    again = resolve({}, kept)
+    assert again.learner == first.learner
+    assert again.recall_tree == first.recall_tree
+    assert again.stored() == kept
+
+
+def test_model_with_an_unknown_option_is_refused():
+    message = refusal({}, {"warp": 9}, ModelError)
+    assert message == "model.bin was written with an option --warp, which this xclass does not know"
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"progress": "10", "quiet": True}, "--progress has no effect: --quiet leaves the progress table out"),
+        ({"quantile_tau": 0.3}, "--quantile_tau has no effect: it needs --loss_function quantile"),
+        (
+            {"quantile_tau": 0.3, "loss_function": "squared"},
+            "--quantile_tau has no effect: it needs --loss_function quantile",
+        ),
+    ],
+)
+def test_option_without_effect_is_refused(given, why):
+    assert refusal(given) == why
+
+
+def test_option_with_effect_is_accepted():
+    assert resolve({"quantile_tau": 0.3, "loss_function": "quantile"}).learner.quantile_tau == 0.3
+    assert resolve({"quantile_tau": 0.3}, {"loss_function": "quantile", "quantile_tau": 0.3})
+
+
+def test_reduction_checks_its_own_options():
+    assert refusal({"recall_tree": 5, "max_depth": 29}) == "a depth of 29 is refused here"
+
+
+def test_reduction_settles_defaults_that_depend_on_other_options():
+    found = resolve({"recall_tree": 100})
+    assert (found.recall_tree.max_depth, found.learner.bits) == (7, 9)
+    assert found.stored()["max_depth"] == 7
+    assert found.given == {"recall_tree"}
+    assert resolve({"recall_tree": 100, "max_depth": 3}).recall_tree.max_depth == 3
+
+
+def test_unknown_room_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no room is called 'cellar'"):
+        _ = resolve().cellar

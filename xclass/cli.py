@@ -1,0 +1,340 @@
+"""The command line: options gathered from the rooms, help, and errors turned into exit statuses.
+
+Nothing is computed here. Every option is declared in the room that owns it (see options.py); this file reads
+those declarations, so that a new option needs no line here. Importing the rooms compiles nothing, which
+keeps `--help` quick.
+
+Exit status: 0 fine, 1 data or model, 2 usage, 130 interrupted; a closed pipe is no error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from . import __version__, config
+from .errors import UsageError, XclassError
+from .options import Option, options_of
+
+USAGE = "xclass [DATA] [OPTIONS]"
+INTRO = (
+    "Learn online, example by example, to pick one of very many classes. DATA is text in Vowpal Wabbit's "
+    "format; without it, standard input is read."
+)
+EXAMPLES = (
+    ("xclass train.vw --recall_tree 10000 -f model.bin", "learn and save"),
+    ("xclass test.vw -i model.bin -t -p stdout", "predict with what was learned"),
+)
+HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    # heading, rooms, flags moved here from other rooms
+    ("Input", ("reader",), ("-d", "-i", "-t")),
+    ("Output and progress", ("driver",), ()),
+    ("Features", ("parser", "interactions"), ()),
+    ("Learner", ("learner",), ()),
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One heading of the help: its options, field name -> Option."""
+
+    title: str
+    summary: str
+    options: Mapping[str, Option]
+
+
+# -- the rooms ---------------------------------------------------------------------------------------------------
+
+
+def rooms() -> tuple[dict[str, type], Sequence[Any]]:
+    """Return every room's `Options` by name, and the `Reduction` records."""
+    from . import driver, interactions, learner, parser, reader
+    from .reductions import REDUCTIONS
+
+    found = {
+        "driver": driver.Options,
+        "reader": reader.Options,
+        "parser": parser.Options,
+        "interactions": interactions.Options,
+        "learner": learner.Options,
+    }
+    found.update({record.name: record.options for record in REDUCTIONS})
+    return found, REDUCTIONS
+
+
+def sections(rooms: Mapping[str, type], reductions: Iterable[Any]) -> list[Section]:
+    """Arrange the options of all rooms under the headings of the help."""
+    moved = {flag for _, _, flags in HEADINGS for flag in flags}
+    arranged = []
+    for title, names, flags in HEADINGS:
+        options = {}
+        for room in rooms.values():
+            options.update({n: one for n, one in options_of(room).items() if set(one.flags) & set(flags)})
+        for name in names:
+            if name in rooms:
+                options.update({n: one for n, one in options_of(rooms[name]).items() if not set(one.flags) & moved})
+        if options:
+            arranged.append(Section(title, "", options))
+    for record in reductions:
+        options = options_of(record.options)
+        if options:
+            arranged.append(Section(record.title, record.summary, options))
+    return arranged
+
+
+def synopsis(one: Option) -> str:
+    """Return an option's flags and the name of its value: `-b, --bit_precision B`."""
+    names = ", ".join(sorted(one.flags, key=len))
+    if one.kind is bool:
+        return names
+    value = one.metavar or ("|".join(one.choices) if one.choices else {int: "N", float: "X"}.get(one.kind, "TEXT"))
+    return f"{names} {value}"
+
+
+def default_of(one: Option) -> str:
+    """Return an option's default as the help shows it; empty where there is none."""
+    if one.default_text is not None:
+        return one.default_text
+    if one.kind is bool or one.default in (None, ()):
+        return ""
+    return format(one.default, "g") if isinstance(one.default, float) else str(one.default)
+
+
+# -- reading the command line ------------------------------------------------------------------------------------
+
+
+class _Command(click.Command):
+    """The click command, with help grouped by room."""
+
+    sections: Sequence[Section] = ()
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(f"Usage: {USAGE}\n\n")
+        formatter.write_text(INTRO)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_dl(list(EXAMPLES), col_max=60)
+        for section in self.sections:
+            with formatter.section(section.title):
+                if section.summary:
+                    formatter.write_text(section.summary)
+                formatter.write_dl([(synopsis(one), _help_text(one)) for one in section.options.values()], col_max=32)
+        with formatter.section("Other"):
+            formatter.write_dl([("-h, --help", "show this text"), ("--version", "show the version")], col_max=32)
+
+
+def _help_text(one: Option) -> str:
+    notes = []
+    if one.repeated:
+        notes.append("may be repeated")
+    if default_of(one):
+        notes.append(f"default: {default_of(one)}")
+    return one.help + (f" [{'; '.join(notes)}]" if notes else "")
+
+
+def command(sections: Sequence[Section]) -> click.Command:
+    """Build the click command. It only collects words; `read` gives them their meaning."""
+    params: dict[str, click.Parameter] = {"words": click.Argument(["words"], nargs=-1)}
+    for section in sections:
+        for name, one in section.options.items():
+            # Everything may be repeated for click: it would silently take the last, `read` compares.
+            if name in params:  # two reductions share it
+                continue
+            if one.kind is bool:
+                params[name] = click.Option([name, *one.flags], count=True, help=one.help)
+            else:
+                params[name] = click.Option([name, *one.flags], multiple=True, type=str, help=one.help)
+    params["help"] = click.Option(["-h", "--help", "help"], is_flag=True)
+    params["version"] = click.Option(["--version", "version"], is_flag=True)
+    built = _Command("xclass", params=list(params.values()), add_help_option=False)
+    built.sections = sections
+    return built
+
+
+def read(sections: Sequence[Section], argv: Sequence[str]) -> dict[str, Any]:
+    """Return what the user typed, field name -> value; "help" or "version" alone where that was asked.
+
+    Raises
+    ------
+    UsageError
+        for an unknown option, a value of the wrong kind or out of range, or an option given twice.
+    """
+    declared: dict[str, Option] = {}
+    for section in sections:
+        declared = {**section.options, **declared}
+    built = command(sections)
+    try:
+        context = built.make_context("xclass", list(argv))
+    except click.NoSuchOption as error:
+        raise UsageError(_unknown(error.option_name, argv, declared)) from None
+    except click.UsageError as error:
+        raise UsageError(_sentence(error)) from None
+    words = context.params
+    for eager in ("help", "version"):
+        if words[eager]:
+            return {eager: built.get_help(context) if eager == "help" else f"xclass {__version__}"}
+
+    given: dict[str, Any] = {}
+    for name, one in declared.items():
+        if not words[name]:
+            continue
+        if one.kind is bool:
+            given[name] = True
+            continue
+        values = tuple(_value(one, text) for text in words[name])
+        if one.repeated:
+            given[name] = values
+            continue
+        if len(set(values)) > 1:
+            first, second = list(dict.fromkeys(values))[:2]
+            raise UsageError(f"{config.long_flag(one)} is given twice, as {first} and as {second}; give it once")
+        given[name] = values[0]
+    _take_data(given, words["words"], declared)
+    return given
+
+
+def _take_data(given: dict[str, Any], words: Sequence[str], declared: Mapping[str, Option]) -> None:
+    """The word without an option is the data file."""
+    name = next(name for name, one in declared.items() if "-d" in one.flags)
+    if len(words) > 1:
+        raise UsageError(f"one data file at a time: found {words[0]!r} and {words[1]!r}")
+    if words:
+        if name in given:
+            raise UsageError(f"two data files: {words[0]!r} or -d {given[name]!r}; give one")
+        given[name] = words[0]
+
+
+def _value(one: Option, text: str) -> Any:
+    """Return the value a word stands for."""
+    flag = config.long_flag(one)
+    value: Any = text
+    if one.kind is int:
+        if not re.fullmatch(r"[+-]?[0-9]+", text):
+            raise UsageError(f"{flag}: {text!r} is not a whole number; {_allowed(one)}")
+        value = int(text)
+    elif one.kind is float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise UsageError(f"{flag}: {text!r} is not a number; {_allowed(one)}")
+    elif one.choices and text not in one.choices:
+        close = difflib.get_close_matches(text, one.choices, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise UsageError(f"{flag}: {text!r} is none of {', '.join(one.choices)}{hint}")
+    low, high = one.minimum, one.maximum
+    if (low is not None and value < low) or (high is not None and value > high):
+        raise UsageError(f"{flag}: {text} is out of range; {_allowed(one)}")
+    return value
+
+
+def _allowed(one: Option) -> str:
+    """Say which numbers an option takes."""
+    what = "a whole number" if one.kind is int else "a number"
+    low, high = (None if bound is None else f"{bound:.15g}" for bound in (one.minimum, one.maximum))
+    if low and high:
+        return f"give {what} from {low} to {high}"
+    if low:
+        return f"give {what} of at least {low}"
+    if high:
+        return f"give {what} of at most {high}"
+    return f"give {what}"
+
+
+def _unknown(flag: str, argv: Sequence[str], declared: Mapping[str, Option]) -> str:
+    """Say that there is no such option, and which one may be meant."""
+    if not flag.startswith("--"):  # of `-oaa 4` click reports `-o`
+        flag = next((word.split("=")[0] for word in argv if word.startswith(flag)), flag)
+    known = ["--help", "--version", *(name for one in declared.values() for name in one.flags if name[:2] == "--")]
+    close = difflib.get_close_matches("--" + flag.lstrip("-"), known, n=1)
+    hint = f"did you mean {close[0]}?" if close else "xclass --help lists all options"
+    return f"there is no option {flag}; {hint}"
+
+
+def _sentence(error: click.UsageError) -> str:
+    """Return click's message in the form of ours."""
+    message = error.format_message().rstrip(".")
+    return message[:1].lower() + message[1:]
+
+
+# -- running -----------------------------------------------------------------------------------------------------
+
+
+def run(argv: Sequence[str]) -> int:
+    """Carry out one command line and return its exit status; errors are raised."""
+    if list(argv) == ["--version"]:
+        print(f"xclass {__version__}")
+        return 0
+    found, reductions = rooms()
+    arranged = sections(found, reductions)
+    given = read(arranged, argv)
+    for eager in ("help", "version"):
+        if eager in given:
+            print(given[eager].rstrip())
+            return 0
+    flags = {flag: name for section in arranged for name, one in section.options.items() for flag in one.flags}
+    if flags["-d"] not in given and sys.stdin is not None and sys.stdin.isatty():
+        raise UsageError(f"no data\n\nUsage: {USAGE}\n\n{_examples()}\n\nxclass --help lists all options.")
+
+    from . import driver
+
+    model = given.get(flags["-i"])
+    stored = driver.stored_options(model) if model is not None else None
+    return driver.run(config.resolve(given, stored, found, reductions, model=model or ""))
+
+
+def _examples() -> str:
+    return "\n".join(f"  {line}" for line, _ in EXAMPLES)
+
+
+def main() -> None:
+    """Entry point of the command `xclass`."""
+    sys.exit(status(sys.argv[1:]))
+
+
+def status(argv: Sequence[str]) -> int:
+    """Carry out one command line; say what went wrong in one line on stderr and return the exit status."""
+    try:
+        code = run(argv)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read our output has seen enough
+        _forget_output()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except XclassError as error:
+        return _complain(str(error), error.exit_code)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename is not None else ""
+        return _complain(f"{place}{error.strerror or error}", 1)
+    except MemoryError as error:
+        return _complain(str(error) or "not enough memory; try a smaller -b", 1)
+
+
+def _complain(message: str, code: int) -> int:
+    try:
+        print(f"xclass: {message}", file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        _forget_output()
+    return code
+
+
+def _forget_output() -> None:
+    """Send what is still buffered for a closed pipe to nowhere, so that the interpreter's end stays quiet."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (BrokenPipeError, ValueError):
+            os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -1,0 +1,234 @@
+"""From what the user typed to what the program needs: one value per option, and refusals.
+
+An option's value is the first of: the command line, the model loaded with `-i`, a preset the user chose,
+the option's default, which for some options the chosen reduction computes from others (`settle`). What would
+have no effect, or would contradict the model, is a usage error here, so that no other room has to ask where
+a value came from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .errors import ModelError, UsageError
+from .options import Option, options_of
+
+PRESETS: dict[str, dict[str, object]] = {
+    # Predictions that agree with VW 9.11 to the digit: nothing but ordinary options, each usable alone.
+    "vw_exact": {
+        "bits": 18,
+        "layout": "vw",
+        "label_range": "seen",
+        "loss_function": "squared",
+        "router_weight": "example",
+        "on_bad_line": "vw",
+        "labels": "vw",
+    },
+}
+"""Name of the option that chooses the preset -> field -> value. Values for a reduction that was not chosen,
+and for options the command line or the model decides, are not used."""
+
+
+class NoEffect(NamedTuple):
+    """A typed option that nothing would come of, given the value of another one."""
+
+    option: str  # the field that was typed
+    given: str  # the field that makes it idle ...
+    idle: Callable[[Any], bool]  # ... when its value satisfies this
+    why: str
+
+
+NO_EFFECT = (
+    NoEffect("progress", "quiet", bool, "--quiet leaves the progress table out"),
+    NoEffect("quantile_tau", "loss_function", lambda loss: loss != "quantile", "it needs --loss_function quantile"),
+    NoEffect("scores", "probabilities", bool, "--probabilities writes probabilities in place of the scores"),
+)
+
+SCALAR = "scalar"  # the reduction that holds when none is chosen: the learner alone
+
+
+class Config:
+    """The value of every option, by room: `config.learner.bits`, `config.recall_tree.max_depth`.
+
+    Attributes
+    ----------
+    given : names of the options the user typed.
+    reduction : the chosen `Reduction`; the one named "scalar" when no reduction option was given.
+    <room> : one attribute per room, an instance of its `Options`. A reduction that was not chosen holds its
+        defaults.
+    """
+
+    def __init__(self, rooms: Mapping[str, Any], given: frozenset[str], reduction: Any, idle: frozenset[str]) -> None:
+        self.given = given
+        self.reduction = reduction
+        self._rooms = dict(rooms)
+        self._idle = idle  # the reductions that were not chosen
+
+    def __getattr__(self, room: str) -> Any:
+        try:
+            return self.__dict__["_rooms"][room]
+        except KeyError:
+            raise AttributeError(f"no room is called {room!r}") from None
+
+    def values(self) -> dict[str, Any]:
+        """Return field -> value over all rooms, leaving out the reductions that were not chosen."""
+        return {name: getattr(self._rooms[room], name) for name, room, _ in self._declared()}
+
+    def stored(self) -> dict[str, Any]:
+        """Return what belongs in the model file: field -> JSON-able value of every option marked `stored`."""
+        kept = {name: getattr(self._rooms[room], name) for name, room, one in self._declared() if one.stored}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+
+    def settled(self, found: Mapping[str, Any]) -> Config:
+        """Return a copy with the values of `found`, field -> value: defaults that depend on other options."""
+        rooms = dict(self._rooms)
+        for name, room, _ in self._declared():
+            if name in found:
+                rooms[room] = dataclasses.replace(rooms[room], **{name: found[name]})
+        return Config(rooms, self.given, self.reduction, self._idle)
+
+    def _declared(self) -> list[tuple[str, str, Option]]:
+        return [
+            (name, room, one)
+            for room, values in self._rooms.items()
+            if room not in self._idle
+            for name, one in options_of(type(values)).items()
+        ]
+
+
+def resolve(
+    given: Mapping[str, object],
+    stored: Mapping[str, object] | None,
+    rooms: Mapping[str, type],
+    reductions: Sequence[Any],
+    *,
+    model: str = "the model",
+    presets: Mapping[str, Mapping[str, object]] = PRESETS,
+) -> Config:
+    """Decide the value of every option.
+
+    Parameters
+    ----------
+    given : field -> value, only what the user typed.
+    stored : options kept in the model that `-i` loads (`Config.stored`), or None without `-i`.
+    rooms : room -> its `Options` dataclass; a reduction's room has the reduction's name.
+    reductions : the `Reduction` records, the one named "scalar" among them.
+    model : how messages call the model file.
+    presets : preset option -> field -> value.
+
+    Raises
+    ------
+    UsageError
+        where options exclude each other, contradict the model, or would have no effect.
+    ModelError
+        where the model was written with an option this version does not have.
+    """
+    owners: dict[str, dict[str, Option]] = {}  # field -> room -> option
+    for room, declared in rooms.items():
+        for name, one in options_of(declared).items():
+            owners.setdefault(name, {})[room] = one
+    records = {record.name: record for record in reductions}
+
+    loaded = stored is not None
+    stored = {name: tuple(value) if isinstance(value, list) else value for name, value in (stored or {}).items()}
+    for name in stored:
+        if name not in owners:
+            raise ModelError(f"{model} was written with an option --{name}, which this xclass does not know")
+    chosen = _choose(given, stored, loaded, records, owners, model)
+    _refuse_foreign(given, loaded, records, owners, chosen, model)
+    _refuse_contradiction(given, stored, owners, chosen, model)
+
+    preset: dict[str, object] = {}
+    for name, values in presets.items():
+        if given.get(name, stored.get(name)):
+            preset.update(values)
+    built = {}
+    for room, declared in rooms.items():
+        values = {}
+        for name in options_of(declared):
+            if room in records and room != chosen:
+                continue
+            for source in (given, stored, preset):
+                if name in source:
+                    values[name] = source[name]
+                    break
+        built[room] = declared(**values)
+
+    idle = frozenset(room for room in rooms if room in records and room != chosen)
+    config = Config(built, frozenset(given), records[chosen], idle)
+    _refuse_no_effect(config, owners)
+    records[chosen].check(config)
+    return config.settled(records[chosen].settle(config))
+
+
+def typed(one: Option, value: object) -> str:
+    """Return an option and its value as they stand on a command line."""
+    flag = long_flag(one)
+    if one.kind is bool:
+        return flag
+    values = value if isinstance(value, tuple) else (value,)
+    shown = [format(v, "g") if isinstance(v, float) and float(format(v, "g")) == v else str(v) for v in values]
+    return " ".join(f"{flag} {v}" for v in shown)
+
+
+def long_flag(one: Option) -> str:
+    """Return the name an option goes by in messages: its long flag."""
+    return max(one.flags, key=len)
+
+
+def _choose(given, stored, loaded, records, owners, model) -> str:
+    """Return the name of the chosen reduction."""
+    asked = [name for name in records if name in owners and given.get(name) is not None]
+    kept = [name for name in records if name in owners and stored.get(name) is not None]
+    if len(asked) > 1:
+        first, second = (typed(owners[name][name], given[name]) for name in asked[:2])
+        raise UsageError(f"{first} and {second} exclude each other: choose one reduction")
+    if loaded and asked and asked != kept:
+        asked_for = typed(owners[asked[0]][asked[0]], given[asked[0]])
+        was = " ".join(typed(owners[name][name], stored[name]) for name in kept) or "no reduction"
+        raise UsageError(_disagrees(asked_for, model, f"with {was}"))
+    return (asked or kept or [SCALAR])[0]
+
+
+def _refuse_foreign(given, loaded, records, owners, chosen, model) -> None:
+    """Refuse options of reductions that were not chosen."""
+    for name in given:
+        rooms = owners[name]
+        if chosen in rooms or any(room not in records for room in rooms):
+            continue
+        flag = long_flag(next(iter(rooms.values())))
+        if set(rooms) == {SCALAR}:
+            raise UsageError(f"{flag} belongs to the learner without a reduction, and --{chosen} was chosen")
+        belongs = " and ".join(f"--{room}" for room in rooms if room != SCALAR)
+        if loaded:
+            trained = "without a reduction" if chosen == SCALAR else f"with --{chosen}"
+            raise UsageError(f"{flag} belongs to {belongs}, and {model} was trained {trained}")
+        verb = "which was not chosen" if len(rooms) == 1 else "and none of them was chosen"
+        raise UsageError(f"{flag} belongs to {belongs}, {verb}")
+
+
+def _refuse_contradiction(given, stored, owners, chosen, model) -> None:
+    """Refuse a typed option whose value differs from the one the model was trained with."""
+    for name, value in given.items():
+        one = owners[name].get(chosen) or next(iter(owners[name].values()))
+        if not one.stored or name not in stored or stored[name] == value:
+            continue
+        if one.kind is bool or stored[name] in (None, ()):
+            was = f"without {long_flag(one)}"
+        else:
+            was = f"with {typed(one, stored[name])}"
+        raise UsageError(_disagrees(typed(one, value), model, was))
+
+
+def _disagrees(asked: str, model: str, was: str) -> str:
+    return f"{asked} disagrees with {model}, which was trained {was}; leave the option out, or train a new model"
+
+
+def _refuse_no_effect(config: Config, owners) -> None:
+    values = config.values()
+    for rule in NO_EFFECT:
+        if rule.option in config.given and rule.given in values and rule.idle(values[rule.given]):
+            flag = long_flag(next(iter(owners[rule.option].values())))
+            raise UsageError(f"{flag} has no effect: {rule.why}")

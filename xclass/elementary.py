@@ -1,0 +1,65 @@
+"""exp and log in double precision, written so that loops over them vectorise.
+
+numba has no vector library of its own and calls libm once per element; here a loop of 8 takes the time of
+about two libm calls. Relative error below 1e-15 for exp on [-708, 709], absolute error below 1e-15 plus
+half a unit in the last place for log on the positive normal numbers (tests/test_elementary.py).
+"""
+
+from __future__ import annotations
+
+from . import intrinsics
+from .jit import jit
+
+ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, found in the low bits
+LOG2_E = 1.4426950408889634
+LN2_HIGH = 6.93147180369123816490e-01  # the low 32 bits are zero, so k * LN2_HIGH is exact
+LN2_LOW = 1.90821492927058770002e-10
+
+
+@jit
+def exp(x):
+    """e**x for float64 x; clamped to the range of normal numbers, so never infinite or 0."""
+    x = min(max(x, -708.0), 709.0)
+    shifted = x * LOG2_E + ROUND
+    k = shifted - ROUND
+    r = (x - k * LN2_HIGH) - k * LN2_LOW
+    # Taylor, |r| <= ln 2 / 2: the first term left out is below 5e-18
+    p = 1.0 / 6227020800.0
+    p = p * r + 1.0 / 479001600.0
+    p = p * r + 1.0 / 39916800.0
+    p = p * r + 1.0 / 3628800.0
+    p = p * r + 1.0 / 362880.0
+    p = p * r + 1.0 / 40320.0
+    p = p * r + 1.0 / 5040.0
+    p = p * r + 1.0 / 720.0
+    p = p * r + 1.0 / 120.0
+    p = p * r + 1.0 / 24.0
+    p = p * r + 1.0 / 6.0
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return intrinsics.from_bits(intrinsics.bits_of(p) + (intrinsics.bits_of(shifted) << 52))
+
+
+@jit
+def log(x):
+    """The natural logarithm of a positive normal float64."""
+    bits = intrinsics.bits_of(x)
+    # split x = 2**k * m with m in [sqrt(1/2), sqrt(2))
+    k = (bits - 0x3FE6A09E667F3BCD) >> 52
+    m = intrinsics.from_bits(bits - (k << 52))
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    # 2 artanh(s) = 2 s + s z (2/3 + 2/5 z + ...), z <= 0.0295
+    p = 2.0 / 23.0
+    p = p * z + 2.0 / 21.0
+    p = p * z + 2.0 / 19.0
+    p = p * z + 2.0 / 17.0
+    p = p * z + 2.0 / 15.0
+    p = p * z + 2.0 / 13.0
+    p = p * z + 2.0 / 11.0
+    p = p * z + 2.0 / 9.0
+    p = p * z + 2.0 / 7.0
+    p = p * z + 2.0 / 5.0
+    p = p * z + 2.0 / 3.0
+    return k * LN2_HIGH + (2.0 * s + (s * z * p + k * LN2_LOW))

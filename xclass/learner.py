@@ -1,0 +1,542 @@
+"""The binary learner every reduction stands on, and the weight table it keeps.
+
+Source    Duchi, Hazan, Singer 2011 (adaptive); Ross, Mineiro, Langford 2013 (normalised); Karampatziakis and
+          Langford 2011 (importance invariant): together VW's default update, in VW's order and precision.
+Learners  A reduction numbers its sub-problems ("sub") 0, 1, ...; sub-problem j of feature h lies in slot
+          `(h * width + j) mod 2**b`. `width` is a power of two under `--layout vw`, which leaves only
+          2**b / width distinct places for features; the default takes four times an odd number, for which
+          every feature keeps a place of its own and four neighbouring sub-problems share a cache line.
+Slot      four float32, 16 bytes:   | w | G | N | rate |
+          w weight, G sum of importance * slope**2 * x**2, N largest |x| seen, rate scratch of one update.
+          A table of planes keeps all w, then all G, then all N, then rates: for reductions that visit
+          neighbouring sub-problems in order (`stride` 1, `field` slots, instead of 4 and 1).
+Differs   from VW: nothing under `--layout vw` but the exact 1/sqrt(G) where some of its builds estimate it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from . import intrinsics, loss, model_file
+from .errors import UsageError
+from .jit import jit
+from .options import option
+
+FIELDS = 4  # float32 per slot of a training table
+TINY_X2 = np.float32(1.17549435e-38)  # smaller squares count as this
+TINY_X = np.float32(1.084202e-19)
+ONE = np.float32(1)
+ZERO = np.float32(0)
+LOGISTIC_RANGE = np.float32(50)  # predictions under logistic loss are clipped to +-50
+
+
+@dataclass(frozen=True)
+class Options:
+    """The binary learner and its table."""
+
+    bits: int = option(
+        "bits of the weight table: 2**b slots",
+        flags=("-b", "--bit_precision"),
+        kind=int,
+        metavar="B",
+        minimum=1,
+        maximum=31,
+        default_text="from K and the memory of the machine",
+        stored=True,
+    )
+    learning_rate: float = option(
+        "learning rate",
+        flags=("-l", "--learning_rate"),
+        kind=float,
+        metavar="RATE",
+        minimum=0,
+        default_text="0.5; 10 where an update rule is named, see --sgd",
+        stored=True,
+    )
+    loss_function: str = option(
+        "loss of the binary learner",
+        choices=("squared", "logistic", "hinge", "quantile"),
+        default_text="logistic; squared for real-valued labels",
+        stored=True,
+    )
+    quantile_tau: float = option(
+        "the quantile that --loss_function quantile aims at",
+        kind=float,
+        default=0.5,
+        minimum=0,
+        maximum=1,
+        metavar="TAU",
+        stored=True,
+    )
+    power_t: float = option(
+        "exponent p of the step size decay: G**-p, or t**-p with --sgd", kind=float, default=0.5, metavar="P", stored=True
+    )
+    initial_t: float = option(
+        "value the clock t and the sums G start at",
+        kind=float,
+        metavar="T",
+        minimum=0,
+        default_text="0; 1 with neither --adaptive nor --normalized",
+        stored=True,
+    )
+    sgd: bool = option("plain gradient steps: none of the three rules below", kind=bool, stored=True)
+    adaptive: bool = option(
+        "a rate for every weight, by its gradients (naming one rule switches off those not named)",
+        kind=bool,
+        stored=True,
+    )
+    normalized: bool = option("rates that do not depend on the scale of a feature", kind=bool, stored=True)
+    invariant: bool = option("steps that do not overshoot, whatever the importance weight", kind=bool, stored=True)
+    link: str = option(
+        "function applied to a prediction before it is shown",
+        choices=("identity", "logistic"),
+        default="identity",
+        stored=True,
+    )
+    layout: str = option(
+        "where weights lie: `odd` gives every feature a place of its own, `vw` rounds the number of "
+        "sub-problems up to a power of two as VW does",
+        choices=("odd", "vw"),
+        default="odd",
+        stored=True,
+    )
+    label_range: str = option(
+        "range predictions are clipped to before an update: `seen` grows from [0,0] with the labels met (VW), "
+        "`known` is [-1,1] from the start for the labels of a reduction",
+        choices=("known", "seen"),
+        default_text="known; seen for real-valued labels",
+        stored=True,
+    )
+
+
+SLOT_BYTES = 4 * FIELDS
+LEAST_BITS, MOST_BITS = 18, 26  # of a table whose size nobody gave
+PLACES = 10  # and the bits it has for every class
+
+
+def available_memory() -> int | None:
+    """Bytes this process may still take, or None where the machine does not tell."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as f:
+            for line in f:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def settle(options, classes: int, reduction: bool, slot_bytes: int = SLOT_BYTES, places: int = PLACES) -> dict:
+    """Values for the options left open: loss, label range, rate, clock and the size of the table.
+
+    The table gets 2**places slots for every class, between 2**18 and 2**26, and at most a quarter of the
+    memory that is free.
+    """
+    found = {}
+    if options.loss_function is None:
+        found["loss_function"] = "logistic" if reduction else "squared"
+    if options.label_range is None:
+        found["label_range"] = "known" if reduction else "seen"
+    named = options.sgd or options.adaptive or options.normalized or options.invariant
+    if options.learning_rate is None:
+        found["learning_rate"] = 10.0 if named and not (options.adaptive and options.normalized) else 0.5
+    if options.initial_t is None:
+        found["initial_t"] = 1.0 if named and not (options.adaptive or options.normalized) else 0.0
+    if options.bits is None:
+        bits = min(MOST_BITS, max(LEAST_BITS, max(0, classes - 1).bit_length() + places))
+        memory = available_memory()
+        while memory is not None and bits > 10 and (slot_bytes << bits) > memory // 4:
+            bits -= 1
+        found["bits"] = bits
+    return found
+
+
+def check_memory(bits: int, slot_bytes: int = SLOT_BYTES, more: int = 0) -> None:
+    """Refuse a table that cannot fit, naming the largest that does.
+
+    Parameters
+    ----------
+    more : bytes the reduction needs beside the table.
+    """
+    memory = available_memory()
+    if memory is None or (slot_bytes << bits) + more <= memory:
+        return
+    fits = max((b for b in range(1, 32) if (slot_bytes << b) + more <= memory), default=0)
+    advice = f"the largest that fits is -b {fits}" if fits else "no table fits beside it; choose a smaller --max_depth"
+    raise UsageError(
+        f"-b {bits} asks for {(slot_bytes << bits) / 2**20:,.0f} MB of weights"
+        + (f" and {more / 2**20:,.0f} MB of tree" if more > 2**20 else "")
+        + f", {memory / 2**20:,.0f} MB are free: {advice}"
+    )
+
+
+class Rule(NamedTuple):
+    """The update rule as scalars, the second argument of every kernel that learns."""
+
+    loss: int
+    tau: np.float32
+    rate: np.float32
+    power_t: np.float32
+    initial_t: float
+    adaptive: bool
+    normalized: bool
+    invariant: bool
+    root: bool  # power_t is 1/2: square roots instead of powers
+    widen: bool  # the label range follows the labels seen
+
+
+class Table(NamedTuple):
+    """Weights of some sub-problems and the learner's state beside them."""
+
+    flat: np.ndarray  # float32[slots * stride]
+    stride: np.uint64  # float32 from a slot to the next
+    field: np.uint64  # float32 from w to G, G to N, N to rate of a slot
+    mask: np.uint64  # slots - 1
+    width: np.uint64
+    sums: np.ndarray  # float64[subs, 2]: S (importance * sum of x**2 / N**2) and T (importance)
+    range: np.ndarray  # float32[2]: smallest and largest label, predictions are clipped to it
+
+
+def make_rule(options, reduction: bool) -> Rule:
+    """Turn settled options into a rule.
+
+    Parameters
+    ----------
+    options : this room's Options.
+    reduction : True when a reduction hands the labels -1 and 1, False for real-valued labels.
+    """
+    named = options.sgd or options.adaptive or options.normalized or options.invariant
+    adaptive = options.adaptive if named else True
+    normalized = options.normalized if named else True
+    invariant = options.invariant if named else True
+    rate = options.learning_rate
+    initial_t = options.initial_t
+    if not adaptive and not normalized:
+        rate *= math.pow(initial_t, options.power_t)
+    kind = loss.CODES[options.loss_function]
+    known = options.label_range == "known" and reduction
+    return Rule(
+        loss=kind,
+        tau=np.float32(options.quantile_tau),
+        rate=np.float32(rate),
+        power_t=np.float32(options.power_t),
+        initial_t=float(initial_t),
+        adaptive=adaptive,
+        normalized=normalized,
+        invariant=invariant,
+        root=options.power_t == 0.5,
+        widen=not known,
+    )
+
+
+def first_range(rule: Rule) -> np.ndarray:
+    """The label range before any label was seen: float32[2]."""
+    if rule.loss == loss.LOGISTIC:
+        return np.array([-LOGISTIC_RANGE, LOGISTIC_RANGE], np.float32)
+    return np.zeros(2, np.float32) if rule.widen else np.array([-1, 1], np.float32)
+
+
+def odd_width(subs: int) -> int:
+    """The smallest four times an odd number that holds `subs` neighbouring sub-problems."""
+    return 4 * (-(-subs // 4) | 1)
+
+
+def vw_width(subs: int) -> int:
+    """The power of two VW rounds the number of sub-problems up to."""
+    return 1 << max(0, subs - 1).bit_length()
+
+
+def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False) -> Table:
+    """A table of 2**bits slots for `subs` sub-problems. Pages are taken from the machine as they are touched."""
+    slots = 1 << bits
+    flat = np.zeros(slots * FIELDS, np.float32)
+    sums = np.zeros((subs, 2))
+    if rule.initial_t > 0 and (rule.adaptive or rule.normalized):
+        if rule.adaptive:
+            _column(flat, slots, planes, 1)[:] = rule.initial_t
+        sums[0] = rule.initial_t  # VW: of the first sub-problem only
+    return Table(
+        flat=flat,
+        stride=np.uint64(1 if planes else FIELDS),
+        field=np.uint64(slots if planes else 1),
+        mask=np.uint64((1 << bits) - 1),
+        width=np.uint64(width),
+        sums=sums,
+        range=first_range(rule),
+    )
+
+
+def _column(flat, slots, planes, k):
+    return flat[k * slots : (k + 1) * slots] if planes else flat[k::FIELDS]
+
+
+COLUMNS = ("w", "g", "n")  # what is kept of a slot
+
+
+def table_arrays(name: str, table: Table) -> dict[str, np.ndarray]:
+    """The learned content of a table as named arrays; slots never touched are left out where that is smaller."""
+    slots = int(table.mask) + 1
+    planes = {c: _column(table.flat, slots, table.stride == 1, k) for k, c in enumerate(COLUMNS)}
+    found = model_file.sparse(name, planes)
+    found[name + ".sums"] = table.sums
+    found[name + ".range"] = table.range
+    return found
+
+
+def restore_table(name: str, table: Table, arrays: dict[str, np.ndarray]) -> None:
+    """Fill a new table with what `table_arrays` gave."""
+    slots = int(table.mask) + 1
+    model_file.dense(name, arrays, {c: _column(table.flat, slots, table.stride == 1, k) for k, c in enumerate(COLUMNS)})
+    table.sums[:] = arrays[name + ".sums"]
+    table.range[:] = arrays[name + ".range"]
+
+
+# -- kernels. An example arrives as `place` (uint64, hash * width of each feature) and `x`, both of `count`.
+
+
+@jit
+def clip(p, limits):
+    """p within the label range; NaN becomes 0."""
+    if math.isnan(p):
+        return ZERO
+    return max(limits[0], min(limits[1], p))
+
+
+@jit
+def widen(limits, y):
+    """Let the label range take in y."""
+    limits[0] = min(limits[0], y)
+    limits[1] = max(limits[1], y)
+
+
+@jit
+def score(table, place, x, count, sub, initial):
+    """The prediction of one sub-problem, neither clipped nor linked; float32, summed in feature order."""
+    s = initial
+    for f in range(count):
+        s += table.flat[((place[f] + sub) & table.mask) * table.stride] * x[f]
+    return s
+
+
+@jit
+def _rate_of(rule, g, n):
+    """The rate of a weight with sums g and largest value n."""
+    r = ONE
+    if rule.root:
+        if rule.adaptive:
+            r = ONE / np.float32(math.sqrt(g))
+        if rule.normalized:
+            inverse = ONE / n
+            r = r * inverse if rule.adaptive else r * (inverse * inverse)
+        return r
+    if rule.adaptive:
+        r = np.float32(math.pow(g, -rule.power_t))
+    if rule.normalized:
+        r *= np.float32(math.pow(n * n, rule.power_t - ONE if rule.adaptive else -ONE))
+    return r
+
+
+@jit
+def _rescale_of(rule, old, new):
+    """What a weight is multiplied by when the largest value of its feature grows from old to new."""
+    if rule.root:
+        r = old / new
+        return r if rule.adaptive else r * r
+    r = new / old
+    return np.float32(math.pow(r * r, rule.power_t - ONE if rule.adaptive else -ONE))
+
+
+@jit
+def mean_scale(rule, sum_norm, total):
+    """The factor that makes up for features of many or few non-zeros, from S and T of a sub-problem."""
+    if rule.root:
+        mean = np.float32(total / sum_norm)
+        return np.float32(math.sqrt(mean)) if rule.adaptive else mean
+    return np.float32(math.pow(np.float32(sum_norm / total), rule.power_t - ONE if rule.adaptive else -ONE))
+
+
+@jit
+def step_scale(rule, weight, clock):
+    """Learning rate times importance, decayed by the clock where the rule is not adaptive."""
+    s = rule.rate * weight
+    if not rule.adaptive and rule.power_t != ZERO:
+        s *= np.float32(math.pow(np.float32(clock + rule.initial_t), -rule.power_t))
+    return s
+
+
+@jit
+def learn(table, rule, place, x, count, sub, p, y, weight, clock):
+    """Update one sub-problem towards label y, p being its clipped prediction.
+
+    Two passes over the features, in order: the first moves G and N, rescales and finds the rates, the second
+    moves the weights. A slot met twice is treated twice.
+    """
+    flat, field = table.flat, table.field
+    n_, r_ = np.uint64(2) * field, np.uint64(3) * field
+    low, high = table.range[0], table.range[1]
+    if not loss.value(rule.loss, rule.tau, p, y, low, high) > ZERO:
+        return
+    g2 = weight * loss.squared_slope(rule.loss, rule.tau, p, y)
+    q = ONE
+    scale = ONE
+    if g2 != ZERO:
+        q = ZERO
+        norm = ZERO
+        for f in range(count):
+            at = ((place[f] + sub) & table.mask) * table.stride
+            xv = x[f]
+            x2 = xv * xv
+            if x2 < TINY_X2:
+                xv = TINY_X if xv > ZERO else -TINY_X
+                x2 = TINY_X2
+            if rule.adaptive:
+                flat[at + field] += g2 * x2
+            if rule.normalized:
+                size = abs(xv)
+                if size > flat[at + n_]:
+                    if flat[at + n_] > ZERO:
+                        flat[at] *= _rescale_of(rule, flat[at + n_], size)
+                    flat[at + n_] = size
+                norm += x2 / (flat[at + n_] * flat[at + n_])
+            flat[at + r_] = _rate_of(rule, flat[at + field], flat[at + n_])
+            q += x2 * flat[at + r_]
+        if rule.normalized:
+            table.sums[sub, 0] += weight * norm
+            table.sums[sub, 1] += weight
+            scale = mean_scale(rule, table.sums[sub, 0], table.sums[sub, 1])
+            q *= scale
+    s = step_scale(rule, weight, clock)
+    if rule.invariant:
+        u = loss.step(rule.loss, rule.tau, p, y, s, q)
+    else:
+        u = loss.plain_step(rule.loss, rule.tau, p, y, s)
+    if u == ZERO or not math.isfinite(u):
+        return
+    u *= scale
+    for f in range(count):
+        at = ((place[f] + sub) & table.mask) * table.stride
+        flat[at] += u * (x[f] * flat[at + r_])
+
+
+@jit
+def score_lanes(table, place, x, count, subs, lanes, out):
+    """`out[j]` = score of sub-problem `subs[j]`, for all lanes in one pass over the features."""
+    flat, mask, stride = table.flat, table.mask, table.stride
+    for j in range(lanes):
+        out[j] = ZERO
+    for f in range(count):
+        base = place[f]
+        xv = x[f]
+        for j in range(lanes):
+            out[j] += flat[((base + subs[j]) & mask) * stride] * xv
+
+
+@jit
+def fetch_lanes(table, place, count, subs, lanes):
+    """Ask for the cache lines `score_lanes` will want."""
+    for f in range(count):
+        base = place[f]
+        for j in range(lanes):
+            intrinsics.prefetch(table.flat, np.int64(((base + subs[j]) & table.mask) * table.stride))
+
+
+class Lanes(NamedTuple):
+    """Scratch for `learn_lanes`: one row of each per lane."""
+
+    sub: np.ndarray  # uint64
+    at: np.ndarray  # int64
+    p: np.ndarray  # float32
+    y: np.ndarray
+    g2: np.ndarray
+    g: np.ndarray
+    n: np.ndarray
+    q: np.ndarray
+    norm: np.ndarray
+    u: np.ndarray
+
+
+def new_lanes(most: int) -> Lanes:
+    """Scratch for up to `most` lanes."""
+    return Lanes(
+        np.empty(most, np.uint64), np.empty(most, np.int64), *(np.empty(most, np.float32) for _ in range(8))
+    )
+
+
+@jit
+def learn_lanes(table, rule, place, x, count, lanes, scratch, weight, clock):
+    """`learn` for lanes 0..lanes-1 of `scratch` (sub, p, y given) that share an example: the same numbers.
+
+    The sub-problems are different ones, labels -1 or 1. One pass over the features serves all lanes, and the
+    arithmetic between loading and storing runs over neighbouring lanes, so that it vectorises. Where two
+    lanes meet in one slot by collision, each sees what the other stored for the feature before.
+    """
+    if not (rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC):
+        for j in range(lanes):
+            learn(table, rule, place, x, count, scratch.sub[j], scratch.p[j], scratch.y[j], weight, clock)
+        return
+    flat, mask = table.flat, table.mask
+    sub, at, p, y = scratch.sub, scratch.at, scratch.p, scratch.y
+    g2, g, n, q, norm, u = scratch.g2, scratch.g, scratch.n, scratch.q, scratch.norm, scratch.u
+    loss.logistic_slopes(p, y, g2, lanes)
+    kept = 0
+    for j in range(lanes):  # lanes without loss drop out
+        if g2[j] > ZERO:
+            sub[kept], p[kept], y[kept] = sub[j], p[j], y[j]
+            g2[kept] = weight * g2[j]
+            q[kept] = ZERO
+            norm[kept] = ZERO
+            kept += 1
+    for f in range(count):
+        base = place[f]
+        xv = x[f]
+        x2 = xv * xv
+        if x2 < TINY_X2:
+            xv = TINY_X if xv > ZERO else -TINY_X
+            x2 = TINY_X2
+        size = abs(xv)
+        grown = False
+        for j in range(kept):
+            i = np.int64(((base + sub[j]) & mask) << np.uint64(2))
+            at[j] = i
+            g[j] = flat[i + 1]
+            n[j] = flat[i + 2]
+        for j in range(kept):
+            grown |= n[j] < size
+        if grown:
+            for j in range(kept):
+                if n[j] < size:
+                    if n[j] > ZERO:
+                        flat[at[j]] *= n[j] / size
+                    n[j] = size
+                    flat[at[j] + 2] = size
+        for j in range(kept):
+            g[j] += g2[j] * x2
+            u[j] = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
+            q[j] += x2 * u[j]
+            norm[j] += x2 / (n[j] * n[j])
+        for j in range(kept):
+            flat[at[j] + 1] = g[j]
+            flat[at[j] + 3] = u[j]
+    for j in range(kept):
+        k = np.int64(sub[j])
+        table.sums[k, 0] += weight * norm[j]
+        table.sums[k, 1] += weight
+        n[j] = np.float32(math.sqrt(np.float32(table.sums[k, 1] / table.sums[k, 0])))
+        q[j] *= n[j]
+    loss.logistic_steps(p, y, step_scale(rule, weight, clock), q, u, kept)
+    for j in range(kept):
+        u[j] = u[j] * n[j] if math.isfinite(u[j]) else ZERO
+    for f in range(count):
+        base = place[f]
+        xv = x[f]
+        for j in range(kept):
+            i = np.int64(((base + sub[j]) & mask) << np.uint64(2))
+            flat[i] += u[j] * (xv * flat[i + 3])

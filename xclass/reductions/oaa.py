@@ -1,0 +1,431 @@
+"""One-against-all: a scorer per class, the highest score wins.
+
+Source    Rifkin and Klautau, "In Defense of One-Vs-All Classification", JMLR 2004; as the baseline of the papers.
+Learners  K scorers; scorer y - 1 is class y.
+Cost      O(s K) for an example of s features; made of long runs over neighbouring classes.
+Names     K classes | block: neighbouring classes handled together | place: where a feature's classes begin.
+Differs   from VW's oaa.cc: nothing in what is computed. The label base found out (0 or 1) is kept in the model,
+          which VW forgets; labels outside are refused unless `--on_bad_line vw` lets them through.
+
+Layout. A feature owns a row of K neighbouring scorers, row `hash mod rows`, so that no class ever meets another
+one's weights: threads own classes, and any number of threads gives the same bytes. Under `--layout vw` a row
+begins at `hash * 2**ceil(log2 K) mod 2**b`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import elementary, learner, loss, rng
+from ..errors import UsageError
+from ..jit import jit
+from ..options import option
+from .contract import Reduction, Work
+
+BLOCK = 128  # classes handled together: the rates of some 30 features stay in the first-level cache
+SLOT_BYTES = 12  # w, G and N; the rates' plane is only touched by update rules other than the default one
+PLACES = 12  # bits of table per class when -b is not given
+UNDECIDED = 2  # label base not found out yet
+ZERO = np.float32(0)
+ONE = np.float32(1)
+NO_PROBABILITY = 999.0  # log loss where the label's probability is 0, VW's
+
+
+@dataclass(frozen=True)
+class Options:
+    """One-against-all."""
+
+    oaa: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
+    scores: bool = option("predict the score of every class", kind=bool)
+    probabilities: bool = option("predict the probability of every class", kind=bool)
+    indexing: int = option(
+        "lowest label: classes are 1..K or 0..K-1", kind=int, minimum=0, maximum=1, default_text="1", metavar="0|1", stored=True
+    )
+    oaa_subsample: int = option(
+        "classes, drawn at random, that learn the label is not theirs", kind=int, metavar="N", minimum=1, stored=True
+    )
+    raw_order: str = option(
+        "with --indexing 0, what -r calls class 0: its own score, or the last class's as VW does",
+        choices=("class", "vw"),
+        default="class",
+    )
+
+
+# -- kernels
+
+
+@jit
+def _row_places(table, rows, batch, i, place, x):
+    """`place[f]` = first slot of feature f's row; return the number of features."""
+    begin, end = batch.start[i], batch.start[i + 1]
+    for f in range(end - begin):
+        index = np.uint64(batch.index[begin + f])
+        place[f] = (index % rows) * table.width
+        x[f] = batch.value[begin + f]
+    return end - begin
+
+
+@jit
+def _score_block(table, place, x, count, c, size, s):
+    """`s[:size]` = scores of classes c, c + 1, ..."""
+    for j in range(size):
+        s[j] = ZERO
+    for f in range(count):
+        at = np.int64(place[f]) + c
+        w = table.flat[at : at + size]
+        xv = x[f]
+        for j in range(size):
+            s[j] += w[j] * xv
+
+
+@jit
+def _learn_block(table, rule, place, x, count, final, c, size, p, y, g2, q, norm, u, rate, weight, clock):
+    """`learner.learn` for neighbouring classes c, c + 1, ... under the default rule and logistic loss."""
+    flat, field = table.flat, np.int64(table.field)
+    loss.logistic_slopes(p, y, g2, size)
+    for j in range(size):
+        g2[j] *= weight
+        q[j] = ZERO
+        norm[j] = ZERO
+    for f in range(count):
+        at = np.int64(place[f]) + c
+        g = flat[at + field : at + field + size]
+        n = flat[at + 2 * field : at + 2 * field + size]
+        xv = x[f]
+        x2 = xv * xv
+        if x2 < learner.TINY_X2:
+            xv = learner.TINY_X if xv > ZERO else -learner.TINY_X
+            x2 = learner.TINY_X2
+        least = n[0]
+        for j in range(size):
+            least = min(least, n[j])
+        if least < abs(xv):
+            w = flat[at : at + size]
+            for j in range(size):
+                if n[j] < abs(xv) and g2[j] > ZERO:
+                    if n[j] > ZERO:
+                        w[j] *= n[j] / abs(xv)
+                    n[j] = abs(xv)
+        r = rate[f * BLOCK : f * BLOCK + size]
+        for j in range(size):
+            g[j] += g2[j] * x2
+            v = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
+            r[j] = v if g2[j] > ZERO else ZERO
+            q[j] += x2 * r[j]
+            norm[j] += x2 / (n[j] * n[j])
+    for j in range(size):
+        if g2[j] > ZERO:
+            table.sums[c + j, 0] += weight * norm[j]
+            table.sums[c + j, 1] += weight
+            norm[j] = np.float32(math.sqrt(np.float32(table.sums[c + j, 1] / table.sums[c + j, 0])))
+            q[j] *= norm[j]
+        else:
+            norm[j] = ZERO
+            q[j] = ONE
+    loss.logistic_steps(p, y, learner.step_scale(rule, weight, clock), q, u, size)
+    for j in range(size):
+        u[j] = u[j] * norm[j] if g2[j] > ZERO and math.isfinite(u[j]) else ZERO
+    for f in range(count):
+        at = np.int64(place[f]) + c
+        w = flat[at : at + size]
+        # a row met twice in an example has one rate, the last
+        r = rate[final[f] * BLOCK : final[f] * BLOCK + size]
+        xv = x[f]
+        for j in range(size):
+            w[j] += u[j] * (xv * r[j])
+
+
+@jit
+def sweep(
+    table, rule, rows, begin, end, link, batch, label, learns, sampled, clock, best, best_score, scores, place, x, final, owner,
+    s, p, y, g2, q, norm, u, rate,
+):  # fmt: skip
+    """Score and train classes begin..end-1 on every example of a batch, in order.
+
+    `label[i]` is the 0-based class (-1: every class learns that it is none of them); `best[i]`, `best_score[i]`
+    get the winner of these classes, the lowest on a tie; `scores` (n x K, or empty) their scores.
+    `sampled[i]`, if it has columns, lists the only classes that learn besides the label's.
+    """
+    fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
+    wanted = scores.shape[0] > 0
+    draws = sampled.shape[1]
+    limits = table.range.copy()  # what scores are clipped to changes after an example, not within it
+    for i in range(batch.label.shape[0]):
+        count = _row_places(table, rows, batch, i, place, x)
+        learn = learns[i]
+        whole = learn and draws == 0
+        if whole and fast:
+            for f in range(count):
+                owner[np.int64(place[f] // table.width)] = f
+            for f in range(count):
+                final[f] = owner[np.int64(place[f] // table.width)]
+        best[i] = -1
+        for c in range(begin, end, BLOCK):
+            size = min(BLOCK, end - c)
+            _score_block(table, place, x, count, c, size, s)
+            for j in range(size):
+                p[j] = learner.clip(s[j], limits)
+            if link:
+                for j in range(size):
+                    p[j] = ONE / (ONE + np.float32(elementary.exp(np.float64(-p[j]))))
+            for j in range(size):
+                if best[i] < 0 or p[j] > best_score[i]:
+                    best[i] = c + j
+                    best_score[i] = p[j]
+            if wanted:
+                scores[i, c : c + size] = p[:size]
+            if not whole:
+                continue
+            for j in range(size):
+                y[j] = ONE if c + j == label[i] else -ONE
+            if fast:
+                _learn_block(
+                    table, rule, place, x, count, final, c, size, p, y, g2, q, norm, u, rate, batch.weight[i], clock[i]
+                )
+            else:
+                for j in range(size):
+                    if rule.widen:
+                        learner.widen(table.range, y[j])
+                    learner.learn(
+                        table, rule, place, x, count, np.uint64(c + j), p[j], y[j], batch.weight[i], clock[i]
+                    )
+        if learn and draws > 0:
+            for d in range(-1, draws):
+                c = label[i] if d < 0 else np.int64(sampled[i, d])
+                yv = ONE if d < 0 else -ONE
+                if rule.widen:
+                    learner.widen(table.range, yv)
+                if begin <= c < end:
+                    sub = np.uint64(c)
+                    pv = learner.clip(learner.score(table, place, x, count, sub, ZERO), table.range)
+                    weight = batch.weight[i] if d < 0 else batch.weight[i] * (np.float32(table.sums.shape[0]) / np.float32(draws))
+                    learner.learn(table, rule, place, x, count, sub, pv, yv, weight, clock[i])
+        if learn and rule.widen:
+            limits[0] = table.range[0]
+            limits[1] = table.range[1]
+
+
+@jit
+def shuffle(order, random):
+    """Permute `order` as VW does before it draws."""
+    classes = order.shape[0]
+    for i in range(classes):
+        j = np.int64(rng.draw(random) * np.float32(classes - i)) + i
+        order[i], order[j] = order[j], order[i]
+
+
+@jit
+def draw_negatives(order, start, label, learns, sampled):
+    """Go on cyclically through `order` for every learned example, passing over its label; return where it ends."""
+    classes = order.shape[0]
+    for i in range(label.shape[0]):
+        if learns[i]:
+            taken = 0
+            while taken < sampled.shape[1]:
+                c = order[start]
+                start = (start + 1) % classes
+                if c != label[i]:
+                    sampled[i, taken] = c
+                    taken += 1
+    return start
+
+
+@jit
+def merge(best, best_score, winner):
+    """`winner[i]` = best class over the threads' shares, the lowest on a tie; shares come in class order."""
+    for i in range(winner.shape[0]):
+        at = 0
+        for t in range(1, best.shape[0]):
+            if best_score[t, i] > best_score[at, i]:
+                at = t
+        winner[i] = best[at, i]
+
+
+@jit
+def to_probabilities(scores):
+    """Turn every row of scores into logistic probabilities that add up to 1, in place."""
+    for i in range(scores.shape[0]):
+        total = ZERO
+        for j in range(scores.shape[1]):
+            scores[i, j] = ONE / (ONE + np.float32(elementary.exp(np.float64(-scores[i, j]))))
+            total += scores[i, j]
+        for j in range(scores.shape[1]):
+            scores[i, j] *= ONE / total
+
+
+# -- Python
+
+
+def settle(config) -> dict:
+    """Options whose defaults depend on K."""
+    return learner.settle(
+        config.learner, config.oaa.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES
+    )
+
+
+def check(config) -> None:
+    """Refuse options that cannot be meant together."""
+    o = config.oaa
+    if o.raw_order == "vw" and "raw_order" in config.given and config.driver.raw_predictions is None:
+        raise UsageError("--raw_order says how -r writes scores; give -r FILE, or leave it out")
+
+
+def allowed(config) -> tuple[int, int, str]:
+    """Lowest and highest label, and the option that says so."""
+    o = config.oaa
+    low = 1 if o.indexing is None else o.indexing
+    return low, o.oaa - 1 + low, f"--oaa {o.oaa}" + (" --indexing 0" if low == 0 else "")
+
+
+class OneAgainstAll:
+    """The learner behind `--oaa`."""
+
+    def __init__(self, config, testing: bool):
+        o = config.oaa
+        self.options = o
+        self.classes = o.oaa
+        self.rule = learner.make_rule(config.learner, reduction=True)
+        bits = config.learner.bits
+        vw = config.learner.layout == "vw"
+        width = learner.vw_width(self.classes) if vw else self.classes
+        if width > 1 << bits:
+            raise UsageError(
+                f"-b {bits} has {1 << bits} slots, too few for one feature of --oaa {self.classes}: "
+                f"give at least -b {(self.classes - 1).bit_length() + 1}"
+            )
+        learner.check_memory(bits, SLOT_BYTES)
+        self.rows = np.uint64((1 << bits) // width)
+        self.table = learner.new_table(self.rule, bits, self.classes, width, planes=True)
+        self.indexing = UNDECIDED if o.indexing is None else o.indexing
+        self.sampled = o.oaa_subsample or 0
+        self.next = 0
+        self.random = np.array([config.driver.random_seed], np.uint64)
+        self.order = np.arange(self.classes, dtype=np.int32)
+        self.first_notes = []
+        if self.sampled >= self.classes:
+            self.sampled = 0
+            self.first_notes.append(f"--oaa_subsample {o.oaa_subsample} is no fewer than all classes: all of them learn")
+        if self.sampled:
+            shuffle(self.order, self.random)
+        self.link = config.learner.link == "logistic" and not o.probabilities
+        self.raw = config.driver.raw_predictions is not None
+        self.raw_vw = o.raw_order == "vw"
+        # updates with other rules widen one shared label range, class after class: one thread
+        shares = 1 if self.rule.widen and self.rule.loss != loss.LOGISTIC else os.cpu_count() or 1
+        shares = max(1, min(shares, self.classes // BLOCK))
+        edges = [self.classes * t // shares for t in range(shares + 1)]
+        self.shares = list(zip(edges[:-1], edges[1:], strict=True))
+        self.threads = ThreadPoolExecutor(shares, "classes")
+        self.stages = [self._sweep]
+
+    def close(self):
+        self.threads.shutdown()
+
+    def _classes_of(self, work: Work):
+        """0-based class of every example (-1: none of them), whether it learns, and the label base it is shown in.
+
+        VW finds the base out while learning: label 0 makes it 0, label K makes it 1, and until then it is
+        taken for 1.
+        """
+        batch = work.batch
+        labelled = ~np.isnan(batch.label)
+        learns = labelled if work.learn else np.zeros(batch.n, bool)
+        base = np.full(batch.n, 1 if self.indexing else 0, np.int64)  # while predicting
+        after = base  # once the example has been learned
+        if self.indexing == UNDECIDED and work.learn:
+            telling = learns & ((batch.label == 0) | (batch.label == self.classes))
+            if telling.any():
+                first = int(np.argmax(telling))
+                self.indexing = 0 if batch.label[first] == 0 else 1
+                base[first + 1 :] = self.indexing
+                after = base.copy()
+                after[first] = self.indexing
+                label = 0 if self.indexing == 0 else self.classes
+                work.notes.append(f"label {label} found -- labels are now considered {self.indexing}-indexed.")
+        label = np.where(labelled, batch.label, -1).astype(np.int64) - after
+        label[(label < 0) | (label >= self.classes)] = -1
+        return label, learns, base, after
+
+    def _sweep(self, work: Work) -> None:
+        batch = work.batch
+        n = batch.n
+        work.notes += self.first_notes
+        self.first_notes = []
+        label, learns, base, after = self._classes_of(work)
+        many = self.options.scores or self.options.probabilities
+        scores = np.empty((n if many or self.raw else 0, self.classes), np.float32)
+        sampled = np.empty((n, self.sampled), np.int32)
+        if self.sampled:
+            self.next = draw_negatives(self.order, self.next, label, learns, sampled)
+        best = np.empty((len(self.shares), n), np.int64)
+        best_score = np.empty((len(self.shares), n), np.float32)
+        longest = int(np.diff(batch.start).max(initial=0))
+
+        def one(t):
+            lanes = [np.empty(BLOCK, np.float32) for _ in range(7)]
+            sweep(
+                self.table, self.rule, self.rows, *self.shares[t], self.link, batch, label, learns, sampled, work.clock,
+                best[t], best_score[t], scores, np.empty(longest, np.uint64), np.empty(longest, np.float32),
+                np.empty(longest, np.int64), np.empty(int(self.rows), np.int64), *lanes,
+                np.empty(longest * BLOCK, np.float32),
+            )  # fmt: skip
+
+        list(self.threads.map(one, range(len(self.shares))))
+        winner = np.empty(n, np.int64)
+        merge(best, best_score, winner)
+        shown = after if many else base
+        work.prediction = (winner + shown).astype(np.float64)
+        labelled = ~np.isnan(batch.label)
+        weight = batch.weight.astype(np.float64)
+        if not self.sampled:
+            work.loss = np.where(labelled & (work.prediction != batch.label), weight, 0.0)
+        if self.options.probabilities:
+            to_probabilities(scores)
+            p = scores[np.arange(n), label].astype(np.float64)
+            with np.errstate(divide="ignore"):
+                work.log_loss = np.where(p > 0, -np.log(p) * weight, NO_PROBABILITY)
+            work.log_loss[~labelled] = 0.0
+            work.shown = scores[np.arange(n), winner].astype(np.float64)
+        if many or self.raw:
+            if self.raw and not many and self.raw_vw and self.indexing == 0:
+                scores = np.roll(scores, 1, axis=1)
+            work.scores = scores.reshape(-1)
+            work.score_start = np.arange(n + 1, dtype=np.int64) * self.classes
+            work.score_labels = (np.arange(self.classes) + shown[:, None]).reshape(-1)
+
+    # model
+
+    def banner(self) -> list[str]:
+        return []
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {**learner.table_arrays("weights", self.table), "order": self.order, "random": self.random}
+
+    def facts(self) -> dict:
+        return {"indexing": self.indexing, "next": int(self.next)}
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+        learner.restore_table("weights", self.table, arrays)
+        self.order[:] = arrays["order"]
+        self.random[:] = arrays["random"]
+        self.indexing = facts["indexing"]
+        self.next = facts["next"]
+
+
+REDUCTION = Reduction(
+    name="oaa",
+    title="One against all",
+    summary="a scorer for every class; time grows with K, so for up to some thousand classes",
+    options=Options,
+    labels="multiclass",
+    enabled="gd, scorer-identity, oaa",
+    build=OneAgainstAll,
+    check=check,
+    settle=settle,
+    allowed=allowed,
+)

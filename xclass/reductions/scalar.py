@@ -1,0 +1,130 @@
+"""The learner alone: real-valued labels, one sub-problem.
+
+Source    VW's base learner, see learner.py.
+Cost      O(s) for an example of s features.
+Differs   from VW: nothing. Labels other than -1 and 1 under logistic or hinge loss are treated as VW treats
+          them, and reported once rather than per example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import elementary, learner, loss
+from ..jit import jit
+from .contract import Reduction, Work
+
+ZERO = np.float32(0)
+ONE = np.float32(1)
+
+
+@dataclass(frozen=True)
+class Options:
+    """None of its own."""
+
+
+@jit
+def run(table, rule, link, batch, learning, clock, place, x, raw, prediction, lost):
+    """Predict every example, then learn from it where it has a label and weight.
+
+    `raw[i]` is the score, `prediction[i]` the clipped and linked one, `lost[i]` its loss times weight.
+    """
+    for i in range(batch.label.shape[0]):
+        begin, end = batch.start[i], batch.start[i + 1]
+        count = end - begin
+        for f in range(count):
+            place[f] = np.uint64(batch.index[begin + f])
+            x[f] = batch.value[begin + f]
+        labelled = batch.label[i] == batch.label[i]
+        y = np.float32(batch.label[i]) if labelled else ZERO
+        weight = batch.weight[i]
+        if labelled and learning and rule.widen:
+            learner.widen(table.range, y)
+        s = learner.score(table, place, x, count, np.uint64(0), batch.initial[i])
+        p = learner.clip(s, table.range)
+        raw[i] = s
+        prediction[i] = ONE / (ONE + np.float32(elementary.exp(np.float64(-p)))) if link else p
+        lost[i] = 0.0
+        if labelled:
+            value = loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1])
+            lost[i] = np.float64(value * weight)
+            if learning and weight > ZERO:
+                learner.learn(table, rule, place, x, count, np.uint64(0), p, y, weight, clock[i])
+
+
+def settle(config) -> dict:
+    """Options left open."""
+    return learner.settle(config.learner, 1, reduction=False)
+
+
+def check(config) -> None:
+    """Nothing to refuse."""
+
+
+def allowed(config) -> None:
+    """Any number is a label."""
+
+
+class Scalar:
+    """The learner used when no reduction is named."""
+
+    def __init__(self, config, testing: bool):
+        self.rule = learner.make_rule(config.learner, reduction=False)
+        learner.check_memory(config.learner.bits)
+        self.table = learner.new_table(self.rule, config.learner.bits, 1, 1)
+        self.link = config.learner.link == "logistic"
+        self.told = False
+        self.stages = [self._run]
+
+    def close(self):
+        pass
+
+    def _run(self, work: Work) -> None:
+        batch = work.batch
+        longest = int(np.diff(batch.start).max(initial=0))
+        raw = np.empty(batch.n, np.float32)
+        work.prediction = np.empty(batch.n)
+        work.loss = np.empty(batch.n)
+        if self.rule.loss in (loss.LOGISTIC, loss.HINGE) and not self.told:
+            odd = ~np.isnan(batch.label) & (np.abs(batch.label) != 1)
+            if odd.any():
+                self.told = True
+                i = int(np.argmax(odd))
+                name = "logistic" if self.rule.loss == loss.LOGISTIC else "hinge"
+                work.notes.append(
+                    f"label {batch.label[i]:g} in line {batch.line[i]} is neither -1 nor 1, "
+                    f"as --loss_function {name} expects"
+                )
+        run(
+            self.table, self.rule, self.link, batch, work.learn, work.clock, np.empty(longest, np.uint64),
+            np.empty(longest, np.float32), raw, work.prediction, work.loss,
+        )  # fmt: skip
+        work.raw = raw
+
+    def banner(self) -> list[str]:
+        return []
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return learner.table_arrays("weights", self.table)
+
+    def facts(self) -> dict:
+        return {}
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+        learner.restore_table("weights", self.table, arrays)
+
+
+REDUCTION = Reduction(
+    name="scalar",
+    title="The learner alone",
+    summary="",
+    options=Options,
+    labels="simple",
+    enabled="gd, scorer-identity, count_label",
+    build=Scalar,
+    check=check,
+    settle=settle,
+    allowed=allowed,
+)
