@@ -85,6 +85,7 @@ def _record(name: str, options: type, check=lambda config: None, settle=lambda c
         build=None,
         check=check,
         settle=settle,
+        allowed=lambda config: None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Machine instructions numba does not offer: prefetch, and the bits of a float.
+"""Machine instructions numba does not offer: prefetch, the bits of a float, wide loads of text.
 
 The functions below are their plain meaning, used when numba is switched off; `install()` puts the compiled
 forms in their place. All of them vectorise.
@@ -7,6 +7,8 @@ forms in their place. All of them vectorise.
 from __future__ import annotations
 
 import struct
+
+import numpy as np
 
 
 def prefetch(array, position):
@@ -21,6 +23,27 @@ def bits_of(x):
 def from_bits(i):
     """The float64 whose bits are the int64 `i`."""
     return struct.unpack("<d", struct.pack("<Q", int(i) % 2**64))[0]
+
+
+def load32(array, position):
+    """The four bytes `array[position:position + 4]` of a uint8 array as one little-endian uint32."""
+    return np.uint32(int.from_bytes(bytes(array[position : position + 4]), "little"))
+
+
+def equal64(array, position, byte):
+    """Which of the 64 bytes `array[position:position + 64]` equal `byte`: uint64, bit i for byte i."""
+    here = array[position : position + 64] == byte
+    return np.packbits(here, bitorder="little").view(np.uint64)[0]
+
+
+def trailing_zeros(mask):
+    """Number of the lowest bit set in the uint64 `mask`, 64 for none."""
+    return (int(mask) & -int(mask)).bit_length() - 1 if mask else 64
+
+
+def count_ones(mask):
+    """How many bits of the uint64 `mask` are set."""
+    return bin(int(mask)).count("1")
 
 
 _installed = False
@@ -69,4 +92,52 @@ def install() -> None:
 
         return types.float64(types.int64), codegen
 
-    globals().update(prefetch=prefetch, bits_of=bits_of, from_bits=from_bits)
+    def address(context, builder, signature, args):
+        kind = signature.args[0]
+        view = context.make_array(kind)(context, builder, args[0])
+        return cgutils.get_item_pointer(context, builder, kind, view, [args[1]], wraparound=False)
+
+    @intrinsic
+    def load32(typingctx, array, position):
+        def codegen(context, builder, signature, args):
+            where = builder.bitcast(address(context, builder, signature, args), ir.IntType(32).as_pointer())
+            return builder.load(where, align=1)
+
+        return types.uint32(array, types.intp), codegen
+
+    @intrinsic
+    def equal64(typingctx, array, position, byte):
+        def codegen(context, builder, signature, args):
+            lanes = ir.VectorType(ir.IntType(8), 64)
+            where = builder.bitcast(address(context, builder, signature, args), lanes.as_pointer())
+            text = builder.load(where, align=1)
+            one = builder.insert_element(ir.Constant(lanes, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
+            all_lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+            wanted = builder.shuffle_vector(one, ir.Constant(lanes, ir.Undefined), all_lanes)
+            return builder.bitcast(builder.icmp_unsigned("==", text, wanted), ir.IntType(64))
+
+        return types.uint64(array, types.intp, types.uint8), codegen
+
+    @intrinsic
+    def trailing_zeros(typingctx, mask):
+        def codegen(context, builder, signature, args):
+            return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+        return types.int64(types.uint64), codegen
+
+    @intrinsic
+    def count_ones(typingctx, mask):
+        def codegen(context, builder, signature, args):
+            return builder.ctpop(args[0])
+
+        return types.int64(types.uint64), codegen
+
+    globals().update(
+        prefetch=prefetch,
+        bits_of=bits_of,
+        from_bits=from_bits,
+        load32=load32,
+        equal64=equal64,
+        trailing_zeros=trailing_zeros,
+        count_ones=count_ones,
+    )

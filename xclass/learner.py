@@ -178,6 +178,23 @@ def check_memory(bits: int, slot_bytes: int = SLOT_BYTES, more: int = 0) -> None
     )
 
 
+FEW_PLACES = 64  # slots per class below which collisions make most of the error
+
+
+def crowding(bits: int, classes: int, width: int, layout: str) -> list[str]:
+    """A warning for the banner where a table is too small for its classes; no line where it is not."""
+    places = (1 << bits) // (width if layout == "vw" else classes)
+    if places >= FEW_PLACES:
+        return []
+    enough = bits
+    while (1 << enough) // (width if layout == "vw" else classes) < FEW_PLACES and enough < 31:
+        enough += 1
+    return [
+        f"warning: -b {bits} leaves {places} slots for the features of each class; expect collisions, "
+        f"or give at least -b {enough}"
+    ]
+
+
 class Rule(NamedTuple):
     """The update rule as scalars, the second argument of every kernel that learns."""
 
@@ -295,8 +312,8 @@ def restore_table(name: str, table: Table, arrays: dict[str, np.ndarray]) -> Non
     """Fill a new table with what `table_arrays` gave."""
     slots = int(table.mask) + 1
     model_file.dense(name, arrays, {c: _column(table.flat, slots, table.stride == 1, k) for k, c in enumerate(COLUMNS)})
-    table.sums[:] = arrays[name + ".sums"]
-    table.range[:] = arrays[name + ".range"]
+    model_file.fill(name + ".sums", arrays, table.sums)
+    model_file.fill(name + ".range", arrays, table.range)
 
 
 # -- kernels. An example arrives as `place` (uint64, hash * width of each feature) and `x`, both of `count`.
@@ -455,6 +472,7 @@ class Lanes(NamedTuple):
     at: np.ndarray  # int64
     p: np.ndarray  # float32
     y: np.ndarray
+    d: np.ndarray
     g2: np.ndarray
     g: np.ndarray
     n: np.ndarray
@@ -466,7 +484,7 @@ class Lanes(NamedTuple):
 def new_lanes(most: int) -> Lanes:
     """Scratch for up to `most` lanes."""
     return Lanes(
-        np.empty(most, np.uint64), np.empty(most, np.int64), *(np.empty(most, np.float32) for _ in range(8))
+        np.empty(most, np.uint64), np.empty(most, np.int64), *(np.empty(most, np.float32) for _ in range(9))
     )
 
 
@@ -484,12 +502,12 @@ def learn_lanes(table, rule, place, x, count, lanes, scratch, weight, clock):
         return
     flat, mask = table.flat, table.mask
     sub, at, p, y = scratch.sub, scratch.at, scratch.p, scratch.y
-    g2, g, n, q, norm, u = scratch.g2, scratch.g, scratch.n, scratch.q, scratch.norm, scratch.u
-    loss.logistic_slopes(p, y, g2, lanes)
+    d, g2, g, n, q, norm, u = scratch.d, scratch.g2, scratch.g, scratch.n, scratch.q, scratch.norm, scratch.u
+    loss.logistic_slopes(p, y, d, g2, lanes)
     kept = 0
     for j in range(lanes):  # lanes without loss drop out
         if g2[j] > ZERO:
-            sub[kept], p[kept], y[kept] = sub[j], p[j], y[j]
+            sub[kept], p[kept], y[kept], d[kept] = sub[j], p[j], y[j], d[j]
             g2[kept] = weight * g2[j]
             q[kept] = ZERO
             norm[kept] = ZERO
@@ -531,7 +549,7 @@ def learn_lanes(table, rule, place, x, count, lanes, scratch, weight, clock):
         table.sums[k, 1] += weight
         n[j] = np.float32(math.sqrt(np.float32(table.sums[k, 1] / table.sums[k, 0])))
         q[j] *= n[j]
-    loss.logistic_steps(p, y, step_scale(rule, weight, clock), q, u, kept)
+    loss.logistic_steps(p, y, d, step_scale(rule, weight, clock), q, u, kept)
     for j in range(kept):
         u[j] = u[j] * n[j] if math.isfinite(u[j]) else ZERO
     for f in range(count):

@@ -20,6 +20,7 @@ SQUARED, LOGISTIC, HINGE, QUANTILE = 0, 1, 2, 3
 CODES = {"squared": SQUARED, "logistic": LOGISTIC, "hinge": HINGE, "quantile": QUANTILE}
 
 TINY_STEP = np.float32(1e-6)  # below it the invariant step is replaced by its first-order form
+NO_LOSS = np.float32(24 * math.log(2))  # from this margin on 1 + e**-margin is 1 in float32, and the loss 0
 ONE = np.float32(1)
 TWO = np.float32(2)
 HALF = np.float32(0.5)
@@ -138,29 +139,40 @@ def plain_step(kind, tau, p, y, s):
 
 
 @jit
-def logistic_slopes(p, y, out, count):
-    """`out[j]` = squared slope of lane j, 0 where the loss is 0 in float32; labels -1 or 1. Vectorises."""
+def logistic_slopes(p, y, d, out, count):
+    """`d[j]` = e**(y p) and `out[j]` = squared slope of lane j, 0 where the loss is 0 in float32.
+
+    Labels are -1 or 1. Vectorises; the same numbers as `squared_slope` and `value`.
+    """
     for j in range(count):
-        # loss log(1 + e) is 0 exactly where 1 + e rounds to 1
-        e = np.float32(elementary.exp(np.float64(-(y[j] * p[j]))))
-        d = ONE / (ONE + np.float32(elementary.exp(np.float64(y[j] * p[j]))))
-        out[j] = d * d if ONE + e > ONE else ZERO
+        yp = y[j] * p[j]
+        d[j] = np.float32(elementary.exp(np.float64(yp)))
+        slope = ONE / (ONE + d[j])
+        out[j] = slope * slope if yp < NO_LOSS else ZERO
 
 
 @jit
-def logistic_steps(p, y, s, q, out, count):
-    """`out[j]` = invariant step of lane j for labels -1 or 1; the same numbers as `step`. Vectorises."""
+def logistic_steps(p, y, d, s, q, out, count):
+    """`out[j]` = invariant step of lane j for labels -1 or 1, `d` as `logistic_slopes` left it.
+
+    Vectorises; the same numbers as `step`. The branch of W for x < 1, where the label is predicted wrongly, is
+    rare enough to have a loop of its own.
+    """
+    small = False
     for j in range(count):
-        yp = y[j] * p[j]
-        sq = s * q[j]
-        d = np.float32(elementary.exp(np.float64(yp)))
-        x = sq + yp + d
-        big = np.float64(x)
-        high = 0.86 * max(big, 1.0) + 0.01
-        low = elementary.exp(0.8 * min(big, 1.0) - 0.65)
-        w = high if x >= ONE else low
-        r = (big - elementary.log(high) - high) if x >= ONE else (0.2 * big + 0.65 - low)
+        x = s * q[j] + y[j] * p[j] + d[j]
+        small |= x < ONE
+        big = max(np.float64(x), 1.0)
+        w = 0.86 * big + 0.01
+        r = big - elementary.log(w) - w
         t = 1.0 + w
         v = 2.0 * t * (t + 2.0 * r / 3.0)
         more = np.float32(w * (1.0 + r / t * (v - r) / (v - 2.0 * r)) - big)
-        out[j] = y[j] * s / (ONE + d) if sq < TINY_STEP else -(y[j] * more + p[j]) / q[j]
+        out[j] = -(y[j] * more + p[j]) / q[j]
+    for j in range(count):
+        out[j] = y[j] * s / (ONE + d[j]) if s * q[j] < TINY_STEP else out[j]
+    if small:
+        for j in range(count):
+            x = s * q[j] + y[j] * p[j] + d[j]
+            if x < ONE and s * q[j] >= TINY_STEP:
+                out[j] = -(y[j] * lambert_less_x(x) + p[j]) / q[j]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import elementary, learner, loss, rng
+from .. import elementary, learner, loss, model_file, rng
 from ..errors import UsageError
 from ..jit import jit
 from ..options import option
@@ -84,10 +84,10 @@ def _score_block(table, place, x, count, c, size, s):
 
 
 @jit
-def _learn_block(table, rule, place, x, count, final, c, size, p, y, g2, q, norm, u, rate, weight, clock):
+def _learn_block(table, rule, place, x, count, final, c, size, p, y, d, g2, q, norm, u, rate, weight, clock):
     """`learner.learn` for neighbouring classes c, c + 1, ... under the default rule and logistic loss."""
     flat, field = table.flat, np.int64(table.field)
-    loss.logistic_slopes(p, y, g2, size)
+    loss.logistic_slopes(p, y, d, g2, size)
     for j in range(size):
         g2[j] *= weight
         q[j] = ZERO
@@ -127,7 +127,7 @@ def _learn_block(table, rule, place, x, count, final, c, size, p, y, g2, q, norm
         else:
             norm[j] = ZERO
             q[j] = ONE
-    loss.logistic_steps(p, y, learner.step_scale(rule, weight, clock), q, u, size)
+    loss.logistic_steps(p, y, d, learner.step_scale(rule, weight, clock), q, u, size)
     for j in range(size):
         u[j] = u[j] * norm[j] if g2[j] > ZERO and math.isfinite(u[j]) else ZERO
     for f in range(count):
@@ -143,7 +143,7 @@ def _learn_block(table, rule, place, x, count, final, c, size, p, y, g2, q, norm
 @jit
 def sweep(
     table, rule, rows, begin, end, link, batch, label, learns, sampled, clock, best, best_score, scores, place, x, final, owner,
-    s, p, y, g2, q, norm, u, rate,
+    s, p, y, d, g2, q, norm, u, rate,
 ):  # fmt: skip
     """Score and train classes begin..end-1 on every example of a batch, in order.
 
@@ -185,7 +185,7 @@ def sweep(
                 y[j] = ONE if c + j == label[i] else -ONE
             if fast:
                 _learn_block(
-                    table, rule, place, x, count, final, c, size, p, y, g2, q, norm, u, rate, batch.weight[i], clock[i]
+                    table, rule, place, x, count, final, c, size, p, y, d, g2, q, norm, u, rate, batch.weight[i], clock[i]
                 )
             else:
                 for j in range(size):
@@ -195,15 +195,15 @@ def sweep(
                         table, rule, place, x, count, np.uint64(c + j), p[j], y[j], batch.weight[i], clock[i]
                     )
         if learn and draws > 0:
-            for d in range(-1, draws):
-                c = label[i] if d < 0 else np.int64(sampled[i, d])
-                yv = ONE if d < 0 else -ONE
+            for k in range(-1, draws):
+                c = label[i] if k < 0 else np.int64(sampled[i, k])
+                yv = ONE if k < 0 else -ONE
                 if rule.widen:
                     learner.widen(table.range, yv)
                 if begin <= c < end:
                     sub = np.uint64(c)
                     pv = learner.clip(learner.score(table, place, x, count, sub, ZERO), table.range)
-                    weight = batch.weight[i] if d < 0 else batch.weight[i] * (np.float32(table.sums.shape[0]) / np.float32(draws))
+                    weight = batch.weight[i] if k < 0 else batch.weight[i] * (np.float32(table.sums.shape[0]) / np.float32(draws))
                     learner.learn(table, rule, place, x, count, sub, pv, yv, weight, clock[i])
         if learn and rule.widen:
             limits[0] = table.range[0]
@@ -298,7 +298,9 @@ class OneAgainstAll:
                 f"-b {bits} has {1 << bits} slots, too few for one feature of --oaa {self.classes}: "
                 f"give at least -b {(self.classes - 1).bit_length() + 1}"
             )
+        self.memory = SLOT_BYTES << bits
         learner.check_memory(bits, SLOT_BYTES)
+        self.crowding = learner.crowding(bits, self.classes, width, config.learner.layout)
         self.rows = np.uint64((1 << bits) // width)
         self.table = learner.new_table(self.rule, bits, self.classes, width, planes=True)
         self.indexing = UNDECIDED if o.indexing is None else o.indexing
@@ -367,7 +369,7 @@ class OneAgainstAll:
         longest = int(np.diff(batch.start).max(initial=0))
 
         def one(t):
-            lanes = [np.empty(BLOCK, np.float32) for _ in range(7)]
+            lanes = [np.empty(BLOCK, np.float32) for _ in range(8)]
             sweep(
                 self.table, self.rule, self.rows, *self.shares[t], self.link, batch, label, learns, sampled, work.clock,
                 best[t], best_score[t], scores, np.empty(longest, np.uint64), np.empty(longest, np.float32),
@@ -401,7 +403,7 @@ class OneAgainstAll:
     # model
 
     def banner(self) -> list[str]:
-        return []
+        return [f"memory: {self.memory / 2**20:.0f} MB of weights", *self.crowding]
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {**learner.table_arrays("weights", self.table), "order": self.order, "random": self.random}
@@ -411,8 +413,9 @@ class OneAgainstAll:
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
         learner.restore_table("weights", self.table, arrays)
-        self.order[:] = arrays["order"]
-        self.random[:] = arrays["random"]
+        model_file.fill("order", arrays, self.order)
+        model_file.check_range("order", self.order, 0, self.classes - 1)
+        model_file.fill("random", arrays, self.random)
         self.indexing = facts["indexing"]
         self.next = facts["next"]
 

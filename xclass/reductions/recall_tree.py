@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import learner, rng
+from .. import learner, model_file, rng
 from ..errors import UsageError
 from ..jit import jit
 from ..options import option
@@ -44,6 +44,10 @@ FIFTEEN = np.float32(15)
 ROOT_18 = np.float32(math.sqrt(18.0))
 PATH_HASH = 868771  # index of the path feature of node a: PATH_HASH * a, VW's
 WEIGHT, ENTROPY, HELD, BOUND = 0, 1, 2, 3  # columns of Counts.node
+EXAMPLE, ENTROPY_CHANGE, MEAN_ENTROPY = 0, 1, 2
+ROUTER_WEIGHTS = ("example", "entropy", "mean_entropy")
+LN_2 = math.log(2.0)
+NODE_BYTES, CANDIDATE_BYTES = 16 + 36, 12  # Tree and Counts, per node and per candidate of a node
 NONE, SAME, OTHER = 0, 1, 2  # Plan.mode: no scorer learns; those scored learn; another list learns
 ZERO = np.float32(0)
 ONE = np.float32(1)
@@ -79,9 +83,10 @@ class Options:
         "while learning, turn at random by the router's score", kind=bool, stored=True
     )
     router_weight: str = option(
-        "importance of a router's example: `entropy` is the paper's |dH| times the example's, `example` VW's",
-        choices=("entropy", "example"),
-        default="example",
+        "importance of a router's example: `entropy` is by how many bits the turn changes what is to be told "
+        "[n.total |dH|], `mean_entropy` the same per example seen [|dH|], `example` the example's own (VW)",
+        choices=("entropy", "mean_entropy", "example"),
+        default="entropy",
         stored=True,
     )
 
@@ -116,7 +121,7 @@ class Settings(NamedTuple):
     """The options a kernel needs."""
 
     bern: np.float32
-    entropy: bool
+    router_weight: int
     randomized: bool
     path: bool
     node_only: bool
@@ -282,8 +287,11 @@ def _learn_route(tree, counts, settings, table, rule, place, x, count, label, we
         d_r = n_r * (h_r - counts.node[r_, ENTROPY]) + i * h_r
         y = -ONE if d_l < d_r else ONE
         importance = weight
-        if settings.entropy:
-            importance *= np.float32(abs(d_l - d_r) / ((n_l + n_r + i) * math.log(2.0)))
+        if settings.router_weight != EXAMPLE:
+            change = abs(d_l - d_r) / LN_2  # n.total |dH| of Algorithm 3, in bits; grows with the weight
+            if settings.router_weight == MEAN_ENTROPY:
+                change /= n_l + n_r + i
+            importance = np.float32(change)
         router = np.uint64(tree.router[a])
         if rule.widen:
             learner.widen(table.range, y)
@@ -630,7 +638,7 @@ class RecallTree:
         self.in_turn = config.learner.layout == "vw"
         self.settings = Settings(
             bern=np.float32(o.bern_hyper),
-            entropy=o.router_weight == "entropy",
+            router_weight=ROUTER_WEIGHTS.index(o.router_weight),
             randomized=o.randomized_routing,
             path=not o.no_path_features,
             node_only=o.node_only,
@@ -638,9 +646,12 @@ class RecallTree:
         )
         self.random = np.array([config.driver.random_seed], np.uint64)
         self.outside = 0
+        bits = config.learner.bits
+        nodes = (2 << self.depth) - 1
+        self.memory = learner.SLOT_BYTES << bits, nodes * (NODE_BYTES + CANDIDATE_BYTES * self.candidates)
+        learner.check_memory(bits, more=self.memory[1])
         self.tree, taken = new_tree(self.depth, blocked=not self.in_turn)
         self.counts = new_counts(len(self.tree.left), self.candidates)
-        bits = config.learner.bits
         if self.in_turn:
             subs = taken + self.classes
             self.routers = taken
@@ -653,6 +664,8 @@ class RecallTree:
             for _ in range(SHARDS):
                 self.tables.append(learner.new_table(self.rule, part, shard, learner.odd_width(shard)))
             self.stages = [self._route, self._score]
+        width = learner.vw_width(taken + self.classes)
+        self.crowding = learner.crowding(bits, self.classes, width, config.learner.layout)
         self.threads = ThreadPoolExecutor(SHARDS, "score")
         self.keep_scores = config.driver.raw_predictions is not None
 
@@ -758,7 +771,10 @@ class RecallTree:
         routing = "randomized" if o.randomized else "deterministic"
         return [
             f"recall_tree: node_only = {int(o.node_only)} bern_hyper = {o.bern:g} max_depth = {self.depth} "
-            f"routing = {routing}"
+            f"routing = {routing}",
+            f"memory: {self.memory[0] / 2**20:.0f} MB of weights, at most {self.memory[1] / 2**20:.0f} MB for "
+            f"{len(self.tree.left)} nodes of {self.candidates} candidates",
+            *self.crowding,
         ]
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -787,21 +803,26 @@ class RecallTree:
         return {"outside": self.outside}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        seen = arrays["nodes.id"]
         c = self.counts
-        c.node[seen] = arrays["nodes.state"]
-        c.top_label[seen] = arrays["nodes.top_label"]
-        c.top_count[seen] = arrays["nodes.top_count"]
-        c.top_size[seen] = arrays["nodes.top_size"]
-        keys = arrays["cells.key"]
+        seen = model_file.rows("nodes.id", arrays, len(c.node))
+        for name, target in (
+            ("nodes.state", c.node),
+            ("nodes.top_label", c.top_label),
+            ("nodes.top_count", c.top_count),
+            ("nodes.top_size", c.top_size),
+        ):
+            target[seen] = model_file.take(name, arrays, target.dtype, (len(seen), *target.shape[1:]))
+        model_file.check_range("nodes.top_label", arrays["nodes.top_label"], 0, self.classes - 1)
+        model_file.check_range("nodes.top_size", arrays["nodes.top_size"], 0, self.candidates)
+        keys = model_file.take("cells.key", arrays, np.uint64, None)
         cells = 1 << 14
         while cells * 5 < len(keys) * 8 + 8 * (self.depth + 2):
             cells *= 2
         loaded_keys, loaded_counts = _new_cells(len(keys))
         loaded_keys[:, 0] = keys
-        loaded_counts[:, 1:] = arrays["cells.count"]
+        loaded_counts[:, 1:] = model_file.take("cells.count", arrays, np.float64, (len(keys), 2))
         self.counts = _grown(c._replace(cell_key=loaded_keys, cell_count=loaded_counts), cells)
-        self.random[:] = arrays["random"]
+        model_file.fill("random", arrays, self.random)
         self.outside = facts["outside"]
         for name, table in zip(self._names(), self.tables, strict=True):
             learner.restore_table(name, table, arrays)

@@ -104,7 +104,7 @@ class Scalar:
         work.raw = raw
 
     def banner(self) -> list[str]:
-        return []
+        return [f"memory: {learner.SLOT_BYTES * (int(self.table.mask) + 1) / 2**20:.0f} MB of weights"]
 
     def arrays(self) -> dict[str, np.ndarray]:
         return learner.table_arrays("weights", self.table)

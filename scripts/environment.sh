@@ -1,0 +1,32 @@
+# Read by other scripts with `.`, after they have set $root to the project's folder.
+#
+# install_xclass EXTRAS    makes $root/.venv where there is none and installs the project into it, from its sources
+#                          in place, with EXTRAS ("" or "[test]"); nothing is done where that is up to date.
+
+install_xclass() {
+    environment=$root/.venv
+    stamp=$environment/installed$1
+    if [ ! -x "$environment/bin/python" ]; then
+        chosen=${PYTHON:-python3}
+        if ! "$chosen" -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
+            echo "$chosen is not a Python of 3.10 or newer; name one with PYTHON=" >&2
+            return 1
+        fi
+        echo "making $environment with $chosen"
+        if ! "$chosen" -m venv "$environment"; then
+            rm -rf "$environment"
+            echo "$chosen cannot make a virtual environment; on Debian and Ubuntu install python3-venv" >&2
+            return 1
+        fi
+    elif [ -n "${PYTHON:-}" ]; then
+        echo "using $environment as it is; remove it to have $PYTHON there"
+    fi
+    wanted="$root $(cksum < "$root/pyproject.toml")"
+    if [ "$(cat "$stamp" 2> /dev/null)" = "$wanted" ]; then
+        echo "$environment is up to date"
+        return 0
+    fi
+    echo "installing into $environment"
+    "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root$1" || return 1
+    echo "$wanted" > "$stamp"
+}

@@ -1,0 +1,18 @@
+"""Compile the kernels once per session."""
+
+import pytest
+from hypothesis import settings
+
+from xclass import jit
+
+
+settings.register_profile("xclass", deadline=None, print_blob=True)  # the first call of a kernel compiles it
+settings.load_profile("xclass")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels():
+    """Every kernel of the package, compiled when first called."""
+    from xclass import reductions  # noqa: F401 (marks its kernels)
+
+    jit.activate()

@@ -1,0 +1,29 @@
+"""exp and log against libm, over their whole range."""
+
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xclass import elementary
+
+
+@given(st.floats(-700, 700))
+def test_exp_is_right_to_the_last_digits(x):
+    assert math.isclose(elementary.exp(x), math.exp(x), rel_tol=1e-15)
+
+
+def test_exp_stays_finite_and_positive_outside_its_range():
+    assert 0 < elementary.exp(-1e9) < 1e-300
+    assert 1e300 < elementary.exp(1e9) < math.inf
+
+
+@given(st.floats(1e-300, 1e300))
+def test_log_is_right_to_the_last_digits(x):
+    assert math.isclose(elementary.log(x), math.log(x), rel_tol=1e-15, abs_tol=1e-15)
+
+
+def test_log_near_one_keeps_its_digits():
+    for x in 1 + np.linspace(-1e-6, 1e-6, 201):
+        assert math.isclose(elementary.log(x), math.log(x), rel_tol=1e-12, abs_tol=1e-22)

@@ -1,0 +1,109 @@
+"""The binary learner: lanes against scalars, layouts, and what a table keeps."""
+
+import numpy as np
+import pytest
+
+from xclass import learner
+from xclass.errors import UsageError
+
+F = np.float32
+
+
+def options(**given):
+    return learner.Options(**{"bits": 12, "learning_rate": 0.5, "initial_t": 0.0, "loss_function": "logistic", **given})
+
+
+def features(rng, width, count):
+    place = rng.integers(0, 2**32, count).astype(np.uint64) * np.uint64(width)
+    x = rng.choice([0.5, 1, 2, -3], count).astype(np.float32)
+    return place, x
+
+
+@pytest.mark.parametrize("given", [{}, {"loss_function": "squared"}, {"adaptive": True, "learning_rate": 1.0}])
+def test_lanes_do_what_single_sub_problems_do(given):
+    rng = np.random.default_rng(5)
+    rule = learner.make_rule(options(label_range="known", **given), reduction=True)
+    width = learner.odd_width(20)
+    one = learner.new_table(rule, 20, 20, width)
+    many = learner.new_table(rule, 20, 20, width)
+    scratch = learner.new_lanes(20)
+    out = np.empty(20, F)
+    for _ in range(200):
+        place, x = features(rng, width, 6)
+        subs = rng.permutation(20)[: rng.integers(1, 20)].astype(np.uint64)
+        labels = rng.choice([-1, 1], len(subs)).astype(F)
+        weight = F(rng.choice([0.25, 1, 3]))
+        scratch.sub[: len(subs)] = subs
+        scratch.y[: len(subs)] = labels
+        learner.score_lanes(many, place, x, len(x), scratch.sub, len(subs), out)
+        for j, sub in enumerate(subs):
+            s = learner.score(one, place, x, len(x), sub, F(0))
+            assert s == out[j]
+            scratch.p[j] = learner.clip(s, many.range)
+            learner.learn(one, rule, place, x, len(x), sub, scratch.p[j], labels[j], weight, 1.0)
+        learner.learn_lanes(many, rule, place, x, len(x), len(subs), scratch, weight, 1.0)
+    assert np.array_equal(one.flat, many.flat)
+    assert np.array_equal(one.sums, many.sums)
+
+
+def test_planes_and_slots_hold_the_same_weights():
+    rng = np.random.default_rng(6)
+    rule = learner.make_rule(options(label_range="known"), reduction=True)
+    slots, planes = (learner.new_table(rule, 12, 4, 5, planes=p) for p in (False, True))
+    for i in range(100):
+        place, x = features(rng, 5, 4)
+        sub, y = np.uint64(i % 4), F(1 if i % 3 else -1)
+        for table in (slots, planes):
+            p = learner.clip(learner.score(table, place, x, 4, sub, F(0)), table.range)
+            learner.learn(table, rule, place, x, 4, sub, p, y, F(1), 1.0)
+    a, b = learner.table_arrays("t", slots), learner.table_arrays("t", planes)
+    assert a.keys() == b.keys()
+    for name in a:
+        assert np.array_equal(np.asarray(a[name]), np.asarray(b[name]))
+
+
+@pytest.mark.parametrize("subs", [1, 3, 4, 5, 100, 1000, 3497])
+def test_odd_width_gives_every_feature_a_place_of_its_own(subs):
+    width = learner.odd_width(subs)
+    assert width >= subs
+    assert width % 8 == 4
+    lines = (np.arange(1 << 10) * width) % (4 << 10) // 4  # cache lines of a table of 2**12 slots
+    assert len(set(lines.tolist())) == 1 << 10
+
+
+def test_vw_width_is_the_next_power_of_two():
+    assert [learner.vw_width(n) for n in (1, 2, 3, 4, 5, 1000, 1024)] == [1, 2, 4, 4, 8, 1024, 1024]
+
+
+def test_named_update_rules_switch_off_the_others_and_change_the_rate():
+    def settled(**given):
+        o = learner.Options(bits=10, **given)
+        return learner.settle(o, 10, reduction=True)
+
+    assert settled()["learning_rate"] == 0.5
+    assert settled(sgd=True)["learning_rate"] == 10
+    assert settled(sgd=True)["initial_t"] == 1
+    assert settled(adaptive=True)["learning_rate"] == 10
+    assert settled(adaptive=True)["initial_t"] == 0
+    assert settled(adaptive=True, normalized=True)["learning_rate"] == 0.5
+    rule = learner.make_rule(options(sgd=True, label_range="seen"), reduction=True)
+    assert not (rule.adaptive or rule.normalized or rule.invariant)
+
+
+def test_table_size_follows_the_number_of_classes():
+    sizes = [learner.settle(learner.Options(), k, reduction=True)["bits"] for k in (10, 1000, 10_000, 10**6)]
+    assert sizes[0] == learner.LEAST_BITS
+    assert sizes == sorted(sizes)
+    assert sizes[-1] <= learner.MOST_BITS
+
+
+def test_table_that_cannot_fit_is_refused_with_the_largest_that_does(monkeypatch):
+    monkeypatch.setattr(learner, "available_memory", lambda: 100 << 20)
+    with pytest.raises(UsageError, match=r"-b 24 asks for 256 MB of weights, 100 MB are free: .* -b 22"):
+        learner.check_memory(24)
+    learner.check_memory(22)
+
+
+def test_table_without_b_leaves_three_quarters_of_the_memory_free(monkeypatch):
+    monkeypatch.setattr(learner, "available_memory", lambda: 64 << 20)
+    assert learner.settle(learner.Options(), 100_000, reduction=True)["bits"] == 20

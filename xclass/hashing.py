@@ -1,0 +1,82 @@
+"""Names to 32 bits: MurmurHash3_x86_32, and VW's two ways of using it.
+
+Source    Austin Appleby's MurmurHash3 (public domain); VW's `--hash strings|all`.
+Cost      about a nanosecond for a name of up to seven bytes.
+Differs   from VW in nothing: `murmur3` equals mmh3 for every byte string, `strings` follows VW's hashstring.
+
+All arithmetic is in uint32. Products are taken in uint64 and cut, which is the same and keeps numpy silent
+where numba is switched off.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import intrinsics
+from .jit import jit
+
+C1 = np.uint64(0xCC9E2D51)
+C2 = np.uint64(0x1B873593)
+FIVE, ADDED = np.uint64(5), np.uint64(0xE6546B64)
+F1, F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
+
+
+@jit
+def _mixed(k):
+    """One block of four bytes, scrambled."""
+    k = np.uint32(np.uint64(k) * C1)
+    k = np.uint32(np.uint64(k) << np.uint64(15)) | (k >> np.uint32(17))
+    return np.uint32(np.uint64(k) * C2)
+
+
+@jit
+def murmur3(data, begin, end, seed):
+    """Return MurmurHash3_x86_32 of `data[begin:end]` (data : uint8[...], seed : uint32) as uint32."""
+    h = np.uint32(seed)
+    p = begin
+    while p + 4 <= end:
+        h = np.uint32(h ^ _mixed(intrinsics.load32(data, p)))
+        h = np.uint32(np.uint64(h) << np.uint64(13)) | np.uint32(h >> np.uint32(19))
+        h = np.uint32(np.uint64(h) * FIVE + ADDED)
+        p += 4
+    left = end - p
+    if p + 4 <= len(data):  # the rest of 0 to 3 bytes; no bytes mix to 0, which changes nothing
+        k = np.uint32(intrinsics.load32(data, p) & np.uint32((1 << (8 * left)) - 1))
+    else:
+        k = np.uint32(0)
+        for i in range(left):
+            k = np.uint32(k | np.uint32(np.uint64(data[p + i]) << np.uint64(8 * i)))
+    h = np.uint32(h ^ _mixed(k))
+    h = np.uint32(h ^ np.uint32(end - begin))
+    h = np.uint32(h ^ (h >> np.uint32(16)))
+    h = np.uint32(np.uint64(h) * F1)
+    h = np.uint32(h ^ (h >> np.uint32(13)))
+    h = np.uint32(np.uint64(h) * F2)
+    return np.uint32(h ^ (h >> np.uint32(16)))
+
+
+@jit
+def strings(data, begin, end, seed):
+    """Return the hash of `--hash strings`: digits are taken as a number, all other names by murmur3.
+
+    Bytes up to 0x20 are stripped from both ends first; a name of which nothing is left counts as 0.
+    """
+    while begin < end and data[begin] <= 32:
+        begin += 1
+    while begin < end and data[end - 1] <= 32:
+        end -= 1
+    number = np.uint32(0)
+    for p in range(begin, end):
+        digit = np.uint32(data[p]) - np.uint32(48)
+        if data[p] < 48 or data[p] > 57:
+            return murmur3(data, begin, end, seed)
+        number = np.uint32(np.uint64(number) * np.uint64(10) + np.uint64(digit))
+    return np.uint32(np.uint64(number) + np.uint64(seed))
+
+
+@jit
+def name_hash(data, begin, end, seed, every):
+    """Return the hash of the name `data[begin:end]`: of `--hash all` if `every`, else of `--hash strings`."""
+    if every:
+        return murmur3(data, begin, end, seed)
+    return strings(data, begin, end, seed)

@@ -1,0 +1,530 @@
+"""The model file: two records of JSON and named arrays, checked by sums. Knows no reduction.
+
+The layout is that of safetensors, so other programs can open it; nothing in it is ever run as code.
+
+    byte  0     +--------------------------------------------------------------------+
+                | u64   length of the header, little-endian                          |
+          8     +--------------------------------------------------------------------+
+                | {"__metadata__":{"format":"xclass model","header_crc32":"xxxxxxxx",|
+                |   "version":"1",              raised when older xclass cannot read |
+                |   "options":"{...}",          JSON in a string: what was asked for |
+                |   "facts":"{...}",            JSON in a string: counters and such  |
+                |   "crc32":"{...}"},           JSON in a string: array -> crc32     |
+                |  "scorers.w":{"dtype":"F32","shape":[9],"data_offsets":[0,36]},    |
+                |  ...}   and spaces, up to a multiple of 64 bytes from byte 0       |
+       64 * m   +--------------------------------------------------------------------+
+                | arrays, little-endian, one after the other without holes: those of |
+                | 8 bytes an item first, then 4, 2, 1, each group by name, so that   |
+                | every array begins at a multiple of its item's size                |
+                +--------------------------------------------------------------------+  end of file
+
+crc32 is zlib's, in eight hexadecimal digits. The header's covers bytes 0 to 64 m with its own digits as zeros,
+and stands at a fixed place, so it is checked before any JSON is read. The same model gives the same bytes: keys
+are sorted, and neither time nor machine is recorded.
+
+A model is written beside its place as `.NAME.PID.tmp` and renamed when all of it is on the disk: the place holds
+the old model or the new one, never a part. The header comes last, so a rest left behind by `kill -9` is no model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import mmap
+import os
+import stat
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .errors import ModelError
+
+VERSION = 1
+FIRST = b'{"__metadata__":{"format":"xclass model","header_crc32":"'  # begins every header, of every version
+DIGITS = slice(8 + len(FIRST), 16 + len(FIRST))  # where the header's own crc32 stands
+HEADER_LIMIT = 1 << 20  # bytes; read JSON takes up to thirty times its length
+ALIGN = 64  # arrays begin at a multiple of this
+PIECE = 1 << 20  # bytes written, copied or checked at a time
+PIECE_SLOTS = 1 << 17  # slots of a table looked at at a time; a multiple of 8
+
+DTYPES = {  # safetensors' names
+    f"{kind}{8 * size}": np.dtype(f"<{kind.lower()}{size}")
+    for kind, sizes in {"F": (2, 4, 8), "I": (1, 2, 4, 8), "U": (1, 2, 4, 8)}.items()
+    for size in sizes
+} | {"BOOL": np.dtype(bool)}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+class Model(NamedTuple):
+    """What a model file holds."""
+
+    options: dict[str, Any]
+    facts: dict[str, Any]
+    arrays: dict[str, np.ndarray]  # views of the mapped file; writing to one changes neither file nor other views
+
+
+# -- saving ------------------------------------------------------------------------------------------------------
+
+
+def save(path: str | os.PathLike, *, options: Mapping, facts: Mapping, arrays: Mapping[str, Any]) -> None:
+    """Write a model; what was at `path` before stays whole until the new model has taken its place.
+
+    Parameters
+    ----------
+    path : where to; through a symbolic link, where it points to.
+    options, facts : JSON-able, NumPy scalars included, NaN and infinity not.
+    arrays : name -> array, or what `sparse` gives. They are streamed: contiguous ones are never copied,
+        strided ones of one dimension a piece at a time.
+
+    Raises
+    ------
+    ModelError
+        where the file cannot be written; nothing is left behind then.
+    """
+    path = os.path.realpath(path)
+    order = sorted(arrays, key=lambda name: (-_dtype(arrays[name]).itemsize, name))
+    sums = {name: "0" * 8 for name in order}
+    size = len(_header(options, facts, arrays, order, sums)) + sum(_nbytes(arrays[name]) for name in order)
+    temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.tmp")
+    try:
+        kind = os.stat(path).st_mode if os.path.exists(path) else stat.S_IFREG
+        if stat.S_ISCHR(kind):  # /dev/null must not be replaced by a file
+            with open(path, "wb") as file:
+                _write(file, options, facts, arrays, order, sums)
+            return
+        if not stat.S_ISREG(kind):
+            what = "a folder" if stat.S_ISDIR(kind) else "no regular file"
+            raise ModelError(f"{path}: cannot save the model, this is {what}; give the name of a file")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)  # left by a process of the same number
+        try:
+            with open(temporary, "xb") as file:
+                if stat.S_IMODE(kind):  # an existing model keeps its permissions
+                    os.chmod(temporary, stat.S_IMODE(kind))
+                _write(file, options, facts, arrays, order, sums)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        _sync_folder(os.path.dirname(path))
+    except OSError as error:
+        raise ModelError(_why_not_saved(path, size, error)) from None
+
+
+def _write(file, options, facts, arrays, order, sums) -> None:
+    """Write zeros in place of the header, then the arrays, taking their sums, then the header."""
+    file.write(bytes(len(_header(options, facts, arrays, order, sums))))
+    for name in order:
+        crc = 0
+        for piece in _pieces(arrays[name]):
+            crc = zlib.crc32(piece, crc)
+            file.write(piece)
+        sums[name] = f"{crc:08x}"
+    file.seek(0)
+    file.write(_header(options, facts, arrays, order, sums))
+
+
+def _header(options, facts, arrays, order, sums) -> bytes:
+    """Return the file up to the arrays. Its length does not depend on the sums."""
+    entries: dict[str, Any] = {
+        "__metadata__": {
+            "format": "xclass model",
+            "header_crc32": "0" * 8,
+            "version": str(VERSION),
+            "options": _to_json(options),
+            "facts": _to_json(facts),
+            "crc32": _to_json(sums),
+        }
+    }
+    end = 0
+    for name in order:
+        if name in entries:
+            raise ValueError(f"an array cannot be called {name!r}")
+        begin, end = end, end + _nbytes(arrays[name])
+        entries[name] = {
+            "dtype": NAMES[_dtype(arrays[name])],
+            "shape": list(arrays[name].shape),
+            "data_offsets": [begin, end],
+        }
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % ALIGN)
+    if len(text) > HEADER_LIMIT:
+        raise ValueError(f"options and facts take {len(text)} bytes, at most {HEADER_LIMIT} are allowed: use an array")
+    head = bytearray(len(text).to_bytes(8, "little") + text)
+    head[DIGITS] = b"%08x" % zlib.crc32(head)
+    return bytes(head)
+
+
+def _to_json(record: Mapping) -> str:
+    def plain(value):
+        if isinstance(value, np.generic):
+            return value.item()
+        raise TypeError(f"{value!r} cannot be stored in a model file")
+
+    return json.dumps(dict(record), sort_keys=True, separators=(",", ":"), allow_nan=False, default=plain)
+
+
+def _dtype(array) -> np.dtype:
+    dtype = array.dtype.newbyteorder("<")
+    if dtype not in NAMES:
+        raise ValueError(f"arrays of {array.dtype} cannot be stored in a model file")
+    return dtype
+
+
+def _nbytes(array) -> int:
+    return math.prod(array.shape) * array.dtype.itemsize
+
+
+def _pieces(array) -> Iterator[np.ndarray]:
+    """Yield an array's bytes in order, as uint8[...] of about a megabyte."""
+    if isinstance(array, _Kept):
+        for piece in array.pieces():
+            yield piece.view(np.uint8)
+        return
+    if array.ndim != 1:
+        array = array.reshape(-1)  # a copy only of strided arrays of several dimensions
+    step = PIECE // array.itemsize
+    dtype = _dtype(array)
+    for i in range(0, len(array), step):
+        yield np.ascontiguousarray(array[i : i + step], dtype).view(np.uint8)
+
+
+def _sync_folder(folder: str) -> None:
+    """Have the new name on the disk, where the system offers that for folders."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _why_not_saved(path: str, size: int, error: OSError) -> str:
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        what, advice = f"there is no folder {folder}", "create it, or give another file"
+    elif isinstance(error, PermissionError):
+        what, advice = f"no permission to write in {folder}", "give a file in a folder of your own"
+    else:
+        what = f"{error.strerror or error}; it takes {size / 1e6:,.1f} MB in {folder}"
+        advice = "make room there, or give a file elsewhere"
+    kept = "; the model that was there is unchanged" if os.path.exists(path) else ""
+    return f"{path}: cannot save the model: {what}: {advice}{kept}"
+
+
+# -- loading -----------------------------------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike, verify: bool = True) -> Model:
+    """Map a model file into memory and check all of it before anything is used.
+
+    Parameters
+    ----------
+    verify : also compare every array with its sum, which reads the whole file once; the rest is always checked.
+
+    Raises
+    ------
+    ModelError
+        naming the part that is damaged, or what the file is instead.
+    """
+    path = os.fspath(path)
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for ever
+            raise ModelError(
+                f"{path}: cannot load the model: this is not a regular file; give the name of a model file"
+            )
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            head = _read_head(path, file, size)
+            options, facts, sums, places = _read_header(path, head, size)
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    except FileNotFoundError:
+        raise ModelError(f"{path}: cannot load the model: there is no such file") from None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot load the model: {getattr(error, 'strerror', None) or error}") from None
+    arrays = {}
+    for name, (dtype, shape, begin) in places.items():
+        try:
+            array = np.ndarray(shape, dtype, mapped, begin) if 0 not in shape else np.empty(shape, dtype)
+        except ValueError:
+            raise _damaged(path, "the header", f"array {name!r} has the impossible shape {shape}") from None
+        if verify:
+            crc = 0
+            for piece in _pieces(array):
+                crc = zlib.crc32(piece, crc)
+            if f"{crc:08x}" != sums[name]:
+                raise _damaged(path, f"array {name!r}", "its bytes do not fit its checksum")
+            if dtype.kind == "b" and not all((piece < 2).all() for piece in _pieces(array)):
+                raise _damaged(path, f"array {name!r}", "a truth value is neither 0 nor 1")
+        arrays[name] = array
+    return Model(options, facts, arrays)
+
+
+def _read_head(path: str, file, size: int) -> bytes:
+    """Return the file up to the arrays, undamaged by its sum."""
+    begin = file.read(8 + len(FIRST))
+    if len(begin) < 8 + len(FIRST) or begin[8:] != FIRST:
+        raise ModelError(f"{path}: {_what_instead(begin, size)}")
+    length = int.from_bytes(begin[:8], "little")
+    if length > HEADER_LIMIT or (8 + length) % ALIGN:
+        raise _damaged(path, "the header", f"its length is given as {length} bytes")
+    if 8 + length > size:
+        raise _truncated(path, size, f"its header alone takes {8 + length}")
+    head = begin + file.read(8 + length - len(begin))
+    plain = bytearray(head)
+    plain[DIGITS] = b"0" * 8
+    if head[DIGITS] != b"%08x" % zlib.crc32(plain):
+        raise _damaged(path, "the header", "its bytes do not fit its checksum")
+    return head
+
+
+def _read_header(path: str, head: bytes, size: int):
+    """Return options, facts, name -> sum, and name -> (dtype, shape, first byte).
+
+    The sum of the header is right, so what is still wrong here was written so.
+    """
+    entries = _from_json(path, "the header", head[8:])
+    metadata = entries.pop("__metadata__")
+    if not (isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())):
+        raise _damaged(path, "the header", "its metadata is no record of strings")
+    version = metadata.get("version", "")
+    if version != str(VERSION):
+        if version.isascii() and version.isdigit() and len(version) < 10 and int(version) > VERSION:
+            raise ModelError(
+                f"{path}: made by a newer version of xclass, in format {version}; this one reads format {VERSION}: "
+                "update xclass, or train the model again"
+            )
+        raise _damaged(path, "the header", f"its format version is {version[:20]!r}")
+    options, facts, sums = (_from_json(path, part, metadata.get(part, "")) for part in ("options", "facts", "crc32"))
+    places = {}
+    end = 0
+    for name, entry in entries.items():
+        dtype, shape, begin, after = _check_entry(path, name, entry)
+        if begin != end or after < begin or begin % dtype.itemsize:
+            raise _damaged(path, "the header", f"array {name!r} is said to lie at bytes {begin} to {after}")
+        if after - begin != math.prod(shape) * dtype.itemsize:
+            raise _damaged(path, "the header", f"array {name!r} of shape {shape} is said to have {after - begin} bytes")
+        places[name] = (dtype, tuple(shape), len(head) + begin)
+        end = after
+    if len(head) + end > size:
+        raise _truncated(path, size, f"its header says {len(head) + end}")
+    if len(head) + end < size:
+        raise _damaged(path, "the end", f"the file has {size} bytes, its header says {len(head) + end}")
+    if set(sums) != set(places):
+        raise _damaged(path, "the header", "checksums and arrays do not belong together")
+    return options, facts, sums, places
+
+
+def _check_entry(path: str, name: str, entry: Any) -> tuple[np.dtype, list[int], int, int]:
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise _damaged(path, "the header", f"the entry of array {name!r} is malformed")
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise _damaged(path, "the header", f"array {name!r} is of the unknown type {str(dtype)[:20]!r}")
+    for numbers, most in ((shape, 32), (offsets, 2)):
+        fine = isinstance(numbers, list) and len(numbers) <= most
+        if not fine or not all(type(n) is int and 0 <= n < 1 << 62 for n in numbers):
+            raise _damaged(path, "the header", f"array {name!r} has a malformed shape or place")
+    if len(offsets) != 2:
+        raise _damaged(path, "the header", f"array {name!r} has no place")
+    return DTYPES[dtype], shape, *offsets
+
+
+def _from_json(path: str, part: str, text: str | bytes) -> dict[str, Any]:
+    """Read a JSON object; names that occur twice, NaN and endless numbers are refused."""
+
+    def record(pairs):
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("a name occurs twice")
+        return found
+
+    def number(text, kind=int):
+        value = kind(text) if len(text) < 400 else math.inf
+        if not -math.inf < value < math.inf:
+            raise ValueError(f"the number {text[:20]}")
+        return value
+
+    def refuse(text):
+        raise ValueError(f"the number {text}")
+
+    try:
+        found = json.loads(
+            text,
+            object_pairs_hook=record,
+            parse_int=number,
+            parse_float=lambda text: number(text, float),
+            parse_constant=refuse,
+        )
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, part, f"no well-formed JSON, {error}") from None
+    if not isinstance(found, dict):
+        raise _damaged(path, part, "no JSON object")
+    return found
+
+
+def _what_instead(begin: bytes, size: int) -> str:
+    """Say what a file is whose first bytes are not ours."""
+    if size == 0:
+        return "not an xclass model: the file is empty"
+    if begin.startswith(b"\x1f\x8b") or begin.startswith(b"\x28\xb5\x2f\xfd"):
+        return "not an xclass model but a compressed file; if there is a model in it, unpack it first"
+    if begin[8:] and FIRST.startswith(begin[8:]):
+        return f"truncated: has {size} bytes, not even a whole header; train the model again, or take another copy"
+    version = begin[4:].split(b"\0")[0]
+    if begin[1:4] == b"\0\0\0" and begin[0] == len(version) + 1 and version.replace(b".", b"").isdigit():
+        return f"a model of Vowpal Wabbit {version.decode()}, which xclass cannot read; train it again with xclass"
+    if begin[8:].startswith(b'{"'):
+        return "not an xclass model: a safetensors file of another program, or its first bytes are damaged"
+    return "not an xclass model, or its first bytes are damaged; models are made with -f"
+
+
+def _damaged(path: str, part: str, why: str) -> ModelError:
+    return ModelError(f"{path}: {part} is damaged: {why}; train the model again, or take another copy of the file")
+
+
+def _truncated(path: str, size: int, wanted: str) -> ModelError:
+    return ModelError(
+        f"{path}: truncated: has {size} bytes, {wanted}; train the model again, or take another copy of the file"
+    )
+
+
+# -- weight tables -----------------------------------------------------------------------------------------------
+
+
+class _Kept:
+    """Rows of a table chosen by a bitmap, as an array that is made piece by piece when it is written.
+
+    `np.asarray` makes all of it at once. Without a plane, the numbers of the rows.
+    """
+
+    def __init__(self, plane: np.ndarray | None, bitmap: np.ndarray, count: int):
+        self.plane = plane
+        self.bitmap = bitmap  # uint8[slots / 8]
+        self.dtype = np.dtype(np.uint32) if plane is None else plane.dtype
+        self.shape = (count,)
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        step = PIECE_SLOTS // 8
+        for i in range(0, len(self.bitmap), step):
+            chosen = np.unpackbits(self.bitmap[i : i + step])
+            if self.plane is None:
+                yield (np.flatnonzero(chosen) + i * 8).astype(np.uint32)
+            else:
+                plane = self.plane[i * 8 : (i + step) * 8]
+                yield plane[chosen[: len(plane)].view(bool)]
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.concatenate([np.empty(0, self.dtype), *self.pieces()]).astype(dtype or self.dtype, copy=False)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+def sparse(name: str, planes: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Name the planes of a weight table for `save`: without the rows that are all zero where that is smaller.
+
+    Parameters
+    ----------
+    name : of the table; arrays are called `name.plane`, and `name.index` holds the row numbers: uint32, rising.
+    planes : equally long arrays of one dimension, strided ones too. They are looked at again while they are
+        written, so they must not change between `sparse` and the end of `save`.
+
+    Returns
+    -------
+    arrays : the planes themselves, or stand-ins for their kept rows that take no memory to speak of.
+    """
+    slots = len(next(iter(planes.values())))
+    bitmap = np.zeros(-(-slots // 8), np.uint8)
+    count = 0
+    for i in range(0, slots, PIECE_SLOTS):
+        any_bit = None  # compared as bits: -0.0 is kept
+        for plane in planes.values():
+            bits = plane[i : i + PIECE_SLOTS].view(f"u{plane.itemsize}") != 0
+            any_bit = bits if any_bit is None else np.logical_or(any_bit, bits, out=any_bit)
+        count += int(np.count_nonzero(any_bit))
+        bitmap[i // 8 : (i + PIECE_SLOTS) // 8] = np.packbits(any_bit)
+    row = sum(plane.itemsize for plane in planes.values())
+    if slots > 1 << 32 or count * (4 + row) >= slots * row:
+        return {f"{name}.{key}": plane for key, plane in planes.items()}
+    kept = {f"{name}.{key}": _Kept(plane, bitmap, count) for key, plane in planes.items()}
+    return {f"{name}.index": _Kept(None, bitmap, count), **kept}
+
+
+def dense(name: str, arrays: Mapping[str, Any], planes: Mapping[str, np.ndarray]) -> None:
+    """Undo `sparse`: fill the planes of a new table, where all is zero, in place.
+
+    Raises
+    ------
+    ModelError
+        where the arrays do not fit the table.
+    """
+    if f"{name}.index" not in arrays:
+        for key, plane in planes.items():
+            fill(f"{name}.{key}", arrays, plane)
+        return
+    index = np.asarray(arrays[f"{name}.index"])
+    if index.dtype != np.uint32 or index.ndim != 1:
+        raise _unfit(f"{name}.index", "it holds no row numbers")
+    slots = len(next(iter(planes.values())))
+    step = PIECE // 4
+    for i in range(0, len(index), step):
+        some = index[max(0, i - 1) : i + step]
+        if some[-1] >= slots or not (some[1:] > some[:-1]).all():
+            raise _unfit(f"{name}.index", f"its row numbers are not rising or beyond the {slots} rows of the table")
+    for key, plane in planes.items():
+        rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
+        for i in range(0, len(index), step):
+            plane[index[i : i + step]] = rows[i : i + step]
+
+
+def fill(name: str, arrays: Mapping[str, Any], target: np.ndarray) -> None:
+    """Copy a stored array into one of the same type and shape.
+
+    Raises
+    ------
+    ModelError
+        where it is missing or differs in type or shape.
+    """
+    target[...] = take(name, arrays, target.dtype, target.shape)
+
+
+def rows(name: str, arrays: Mapping[str, Any], below: int) -> np.ndarray:
+    """Return a stored int32 array of rising row numbers, all below `below`."""
+    found = take(name, arrays, np.int32, None)
+    if len(found) and (found[0] < 0 or found[-1] >= below or not (found[1:] > found[:-1]).all()):
+        raise _unfit(name, f"its row numbers are not rising or not below {below}")
+    return found
+
+
+def check_range(name: str, array: np.ndarray, low: int, high: int) -> None:
+    """Refuse an array that came from a file and holds numbers outside low..high."""
+    if array.size and (array.min() < low or array.max() > high):
+        raise _unfit(name, f"it holds numbers outside {low}..{high}")
+
+
+def take(name: str, arrays: Mapping[str, Any], dtype: np.dtype, shape: tuple[int, ...] | None) -> np.ndarray:
+    """Return a stored array of the type and shape asked for; None asks for one dimension of any length.
+
+    Raises
+    ------
+    ModelError
+        where it is missing or differs.
+    """
+    if name not in arrays:
+        raise _unfit(name, "it is missing")
+    array = np.asarray(arrays[name])
+    if array.dtype != dtype or (array.ndim != 1 if shape is None else array.shape != shape):
+        wanted = "[any]" if shape is None else list(shape)
+        raise _unfit(name, f"it is {array.dtype}{list(array.shape)}, the options ask for {np.dtype(dtype)}{wanted}")
+    return array
+
+
+def _unfit(name: str, why: str) -> ModelError:
+    return ModelError(f"the model's array {name!r} does not fit its options: {why}; train the model again")

@@ -1,0 +1,994 @@
+"""VW text to batches of examples: `17 2.5 'tag |w:0.5 cat:2 colour:red dog |x :7`.
+
+    line      := [prefix TAB] [label words] [tag] namespace*
+    namespace := '|' [name [':' weight]] { (SPACE | TAB) [feature] }
+    feature   := name | name ':' number | name ':' word | ':' number
+
+Idea      `find_delimiters` looks at 64 bytes at a time and lists where names, numbers and lines end; `parse_lines`
+          walks that list, so that neither searches byte by byte.
+Source    the grammar and its corners are those of VW 9.11 (parse_example_text.cc, parse_primitives.h).
+Cost      about 1 ns per byte for text, on one core.
+Differs   from VW in what happens to a malformed line (`--on_bad_line`; `vw` is VW's way); numbers that VW leaves
+          to strtof (`1e+2`, `1|`) may be off by one unit in the last place if they have more than 15 digits.
+
+The only file that knows the text format.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from . import hashing, intrinsics
+from .errors import DataError
+from .examples import CONSTANT, CONSTANT_GROUP, Batch
+from .jit import jit
+from .options import option
+
+TREATMENTS = ("stop", "skip", "vw")
+PADDING = 80  # bytes that must follow the text in its array: both kernels look beyond the end
+KEPT = 5  # messages about malformed lines that are kept
+
+
+@dataclass(frozen=True)
+class Options:
+    hash: str = option(
+        "how names become numbers: digits as they are and other names hashed, or all hashed",
+        choices=("strings", "all"),
+        default="strings",
+        stored=True,
+    )
+    hash_seed: int = option(
+        "seed of the hash", kind=int, default=0, metavar="N", minimum=0, maximum=2**32 - 1, stored=True
+    )
+    noconstant: bool = option("leave the constant feature out", kind=bool, stored=True)
+    on_bad_line: str = option(
+        "at a malformed line: stop, skip the line, or read it the way VW does", choices=TREATMENTS, default="stop"
+    )
+
+
+SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
+STOP, SKIP, VW = range(3)  # treatment of malformed lines
+
+# What is wrong with a line. The first two end the run in every treatment but skip.
+CLASS, CLASS_WORDS, NEGATIVE, OUTSIDE, LABEL_WORDS, LABEL, WEIGHT, INITIAL = range(1, 9)
+NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG = range(9, 15)
+UNLABELLED = 2**32 - 1  # as a class
+
+
+class Rules(NamedTuple):
+    """How to read; scalars only, made by `Parser`."""
+
+    multiclass: bool
+    mask: np.uint32  # of a feature's index
+    hash_all: bool
+    hash_seed: np.uint32
+    unnamed: np.uint32  # hash of the namespace without a name
+    constant: bool
+    treatment: int
+    lowest: int  # classes allowed
+    highest: int  # -1: every class
+
+
+# -- numbers -------------------------------------------------------------------------------------------------------
+
+
+def _powers() -> np.ndarray:
+    """VW's powers of ten, 10**-37 to 10**38 by repeated division and multiplication: float32[76]."""
+    ten = np.float32(10)
+    below, above = [np.float32(1)], [np.float32(1)]
+    for _ in range(37):
+        below.append(np.float32(below[-1] / ten))
+    for _ in range(38):
+        above.append(np.float32(above[-1] * ten))
+    return np.array(below[:0:-1] + above, np.float32)
+
+
+POWERS = _powers()
+
+
+@jit
+def _ends_number(data, p):
+    """Whether VW's own reading of numbers may end at `p`: a blank or the end of the line."""
+    c = data[p]
+    return c == SPACE or c == NEWLINE or c == TAB or (c == RETURN and data[p + 1] == NEWLINE)
+
+
+@jit
+def _is_digit(c):
+    return c >= 48 and c <= 57
+
+
+@jit
+def read_number(data, begin):
+    """Read the number at `begin` as VW's parse_float does.
+
+    Returns
+    -------
+    value : float32
+    end : one past the number; `begin` if there is none
+    digits : 0 if what was read has no digit (VW takes `-`, `.` and `e` for 0)
+    """
+    p = begin
+    negative = data[p] == 45
+    if negative:
+        p += 1
+    first = p
+    whole = 0
+    while _is_digit(data[p]):
+        whole = whole * 10 + (np.int64(data[p]) - 48)
+        p += 1
+    digits = p - first
+    decimals = 0
+    if data[p] == 46:
+        p += 1
+        first = p
+        while _is_digit(data[p]):
+            whole = whole * 10 + (np.int64(data[p]) - 48)
+            p += 1
+        decimals = p - first
+        digits += decimals
+    if digits > 0 and digits <= 7 and _ends_number(data, p):  # float32 holds 7 digits: nothing was rounded yet
+        value = np.float32(whole) * POWERS[37 - decimals]
+        if negative:
+            value = -value
+        return value, p, digits
+    return _read_rounding(data, begin)
+
+
+@jit
+def _read_rounding(data, begin):
+    """`read_number` for all numbers: accumulates in float32, with its roundings, as VW does."""
+    p = begin
+    if data[p] == 0:
+        return np.float32(0), begin, 0
+    while data[p] == SPACE:
+        p += 1
+    negative = data[p] == 45
+    if negative:
+        p += 1
+    value = np.float32(0)
+    digits = 0
+    while _is_digit(data[p]):
+        value = np.float32(np.float32(value * np.float32(10)) + np.float32(data[p])) - np.float32(48)
+        p += 1
+        digits += 1
+    decimals = 0
+    if data[p] == 46:
+        p += 1
+        while _is_digit(data[p]):
+            if decimals < 35:
+                value = np.float32(value * np.float32(10)) + np.float32(np.int64(data[p]) - 48)
+                decimals += 1
+            p += 1
+            digits += 1
+    exponent = 0
+    if data[p] == 101 or data[p] == 69:
+        p += 1
+        below = data[p] == 45
+        if below:
+            p += 1
+        while _is_digit(data[p]):
+            exponent = (exponent * 10 + (np.int64(data[p]) - 48)) & 0xFFFFFFFF
+            p += 1
+        if below:
+            exponent = -exponent
+    if not _ends_number(data, p):
+        return _strtof(data, begin)
+    exponent = (exponent - decimals + 128) % 256 - 128  # VW keeps it in a signed byte
+    if exponent > 38:
+        scale = np.float32(np.inf)
+    elif exponent < -37:
+        scale = np.float32(0)
+    else:
+        scale = POWERS[37 + exponent]
+    value = np.float32(value * scale)
+    if negative:
+        value = -value
+    return value, p, digits
+
+
+@jit
+def _lower(c):
+    """An ASCII letter in lower case; other bytes do not matter here."""
+    return np.int64(c) | 32
+
+
+@jit
+def _hex_digit(c):
+    """Value of a hexadecimal digit, -1 if it is none."""
+    if _is_digit(c):
+        return np.int64(c) - 48
+    letter = _lower(c)
+    return letter - 87 if letter >= 97 and letter <= 102 else -1
+
+
+@jit
+def _strtof(data, begin):
+    """C's strtof in the C locale, within the line. Returns as `read_number`, digits 1 for every number."""
+    p = begin
+    while data[p] == SPACE or (data[p] >= 9 and data[p] <= 13 and data[p] != NEWLINE):
+        p += 1
+    negative = data[p] == 45
+    if negative or data[p] == 43:
+        p += 1
+    end = begin
+    value = 0.0
+    c0, c1, c2 = _lower(data[p]), _lower(data[p + 1]), _lower(data[p + 2])
+    if c0 == 105 and c1 == 110 and c2 == 102:  # inf, infinity
+        value = np.inf
+        end = p + 3
+        if (
+            _lower(data[p + 3]) == 105
+            and _lower(data[p + 4]) == 110
+            and _lower(data[p + 5]) == 105
+            and _lower(data[p + 6]) == 116
+            and _lower(data[p + 7]) == 121
+        ):
+            end = p + 8
+    elif c0 == 110 and c1 == 97 and c2 == 110:  # nan, nan(letters)
+        value = np.nan
+        end = p + 3
+        if data[end] == 40:
+            q = end + 1
+            while _is_digit(data[q]) or data[q] == 95 or (_lower(data[q]) >= 97 and _lower(data[q]) <= 122):
+                q += 1
+            if data[q] == 41:
+                end = q + 1
+    elif data[p] == 48 and c1 == 120 and (_hex_digit(data[p + 2]) >= 0 or _hex_digit(data[p + 3]) >= 0 and c2 == 46):
+        value, end = _hexadecimal(data, p + 2)
+    else:
+        value, q = _decimal(data, p)
+        if q > p:
+            end = q
+    if negative:
+        value = -value
+    return np.float32(value), end, 1
+
+
+@jit
+def _hexadecimal(data, p):
+    """The hexadecimal number after `0x`: (float64, end)."""
+    value = 0.0
+    power = 0
+    while _hex_digit(data[p]) >= 0:
+        value = value * 16.0 + _hex_digit(data[p])
+        p += 1
+    if data[p] == 46:
+        p += 1
+        while _hex_digit(data[p]) >= 0:
+            value = value * 16.0 + _hex_digit(data[p])
+            power -= 4
+            p += 1
+    if _lower(data[p]) == 112:
+        below = data[p + 1] == 45
+        q = p + 2 if below or data[p + 1] == 43 else p + 1
+        if _is_digit(data[q]):
+            exponent = 0
+            while _is_digit(data[q]):
+                exponent = min(exponent * 10 + (np.int64(data[q]) - 48), 100000)
+                q += 1
+            power += -exponent if below else exponent
+            p = q
+    return math.ldexp(value, max(min(power, 2000), -2000)), p
+
+
+@jit
+def _decimal(data, begin):
+    """The decimal number at `begin`: (float64, end), end == begin if there is none."""
+    p = begin
+    whole = np.uint64(0)  # the first 19 digits
+    taken = 0
+    digits = 0
+    power = 0
+    after_point = False
+    while _is_digit(data[p]) or (data[p] == 46 and not after_point):
+        if data[p] == 46:
+            after_point = True
+        else:
+            digits += 1
+            if taken < 19:
+                whole = whole * np.uint64(10) + np.uint64(np.int64(data[p]) - 48)
+                if whole > np.uint64(0):
+                    taken += 1
+                power -= after_point
+            else:
+                power += not after_point
+        p += 1
+    if digits == 0:
+        return 0.0, begin
+    if _lower(data[p]) == 101:
+        below = data[p + 1] == 45
+        q = p + 2 if below or data[p + 1] == 43 else p + 1
+        if _is_digit(data[q]):
+            exponent = 0
+            while _is_digit(data[q]):
+                exponent = min(exponent * 10 + (np.int64(data[q]) - 48), 1000000)
+                q += 1
+            power += -exponent if below else exponent
+            p = q
+    value = np.float64(whole)
+    power = max(min(power, 400), -400)
+    while power > 22 and value > 0.0:
+        value *= 1e22
+        power -= 22
+    while power < -22 and value > 0.0:
+        value /= 1e22
+        power += 22
+    if value > 0.0:
+        if power >= 0:
+            value *= 10.0**power
+        else:
+            value /= 10.0**-power
+    return value, p
+
+
+# -- labels --------------------------------------------------------------------------------------------------------
+
+
+@jit
+def _read_class(data, begin):
+    """C's strtol, base 10, at `begin`: (value, cut to 64 bits; end, `begin` if there is no number)."""
+    p = begin
+    while data[p] >= 9 and data[p] <= 13 and data[p] != NEWLINE:
+        p += 1
+    negative = data[p] == 45
+    if negative or data[p] == 43:
+        p += 1
+    if not _is_digit(data[p]):
+        return 0, begin
+    value = 0
+    while _is_digit(data[p]):
+        digit = np.int64(data[p]) - 48
+        if value > (9223372036854775807 - digit) // 10:
+            value = 9223372036854775807
+        else:
+            value = value * 10 + digit
+        p += 1
+    if negative:
+        value = -value - 1 if value == 9223372036854775807 else -value
+    return value, p
+
+
+@jit
+def _read_label(data, begin, end, rules):
+    """Read what stands before the first bar.
+
+    Returns
+    -------
+    label, weight, initial : float64, float32, float32; label NaN where there is none
+    tag_start, tag_end : the tag's place
+    problem, where : what is wrong and where, or 0; LABEL_AS_TAG is no more than a warning
+    """
+    label, weight, initial = np.nan, np.float32(1), np.float32(0)
+    p = begin
+    while p < end and data[p] != TAB:
+        p += 1
+    p = p + 1 if p < end else begin
+    words = 0
+    word0 = word1 = word2 = last = last_end = p
+    end0 = end1 = end2 = p
+    while p < end:
+        if data[p] == SPACE:
+            p += 1
+            continue
+        last = p
+        while p < end and data[p] != SPACE:
+            p += 1
+        last_end = p
+        if words == 0:
+            word0, end0 = last, last_end
+        elif words == 1:
+            word1, end1 = last, last_end
+        elif words == 2:
+            word2, end2 = last, last_end
+        words += 1
+    tag_start = tag_end = end
+    problem = 0
+    where = begin
+    if words > 0 and (last_end == end or data[last] == 39):  # 39 is '
+        words -= 1
+        tag_start, tag_end = last, last_end
+        if data[last] == 39:
+            tag_start += 1
+        elif words == 0 and rules.multiclass:
+            p = last
+            while p < last_end and _is_digit(data[p]):
+                p += 1
+            if p == last_end:
+                problem, where = LABEL_AS_TAG, last
+    if words == 0:
+        return label, weight, initial, tag_start, tag_end, problem, where
+
+    strict = rules.treatment != VW
+    if rules.multiclass:
+        if words > 2:
+            return label, weight, initial, tag_start, tag_end, CLASS_WORDS, word0
+        value, p = _read_class(data, word0)
+        if data[p] != SPACE and data[p] != 0 or (strict and p != end0):
+            return label, weight, initial, tag_start, tag_end, CLASS, word0
+        if strict and value < 0:
+            problem, where = NEGATIVE, word0
+        if strict and value > UNLABELLED:
+            problem, where = OUTSIDE, word0
+        value &= UNLABELLED
+        if value != UNLABELLED:
+            label = np.float64(value)
+            if problem == 0 and rules.highest >= 0 and (value < rules.lowest or value > rules.highest):
+                problem, where = OUTSIDE, word0
+    else:
+        if words > 3:
+            return label, weight, initial, tag_start, tag_end, LABEL_WORDS, word0
+        number, p, digits = read_number(data, word0)
+        wrong = p == word0 or math.isnan(number)
+        if wrong:
+            number = np.float32(0)
+        if wrong or (strict and (p != end0 or digits == 0 or math.isinf(number))):
+            problem, where = LABEL, word0
+        label = np.float64(number)
+        if number == np.float32(3.4028234663852886e38):  # VW's mark for no label
+            label = np.nan
+    if words > 1:
+        weight, p, digits = read_number(data, word1)
+        wrong = p == word1 or math.isnan(weight)
+        if wrong:
+            weight = np.float32(0)
+        if weight < 0 and not rules.multiclass:
+            wrong = True
+        if problem == 0 and (wrong or (strict and (p != end1 or digits == 0 or math.isinf(weight) or weight < 0))):
+            problem, where = WEIGHT, word1
+        if rules.multiclass and not weight > 0:
+            weight = np.float32(0)
+    if words > 2:
+        initial, p, digits = read_number(data, word2)
+        wrong = p == word2 or math.isnan(initial)
+        if wrong:
+            initial = np.float32(0)
+        if problem == 0 and (wrong or (strict and (p != end2 or digits == 0 or math.isinf(initial)))):
+            problem, where = INITIAL, word2
+    return label, weight, initial, tag_start, tag_end, problem, where
+
+
+# -- lines ---------------------------------------------------------------------------------------------------------
+
+
+@jit
+def find_delimiters(data, end, positions):
+    """List where names, numbers and lines of `data[:end]` end.
+
+    Parameters
+    ----------
+    data : uint8[end + PADDING or more]
+    positions : int32[end + 64 or more], written: places of SPACE, TAB, ':', '|', CR and newline, in order
+
+    Returns
+    -------
+    kept : how many of the places belong to whole lines
+    blanks, bars, lines : numbers of SPACE and TAB, of '|' and of newlines in the text
+    returns : number of CR that do not stand before a newline
+    """
+    count = kept = blanks = bars = lines = returns = 0
+    p = 0
+    while p < end:
+        blank = intrinsics.equal64(data, p, SPACE) | intrinsics.equal64(data, p, TAB)
+        bar = intrinsics.equal64(data, p, BAR)
+        newline = intrinsics.equal64(data, p, NEWLINE)
+        cr = intrinsics.equal64(data, p, RETURN)
+        mask = blank | bar | newline | cr | intrinsics.equal64(data, p, COLON)
+        if end - p < 64:
+            inside = (np.uint64(1) << np.uint64(end - p)) - np.uint64(1)
+            blank &= inside
+            bar &= inside
+            newline &= inside
+            cr &= inside
+            mask &= inside
+        blanks += intrinsics.count_ones(blank)
+        bars += intrinsics.count_ones(bar)
+        if cr != np.uint64(0):
+            returns += intrinsics.count_ones(cr & ~intrinsics.equal64(data, p + 1, NEWLINE))
+        if newline != np.uint64(0):
+            lines += intrinsics.count_ones(newline)
+            last = newline
+            while last & (last - np.uint64(1)) != np.uint64(0):
+                last &= last - np.uint64(1)
+            kept = count + intrinsics.count_ones(mask & (last | (last - np.uint64(1))))
+        while mask != np.uint64(0):
+            positions[count] = p + intrinsics.trailing_zeros(mask)
+            mask &= mask - np.uint64(1)
+            count += 1
+        p += 64
+    return kept, blanks, bars, lines, returns
+
+
+@jit
+def parse_lines(data, positions, count, returns, rules, line, out, notes, line_of):
+    """Parse the lines whose delimiters are `positions[:count]`.
+
+    Parameters
+    ----------
+    data, positions : as in `find_delimiters`
+    returns : number of CR within lines
+    line : number of the line before the first
+    out : Batch with room for whatever the lines may hold, written
+    notes : int64[KEPT + 1, 4], written: problem, line, its first byte, place. Row 0 is for LABEL_AS_TAG
+    line_of : int64[256], scratch: the line in which a group was last seen
+
+    Returns
+    -------
+    n, z, g : examples, features and groups written
+    line : number of the last line read
+    bad, skipped : malformed lines, and those of them that were left out
+    unmerged : features of the largest example that has a group in several places, 0 for none
+    stopped : whether the line `line` is malformed and ended the reading
+    """
+    n = z = g = k = start = bad = skipped = unmerged = 0
+    stopped = False
+    treatment = rules.treatment
+    while k < count:
+        line += 1
+        at = start
+        if data[at] == 0xEF and data[at + 1] == 0xBB and data[at + 2] == 0xBF:
+            at += 3
+        e = np.int64(positions[k])
+        c = data[e]
+        if e == at and _ends_number(data, e) and c != SPACE and c != TAB:  # an empty line is no example
+            k += 2 if c == RETURN else 1
+            start = np.int64(positions[k - 1]) + 1
+            continue
+        z0, g0 = z, g
+        problem = 0
+        where = at
+
+        label = np.nan
+        weight, initial = np.float32(1), np.float32(0)
+        tag_start = tag_end = at
+        plain = rules.multiclass and c == SPACE and data[e + 1] == BAR and e > at and e - at <= 9
+        if plain:
+            number = 0
+            for p in range(at, e):
+                plain = plain and _is_digit(data[p])
+                number = number * 10 + (np.int64(data[p]) - 48)
+            if plain:
+                label = np.float64(number)
+                if rules.highest >= 0 and (number < rules.lowest or number > rules.highest):
+                    problem = OUTSIDE
+                k += 1
+        if not plain and (c != BAR or e > at):
+            while c != BAR and c != NEWLINE:
+                k += 1
+                c = data[positions[k]]
+            e = np.int64(positions[k])
+            if c == NEWLINE and e > at and data[e - 1] == RETURN:
+                e -= 1
+            label, weight, initial, tag_start, tag_end, problem, where = _read_label(data, at, e, rules)
+            if problem == LABEL_AS_TAG:
+                if notes[0, 0] == 0:
+                    notes[0, 0], notes[0, 1], notes[0, 2], notes[0, 3] = problem, line, start, where
+                problem = 0
+            elif problem > CLASS_WORDS and treatment == VW:  # goes on after a warning
+                bad += 1
+                if bad <= KEPT:
+                    notes[bad, 0], notes[bad, 1], notes[bad, 2], notes[bad, 3] = problem, line, start, where
+                problem = 0
+
+        if returns > 0 and treatment != VW and problem == 0:
+            q = k
+            while data[positions[q]] != NEWLINE:
+                p = np.int64(positions[q])
+                if data[p] == RETURN and data[p + 1] != NEWLINE:
+                    problem, where = INNER_RETURN, p
+                    break
+                q += 1
+
+        e = np.int64(positions[k])
+        c = data[e]
+        while c == BAR and problem == 0:
+            b = e + 1
+            k += 1
+            e = np.int64(positions[k])
+            c = data[e]
+            scale = np.float32(1)
+            if e > b:
+                group = data[b]
+                seed = hashing.name_hash(data, b, e, rules.hash_seed, rules.hash_all)
+                if c == COLON:
+                    scale, q, digits = read_number(data, e + 1)
+                    b = e + 1
+                    while positions[k] < q:
+                        k += 1
+                    e = np.int64(positions[k])
+                    c = data[e]
+                    if e != q or c == COLON:
+                        problem, where = NAMESPACE_WEIGHT, b
+                        break
+                    if treatment != VW and (q == b or digits == 0 or not math.isfinite(scale)):
+                        problem, where = NAMESPACE_WEIGHT, b
+                        break
+                    if math.isnan(scale):
+                        scale = np.float32(1)
+                        bad += 1
+                        if bad <= KEPT:
+                            notes[bad, 0], notes[bad, 1] = NAMESPACE_WEIGHT, line
+                            notes[bad, 2], notes[bad, 3] = start, b
+            elif c == COLON:
+                problem, where = NAMESPACE, b
+                break
+            else:
+                group = np.uint8(SPACE)
+                seed = rules.unnamed
+
+            first = z
+            unnamed = 0
+            while c == SPACE or c == TAB:
+                b = e + 1
+                k += 1
+                e = np.int64(positions[k])
+                c = data[e]
+                if c != COLON:
+                    if e > b and scale != 0:
+                        out.index[z] = np.uint32(hashing.name_hash(data, b, e, seed, rules.hash_all) & rules.mask)
+                        out.value[z] = scale
+                        z += 1
+                    continue
+                name_end = e
+                value, q, digits = read_number(data, e + 1)
+                word, word_end = q, q
+                if q > name_end + 1:
+                    if not math.isfinite(value) and (treatment != VW or math.isnan(value)):
+                        if treatment != VW:
+                            problem, where = INFINITE, name_end + 1
+                            break
+                        value = np.float32(0)
+                        bad += 1
+                        if bad <= KEPT:
+                            notes[bad, 0], notes[bad, 1] = INFINITE, line
+                            notes[bad, 2], notes[bad, 3] = start, name_end + 1
+                    value *= scale
+                    if treatment != VW and not math.isfinite(value):
+                        problem, where = INFINITE, name_end + 1
+                        break
+                else:  # no number: the next word is the value, even after blanks
+                    value = np.float32(1)
+                    digits = 1
+                    while data[word] == SPACE or data[word] == TAB or data[word] == RETURN:
+                        word += 1
+                    word_end = word
+                    while not (
+                        data[word_end] == SPACE
+                        or data[word_end] == TAB
+                        or data[word_end] == RETURN
+                        or data[word_end] == NEWLINE
+                    ):
+                        word_end += 1
+                    if word_end > word:
+                        q = word_end
+                while positions[k] < q:
+                    k += 1
+                e = np.int64(positions[k])
+                c = data[e]
+                if word_end > word:
+                    chained = hashing.name_hash(data, b, name_end, seed, rules.hash_all)
+                    key = np.uint32(hashing.name_hash(data, word, word_end, chained, rules.hash_all) & rules.mask)
+                elif name_end > b:
+                    key = np.uint32(hashing.name_hash(data, b, name_end, seed, rules.hash_all) & rules.mask)
+                else:
+                    key = np.uint32(np.uint64(seed) + np.uint64(unnamed))
+                    unnamed += 1
+                if value != 0:
+                    out.index[z] = key
+                    out.value[z] = value
+                    z += 1
+                if e != q or c == COLON or (digits == 0 and treatment != VW):
+                    problem, where = VALUE, name_end + 1
+                    break
+            if z > first and not (g > g0 and out.group_name[g - 1] == group):
+                if line_of[group] == line:
+                    unmerged = max(unmerged, 1)
+                line_of[group] = line
+                out.group_name[g] = group
+                out.group_start[g] = first
+                g += 1
+
+        if problem != 0:
+            bad += 1
+            if bad <= KEPT:
+                notes[bad, 0], notes[bad, 1], notes[bad, 2], notes[bad, 3] = problem, line, start, where
+            if treatment != VW or problem <= CLASS_WORDS:
+                z, g = z0, g0
+                if treatment != SKIP:
+                    stopped = True
+                    break
+                skipped += 1
+        while c != NEWLINE:
+            k += 1
+            c = data[positions[k]]
+        start = np.int64(positions[k]) + 1
+        k += 1
+        if problem != 0 and treatment != VW:
+            continue
+
+        if rules.constant:
+            out.index[z] = np.uint32(CONSTANT)
+            out.value[z] = np.float32(1)
+            out.group_name[g] = np.uint8(CONSTANT_GROUP)
+            out.group_start[g] = z
+            z += 1
+            g += 1
+        if unmerged > 0:
+            unmerged = max(unmerged, z - z0)
+        out.label[n] = label
+        out.weight[n] = weight
+        out.initial[n] = initial
+        out.tag_start[n] = tag_start
+        out.tag_end[n] = tag_end
+        out.line[n] = line
+        n += 1
+        out.start[n] = z
+        out.group_first[n] = g
+    out.group_start[g] = z
+    return n, z, g, line, bad, skipped, unmerged, stopped
+
+
+@jit
+def merge_groups(n, constant, out, index, value):
+    """Bring features of the same group together, in every example; groups in the order of their first feature.
+
+    Parameters
+    ----------
+    n : number of examples in `out`
+    constant : whether each example ends with the constant, which stays last
+    out : Batch, changed
+    index, value : uint32[...], float32[...], scratch for the largest example
+
+    Returns
+    -------
+    g : number of groups left
+    """
+    place = np.full(256, -1, np.int64)  # of a group among those of the example, then of its next feature
+    g = 0
+    begin = 0
+    for i in range(n):
+        end = out.group_first[i + 1]
+        last = end - 1 if constant else end
+        groups = g
+        for j in range(begin, last):  # sizes first
+            size = out.group_start[j + 1] - out.group_start[j]
+            name = out.group_name[j]
+            if place[name] < 0:
+                place[name] = 0
+            place[name] += size
+        z = out.start[i]
+        for j in range(begin, last):  # then places, in the order of appearance
+            name = out.group_name[j]
+            if place[name] >= 0:
+                size = place[name]
+                place[name] = -2 - (z - out.start[i])
+                z += size
+        for j in range(begin, last):  # then the features
+            name = out.group_name[j]
+            to = -2 - place[name]
+            for p in range(out.group_start[j], out.group_start[j + 1]):
+                index[to] = out.index[p]
+                value[to] = out.value[p]
+                to += 1
+            place[name] = -2 - to
+        for p in range(out.start[i], z):
+            out.index[p] = index[p - out.start[i]]
+            out.value[p] = value[p - out.start[i]]
+        z = out.start[i]
+        for j in range(begin, last):  # then the list of groups
+            name = out.group_name[j]
+            if place[name] != -1:
+                size = -2 - place[name]
+                out.group_name[g] = name
+                out.group_start[g] = z
+                z = out.start[i] + size
+                place[name] = -1
+                g += 1
+        if constant:
+            out.group_name[g] = np.uint8(CONSTANT_GROUP)
+            out.group_start[g] = out.start[i + 1] - 1
+            g += 1
+        out.group_first[i] = groups
+        begin = end
+    out.group_first[n] = g
+    out.group_start[g] = out.start[n]
+    return g
+
+
+# -- Python --------------------------------------------------------------------------------------------------------
+
+CURE = "Correct the line, or use --on_bad_line skip"
+SENTENCES = {
+    CLASS: "label '{seen}' is not a class number; a line is label, weight, 'tag, then |namespace features",
+    CLASS_WORDS: "'{seen}' begins more words than label and weight; write a tag as 'tag, or touching the bar",
+    NEGATIVE: "label {seen} is negative; leave the label out where it is not known",
+    OUTSIDE: "label {seen} is outside {range}",
+    LABEL_WORDS: "'{seen}' begins more words than label, weight and initial; write a tag as 'tag, or touching the bar",
+    LABEL: "label '{seen}' is not a finite number",
+    WEIGHT: "weight '{seen}' is not a finite number of at least 0",
+    INITIAL: "initial prediction '{seen}' is not a finite number",
+    NAMESPACE: "'{seen}' is no name of a namespace; a namespace is |name or |name:weight",
+    NAMESPACE_WEIGHT: "'{seen}' is not a finite number; a namespace is |name or |name:weight",
+    VALUE: "'{seen}' is not a number; a feature is name, name:number or :number",
+    INFINITE: "'{seen}' is not a finite number; a feature is name, name:number or :number",
+    INNER_RETURN: "a carriage return within the line; lines end in a newline, before which one may stand",
+}
+VW_DOES = {
+    LABEL_WORDS: "the example is taken as unlabelled",
+    LABEL: "taken as 0",
+    WEIGHT: "taken as it is, or as 0 where it is no number",
+    INITIAL: "taken as 0",
+    NAMESPACE: "the rest of the line is ignored",
+    NAMESPACE_WEIGHT: "the rest of the line is ignored, or 1 taken for nan",
+    VALUE: "the rest of the line is ignored",
+    INFINITE: "the feature is left out",
+}
+
+
+class Parser:
+    """Turns text into batches, and remembers what was wrong with it.
+
+    Parameters
+    ----------
+    options : of this room
+    bits : of the index of a feature
+    multiclass : whether labels are classes, or real numbers
+    lowest, highest : classes allowed; None for every class. Not looked at under `--on_bad_line vw`
+    because : what sets the range, for the message: `--oaa 1000`
+
+    Attributes
+    ----------
+    lines, skipped, bad : lines read, lines left out, malformed lines met
+    notes : messages for the user that nobody took yet
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        bits: int,
+        multiclass: bool,
+        lowest: int | None = None,
+        highest: int | None = None,
+        because: str = "",
+    ):
+        self.options = options
+        self.lines = self.skipped = self.bad = 0
+        self.notes: list[str] = []
+        self.kept: list[str] = []  # the first messages about malformed lines
+        self._told_tag = False
+        treatment = TREATMENTS.index(options.on_bad_line)
+        free = highest is None or treatment == VW
+        low, high = (0, UNLABELLED) if highest is None else (lowest or 0, highest)
+        self._range = f"{low}..{high}" + (f" ({because})" if because else "")
+        every = options.hash == "all"
+        empty = np.zeros(PADDING, np.uint8)
+        seed = np.uint32(options.hash_seed)
+        self._rules = Rules(
+            multiclass=multiclass,
+            mask=np.uint32((1 << min(bits, 32)) - 1),
+            hash_all=every,
+            hash_seed=seed,
+            unnamed=np.uint32(hashing.murmur3(empty, 0, 0, seed) if options.hash_seed else 0),
+            constant=not options.noconstant,
+            treatment=treatment,
+            lowest=0 if free else low,
+            highest=-1 if free else high,
+        )
+        self._positions = np.empty(0, np.int32)
+        self._line_of = np.empty(256, np.int64)
+
+    def begin(self) -> None:
+        """Start at line 1 again (another pass, another file)."""
+        self.lines = 0
+
+    def parse(self, text: np.ndarray, end: int, name: str) -> tuple[Batch, DataError | None, int]:
+        """Parse the whole lines of `text[:end]`.
+
+        Parameters
+        ----------
+        text : uint8[end + PADDING or more], writable; kept by the batch
+        name : of the file, for messages
+
+        Returns
+        -------
+        batch : the examples, before the malformed line that ends the run
+        error : what ends the run, or None
+        used : bytes up to the end of the last whole line
+        """
+        if len(self._positions) < end + 64:
+            self._positions = np.empty(end + 64, np.int32)
+        kept, blanks, bars, lines, returns = find_delimiters(text, end, self._positions)
+        out = _room(lines, blanks + lines, bars + lines, text[:end])
+        if kept == 0:
+            return _trimmed(out, 0, 0, 0), None, 0
+        used = int(self._positions[kept - 1]) + 1
+        notes = np.zeros((KEPT + 1, 4), np.int64)
+        self._line_of[:] = -1
+        rules = self._rules
+        n, z, g, line, bad, skipped, unmerged, stopped = parse_lines(
+            text, self._positions, kept, returns, rules, self.lines, out, notes, self._line_of
+        )
+        if unmerged > 0:
+            index, value = np.empty(unmerged, np.uint32), np.empty(unmerged, np.float32)
+            g = merge_groups(n, rules.constant, out, index, value)
+        self.lines = line
+        self.skipped += skipped
+        self.bad += bad
+        error = self._take_notes(text, notes, min(bad, KEPT), stopped, name)
+        return _trimmed(out, n, z, g), error, used
+
+    def report(self) -> list[str]:
+        """What to tell the user at the end of the run about malformed lines."""
+        if not self.bad:
+            return []
+        what = f"{self.skipped} malformed lines were skipped" if self.skipped else f"{self.bad} lines were malformed"
+        return [f"{what}; the first were:", *self.kept]
+
+    def _take_notes(self, text, notes, bad: int, stopped: bool, name: str) -> DataError | None:
+        if notes[0, 0] and not self._told_tag:
+            self._told_tag = True
+            _, line, _, where = notes[0].tolist()
+            seen = _seen(text, where)
+            self.notes.append(
+                f"{name}:{line}: '{seen}' touches the bar and is read as a tag, so the line is unlabelled; "
+                f"write '{seen} |' for a label"
+            )
+        message = ""
+        for problem, line, start, where in notes[1 : bad + 1].tolist():
+            sentence = SENTENCES[problem].format(seen=_seen(text, where), range=self._range)
+            message = f"{name}:{line}:{where - start + 1}: {sentence}"
+            if self._rules.treatment == VW and problem in VW_DOES:
+                message += f"; {VW_DOES[problem]}"
+            if len(self.kept) < KEPT:
+                self.kept.append(message)
+        return DataError(f"{message}. {CURE}") if stopped else None
+
+
+def _room(lines: int, features: int, groups: int, text: np.ndarray) -> Batch:
+    """A batch with room for so much."""
+    return Batch(
+        start=np.zeros(lines + 1, np.int64),
+        index=np.empty(features, np.uint32),
+        value=np.empty(features, np.float32),
+        label=np.empty(lines, np.float64),
+        weight=np.empty(lines, np.float32),
+        initial=np.empty(lines, np.float32),
+        group_first=np.zeros(lines + 1, np.int64),
+        group_name=np.empty(groups, np.uint8),
+        group_start=np.zeros(groups + 1, np.int64),
+        tag_start=np.empty(lines, np.int64),
+        tag_end=np.empty(lines, np.int64),
+        line=np.empty(lines, np.int64),
+        text=text,
+    )
+
+
+def _trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
+    """The first n examples."""
+    return Batch(
+        start=out.start[: n + 1],
+        index=out.index[:z],
+        value=out.value[:z],
+        label=out.label[:n],
+        weight=out.weight[:n],
+        initial=out.initial[:n],
+        group_first=out.group_first[: n + 1],
+        group_name=out.group_name[:g],
+        group_start=out.group_start[: g + 1],
+        tag_start=out.tag_start[:n],
+        tag_end=out.tag_end[:n],
+        line=out.line[:n],
+        text=out.text,
+    )
+
+
+def _seen(text: np.ndarray, where: int) -> str:
+    """The word at `where`, cut to 40 characters."""
+    begin = text[where : where + 160].tobytes()
+    word = begin.lstrip(b" \t\r").replace(b"\t", b" ").replace(b"\r", b" ").replace(b"|", b" ").replace(b"\n", b" ")
+    shown = word.split(b" ")[0].decode("utf-8", "replace")
+    return shown if len(shown) <= 40 else shown[:40] + "..."

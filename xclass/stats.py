@@ -1,0 +1,360 @@
+"""Progressive validation: every example is predicted before it is learned from, and counted here.
+
+Writes what VW writes, character for character: the banner of a run, the table with rows at examples 1, 2, 4,
+8, ... and the summary. A whole batch is taken in at once with NumPy; only the examples a row is printed for are
+looked at one by one. As in VW, sums are float64 and grow one example after the other, so that batches of
+any size give the same digits.
+
+Differs from VW: an unlabelled example prints `unknown` and has no loss under --scores and --probabilities too
+(VW prints 4294967295 there and counts it as wrong); a log loss of no example is `n.a.`, not `-nan`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .errors import UsageError
+
+HEADER = (
+    "average  since         example        example        current        current  current",
+    "loss     last          counter         weight          label        predict features",
+)
+NO_VALUE = "n.a."
+UNKNOWN = "unknown"
+LARGEST_LABEL = 2**31 - 1  # VW prints no class from here on
+LARGEST_FLOAT = float(np.finfo(np.float32).max)
+
+
+class Pace(NamedTuple):
+    """When rows are due, as -P says: at weight `first`, then `step` further on or at `step` times the weight."""
+
+    additive: bool
+    step: np.float32
+    first: np.float32
+    note: str = ""  # what the user should know about the value given
+
+
+def pace(text: str) -> Pace:
+    """Read the value of -P: a whole number is added to the weight, a number with a point multiplies it."""
+    try:
+        step = np.float32(text)
+    except ValueError:
+        step = np.float32(np.nan)
+    if not np.isfinite(step):
+        raise UsageError(
+            f"--progress: {text!r} is not a number; give 1000 for a row every 1000 examples, 2.0 to double"
+        )
+    if "." not in text:
+        if step < 1:
+            return Pace(True, np.float32(1), np.float32(1), "Additive --progress <int> can't be < 1: forcing to 1")
+        return Pace(True, step, step)
+    note = ""
+    if step <= 1:
+        note = f"Multiplicative --progress <float> '{text}' is <= 1.0: adding 1.0"
+        step += np.float32(1)
+        if step <= 1:
+            raise UsageError(f"--progress: {text} cannot multiply; give a number above 1, such as 2.0")
+    elif step > 9:
+        note = f"Multiplicative --progress <float> '{text}' is > 9.0: Did you mean to use an integer?"
+    return Pace(False, step, np.float32(1), note)
+
+
+class Progress:
+    """Counts examples and their losses, and tells which rows of the table are due.
+
+    Parameters
+    ----------
+    labels : "simple" or "multiclass".
+    pace : when rows are due; None for no rows at all.
+    """
+
+    def __init__(self, labels: str, pace: Pace | None) -> None:
+        self.simple = labels == "simple"
+        self.pace = pace
+        self.examples = 0
+        self.features = 0
+        self.labelled_weight = 0.0  # of examples whose loss counts
+        self.other_weight = 0.0
+        self.label_sum = 0.0
+        self.loss_sum = 0.0
+        self.log_loss_sum: float | None = None
+        self.seen: list[np.float32] = []  # the first three different labels
+        self._due = float(pace.first) if pace is not None else math.inf
+        self._since_loss = 0.0
+        self._since_weight = 0.0  # labelled_weight at the last row
+
+    @property
+    def weight(self) -> float:
+        """Weight of all examples."""
+        return self.labelled_weight + self.other_weight
+
+    @property
+    def average_loss(self) -> float | None:
+        """Loss by weight of labelled example, or None where there was none."""
+        return self.loss_sum / self.labelled_weight if self.labelled_weight > 0 else None
+
+    def update(
+        self,
+        label: np.ndarray,
+        weight: np.ndarray,
+        features: np.ndarray,
+        prediction: np.ndarray,
+        loss: np.ndarray | None,
+        log_loss: np.ndarray | None = None,
+        shown: np.ndarray | None = None,
+    ) -> list[str]:
+        """Count a batch and return the rows of the table that are due.
+
+        Parameters
+        ----------
+        label : float64[n], NaN where there is none.
+        weight : float32[n]
+        features : int64[n], number of features of each example, the constant included.
+        prediction : float64[n]
+        loss : float64[n], times weight; None where the loss is not reported.
+        log_loss : float64[n], times weight, of the probabilities.
+        shown : float64[n], probability printed beside the prediction.
+        """
+        n = len(label)
+        if n == 0:
+            return []
+        weight = weight.astype(np.float64)
+        labelled = ~np.isnan(label)
+        if self.simple:
+            self._see(label[labelled].astype(np.float32))
+            worth = label.astype(np.float32).astype(np.float64) * weight
+            self.label_sum = _running(self.label_sum, np.where(labelled, worth, 0.0))[-1]
+        counted = labelled if loss is not None else np.zeros(n, bool)
+        losses = np.zeros(n) if loss is None else np.where(labelled, loss.astype(np.float32).astype(np.float64), 0.0)
+        if log_loss is not None:
+            given = np.where(labelled, log_loss.astype(np.float32).astype(np.float64), 0.0)
+            self.log_loss_sum = _running(self.log_loss_sum or 0.0, given)[-1]
+        known = _running(self.labelled_weight, np.where(counted, weight, 0.0))
+        other = _running(self.other_weight, np.where(counted, 0.0, weight))
+        total = known + other
+        loss_sum = _running(self.loss_sum, losses)
+
+        rows = []
+        begin = 0  # first example after the last row
+        while (i := _first_at_least(total, self._due, begin, bool(weight.min() < 0))) < n:
+            self._since_loss = _running(self._since_loss, losses[begin : i + 1])[-1]
+            rows.append(
+                row(
+                    _ratio(loss_sum[i], known[i]) if known[i] > 0 else NO_VALUE,
+                    _ratio(self._since_loss, known[i] - self._since_weight),
+                    self.examples + i + 1,
+                    total[i],
+                    self._label_text(label[i]),
+                    self._prediction_text(prediction[i], None if shown is None else shown[i]),
+                    int(features[i]),
+                )
+            )
+            self._since_loss = 0.0
+            self._since_weight = float(known[i])
+            now = np.float32(total[i])
+            self._due = float(now + self.pace.step if self.pace.additive else now * self.pace.step)
+            begin = i + 1
+        self._since_loss = _running(self._since_loss, losses[begin:])[-1]
+
+        self.examples += n
+        self.features += int(features.sum())
+        self.labelled_weight, self.other_weight, self.loss_sum = float(known[-1]), float(other[-1]), float(loss_sum[-1])
+        return rows
+
+    def summary(
+        self, loss: str = "squared", tau: float = 0.5, label_range: tuple[float, float] | None = None
+    ) -> list[str]:
+        """Return VW's summary of the run; for real labels with the best constant prediction under `loss`."""
+        average = self.average_loss
+        lines = [
+            "",
+            "finished run",
+            f"number of examples = {self.examples}",
+            f"weighted example sum = {self.weight:.6f}",
+            f"weighted label sum = {self.label_sum:.6f}",
+            f"average loss = {NO_VALUE if average is None else format(average, '.6f')}",
+        ]
+        if self.log_loss_sum is not None:
+            lines.append(f"average multiclass log loss = {_ratio(self.log_loss_sum, self.labelled_weight)}")
+        found = self._best_constant(loss, tau, label_range) if self.simple else None
+        if found is not None:
+            lines.append(f"best constant = {found[0]:.6f}")
+            if found[1] is not None:
+                lines.append(f"best constant's loss = {found[1]:.6f}")
+        lines.append(f"total feature number = {self.features}")
+        return lines
+
+    def pace_summary(self, seconds: float) -> list[str]:
+        """Return xclass's own lines, printed after VW's."""
+        return [f"examples per second = {self.examples / max(seconds, 1e-9):.0f}"]
+
+    def _label_text(self, label: float) -> str:
+        if self.simple:
+            return f"{np.float32(label):.4f}" if label < LARGEST_FLOAT else UNKNOWN
+        return str(int(label)) if label < LARGEST_LABEL else UNKNOWN
+
+    def _prediction_text(self, prediction: float, probability: float | None) -> str:
+        if self.simple:
+            return f"{np.float32(prediction):.4f}"
+        if probability is None:
+            return str(int(prediction))
+        return f"{int(prediction)}({np.float32(100) * np.float32(probability):.0f}%)"
+
+    def _see(self, labels: np.ndarray) -> None:
+        while len(self.seen) < 3:
+            fresh = np.ones(len(labels), bool)
+            for one in self.seen:
+                fresh &= labels != one
+            if not fresh.any():
+                return
+            labels = labels[fresh]
+            self.seen.append(labels[0])
+
+    def _best_constant(self, loss, tau, label_range) -> tuple[np.float32, np.float32 | None] | None:
+        """The constant with the smallest loss on the labels seen, and that loss where it can be told.
+
+        The two labels met first are taken for the only ones and their weights found from the sums; with a
+        third label only the mean, which is best for the squared loss, remains known.
+        """
+        if not self.seen:
+            return None
+        low, high = sorted([self.seen[0], self.seen[1] if len(self.seen) > 1 else np.float32(0)])
+        if low == high:
+            return None
+        low_weight = np.float32(self.label_sum - float(high) * self.labelled_weight) / (low - high)
+        high_weight = np.float32(self.labelled_weight) - low_weight
+        both = low_weight + high_weight
+        if not both > 0:
+            return None
+        more = len(self.seen) > 2
+        if loss == "squared":
+            best = np.float32(self.label_sum) / np.float32(self.labelled_weight)
+        elif more:
+            return None
+        elif loss == "hinge":
+            best = np.float32(-1 if high_weight <= low_weight else 1)
+        elif loss == "logistic":
+            low, high = np.float32(-1), np.float32(1)
+            if low_weight <= 0 or high_weight <= 0:
+                best = np.float32(1 if low_weight <= 0 else -1)
+            else:
+                best = np.float32(math.log(high_weight / low_weight))
+        else:
+            best = high if np.float32(tau) * both < high_weight else low
+        if more:
+            return best, None
+        cost = np.float32(0)
+        for label, share in ((low, low_weight), (high, high_weight)):
+            if share > 0:
+                cost += _loss(loss, best, label, np.float32(tau), label_range) * share
+        return best, cost / both
+
+
+def row(
+    average: str, since: str, counter: int, weight: float, label: str, prediction: str, features: int, mark: str = ""
+) -> str:
+    """Return one row of the table; cells that are too long are cut as VW cuts them."""
+    label, prediction = (text if len(text) <= 14 else text[:11] + "..." for text in (label, prediction))
+    return (
+        f"{average[:8]:<8} {since[:8]:<8} {str(counter)[:12]:>12} {format(weight, '.1f')[:14]:>14} "
+        f"{label:>14} {prediction:>14} {str(features)[:8]:>8}{mark}"
+    )
+
+
+def banner(
+    *,
+    quadratic: Sequence[str] = (),
+    cubic: Sequence[str] = (),
+    interactions: Sequence[str] = (),
+    testing: bool = False,
+    model: str | None = None,
+    predictions: str | None = None,
+    raw_predictions: str | None = None,
+    learner: Sequence[str] = (),
+    data: str = "stdin",
+    bits: int,
+    learning_rate: float,
+    initial_t: float,
+    power_t: float,
+    enabled: str,
+    labels: str,
+    output: str,
+) -> list[str]:
+    """Return what VW prints before the table, in its order and words.
+
+    Parameters
+    ----------
+    model : file of -f.
+    learner : the reduction's own lines.
+    labels, output : kinds of label and prediction, such as MULTICLASS.
+    """
+    lines = []
+    for words, names in (
+        ("quadratic features for pairs", quadratic),
+        ("cubic features for triples", cubic),
+        ("features for following interactions", interactions),
+    ):
+        if names:
+            lines.append(f"creating {words}: {' '.join(names)}")
+    if testing:
+        lines.append("only testing")
+    for words, name in (
+        ("final_regressor", model),
+        ("predictions", predictions),
+        ("raw predictions", raw_predictions),
+    ):
+        if name:
+            lines.append(f"{words} = {name}")
+    return [
+        *lines,
+        *learner,
+        "using no cache",
+        f"Reading datafile = {data}",
+        "num sources = 1",
+        f"Num weight bits = {bits}",
+        f"learning rate = {learning_rate:g}",
+        f"initial_t = {initial_t:g}",
+        f"power_t = {power_t:g}",
+        f"Enabled learners: {enabled}",
+        f"Input label = {labels}",
+        f"Output pred = {output}",
+    ]
+
+
+def _running(begin: float, values: np.ndarray) -> np.ndarray:
+    """Return begin, begin + v0, ... summed one after the other; element i counts the values up to and with i."""
+    sums = np.add.accumulate(np.concatenate(([begin], values)))
+    return sums[1:] if len(values) else sums
+
+
+def _first_at_least(rising: np.ndarray, bound: float, begin: int, uneven: bool) -> int:
+    """Return the first position from `begin` on that reaches `bound`, or the length."""
+    if uneven:  # negative weights: not sorted
+        reached = np.flatnonzero(rising[begin:] >= bound)
+        return begin + int(reached[0]) if len(reached) else len(rising)
+    return begin + int(np.searchsorted(rising[begin:], bound))
+
+
+def _ratio(total: float, weight: float) -> str:
+    return format(total / weight, ".6f") if weight != 0 else NO_VALUE
+
+
+def _loss(name: str, prediction, label, tau, label_range) -> np.float32:
+    """The loss of one prediction in VW's float32 steps. All arguments are float32."""
+    one = np.float32(1)
+    if name == "squared":
+        if label_range is None or label_range[0] <= prediction <= label_range[1]:
+            return (prediction - label) * (prediction - label)
+        end = label_range[0] if prediction < label_range[0] else label_range[1]
+        off = float(label) - end  # outside the range the loss goes on as a straight line
+        return np.float32(0.0 if off == 0 else off * off + 2.0 * off * (end - float(prediction)))
+    if name == "hinge":
+        return max(one - label * prediction, np.float32(0))
+    if name == "logistic":
+        return np.float32(math.log(one + np.float32(math.exp(-label * prediction))))
+    error = label - prediction
+    return tau * error if error > 0 else -(one - tau) * error
