@@ -45,12 +45,12 @@ def library_files(root: Path, seed: int) -> list[Path]:
 
 
 def read_tokens(files: list[Path], limit: int | None) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the tokens of each training file, `limit` in all, and of each test file."""
+    """Return the tokens of each training file, `limit` in all, and of each test file, at least one."""
     train, test = [], []
     room = sys.maxsize if limit is None else limit
     number = 0
     for path in files:
-        if room == 0:
+        if room == 0 and test:
             break
         try:
             tokens = TOKEN.findall(path.read_text("utf-8"))
@@ -61,7 +61,7 @@ def read_tokens(files: list[Path], limit: int | None) -> tuple[list[list[str]], 
         number += 1
         if number % EVERY == 0:
             test.append(tokens)
-        else:
+        elif room:
             train.append(tokens[:room])
             room -= len(train[-1])
     return train, test
@@ -122,8 +122,10 @@ def make(folder: Path, limit: int | None = None, seed: int = 1, root: Path | Non
     """
     root = root or Path(sysconfig.get_path("stdlib"))
     train, test = read_tokens(library_files(root, seed), limit)
-    if not train:
-        raise SystemExit(f"make_stream: there is no Python source in {root}; try a Python with its library unpacked")
+    if not train or not test:
+        raise SystemExit(
+            f"make_stream: there is too little Python source in {root}; try a Python with its library unpacked"
+        )
     seen = Counter()
     for tokens in train:
         seen.update(tokens)

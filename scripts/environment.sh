@@ -27,6 +27,9 @@ install_xclass() {
         return 0
     fi
     echo "installing into $environment"
-    "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root$1" || return 1
+    if ! "$environment/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root$1"; then
+        echo "pip failed; if $environment is broken, remove it and start again" >&2
+        return 1
+    fi
     echo "$wanted" > "$stamp"
 }

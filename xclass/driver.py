@@ -102,12 +102,15 @@ class _Run:
             self.progress = stats.Progress(
                 self.config.reduction.labels, None if o.quiet else self._pace(stats)
             )
+            lowest, highest, because = self.config.reduction.allowed(self.config) or (None, None, "")
             self.reader = reader.Reader(
                 self.config.reader,
                 self.config.parser,
-                bits=self.config.learner.bits,
-                labels=self.config.reduction.labels,
-                allowed=self.config.reduction.allowed(self.config),
+                self.config.learner.bits,
+                self.config.reduction.labels == "multiclass",
+                lowest,
+                highest,
+                because,
             )
             self.crosser = interactions.Crosser(self.config.interactions)
             self._banner(stats)
@@ -187,6 +190,8 @@ class _Run:
         batch = work.batch
         if work.learn:
             self._note_learned(work)
+        while self.reader.notes:
+            self._warn(self.reader.notes.pop(0))
         for note in work.notes:
             self._warn(note)
         rows = self.progress.update(

@@ -148,14 +148,17 @@ def six_digits(x):
         if scaled < 1e5:
             exponent -= 1
             continue
+        if scaled >= 1e6:
+            exponent += 1
+            continue
         error = ((x * POWERS.high[k] - scaled) + x * POWERS.middle[k]) + x * POWERS.low[k]
         digits = np.int64(scaled)
         above = ((scaled - digits) - 0.5) + error  # beyond the half
         if above > 1e-18 or (above > -1e-18 and digits % 2 == 1):  # less than that apart is a tie
             digits += 1
-        if digits < 1000000:
-            return digits, exponent
-        exponent += 1
+        if digits == 1000000:
+            return 100000, exponent + 1
+        return digits, exponent
 
 
 @jit

@@ -206,7 +206,7 @@ def _bound(settings, held, n):
     spread = np.float32(math.sqrt(r * (ONE - r) / n))
     diameter = FIFTEEN / (ROOT_18 * n)
     low = r - np.float32(math.sqrt(settings.bern)) * spread - settings.bern * diameter
-    return max(ZERO, low)
+    return low if low > ZERO else ZERO  # not max: rounding can leave r above 1 and low NaN
 
 
 @jit

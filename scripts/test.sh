@@ -1,0 +1,35 @@
+#!/bin/sh
+# Checks everything: style, then all tests, then those marked `bounds` with array bounds checked, then those marked
+# `plain` without compiling. Stops at the first failure. Works in .venv beside pyproject.toml, made where missing.
+#
+#     sh scripts/test.sh
+#     PYTHON=python3.12 sh scripts/test.sh
+
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+. scripts/environment.sh
+
+step() {
+    printf '\n== %s\n' "$1"
+}
+
+step "Installing"
+install_xclass "[test]"
+bin=$root/.venv/bin
+
+step "Style"
+"$bin/ruff" check .
+"$bin/ruff" format --check .
+
+step "Tests"
+"$bin/python" -m pytest -n 2
+
+step "Tests with array bounds checked"
+NUMBA_BOUNDSCHECK=1 "$bin/python" -m pytest -n 2 -m bounds
+
+step "Tests without compiling"
+NUMBA_DISABLE_JIT=1 "$bin/python" -m pytest -n 2 -m plain
+
+step "All is well"

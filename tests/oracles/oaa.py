@@ -1,0 +1,105 @@
+"""Oracle of one-against-all: K binary learners, the highest clipped score wins, ties go to the smallest class.
+
+Source   VW 9.11.9 `--oaa`; Rifkin, Klautau, "In Defense of One-Vs-All Classification", JMLR 2004.
+Idea     Class number i (0-based) is sub-problem i. All scores of an example come from before its updates.
+Differs  Link functions and probabilities are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+import numpy as np
+
+from .learner import F, Learner, vw_slot
+
+
+class Rand:
+    """VW's random numbers: a 64-bit linear congruence, 23 of its bits as the fraction of a float in [0, 1)."""
+
+    def __init__(self, seed: int = 0):
+        self.state = seed
+
+    def __call__(self) -> np.float32:
+        self.state = (0xEECE66D5DEECE66D * self.state + 2147483647) % (1 << 64)
+        bits = ((self.state >> 25) & 0x7FFFFF) | (127 << 23)
+        return np.uint32(bits).view(F) - F(1)
+
+
+class OneAgainstAll:
+    """`predict(features) -> class`, `learn(features, y, weight, clock)`; `scores` holds those of the last predict.
+
+    Parameters
+    ----------
+    k : number of classes.
+    slot : layout handed to the learner, VW's by default. rule : keywords of `Learner` (see `resolve_rule`).
+    indexing : 0 or 1, or None: decided by the first label 0 or label k that is learned, 1-based until then.
+    subsample : m > 0 trains the true class and m others in a fixed random order, each with weight * k / m.
+    own_class : which class `subsample` passes over. "true": the true one. "vw": the one numbered label - 1 (mod k),
+        as VW does whatever the indexing, so that with 0-based labels a class can be its own negative.
+    """
+
+    def __init__(
+        self,
+        k: int,
+        *,
+        bits: int = 18,
+        slot: Callable[[int, Hashable], Hashable] | None = None,
+        indexing: int | None = None,
+        subsample: int = 0,
+        own_class: str = "vw",
+        seed: int = 0,
+        **rule,
+    ):
+        self.k, self.indexing, self.own_class = k, indexing, own_class
+        self.learner = Learner(slot or vw_slot(k, bits), **rule)
+        self.scores = [F(0)] * k
+        self.subsample = subsample if subsample < k else 0
+        self.advances_clock = self.subsample == 0  # VW books such examples as unlabelled
+        self.order = list(range(k))
+        self.position = 0
+        if self.subsample:
+            rand = Rand(seed)
+            for i in range(k):
+                j = int(rand() * F(k - i)) + i
+                self.order[i], self.order[j] = self.order[j], self.order[i]
+
+    @property
+    def base(self) -> int:
+        """Label of class number 0."""
+        return 0 if self.indexing == 0 else 1
+
+    def predict(self, features: list[tuple]) -> int:
+        seen = [item for item in features if not -1e-10 < item[1] < 1e-10]  # VW's joint pass skips such values
+        self.scores = [self.learner.predict(seen, i) for i in range(self.k)]
+        best = 0
+        for i in range(1, self.k):
+            if self.scores[i] > self.scores[best]:
+                best = i
+        return best + self.base
+
+    def learn(self, features: list[tuple], y: int, weight: float = 1.0, clock: float = 0.0) -> None:
+        """Train on label `y` with the scores of the last `predict`, which must have been of this example."""
+        if self.indexing is None and y in (0, self.k):
+            self.indexing = 0 if y == 0 else 1
+        if self.subsample:
+            self._learn_some(features, y, weight, clock)
+            return
+        for i in range(self.k):
+            label = 1 if i + self.base == y else -1
+            self.learner.update(features, label, weight, i, clock, self.scores[i])
+
+    def _learn_some(self, features, y, weight, clock) -> None:
+        true = y - self.base
+        if not 0 <= true < self.k:
+            raise ValueError(f"label {y} with {self.k} classes")
+        self.learner.learn(features, 1, weight, true, clock)
+        skipped = (y - 1) % self.k if self.own_class == "vw" else true
+        share = F(weight) * (F(self.k) / F(self.subsample))
+        left = self.subsample
+        while left:
+            i = self.order[self.position]
+            self.position = (self.position + 1) % self.k
+            if i != skipped:
+                self.learner.learn(features, -1, share, i, clock)
+                left -= 1

@@ -1,0 +1,273 @@
+"""Oracle of the recall tree: route by a binary tree, then score only the labels seen most often at the node.
+
+Source   Daume III, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017, Algorithms 1-4;
+         VW 9.11.9 `--recall_tree` where the paper leaves a choice.
+Idea     Every node counts the labels that reached it; the first F of the list are its candidates. A node's lower
+         bound on its recall ends the descent when the child's bound is not better.
+Differs  from the paper, with VW: entropies decide the routers' labels but not their weights (`router_weight`
+         "entropy" brings Algorithm 3 back); the count goes to the nodes on the way; when descent stops at an inner
+         node, the child it would have gone to counts the label as well; path features serve the class scorers only.
+Names    n weight counted at a node | F max_candidates | lambda bern_hyper | B bound on recall.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .learner import ZERO, F, Learner, power_of_two, vw_unscaled_slot
+from .oaa import Rand
+
+D = np.float64
+PATH_FACTOR = 868771  # VW's index of node a's feature is this times a
+
+
+@dataclass
+class Node:
+    parent: int = 0
+    left: int = 0
+    right: int = 0
+    router: int | None = None  # None at a leaf
+    n: float = 0.0
+    entropy: float = 0.0  # of the labels counted here, in nats
+    bound: np.float32 = ZERO  # lower bound on recall
+    labels: list[list] = field(default_factory=list)  # [label, count], roughly by falling count
+
+
+def grow(depth: int) -> list[Node]:
+    """Complete tree: expanding a node makes left, then right, gives it the next router, then goes left, right."""
+    nodes = [Node()]
+
+    def expand(at: int, level: int, routers: int) -> int:
+        if level == depth:
+            return routers
+        nodes[at].left, nodes[at].right, nodes[at].router = len(nodes), len(nodes) + 1, routers
+        nodes.extend((Node(parent=at), Node(parent=at)))
+        routers = expand(nodes[at].left, level + 1, routers + 1)
+        return expand(nodes[at].right, level + 1, routers)
+
+    expand(0, 0, 0)
+    return nodes
+
+
+def _plogp(a: float, b: float) -> float:
+    return D(0) if a == 0 else (a / b) * np.log(a / b)
+
+
+class RecallTree:
+    """`predict(features) -> label` (0: nothing known), `learn(features, y, weight, clock)`, labels 1..k.
+
+    Parameters
+    ----------
+    k, max_candidates, max_depth, bern_hyper, node_only, randomized_routing, seed : as VW's options.
+    path_features : False leaves the node features out of the scorers.
+    router_weight : "example": routers learn with the example's weight (VW). "mean_entropy": with the gain in bits,
+        |H_left - H_right| of Algorithm 3, n.total being the weight of both children and this example (the gain
+        grows with the example's weight). "entropy": with n.total times that.
+    skip_zero_weight : True ignores weight-0 examples; VW learns them, and a fresh node's entropy becomes NaN.
+    slot : layout of routers (sub-problems 0..R-1) and scorers (sub-problem R + y - 1), VW's by default.
+    path_index, path_slot : node -> index, and (index, sub-problem) -> slot, of the path features.
+    router_learner, scorer_learner : Learners to use; both default to one Learner made from slot and **rule.
+        A scorer_learner handed in must bring its own `unscaled` function if there are path features.
+
+    After predict: `node` reached, `candidates` there and `candidate_scores`. After learn: `learned_node`,
+    `route` [(node, router label, importance, went to)] of this example.
+    """
+
+    def __init__(
+        self,
+        k: int,
+        *,
+        bits: int = 18,
+        max_candidates: int | None = None,
+        max_depth: int | None = None,
+        bern_hyper: float = 1.0,
+        node_only: bool = False,
+        path_features: bool = True,
+        randomized_routing: bool = False,
+        router_weight: str = "example",
+        skip_zero_weight: bool = False,
+        seed: int = 0,
+        slot: Callable[[int, int], Hashable] | None = None,
+        path_index: Callable[[int], Hashable] = lambda node: PATH_FACTOR * node,
+        path_slot: Callable[[Hashable, int], Hashable] | None = None,
+        router_learner: Learner | None = None,
+        scorer_learner: Learner | None = None,
+        **rule,
+    ):
+        if router_weight not in ("example", "entropy", "mean_entropy"):
+            raise ValueError(router_weight)
+        log = math.ceil(math.log(k) / math.log(2.0))
+        self.k = k
+        self.max_candidates = min(k, 4 * log) if max_candidates is None else max_candidates
+        self.max_depth = log if max_depth is None else max_depth
+        self.bern_hyper = F(bern_hyper)
+        self.node_only, self.path_features = node_only, path_features
+        self.rand = Rand(seed) if randomized_routing else None
+        self.router_weight, self.skip_zero_weight = router_weight, skip_zero_weight
+        self.nodes = grow(self.max_depth)
+        self.routers = sum(node.router is not None for node in self.nodes)
+        self.path_index = path_index
+        if router_learner is None or scorer_learner is None:
+            width = power_of_two(self.routers + k)
+            shared = Learner(
+                slot or (lambda index, sub: (index * width + sub) % (1 << bits)),
+                unscaled=path_slot or vw_unscaled_slot(bits),
+                **rule,
+            )
+        self.router_learner = router_learner or shared
+        self.scorer_learner = scorer_learner or shared
+        self.node, self.candidates, self.candidate_scores = 0, [], []
+        self.learned_node, self.route = 0, []
+
+    # weights, for tests
+
+    def scorer(self, y: int) -> int:
+        """Sub-problem of label y."""
+        return self.routers + y - 1
+
+    def router_value(self, node: int, index: int) -> np.float32:
+        return self.router_learner.weight(index, self.nodes[node].router)
+
+    def scorer_value(self, y: int, index: int) -> np.float32:
+        return self.scorer_learner.weight(index, self.scorer(y))
+
+    def path_value(self, y: int, node: int) -> np.float32:
+        return self.scorer_learner.weight(self.path_index(node), self.scorer(y), scaled=False)
+
+    # Algorithm 1
+
+    def predict(self, features: list[tuple]) -> int:
+        at = 0
+        while self.nodes[at].router is not None:
+            score = self.router_learner.score(features, self.nodes[at].router)
+            child = self.nodes[at].left if score < 0 else self.nodes[at].right
+            if self._stops(at, child):
+                break
+            at = child
+        self.node, self.candidates = at, self.candidates_at(at)
+        items = self.with_path(features, at)
+        self.candidate_scores = [self.scorer_learner.score(items, self.scorer(y)) for y in self.candidates]
+        best, best_score = 0, None
+        for y, score in zip(self.candidates, self.candidate_scores, strict=True):
+            if best_score is None or score > best_score:
+                best, best_score = y, score
+        return best
+
+    def candidates_at(self, node: int) -> list[int]:
+        return [label for label, _ in self.nodes[node].labels[: self.max_candidates]]
+
+    def with_path(self, features: list[tuple], node: int) -> list[tuple]:
+        """The features and those of the path: nodes from `node` up to below the root (`node_only`: just `node`)."""
+        if not self.path_features:
+            return features
+        path = [node]
+        if not self.node_only:
+            path = []
+            while node > 0:
+                path.append(node)
+                node = self.nodes[node].parent
+        return [*features, *((self.path_index(a), F(1), False) for a in path)]
+
+    def _stops(self, parent: int, child: int) -> bool:
+        return bool(self.bern_hyper > 0 and self.nodes[parent].bound >= self.nodes[child].bound)
+
+    # Algorithm 2
+
+    def learn(self, features: list[tuple], y: int, weight: float = 1.0, clock: float = 0.0) -> None:
+        if self.skip_zero_weight and weight == 0:
+            return
+        weight = float(F(weight))
+        self.route = []
+        at = 0
+        while self.nodes[at].router is not None:
+            side = self._train_router(features, y, weight, clock, at)
+            child = self.nodes[at].left if side < 0 else self.nodes[at].right
+            self.route[-1] += (child,)
+            stops = self._stops(at, child)  # with the bounds from before this example
+            self._insert(at, y, weight)
+            if stops:
+                self._insert(child, y, weight)
+                break
+            at = child
+        if self.nodes[at].router is None:
+            self._insert(at, y, weight)
+        self.learned_node = at
+        self._train_scorers(features, y, weight, clock, at)
+
+    # Algorithm 3
+
+    def _train_router(self, features, y, weight, clock, at) -> np.float32:
+        """Train towards the side where the label raises the entropy less; returns the prediction made afterwards."""
+        node = self.nodes[at]
+        left, right = self.nodes[node.left], self.nodes[node.right]
+        with np.errstate(all="ignore"):
+            new_left, new_right = self._entropy_with(left, y, weight), self._entropy_with(right, y, weight)
+            to_left = left.n * (new_left - left.entropy) + weight * new_left
+            to_right = right.n * (new_right - right.entropy) + weight * new_right
+            label = -1 if to_left < to_right else 1
+            importance = F(weight)
+            if self.router_weight != "example":
+                importance = F(abs(to_left - to_right) / math.log(2.0))
+            if self.router_weight == "mean_entropy":
+                importance = F(abs(to_left - to_right) / math.log(2.0) / (left.n + right.n + weight))
+        self.route.append((at, label, importance))
+        self.router_learner.learn(features, label, importance, node.router, clock, clock_weight=weight)
+        side = self.router_learner.predict(features, node.router)
+        if self.rand is not None:
+            chance = min(max(F(0.5) * (F(1) + F(2) * side), F(0)), F(1))
+            side = F(-1) if self.rand() > chance else F(1)
+        return side
+
+    def _entropy_with(self, node: Node, y: int, weight: float) -> float:
+        """Entropy of the node's labels after `weight` more of label y; the old value corrected, not summed anew."""
+        count = next((count for label, count in node.labels if label == y), D(0))
+        with np.errstate(all="ignore"):
+            total = node.n + D(weight)
+            share = node.n / total
+            log_share = D(0) if share == 0 else np.log(share)
+            h = node.entropy + _plogp(count, node.n)
+            h = h * share
+            h = h - log_share * ((node.n - count) / total)
+            return h - _plogp(count + weight, total)
+
+    def _insert(self, at: int, y: int, weight: float) -> None:
+        """Count label y here; it moves forward past labels with smaller counts, not past equal ones."""
+        node = self.nodes[at]
+        place = next((i for i, (label, _) in enumerate(node.labels) if label == y), None)
+        if place is None:
+            place = len(node.labels)
+            node.labels.append([y, D(0)])
+        node.entropy = self._entropy_with(node, y, weight)
+        node.labels[place][1] += weight
+        while place > 0 and node.labels[place - 1][1] < node.labels[place][1]:
+            node.labels[place - 1], node.labels[place] = node.labels[place], node.labels[place - 1]
+            place -= 1
+        node.n += weight
+        if node.n > 0:
+            node.bound = self._bound(node)
+
+    def _bound(self, node: Node) -> np.float32:
+        """Empirical Bernstein lower bound on recall (paper, section 3.1), in float32; never below 0."""
+        n = F(node.n)
+        recall = F(sum((count for _, count in node.labels[: self.max_candidates]), D(0))) / n
+        with np.errstate(invalid="ignore"):
+            deviation = np.sqrt(recall * (F(1) - recall) / n)  # NaN when rounding left recall above 1: bound 0
+        width = F(15) / (np.sqrt(F(18)) * n)
+        bound = recall - np.sqrt(self.bern_hyper) * deviation - self.bern_hyper * width
+        return bound if bound > 0 else F(0)
+
+    # Algorithm 4
+
+    def _train_scorers(self, features, y, weight, clock, at) -> None:
+        candidates = self.candidates_at(at)
+        if y not in candidates:
+            return
+        items = self.with_path(features, at)
+        self.scorer_learner.learn(items, 1, weight, self.scorer(y), clock)
+        for other in candidates:
+            if other != y:
+                self.scorer_learner.learn(items, -1, weight, self.scorer(other), clock)

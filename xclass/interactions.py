@@ -1,0 +1,347 @@
+"""Interactions: features made of one feature from each of several namespaces (`-q ab`, `--cubic abc`).
+
+For the groups n1 .. nk of an interaction take one feature of each; with 32-bit wraparound
+
+    h = 16777619 * index1;  h = 16777619 * (h XOR index2) for each middle one;  index = h XOR indexk
+
+and the value is the product of the values. A group that stands twice gives combinations with repetition, i.e.
+features i <= j. `:` stands for every group seen so far in the run whose name is in 32..126.
+
+Source    VW 9.11 (interactions.h, interactions_predict.h); order and names are VW's.
+Cost      a few ns per generated feature.
+Differs   from VW: no --permutations and no --leave_duplicate_interactions; all features are made before learning,
+          piece by piece in bounded memory.
+
+Batch in, batches out. An interaction with a group that is not in the text, such as the recall tree's node features
+(0x88), yields nothing here; `Crosser.with_group` lists it for whoever makes that group.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .errors import DataError, UsageError
+from .examples import Batch
+from .jit import jit
+from .options import option
+
+WILDCARD = ord(":")
+CROSSED_GROUP = 255  # group of the generated features in a batch; no UTF-8 name begins with it
+PIECE = 1 << 23  # features of one batch, 64 MB
+MOST = 1 << 31  # features of one example
+PRIME = np.uint64(16777619)
+
+
+@dataclass(frozen=True)
+class Options:
+    quadratic: tuple[str, ...] = option(
+        "cross the features of two namespaces; : is any", flags=("-q", "--quadratic"), metavar="AB", repeated=True,
+        stored=True,
+    )  # fmt: skip
+    cubic: tuple[str, ...] = option("cross the features of three namespaces", metavar="ABC", repeated=True, stored=True)
+    interactions: tuple[str, ...] = option(
+        "cross the features of two or more namespaces", metavar="ABCD", repeated=True, stored=True
+    )
+
+
+# -- kernels -------------------------------------------------------------------------------------------------------
+
+
+@jit
+def first_rows(batch, seen, rows):
+    """For each group in 32..126 that is not `seen` (uint8[256]): `rows[group]` becomes its first row, or -1."""
+    rows[:] = -1
+    for i in range(len(batch.label)):
+        for j in range(batch.group_first[i], batch.group_first[i + 1]):
+            name = batch.group_name[j]
+            if name >= 32 and name <= 126 and seen[name] == 0 and rows[name] < 0:
+                rows[name] = i
+
+
+@jit
+def _find_groups(batch, i, begin, end, row_of):
+    """Note where the groups of row i are: `begin[group]`, `end[group]`, valid where `row_of[group] == i`."""
+    for j in range(batch.group_first[i], batch.group_first[i + 1]):
+        name = batch.group_name[j]
+        begin[name] = batch.group_start[j]
+        end[name] = batch.group_start[j + 1]
+        row_of[name] = i
+
+
+@jit
+def count_crossed(batch, terms, term_start, counts):
+    """How many features the interactions `terms[term_start[t]:term_start[t + 1]]` make of each row: float64[n]."""
+    begin = np.empty(256, np.int64)
+    end = np.empty(256, np.int64)
+    row_of = np.full(256, -1, np.int64)
+    for i in range(len(batch.label)):
+        _find_groups(batch, i, begin, end, row_of)
+        counts[i] = 0.0
+        for t in range(len(term_start) - 1):
+            product = 1.0
+            same = 0
+            for j in range(term_start[t], term_start[t + 1]):
+                name = terms[j]
+                if row_of[name] != i:
+                    product = 0.0
+                    break
+                same = same + 1 if j > term_start[t] and terms[j - 1] == name else 0
+                product *= (end[name] - begin[name] + same) / (same + 1.0)  # combinations with repetition
+            counts[i] += np.rint(product)
+
+
+@jit
+def cross_rows(batch, low, terms, term_start, longest, out):
+    """Write rows low .. low + n - 1 of `batch` and what the interactions make of them to `out`, a batch of n rows."""
+    begin = np.empty(256, np.int64)
+    end = np.empty(256, np.int64)
+    row_of = np.full(256, -1, np.int64)
+    place = np.empty(longest, np.int64)
+    hashed = np.empty(longest, np.uint32)
+    product = np.empty(longest, np.float32)
+    z = g = 0
+    for r in range(len(out.label)):
+        i = low + r
+        _find_groups(batch, i, begin, end, row_of)
+        shift = z - batch.start[i]
+        for p in range(batch.start[i], batch.start[i + 1]):
+            out.index[z] = batch.index[p]
+            out.value[z] = batch.value[p]
+            z += 1
+        for j in range(batch.group_first[i], batch.group_first[i + 1]):
+            out.group_name[g] = batch.group_name[j]
+            out.group_start[g] = batch.group_start[j] + shift
+            g += 1
+        made = z
+        for t in range(len(term_start) - 1):
+            t0 = term_start[t]
+            last = term_start[t + 1] - t0 - 1
+            present = True
+            for j in range(t0, t0 + last + 1):
+                present = present and row_of[terms[j]] == i
+            if not present:
+                continue
+            depth = 0
+            place[0] = begin[terms[t0]]
+            while depth >= 0:
+                name = terms[t0 + depth]
+                if depth == last:
+                    for p in range(place[depth], end[name]):
+                        out.index[z] = hashed[depth - 1] ^ batch.index[p]
+                        out.value[z] = product[depth - 1] * batch.value[p]
+                        z += 1
+                    depth -= 1
+                    place[depth] += 1
+                    continue
+                p = place[depth]
+                if p == end[name]:
+                    depth -= 1
+                    if depth >= 0:
+                        place[depth] += 1
+                    continue
+                if depth == 0:
+                    hashed[0] = np.uint32(PRIME * np.uint64(batch.index[p]))
+                    product[0] = batch.value[p]
+                else:
+                    mixed = np.uint64(hashed[depth - 1] ^ batch.index[p])
+                    hashed[depth] = np.uint32(PRIME * mixed)
+                    product[depth] = product[depth - 1] * batch.value[p]
+                following = terms[t0 + depth + 1]
+                place[depth + 1] = p if following == name else begin[following]
+                depth += 1
+        if z > made:
+            out.group_name[g] = np.uint8(CROSSED_GROUP)
+            out.group_start[g] = made
+            g += 1
+        out.start[r + 1] = z
+        out.group_first[r + 1] = g
+    out.group_start[g] = z
+    return g
+
+
+# -- which interactions --------------------------------------------------------------------------------------------
+
+
+def decode(argument: str, notes: list[str]) -> bytes:
+    r"""Return the groups an argument names; `\xHH` is a byte."""
+
+    def byte(found: re.Match) -> bytes:
+        try:
+            return bytes([int(found[1], 16)])
+        except ValueError:
+            shown = found[1].decode("utf-8", "replace")
+            notes.append(f"[warning] Possibly malformed hex representation of a namespace: '\\x{shown}'")
+            return found[0]
+
+    return re.sub(rb"\\x(..)", byte, argument.encode("utf-8", "surrogateescape"), flags=re.DOTALL)
+
+
+def _in_order(found: list[bytes]) -> list[bytes]:
+    return sorted(found, key=lambda one: (len(one), one))
+
+
+def _is_mixed(ordered: bytes) -> bool:
+    """Whether a group stands twice beside others: `aab`, not `aaa` or `abc`."""
+    return 1 < len(set(ordered)) < len(ordered)
+
+
+def without_duplicates(found: list[bytes]) -> tuple[list[bytes], int, int]:
+    """Drop interactions equal but for the order, sort those that repeat a group and have others too.
+
+    Returns
+    -------
+    kept, number removed, number sorted (as VW counts: those that were in order already, too)
+    """
+    kept: dict[bytes, bytes] = {}
+    moved = 0
+    for one in found:
+        ordered = bytes(sorted(one))
+        if ordered not in kept:
+            mixed = _is_mixed(ordered)
+            moved += mixed
+            kept[ordered] = ordered if mixed else one
+    return list(kept.values()), len(found) - len(kept), moved
+
+
+def expand(found: list[bytes], groups: list[int]) -> list[bytes]:
+    """Replace wildcards by all combinations of `groups`, as VW does."""
+    result = []
+    for one in found:
+        wild = one.count(WILDCARD)
+        if wild == 0:
+            result.append(one)
+            continue
+        # VW makes pairs in ascending order and everything else in descending order
+        for chosen in itertools.combinations_with_replacement(sorted(groups, reverse=wild != 2), wild):
+            fill = iter(chosen)
+            result.append(bytes(next(fill) if name == WILDCARD else name for name in one))
+    return without_duplicates(_in_order(result))[0]
+
+
+class Crosser:
+    """Adds the features of interactions to batches.
+
+    Attributes
+    ----------
+    interactions : as asked for, in order, with wildcards
+    active : whether there are any
+    notes : what VW says about the arguments
+    """
+
+    def __init__(self, options: Options, piece: int = PIECE):
+        self.notes: list[str] = []
+        found = []
+        for arguments, flag, length, what in (
+            (options.quadratic, "-q", 2, "two namespaces, such as -q ab"),
+            (options.cubic, "--cubic", 3, "three namespaces, such as --cubic abc"),
+            (options.interactions, "--interactions", 0, "two or more namespaces, such as --interactions abcd"),
+        ):
+            for argument in arguments:
+                one = decode(argument, self.notes)
+                if len(one) < 2 or (length and len(one) != length):
+                    raise UsageError(f"{flag} {argument} names {len(one)} namespaces; it takes {what}")
+                found.append(one)
+        self._wild = any(WILDCARD in one for one in found)
+        if self._wild:
+            self.notes.append("[info] Any duplicate namespace interactions will be removed")
+        self.interactions, removed, moved = without_duplicates(_in_order(found))
+        if removed:
+            self.notes.append(f"[warning] Duplicate namespace interactions were found. Removed: {removed}.")
+        if moved:
+            self.notes.append(
+                "[warning] Some interactions contain duplicate characters and their characters order has been "
+                f"changed. Interactions affected: {moved}."
+            )
+        self._piece = piece
+        self._seen = np.zeros(256, np.uint8)
+        self._rows = np.empty(256, np.int64)
+        self._list([] if self._wild else self.interactions)
+
+    @property
+    def active(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.interactions)
+
+    def with_group(self, group: int) -> list[bytes]:
+        """The interactions that name `group`, wildcards filled in with the groups seen so far."""
+        return [one for one in self._current if group in one]
+
+    def cross(self, batch: Batch) -> Iterator[Batch]:
+        """Yield `batch` with the features of the interactions after the constant of each example, in pieces."""
+        low = 0
+        if self._wild:
+            first_rows(batch, self._seen, self._rows)
+            for row in sorted(set(self._rows[self._rows >= 0].tolist())):
+                if row > low:
+                    yield from self._cross(_rows_of(batch, low, row))
+                    low = row
+                self._seen[self._rows == row] = 1
+                self._list(expand(self.interactions, np.flatnonzero(self._seen).tolist()))
+        yield from self._cross(_rows_of(batch, low, batch.n) if low else batch)
+
+    def _list(self, found: list[bytes]) -> None:
+        self._current = found
+        self._terms = np.frombuffer(bytearray(b"".join(found) or b"\0"), np.uint8)
+        self._term_start = np.cumsum([0] + [len(one) for one in found], dtype=np.int64)
+
+    def _cross(self, batch: Batch) -> Iterator[Batch]:
+        if not self._current or batch.n == 0:
+            yield batch
+            return
+        counts = np.empty(batch.n, np.float64)
+        count_crossed(batch, self._terms, self._term_start, counts)
+        if counts.max() > MOST:
+            row = int(counts.argmax())
+            raise DataError(
+                f"line {batch.line[row]}: the interactions make {counts[row]:.3g} features of one example, "
+                f"more than {MOST}; use fewer or smaller interactions"
+            )
+        total = np.cumsum(counts + np.diff(batch.start))
+        low = 0
+        while low < batch.n:
+            before = total[low - 1] if low else 0
+            high = max(low + 1, int(np.searchsorted(total, before + self._piece, side="right")))
+            rows = _rows_of(batch, low, high)
+            n = high - low
+            features = int(total[high - 1] - before)
+            groups = int(batch.group_first[high] - batch.group_first[low]) + n
+            out = rows._replace(
+                start=np.zeros(n + 1, np.int64),
+                index=np.empty(features, np.uint32),
+                value=np.empty(features, np.float32),
+                group_first=np.zeros(n + 1, np.int64),
+                group_name=np.empty(groups, np.uint8),
+                group_start=np.empty(groups + 1, np.int64),
+            )
+            longest = int(np.diff(self._term_start).max())
+            g = cross_rows(batch, low, self._terms, self._term_start, longest, out)
+            yield out._replace(group_name=out.group_name[:g], group_start=out.group_start[: g + 1])
+            low = high
+
+
+def _rows_of(batch: Batch, low: int, high: int) -> Batch:
+    """Rows low .. high - 1 as a batch of their own."""
+    if low == 0 and high == batch.n:
+        return batch
+    z0, z1 = batch.start[low], batch.start[high]
+    g0, g1 = batch.group_first[low], batch.group_first[high]
+    return Batch(
+        start=batch.start[low : high + 1] - z0,
+        index=batch.index[z0:z1],
+        value=batch.value[z0:z1],
+        label=batch.label[low:high],
+        weight=batch.weight[low:high],
+        initial=batch.initial[low:high],
+        group_first=batch.group_first[low : high + 1] - g0,
+        group_name=batch.group_name[g0:g1],
+        group_start=batch.group_start[g0 : g1 + 1] - z0,
+        tag_start=batch.tag_start[low:high],
+        tag_end=batch.tag_end[low:high],
+        line=batch.line[low:high],
+        text=batch.text,
+    )

@@ -1,0 +1,203 @@
+"""Files, compressed files and pipes to batches, in constant memory.
+
+    bytes -> blocks that end after a newline -> parser -> Batch, Batch, ...
+
+Blocks start small, so that the first rows of the table appear at once, and grow. A line longer than a block
+makes its block grow. A pipe delivers what has arrived, without waiting for a full block. Every batch has a block
+of its own, so that several may be in flight.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from . import parser
+from .errors import DataError
+from .examples import Batch
+from .options import option
+
+FIRST_BLOCK, LARGEST_BLOCK = 1 << 18, 1 << 20  # bytes
+
+
+@dataclass(frozen=True)
+class Options:
+    data: str | None = option(
+        "file of examples, plain, .gz or .zst", flags=("-d", "--data"), default_text="standard input", metavar="FILE"
+    )
+
+
+class Reader:
+    """The batches of one file; iterating again reads it again.
+
+    Parameters
+    ----------
+    options, parse : the options of this room and of parser
+    bits, multiclass, lowest, highest, because : as in `parser.Parser`
+    block_bytes : size of a block; None for the usual sizes
+    stream : read instead of the file; anything with `readinto`
+
+    Attributes
+    ----------
+    name : of the file, for messages
+    size : bytes of the file, None where it is not known (a pipe)
+    bytes : of text, parsed in this pass
+    parser : its `lines`, `skipped`, `bad`, `notes` and `report()` tell of the lines
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        parse: parser.Options,
+        bits: int,
+        multiclass: bool,
+        lowest: int | None = None,
+        highest: int | None = None,
+        because: str = "",
+        block_bytes: int | None = None,
+        stream: BinaryIO | None = None,
+    ):
+        self.parser = parser.Parser(parse, bits, multiclass, lowest, highest, because)
+        self.name = options.data or "stdin"
+        self.bytes = 0
+        self.size: int | None = None
+        self._path = options.data
+        self._stream = stream
+        self._sizes = (block_bytes, block_bytes) if block_bytes else (FIRST_BLOCK, LARGEST_BLOCK)
+        self._file: Any = None
+        self._whole = True  # whether to wait for full blocks
+        if self._path is not None and stream is None:
+            try:
+                found = os.stat(self._path)
+            except OSError as error:
+                raise self._cannot_open(error) from None
+            if stat.S_ISREG(found.st_mode):
+                self.size = found.st_size
+
+    @property
+    def lines(self) -> int:
+        """Lines read in this pass."""
+        return self.parser.lines
+
+    @property
+    def skipped(self) -> int:
+        """Lines left out under `--on_bad_line skip`, in all passes."""
+        return self.parser.skipped
+
+    @property
+    def notes(self) -> list[str]:
+        """Warnings that nobody took yet; take them by popping."""
+        return self.parser.notes
+
+    def report(self) -> list[str]:
+        """What to tell the user at the end of the run about malformed lines."""
+        return self.parser.report()
+
+    def position(self) -> int:
+        """Bytes of the file read so far, of the compressed file where it is compressed."""
+        if self._file is not None:
+            with contextlib.suppress(OSError, ValueError):
+                return self._file.tell()
+        return self.bytes
+
+    def __iter__(self) -> Iterator[Batch]:
+        self.parser.begin()
+        self.bytes = 0
+        with contextlib.ExitStack() as closing:
+            try:
+                stream = self._open(closing)
+            except OSError as error:
+                raise self._cannot_open(error) from None
+            yield from self._batches(stream)
+
+    def _batches(self, stream) -> Iterator[Batch]:
+        size, largest = self._sizes
+        left = np.empty(0, np.uint8)  # of a line whose end is still to come
+        ended = False
+        while not ended:
+            begin = len(left)
+            text = np.empty(begin + size + 1 + parser.PADDING, np.uint8)
+            text[:begin] = left
+            filled, ended, error = self._fill(stream, text, begin, begin + size)
+            if ended and error is None and filled and text[filled - 1] != parser.NEWLINE:
+                text[filled] = parser.NEWLINE
+                filled += 1
+            text[filled : filled + parser.PADDING] = 0
+            batch, problem, used = self.parser.parse(text, filled, self.name)
+            self.bytes += used
+            left = text[used:filled]
+            if batch.n:
+                yield batch
+            error = problem or error
+            if error is not None:
+                raise error
+            size = min(size * 2, largest) if used else max(size, len(left))
+
+    def _fill(self, stream, text, begin: int, end: int) -> tuple[int, bool, DataError | None]:
+        """Read into `text[begin:end]`: where it is filled to, whether the file ended, what went wrong."""
+        room = memoryview(text)
+        pull = getattr(stream, "readinto1", None) or stream.readinto
+        filled = begin
+        while filled < end:
+            try:
+                got = pull(room[filled:end])
+            except EOFError:
+                return filled, True, DataError(
+                    f"{self.name}: the compressed data ends too early; the file was cut short, fetch it again"
+                )
+            except Exception as error:  # each kind of compression has errors of its own
+                if not isinstance(error, (OSError, zlib.error, ValueError)) and "rror" not in type(error).__name__:
+                    raise
+                return filled, True, DataError(f"{self.name}: cannot be read ({error}); check or fetch the file again")
+            if not got:
+                return filled, True, None
+            filled += got
+            if not self._whole and parser.NEWLINE in room[filled - got : filled].tobytes():
+                break
+        return filled, False, None
+
+    def _open(self, closing: contextlib.ExitStack):
+        if self._stream is not None:
+            self._whole = False
+            return self._stream
+        if self._path is None:
+            stream = sys.stdin.buffer
+            with contextlib.suppress(OSError, ValueError):
+                found = os.fstat(stream.fileno())
+                self._whole = stat.S_ISREG(found.st_mode)
+                if self._whole:
+                    self.size = found.st_size
+                    self._file = stream
+            return stream
+        self._file = closing.enter_context(open(self._path, "rb", buffering=0))
+        closing.callback(setattr, self, "_file", None)
+        self._whole = self.size is not None
+        if self._path.endswith(".gz"):
+            try:
+                from isal import igzip as gzip
+            except ImportError:
+                import gzip
+            return closing.enter_context(gzip.open(self._file, "rb"))
+        if self._path.endswith(".zst"):
+            try:
+                import zstandard
+            except ImportError:
+                raise DataError(f"{self.name}: reading .zst needs a package; pip install zstandard") from None
+            unpacked = zstandard.ZstdDecompressor().stream_reader(self._file, read_across_frames=True, closefd=False)
+            return closing.enter_context(unpacked)
+        return self._file
+
+    def _cannot_open(self, error: OSError) -> DataError:
+        if isinstance(error, FileNotFoundError):
+            return DataError(f"{self.name}: there is no such file; check the name given to -d")
+        if isinstance(error, IsADirectoryError):
+            return DataError(f"{self.name}: is a directory; name a file of examples")
+        return DataError(f"{self.name}: cannot be opened ({error.strerror}); check the name and its permissions")
