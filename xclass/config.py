@@ -24,7 +24,8 @@ PRESETS: dict[str, dict[str, object]] = {
         "loss_function": "squared",
         "router_weight": "example",
         "on_bad_line": "vw",
-        "labels": "vw",
+        "raw_order": "vw",
+        "resume": "first",
     },
 }
 """Name of the option that chooses the preset -> field -> value. Values for a reduction that was not chosen,
@@ -41,6 +42,9 @@ class NoEffect(NamedTuple):
 
 
 NO_EFFECT = (
+    NoEffect("resume", "initial_regressor", lambda model: model is None, "it says what -i takes from a model"),
+    NoEffect("raw_predictions", "scores", bool, "-p writes the scores already"),
+    NoEffect("raw_predictions", "probabilities", bool, "with --probabilities only -p is written"),
     NoEffect("progress", "quiet", bool, "--quiet leaves the progress table out"),
     NoEffect("quantile_tau", "loss_function", lambda loss: loss != "quantile", "it needs --loss_function quantile"),
     NoEffect("scores", "probabilities", bool, "--probabilities writes probabilities in place of the scores"),

@@ -32,21 +32,24 @@ def _mixed(k):
 @jit
 def murmur3(data, begin, end, seed):
     """Return MurmurHash3_x86_32 of `data[begin:end]` (data : uint8[...], seed : uint32) as uint32."""
+    if end + 3 > len(data):
+        data = np.concatenate((data[begin:end], np.zeros(3, np.uint8)))
+        begin, end = 0, end - begin
+    return murmur3_at(intrinsics.pointer(data), begin, end, seed)
+
+
+@jit
+def murmur3_at(text, begin, end, seed):
+    """`murmur3` by pointer; three bytes beyond `end` are looked at."""
     h = np.uint32(seed)
     p = begin
     while p + 4 <= end:
-        h = np.uint32(h ^ _mixed(intrinsics.load32(data, p)))
+        h = np.uint32(h ^ _mixed(intrinsics.load32(text, p)))
         h = np.uint32(np.uint64(h) << np.uint64(13)) | np.uint32(h >> np.uint32(19))
         h = np.uint32(np.uint64(h) * FIVE + ADDED)
         p += 4
-    left = end - p
-    if p + 4 <= len(data):  # the rest of 0 to 3 bytes; no bytes mix to 0, which changes nothing
-        k = np.uint32(intrinsics.load32(data, p) & np.uint32((1 << (8 * left)) - 1))
-    else:
-        k = np.uint32(0)
-        for i in range(left):
-            k = np.uint32(k | np.uint32(np.uint64(data[p + i]) << np.uint64(8 * i)))
-    h = np.uint32(h ^ _mixed(k))
+    used = (np.uint32(1) << np.uint32(8 * (end - p))) - np.uint32(1)  # the last 0 to 3 bytes; 0 mixes to 0
+    h = np.uint32(h ^ _mixed(np.uint32(intrinsics.load32(text, p) & used)))
     h = np.uint32(h ^ np.uint32(end - begin))
     h = np.uint32(h ^ (h >> np.uint32(16)))
     h = np.uint32(np.uint64(h) * F1)
@@ -56,27 +59,35 @@ def murmur3(data, begin, end, seed):
 
 
 @jit
-def strings(data, begin, end, seed):
+def strings_at(text, begin, end, seed):
     """Return the hash of `--hash strings`: digits are taken as a number, all other names by murmur3.
 
     Bytes up to 0x20 are stripped from both ends first; a name of which nothing is left counts as 0.
     """
-    while begin < end and data[begin] <= 32:
+    while begin < end and text[begin] <= 32:
         begin += 1
-    while begin < end and data[end - 1] <= 32:
+    while begin < end and text[end - 1] <= 32:
         end -= 1
     number = np.uint32(0)
     for p in range(begin, end):
-        digit = np.uint32(data[p]) - np.uint32(48)
-        if data[p] < 48 or data[p] > 57:
-            return murmur3(data, begin, end, seed)
-        number = np.uint32(np.uint64(number) * np.uint64(10) + np.uint64(digit))
+        if text[p] < 48 or text[p] > 57:
+            return murmur3_at(text, begin, end, seed)
+        number = np.uint32(np.uint64(number) * np.uint64(10) + np.uint64(text[p] - np.uint8(48)))
     return np.uint32(np.uint64(number) + np.uint64(seed))
 
 
 @jit
-def name_hash(data, begin, end, seed, every):
-    """Return the hash of the name `data[begin:end]`: of `--hash all` if `every`, else of `--hash strings`."""
+def name_at(text, begin, end, seed, every):
+    """Return the hash of the name `text[begin:end]`: of `--hash all` if `every`, else of `--hash strings`."""
     if every:
-        return murmur3(data, begin, end, seed)
-    return strings(data, begin, end, seed)
+        return murmur3_at(text, begin, end, seed)
+    return strings_at(text, begin, end, seed)
+
+
+@jit
+def name_hash(data, begin, end, seed, every):
+    """`name_at` for an array, data : uint8[...]."""
+    if end + 3 > len(data):
+        data = np.concatenate((data[begin:end], np.zeros(3, np.uint8)))
+        begin, end = 0, end - begin
+    return name_at(intrinsics.pointer(data), begin, end, seed, every)

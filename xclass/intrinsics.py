@@ -25,14 +25,23 @@ def from_bits(i):
     return struct.unpack("<d", struct.pack("<Q", int(i) % 2**64))[0]
 
 
-def load32(array, position):
-    """The four bytes `array[position:position + 4]` of a uint8 array as one little-endian uint32."""
-    return np.uint32(int.from_bytes(bytes(array[position : position + 4]), "little"))
+def pointer(array):
+    """The elements of a contiguous array, for small kernels: `pointer(array)[i]` works as `array[i]` does.
+
+    Handing an array to a kernel counts a reference up and down, which costs more than hashing a word; a pointer
+    is a plain number. No index is checked, a negative one is none, and the array has to stay alive.
+    """
+    return array
 
 
-def equal64(array, position, byte):
-    """Which of the 64 bytes `array[position:position + 64]` equal `byte`: uint64, bit i for byte i."""
-    here = array[position : position + 64] == byte
+def load32(text, position):
+    """The four bytes `text[position:position + 4]` of a pointer to uint8 as one little-endian uint32."""
+    return np.uint32(int.from_bytes(bytes(text[position : position + 4]), "little"))
+
+
+def equal64(text, position, byte):
+    """Which of the 64 bytes `text[position:position + 64]` of a pointer equal `byte`: uint64, bit i for byte i."""
+    here = text[position : position + 64] == byte
     return np.packbits(here, bitorder="little").view(np.uint64)[0]
 
 
@@ -92,31 +101,33 @@ def install() -> None:
 
         return types.float64(types.int64), codegen
 
-    def address(context, builder, signature, args):
-        kind = signature.args[0]
-        view = context.make_array(kind)(context, builder, args[0])
-        return cgutils.get_item_pointer(context, builder, kind, view, [args[1]], wraparound=False)
+    @intrinsic
+    def pointer(typingctx, array):
+        def codegen(context, builder, signature, args):
+            return context.make_array(signature.args[0])(context, builder, args[0]).data
+
+        return types.CPointer(array.dtype)(array), codegen
 
     @intrinsic
-    def load32(typingctx, array, position):
+    def load32(typingctx, text, position):
         def codegen(context, builder, signature, args):
-            where = builder.bitcast(address(context, builder, signature, args), ir.IntType(32).as_pointer())
+            where = builder.bitcast(builder.gep(args[0], [args[1]]), ir.IntType(32).as_pointer())
             return builder.load(where, align=1)
 
-        return types.uint32(array, types.intp), codegen
+        return types.uint32(text, types.intp), codegen
 
     @intrinsic
-    def equal64(typingctx, array, position, byte):
+    def equal64(typingctx, text, position, byte):
         def codegen(context, builder, signature, args):
             lanes = ir.VectorType(ir.IntType(8), 64)
-            where = builder.bitcast(address(context, builder, signature, args), lanes.as_pointer())
-            text = builder.load(where, align=1)
+            where = builder.bitcast(builder.gep(args[0], [args[1]]), lanes.as_pointer())
+            here = builder.load(where, align=1)
             one = builder.insert_element(ir.Constant(lanes, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
             all_lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
             wanted = builder.shuffle_vector(one, ir.Constant(lanes, ir.Undefined), all_lanes)
-            return builder.bitcast(builder.icmp_unsigned("==", text, wanted), ir.IntType(64))
+            return builder.bitcast(builder.icmp_unsigned("==", here, wanted), ir.IntType(64))
 
-        return types.uint64(array, types.intp, types.uint8), codegen
+        return types.uint64(text, types.intp, types.uint8), codegen
 
     @intrinsic
     def trailing_zeros(typingctx, mask):
@@ -136,6 +147,7 @@ def install() -> None:
         prefetch=prefetch,
         bits_of=bits_of,
         from_bits=from_bits,
+        pointer=pointer,
         load32=load32,
         equal64=equal64,
         trailing_zeros=trailing_zeros,

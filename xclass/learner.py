@@ -105,6 +105,11 @@ class Options:
         default="odd",
         stored=True,
     )
+    resume: str = option(
+        "normalisation sums taken over from a model: of `all` sub-problems, or of the `first` alone as VW does",
+        choices=("all", "first"),
+        default="all",
+    )
     label_range: str = option(
         "range predictions are clipped to before an update: `seen` grows from [0,0] with the labels met (VW), "
         "`known` is [-1,1] from the start for the labels of a reduction",
@@ -308,11 +313,13 @@ def table_arrays(name: str, table: Table) -> dict[str, np.ndarray]:
     return found
 
 
-def restore_table(name: str, table: Table, arrays: dict[str, np.ndarray]) -> None:
-    """Fill a new table with what `table_arrays` gave."""
+def restore_table(name: str, table: Table, arrays: dict[str, np.ndarray], resume: str = "all") -> None:
+    """Fill a new table with what `table_arrays` gave; `resume` as in Options."""
     slots = int(table.mask) + 1
     model_file.dense(name, arrays, {c: _column(table.flat, slots, table.stride == 1, k) for k, c in enumerate(COLUMNS)})
     model_file.fill(name + ".sums", arrays, table.sums)
+    if resume == "first":
+        table.sums[1:] = 0
     model_file.fill(name + ".range", arrays, table.range)
 
 

@@ -91,10 +91,10 @@ POWERS = _powers()
 
 
 @jit
-def _ends_number(data, p):
+def _ends_number(text, p):
     """Whether VW's own reading of numbers may end at `p`: a blank or the end of the line."""
-    c = data[p]
-    return c == SPACE or c == NEWLINE or c == TAB or (c == RETURN and data[p + 1] == NEWLINE)
+    c = text[p]
+    return c == SPACE or c == NEWLINE or c == TAB or (c == RETURN and text[p + 1] == NEWLINE)
 
 
 @jit
@@ -103,7 +103,7 @@ def _is_digit(c):
 
 
 @jit
-def read_number(data, begin):
+def read_number(text, begin):
     """Read the number at `begin` as VW's parse_float does.
 
     Returns
@@ -113,71 +113,71 @@ def read_number(data, begin):
     digits : 0 if what was read has no digit (VW takes `-`, `.` and `e` for 0)
     """
     p = begin
-    negative = data[p] == 45
+    negative = text[p] == 45
     if negative:
         p += 1
     first = p
     whole = 0
-    while _is_digit(data[p]):
-        whole = whole * 10 + (np.int64(data[p]) - 48)
+    while _is_digit(text[p]):
+        whole = whole * 10 + (np.int64(text[p]) - 48)
         p += 1
     digits = p - first
     decimals = 0
-    if data[p] == 46:
+    if text[p] == 46:
         p += 1
         first = p
-        while _is_digit(data[p]):
-            whole = whole * 10 + (np.int64(data[p]) - 48)
+        while _is_digit(text[p]):
+            whole = whole * 10 + (np.int64(text[p]) - 48)
             p += 1
         decimals = p - first
         digits += decimals
-    if digits > 0 and digits <= 7 and _ends_number(data, p):  # float32 holds 7 digits: nothing was rounded yet
+    if digits > 0 and digits <= 7 and _ends_number(text, p):  # float32 holds 7 digits: nothing was rounded yet
         value = np.float32(whole) * POWERS[37 - decimals]
         if negative:
             value = -value
         return value, p, digits
-    return _read_rounding(data, begin)
+    return _read_rounding(text, begin)
 
 
 @jit
-def _read_rounding(data, begin):
+def _read_rounding(text, begin):
     """`read_number` for all numbers: accumulates in float32, with its roundings, as VW does."""
     p = begin
-    if data[p] == 0:
+    if text[p] == 0:
         return np.float32(0), begin, 0
-    while data[p] == SPACE:
+    while text[p] == SPACE:
         p += 1
-    negative = data[p] == 45
+    negative = text[p] == 45
     if negative:
         p += 1
     value = np.float32(0)
     digits = 0
-    while _is_digit(data[p]):
-        value = np.float32(np.float32(value * np.float32(10)) + np.float32(data[p])) - np.float32(48)
+    while _is_digit(text[p]):
+        value = np.float32(np.float32(value * np.float32(10)) + np.float32(text[p])) - np.float32(48)
         p += 1
         digits += 1
     decimals = 0
-    if data[p] == 46:
+    if text[p] == 46:
         p += 1
-        while _is_digit(data[p]):
+        while _is_digit(text[p]):
             if decimals < 35:
-                value = np.float32(value * np.float32(10)) + np.float32(np.int64(data[p]) - 48)
+                value = np.float32(value * np.float32(10)) + np.float32(np.int64(text[p]) - 48)
                 decimals += 1
             p += 1
             digits += 1
     exponent = 0
-    if data[p] == 101 or data[p] == 69:
+    if text[p] == 101 or text[p] == 69:
         p += 1
-        below = data[p] == 45
+        below = text[p] == 45
         if below:
             p += 1
-        while _is_digit(data[p]):
-            exponent = (exponent * 10 + (np.int64(data[p]) - 48)) & 0xFFFFFFFF
+        while _is_digit(text[p]):
+            exponent = (exponent * 10 + (np.int64(text[p]) - 48)) & 0xFFFFFFFF
             p += 1
         if below:
             exponent = -exponent
-    if not _ends_number(data, p):
-        return _strtof(data, begin)
+    if not _ends_number(text, p):
+        return _strtof(text, begin)
     exponent = (exponent - decimals + 128) % 256 - 128  # VW keeps it in a signed byte
     if exponent > 38:
         scale = np.float32(np.inf)
@@ -207,41 +207,41 @@ def _hex_digit(c):
 
 
 @jit
-def _strtof(data, begin):
+def _strtof(text, begin):
     """C's strtof in the C locale, within the line. Returns as `read_number`, digits 1 for every number."""
     p = begin
-    while data[p] == SPACE or (data[p] >= 9 and data[p] <= 13 and data[p] != NEWLINE):
+    while text[p] == SPACE or (text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE):
         p += 1
-    negative = data[p] == 45
-    if negative or data[p] == 43:
+    negative = text[p] == 45
+    if negative or text[p] == 43:
         p += 1
     end = begin
     value = 0.0
-    c0, c1, c2 = _lower(data[p]), _lower(data[p + 1]), _lower(data[p + 2])
+    c0, c1, c2 = _lower(text[p]), _lower(text[p + 1]), _lower(text[p + 2])
     if c0 == 105 and c1 == 110 and c2 == 102:  # inf, infinity
         value = np.inf
         end = p + 3
         if (
-            _lower(data[p + 3]) == 105
-            and _lower(data[p + 4]) == 110
-            and _lower(data[p + 5]) == 105
-            and _lower(data[p + 6]) == 116
-            and _lower(data[p + 7]) == 121
+            _lower(text[p + 3]) == 105
+            and _lower(text[p + 4]) == 110
+            and _lower(text[p + 5]) == 105
+            and _lower(text[p + 6]) == 116
+            and _lower(text[p + 7]) == 121
         ):
             end = p + 8
     elif c0 == 110 and c1 == 97 and c2 == 110:  # nan, nan(letters)
         value = np.nan
         end = p + 3
-        if data[end] == 40:
+        if text[end] == 40:
             q = end + 1
-            while _is_digit(data[q]) or data[q] == 95 or (_lower(data[q]) >= 97 and _lower(data[q]) <= 122):
+            while _is_digit(text[q]) or text[q] == 95 or (_lower(text[q]) >= 97 and _lower(text[q]) <= 122):
                 q += 1
-            if data[q] == 41:
+            if text[q] == 41:
                 end = q + 1
-    elif data[p] == 48 and c1 == 120 and (_hex_digit(data[p + 2]) >= 0 or _hex_digit(data[p + 3]) >= 0 and c2 == 46):
-        value, end = _hexadecimal(data, p + 2)
+    elif text[p] == 48 and c1 == 120 and (_hex_digit(text[p + 2]) >= 0 or _hex_digit(text[p + 3]) >= 0 and c2 == 46):
+        value, end = _hexadecimal(text, p + 2)
     else:
-        value, q = _decimal(data, p)
+        value, q = _decimal(text, p)
         if q > p:
             end = q
     if negative:
@@ -250,26 +250,26 @@ def _strtof(data, begin):
 
 
 @jit
-def _hexadecimal(data, p):
+def _hexadecimal(text, p):
     """The hexadecimal number after `0x`: (float64, end)."""
     value = 0.0
     power = 0
-    while _hex_digit(data[p]) >= 0:
-        value = value * 16.0 + _hex_digit(data[p])
+    while _hex_digit(text[p]) >= 0:
+        value = value * 16.0 + _hex_digit(text[p])
         p += 1
-    if data[p] == 46:
+    if text[p] == 46:
         p += 1
-        while _hex_digit(data[p]) >= 0:
-            value = value * 16.0 + _hex_digit(data[p])
+        while _hex_digit(text[p]) >= 0:
+            value = value * 16.0 + _hex_digit(text[p])
             power -= 4
             p += 1
-    if _lower(data[p]) == 112:
-        below = data[p + 1] == 45
-        q = p + 2 if below or data[p + 1] == 43 else p + 1
-        if _is_digit(data[q]):
+    if _lower(text[p]) == 112:
+        below = text[p + 1] == 45
+        q = p + 2 if below or text[p + 1] == 43 else p + 1
+        if _is_digit(text[q]):
             exponent = 0
-            while _is_digit(data[q]):
-                exponent = min(exponent * 10 + (np.int64(data[q]) - 48), 100000)
+            while _is_digit(text[q]):
+                exponent = min(exponent * 10 + (np.int64(text[q]) - 48), 100000)
                 q += 1
             power += -exponent if below else exponent
             p = q
@@ -277,7 +277,7 @@ def _hexadecimal(data, p):
 
 
 @jit
-def _decimal(data, begin):
+def _decimal(text, begin):
     """The decimal number at `begin`: (float64, end), end == begin if there is none."""
     p = begin
     whole = np.uint64(0)  # the first 19 digits
@@ -285,13 +285,13 @@ def _decimal(data, begin):
     digits = 0
     power = 0
     after_point = False
-    while _is_digit(data[p]) or (data[p] == 46 and not after_point):
-        if data[p] == 46:
+    while _is_digit(text[p]) or (text[p] == 46 and not after_point):
+        if text[p] == 46:
             after_point = True
         else:
             digits += 1
             if taken < 19:
-                whole = whole * np.uint64(10) + np.uint64(np.int64(data[p]) - 48)
+                whole = whole * np.uint64(10) + np.uint64(np.int64(text[p]) - 48)
                 if whole > np.uint64(0):
                     taken += 1
                 power -= after_point
@@ -300,13 +300,13 @@ def _decimal(data, begin):
         p += 1
     if digits == 0:
         return 0.0, begin
-    if _lower(data[p]) == 101:
-        below = data[p + 1] == 45
-        q = p + 2 if below or data[p + 1] == 43 else p + 1
-        if _is_digit(data[q]):
+    if _lower(text[p]) == 101:
+        below = text[p + 1] == 45
+        q = p + 2 if below or text[p + 1] == 43 else p + 1
+        if _is_digit(text[q]):
             exponent = 0
-            while _is_digit(data[q]):
-                exponent = min(exponent * 10 + (np.int64(data[q]) - 48), 1000000)
+            while _is_digit(text[q]):
+                exponent = min(exponent * 10 + (np.int64(text[q]) - 48), 1000000)
                 q += 1
             power += -exponent if below else exponent
             p = q
@@ -330,19 +330,19 @@ def _decimal(data, begin):
 
 
 @jit
-def _read_class(data, begin):
+def _read_class(text, begin):
     """C's strtol, base 10, at `begin`: (value, cut to 64 bits; end, `begin` if there is no number)."""
     p = begin
-    while data[p] >= 9 and data[p] <= 13 and data[p] != NEWLINE:
+    while text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE:
         p += 1
-    negative = data[p] == 45
-    if negative or data[p] == 43:
+    negative = text[p] == 45
+    if negative or text[p] == 43:
         p += 1
-    if not _is_digit(data[p]):
+    if not _is_digit(text[p]):
         return 0, begin
     value = 0
-    while _is_digit(data[p]):
-        digit = np.int64(data[p]) - 48
+    while _is_digit(text[p]):
+        digit = np.int64(text[p]) - 48
         if value > (9223372036854775807 - digit) // 10:
             value = 9223372036854775807
         else:
@@ -354,7 +354,7 @@ def _read_class(data, begin):
 
 
 @jit
-def _read_label(data, begin, end, rules):
+def _read_label(text, begin, end, rules):
     """Read what stands before the first bar.
 
     Returns
@@ -365,18 +365,18 @@ def _read_label(data, begin, end, rules):
     """
     label, weight, initial = np.nan, np.float32(1), np.float32(0)
     p = begin
-    while p < end and data[p] != TAB:
+    while p < end and text[p] != TAB:
         p += 1
     p = p + 1 if p < end else begin
     words = 0
     word0 = word1 = word2 = last = last_end = p
     end0 = end1 = end2 = p
     while p < end:
-        if data[p] == SPACE:
+        if text[p] == SPACE:
             p += 1
             continue
         last = p
-        while p < end and data[p] != SPACE:
+        while p < end and text[p] != SPACE:
             p += 1
         last_end = p
         if words == 0:
@@ -389,14 +389,14 @@ def _read_label(data, begin, end, rules):
     tag_start = tag_end = end
     problem = 0
     where = begin
-    if words > 0 and (last_end == end or data[last] == 39):  # 39 is '
+    if words > 0 and (last_end == end or text[last] == 39):  # 39 is '
         words -= 1
         tag_start, tag_end = last, last_end
-        if data[last] == 39:
+        if text[last] == 39:
             tag_start += 1
         elif words == 0 and rules.multiclass:
             p = last
-            while p < last_end and _is_digit(data[p]):
+            while p < last_end and _is_digit(text[p]):
                 p += 1
             if p == last_end:
                 problem, where = LABEL_AS_TAG, last
@@ -407,8 +407,8 @@ def _read_label(data, begin, end, rules):
     if rules.multiclass:
         if words > 2:
             return label, weight, initial, tag_start, tag_end, CLASS_WORDS, word0
-        value, p = _read_class(data, word0)
-        if data[p] != SPACE and data[p] != 0 or (strict and p != end0):
+        value, p = _read_class(text, word0)
+        if text[p] != SPACE and text[p] != 0 or (strict and p != end0):
             return label, weight, initial, tag_start, tag_end, CLASS, word0
         if strict and value < 0:
             problem, where = NEGATIVE, word0
@@ -422,7 +422,7 @@ def _read_label(data, begin, end, rules):
     else:
         if words > 3:
             return label, weight, initial, tag_start, tag_end, LABEL_WORDS, word0
-        number, p, digits = read_number(data, word0)
+        number, p, digits = read_number(text, word0)
         wrong = p == word0 or math.isnan(number)
         if wrong:
             number = np.float32(0)
@@ -432,7 +432,7 @@ def _read_label(data, begin, end, rules):
         if number == np.float32(3.4028234663852886e38):  # VW's mark for no label
             label = np.nan
     if words > 1:
-        weight, p, digits = read_number(data, word1)
+        weight, p, digits = read_number(text, word1)
         wrong = p == word1 or math.isnan(weight)
         if wrong:
             weight = np.float32(0)
@@ -443,7 +443,7 @@ def _read_label(data, begin, end, rules):
         if rules.multiclass and not weight > 0:
             weight = np.float32(0)
     if words > 2:
-        initial, p, digits = read_number(data, word2)
+        initial, p, digits = read_number(text, word2)
         wrong = p == word2 or math.isnan(initial)
         if wrong:
             initial = np.float32(0)
@@ -457,7 +457,7 @@ def _read_label(data, begin, end, rules):
 
 @jit
 def find_delimiters(data, end, positions):
-    """List where names, numbers and lines of `data[:end]` end.
+    """List where names, numbers and lines of `text[:end]` end.
 
     Parameters
     ----------
@@ -470,14 +470,15 @@ def find_delimiters(data, end, positions):
     blanks, bars, lines : numbers of SPACE and TAB, of '|' and of newlines in the text
     returns : number of CR that do not stand before a newline
     """
+    text = intrinsics.pointer(data)
     count = kept = blanks = bars = lines = returns = 0
     p = 0
     while p < end:
-        blank = intrinsics.equal64(data, p, SPACE) | intrinsics.equal64(data, p, TAB)
-        bar = intrinsics.equal64(data, p, BAR)
-        newline = intrinsics.equal64(data, p, NEWLINE)
-        cr = intrinsics.equal64(data, p, RETURN)
-        mask = blank | bar | newline | cr | intrinsics.equal64(data, p, COLON)
+        blank = intrinsics.equal64(text, p, SPACE) | intrinsics.equal64(text, p, TAB)
+        bar = intrinsics.equal64(text, p, BAR)
+        newline = intrinsics.equal64(text, p, NEWLINE)
+        cr = intrinsics.equal64(text, p, RETURN)
+        mask = blank | bar | newline | cr | intrinsics.equal64(text, p, COLON)
         if end - p < 64:
             inside = (np.uint64(1) << np.uint64(end - p)) - np.uint64(1)
             blank &= inside
@@ -488,7 +489,7 @@ def find_delimiters(data, end, positions):
         blanks += intrinsics.count_ones(blank)
         bars += intrinsics.count_ones(bar)
         if cr != np.uint64(0):
-            returns += intrinsics.count_ones(cr & ~intrinsics.equal64(data, p + 1, NEWLINE))
+            returns += intrinsics.count_ones(cr & ~intrinsics.equal64(text, p + 1, NEWLINE))
         if newline != np.uint64(0):
             lines += intrinsics.count_ones(newline)
             last = newline
@@ -524,17 +525,18 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
     unmerged : features of the largest example that has a group in several places, 0 for none
     stopped : whether the line `line` is malformed and ended the reading
     """
+    text = intrinsics.pointer(data)
     n = z = g = k = start = bad = skipped = unmerged = 0
     stopped = False
     treatment = rules.treatment
     while k < count:
         line += 1
         at = start
-        if data[at] == 0xEF and data[at + 1] == 0xBB and data[at + 2] == 0xBF:
+        if text[at] == 0xEF and text[at + 1] == 0xBB and text[at + 2] == 0xBF:
             at += 3
         e = np.int64(positions[k])
-        c = data[e]
-        if e == at and _ends_number(data, e) and c != SPACE and c != TAB:  # an empty line is no example
+        c = text[e]
+        if e == at and _ends_number(text, e) and c != SPACE and c != TAB:  # an empty line is no example
             k += 2 if c == RETURN else 1
             start = np.int64(positions[k - 1]) + 1
             continue
@@ -545,12 +547,12 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
         label = np.nan
         weight, initial = np.float32(1), np.float32(0)
         tag_start = tag_end = at
-        plain = rules.multiclass and c == SPACE and data[e + 1] == BAR and e > at and e - at <= 9
+        plain = rules.multiclass and c == SPACE and text[e + 1] == BAR and e > at and e - at <= 9
         if plain:
             number = 0
             for p in range(at, e):
-                plain = plain and _is_digit(data[p])
-                number = number * 10 + (np.int64(data[p]) - 48)
+                plain = plain and _is_digit(text[p])
+                number = number * 10 + (np.int64(text[p]) - 48)
             if plain:
                 label = np.float64(number)
                 if rules.highest >= 0 and (number < rules.lowest or number > rules.highest):
@@ -559,11 +561,11 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
         if not plain and (c != BAR or e > at):
             while c != BAR and c != NEWLINE:
                 k += 1
-                c = data[positions[k]]
+                c = text[positions[k]]
             e = np.int64(positions[k])
-            if c == NEWLINE and e > at and data[e - 1] == RETURN:
+            if c == NEWLINE and e > at and text[e - 1] == RETURN:
                 e -= 1
-            label, weight, initial, tag_start, tag_end, problem, where = _read_label(data, at, e, rules)
+            label, weight, initial, tag_start, tag_end, problem, where = _read_label(text, at, e, rules)
             if problem == LABEL_AS_TAG:
                 if notes[0, 0] == 0:
                     notes[0, 0], notes[0, 1], notes[0, 2], notes[0, 3] = problem, line, start, where
@@ -576,31 +578,31 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
 
         if returns > 0 and treatment != VW and problem == 0:
             q = k
-            while data[positions[q]] != NEWLINE:
+            while text[positions[q]] != NEWLINE:
                 p = np.int64(positions[q])
-                if data[p] == RETURN and data[p + 1] != NEWLINE:
+                if text[p] == RETURN and text[p + 1] != NEWLINE:
                     problem, where = INNER_RETURN, p
                     break
                 q += 1
 
         e = np.int64(positions[k])
-        c = data[e]
+        c = text[e]
         while c == BAR and problem == 0:
             b = e + 1
             k += 1
             e = np.int64(positions[k])
-            c = data[e]
+            c = text[e]
             scale = np.float32(1)
             if e > b:
-                group = data[b]
-                seed = hashing.name_hash(data, b, e, rules.hash_seed, rules.hash_all)
+                group = text[b]
+                seed = hashing.name_at(text, b, e, rules.hash_seed, rules.hash_all)
                 if c == COLON:
-                    scale, q, digits = read_number(data, e + 1)
+                    scale, q, digits = read_number(text, e + 1)
                     b = e + 1
                     while positions[k] < q:
                         k += 1
                     e = np.int64(positions[k])
-                    c = data[e]
+                    c = text[e]
                     if e != q or c == COLON:
                         problem, where = NAMESPACE_WEIGHT, b
                         break
@@ -626,15 +628,15 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
                 b = e + 1
                 k += 1
                 e = np.int64(positions[k])
-                c = data[e]
+                c = text[e]
                 if c != COLON:
                     if e > b and scale != 0:
-                        out.index[z] = np.uint32(hashing.name_hash(data, b, e, seed, rules.hash_all) & rules.mask)
+                        out.index[z] = np.uint32(hashing.name_at(text, b, e, seed, rules.hash_all) & rules.mask)
                         out.value[z] = scale
                         z += 1
                     continue
                 name_end = e
-                value, q, digits = read_number(data, e + 1)
+                value, q, digits = read_number(text, e + 1)
                 word, word_end = q, q
                 if q > name_end + 1:
                     if not math.isfinite(value) and (treatment != VW or math.isnan(value)):
@@ -653,14 +655,14 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
                 else:  # no number: the next word is the value, even after blanks
                     value = np.float32(1)
                     digits = 1
-                    while data[word] == SPACE or data[word] == TAB or data[word] == RETURN:
+                    while text[word] == SPACE or text[word] == TAB or text[word] == RETURN:
                         word += 1
                     word_end = word
                     while not (
-                        data[word_end] == SPACE
-                        or data[word_end] == TAB
-                        or data[word_end] == RETURN
-                        or data[word_end] == NEWLINE
+                        text[word_end] == SPACE
+                        or text[word_end] == TAB
+                        or text[word_end] == RETURN
+                        or text[word_end] == NEWLINE
                     ):
                         word_end += 1
                     if word_end > word:
@@ -668,12 +670,12 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
                 while positions[k] < q:
                     k += 1
                 e = np.int64(positions[k])
-                c = data[e]
+                c = text[e]
                 if word_end > word:
-                    chained = hashing.name_hash(data, b, name_end, seed, rules.hash_all)
-                    key = np.uint32(hashing.name_hash(data, word, word_end, chained, rules.hash_all) & rules.mask)
+                    chained = hashing.name_at(text, b, name_end, seed, rules.hash_all)
+                    key = np.uint32(hashing.name_at(text, word, word_end, chained, rules.hash_all) & rules.mask)
                 elif name_end > b:
-                    key = np.uint32(hashing.name_hash(data, b, name_end, seed, rules.hash_all) & rules.mask)
+                    key = np.uint32(hashing.name_at(text, b, name_end, seed, rules.hash_all) & rules.mask)
                 else:
                     key = np.uint32(np.uint64(seed) + np.uint64(unnamed))
                     unnamed += 1
@@ -704,7 +706,7 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
                 skipped += 1
         while c != NEWLINE:
             k += 1
-            c = data[positions[k]]
+            c = text[positions[k]]
         start = np.int64(positions[k]) + 1
         k += 1
         if problem != 0 and treatment != VW:

@@ -126,7 +126,7 @@ def put_fixed(out, at, value):
     x = np.float64(np.float32(value))
     if not np.isfinite(x):
         return put_special(out, at, x)
-    if x < 0 or (x == 0 and 1 / x < 0):
+    if np.signbit(x):
         out[at] = MINUS
         at += 1
         x = -x
@@ -167,7 +167,7 @@ def put_general(out, at, value):
     x = np.float64(value)
     if not np.isfinite(x):
         return put_special(out, at, x)
-    if x < 0 or (x == 0 and 1 / x < 0):
+    if np.signbit(x):
         out[at] = MINUS
         at += 1
         x = -x
@@ -324,7 +324,7 @@ class Writer:
                 row, size = multiclass_lines(np.asarray(values, np.float64), *tags, row, self._out)
             else:
                 row, size = score_lines(scores, labels, start, self.kind == "raw_scores", *tags, row, self._out)
-            self._do(lambda size=size: self._file.write(self._out[:size].data))
+            self._do(self._file.write, self._out[:size].data)
         if self._at_once:
             self._do(self._file.flush)
 
@@ -332,9 +332,9 @@ class Writer:
         """Finish the file."""
         self._do(self._file.close if self._own else self._file.flush)
 
-    def _do(self, action) -> None:
+    def _do(self, action, *arguments) -> None:
         try:
-            action()
+            action(*arguments)
         except BrokenPipeError:
             raise
         except OSError as error:

@@ -299,16 +299,18 @@ class Learner:
         *,
         initial: float = 0.0,
         clock_weight: float | None = None,
+        memo: list | None = None,
     ) -> np.float32:
         """Widen the clip range, predict, update; returns the prediction made before the update.
 
         `clock` is the labelled weight of all examples before this one (`initial_t` is added here); `clock_weight` is
-        what this example adds to it, its `weight` unless told otherwise.
+        what this example adds to it, its `weight` unless told otherwise. `memo`, an empty list at first, makes the
+        calls that share it use the sum of squares of the first that needs one (only plain sgd asks for it).
         """
         self.widen(label)
         p = self.predict(features, sub, initial)
         if weight > 0:
-            self._step(features, F(label), F(weight), sub, clock, p, clock_weight)
+            self._step(features, F(label), F(weight), sub, clock, p, clock_weight, memo)
         return p
 
     def update(
@@ -329,7 +331,7 @@ class Learner:
     def widen(self, label: float) -> None:
         self.low, self.high = min(self.low, F(label)), max(self.high, F(label))
 
-    def _step(self, features, y, weight, sub, clock, p, clock_weight) -> None:
+    def _step(self, features, y, weight, sub, clock, p, clock_weight, memo=None) -> None:
         """One gradient step; G, N and S, T move even when the step is 0, but nothing moves when the loss is 0."""
         with np.errstate(all="ignore"):
             if not self.loss.value(p, y) > 0:
@@ -343,6 +345,9 @@ class Learner:
                 q = ZERO
                 for x in values:
                     q = q + x * x
+                if memo is not None:
+                    memo.append(q)
+                    q = memo[0]
             s = self.learning_rate * weight
             if not self.adaptive:
                 t = F(float(clock) + float(self.initial_t) + float(weight if clock_weight is None else clock_weight))

@@ -67,6 +67,8 @@ class RecallTree:
     router_weight : "example": routers learn with the example's weight (VW). "mean_entropy": with the gain in bits,
         |H_left - H_right| of Algorithm 3, n.total being the weight of both children and this example (the gain
         grows with the example's weight). "entropy": with n.total times that.
+    square_sum : matters to `--sgd --invariant` only, whose exact step needs the sum of squares. "vw": computed once an
+        example, so nearly always by a router and without path features. "plain": of the features in hand.
     skip_zero_weight : True ignores weight-0 examples; VW learns them, and a fresh node's entropy becomes NaN.
     slot : layout of routers (sub-problems 0..R-1) and scorers (sub-problem R + y - 1), VW's by default.
     path_index, path_slot : node -> index, and (index, sub-problem) -> slot, of the path features.
@@ -89,6 +91,7 @@ class RecallTree:
         path_features: bool = True,
         randomized_routing: bool = False,
         router_weight: str = "example",
+        square_sum: str = "vw",
         skip_zero_weight: bool = False,
         seed: int = 0,
         slot: Callable[[int, int], Hashable] | None = None,
@@ -108,6 +111,7 @@ class RecallTree:
         self.node_only, self.path_features = node_only, path_features
         self.rand = Rand(seed) if randomized_routing else None
         self.router_weight, self.skip_zero_weight = router_weight, skip_zero_weight
+        self.square_sum, self.memo = square_sum, None
         self.nodes = grow(self.max_depth)
         self.routers = sum(node.router is not None for node in self.nodes)
         self.path_index = path_index
@@ -182,6 +186,7 @@ class RecallTree:
             return
         weight = float(F(weight))
         self.route = []
+        self.memo = [] if self.square_sum == "vw" else None
         at = 0
         while self.nodes[at].router is not None:
             side = self._train_router(features, y, weight, clock, at)
@@ -215,7 +220,9 @@ class RecallTree:
             if self.router_weight == "mean_entropy":
                 importance = F(abs(to_left - to_right) / math.log(2.0) / (left.n + right.n + weight))
         self.route.append((at, label, importance))
-        self.router_learner.learn(features, label, importance, node.router, clock, clock_weight=weight)
+        self.router_learner.learn(
+            features, label, importance, node.router, clock, clock_weight=weight, memo=self.memo
+        )
         side = self.router_learner.predict(features, node.router)
         if self.rand is not None:
             chance = min(max(F(0.5) * (F(1) + F(2) * side), F(0)), F(1))
@@ -267,7 +274,7 @@ class RecallTree:
         if y not in candidates:
             return
         items = self.with_path(features, at)
-        self.scorer_learner.learn(items, 1, weight, self.scorer(y), clock)
+        self.scorer_learner.learn(items, 1, weight, self.scorer(y), clock, memo=self.memo)
         for other in candidates:
             if other != y:
-                self.scorer_learner.learn(items, -1, weight, self.scorer(other), clock)
+                self.scorer_learner.learn(items, -1, weight, self.scorer(other), clock, memo=self.memo)

@@ -290,6 +290,7 @@ class OneAgainstAll:
         self.options = o
         self.classes = o.oaa
         self.rule = learner.make_rule(config.learner, reduction=True)
+        self.resume = config.learner.resume
         bits = config.learner.bits
         vw = config.learner.layout == "vw"
         width = learner.vw_width(self.classes) if vw else self.classes
@@ -388,7 +389,9 @@ class OneAgainstAll:
             work.loss = np.where(labelled & (work.prediction != batch.label), weight, 0.0)
         if self.options.probabilities:
             to_probabilities(scores)
-            p = scores[np.arange(n), label].astype(np.float64)
+            # a label that is no class is looked up as VW does, modulo 2**32 and then K
+            place = (np.where(labelled, batch.label, 0).astype(np.int64) - after) % 2**32 % self.classes
+            p = scores[np.arange(n), place].astype(np.float64)
             with np.errstate(divide="ignore"):
                 work.log_loss = np.where(p > 0, -np.log(p) * weight, NO_PROBABILITY)
             work.log_loss[~labelled] = 0.0
@@ -412,7 +415,7 @@ class OneAgainstAll:
         return {"indexing": self.indexing, "next": int(self.next)}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        learner.restore_table("weights", self.table, arrays)
+        learner.restore_table("weights", self.table, arrays, self.resume)
         model_file.fill("order", arrays, self.order)
         model_file.check_range("order", self.order, 0, self.classes - 1)
         model_file.fill("random", arrays, self.random)

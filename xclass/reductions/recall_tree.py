@@ -646,6 +646,7 @@ class RecallTree:
         )
         self.random = np.array([config.driver.random_seed], np.uint64)
         self.outside = 0
+        self.resume = config.learner.resume
         bits = config.learner.bits
         nodes = (2 << self.depth) - 1
         self.memory = learner.SLOT_BYTES << bits, nodes * (NODE_BYTES + CANDIDATE_BYTES * self.candidates)
@@ -825,7 +826,7 @@ class RecallTree:
         model_file.fill("random", arrays, self.random)
         self.outside = facts["outside"]
         for name, table in zip(self._names(), self.tables, strict=True):
-            learner.restore_table(name, table, arrays)
+            learner.restore_table(name, table, arrays, self.resume)
 
 
 REDUCTION = Reduction(

@@ -1,0 +1,208 @@
+"""Prediction lines: numbers as C prints them, line shapes as VW writes them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from xclass import predictions
+from xclass.errors import DataError
+from xclass.examples import Batch
+
+FLOATS = st.one_of(
+    st.floats(width=32),
+    st.integers(0, 2**32 - 1).map(lambda bits: float(np.uint32(bits).view(np.float32))),
+    st.tuples(st.integers(100000, 999999), st.integers(-3, 3)).map(  # halves: ties of %g
+        lambda found: float(np.float32((found[0] + 0.5) * 10.0 ** found[1]))
+    ),
+    st.tuples(st.integers(-(2**24), 2**24), st.integers(0, 30)).map(lambda found: found[0] / 2.0 ** found[1]),
+    st.integers(-45, 38).map(lambda power: float(np.float32(10.0**power))),
+)
+
+
+def batch_of(tags: list[bytes]) -> Batch:
+    """A batch of which only the tags matter."""
+    sizes = np.array([len(tag) for tag in tags], np.int64)
+    end = np.cumsum(sizes)
+    n = len(tags)
+    z = np.zeros(n + 1, np.int64)
+    return Batch(
+        start=z,
+        index=np.zeros(0, np.uint32),
+        value=np.zeros(0, np.float32),
+        label=np.zeros(n),
+        weight=np.ones(n, np.float32),
+        initial=np.zeros(n, np.float32),
+        group_first=z,
+        group_name=np.zeros(0, np.uint8),
+        group_start=z[:1],
+        tag_start=end - sizes,
+        tag_end=end,
+        line=np.arange(1, n + 1),
+        text=np.frombuffer(b"".join(tags) or b"\0", np.uint8).copy(),
+    )
+
+
+def written(path, kind, tags, **columns) -> bytes:
+    writer = predictions.Writer(str(path), kind)
+    writer.write(batch_of(tags), **columns)
+    writer.close()
+    return path.read_bytes()
+
+
+def as_vw_prints(x: float) -> str:
+    if np.isnan(x):
+        return "nan"
+    return f"{x:.0f}" if np.isinf(x) or np.floor(x) == x else f"{x:.6f}"
+
+
+def check_numbers(path, found) -> None:
+    numbers = np.array(found, np.float32)
+    n = len(numbers)
+    lines = written(path, "simple", [b""] * n, values=numbers.astype(np.float64)).decode().splitlines()
+    assert lines == [as_vw_prints(float(x)) for x in numbers]
+    lines = written(path, "scores", [b""] * n, scores=numbers, labels=np.arange(n), start=np.arange(n + 1)).decode()
+    assert lines.splitlines() == [f"{i}:{float(x):g}" for i, x in enumerate(numbers)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(FLOATS, min_size=1, max_size=50))
+@example([0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-45, -3.4e38, 2.0**62, 2.0**63, -(2.0**64)])
+@example([999999.5, 999998.5, 123456.5, 123457.5, 9999995.0, 9999985.0, 1e-4, 9.99999e-5, 0.00012345678, 8388607.5])
+@example([0.0000005, 0.00000049, -1e-9, 1e5, 1e6, 150000.0, 15.5, 1.5e-5, 1e-5, 1e10, 0.1, 100.0])
+def test_numbers_are_printed_as_by_printf(tmp_path_factory, found):
+    check_numbers(tmp_path_factory.getbasetemp() / "numbers", found)
+
+
+def test_numbers_are_printed_as_by_printf_over_all_bits(tmp_path):
+    rng = np.random.default_rng(1)
+    numbers = rng.integers(0, 2**32, 20000, dtype=np.uint32).view(np.float32)
+    powers = np.float32(10.0) ** np.arange(-45, 39).astype(np.float32)
+    near = [powers, np.nextafter(powers, np.float32(0)), np.nextafter(powers, np.float32(np.inf))]
+    check_numbers(tmp_path / "p", np.concatenate([numbers[~np.isnan(numbers)], *near]))
+
+
+def test_tags_stand_at_the_end_of_the_line(tmp_path):
+    tags = [b"first", b"", "ü'x".encode()]
+    start = np.array([0, 2, 2, 3])
+    scores = {"scores": np.array([0.5, -2, 1e-7], np.float32), "labels": np.array([3, 10, 7]), "start": start}
+    path = tmp_path / "p"
+    values = np.array([1.5, -2, 0.25])
+    assert written(path, "simple", tags, values=values) == "1.500000 first\n-2\n0.250000 ü'x\n".encode()
+    values = np.array([1.0, 0, 4000000000])
+    assert written(path, "multiclass", tags, values=values) == "1 first\n0\n4000000000 ü'x\n".encode()
+    assert written(path, "scores", tags, **scores) == "3:0.5 10:-2 first\n\n7:1e-07 ü'x\n".encode()
+    assert written(path, "raw_scores", tags, **scores) == " 3:0.5 10:-2 first\n\n 7:1e-07 ü'x\n".encode()
+
+
+@pytest.mark.parametrize("size", [1, 100, 300])
+def test_small_buffer_gives_the_same_bytes(tmp_path, monkeypatch, size):
+    rng = np.random.default_rng(2)
+    tags = [b"t" * int(rng.integers(0, 80)) for _ in range(100)]
+    start = np.concatenate([[0], np.cumsum(rng.integers(0, 20, 100))])
+    columns = {
+        "simple": {"values": rng.normal(size=100)},
+        "scores": {
+            "scores": rng.normal(size=start[-1]).astype(np.float32),
+            "labels": rng.integers(0, 2**40, start[-1]),
+            "start": start,
+        },
+    }
+    whole = {kind: written(tmp_path / "p", kind, tags, **found) for kind, found in columns.items()}
+    monkeypatch.setattr(predictions, "BUFFER", size)
+    for kind, found in columns.items():
+        assert written(tmp_path / "p", kind, tags, **found) == whole[kind]
+
+
+def test_empty_batch_writes_nothing(tmp_path):
+    assert written(tmp_path / "p", "simple", [], values=np.zeros(0)) == b""
+
+
+def test_lines_have_vws_shape(tmp_path):
+    """VW's own files, read and written again, do not change."""
+    pytest.importorskip("vowpalwabbit")
+    data = "1 ex1|w a b\n2 'ex2 |w b c:0.3\n3 2.0 ex3|w a d:1e-3\n1 |w a b\n | w?\n2 |w b\n"
+    (tmp_path / "data").write_text(data)
+    tags = [b"ex1", b"ex2", b"ex3", b"", b"", b""]
+
+    def vw(*options):
+        command = [sys.executable, "-m", "vowpalwabbit", "-d", "data", "--quiet", "-p", "p", *options]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        return (tmp_path / "p").read_bytes()
+
+    def numbers(text):
+        return np.array([float(line.split()[0]) for line in text.splitlines()])
+
+    def lists(text):
+        rows = [[word.split(b":") for word in line.split() if b":" in word] for line in text.splitlines()]
+        words = [word for row in rows for word in row]
+        return {
+            "labels": np.array([int(label) for label, _ in words]),
+            "scores": np.array([float(score) for _, score in words], np.float32),
+            "start": np.concatenate([[0], np.cumsum([len(row) for row in rows])]),
+        }
+
+    path = tmp_path / "ours"
+    text = vw()
+    assert written(path, "simple", tags, values=numbers(text)) == text
+    text = vw("--oaa", "3", "-r", "r")
+    assert written(path, "multiclass", tags, values=numbers(text)) == text
+    text = (tmp_path / "r").read_bytes()
+    assert written(path, "raw_scores", tags, **lists(text)) == text
+    text = vw("--oaa", "3", "--scores")
+    assert written(path, "scores", tags, **lists(text)) == text
+
+
+def test_folder_that_does_not_exist_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"no/p: predictions cannot be written there: No such file"):
+        predictions.Writer(str(tmp_path / "no" / "p"), "simple")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_full_disk_is_told():
+    writer = predictions.Writer("/dev/full", "simple")
+    with pytest.raises(DataError, match="/dev/full: predictions cannot be written there: No space left"):
+        writer.write(batch_of([b""] * 10), values=np.zeros(10))
+
+
+STREAM = """
+import sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+from test_predictions import batch_of, predictions
+writer = predictions.Writer("stdout", "multiclass")
+{}
+"""
+
+
+def child(body: str) -> subprocess.Popen:
+    here = os.path.dirname(os.path.abspath(__file__))
+    return subprocess.Popen(
+        [sys.executable, "-c", STREAM.format(body), here], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def test_pipe_is_written_to_batch_by_batch():
+    process = child("writer.write(batch_of([b'a', b'b']), values=np.array([1.0, 2.0]))\nsys.stdin.read()")
+    assert process.stdout.readline() == b"1 a\n"  # while the writer still runs
+    assert process.stdout.readline() == b"2 b\n"
+    process.communicate()
+    assert process.returncode == 0
+
+
+def test_closed_pipe_is_a_broken_pipe_error():
+    body = (
+        "sys.stdin.read()\n"
+        "try:\n    writer.write(batch_of([b'a']), values=np.array([1.0]))\n"
+        "except BrokenPipeError:\n    sys.stdout = None\n    import os; os._exit(3)"
+    )
+    process = child(body)
+    process.stdout.close()
+    process.stdin.close()
+    assert process.wait() == 3
