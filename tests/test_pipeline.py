@@ -23,11 +23,13 @@ def test_error_of_the_source_comes_after_all_items_before_it():
         yield [2]
         raise ValueError("line 3")
 
+    pipeline = Pipeline(source(), [lambda item: item.append("done")])
     got = []
     with pytest.raises(ValueError, match="line 3"):
-        for item in Pipeline(source(), [lambda item: item.append("done")]):
+        for item in pipeline:
             got.append(item)
     assert got == [[1, "done"], [2, "done"]]
+    assert list(pipeline) == []  # and nothing comes after it
 
 
 def test_error_of_a_stage_reaches_the_iterator():

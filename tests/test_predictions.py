@@ -15,6 +15,8 @@ from xclass import predictions
 from xclass.errors import DataError
 from xclass.examples import Batch
 
+pytestmark = [pytest.mark.bounds, pytest.mark.plain]
+
 FLOATS = st.one_of(
     st.floats(width=32),
     st.integers(0, 2**32 - 1).map(lambda bits: float(np.uint32(bits).view(np.float32))),

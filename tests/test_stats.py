@@ -229,9 +229,9 @@ def test_pace_that_is_no_number_is_refused(text):
 
 
 def test_pace_out_of_range_is_told():
-    assert "forcing to 1" in stats.pace("-3").note
-    assert "adding 1.0" in stats.pace("0.5").note
-    assert "integer" in stats.pace("10.0").note
+    assert "every example" in stats.pace("-3").note
+    assert "1 is added" in stats.pace("0.5").note
+    assert "every 10 examples" in stats.pace("10.0").note
     assert not stats.pace("2.0").note
 
 

@@ -35,7 +35,7 @@ EXAMPLES = (
 )
 HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # heading, rooms, flags moved here from other rooms
-    ("Input", ("reader",), ("-d", "-i", "-t")),
+    ("Input", ("reader",), ("-d", "-i", "-t", "--on_bad_line")),
     ("Output and progress", ("driver",), ()),
     ("Features", ("parser", "interactions"), ()),
     ("Learner", ("learner",), ()),
@@ -75,9 +75,8 @@ def sections(rooms: Mapping[str, type], reductions: Iterable[Any]) -> list[Secti
     moved = {flag for _, _, flags in HEADINGS for flag in flags}
     arranged = []
     for title, names, flags in HEADINGS:
-        options = {}
-        for room in rooms.values():
-            options.update({n: one for n, one in options_of(room).items() if set(one.flags) & set(flags)})
+        everywhere = [(n, one) for room in rooms.values() for n, one in options_of(room).items()]
+        options = {n: one for flag in flags for n, one in everywhere if flag in one.flags}
         for name in names:
             if name in rooms:
                 options.update({n: one for n, one in options_of(rooms[name]).items() if not set(one.flags) & moved})
@@ -126,9 +125,9 @@ class _Command(click.Command):
             with formatter.section(section.title):
                 if section.summary:
                     formatter.write_text(section.summary)
-                formatter.write_dl([(synopsis(one), _help_text(one)) for one in section.options.values()], col_max=32)
+                formatter.write_dl([(synopsis(one), _help_text(one)) for one in section.options.values()], col_max=34)
         with formatter.section("Other"):
-            formatter.write_dl([("-h, --help", "show this text"), ("--version", "show the version")], col_max=32)
+            formatter.write_dl([("-h, --help", "show this text"), ("--version", "show the version")], col_max=34)
 
 
 def _help_text(one: Option) -> str:
@@ -145,9 +144,9 @@ def command(sections: Sequence[Section]) -> click.Command:
     params: dict[str, click.Parameter] = {"words": click.Argument(["words"], nargs=-1)}
     for section in sections:
         for name, one in section.options.items():
-            # Everything may be repeated for click: it would silently take the last, `read` compares.
             if name in params:  # two reductions share it
                 continue
+            # Everything may be repeated for click: it would silently take the last, `read` compares.
             if one.kind is bool:
                 params[name] = click.Option([name, *one.flags], count=True, help=one.help)
             else:
@@ -155,6 +154,7 @@ def command(sections: Sequence[Section]) -> click.Command:
     params["help"] = click.Option(["-h", "--help", "help"], is_flag=True)
     params["version"] = click.Option(["--version", "version"], is_flag=True)
     built = _Command("xclass", params=list(params.values()), add_help_option=False)
+    built.context_settings = {"max_content_width": 100}
     built.sections = sections
     return built
 
@@ -171,10 +171,11 @@ def read(sections: Sequence[Section], argv: Sequence[str]) -> dict[str, Any]:
     for section in sections:
         declared = {**section.options, **declared}
     built = command(sections)
+    _refuse_single_dashes(argv, declared)
     try:
         context = built.make_context("xclass", list(argv))
     except click.NoSuchOption as error:
-        raise UsageError(_unknown(error.option_name, argv, declared)) from None
+        raise UsageError(_unknown(error.option_name, declared)) from None
     except click.UsageError as error:
         raise UsageError(_sentence(error)) from None
     words = context.params
@@ -250,13 +251,21 @@ def _allowed(one: Option) -> str:
     return f"give {what}"
 
 
-def _unknown(flag: str, argv: Sequence[str], declared: Mapping[str, Option]) -> str:
+def _refuse_single_dashes(argv: Sequence[str], declared: Mapping[str, Option]) -> None:
+    """`-learning_rate 3` would be read as `-l earning_rate`."""
+    for word in argv:
+        if word == "--":
+            return
+        name = word.partition("=")[0]
+        if len(name) > 2 and any("-" + name == flag for one in declared.values() for flag in one.flags):
+            raise UsageError(_unknown(name, declared))
+
+
+def _unknown(flag: str, declared: Mapping[str, Option]) -> str:
     """Say that there is no such option, and which one may be meant."""
-    if not flag.startswith("--"):  # of `-oaa 4` click reports `-o`
-        flag = next((word.split("=")[0] for word in argv if word.startswith(flag)), flag)
-    known = ["--help", "--version", *(name for one in declared.values() for name in one.flags if name[:2] == "--")]
-    close = difflib.get_close_matches("--" + flag.lstrip("-"), known, n=1)
-    hint = f"did you mean {close[0]}?" if close else "xclass --help lists all options"
+    known = ["help", "version", *(name[2:] for one in declared.values() for name in one.flags if name[:2] == "--")]
+    close = difflib.get_close_matches(flag.lstrip("-"), known, n=1)
+    hint = f"did you mean --{close[0]}?" if close else "xclass --help lists all options"
     return f"there is no option {flag}; {hint}"
 
 

@@ -213,16 +213,14 @@ class _Run:
 
     def _finish(self, stats, error, seconds: float) -> int:
         o = self.options
-        if not o.quiet:
-            if self.bar is not None:
-                self.bar.close()
-                self.bar = None
-            rule = getattr(self.learner, "rule", None)
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None
+        if not o.quiet and not isinstance(error, BrokenPipeError):
             limits = None
             if self.config.reduction.labels == "simple":
                 limits = tuple(float(v) for v in self.learner.table.range)
             lines = self.progress.summary(self.config.learner.loss_function, self.config.learner.quantile_tau, limits)
-            del rule
             for line in [*lines, *self._own_summary(seconds)]:
                 self._tell(line)
         for line in self.reader.report():
@@ -237,7 +235,7 @@ class _Run:
             return 0
         kept = self._keep_interrupted()
         if isinstance(error, BrokenPipeError):
-            if kept:
+            if kept and self.options.final_regressor is not None:
                 self._tell(f"xclass: nobody reads the predictions any more; {kept}")
             raise error
         if error is not None:

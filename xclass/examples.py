@@ -6,6 +6,7 @@ one example, k classes, b table bits.
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -40,3 +41,68 @@ class Batch(NamedTuple):
     def n(self) -> int:
         """Number of examples."""
         return len(self.label)
+
+
+_DTYPES = {
+    "start": np.int64,
+    "index": np.uint32,
+    "value": np.float32,
+    "label": np.float64,
+    "weight": np.float32,
+    "initial": np.float32,
+    "group_first": np.int64,
+    "group_name": np.uint8,
+    "group_start": np.int64,
+    "tag_start": np.int64,
+    "tag_end": np.int64,
+    "line": np.int64,
+}
+
+
+class Pool:
+    """Memory for batches, given out again once nobody holds an array made of it.
+
+    Fresh memory costs more than parsing into it: the system clears every page of it when it is first touched.
+    One thread takes; any thread may let go.
+    """
+
+    KEPT = 32  # pieces; further ones are left to the garbage collector
+
+    def __init__(self):
+        self._pieces: list[np.ndarray] = []
+        probe = np.empty(0, np.uint8)
+        self._pieces.append(probe)
+        del probe
+        self._unheld = self._holders(0)
+        self._pieces.clear()
+
+    def _holders(self, i: int) -> int:
+        return sys.getrefcount(self._pieces[i])
+
+    def take(self, size: int) -> np.ndarray:
+        """Return at least `size` bytes as uint8[...], whatever they hold."""
+        pieces = self._pieces
+        for i in range(len(pieces)):
+            if len(pieces[i]) >= size and self._holders(i) == self._unheld:
+                return pieces[i]
+        piece = np.empty(1 << max(12, (size - 1).bit_length()), np.uint8)
+        if len(pieces) >= self.KEPT:
+            pieces.pop(min(range(len(pieces)), key=lambda i: len(pieces[i])))
+        pieces.append(piece)
+        return piece
+
+    def batch(self, n: int, z: int, g: int, text: np.ndarray) -> Batch:
+        """A batch with room for n examples, z features and g groups; only the first `start`s are set."""
+        lengths = dict.fromkeys(_DTYPES, n)
+        lengths.update(start=n + 1, index=z, value=z, group_first=n + 1, group_name=g, group_start=g + 1)
+        sizes = {name: -(-length * np.dtype(_DTYPES[name]).itemsize // 64) * 64 for name, length in lengths.items()}
+        memory = self.take(sum(sizes.values()))
+        arrays = {}
+        begin = 0
+        for name, length in lengths.items():
+            end = begin + length * np.dtype(_DTYPES[name]).itemsize
+            arrays[name] = memory[begin:end].view(_DTYPES[name])
+            begin += sizes[name]
+        for name in ("start", "group_first", "group_start"):
+            arrays[name][0] = 0
+        return Batch(text=text, **arrays)

@@ -30,6 +30,14 @@ def _mixed(k):
 
 
 @jit
+def _added(h, block):
+    """The state `h` after four more bytes."""
+    h = np.uint32(h ^ _mixed(block))
+    h = np.uint32(np.uint64(h) << np.uint64(13)) | np.uint32(h >> np.uint32(19))
+    return np.uint32(np.uint64(h) * FIVE + ADDED)
+
+
+@jit
 def murmur3(data, begin, end, seed):
     """Return MurmurHash3_x86_32 of `data[begin:end]` (data : uint8[...], seed : uint32) as uint32."""
     if end + 3 > len(data):
@@ -44,18 +52,11 @@ def murmur3_at(text, begin, end, seed):
     h = np.uint32(seed)
     p = begin
     while p + 4 <= end:
-        h = np.uint32(h ^ _mixed(intrinsics.load32(text, p)))
-        h = np.uint32(np.uint64(h) << np.uint64(13)) | np.uint32(h >> np.uint32(19))
-        h = np.uint32(np.uint64(h) * FIVE + ADDED)
+        h = _added(h, intrinsics.load32(text, p))
         p += 4
     used = (np.uint32(1) << np.uint32(8 * (end - p))) - np.uint32(1)  # the last 0 to 3 bytes; 0 mixes to 0
     h = np.uint32(h ^ _mixed(np.uint32(intrinsics.load32(text, p) & used)))
-    h = np.uint32(h ^ np.uint32(end - begin))
-    h = np.uint32(h ^ (h >> np.uint32(16)))
-    h = np.uint32(np.uint64(h) * F1)
-    h = np.uint32(h ^ (h >> np.uint32(13)))
-    h = np.uint32(np.uint64(h) * F2)
-    return np.uint32(h ^ (h >> np.uint32(16)))
+    return _finished(h, end - begin)
 
 
 @jit
@@ -74,6 +75,37 @@ def strings_at(text, begin, end, seed):
             return murmur3_at(text, begin, end, seed)
         number = np.uint32(np.uint64(number) * np.uint64(10) + np.uint64(text[p] - np.uint8(48)))
     return np.uint32(np.uint64(number) + np.uint64(seed))
+
+
+@jit
+def _finished(h, size):
+    """The last steps of murmur3."""
+    h = np.uint32(h ^ np.uint32(size))
+    h = np.uint32(h ^ (h >> np.uint32(16)))
+    h = np.uint32(np.uint64(h) * F1)
+    h = np.uint32(h ^ (h >> np.uint32(13)))
+    h = np.uint32(np.uint64(h) * F2)
+    return np.uint32(h ^ (h >> np.uint32(16)))
+
+
+@jit
+def is_short(text, begin, end):
+    """Whether `short_at` hashes the name `text[begin:end]`: one to seven bytes that no rule turns into a number."""
+    first = text[begin]
+    return end - begin < 8 and end > begin and text[end - 1] > 32 and first > 32 and (first < 48 or first > 57)
+
+
+@jit
+def short_at(text, begin, end, seed):
+    """Return the hash of a short name, without loops; eight bytes from `begin` on are looked at."""
+    size = end - begin
+    rest = intrinsics.load32(text, begin)
+    h = np.uint32(seed)
+    if size >= 4:
+        h = _added(h, rest)
+        rest = intrinsics.load32(text, begin + 4)
+    used = (np.uint32(1) << np.uint32(8 * (size & 3))) - np.uint32(1)
+    return _finished(np.uint32(h ^ _mixed(np.uint32(rest & used))), size)
 
 
 @jit

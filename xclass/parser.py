@@ -24,7 +24,7 @@ import numpy as np
 
 from . import hashing, intrinsics
 from .errors import DataError
-from .examples import CONSTANT, CONSTANT_GROUP, Batch
+from .examples import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from .jit import jit
 from .options import option
 
@@ -333,7 +333,7 @@ def _decimal(text, begin):
 def _read_class(text, begin):
     """C's strtol, base 10, at `begin`: (value, cut to 64 bits; end, `begin` if there is no number)."""
     p = begin
-    while text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE:
+    while text[p] == SPACE or (text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE):
         p += 1
     negative = text[p] == 45
     if negative or text[p] == 43:
@@ -470,7 +470,7 @@ def find_delimiters(data, end, positions):
     blanks, bars, lines : numbers of SPACE and TAB, of '|' and of newlines in the text
     returns : number of CR that do not stand before a newline
     """
-    text = intrinsics.pointer(data)
+    text, place = intrinsics.pointer(data), intrinsics.pointer(positions)
     count = kept = blanks = bars = lines = returns = 0
     p = 0
     while p < end:
@@ -497,7 +497,7 @@ def find_delimiters(data, end, positions):
                 last &= last - np.uint64(1)
             kept = count + intrinsics.count_ones(mask & (last | (last - np.uint64(1))))
         while mask != np.uint64(0):
-            positions[count] = p + intrinsics.trailing_zeros(mask)
+            place[count] = p + intrinsics.trailing_zeros(mask)
             mask &= mask - np.uint64(1)
             count += 1
         p += 64
@@ -505,13 +505,14 @@ def find_delimiters(data, end, positions):
 
 
 @jit
-def parse_lines(data, positions, count, returns, rules, line, out, notes, line_of):
+def parse_lines(data, positions, count, returns, rules, letters, line, out, notes, line_of):
     """Parse the lines whose delimiters are `positions[:count]`.
 
     Parameters
     ----------
     data, positions : as in `find_delimiters`
     returns : number of CR within lines
+    letters : uint32[256], hashes of the namespaces whose name is one byte
     line : number of the line before the first
     out : Batch with room for whatever the lines may hold, written
     notes : int64[KEPT + 1, 4], written: problem, line, its first byte, place. Row 0 is for LABEL_AS_TAG
@@ -526,6 +527,9 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
     stopped : whether the line `line` is malformed and ended the reading
     """
     text = intrinsics.pointer(data)
+    place = intrinsics.pointer(positions)
+    index, value_of = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
+    group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
     n = z = g = k = start = bad = skipped = unmerged = 0
     stopped = False
     treatment = rules.treatment
@@ -534,11 +538,11 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
         at = start
         if text[at] == 0xEF and text[at + 1] == 0xBB and text[at + 2] == 0xBF:
             at += 3
-        e = np.int64(positions[k])
+        e = np.int64(place[k])
         c = text[e]
         if e == at and _ends_number(text, e) and c != SPACE and c != TAB:  # an empty line is no example
             k += 2 if c == RETURN else 1
-            start = np.int64(positions[k - 1]) + 1
+            start = np.int64(place[k - 1]) + 1
             continue
         z0, g0 = z, g
         problem = 0
@@ -561,8 +565,8 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
         if not plain and (c != BAR or e > at):
             while c != BAR and c != NEWLINE:
                 k += 1
-                c = text[positions[k]]
-            e = np.int64(positions[k])
+                c = text[place[k]]
+            e = np.int64(place[k])
             if c == NEWLINE and e > at and text[e - 1] == RETURN:
                 e -= 1
             label, weight, initial, tag_start, tag_end, problem, where = _read_label(text, at, e, rules)
@@ -578,30 +582,33 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
 
         if returns > 0 and treatment != VW and problem == 0:
             q = k
-            while text[positions[q]] != NEWLINE:
-                p = np.int64(positions[q])
+            while text[place[q]] != NEWLINE:
+                p = np.int64(place[q])
                 if text[p] == RETURN and text[p + 1] != NEWLINE:
                     problem, where = INNER_RETURN, p
                     break
                 q += 1
 
-        e = np.int64(positions[k])
+        e = np.int64(place[k])
         c = text[e]
         while c == BAR and problem == 0:
             b = e + 1
             k += 1
-            e = np.int64(positions[k])
+            e = np.int64(place[k])
             c = text[e]
             scale = np.float32(1)
             if e > b:
                 group = text[b]
-                seed = hashing.name_at(text, b, e, rules.hash_seed, rules.hash_all)
+                if e == b + 1:
+                    seed = letters[group]
+                else:
+                    seed = hashing.name_at(text, b, e, rules.hash_seed, rules.hash_all)
                 if c == COLON:
                     scale, q, digits = read_number(text, e + 1)
                     b = e + 1
-                    while positions[k] < q:
+                    while place[k] < q:
                         k += 1
-                    e = np.int64(positions[k])
+                    e = np.int64(place[k])
                     c = text[e]
                     if e != q or c == COLON:
                         problem, where = NAMESPACE_WEIGHT, b
@@ -627,13 +634,18 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
             while c == SPACE or c == TAB:
                 b = e + 1
                 k += 1
-                e = np.int64(positions[k])
+                e = np.int64(place[k])
                 c = text[e]
                 if c != COLON:
-                    if e > b and scale != 0:
-                        out.index[z] = np.uint32(hashing.name_at(text, b, e, seed, rules.hash_all) & rules.mask)
-                        out.value[z] = scale
-                        z += 1
+                    if hashing.is_short(text, b, e):
+                        key = hashing.short_at(text, b, e, seed)
+                    elif e > b:
+                        key = hashing.name_at(text, b, e, seed, rules.hash_all)
+                    else:
+                        continue
+                    index[z] = np.uint32(key & rules.mask)
+                    value_of[z] = scale
+                    z += scale != 0
                     continue
                 name_end = e
                 value, q, digits = read_number(text, e + 1)
@@ -667,31 +679,33 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
                         word_end += 1
                     if word_end > word:
                         q = word_end
-                while positions[k] < q:
+                while place[k] < q:
                     k += 1
-                e = np.int64(positions[k])
+                e = np.int64(place[k])
                 c = text[e]
                 if word_end > word:
                     chained = hashing.name_at(text, b, name_end, seed, rules.hash_all)
                     key = np.uint32(hashing.name_at(text, word, word_end, chained, rules.hash_all) & rules.mask)
+                elif hashing.is_short(text, b, name_end):
+                    key = np.uint32(hashing.short_at(text, b, name_end, seed) & rules.mask)
                 elif name_end > b:
                     key = np.uint32(hashing.name_at(text, b, name_end, seed, rules.hash_all) & rules.mask)
                 else:
                     key = np.uint32(np.uint64(seed) + np.uint64(unnamed))
                     unnamed += 1
                 if value != 0:
-                    out.index[z] = key
-                    out.value[z] = value
+                    index[z] = key
+                    value_of[z] = value
                     z += 1
                 if e != q or c == COLON or (digits == 0 and treatment != VW):
                     problem, where = VALUE, name_end + 1
                     break
-            if z > first and not (g > g0 and out.group_name[g - 1] == group):
+            if z > first and not (g > g0 and group_name[g - 1] == group):
                 if line_of[group] == line:
                     unmerged = max(unmerged, 1)
                 line_of[group] = line
-                out.group_name[g] = group
-                out.group_start[g] = first
+                group_name[g] = group
+                group_start[g] = first
                 g += 1
 
         if problem != 0:
@@ -706,17 +720,17 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
                 skipped += 1
         while c != NEWLINE:
             k += 1
-            c = text[positions[k]]
-        start = np.int64(positions[k]) + 1
+            c = text[place[k]]
+        start = np.int64(place[k]) + 1
         k += 1
         if problem != 0 and treatment != VW:
             continue
 
         if rules.constant:
-            out.index[z] = np.uint32(CONSTANT)
-            out.value[z] = np.float32(1)
-            out.group_name[g] = np.uint8(CONSTANT_GROUP)
-            out.group_start[g] = z
+            index[z] = np.uint32(CONSTANT)
+            value_of[z] = np.float32(1)
+            group_name[g] = np.uint8(CONSTANT_GROUP)
+            group_start[g] = z
             z += 1
             g += 1
         if unmerged > 0:
@@ -730,7 +744,7 @@ def parse_lines(data, positions, count, returns, rules, line, out, notes, line_o
         n += 1
         out.start[n] = z
         out.group_first[n] = g
-    out.group_start[g] = z
+    group_start[g] = z
     return n, z, g, line, bad, skipped, unmerged, stopped
 
 
@@ -846,6 +860,7 @@ class Parser:
     ----------
     lines, skipped, bad : lines read, lines left out, malformed lines met
     notes : messages for the user that nobody took yet
+    pool : memory of the batches
     """
 
     def __init__(
@@ -861,6 +876,7 @@ class Parser:
         self.lines = self.skipped = self.bad = 0
         self.notes: list[str] = []
         self.kept: list[str] = []  # the first messages about malformed lines
+        self.pool = Pool()
         self._told_tag = False
         treatment = TREATMENTS.index(options.on_bad_line)
         free = highest is None or treatment == VW
@@ -880,6 +896,9 @@ class Parser:
             lowest=0 if free else low,
             highest=-1 if free else high,
         )
+        names = np.arange(256 + PADDING).astype(np.uint8)
+        letters = [hashing.name_hash(names, i, i + 1, seed, every) for i in range(256)]
+        self._letters = np.array(letters, np.uint32)
         self._positions = np.empty(0, np.int32)
         self._line_of = np.empty(256, np.int64)
 
@@ -904,7 +923,7 @@ class Parser:
         if len(self._positions) < end + 64:
             self._positions = np.empty(end + 64, np.int32)
         kept, blanks, bars, lines, returns = find_delimiters(text, end, self._positions)
-        out = _room(lines, blanks + lines, bars + lines, text[:end])
+        out = self.pool.batch(lines, blanks + lines, bars + lines, text[:end])
         if kept == 0:
             return _trimmed(out, 0, 0, 0), None, 0
         used = int(self._positions[kept - 1]) + 1
@@ -912,7 +931,7 @@ class Parser:
         self._line_of[:] = -1
         rules = self._rules
         n, z, g, line, bad, skipped, unmerged, stopped = parse_lines(
-            text, self._positions, kept, returns, rules, self.lines, out, notes, self._line_of
+            text, self._positions, kept, returns, rules, self._letters, self.lines, out, notes, self._line_of
         )
         if unmerged > 0:
             index, value = np.empty(unmerged, np.uint32), np.empty(unmerged, np.float32)
@@ -948,25 +967,6 @@ class Parser:
             if len(self.kept) < KEPT:
                 self.kept.append(message)
         return DataError(f"{message}. {CURE}") if stopped else None
-
-
-def _room(lines: int, features: int, groups: int, text: np.ndarray) -> Batch:
-    """A batch with room for so much."""
-    return Batch(
-        start=np.zeros(lines + 1, np.int64),
-        index=np.empty(features, np.uint32),
-        value=np.empty(features, np.float32),
-        label=np.empty(lines, np.float64),
-        weight=np.empty(lines, np.float32),
-        initial=np.empty(lines, np.float32),
-        group_first=np.zeros(lines + 1, np.int64),
-        group_name=np.empty(groups, np.uint8),
-        group_start=np.zeros(groups + 1, np.int64),
-        tag_start=np.empty(lines, np.int64),
-        tag_end=np.empty(lines, np.int64),
-        line=np.empty(lines, np.int64),
-        text=text,
-    )
 
 
 def _trimmed(out: Batch, n: int, z: int, g: int) -> Batch:

@@ -30,14 +30,16 @@ class Pipeline:
         self._source = source
         self._queues: list[queue.Queue] = [queue.Queue(WAITING) for _ in range(len(stages) + 1)]
         self._stopping = threading.Event()
+        self._ended = False
         self._start(self._feed)
         for j, stage in enumerate(stages):
             self._start(self._serve, stage, self._queues[j], self._queues[j + 1])
 
     def __iter__(self) -> Iterator[Any]:
-        while True:
+        while not self._ended:
             item = self._queues[-1].get()
             if isinstance(item, _End):
+                self._ended = True
                 if item.error is not None:
                     raise item.error
                 return

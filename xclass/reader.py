@@ -25,7 +25,7 @@ from .errors import DataError
 from .examples import Batch
 from .options import option
 
-FIRST_BLOCK, LARGEST_BLOCK = 1 << 18, 1 << 20  # bytes
+FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 18  # bytes
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Reader:
         ended = False
         while not ended:
             begin = len(left)
-            text = np.empty(begin + size + 1 + parser.PADDING, np.uint8)
+            text = self.parser.pool.take(begin + size + 1 + parser.PADDING)
             text[:begin] = left
             filled, ended, error = self._fill(stream, text, begin, begin + size)
             if ended and error is None and filled and text[filled - 1] != parser.NEWLINE:

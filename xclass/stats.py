@@ -50,16 +50,17 @@ def pace(text: str) -> Pace:
         )
     if "." not in text:
         if step < 1:
-            return Pace(True, np.float32(1), np.float32(1), "Additive --progress <int> can't be < 1: forcing to 1")
+            one = np.float32(1)
+            return Pace(True, one, one, f"-P {text}: rows are at least 1 apart, so a row for every example")
         return Pace(True, step, step)
     note = ""
     if step <= 1:
-        note = f"Multiplicative --progress <float> '{text}' is <= 1.0: adding 1.0"
+        note = f"-P {text}: a factor is above 1, so 1 is added"
         step += np.float32(1)
         if step <= 1:
             raise UsageError(f"--progress: {text} cannot multiply; give a number above 1, such as 2.0")
     elif step > 9:
-        note = f"Multiplicative --progress <float> '{text}' is > 9.0: Did you mean to use an integer?"
+        note = f"-P {text}: a factor of more than 9; for a row every {step:g} examples leave the point out"
     return Pace(False, step, np.float32(1), note)
 
 
@@ -187,10 +188,6 @@ class Progress:
                 lines.append(f"best constant's loss = {found[1]:.6f}")
         lines.append(f"total feature number = {self.features}")
         return lines
-
-    def pace_summary(self, seconds: float) -> list[str]:
-        """Return xclass's own lines, printed after VW's."""
-        return [f"examples per second = {self.examples / max(seconds, 1e-9):.0f}"]
 
     def _label_text(self, label: float) -> str:
         if self.simple:

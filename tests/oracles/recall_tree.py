@@ -220,9 +220,7 @@ class RecallTree:
             if self.router_weight == "mean_entropy":
                 importance = F(abs(to_left - to_right) / math.log(2.0) / (left.n + right.n + weight))
         self.route.append((at, label, importance))
-        self.router_learner.learn(
-            features, label, importance, node.router, clock, clock_weight=weight, memo=self.memo
-        )
+        self.router_learner.learn(features, label, importance, node.router, clock, clock_weight=weight, memo=self.memo)
         side = self.router_learner.predict(features, node.router)
         if self.rand is not None:
             chance = min(max(F(0.5) * (F(1) + F(2) * side), F(0)), F(1))

@@ -1,0 +1,112 @@
+"""The command for tests: `xclass(...)` in this process, which is quick, or `xclass_process(...)` in one of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from xclass import cli
+
+SECONDS = 120  # after which a process counts as hanging; it may have to compile
+
+
+class Result(NamedTuple):
+    """How a run ended and what it wrote."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of standard output."""
+        return self.out.splitlines()
+
+
+def xclass(*args, stdin: str | bytes | None = None, cwd: str | os.PathLike | None = None) -> Result:
+    """Carry out a command line in this process; arguments that are no strings are turned into some."""
+    streams = sys.stdin, sys.stdout, sys.stderr
+    out, err = _text(b""), _text(b"")
+    sys.stdin, sys.stdout, sys.stderr = _text(_bytes(stdin)), out, err
+    try:
+        with _folder(cwd):
+            status = cli.status([str(arg) for arg in args])
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = streams
+    return Result(status, _written(out), _written(err))
+
+
+def learn(*args, stdin: str | bytes | None = None, cwd: str | os.PathLike | None = None) -> Result:
+    """`xclass` that has to end well."""
+    done = xclass(*args, stdin=stdin, cwd=cwd)
+    assert done.status == 0, done.err
+    return done
+
+
+def xclass_process(*args, stdin: str | bytes | None = None, cwd: str | os.PathLike | None = None, **more) -> Result:
+    """Carry out a command line in a process of its own and wait for its end; `more` is for `subprocess.run`."""
+    done = subprocess.run(
+        _words(args), input=_bytes(stdin), cwd=cwd, env=_environment(), capture_output=True, timeout=SECONDS, **more
+    )
+    return Result(done.returncode, _decoded(done.stdout), _decoded(done.stderr))
+
+
+def begin(*args, cwd: str | os.PathLike | None = None, **more) -> subprocess.Popen:
+    """Start a process with pipes to all its streams; `more` is for `subprocess.Popen`."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(_words(args), cwd=cwd, env=_environment(), **{**pipes, **more})
+
+
+def script(body: str, *args, cwd: str | os.PathLike | None = None) -> Result:
+    """Run Python that prepares something, in a process of its own, and then the command."""
+    program = f"{body}\nfrom xclass import cli\ncli.main()"
+    words = [sys.executable, "-c", program, *map(str, args)]
+    done = subprocess.run(
+        words, cwd=cwd, env=_environment(), capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL
+    )
+    return Result(done.returncode, _decoded(done.stdout), _decoded(done.stderr))
+
+
+def _words(args) -> list[str]:
+    return [sys.executable, "-m", "xclass", *map(str, args)]
+
+
+def _environment() -> dict[str, str]:
+    """This environment, with the package these tests import first on the path."""
+    root = str(Path(cli.__file__).parents[1])
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+@contextlib.contextmanager
+def _folder(path: str | os.PathLike | None) -> Iterator[None]:
+    before = os.getcwd()
+    try:
+        if path is not None:
+            os.chdir(path)
+        yield
+    finally:
+        os.chdir(before)
+
+
+def _bytes(text: str | bytes | None) -> bytes:
+    return text.encode() if isinstance(text, str) else text or b""
+
+
+def _text(content: bytes) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(content), "utf-8", write_through=True)
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    return _decoded(stream.buffer.getvalue())
+
+
+def _decoded(content: bytes) -> str:
+    return content.decode("utf-8", "backslashreplace")

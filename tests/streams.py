@@ -1,0 +1,73 @@
+"""Small streams of examples for tests. A seed gives the same stream everywhere; a failing test shows it."""
+
+from __future__ import annotations
+
+import random
+
+COLOURS = ("red", "green", "blue", "grey")
+
+
+def multiclass(
+    seed: int,
+    k: int,
+    n: int,
+    *,
+    lowest: int = 1,
+    noise: float = 0.1,
+    tags: bool = False,
+    weights: tuple[float, ...] = (),
+    unlabelled: float = 0.0,
+    popular: float = 1.0,
+) -> str:
+    """n lines with the classes lowest .. lowest + k - 1, most of which the words tell.
+
+    Parameters
+    ----------
+    noise : share of words that belong to another class.
+    tags : give every third example a tag.
+    weights : importance weights to choose from, 0 allowed; none for lines without one.
+    unlabelled : share of lines without a label.
+    popular : above 1, the first classes come more often.
+    """
+    rng = random.Random(f"multiclass {seed} {k} {n}")
+    lines = []
+    for i in range(n):
+        y = int(k * rng.random() ** popular)
+        words = []
+        for place in range(3):
+            told = y if rng.random() >= noise else rng.randrange(k)
+            words.append(f"p{place}_{(told * 7 + place * 3) % (k + 2 * place)}")
+        rng.shuffle(words)
+        label = f"{y + lowest}"
+        if weights:
+            label += f" {rng.choice(weights):g}"
+        if rng.random() < unlabelled:
+            label = ""
+        tag = f" tag{i}" if tags and i % 3 == 0 else " "
+        lines.append(
+            f"{label}{tag}|w {' '.join(words)} |n size:{rng.choice((0.5, 1, 2, -1.5, 3)):g} {rng.choice(COLOURS)}"
+        )
+    return "".join(line + "\n" for line in lines)
+
+
+def real(
+    seed: int, n: int, *, signs: bool = False, tags: bool = False, weights: tuple[float, ...] = (), unlabelled=0.0
+) -> str:
+    """n lines with a real-valued label that is a sum over the features, or with its sign."""
+    rng = random.Random(f"real {seed} {n}")
+    worth = {word: rng.choice((-2, -1, 0.5, 1)) for word in (f"w{j}" for j in range(12))}
+    lines = []
+    for i in range(n):
+        words = rng.sample(sorted(worth), 4)
+        size = rng.choice((0.25, 0.5, 1, 2))
+        y = 0.25 * (sum(worth[word] for word in words) + size)
+        if signs:
+            y = 1 if y >= 0 else -1
+        label = f"{y:g}"
+        if weights:
+            label += f" {rng.choice(weights):g}"
+        if rng.random() < unlabelled:
+            label = ""
+        tag = f" 't{i}" if tags and i % 4 == 0 else ""
+        lines.append(f"{label}{tag} |a {' '.join(words)} |b size:{size:g} {rng.choice(COLOURS)}")
+    return "".join(line + "\n" for line in lines)

@@ -1,0 +1,89 @@
+"""Imports point down: bytes -> parser -> batch -> reduction -> learner -> stats, predictions, model file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import xclass
+
+ROOT = Path(xclass.__file__).parent
+LAYERS = (  # a room may import from the rows below its own
+    ("__main__",),
+    ("cli",),
+    ("config", "driver"),
+    ("reader", "interactions", "pipeline", "stats", "predictions", "reductions"),
+    ("reductions.oaa", "reductions.recall_tree", "reductions.scalar"),
+    ("parser", "learner", "reductions.contract"),
+    ("hashing", "loss", "rng", "model_file"),
+    ("elementary",),
+    ("examples", "options", "errors", "jit"),  # anyone may import these
+    ("intrinsics", "__init__"),
+)
+LEVEL = {room: level for level, row in enumerate(LAYERS) for room in row}
+
+
+def rooms() -> dict[str, Path]:
+    """Return every module of the package: `learner`, `reductions.oaa`, `reductions` for a package's own file."""
+    found = {}
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+        found[name] = path
+    return found
+
+
+ROOMS = rooms()
+
+
+def imported(room: str) -> Iterator[str]:
+    """Yield the modules of ours that a room imports, anywhere in its file."""
+    path = ROOMS[room]
+    package = ["xclass", *path.relative_to(ROOT).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                if one.name.split(".")[0] == "xclass":
+                    yield one.name.partition(".")[2] or "__init__"
+        if isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            base += node.module.split(".") if node.module else []
+            if base[:1] != ["xclass"]:
+                continue
+            for one in node.names:
+                inside = ".".join(base[1:])
+                full = f"{inside}.{one.name}".lstrip(".")
+                yield full if full in ROOMS else inside or "__init__"
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_imports_point_down(room):
+    assert room in LEVEL, "a new room: give it a row in LAYERS"
+    upward = [other for other in imported(room) if LEVEL[other] <= LEVEL[room]]
+    assert not upward
+
+
+def test_no_reduction_imports_another():
+    reductions = {room for room in ROOMS if room.startswith("reductions.")} - {"reductions.contract"}
+    for room in reductions:
+        assert not reductions & set(imported(room))
+
+
+def test_text_and_reductions_never_meet():
+    for room in ROOMS:
+        if room.startswith("reductions."):
+            assert not {"parser", "reader", "hashing", "stats", "predictions"} & set(imported(room))
+    for room in ("parser", "reader", "interactions"):
+        assert not [other for other in imported(room) if other.startswith("reductions") or other == "learner"]
+
+
+def test_model_file_knows_no_reduction():
+    assert set(imported("model_file")) <= {"errors"}
+
+
+def test_reductions_are_chosen_by_the_driver_only():
+    users = {room for room in ROOMS for other in imported(room) if other == "reductions"}
+    assert users <= {"cli", "driver"}
