@@ -10,7 +10,7 @@ set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 data=$root/demo/quickstart_data
-: "${EXAMPLES:=400000}"
+: "${EXAMPLES:=3000000}"
 
 stop() {
     echo "quickstart: $1" >&2
@@ -42,7 +42,7 @@ cd "$data"
 classes=$(($(wc -l < labels.txt)))
 
 step "Learning (the first run compiles, which takes a while)"
-timed train.json -d train.vw --recall_tree "$classes" -b 24 -f model.bin || stop "learning failed"
+timed train.json -d train.vw --recall_tree "$classes" -b 24 -q ab --cubic abc -f model.bin || stop "learning failed"
 
 step "Testing on files held out"
 timed test.json -d test.vw -t -i model.bin -p predictions.txt || stop "testing failed"
