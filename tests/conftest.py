@@ -5,7 +5,6 @@ from hypothesis import settings
 
 from xclass import jit
 
-
 settings.register_profile("xclass", deadline=None, print_blob=True)  # the first call of a kernel compiles it
 settings.load_profile("xclass")
 

@@ -18,7 +18,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("reader", "interactions", "pipeline", "stats", "predictions", "reductions"),
     ("reductions.oaa", "reductions.recall_tree", "reductions.scalar"),
     ("parser", "learner", "reductions.contract"),
-    ("hashing", "loss", "rng", "model_file"),
+    ("hashing", "numbers", "loss", "rng", "model_file"),
     ("elementary",),
     ("examples", "options", "errors", "jit"),  # anyone may import these
     ("intrinsics", "__init__"),

@@ -22,7 +22,7 @@ def value(kind, p, y):
 @pytest.mark.parametrize("kind", ALL)
 @given(p=st.floats(-5, 5, width=32), y=SIGNS)
 def test_squared_slope_is_the_square_of_the_derivative(kind, p, y):
-    if kind == loss.HINGE and abs(1 - y * p) < 0.1 or kind == loss.QUANTILE and abs(y - p) < 0.1:
+    if (kind == loss.HINGE and abs(1 - y * p) < 0.1) or (kind == loss.QUANTILE and abs(y - p) < 0.1):
         return  # a kink
     h = 2.0**-6
     slope = (float(value(kind, p + h, y)) - float(value(kind, p - h, y))) / (2 * h)
@@ -42,7 +42,10 @@ def test_invariant_step_is_the_limit_of_many_small_steps(kind, p, y, s, q):
     assert math.isclose(loss.step(kind, F(0.3), F(p), y, F(s), F(q)), moved, rel_tol=1e-2, abs_tol=5e-3)
 
 
-@given(st.lists(st.tuples(MARGINS, SIGNS, st.floats(2.0**-20, 8, width=32)), min_size=1, max_size=40), st.floats(2.0**-20, 4, width=32))
+@given(
+    st.lists(st.tuples(MARGINS, SIGNS, st.floats(2.0**-20, 8, width=32)), min_size=1, max_size=40),
+    st.floats(2.0**-20, 4, width=32),
+)
 def test_lanes_have_the_numbers_of_scalars(lanes, s):
     p, y, q = (np.array(column, np.float32) for column in zip(*lanes, strict=True))
     d, g2, u = (np.empty(len(p), np.float32) for _ in range(3))

@@ -8,7 +8,25 @@ from tests.oracles import reader as oracle
 from xclass import interactions, parser
 
 GROUPS = "ab xyé5"
-WORDS = ["a", "b", "7", "007", "ab", "abcd", "name1", "longer-name", "é", "ḷi", "\x01", " ", "inf", "'t", "-3", "e", "x9"]
+WORDS = [
+    "a",
+    "b",
+    "7",
+    "007",
+    "ab",
+    "abcd",
+    "name1",
+    "longer-name",
+    "é",
+    "ḷi",
+    "\x01",
+    " ",
+    "inf",
+    "'t",
+    "-3",
+    "e",
+    "x9",
+]
 NUMBERS = ["1", "0", "-2", "2.5", ".5", "1e2", "1e-3", "1e", "-", ".", "+3", "1e+2", "0x1f", "inf", "nan", "-0.125",
            "123456789", "0.000123456789", "1e39", "1e-50", "1e256", "3.4028235e38", "1x", "2:3", "00.50", "9" * 30]  # fmt: skip
 LABELS = ["1", "2", "17", "-1", "-2", "+4", "4294967295", "4294967297", "99999999999999999999", "0", "0012"]
@@ -28,7 +46,7 @@ namespace = st.tuples(
     st.lists(st.tuples(space, feature).map("".join), max_size=5).map("".join),
     st.sampled_from(["", "", " ", "\t"]),
 ).map(lambda parts: "|" + "".join(parts))  # fmt: skip
-label = st.sampled_from(["", "1 ", "2 0.5 ", "3 2 'tag ", "'tag ", "tag", "1", "1 tag", "x\t1 ", "1\t", " 5  ", "7 -1 ", "7 x ",
+label = st.sampled_from(["", "1 ", "2 0.5 ", "3 2 'tag ", "'tag ", "tag", "1", "1 tag", "x\t1 ", "1\t", "\t\t 1 ", " 5  ", "7 -1 ", "7 x ",
                          "4 1x ", "5 nan 't "]) | st.sampled_from(LABELS).map("{} ".format)  # fmt: skip
 simple = label | number.map("{} ".format) | st.tuples(number, number).map("{0[0]} {0[1]} ".format) | st.just("1 2 3 4 ")
 simple |= st.tuples(number, number, number).map("{0[0]} {0[1]} {0[2]} t".format)
@@ -37,7 +55,7 @@ ends = st.sampled_from(["\n", "\n", "\n", "\r\n", "\n\n", "\n\r\n", "\n\ufeff"])
 
 def text_of(labels):
     line = st.tuples(labels, st.lists(namespace, max_size=4).map("".join), ends).map("".join)
-    noise = st.text("1a|: \t'.-e\n", max_size=30)
+    noise = st.text("1a|: '.-e\n", max_size=30)  # no TABs: VW reads a label of two TABs on the next line
     return st.tuples(st.lists(line | noise, max_size=6).map("".join), st.booleans()).map(
         lambda parts: (parts[0] if parts[1] else parts[0] + "\n").encode()
     )
@@ -64,7 +82,9 @@ def as_examples(batch) -> list[oracle.Example]:
         groups = []
         for j in range(batch.group_first[i], batch.group_first[i + 1]):
             here = slice(batch.group_start[j], batch.group_start[j + 1])
-            groups.append((int(batch.group_name[j]), list(zip(batch.index[here].tolist(), batch.value[here], strict=True))))
+            groups.append(
+                (int(batch.group_name[j]), list(zip(batch.index[here].tolist(), batch.value[here], strict=True)))
+            )
         value = float(batch.label[i])
         tag = batch.text[batch.tag_start[i] : batch.tag_end[i]].tobytes()
         weight, initial = float(batch.weight[i]), float(batch.initial[i])

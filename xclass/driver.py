@@ -99,9 +99,7 @@ class _Run:
             if self.options.initial_regressor is not None:
                 self._restore(_loaded.pop(self.options.initial_regressor))
             o = self.options
-            self.progress = stats.Progress(
-                self.config.reduction.labels, None if o.quiet else self._pace(stats)
-            )
+            self.progress = stats.Progress(self.config.reduction.labels, None if o.quiet else self._pace(stats))
             lowest, highest, because = self.config.reduction.allowed(self.config) or (None, None, "")
             self.reader = reader.Reader(
                 self.config.reader,

@@ -74,7 +74,11 @@ class Options:
         stored=True,
     )
     power_t: float = option(
-        "exponent p of the step size decay: G**-p, or t**-p with --sgd", kind=float, default=0.5, metavar="P", stored=True
+        "exponent p of the step size decay: G**-p, or t**-p with --sgd",
+        kind=float,
+        default=0.5,
+        metavar="P",
+        stored=True,
     )
     initial_t: float = option(
         "value the clock t and the sums G start at",
@@ -490,9 +494,7 @@ class Lanes(NamedTuple):
 
 def new_lanes(most: int) -> Lanes:
     """Scratch for up to `most` lanes."""
-    return Lanes(
-        np.empty(most, np.uint64), np.empty(most, np.int64), *(np.empty(most, np.float32) for _ in range(9))
-    )
+    return Lanes(np.empty(most, np.uint64), np.empty(most, np.int64), *(np.empty(most, np.float32) for _ in range(9)))
 
 
 @jit

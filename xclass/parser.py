@@ -5,11 +5,11 @@
     feature   := name | name ':' number | name ':' word | ':' number
 
 Idea      `find_delimiters` looks at 64 bytes at a time and lists where names, numbers and lines end; `parse_lines`
-          walks that list, so that neither searches byte by byte.
+          walks that list, so that neither searches byte by byte. Then names are hashed (hashing), numbers read
+          (numbers).
 Source    the grammar and its corners are those of VW 9.11 (parse_example_text.cc, parse_primitives.h).
-Cost      about 1 ns per byte for text, on one core.
-Differs   from VW in what happens to a malformed line (`--on_bad_line`; `vw` is VW's way); numbers that VW leaves
-          to strtof (`1e+2`, `1|`) may be off by one unit in the last place if they have more than 15 digits.
+Cost      about 2 ns per byte, on one core.
+Differs   from VW in what happens to a malformed line (`--on_bad_line`; `vw` is VW's way).
 
 The only file that knows the text format.
 """
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import hashing, intrinsics
+from . import hashing, intrinsics, numbers
 from .errors import DataError
 from .examples import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from .jit import jit
@@ -73,259 +73,6 @@ class Rules(NamedTuple):
     highest: int  # -1: every class
 
 
-# -- numbers -------------------------------------------------------------------------------------------------------
-
-
-def _powers() -> np.ndarray:
-    """VW's powers of ten, 10**-37 to 10**38 by repeated division and multiplication: float32[76]."""
-    ten = np.float32(10)
-    below, above = [np.float32(1)], [np.float32(1)]
-    for _ in range(37):
-        below.append(np.float32(below[-1] / ten))
-    for _ in range(38):
-        above.append(np.float32(above[-1] * ten))
-    return np.array(below[:0:-1] + above, np.float32)
-
-
-POWERS = _powers()
-
-
-@jit
-def _ends_number(text, p):
-    """Whether VW's own reading of numbers may end at `p`: a blank or the end of the line."""
-    c = text[p]
-    return c == SPACE or c == NEWLINE or c == TAB or (c == RETURN and text[p + 1] == NEWLINE)
-
-
-@jit
-def _is_digit(c):
-    return c >= 48 and c <= 57
-
-
-@jit
-def read_number(text, begin):
-    """Read the number at `begin` as VW's parse_float does.
-
-    Returns
-    -------
-    value : float32
-    end : one past the number; `begin` if there is none
-    digits : 0 if what was read has no digit (VW takes `-`, `.` and `e` for 0)
-    """
-    p = begin
-    negative = text[p] == 45
-    if negative:
-        p += 1
-    first = p
-    whole = 0
-    while _is_digit(text[p]):
-        whole = whole * 10 + (np.int64(text[p]) - 48)
-        p += 1
-    digits = p - first
-    decimals = 0
-    if text[p] == 46:
-        p += 1
-        first = p
-        while _is_digit(text[p]):
-            whole = whole * 10 + (np.int64(text[p]) - 48)
-            p += 1
-        decimals = p - first
-        digits += decimals
-    if digits > 0 and digits <= 7 and _ends_number(text, p):  # float32 holds 7 digits: nothing was rounded yet
-        value = np.float32(whole) * POWERS[37 - decimals]
-        if negative:
-            value = -value
-        return value, p, digits
-    return _read_rounding(text, begin)
-
-
-@jit
-def _read_rounding(text, begin):
-    """`read_number` for all numbers: accumulates in float32, with its roundings, as VW does."""
-    p = begin
-    if text[p] == 0:
-        return np.float32(0), begin, 0
-    while text[p] == SPACE:
-        p += 1
-    negative = text[p] == 45
-    if negative:
-        p += 1
-    value = np.float32(0)
-    digits = 0
-    while _is_digit(text[p]):
-        value = np.float32(np.float32(value * np.float32(10)) + np.float32(text[p])) - np.float32(48)
-        p += 1
-        digits += 1
-    decimals = 0
-    if text[p] == 46:
-        p += 1
-        while _is_digit(text[p]):
-            if decimals < 35:
-                value = np.float32(value * np.float32(10)) + np.float32(np.int64(text[p]) - 48)
-                decimals += 1
-            p += 1
-            digits += 1
-    exponent = 0
-    if text[p] == 101 or text[p] == 69:
-        p += 1
-        below = text[p] == 45
-        if below:
-            p += 1
-        while _is_digit(text[p]):
-            exponent = (exponent * 10 + (np.int64(text[p]) - 48)) & 0xFFFFFFFF
-            p += 1
-        if below:
-            exponent = -exponent
-    if not _ends_number(text, p):
-        return _strtof(text, begin)
-    exponent = (exponent - decimals + 128) % 256 - 128  # VW keeps it in a signed byte
-    if exponent > 38:
-        scale = np.float32(np.inf)
-    elif exponent < -37:
-        scale = np.float32(0)
-    else:
-        scale = POWERS[37 + exponent]
-    value = np.float32(value * scale)
-    if negative:
-        value = -value
-    return value, p, digits
-
-
-@jit
-def _lower(c):
-    """An ASCII letter in lower case; other bytes do not matter here."""
-    return np.int64(c) | 32
-
-
-@jit
-def _hex_digit(c):
-    """Value of a hexadecimal digit, -1 if it is none."""
-    if _is_digit(c):
-        return np.int64(c) - 48
-    letter = _lower(c)
-    return letter - 87 if letter >= 97 and letter <= 102 else -1
-
-
-@jit
-def _strtof(text, begin):
-    """C's strtof in the C locale, within the line. Returns as `read_number`, digits 1 for every number."""
-    p = begin
-    while text[p] == SPACE or (text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE):
-        p += 1
-    negative = text[p] == 45
-    if negative or text[p] == 43:
-        p += 1
-    end = begin
-    value = 0.0
-    c0, c1, c2 = _lower(text[p]), _lower(text[p + 1]), _lower(text[p + 2])
-    if c0 == 105 and c1 == 110 and c2 == 102:  # inf, infinity
-        value = np.inf
-        end = p + 3
-        if (
-            _lower(text[p + 3]) == 105
-            and _lower(text[p + 4]) == 110
-            and _lower(text[p + 5]) == 105
-            and _lower(text[p + 6]) == 116
-            and _lower(text[p + 7]) == 121
-        ):
-            end = p + 8
-    elif c0 == 110 and c1 == 97 and c2 == 110:  # nan, nan(letters)
-        value = np.nan
-        end = p + 3
-        if text[end] == 40:
-            q = end + 1
-            while _is_digit(text[q]) or text[q] == 95 or (_lower(text[q]) >= 97 and _lower(text[q]) <= 122):
-                q += 1
-            if text[q] == 41:
-                end = q + 1
-    elif text[p] == 48 and c1 == 120 and (_hex_digit(text[p + 2]) >= 0 or _hex_digit(text[p + 3]) >= 0 and c2 == 46):
-        value, end = _hexadecimal(text, p + 2)
-    else:
-        value, q = _decimal(text, p)
-        if q > p:
-            end = q
-    if negative:
-        value = -value
-    return np.float32(value), end, 1
-
-
-@jit
-def _hexadecimal(text, p):
-    """The hexadecimal number after `0x`: (float64, end)."""
-    value = 0.0
-    power = 0
-    while _hex_digit(text[p]) >= 0:
-        value = value * 16.0 + _hex_digit(text[p])
-        p += 1
-    if text[p] == 46:
-        p += 1
-        while _hex_digit(text[p]) >= 0:
-            value = value * 16.0 + _hex_digit(text[p])
-            power -= 4
-            p += 1
-    if _lower(text[p]) == 112:
-        below = text[p + 1] == 45
-        q = p + 2 if below or text[p + 1] == 43 else p + 1
-        if _is_digit(text[q]):
-            exponent = 0
-            while _is_digit(text[q]):
-                exponent = min(exponent * 10 + (np.int64(text[q]) - 48), 100000)
-                q += 1
-            power += -exponent if below else exponent
-            p = q
-    return math.ldexp(value, max(min(power, 2000), -2000)), p
-
-
-@jit
-def _decimal(text, begin):
-    """The decimal number at `begin`: (float64, end), end == begin if there is none."""
-    p = begin
-    whole = np.uint64(0)  # the first 19 digits
-    taken = 0
-    digits = 0
-    power = 0
-    after_point = False
-    while _is_digit(text[p]) or (text[p] == 46 and not after_point):
-        if text[p] == 46:
-            after_point = True
-        else:
-            digits += 1
-            if taken < 19:
-                whole = whole * np.uint64(10) + np.uint64(np.int64(text[p]) - 48)
-                if whole > np.uint64(0):
-                    taken += 1
-                power -= after_point
-            else:
-                power += not after_point
-        p += 1
-    if digits == 0:
-        return 0.0, begin
-    if _lower(text[p]) == 101:
-        below = text[p + 1] == 45
-        q = p + 2 if below or text[p + 1] == 43 else p + 1
-        if _is_digit(text[q]):
-            exponent = 0
-            while _is_digit(text[q]):
-                exponent = min(exponent * 10 + (np.int64(text[q]) - 48), 1000000)
-                q += 1
-            power += -exponent if below else exponent
-            p = q
-    value = np.float64(whole)
-    power = max(min(power, 400), -400)
-    while power > 22 and value > 0.0:
-        value *= 1e22
-        power -= 22
-    while power < -22 and value > 0.0:
-        value /= 1e22
-        power += 22
-    if value > 0.0:
-        if power >= 0:
-            value *= 10.0**power
-        else:
-            value /= 10.0**-power
-    return value, p
-
-
 # -- labels --------------------------------------------------------------------------------------------------------
 
 
@@ -338,10 +85,10 @@ def _read_class(text, begin):
     negative = text[p] == 45
     if negative or text[p] == 43:
         p += 1
-    if not _is_digit(text[p]):
+    if not numbers.is_digit(text[p]):
         return 0, begin
     value = 0
-    while _is_digit(text[p]):
+    while numbers.is_digit(text[p]):
         digit = np.int64(text[p]) - 48
         if value > (9223372036854775807 - digit) // 10:
             value = 9223372036854775807
@@ -396,7 +143,7 @@ def _read_label(text, begin, end, rules):
             tag_start += 1
         elif words == 0 and rules.multiclass:
             p = last
-            while p < last_end and _is_digit(text[p]):
+            while p < last_end and numbers.is_digit(text[p]):
                 p += 1
             if p == last_end:
                 problem, where = LABEL_AS_TAG, last
@@ -408,7 +155,7 @@ def _read_label(text, begin, end, rules):
         if words > 2:
             return label, weight, initial, tag_start, tag_end, CLASS_WORDS, word0
         value, p = _read_class(text, word0)
-        if text[p] != SPACE and text[p] != 0 or (strict and p != end0):
+        if (text[p] != SPACE and text[p] != 0) or (strict and p != end0):
             return label, weight, initial, tag_start, tag_end, CLASS, word0
         if strict and value < 0:
             problem, where = NEGATIVE, word0
@@ -422,7 +169,7 @@ def _read_label(text, begin, end, rules):
     else:
         if words > 3:
             return label, weight, initial, tag_start, tag_end, LABEL_WORDS, word0
-        number, p, digits = read_number(text, word0)
+        number, p, digits = numbers.read_number(text, word0)
         wrong = p == word0 or math.isnan(number)
         if wrong:
             number = np.float32(0)
@@ -432,7 +179,7 @@ def _read_label(text, begin, end, rules):
         if number == np.float32(3.4028234663852886e38):  # VW's mark for no label
             label = np.nan
     if words > 1:
-        weight, p, digits = read_number(text, word1)
+        weight, p, digits = numbers.read_number(text, word1)
         wrong = p == word1 or math.isnan(weight)
         if wrong:
             weight = np.float32(0)
@@ -443,7 +190,7 @@ def _read_label(text, begin, end, rules):
         if rules.multiclass and not weight > 0:
             weight = np.float32(0)
     if words > 2:
-        initial, p, digits = read_number(text, word2)
+        initial, p, digits = numbers.read_number(text, word2)
         wrong = p == word2 or math.isnan(initial)
         if wrong:
             initial = np.float32(0)
@@ -505,6 +252,13 @@ def find_delimiters(data, end, positions):
 
 
 @jit
+def _note(notes, row, problem, line, start, where):
+    """Write a row of `notes`, if there is room."""
+    if row <= KEPT:
+        notes[row, 0], notes[row, 1], notes[row, 2], notes[row, 3] = problem, line, start, where
+
+
+@jit
 def parse_lines(data, positions, count, returns, rules, letters, line, out, notes, line_of):
     """Parse the lines whose delimiters are `positions[:count]`.
 
@@ -515,7 +269,8 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
     letters : uint32[256], hashes of the namespaces whose name is one byte
     line : number of the line before the first
     out : Batch with room for whatever the lines may hold, written
-    notes : int64[KEPT + 1, 4], written: problem, line, its first byte, place. Row 0 is for LABEL_AS_TAG
+    notes : int64[KEPT + 2, 4], written: problem, line, its first byte, place. Row 0 is for LABEL_AS_TAG, the last
+        for what ended the reading
     line_of : int64[256], scratch: the line in which a group was last seen
 
     Returns
@@ -523,15 +278,15 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
     n, z, g : examples, features and groups written
     line : number of the last line read
     bad, skipped : malformed lines, and those of them that were left out
-    unmerged : features of the largest example that has a group in several places, 0 for none
+    unmerged : features of the largest example if any example has a group in several places, else 0
     stopped : whether the line `line` is malformed and ended the reading
     """
     text = intrinsics.pointer(data)
     place = intrinsics.pointer(positions)
     index, value_of = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
-    n = z = g = k = start = bad = skipped = unmerged = 0
-    stopped = False
+    n = z = g = k = start = bad = skipped = largest = 0
+    scattered = stopped = False
     treatment = rules.treatment
     while k < count:
         line += 1
@@ -540,7 +295,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
             at += 3
         e = np.int64(place[k])
         c = text[e]
-        if e == at and _ends_number(text, e) and c != SPACE and c != TAB:  # an empty line is no example
+        if e == at and numbers.ends_number(text, e) and c != SPACE and c != TAB:  # an empty line is no example
             k += 2 if c == RETURN else 1
             start = np.int64(place[k - 1]) + 1
             continue
@@ -555,7 +310,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
         if plain:
             number = 0
             for p in range(at, e):
-                plain = plain and _is_digit(text[p])
+                plain = plain and numbers.is_digit(text[p])
                 number = number * 10 + (np.int64(text[p]) - 48)
             if plain:
                 label = np.float64(number)
@@ -572,12 +327,11 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
             label, weight, initial, tag_start, tag_end, problem, where = _read_label(text, at, e, rules)
             if problem == LABEL_AS_TAG:
                 if notes[0, 0] == 0:
-                    notes[0, 0], notes[0, 1], notes[0, 2], notes[0, 3] = problem, line, start, where
+                    _note(notes, 0, problem, line, start, where)
                 problem = 0
             elif problem > CLASS_WORDS and treatment == VW:  # goes on after a warning
                 bad += 1
-                if bad <= KEPT:
-                    notes[bad, 0], notes[bad, 1], notes[bad, 2], notes[bad, 3] = problem, line, start, where
+                _note(notes, bad, problem, line, start, where)
                 problem = 0
 
         if returns > 0 and treatment != VW and problem == 0:
@@ -604,7 +358,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
                 else:
                     seed = hashing.name_at(text, b, e, rules.hash_seed, rules.hash_all)
                 if c == COLON:
-                    scale, q, digits = read_number(text, e + 1)
+                    scale, q, digits = numbers.read_number(text, e + 1)
                     b = e + 1
                     while place[k] < q:
                         k += 1
@@ -619,9 +373,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
                     if math.isnan(scale):
                         scale = np.float32(1)
                         bad += 1
-                        if bad <= KEPT:
-                            notes[bad, 0], notes[bad, 1] = NAMESPACE_WEIGHT, line
-                            notes[bad, 2], notes[bad, 3] = start, b
+                        _note(notes, bad, NAMESPACE_WEIGHT, line, start, b)
             elif c == COLON:
                 problem, where = NAMESPACE, b
                 break
@@ -631,7 +383,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
 
             first = z
             unnamed = 0
-            while c == SPACE or c == TAB:
+            while numbers.is_blank(c):
                 b = e + 1
                 k += 1
                 e = np.int64(place[k])
@@ -648,7 +400,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
                     z += scale != 0
                     continue
                 name_end = e
-                value, q, digits = read_number(text, e + 1)
+                value, q, digits = numbers.read_number(text, e + 1)
                 word, word_end = q, q
                 if q > name_end + 1:
                     if not math.isfinite(value) and (treatment != VW or math.isnan(value)):
@@ -657,9 +409,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
                             break
                         value = np.float32(0)
                         bad += 1
-                        if bad <= KEPT:
-                            notes[bad, 0], notes[bad, 1] = INFINITE, line
-                            notes[bad, 2], notes[bad, 3] = start, name_end + 1
+                        _note(notes, bad, INFINITE, line, start, name_end + 1)
                     value *= scale
                     if treatment != VW and not math.isfinite(value):
                         problem, where = INFINITE, name_end + 1
@@ -667,14 +417,11 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
                 else:  # no number: the next word is the value, even after blanks
                     value = np.float32(1)
                     digits = 1
-                    while text[word] == SPACE or text[word] == TAB or text[word] == RETURN:
+                    while numbers.is_blank(text[word]) or text[word] == RETURN:
                         word += 1
                     word_end = word
-                    while not (
-                        text[word_end] == SPACE
-                        or text[word_end] == TAB
-                        or text[word_end] == RETURN
-                        or text[word_end] == NEWLINE
+                    while (
+                        not numbers.is_blank(text[word_end]) and text[word_end] != RETURN and text[word_end] != NEWLINE
                     ):
                         word_end += 1
                     if word_end > word:
@@ -701,8 +448,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
                     problem, where = VALUE, name_end + 1
                     break
             if z > first and not (g > g0 and group_name[g - 1] == group):
-                if line_of[group] == line:
-                    unmerged = max(unmerged, 1)
+                scattered = scattered or line_of[group] == line
                 line_of[group] = line
                 group_name[g] = group
                 group_start[g] = first
@@ -710,11 +456,11 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
 
         if problem != 0:
             bad += 1
-            if bad <= KEPT:
-                notes[bad, 0], notes[bad, 1], notes[bad, 2], notes[bad, 3] = problem, line, start, where
+            _note(notes, bad, problem, line, start, where)
             if treatment != VW or problem <= CLASS_WORDS:
                 z, g = z0, g0
                 if treatment != SKIP:
+                    _note(notes, -1, problem, line, start, where)
                     stopped = True
                     break
                 skipped += 1
@@ -733,8 +479,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
             group_start[g] = z
             z += 1
             g += 1
-        if unmerged > 0:
-            unmerged = max(unmerged, z - z0)
+        largest = max(largest, z - z0)
         out.label[n] = label
         out.weight[n] = weight
         out.initial[n] = initial
@@ -745,7 +490,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
         out.start[n] = z
         out.group_first[n] = g
     group_start[g] = z
-    return n, z, g, line, bad, skipped, unmerged, stopped
+    return n, z, g, line, bad, skipped, largest if scattered else 0, stopped
 
 
 @jit
@@ -927,7 +672,7 @@ class Parser:
         if kept == 0:
             return _trimmed(out, 0, 0, 0), None, 0
         used = int(self._positions[kept - 1]) + 1
-        notes = np.zeros((KEPT + 1, 4), np.int64)
+        notes = np.zeros((KEPT + 2, 4), np.int64)
         self._line_of[:] = -1
         rules = self._rules
         n, z, g, line, bad, skipped, unmerged, stopped = parse_lines(
@@ -958,15 +703,18 @@ class Parser:
                 f"{name}:{line}: '{seen}' touches the bar and is read as a tag, so the line is unlabelled; "
                 f"write '{seen} |' for a label"
             )
-        message = ""
-        for problem, line, start, where in notes[1 : bad + 1].tolist():
-            sentence = SENTENCES[problem].format(seen=_seen(text, where), range=self._range)
-            message = f"{name}:{line}:{where - start + 1}: {sentence}"
-            if self._rules.treatment == VW and problem in VW_DOES:
-                message += f"; {VW_DOES[problem]}"
+        for note in notes[1 : bad + 1].tolist():
             if len(self.kept) < KEPT:
-                self.kept.append(message)
-        return DataError(f"{message}. {CURE}") if stopped else None
+                self.kept.append(self._message(text, note, name))
+        return DataError(f"{self._message(text, notes[-1].tolist(), name)}. {CURE}") if stopped else None
+
+    def _message(self, text, note: list[int], name: str) -> str:
+        problem, line, start, where = note
+        sentence = SENTENCES[problem].format(seen=_seen(text, where), range=self._range)
+        message = f"{name}:{line}:{where - start + 1}: {sentence}"
+        if self._rules.treatment == VW and problem in VW_DOES:
+            message += f"; {VW_DOES[problem]}"
+        return message
 
 
 def _trimmed(out: Batch, n: int, z: int, g: int) -> Batch:

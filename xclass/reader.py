@@ -150,8 +150,12 @@ class Reader:
             try:
                 got = pull(room[filled:end])
             except EOFError:
-                return filled, True, DataError(
-                    f"{self.name}: the compressed data ends too early; the file was cut short, fetch it again"
+                return (
+                    filled,
+                    True,
+                    DataError(
+                        f"{self.name}: the compressed data ends too early; the file was cut short, fetch it again"
+                    ),
                 )
             except Exception as error:  # each kind of compression has errors of its own
                 if not isinstance(error, (OSError, zlib.error, ValueError)) and "rror" not in type(error).__name__:
@@ -177,7 +181,7 @@ class Reader:
                     self.size = found.st_size
                     self._file = stream
             return stream
-        self._file = closing.enter_context(open(self._path, "rb", buffering=0))
+        self._file = closing.enter_context(open(self._path, "rb", buffering=0))  # noqa: SIM115
         closing.callback(setattr, self, "_file", None)
         self._whole = self.size is not None
         if self._path.endswith(".gz"):

@@ -14,6 +14,7 @@ begins at `hash * 2**ceil(log2 K) mod 2**b`.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +45,13 @@ class Options:
     scores: bool = option("predict the score of every class", kind=bool)
     probabilities: bool = option("predict the probability of every class", kind=bool)
     indexing: int = option(
-        "lowest label: classes are 1..K or 0..K-1", kind=int, minimum=0, maximum=1, default_text="1", metavar="0|1", stored=True
+        "lowest label: classes are 1..K or 0..K-1",
+        kind=int,
+        minimum=0,
+        maximum=1,
+        default_text="1",
+        metavar="0|1",
+        stored=True,
     )
     oaa_subsample: int = option(
         "classes, drawn at random, that learn the label is not theirs", kind=int, metavar="N", minimum=1, stored=True
@@ -142,8 +149,8 @@ def _learn_block(table, rule, place, x, count, final, c, size, p, y, d, g2, q, n
 
 @jit
 def sweep(
-    table, rule, rows, begin, end, link, batch, label, learns, sampled, clock, best, best_score, scores, place, x, final, owner,
-    s, p, y, d, g2, q, norm, u, rate,
+    table, rule, rows, begin, end, link, batch, label, learns, sampled, clock, best, best_score, scores,
+    place, x, final, owner, s, p, y, d, g2, q, norm, u, rate,
 ):  # fmt: skip
     """Score and train classes begin..end-1 on every example of a batch, in order.
 
@@ -185,15 +192,30 @@ def sweep(
                 y[j] = ONE if c + j == label[i] else -ONE
             if fast:
                 _learn_block(
-                    table, rule, place, x, count, final, c, size, p, y, d, g2, q, norm, u, rate, batch.weight[i], clock[i]
+                    table,
+                    rule,
+                    place,
+                    x,
+                    count,
+                    final,
+                    c,
+                    size,
+                    p,
+                    y,
+                    d,
+                    g2,
+                    q,
+                    norm,
+                    u,
+                    rate,
+                    batch.weight[i],
+                    clock[i],
                 )
             else:
                 for j in range(size):
                     if rule.widen:
                         learner.widen(table.range, y[j])
-                    learner.learn(
-                        table, rule, place, x, count, np.uint64(c + j), p[j], y[j], batch.weight[i], clock[i]
-                    )
+                    learner.learn(table, rule, place, x, count, np.uint64(c + j), p[j], y[j], batch.weight[i], clock[i])
         if learn and draws > 0:
             for k in range(-1, draws):
                 c = label[i] if k < 0 else np.int64(sampled[i, k])
@@ -203,7 +225,9 @@ def sweep(
                 if begin <= c < end:
                     sub = np.uint64(c)
                     pv = learner.clip(learner.score(table, place, x, count, sub, ZERO), table.range)
-                    weight = batch.weight[i] if k < 0 else batch.weight[i] * (np.float32(table.sums.shape[0]) / np.float32(draws))
+                    weight = batch.weight[i]
+                    if k >= 0:  # the few stand for all
+                        weight *= np.float32(table.sums.shape[0]) / np.float32(draws)
                     learner.learn(table, rule, place, x, count, sub, pv, yv, weight, clock[i])
         if learn and rule.widen:
             limits[0] = table.range[0]
@@ -263,9 +287,7 @@ def to_probabilities(scores):
 
 def settle(config) -> dict:
     """Options whose defaults depend on K."""
-    return learner.settle(
-        config.learner, config.oaa.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES
-    )
+    return learner.settle(config.learner, config.oaa.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES)
 
 
 def check(config) -> None:
@@ -312,7 +334,9 @@ class OneAgainstAll:
         self.first_notes = []
         if self.sampled >= self.classes:
             self.sampled = 0
-            self.first_notes.append(f"--oaa_subsample {o.oaa_subsample} is no fewer than all classes: all of them learn")
+            self.first_notes.append(
+                f"--oaa_subsample {o.oaa_subsample} is no fewer than all classes: all of them learn"
+            )
         if self.sampled:
             shuffle(self.order, self.random)
         self.link = config.learner.link == "logistic" and not o.probabilities
@@ -322,7 +346,7 @@ class OneAgainstAll:
         shares = 1 if self.rule.widen and self.rule.loss != loss.LOGISTIC else os.cpu_count() or 1
         shares = max(1, min(shares, self.classes // BLOCK))
         edges = [self.classes * t // shares for t in range(shares + 1)]
-        self.shares = list(zip(edges[:-1], edges[1:], strict=True))
+        self.shares = list(itertools.pairwise(edges))
         self.threads = ThreadPoolExecutor(shares, "classes")
         self.stages = [self._sweep]
 

@@ -79,9 +79,7 @@ class Options:
     )
     node_only: bool = option("the only path feature is the node reached", kind=bool, stored=True)
     no_path_features: bool = option("score without path features", kind=bool, stored=True)
-    randomized_routing: bool = option(
-        "while learning, turn at random by the router's score", kind=bool, stored=True
-    )
+    randomized_routing: bool = option("while learning, turn at random by the router's score", kind=bool, stored=True)
     router_weight: str = option(
         "importance of a router's example: `entropy` is by how many bits the turn changes what is to be told "
         "[n.total |dH|], `mean_entropy` the same per example seen [|dH|], `example` the example's own (VW)",
@@ -443,7 +441,9 @@ def score_shard(tree, settings, table, rule, shard, batch, clock, plan, place, x
         if mode == SAME:
             extra = plan.first[i + 1] - plan.scored[i]
             if extra > 0:  # the label came in and pushed another candidate out: not the lanes just scored
-                lanes = _gather(plan, plan.first[i], plan.first[i + 1], plan.dropped[i], shard, label, scratch, position)
+                lanes = _gather(
+                    plan, plan.first[i], plan.first[i + 1], plan.dropped[i], shard, label, scratch, position
+                )
                 learner.score_lanes(table, place, x, full, scratch.sub, lanes, out)
         else:
             full = _path(tree, settings, plan.last[i], table.width, place, x, count)
