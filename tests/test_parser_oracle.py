@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import reader as oracle
-from xclass import interactions, parser
+from xclass import parser
 
 GROUPS = "ab xyé5"
 WORDS = [
@@ -27,8 +27,34 @@ WORDS = [
     "e",
     "x9",
 ]
-NUMBERS = ["1", "0", "-2", "2.5", ".5", "1e2", "1e-3", "1e", "-", ".", "+3", "1e+2", "0x1f", "inf", "nan", "-0.125",
-           "123456789", "0.000123456789", "1e39", "1e-50", "1e256", "3.4028235e38", "1x", "2:3", "00.50", "9" * 30]  # fmt: skip
+NUMBERS = [
+    "1",
+    "0",
+    "-2",
+    "2.5",
+    ".5",
+    "1e2",
+    "1e-3",
+    "1e",
+    "-",
+    ".",
+    "+3",
+    "1e+2",
+    "0x1f",
+    "inf",
+    "nan",
+    "-0.125",
+    "123456789",
+    "0.000123456789",
+    "1e39",
+    "1e-50",
+    "1e256",
+    "3.4028235e38",
+    "1x",
+    "2:3",
+    "00.50",
+    "9" * 30,
+]
 LABELS = ["1", "2", "17", "-1", "-2", "+4", "4294967295", "4294967297", "99999999999999999999", "0", "0012"]
 number = st.sampled_from(NUMBERS) | st.decimals(-1000, 1000, places=4).map(str) | st.floats(width=32).map(repr)
 word = st.sampled_from(WORDS)
@@ -41,13 +67,50 @@ feature = st.one_of(
 )
 space = st.sampled_from([" ", " ", " ", "  ", "\t", " \t "])
 namespace = st.tuples(
-    st.sampled_from(["", "a", "b", "x", "é", "5", "foo", "far", "a:2", "b:0.5", "x:-1", "f:0", "f:nan", "f:x", ":2", "b:1x",
-                     "longer name"]),
+    st.sampled_from(
+        [
+            "",
+            "a",
+            "b",
+            "x",
+            "é",
+            "5",
+            "foo",
+            "far",
+            "a:2",
+            "b:0.5",
+            "x:-1",
+            "f:0",
+            "f:nan",
+            "f:x",
+            ":2",
+            "b:1x",
+            "longer name",
+        ]
+    ),
     st.lists(st.tuples(space, feature).map("".join), max_size=5).map("".join),
     st.sampled_from(["", "", " ", "\t"]),
-).map(lambda parts: "|" + "".join(parts))  # fmt: skip
-label = st.sampled_from(["", "1 ", "2 0.5 ", "3 2 'tag ", "'tag ", "tag", "1", "1 tag", "x\t1 ", "1\t", "\t\t 1 ", " 5  ", "7 -1 ", "7 x ",
-                         "4 1x ", "5 nan 't "]) | st.sampled_from(LABELS).map("{} ".format)  # fmt: skip
+).map(lambda parts: "|" + "".join(parts))
+label = st.sampled_from(
+    [
+        "",
+        "1 ",
+        "2 0.5 ",
+        "3 2 'tag ",
+        "'tag ",
+        "tag",
+        "1",
+        "1 tag",
+        "x\t1 ",
+        "1\t",
+        "\t\t 1 ",
+        " 5  ",
+        "7 -1 ",
+        "7 x ",
+        "4 1x ",
+        "5 nan 't ",
+    ]
+) | st.sampled_from(LABELS).map("{} ".format)
 simple = label | number.map("{} ".format) | st.tuples(number, number).map("{0[0]} {0[1]} ".format) | st.just("1 2 3 4 ")
 simple |= st.tuples(number, number, number).map("{0[0]} {0[1]} {0[2]} t".format)
 ends = st.sampled_from(["\n", "\n", "\n", "\r\n", "\n\n", "\n\r\n", "\n\ufeff"])

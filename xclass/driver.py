@@ -62,8 +62,7 @@ _loaded: dict[str, model_file.Model] = {}  # by path: options are asked for firs
 
 def stored_options(path: str) -> dict:
     """The options a model was trained with."""
-    if path not in _loaded:
-        _loaded[path] = model_file.load(path)
+    _loaded[path] = model_file.load(path)
     return _loaded[path].options
 
 
@@ -115,7 +114,10 @@ class _Run:
             self.writers = self._open_writers(predictions)
             error = self._loop()
             for writer in self.writers.values():
-                writer.close()
+                try:
+                    writer.close()
+                except (DataError, BrokenPipeError) as failed:
+                    error = error or failed
             status = self._finish(stats, error, time.perf_counter() - began)
             jit.note_compiled(name)
             return status

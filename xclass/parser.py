@@ -689,7 +689,7 @@ class Parser:
 
     def report(self) -> list[str]:
         """What to tell the user at the end of the run about malformed lines."""
-        if not self.bad:
+        if not self.bad or self._rules.treatment == STOP:  # what stopped the run is said by its error
             return []
         what = f"{self.skipped} malformed lines were skipped" if self.skipped else f"{self.bad} lines were malformed"
         return [f"{what}; the first were:", *self.kept]
@@ -740,5 +740,5 @@ def _seen(text: np.ndarray, where: int) -> str:
     """The word at `where`, cut to 40 characters."""
     begin = text[where : where + 160].tobytes()
     word = begin.lstrip(b" \t\r").replace(b"\t", b" ").replace(b"\r", b" ").replace(b"|", b" ").replace(b"\n", b" ")
-    shown = word.split(b" ")[0].decode("utf-8", "replace")
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in word.split(b" ")[0].decode("utf-8", "replace"))
     return shown if len(shown) <= 40 else shown[:40] + "..."

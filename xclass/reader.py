@@ -173,7 +173,8 @@ class Reader:
             self._whole = False
             return self._stream
         if self._path is None:
-            stream = sys.stdin.buffer
+            # not the buffered stream: at the end a thread that still waits in it would bring the interpreter down
+            stream = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
             with contextlib.suppress(OSError, ValueError):
                 found = os.fstat(stream.fileno())
                 self._whole = stat.S_ISREG(found.st_mode)

@@ -28,7 +28,7 @@ from ..jit import jit
 from ..options import option
 from .contract import Reduction, Work
 
-BLOCK = 128  # classes handled together: the rates of some 30 features stay in the first-level cache
+BLOCK = 512  # classes handled together: the rates of some 30 features stay in the first-level cache
 SLOT_BYTES = 12  # w, G and N; the rates' plane is only touched by update rules other than the default one
 PLACES = 12  # bits of table per class when -b is not given
 UNDECIDED = 2  # label base not found out yet
@@ -108,23 +108,38 @@ def _learn_block(table, rule, place, x, count, final, c, size, p, y, d, g2, q, n
         if x2 < learner.TINY_X2:
             xv = learner.TINY_X if xv > ZERO else -learner.TINY_X
             x2 = learner.TINY_X2
-        least = n[0]
+        size_x = abs(xv)
+        least, most = n[0], n[0]
         for j in range(size):
             least = min(least, n[j])
-        if least < abs(xv):
+            most = max(most, n[j])
+        if least < size_x:
             w = flat[at : at + size]
+            least = size_x
             for j in range(size):
-                if n[j] < abs(xv) and g2[j] > ZERO:
+                if n[j] < size_x and g2[j] > ZERO:
                     if n[j] > ZERO:
-                        w[j] *= n[j] / abs(xv)
-                    n[j] = abs(xv)
+                        w[j] *= n[j] / size_x
+                    n[j] = size_x
+                least = min(least, n[j])
+            most = max(most, size_x)
         r = rate[f * BLOCK : f * BLOCK + size]
-        for j in range(size):
-            g[j] += g2[j] * x2
-            v = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
-            r[j] = v if g2[j] > ZERO else ZERO
-            q[j] += x2 * r[j]
-            norm[j] += x2 / (n[j] * n[j])
+        if least == most:  # the usual case, where x / N is the same for all and two divisions can go
+            inverse = ONE / least
+            share = x2 / (least * least)
+            for j in range(size):
+                g[j] += g2[j] * x2
+                v = (ONE / np.float32(math.sqrt(g[j]))) * inverse
+                r[j] = v if g2[j] > ZERO else ZERO
+                q[j] += x2 * r[j]
+                norm[j] += share
+        else:
+            for j in range(size):
+                g[j] += g2[j] * x2
+                v = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
+                r[j] = v if g2[j] > ZERO else ZERO
+                q[j] += x2 * r[j]
+                norm[j] += x2 / (n[j] * n[j])
     for j in range(size):
         if g2[j] > ZERO:
             table.sums[c + j, 0] += weight * norm[j]

@@ -1,0 +1,536 @@
+"""Whole runs that meet bad input, are stopped, or find no room: what is said, what is kept, how they end."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import queue
+import re
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from command import SECONDS, begin, learn, script, xclass, xclass_process
+from streams import multiclass, real
+
+from xclass import config, model_file
+from xclass.cli import rooms, sections
+from xclass.options import options_of
+
+K = 6
+OAA = ("--oaa", K, "-b", 10)
+TREE = ("--recall_tree", K, "-b", 10, "--max_candidates", 3)
+GOOD = multiclass(1, K, 40)
+ROW = re.compile(r"\S+ +\S+ +(\d+) +[\d.]+ +\S+ +\S+ +\d+$")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """An empty folder to run in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def data(place):
+    """`train.vw`, forty good lines."""
+    (place / "train.vw").write_text(GOOD)
+    return place / "train.vw"
+
+
+def model_of(text: str, place, *args) -> bytes:
+    """The bytes of the model learned from a text."""
+    learn(*(args or OAA), "--quiet", "-f", "reference.model", stdin=text)
+    return (place / "reference.model").read_bytes()
+
+
+def rows(err: str) -> list[int]:
+    """The example counters of the progress table."""
+    return [int(found[1]) for line in err.splitlines() if (found := ROW.match(line))]
+
+
+# -- lines that cannot be learned from ---------------------------------------------------------------------------
+
+BAD_LINES = [  # line, column of what is wrong with it, words the message has to have
+    ("2 |w a b:1:2", 10, ["'1:2'", "name:number"]),
+    ("2 |w a b:nan", 10, ["'nan'", "finite"]),
+    ("2 |w a b:inf", 10, ["'inf'", "finite"]),
+    ("2 |w:x a", 6, ["'x'", "|name:weight"]),
+    ("7 |w a", 1, ["label 7", "outside 1..6", "--oaa 6"]),
+    ("0 |w a", 1, ["label 0", "outside 1..6"]),
+    ("-3 |w a", 1, ["label -3", "negative"]),
+    ("99999999999999999999 |w a", 1, ["99999999999999999999"]),
+    ("1.5 |w a", 1, ["'1.5'", "class number"]),
+    ("cat |w a", 1, ["'cat'", "class number"]),
+    ("nan |w a", 1, ["'nan'", "class number"]),
+    ("2 nan |w a", 3, ["weight 'nan'", "at least 0"]),
+    ("2 -1 |w a", 3, ["weight '-1'", "at least 0"]),
+    ("2 inf |w a", 3, ["weight 'inf'", "finite"]),
+    ("2 1 2 |w a", 1, ["'2'", "label and weight"]),
+]
+
+
+@pytest.mark.parametrize(("line", "column", "words"), BAD_LINES)
+def test_bad_line_stops_and_says_where_and_what(place, line, column, words):
+    head = "".join(GOOD.splitlines(keepends=True)[:12])
+    (place / "train.vw").write_text(f"{head}{line}\n{GOOD}")
+    (place / "model").write_bytes(b"the model of yesterday")
+    done = xclass("train.vw", *OAA, "-f", "model")
+    assert done.status == 1
+    last = done.err.splitlines()[-2]
+    assert last.startswith(f"xclass: train.vw:13:{column}: ")
+    for word in words:
+        assert word in last
+    assert "--on_bad_line skip" in last
+    assert "learned from 12 examples is in model.interrupted; model is as it was" in done.err.splitlines()[-1]
+    assert (place / "model").read_bytes() == b"the model of yesterday"
+    assert (place / "model.interrupted").read_bytes() == model_of(head, place)
+
+
+@pytest.mark.parametrize("args", [OAA, TREE, ("-b", 10)], ids=["oaa", "recall_tree", "scalar"])
+def test_skipped_lines_are_counted_reported_and_leave_no_trace(place, args):
+    lines = (GOOD if args != ("-b", 10) else real(1, 40)).splitlines()
+    bad = ["oops |w a", "1 |w a:x:y:z:1", "1 |w a:nan p0_1"]
+    mixed = [bad[0], *lines[:9], bad[1], bad[2], *lines[9:]]
+    text = "".join(line + "\n" for line in mixed)
+    done = learn(*args, "--on_bad_line", "skip", "-f", "model", "-p", "stdout", stdin=text)
+    clean = learn(*args, "-f", "clean", "-p", "stdout", stdin="".join(line + "\n" for line in lines))
+    assert done.out == clean.out
+    assert (place / "model").read_bytes() == (place / "clean").read_bytes()
+    assert "3 malformed lines were skipped" in done.err
+    for number, word in ((1, "oops"), (11, "'"), (12, "nan")):
+        assert re.search(rf"stdin:{number}:\d+: .*{word}", done.err)
+
+
+def test_bad_line_without_f_says_that_nothing_was_saved(place):
+    done = xclass(*OAA, "--quiet", stdin=GOOD + "x |\n")
+    assert done.status == 1
+    assert done.err.startswith("xclass: stdin:41:1: label 'x' ")
+    assert "no -f was given, so nothing was saved" in done.err
+    assert os.listdir(place) == []
+
+
+def test_bad_first_line_saves_nothing(place):
+    done = xclass(*OAA, "-f", "model", "--quiet", stdin="x |\n" + GOOD)
+    assert done.status == 1
+    assert "nothing was learned yet" in done.err
+    assert os.listdir(place) == []
+
+
+def test_bad_line_while_testing_saves_nothing(data, place):
+    learn("train.vw", *OAA, "-f", "model", "--quiet")
+    done = xclass("-i", "model", "-t", "-p", "stdout", "--quiet", stdin=GOOD + "x |\n" + GOOD)
+    assert done.status == 1
+    assert len(done.lines) == 40
+    assert sorted(os.listdir(place)) == ["model", "train.vw"]
+
+
+def test_bad_line_is_named_once(place):
+    done = xclass(*OAA, stdin=GOOD + "oops |\n")
+    assert done.err.count("'oops'") == 1
+
+
+def test_message_about_a_bad_line_can_be_printed(place):
+    done = xclass(*OAA, "--quiet", stdin=b"\x00\x1b[2J\xff\xfe" + b"x" * 500 + b" |w a\n")
+    assert done.status == 1
+    assert done.err.replace("\n", "").isprintable()
+    assert len(done.err) < 400
+
+
+def test_real_label_that_is_no_number_stops(place):
+    done = xclass("-b", 10, "-f", "model", stdin=real(2, 5) + "nan |a x\n")
+    assert done.status == 1
+    assert "stdin:6:1: label 'nan' is not a finite number" in done.err
+    assert (place / "model.interrupted").exists()
+
+
+def test_label_that_touches_the_bar_is_pointed_out(place):
+    done = learn(*OAA, stdin=GOOD + "1|w a\n2|w a\n")
+    assert done.err.count("read as a tag") == 1
+    assert "stdin:41: '1' touches the bar" in done.err
+
+
+@pytest.mark.parametrize("indexing", [0, 1])
+def test_indexing_moves_the_labels_allowed(place, indexing):
+    done = xclass("--oaa", 3, "--indexing", indexing, "-b", 8, "--quiet", stdin="1 |a\n2 |b\n3 |c\n")
+    assert (done.status, "label 3 is outside 0..2" in done.err) == ((1, True) if indexing == 0 else (0, False))
+
+
+# -- files that are not what they should be ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\n\n", " |w a\n |w b\n", "1 0 |w a\n2 0 |w b\n"], ids=["empty", "blank", "unlabelled", "weightless"]
+)
+@pytest.mark.parametrize("args", [OAA, TREE, ("-b", 10)], ids=["oaa", "recall_tree", "scalar"])
+def test_run_that_learns_nothing_fails_and_saves_nothing(place, args, text):
+    done = xclass(*args, "-f", "model", "--quiet", stdin=text)
+    assert done.status == 1
+    assert done.err.startswith("xclass: stdin: not one example was learned from")
+    assert not os.listdir(place)
+
+
+def test_run_whose_lines_were_all_skipped_fails(place):
+    done = xclass(*OAA, "--on_bad_line", "skip", "--quiet", stdin="x |w a\ny |w a\n")
+    assert done.status == 1
+    assert "not one example was learned from" in done.err
+
+
+def test_unlabelled_lines_are_enough_to_predict(data):
+    learn("train.vw", *OAA, "-f", "model", "--quiet")
+    done = learn("-i", "model", "-t", "-p", "stdout", "--quiet", stdin=" |w a\n 'tag |w p0_1\n")
+    assert [line.split(" ")[1:] for line in done.lines] == [[], ["tag"]]
+    assert learn("-i", "model", "-t", "-p", "stdout", "--quiet", stdin="").out == ""
+
+
+@pytest.mark.parametrize("args", [OAA, TREE])
+def test_testing_without_a_model_answers_what_a_new_one_answers(data, args):
+    done = learn("train.vw", *args, "-t", "-p", "stdout", "--quiet")
+    assert set(done.lines) == {"1" if args is OAA else "0"}
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("no.vw", *OAA), "no.vw: there is no such file"),
+        ((".", *OAA), ".: is a directory"),
+        (("train.vw", "-i", "no.model"), "no.model: cannot load the model: there is no such file"),
+        (("train.vw", "-i", "train.vw"), "train.vw: not an xclass model"),
+        (("train.vw", "-i", "."), ".: cannot load the model: this is not a regular file"),
+        (("train.vw", *OAA, "-p", "no/p"), "no/p: predictions cannot be written there"),
+        (("train.vw", *OAA, "-f", "no/m"), "/no/m: cannot save the model: there is no folder"),
+        (("train.vw", *OAA, "-f", "."), "cannot save the model, this is a folder"),
+    ],
+)
+def test_files_that_cannot_be_used_are_named(data, args, said):
+    done = xclass(*args, "--quiet")
+    assert done.status == 1
+    assert said in done.err
+    assert done.err.startswith("xclass: ")
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("args", [OAA, TREE, ("-b", 10)], ids=["oaa", "recall_tree", "scalar"])
+def test_model_in_place_of_data_is_refused(data, args):
+    learn("train.vw", *OAA, "-f", "model", "--quiet")
+    done = xclass("model", *args, "--quiet")
+    assert done.status == 1
+    assert re.match(r"xclass: model:\d+:\d+: ", done.err)
+    assert done.err.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("cut", [1, 9, 40])
+def test_compressed_file_that_was_cut_short_stops_after_what_it_holds(place, cut):
+    text = "".join(multiclass(seed, K, 40) for seed in range(20))
+    packed = gzip.compress(text.encode())
+    (place / "train.vw.gz").write_bytes(packed)
+    learn("train.vw.gz", *OAA, "-f", "whole", "--quiet")
+    assert (place / "whole").read_bytes() == model_of(text, place)
+    (place / "train.vw.gz").write_bytes(packed[:-cut])
+    done = xclass("train.vw.gz", *OAA, "-f", "model", "--quiet")
+    assert done.status == 1
+    assert done.err.startswith("xclass: train.vw.gz: ")
+    assert "cut short" in done.err
+    assert not (place / "model").exists()
+    learned = int(re.search(r"learned from (\d+) examples", done.err)[1])
+    assert 700 < learned <= 800
+    before = "".join(text.splitlines(keepends=True)[:learned])
+    assert (place / "model.interrupted").read_bytes() == model_of(before, place)
+
+
+def test_compressed_file_that_is_none_is_refused(place):
+    (place / "train.vw.gz").write_bytes(GOOD.encode())
+    done = xclass("train.vw.gz", *OAA, "--quiet")
+    assert done.status == 1
+    assert done.err.startswith("xclass: train.vw.gz: cannot be read")
+
+
+# -- models and options that do not fit --------------------------------------------------------------------------
+
+
+def other_value(one, value):
+    """A word for the command line that says something else than `value`."""
+    if one.kind is bool:
+        return None if value else ()
+    if one.choices:
+        return (next(word for word in one.choices if word != value),)
+    if one.repeated:
+        return ("xyz"[: {"AB": 2}.get(one.metavar, 3)],)
+    low = one.minimum if one.minimum is not None else 0
+    if value is None:
+        return (f"{low:g}",)
+    step = 1 if one.kind is int else 0.25
+    return (f"{value + step if one.maximum is None or value + step <= one.maximum else value - step:g}",)
+
+
+@pytest.mark.parametrize("name", ["scalar", "oaa", "recall_tree"])
+def test_every_stored_option_that_contradicts_the_model_names_both_values(data, name):
+    learn("train.vw", *([] if name == "scalar" else [f"--{name}", K]), "-b", 10, "-f", "model", "--quiet")
+    stored = model_file.load("model").options
+    found = {}
+    for declared in rooms()[0].values():
+        found.update({n: one for n, one in options_of(declared).items() if one.stored and n in stored})
+    assert len(found) > 15
+    for option, one in found.items():
+        words = other_value(one, stored[option])
+        if words is None:
+            continue
+        flag = config.long_flag(one)
+        done = xclass("train.vw", "-i", "model", flag, *words, "-f", "model", "--quiet")
+        assert done.status == 2, (option, done)
+        assert " ".join([flag, *words]) in done.err
+        if one.kind is bool or stored[option] in (None, []):
+            assert f"trained without {flag};" in done.err
+        else:
+            assert f"trained with {config.typed(one, stored[option])};" in done.err
+
+
+def test_options_repeated_with_the_values_of_the_model_are_fine(data, place):
+    learn("train.vw", *TREE, "-q", "wn", "-l", 0.25, "--bern_hyper", 0.5, "-f", "model", "--quiet")
+    plain = learn("train.vw", "-i", "model", "-t", "-p", "stdout", "--quiet")
+    told = ["-q", "wn", "-l", "0.25", "--bern_hyper", "0.5", "--layout", "odd", "--loss_function", "logistic"]
+    assert learn("train.vw", "-i", "model", "-t", "-p", "stdout", "--quiet", *TREE, *told).out == plain.out
+
+
+def test_model_of_another_reduction_is_refused(data):
+    learn("train.vw", *OAA, "-f", "model", "--quiet")
+    done = xclass("train.vw", "-i", "model", *TREE, "--quiet")
+    assert done.status == 2
+    assert f"--recall_tree {K} disagrees with model, which was trained with --oaa {K}" in done.err
+    done = xclass("train.vw", "-i", "model", "--max_depth", 3, "--quiet")
+    assert done.status == 2
+    assert "--max_depth belongs to --recall_tree" in done.err
+
+
+def test_every_section_of_the_help_has_a_room():
+    found, reductions = rooms()
+    listed = {name for section in sections(found, reductions) for name in section.options}
+    assert listed == {name for declared in found.values() for name in options_of(declared)}
+
+
+# -- where output goes -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("args", [OAA, TREE, ("-b", 10)], ids=["oaa", "recall_tree", "scalar"])
+def test_results_go_to_stdout_and_talk_to_stderr(place, args):
+    text = multiclass(3, K, 40, tags=True, unlabelled=0.2) if args != ("-b", 10) else real(3, 40, tags=True)
+    both = learn(*args, "-p", "stdout", stdin=text)
+    quiet = learn(*args, "-p", "stdout", "--quiet", stdin=text)
+    file = learn(*args, "-p", "predictions", stdin=text)
+    assert quiet.err == ""
+    assert quiet.out == both.out == (place / "predictions").read_text()
+    assert file.out == ""
+    assert len(both.lines) == 40
+    assert all(re.fullmatch(r"-?\d+(\.\d{6})?( \w+)?", line) for line in both.lines)
+    for word in ("finished run", "number of examples = 40", "average  since", "Num weight bits = 10"):
+        assert word in both.err
+    assert rows(both.err) == [1, 2, 4, 8, 16, 32]
+
+
+def test_quiet_run_says_nothing_at_all(place):
+    text = GOOD + "x |\n1|w a\n"
+    done = learn(*OAA, "--quiet", "--on_bad_line", "skip", "-f", "model", stdin=text)
+    assert (done.out, done.err) == ("", "")
+
+
+def test_raw_scores_and_predictions_can_be_written_together(place):
+    learn(*OAA, "-p", "p", "-r", "r", "--quiet", stdin=GOOD)
+    predicted = [int(line) for line in (place / "p").read_text().splitlines()]
+    for answer, line in zip(predicted, (place / "r").read_text().splitlines(), strict=True):
+        scores = {int(pair.split(":")[0]): float(pair.split(":")[1]) for pair in line.split()}
+        assert list(scores) == list(range(1, K + 1))
+        assert scores[answer] == max(scores.values())
+
+
+def test_progress_option_sets_the_rows(place):
+    assert rows(learn(*OAA, "-P", 10, stdin=GOOD).err) == [10, 20, 30, 40]
+    assert rows(learn(*OAA, "-P", "3.0", stdin=GOOD).err) == [1, 3, 9, 27]
+
+
+def test_file_full_while_predicting_stops_and_keeps_what_was_learned(data, place):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    (place / "model").write_bytes(b"the model of yesterday")
+    done = xclass("train.vw", *OAA, "-p", "/dev/full", "-f", "model", "--quiet")
+    assert done.status == 1
+    assert "/dev/full: predictions cannot be written there: No space left on device" in done.err
+    assert (place / "model").read_bytes() == b"the model of yesterday"
+    assert (place / "model.interrupted").read_bytes() == model_of(GOOD, place)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs limits of a Unix system")
+@pytest.mark.parametrize("limit", [0, 1000, 6000])
+def test_disk_full_while_saving_leaves_the_old_model(data, place, limit):
+    learn("train.vw", *OAA, "-f", "model", "--quiet")
+    before = (place / "model").read_bytes()
+    assert len(before) > 6000
+    prepare = (
+        "import resource\nfrom xclass import cli\n"
+        f"assert cli.status(['train.vw', '--oaa', '{K}', '-b', '10', '--quiet']) == 0\n"  # compiled files are written here
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))"
+    )
+    done = script(prepare, "train.vw", "-i", "model", "-f", "model", "--quiet")
+    assert done.status == 1
+    assert "model: cannot save the model: " in done.err
+    assert "the model that was there is unchanged" in done.err
+    assert sorted(os.listdir(place)) == ["model", "train.vw"]
+    assert (place / "model").read_bytes() == before
+
+
+# -- runs that are stopped, in processes of their own --------------------------------------------------------------
+
+
+class Talk:
+    """Lines of a process's stream as they come, without waiting for ever."""
+
+    def __init__(self, stream):
+        self.all = ""
+        self._lines: queue.Queue = queue.Queue()
+        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
+
+    def _read(self, stream):
+        for line in stream:
+            self._lines.put(line.decode())
+        self._lines.put(None)
+
+    def until(self, wanted) -> str:
+        """Read up to the first line for which `wanted(line)` holds, and return it."""
+        ends = time.monotonic() + SECONDS
+        while True:
+            line = self._lines.get(timeout=max(0.01, ends - time.monotonic()))
+            assert line is not None, f"the stream ended:\n{self.all}"
+            self.all += line
+            if wanted(line):
+                return line
+
+    def rest(self) -> str:
+        """Everything up to the end of the stream, what was read before included."""
+        while (line := self._lines.get(timeout=SECONDS)) is not None:
+            self.all += line
+        return self.all
+
+
+def counter_is(number: int):
+    """Whether a line is the row of the table at that example."""
+    return lambda line: bool((found := ROW.match(line)) and int(found[1]) == number)
+
+
+def feed(child, text: str) -> None:
+    child.stdin.write(text.encode())
+    child.stdin.flush()
+
+
+def test_rows_and_predictions_appear_while_the_pipe_is_open(place):
+    child = begin(*TREE, "-P", 1, "-p", "stdout")
+    err, out = Talk(child.stderr), Talk(child.stdout)
+    lines = GOOD.splitlines(keepends=True)
+    for i in range(3):
+        feed(child, lines[i])
+        assert err.until(counter_is(i + 1))
+        assert out.until(lambda line: True)
+    assert child.poll() is None
+    child.stdin.close()
+    assert child.wait(SECONDS) == 0
+    assert "number of examples = 3\n" in err.rest()
+
+
+@pytest.mark.parametrize(
+    ("number", "args"), [(signal.SIGINT, OAA), (signal.SIGTERM, TREE)], ids=["sigint-oaa", "sigterm-recall_tree"]
+)
+def test_stopped_run_keeps_what_it_learned(place, number, args):
+    (place / "model").write_bytes(b"the model of yesterday")
+    child = begin(*args, "-P", 1, "-f", "model", "-p", "predictions")
+    err = Talk(child.stderr)
+    feed(child, GOOD)
+    err.until(counter_is(40))
+    child.send_signal(number)
+    assert child.wait(SECONDS) == 128 + number
+    said = err.rest()
+    assert f"stopped by {number.name}; what was learned from 40 examples is in model.interrupted" in said
+    assert "Traceback" not in said
+    assert "Fatal" not in said
+    assert (place / "model").read_bytes() == b"the model of yesterday"
+    assert (place / "model.interrupted").read_bytes() == model_of(GOOD, place, *args)
+    assert len((place / "predictions").read_text().splitlines()) == 40
+    learn("-i", "model.interrupted", "-t", "--quiet", stdin=GOOD)
+
+
+def test_run_stopped_before_its_first_example_saves_nothing(place):
+    child = begin(*OAA, "-f", "model")
+    err = Talk(child.stderr)
+    err.until(lambda line: line.startswith("loss "))
+    child.send_signal(signal.SIGTERM)
+    assert child.wait(SECONDS) == 128 + signal.SIGTERM
+    assert "nothing was learned yet, so nothing was saved" in err.rest()
+    assert os.listdir(place) == []
+
+
+def test_killed_run_leaves_the_old_model_whole(data, place):
+    learn("train.vw", *OAA, "-f", "model", "--quiet")
+    before = (place / "model").read_bytes()
+    child = begin("-i", "model", "-f", "model", "-P", 1)
+    err = Talk(child.stderr)
+    feed(child, GOOD)
+    err.until(counter_is(40))
+    child.kill()
+    child.wait(SECONDS)
+    assert (place / "model").read_bytes() == before
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_run_killed_while_saving_leaves_the_old_model_whole(data, place, call):
+    learn("train.vw", *OAA, "-f", "model", "--quiet")
+    before = (place / "model").read_bytes()
+    prepare = f"import os, signal\nos.{call} = lambda *args: os.kill(os.getpid(), signal.SIGKILL)"
+    done = script(prepare, "train.vw", "-i", "model", "-f", "model", "--quiet")
+    assert done.status == -signal.SIGKILL
+    assert (place / "model").read_bytes() == before
+    learn("train.vw", "-i", "model", "-f", "model", "--quiet")
+    assert (place / "model").read_bytes() != before
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_closed_pipe_ends_quietly(place, saved):
+    lines = [line.replace(" |w", f" {'t' * 200}{i}|w") for i, line in enumerate(GOOD.splitlines())]
+    (place / "train.vw").write_text("".join(line + "\n" for line in lines) * 60)
+    more = ("-f", "model") if saved else ("--quiet",)
+    child = begin("train.vw", *OAA, "-p", "stdout", *more, stdin=None)
+    err = Talk(child.stderr)
+    first = child.stdout.readline()
+    child.stdout.close()
+    said = err.rest()
+    assert child.wait(SECONDS) == 0
+    assert first.endswith(b" " + b"t" * 200 + b"0\n")
+    assert "Traceback" not in said
+    assert "Exception" not in said
+    assert "Broken" not in said
+    if saved:
+        assert (place / "model.interrupted").exists()
+        assert not (place / "model").exists()
+    else:
+        assert said == ""
+
+
+def test_piped_file_gives_the_model_of_the_named_file(data, place):
+    with open(data, "rb") as file:
+        done = xclass_process(*TREE, "-f", "piped", "-p", "stdout", "--quiet", stdin=file.read())
+    assert (done.status, done.err) == (0, "")
+    named = learn("train.vw", *TREE, "-f", "named", "-p", "stdout", "--quiet")
+    assert done.out == named.out
+    assert (place / "piped").read_bytes() == (place / "named").read_bytes()
+
+
+def test_numbers_of_a_model_are_finite_after_extreme_input(place):
+    text = "".join(f"{i % K + 1} {w} |w a:{x} b:{y}\n" for i, (w, x, y) in enumerate(extremes()))
+    for args in (OAA, TREE):
+        learn(*args, "--quiet", "-f", "model", stdin=text)
+        for name, array in model_file.load("model").arrays.items():
+            assert array.dtype.kind != "f" or np.isfinite(array).all(), (args, name)
+
+
+def extremes():
+    """Importances and values at the ends of what a float32 holds."""
+    sizes = ["1e-38", "1e-20", "1e-3", "1", "1e6", "1e18", "1e30", "-1e-30", "-1e19"]
+    return [(w, x, y) for w in ("1", "1e-6", "1e6") for x in sizes for y in sizes]
