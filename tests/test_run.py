@@ -92,7 +92,7 @@ def test_bad_line_stops_and_says_where_and_what(place, line, column, words):
 @pytest.mark.parametrize("args", [OAA, TREE, ("-b", 10)], ids=["oaa", "recall_tree", "scalar"])
 def test_skipped_lines_are_counted_reported_and_leave_no_trace(place, args):
     lines = (GOOD if args != ("-b", 10) else real(1, 40)).splitlines()
-    bad = ["oops |w a", "1 |w a:x:y:z:1", "1 |w a:nan p0_1"]
+    bad = ["oops |w a", "1 |w a:1:2", "1 |w a:nan p0_1"]
     mixed = [bad[0], *lines[:9], bad[1], bad[2], *lines[9:]]
     text = "".join(line + "\n" for line in mixed)
     done = learn(*args, "--on_bad_line", "skip", "-f", "model", "-p", "stdout", stdin=text)
@@ -100,7 +100,7 @@ def test_skipped_lines_are_counted_reported_and_leave_no_trace(place, args):
     assert done.out == clean.out
     assert (place / "model").read_bytes() == (place / "clean").read_bytes()
     assert "3 malformed lines were skipped" in done.err
-    for number, word in ((1, "oops"), (11, "'"), (12, "nan")):
+    for number, word in ((1, "oops"), (11, "1:2"), (12, "nan")):
         assert re.search(rf"stdin:{number}:\d+: .*{word}", done.err)
 
 
@@ -361,11 +361,11 @@ def test_file_full_while_predicting_stops_and_keeps_what_was_learned(data, place
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs limits of a Unix system")
-@pytest.mark.parametrize("limit", [0, 1000, 6000])
+@pytest.mark.parametrize("limit", [0, 1000, 3000])
 def test_disk_full_while_saving_leaves_the_old_model(data, place, limit):
     learn("train.vw", *OAA, "-f", "model", "--quiet")
     before = (place / "model").read_bytes()
-    assert len(before) > 6000
+    assert len(before) > 3000
     prepare = (
         "import resource\nfrom xclass import cli\n"
         f"assert cli.status(['train.vw', '--oaa', '{K}', '-b', '10', '--quiet']) == 0\n"  # compiled files are written here
@@ -460,7 +460,8 @@ def test_stopped_run_keeps_what_it_learned(place, number, args):
 def test_run_stopped_before_its_first_example_saves_nothing(place):
     child = begin(*OAA, "-f", "model")
     err = Talk(child.stderr)
-    err.until(lambda line: line.startswith("loss "))
+    feed(child, " |w a\n")
+    err.until(counter_is(1))
     child.send_signal(signal.SIGTERM)
     assert child.wait(SECONDS) == 128 + signal.SIGTERM
     assert "nothing was learned yet, so nothing was saved" in err.rest()
@@ -522,15 +523,16 @@ def test_piped_file_gives_the_model_of_the_named_file(data, place):
     assert (place / "piped").read_bytes() == (place / "named").read_bytes()
 
 
-def test_numbers_of_a_model_are_finite_after_extreme_input(place):
-    text = "".join(f"{i % K + 1} {w} |w a:{x} b:{y}\n" for i, (w, x, y) in enumerate(extremes()))
-    for args in (OAA, TREE):
-        learn(*args, "--quiet", "-f", "model", stdin=text)
-        for name, array in model_file.load("model").arrays.items():
-            assert array.dtype.kind != "f" or np.isfinite(array).all(), (args, name)
-
-
-def extremes():
-    """Importances and values at the ends of what a float32 holds."""
-    sizes = ["1e-38", "1e-20", "1e-3", "1", "1e6", "1e18", "1e30", "-1e-30", "-1e19"]
-    return [(w, x, y) for w in ("1", "1e-6", "1e6") for x in sizes for y in sizes]
+@pytest.mark.parametrize("args", [OAA, TREE, (*OAA, "--loss_function", "squared")], ids=["oaa", "tree", "squared"])
+def test_values_beyond_all_bounds_spoil_nothing_else(place, args):
+    sizes = ("1e-38", "1e-20", "1e-3", "1", "1e6", "1e18", "1e30", "-1e-30", "-1e19")
+    rest = [(w, x, y) for w in ("1", "1e-6", "1e6") for x in sizes for y in sizes]
+    extreme = "".join(f"{i % K + 1} {w} |z a:{x} b:{y}\n" for i, (w, x, y) in enumerate(rest))
+    done = learn(*args, "--quiet", "-f", "model", "-p", "stdout", stdin=extreme + 6 * GOOD)
+    labels = [line.split()[0] for line in 3 * GOOD.splitlines()]
+    wrong = sum(a != b for a, b in zip(done.lines[-120:], labels, strict=True))
+    assert wrong < 30
+    for name, array in model_file.load("model").arrays.items():
+        if array.dtype.kind == "f":
+            assert not np.isnan(array).any(), name
+            assert name.endswith(".g") or np.isfinite(array).all(), name  # G of a huge value is beyond float32

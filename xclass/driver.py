@@ -156,12 +156,13 @@ class _Run:
         """Batches as work, with the clock of each example."""
         from .reductions.contract import Work
 
+        last = self.clock
         batches = self.reader
         for read in batches:
             for batch in self.crosser.cross(read) if self.crosser.active else (read,):
                 weight = np.where(np.isnan(batch.label), 0.0, batch.weight.astype(np.float64))
-                clock = np.add.accumulate(np.concatenate(([self.clock], weight)))
-                self.clock = float(clock[-1])
+                clock = np.add.accumulate(np.concatenate(([last], weight)))
+                last = clock[-1]
                 yield Work(batch, self.learning, clock[1:])
 
     def _loop(self) -> BaseException | None:
@@ -185,6 +186,7 @@ class _Run:
         learned = int(np.count_nonzero(~np.isnan(work.batch.label) & (work.batch.weight > 0)))
         self.learned += learned
         self.examples += learned
+        self.clock = float(work.clock[-1])
 
     def _count(self, work) -> None:
         batch = work.batch
@@ -256,10 +258,8 @@ class _Run:
             self._save(path)
         except XclassError as error:
             return f"what was learned from {self.learned} examples is lost: {error}"
-        return (
-            f"what was learned from {self.learned} examples is in {path}; "
-            f"{self.options.final_regressor} is as it was before"
-        )
+        before = "is as it was before" if os.path.exists(self.options.final_regressor) else "was not written"
+        return f"what was learned from {self.learned} examples is in {path}; {self.options.final_regressor} {before}"
 
     def _save(self, path: str) -> None:
         facts = {"learner": self.learner.facts(), "examples": self.examples, "clock": self.clock}

@@ -118,8 +118,11 @@ def name_at(text, begin, end, seed, every):
 
 @jit
 def name_hash(data, begin, end, seed, every):
-    """`name_at` for an array, data : uint8[...]."""
-    if end + 3 > len(data):
-        data = np.concatenate((data[begin:end], np.zeros(3, np.uint8)))
+    """`name_at` for an array, data : uint8[...]; short names take the short way."""
+    if begin + 8 > len(data) or end + 3 > len(data):
+        data = np.concatenate((data[begin:end], np.zeros(8, np.uint8)))
         begin, end = 0, end - begin
-    return name_at(intrinsics.pointer(data), begin, end, seed, every)
+    text = intrinsics.pointer(data)
+    if is_short(text, begin, end):
+        return short_at(text, begin, end, seed)
+    return name_at(text, begin, end, seed, every)

@@ -30,6 +30,7 @@ from .options import option
 FIELDS = 4  # float32 per slot of a training table
 TINY_X2 = np.float32(1.17549435e-38)  # smaller squares count as this
 TINY_X = np.float32(1.084202e-19)
+HUGE_X = np.float32(1.8446743e19)  # larger ones have no square in float32
 ONE = np.float32(1)
 ZERO = np.float32(0)
 LOGISTIC_RANGE = np.float32(50)  # predictions under logistic loss are clipped to +-50
@@ -433,7 +434,7 @@ def learn(table, rule, place, x, count, sub, p, y, weight, clock):
                     if flat[at + n_] > ZERO:
                         flat[at] *= _rescale_of(rule, flat[at + n_], size)
                     flat[at + n_] = size
-                norm += x2 / (flat[at + n_] * flat[at + n_])
+                norm += ONE if abs(xv) > HUGE_X else x2 / (flat[at + n_] * flat[at + n_])
             flat[at + r_] = _rate_of(rule, flat[at + field], flat[at + n_])
             q += x2 * flat[at + r_]
         if rule.normalized:
@@ -452,6 +453,15 @@ def learn(table, rule, place, x, count, sub, p, y, weight, clock):
     for f in range(count):
         at = ((place[f] + sub) & table.mask) * table.stride
         flat[at] += u * (x[f] * flat[at + r_])
+
+
+@jit
+def has_huge(x, count):
+    """Whether a value is too large for the kernels that handle many sub-problems at a time."""
+    for f in range(count):
+        if abs(x[f]) > HUGE_X:
+            return True
+    return False
 
 
 @jit
@@ -505,7 +515,8 @@ def learn_lanes(table, rule, place, x, count, lanes, scratch, weight, clock):
     arithmetic between loading and storing runs over neighbouring lanes, so that it vectorises. Where two
     lanes meet in one slot by collision, each sees what the other stored for the feature before.
     """
-    if not (rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC):
+    fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
+    if not fast or has_huge(x, count):
         for j in range(lanes):
             learn(table, rule, place, x, count, scratch.sub[j], scratch.p[j], scratch.y[j], weight, clock)
         return

@@ -222,7 +222,7 @@ def _hexadecimal(text, p):
                 q += 1
             power += -exponent if below else exponent
             p = q
-    return math.ldexp(value, max(min(power, 2000), -2000)), p
+    return math.ldexp(value, int(max(min(power, 2000), -2000))), p
 
 
 @jit

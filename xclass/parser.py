@@ -277,7 +277,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
     -------
     n, z, g : examples, features and groups written
     line : number of the last line read
-    bad, skipped : malformed lines, and those of them that were left out
+    bad, skipped : malformed places that were noted, and lines that were left out
     unmerged : features of the largest example if any example has a group in several places, else 0
     stopped : whether the line `line` is malformed and ended the reading
     """
@@ -455,15 +455,16 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
                 g += 1
 
         if problem != 0:
+            left_out = treatment != VW or problem <= CLASS_WORDS
+            if left_out:
+                z, g = z0, g0
+            if left_out and treatment != SKIP:
+                _note(notes, -1, problem, line, start, where)
+                stopped = True
+                break
             bad += 1
             _note(notes, bad, problem, line, start, where)
-            if treatment != VW or problem <= CLASS_WORDS:
-                z, g = z0, g0
-                if treatment != SKIP:
-                    _note(notes, -1, problem, line, start, where)
-                    stopped = True
-                    break
-                skipped += 1
+            skipped += left_out
         while c != NEWLINE:
             k += 1
             c = text[place[k]]
@@ -574,8 +575,8 @@ SENTENCES = {
     INITIAL: "initial prediction '{seen}' is not a finite number",
     NAMESPACE: "'{seen}' is no name of a namespace; a namespace is |name or |name:weight",
     NAMESPACE_WEIGHT: "'{seen}' is not a finite number; a namespace is |name or |name:weight",
-    VALUE: "'{seen}' is not a number; a feature is name, name:number or :number",
-    INFINITE: "'{seen}' is not a finite number; a feature is name, name:number or :number",
+    VALUE: "'{seen}' is not a number; a feature is name, name:number, name:word or :number",
+    INFINITE: "'{seen}' is not a finite number; a feature is name, name:number, name:word or :number",
     INNER_RETURN: "a carriage return within the line; lines end in a newline, before which one may stand",
 }
 VW_DOES = {
@@ -603,7 +604,7 @@ class Parser:
 
     Attributes
     ----------
-    lines, skipped, bad : lines read, lines left out, malformed lines met
+    lines, skipped, bad : lines read, lines left out, malformed places met
     notes : messages for the user that nobody took yet
     pool : memory of the batches
     """
@@ -689,10 +690,12 @@ class Parser:
 
     def report(self) -> list[str]:
         """What to tell the user at the end of the run about malformed lines."""
-        if not self.bad or self._rules.treatment == STOP:  # what stopped the run is said by its error
+        if not self.bad:
             return []
-        what = f"{self.skipped} malformed lines were skipped" if self.skipped else f"{self.bad} lines were malformed"
-        return [f"{what}; the first were:", *self.kept]
+        what = "malformed line was skipped" if self.skipped else "malformed place was read the way VW does"
+        if self.bad > 1:
+            what = what.replace("line was", "lines were").replace("place was", "places were")
+        return [f"{self.bad} {what}" + ("; the first:" if self.bad > KEPT else ":"), *self.kept]
 
     def _take_notes(self, text, notes, bad: int, stopped: bool, name: str) -> DataError | None:
         if notes[0, 0] and not self._told_tag:
@@ -740,5 +743,6 @@ def _seen(text: np.ndarray, where: int) -> str:
     """The word at `where`, cut to 40 characters."""
     begin = text[where : where + 160].tobytes()
     word = begin.lstrip(b" \t\r").replace(b"\t", b" ").replace(b"\r", b" ").replace(b"|", b" ").replace(b"\n", b" ")
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in word.split(b" ")[0].decode("utf-8", "replace"))
+    shown = word.split(b" ")[0].decode("utf-8", "replace")
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
     return shown if len(shown) <= 40 else shown[:40] + "..."

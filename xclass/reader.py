@@ -196,8 +196,7 @@ class Reader:
                 import zstandard
             except ImportError:
                 raise DataError(f"{self.name}: reading .zst needs a package; pip install zstandard") from None
-            unpacked = zstandard.ZstdDecompressor().stream_reader(self._file, read_across_frames=True, closefd=False)
-            return closing.enter_context(unpacked)
+            return _Unpacked(self._file, zstandard.ZstdDecompressor().decompressobj)
         return self._file
 
     def _cannot_open(self, error: OSError) -> DataError:
@@ -206,3 +205,33 @@ class Reader:
         if isinstance(error, IsADirectoryError):
             return DataError(f"{self.name}: is a directory; name a file of examples")
         return DataError(f"{self.name}: cannot be opened ({error.strerror}); check the name and its permissions")
+
+
+class _Unpacked:
+    """The text of a .zst file of one or more frames; zstandard's own reader does not tell a file cut short."""
+
+    CHUNK = 1 << 15  # bytes; unpacked they stay within some MB
+
+    def __init__(self, file, new_frame):
+        self._file, self._new_frame = file, new_frame
+        self._frame: Any = None
+        self._packed = b""
+        self._text = memoryview(b"")
+
+    def readinto(self, room) -> int:
+        while not self._text:
+            packed = self._packed or self._file.read(self.CHUNK)
+            if not packed and self._frame is not None:
+                raise EOFError
+            if not packed:
+                return 0
+            if self._frame is None:
+                self._frame = self._new_frame()
+            self._text = memoryview(self._frame.decompress(packed))
+            self._packed = self._frame.unused_data
+            if self._frame.eof:
+                self._frame = None
+        got = min(len(room), len(self._text))
+        room[:got] = self._text[:got]
+        self._text = self._text[got:]
+        return got

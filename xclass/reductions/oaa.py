@@ -181,7 +181,8 @@ def sweep(
         count = _row_places(table, rows, batch, i, place, x)
         learn = learns[i]
         whole = learn and draws == 0
-        if whole and fast:
+        quick = whole and fast and not learner.has_huge(x, count)
+        if quick:
             for f in range(count):
                 owner[np.int64(place[f] // table.width)] = f
             for f in range(count):
@@ -205,7 +206,7 @@ def sweep(
                 continue
             for j in range(size):
                 y[j] = ONE if c + j == label[i] else -ONE
-            if fast:
+            if quick:
                 _learn_block(
                     table,
                     rule,
