@@ -21,8 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import jit, model_file
-from .errors import DataError, XclassError
+from .errors import DataError, UsageError, XclassError
 from .options import option
+
+PATH_GROUP = 0x88  # namespace group of the features a tree makes of an example's path
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class _Run:
                 because,
             )
             self.crosser = interactions.Crosser(self.config.interactions)
+            self._cross_path(self.crosser.with_group(PATH_GROUP))
             self._banner(stats)
             self.writers = self._open_writers(predictions)
             error = self._loop()
@@ -125,6 +128,14 @@ class _Run:
             if self.bar is not None:
                 self.bar.close()
             self.learner.close()
+
+    def _cross_path(self, named: list[bytes]) -> None:
+        """Hand interactions with the path features to the learner that makes them."""
+        if not named:
+            return
+        if not hasattr(self.learner, "cross_path"):
+            raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
+        self.learner.cross_path(named)
 
     def _restore(self, model: model_file.Model) -> None:
         self.learner.restore(model.arrays, model.facts["learner"])
@@ -299,6 +310,8 @@ class _Run:
             labels=labels,
             output=output,
         )
+        for note in self.crosser.notes:
+            self._tell(note)
         for line in [*lines, *stats.HEADER]:
             self._tell(line)
         if sys.stderr.isatty():

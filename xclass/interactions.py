@@ -25,14 +25,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from . import intrinsics
 from .errors import DataError, UsageError
-from .examples import Batch
+from .examples import Batch, Pool
 from .jit import jit
 from .options import option
 
 WILDCARD = ord(":")
 CROSSED_GROUP = 255  # group of the generated features in a batch; no UTF-8 name begins with it
-PIECE = 1 << 23  # features of one batch, 64 MB
+PIECE = 1 << 21  # features of one batch, 16 MB
 MOST = 1 << 31  # features of one example
 PRIME = np.uint64(16777619)
 
@@ -104,6 +105,8 @@ def cross_rows(batch, low, terms, term_start, longest, out):
     place = np.empty(longest, np.int64)
     hashed = np.empty(longest, np.uint32)
     product = np.empty(longest, np.float32)
+    old_index, old_value = intrinsics.pointer(batch.index), intrinsics.pointer(batch.value)
+    index, value = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
     z = g = 0
     for r in range(len(out.label)):
         i = low + r
@@ -131,10 +134,12 @@ def cross_rows(batch, low, terms, term_start, longest, out):
             while depth >= 0:
                 name = terms[t0 + depth]
                 if depth == last:
-                    for p in range(place[depth], end[name]):
-                        out.index[z] = hashed[depth - 1] ^ batch.index[p]
-                        out.value[z] = product[depth - 1] * batch.value[p]
-                        z += 1
+                    p0, h, v = place[depth], hashed[depth - 1], product[depth - 1]
+                    size = end[name] - p0
+                    for j in range(size):
+                        index[z + j] = h ^ old_index[p0 + j]
+                        value[z + j] = v * old_value[p0 + j]
+                    z += size
                     depth -= 1
                     place[depth] += 1
                     continue
@@ -244,7 +249,8 @@ class Crosser:
             for argument in arguments:
                 one = decode(argument, self.notes)
                 if len(one) < 2 or (length and len(one) != length):
-                    raise UsageError(f"{flag} {argument} names {len(one)} namespaces; it takes {what}")
+                    many = "1 namespace" if len(one) == 1 else f"{len(one)} namespaces"
+                    raise UsageError(f"{flag} {argument} names {many}; it takes {what}")
                 found.append(one)
         self._wild = any(WILDCARD in one for one in found)
         if self._wild:
@@ -258,6 +264,7 @@ class Crosser:
                 f"changed. Interactions affected: {moved}."
             )
         self._piece = piece
+        self._pool = Pool()
         self._seen = np.zeros(256, np.uint8)
         self._rows = np.empty(256, np.int64)
         self._list([] if self._wild else self.interactions)
@@ -268,8 +275,8 @@ class Crosser:
         return bool(self.interactions)
 
     def with_group(self, group: int) -> list[bytes]:
-        """The interactions that name `group`, wildcards filled in with the groups seen so far."""
-        return [one for one in self._current if group in one]
+        """The interactions that name `group`, as asked for."""
+        return [one for one in self.interactions if group in one]
 
     def cross(self, batch: Batch) -> Iterator[Batch]:
         """Yield `batch` with the features of the interactions after the constant of each example, in pieces."""
@@ -310,13 +317,14 @@ class Crosser:
             n = high - low
             features = int(total[high - 1] - before)
             groups = int(batch.group_first[high] - batch.group_first[low]) + n
+            made = self._pool.batch(n, features, groups, batch.text)
             out = rows._replace(
-                start=np.zeros(n + 1, np.int64),
-                index=np.empty(features, np.uint32),
-                value=np.empty(features, np.float32),
-                group_first=np.zeros(n + 1, np.int64),
-                group_name=np.empty(groups, np.uint8),
-                group_start=np.empty(groups + 1, np.int64),
+                start=made.start,
+                index=made.index,
+                value=made.value,
+                group_first=made.group_first,
+                group_name=made.group_name,
+                group_start=made.group_start,
             )
             longest = int(np.diff(self._term_start).max())
             g = cross_rows(batch, low, self._terms, self._term_start, longest, out)

@@ -11,6 +11,7 @@ of the kernel's file only, not of the kernels it calls. NUMBA_CACHE_DIR override
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -79,10 +80,8 @@ def is_first_run(what: str) -> bool:
 def note_compiled(what: str) -> None:
     """Remember that everything `what` needs is compiled."""
     if _folder is not None:
-        try:
+        with contextlib.suppress(OSError):  # only the announcement depends on it
             (_folder / (what + ".ready")).touch()
-        except OSError:
-            pass  # only the announcement depends on it
 
 
 def _source_hash() -> str:

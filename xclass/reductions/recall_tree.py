@@ -42,6 +42,8 @@ from .contract import Reduction, Work
 SHARDS = 3  # scorers' tables; with the routers' they make four equal parts of 2**b slots
 FIFTEEN = np.float32(15)
 ROOT_18 = np.float32(math.sqrt(18.0))
+PATH_GROUP = 0x88  # namespace of the path features, where interactions name it
+WILDCARD = ord(":")
 PATH_HASH = 868771  # index of the path feature of node a: PATH_HASH * a, VW's
 WEIGHT, ENTROPY, HELD, BOUND = 0, 1, 2, 3  # columns of Counts.node
 EXAMPLE, ENTROPY_CHANGE, MEAN_ENTROPY = 0, 1, 2
@@ -319,19 +321,34 @@ def _learn_route(tree, counts, settings, table, rule, place, x, count, label, we
 
 
 @jit
-def _path(tree, settings, a, width, place, x, count):
-    """Add the path features of node a behind the `count` others; return the new count."""
+def _path(tree, settings, pairs, a, width, batch, i, place, x, count):
+    """Add the path features of node a, and their crosses, behind the `count` others; return the new count.
+
+    Row k of `pairs` crosses namespace group `pairs[k, 0]` with the path, the path first where `pairs[k, 1]`.
+    """
     if not settings.path:
         return count
+    begin = count
     if settings.node_only:
         place[count] = np.uint64(PATH_HASH * a) * width
         x[count] = ONE
-        return count + 1
-    while a > 0:
-        place[count] = np.uint64(PATH_HASH * a) * width
-        x[count] = ONE
         count += 1
-        a = tree.parent[a]
+    else:
+        while a > 0:
+            place[count] = np.uint64(PATH_HASH * a) * width
+            x[count] = ONE
+            count += 1
+            a = tree.parent[a]
+    end = count
+    for k in range(pairs.shape[0]):
+        for j in range(batch.group_first[i], batch.group_first[i + 1]):
+            if batch.group_name[j] == pairs[k, 0]:
+                for f in range(batch.group_start[j] - batch.start[i], batch.group_start[j + 1] - batch.start[i]):
+                    for q in range(begin, end):  # as VW crosses, on places: hash * width keeps what it needs
+                        first, second = (place[q], place[f]) if pairs[k, 1] else (place[f], place[q])
+                        place[count] = (np.uint64(16777619) * first) ^ second
+                        x[count] = x[f]
+                        count += 1
     return count
 
 
@@ -422,12 +439,12 @@ def _clip_lanes(table, scratch, out, lanes):
 
 
 @jit
-def score_shard(tree, settings, table, rule, shard, batch, clock, plan, place, x, scratch, position, out):
+def score_shard(tree, settings, pairs, table, rule, shard, batch, clock, plan, place, x, scratch, position, out):
     """Score and train this shard's classes, example by example, as the plan says."""
     for i in range(batch.label.shape[0]):
         label = plan.label[i]
         count = _load(batch, i, table.width, place, x)
-        full = _path(tree, settings, plan.node[i], table.width, place, x, count)
+        full = _path(tree, settings, pairs, plan.node[i], table.width, batch, i, place, x, count)
         mode = plan.mode[i]
         lanes = _gather(plan, plan.first[i], plan.scored[i], -1, shard, label, scratch, position)
         learner.score_lanes(table, place, x, full, scratch.sub, lanes, out)
@@ -446,7 +463,7 @@ def score_shard(tree, settings, table, rule, shard, batch, clock, plan, place, x
                 )
                 learner.score_lanes(table, place, x, full, scratch.sub, lanes, out)
         else:
-            full = _path(tree, settings, plan.last[i], table.width, place, x, count)
+            full = _path(tree, settings, pairs, plan.last[i], table.width, batch, i, place, x, count)
             lanes = _gather(plan, plan.scored[i], plan.first[i + 1], -1, shard, label, scratch, position)
             learner.score_lanes(table, place, x, full, scratch.sub, lanes, out)
         _clip_lanes(table, scratch, out, lanes)
@@ -466,7 +483,23 @@ def choose(plan, prediction):
 
 @jit
 def learn_in_turn(
-    tree, depth, counts, settings, table, rule, routers, batch, clock, random, plan, begin, place, x, scratch, out
+    tree,
+    depth,
+    counts,
+    settings,
+    pairs,
+    table,
+    rule,
+    routers,
+    batch,
+    clock,
+    random,
+    plan,
+    begin,
+    place,
+    x,
+    scratch,
+    out,
 ):
     """Route, score and train one example after the other with one table: VW's order to the last collision.
 
@@ -480,7 +513,7 @@ def learn_in_turn(
             return i
         count = _load(batch, i, table.width, place, x)
         a = _descend(tree, counts, settings, table, place, x, count, batch.initial[i])
-        full = _path(tree, settings, a, unscaled, place, x, count)
+        full = _path(tree, settings, pairs, a, unscaled, batch, i, place, x, count)
         at = plan.first[i]
         size = counts.top_size[a]
         for j in range(size):
@@ -503,7 +536,7 @@ def learn_in_turn(
             candidate |= counts.top_label[z, j] == label
         if not candidate:
             continue
-        full = _path(tree, settings, z, unscaled, place, x, count)
+        full = _path(tree, settings, pairs, z, unscaled, batch, i, place, x, count)
         for j in range(-1, size):  # the label first
             c = label if j < 0 else np.int64(counts.top_label[z, j])
             if j >= 0 and c == label:
@@ -647,6 +680,7 @@ class RecallTree:
         self.random = np.array([config.driver.random_seed], np.uint64)
         self.outside = 0
         self.resume = config.learner.resume
+        self.pairs = np.empty((0, 2), np.uint8)
         bits = config.learner.bits
         nodes = (2 << self.depth) - 1
         self.memory = learner.SLOT_BYTES << bits, nodes * (NODE_BYTES + CANDIDATE_BYTES * self.candidates)
@@ -672,6 +706,20 @@ class RecallTree:
 
     def close(self):
         self.threads.shutdown()
+
+    def cross_path(self, interactions: list[bytes]) -> None:
+        """Cross the path features, group PATH_GROUP, with one other namespace each."""
+        pairs = []
+        for one in interactions:
+            others = [group for group in one if group != PATH_GROUP]
+            if len(one) != 2 or len(others) != 1:
+                raise UsageError(
+                    "the path features, namespace \\x88, can be crossed with one other namespace at a time"
+                )
+            pairs.append((others[0], one[0] == PATH_GROUP))
+        if pairs and not self.settings.path:
+            raise UsageError("--no_path_features leaves nothing to cross with namespace \\x88: drop one of them")
+        self.pairs = np.array(pairs, np.uint8).reshape(-1, 2)
 
     # stages
 
@@ -704,7 +752,8 @@ class RecallTree:
         )
 
     def _row_scratch(self, batch):
-        longest = int(np.diff(batch.start).max(initial=0)) + self.depth + 2
+        longest = int(np.diff(batch.start).max(initial=0))
+        longest += (1 + len(self.pairs) * longest) * (self.depth + 1) + 1
         return np.empty(longest, np.uint64), np.empty(longest, np.float32)
 
     def _route(self, work: Work) -> None:
@@ -728,8 +777,8 @@ class RecallTree:
             place, x = self._row_scratch(batch)
             most = self.candidates + 1
             score_shard(
-                self.tree, self.settings, self.tables[1 + shard], self.rule, shard, batch, work.clock, plan, place, x,
-                learner.new_lanes(most), np.empty(most, np.int64), np.empty(most, np.float32),
+                self.tree, self.settings, self.pairs, self.tables[1 + shard], self.rule, shard, batch, work.clock,
+                plan, place, x, learner.new_lanes(most), np.empty(most, np.int64), np.empty(most, np.float32),
             )  # fmt: skip
 
         list(self.threads.map(one, range(SHARDS)))
@@ -743,8 +792,9 @@ class RecallTree:
         done = 0
         while True:
             done = learn_in_turn(
-                self.tree, self.depth, self.counts, self.settings, self.tables[0], self.rule, self.routers, batch,
-                work.clock, self.random, plan, done, place, x, learner.new_lanes(most), np.empty(most, np.float32),
+                self.tree, self.depth, self.counts, self.settings, self.pairs, self.tables[0], self.rule, self.routers,
+                batch, work.clock, self.random, plan, done, place, x, learner.new_lanes(most),
+                np.empty(most, np.float32),
             )  # fmt: skip
             if done == batch.n:
                 break
