@@ -132,7 +132,7 @@ def test_number_of_processors_does_not_matter(place, monkeypatch, name):
         monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
         monkeypatch.setattr("os.sched_getaffinity", lambda _, processors=processors: set(range(processors)))
         monkeypatch.setattr(recall_tree, "ThreadPoolExecutor", lambda _, *a, n=processors: ThreadPoolExecutor(n))
-        found.append(run(place, *chosen(name, k), "-b", 15, "-r", "raw", stdin=text) + ((place / "raw").read_text(),))
+        found.append((*run(place, *chosen(name, k), "-b", 15, "-r", "raw", stdin=text), (place / "raw").read_text()))
     assert found[0] == found[1] == found[2]
 
 
@@ -180,8 +180,6 @@ def test_testing_changes_nothing_and_has_no_order(place, name, args):
     turned = "".join(reversed(test.splitlines(keepends=True)))
     reverse = learn("-i", "kept", "-t", "--quiet", "-p", "stdout", stdin=turned)
     assert reverse.lines[::-1] == done.lines
-    bare = learn("-i", "kept", "-t", "--quiet", "-p", "stdout", stdin=without(test, lambda words: False))
-    assert bare.out == done.out
 
 
 @EVERY_VARIANT
@@ -195,9 +193,10 @@ def test_testing_does_not_look_at_labels(place, name, args):
 
 @EVERY_VARIANT
 def test_lines_without_weight_or_label_change_nothing(place, name, args):
-    text = stream(name, 12, 150, tags=False, weights=(1, 0, 2), unlabelled=0.2)
+    weights = (1, 2) if "--oaa_subsample" in args else (1, 0, 2)  # a weight of 0 draws classes, as in VW
+    text = stream(name, 12, 150, tags=False, weights=weights, unlabelled=0.2)
     bare = without(text, lambda words: words[0] == "" or words[1] == "0")
-    assert 30 < bare.count("\n") < 120
+    assert 30 < bare.count("\n") < 130
     _, model = run(place, *args, stdin=text)
     assert run(place, *args, stdin=bare)[1] == model
 
@@ -210,12 +209,11 @@ def test_lines_without_weight_or_label_change_nothing(place, name, args):
 @pytest.mark.parametrize("more", [(), ("--noconstant",)], ids=["constant", "noconstant"])
 def test_examples_without_features(place, name, args, more):
     simple = BY_NAME[name].labels == "simple"
-    text = "1 |\n1\n\n |\n1 |w\n" + ("-1 |\n" if simple else "2 |\n")
-    predictions, model = run(place, *args, *more, stdin=text)
-    assert predictions.count("\n") == 6
+    text = "1 |\ntag\n\n |\n1 |w\n" + ("-1 |\n" if simple else "2 |\n")  # an empty line is no example
+    predictions, _ = run(place, *args, *more, stdin=text)
+    assert [line.partition(" ")[2] for line in predictions.splitlines()] == ["", "tag", "", "", ""]
     assert "nan" not in predictions
-    following = stream(name, 13, 100)
-    predictions, model = run(place, *args, *more, stdin=text + following)
+    _, model = run(place, *args, *more, stdin=text + stream(name, 13, 100))
     for key, array in arrays_of(model, place).items():
         assert array.dtype.kind != "f" or np.isfinite(array).all(), key
 
@@ -241,7 +239,7 @@ def test_class_never_seen_is_not_answered_and_does_no_harm(place, name):
 @EVERY
 def test_few_examples_go_all_the_way(place, name):
     text = stream(name, 15, 12)
-    predictions, _ = run(place, *chosen(name, 5 if name == "none" else K), "-b", 8, stdin=text)
+    predictions, _ = run(place, *chosen(name), "-b", 8, stdin=text)
     assert predictions.count("\n") == 12
     tested = learn("-i", "m", "-t", "--quiet", "-p", "stdout", stdin=text).out
     assert tested.count("\n") == 12

@@ -212,6 +212,14 @@ def test_files_that_cannot_be_used_are_named(data, args, said):
     assert "Traceback" not in done.err
 
 
+@pytest.mark.parametrize("place_of_model", ["no/m", "."])
+def test_place_of_the_model_is_looked_at_before_anything_is_read(place, place_of_model):
+    done = xclass(*OAA, "-f", place_of_model, stdin="x |\n")
+    assert "stdin:1" not in done.err
+    assert done.err.startswith("xclass: ")
+    assert "cannot save the model" in done.err
+
+
 @pytest.mark.parametrize("args", [OAA, TREE, ("-b", 10)], ids=["oaa", "recall_tree", "scalar"])
 def test_model_in_place_of_data_is_refused(data, args):
     learn("train.vw", *OAA, "-f", "model", "--quiet")
@@ -368,7 +376,8 @@ def test_disk_full_while_saving_leaves_the_old_model(data, place, limit):
     assert len(before) > 3000
     prepare = (
         "import resource\nfrom xclass import cli\n"
-        f"assert cli.status(['train.vw', '--oaa', '{K}', '-b', '10', '--quiet']) == 0\n"  # compiled files are written here
+        # compiled code is still written without a limit
+        f"assert cli.status(['train.vw', '--oaa', '{K}', '-b', '10', '--quiet']) == 0\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))"
     )
     done = script(prepare, "train.vw", "-i", "model", "-f", "model", "--quiet")

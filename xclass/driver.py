@@ -89,6 +89,8 @@ class _Run:
     def go(self) -> int:
         began = time.perf_counter()
         name = self.config.reduction.name
+        if self.options.final_regressor is not None:
+            model_file.check_place(self.options.final_regressor)
         jit.activate()
         if jit.is_first_run(name) and not self.options.quiet:
             what = "" if name == "scalar" else f" of --{name}"

@@ -90,14 +90,11 @@ def save(path: str | os.PathLike, *, options: Mapping, facts: Mapping, arrays: M
     size = len(_header(options, facts, arrays, order, sums)) + sum(_nbytes(arrays[name]) for name in order)
     temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.tmp")
     try:
-        kind = os.stat(path).st_mode if os.path.exists(path) else stat.S_IFREG
+        kind = _kind_of(path)
         if stat.S_ISCHR(kind):  # /dev/null must not be replaced by a file
             with open(path, "wb") as file:
                 _write(file, options, facts, arrays, order, sums)
             return
-        if not stat.S_ISREG(kind):
-            what = "a folder" if stat.S_ISDIR(kind) else "no regular file"
-            raise ModelError(f"{path}: cannot save the model, this is {what}; give the name of a file")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)  # left by a process of the same number
         try:
@@ -115,6 +112,23 @@ def save(path: str | os.PathLike, *, options: Mapping, facts: Mapping, arrays: M
         _sync_folder(os.path.dirname(path))
     except OSError as error:
         raise ModelError(_why_not_saved(path, size, error)) from None
+
+
+def check_place(path: str | os.PathLike) -> None:
+    """Refuse a place where `save` could not write, before the work whose result would be lost."""
+    path = os.path.realpath(path)
+    folder = os.path.dirname(path)
+    if not stat.S_ISCHR(_kind_of(path)) and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
+        raise ModelError(_why_not_saved(path, 0, PermissionError()))
+
+
+def _kind_of(path: str) -> int:
+    """Return the mode of what is at `path`, or of a file where nothing is; neither file nor device is refused."""
+    kind = os.stat(path).st_mode if os.path.exists(path) else stat.S_IFREG
+    if not stat.S_ISREG(kind) and not stat.S_ISCHR(kind):
+        what = "a folder" if stat.S_ISDIR(kind) else "no regular file"
+        raise ModelError(f"{path}: cannot save the model, this is {what}; give the name of a file")
+    return kind
 
 
 def _write(file, options, facts, arrays, order, sums) -> None:

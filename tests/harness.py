@@ -1,0 +1,70 @@
+"""A reduction without the driver: text to a batch, the batch through the learner's stages, and what came of it."""
+
+from __future__ import annotations
+
+import io
+from typing import NamedTuple
+
+import numpy as np
+
+from xclass import cli, config, interactions, reader
+from xclass.examples import Batch
+from xclass.reductions.contract import Work
+
+
+class Example(NamedTuple):
+    """One example as the oracles take it."""
+
+    features: list[tuple[int, np.float32]]
+    label: int | None
+    weight: float
+
+
+def configure(*words) -> config.Config:
+    """The value of every option for a command line."""
+    found, reductions = cli.rooms()
+    given = cli.read(cli.sections(found, reductions), [str(word) for word in words])
+    return config.resolve(given, None, found, reductions)
+
+
+def batch_of(settled: config.Config, text: str) -> Batch:
+    """All examples of a text in one batch."""
+    lowest, highest, because = settled.reduction.allowed(settled) or (None, None, "")
+    multiclass = settled.reduction.labels == "multiclass"
+    content = io.BytesIO(text.encode())
+    found = reader.Reader(
+        settled.reader, settled.parser, settled.learner.bits, multiclass, lowest, highest, because,
+        block_bytes=1 << 20, stream=content,
+    )  # fmt: skip
+    (batch,) = found
+    crosser = interactions.Crosser(settled.interactions)
+    if crosser.active:
+        (batch,) = crosser.cross(batch)
+    return batch
+
+
+def examples_of(batch: Batch) -> list[Example]:
+    """The examples of a batch, one by one."""
+    found = []
+    for i in range(batch.n):
+        part = slice(batch.start[i], batch.start[i + 1])
+        features = list(zip(batch.index[part].tolist(), batch.value[part], strict=True))
+        label = None if np.isnan(batch.label[i]) else int(batch.label[i])
+        found.append(Example(features, label, float(batch.weight[i])))
+    return found
+
+
+def work_through(learner, batch: Batch, learn: bool = True) -> tuple[Work, object]:
+    """Take a batch through a learner's stages; return the work and the plan of a reduction that makes one."""
+    weight = np.where(np.isnan(batch.label), 0.0, batch.weight.astype(np.float64))
+    work = Work(batch, learn, np.add.accumulate(weight))
+    plans = []
+    if hasattr(learner, "_finish"):
+        finish = type(learner)._finish
+        learner._finish = lambda work: (plans.append(work.plan), finish(learner, work))
+    try:
+        for stage in learner.stages:
+            stage(work)
+    finally:
+        learner.__dict__.pop("_finish", None)
+    return work, plans[0] if plans else None

@@ -1,0 +1,247 @@
+"""One-against-all: the kernels against the plain oracle, example by example: scores, answers, weights."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from harness import batch_of, configure, examples_of, work_through
+from oracles import learner as oracle_learner
+from oracles import oaa as oracle
+from streams import multiclass
+
+from xclass import learner
+from xclass.reductions import oaa
+
+F = np.float32
+K = 7
+CLOSE = {"rtol": 2e-4, "atol": 2e-6}  # the oracle's exponentials are rounded once more
+
+
+@pytest.fixture(autouse=True)
+def exponential(monkeypatch):
+    """The oracle's exponential as near to the true one as float32 allows."""
+
+    def exp(x):
+        return F(math.exp(min(float(x), 700.0)))
+
+    monkeypatch.setattr(oracle_learner, "_exp", exp)
+
+
+class Linked(oracle.OneAgainstAll):
+    """The oracle with `--link logistic`: the linked score is what is compared, and what an update starts from."""
+
+    def predict(self, features):
+        super().predict(features)
+        self.scores = [F(1) / (F(1) + oracle_learner._exp(-score)) for score in self.scores]
+        return int(np.argmax(self.scores)) + self.base
+
+
+def oracle_of(settled) -> oracle.OneAgainstAll:
+    """The oracle for these options, with the weights where this layout has them."""
+    o, k, bits = settled.learner, settled.oaa.oaa, settled.learner.bits
+    named = {name: getattr(o, name) for name in ("sgd", "adaptive", "normalized", "invariant")}
+    rule = oracle_learner.resolve_rule(
+        **named, learning_rate=o.learning_rate, initial_t=o.initial_t, power_t=o.power_t, loss=o.loss_function
+    )
+    rows = (1 << bits) // k
+
+    def row_slot(index, c):
+        return index % rows * k + c
+
+    return (Linked if o.link == "logistic" and not settled.oaa.probabilities else oracle.OneAgainstAll)(
+        k,
+        bits=bits,
+        slot=row_slot if o.layout == "odd" else None,
+        indexing=settled.oaa.indexing,
+        subsample=settled.oaa.oaa_subsample or 0,
+        own_class="true",
+        seed=settled.driver.random_seed,
+        **{**rule, "tau": o.quantile_tau, "label_range": o.label_range},
+    )
+
+
+def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
+    """Run both over a text and compare all there is to compare."""
+    settled = configure("--oaa", k, *words)
+    many = oaa.OneAgainstAll(settled, False)
+    try:
+        batch = batch_of(settled, text)
+        work, _ = work_through(many, batch)
+    finally:
+        many.close()
+    plain = oracle_of(settled)
+    clock = 0.0
+    for i, (features, label, weight) in enumerate(examples_of(batch)):
+        where = f"example {i} of {words}"
+        answer = plain.predict(features)
+        scores = np.array(plain.scores, F)
+        if settled.oaa.probabilities:
+            scores = F(1) / (F(1) + np.exp(-scores))
+            scores /= scores.sum()
+        if work.scores is not None:
+            found = work.scores[work.score_start[i] : work.score_start[i + 1]]
+            np.testing.assert_allclose(found, scores, err_msg=where, **CLOSE)
+        if work.prediction[i] != answer:  # only where both scores are as good
+            best = np.sort(scores)[-2:]
+            assert best[1] - best[0] < 1e-5, where
+        if label is not None:
+            if work.loss is not None:
+                assert work.loss[i] == (weight if work.prediction[i] != label else 0.0)
+            if work.log_loss is not None:
+                assert work.log_loss[i] == pytest.approx(-weight * math.log(scores[label - 1]), rel=1e-3)
+            plain.learn(features, label, weight, clock)
+            clock += weight
+        elif work.loss is not None:
+            assert work.loss[i] == 0
+    compare_weights(many, plain)
+    return many
+
+
+def compare_weights(many, plain) -> None:
+    """Every slot: weight, G and N; and the sums and the label range."""
+    slots = int(many.table.mask) + 1
+    found = many.table.flat.reshape(-1, slots)[:3].T
+    expected = np.zeros((slots, 3), F)
+    if plain.learner.adaptive:
+        expected[:, 1] = plain.learner.initial_t
+    for slot, one in plain.learner.table.items():
+        expected[slot] = one.w, one.g, one.n
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-5)
+    assert (found[:, 0] != 0).any()
+    sums = np.array([plain.learner.norms.get(c, [0.0, 0.0]) for c in range(many.classes)])
+    np.testing.assert_allclose(many.table.sums, sums, rtol=1e-5)
+    assert many.table.range.tolist() == [plain.learner.low, plain.learner.high]
+
+
+TEXT = multiclass(1, K, 120, noise=0.3, tags=True, weights=(1, 0.5, 3, 0), unlabelled=0.1)
+WAYS = [
+    (),
+    ("--scores",),
+    ("--probabilities",),
+    ("--link", "logistic", "-r", "raw"),
+    ("--link", "logistic", "--probabilities"),
+    ("--oaa_subsample", 1, "--random_seed", 3),
+    ("--oaa_subsample", 4),
+    ("--oaa_subsample", 7),
+    ("--indexing", 1),
+    ("--loss_function", "squared"),
+    ("--loss_function", "squared", "--label_range", "seen"),
+    ("--loss_function", "squared", "--label_range", "seen", "--oaa_subsample", 2),
+    ("--loss_function", "squared", "--link", "logistic"),
+    ("--loss_function", "hinge", "--label_range", "seen"),
+    ("--loss_function", "quantile", "--quantile_tau", 0.3, "-l", 0.02),  # small steps: its slope jumps at the label
+    ("--sgd", "-l", 0.1),
+    ("--sgd", "--initial_t", 5, "--power_t", 0.25, "-l", 0.5),
+    ("--adaptive", "-l", 0.5),
+    ("--normalized", "-l", 0.5),
+    ("--adaptive", "--normalized", "--invariant", "-l", 0.3, "--power_t", 0.4),
+    ("--adaptive", "--normalized", "-l", 0.3),
+    ("--initial_t", 2),
+    ("--noconstant", "-q", "w:"),
+]
+LAYOUTS = pytest.mark.parametrize("layout", ["odd", "vw"])
+
+
+def names(words) -> str:
+    return " ".join(map(str, words)) or "defaults"
+
+
+def with_scores(words) -> tuple:
+    """Ask for raw scores where nothing else keeps the scores."""
+    return words if {"--scores", "--probabilities", "-r"} & set(words) else (*words, "-r", "raw")
+
+
+@pytest.mark.bounds
+@LAYOUTS
+@pytest.mark.parametrize("words", WAYS, ids=names)
+def test_kernel_follows_the_oracle(layout, words):
+    check("--layout", layout, "-b", 14, *with_scores(words), text=TEXT)
+
+
+@pytest.mark.bounds
+@LAYOUTS
+@pytest.mark.parametrize("bits", [3, 4, 6, 7])
+def test_features_that_share_a_row_are_learned_one_after_the_other(layout, bits):
+    """So few rows that most features meet others, and some meet themselves in another example."""
+    check("--layout", layout, "-b", bits, "-r", "raw", text=TEXT)
+
+
+@LAYOUTS
+def test_labels_from_0(layout):
+    text = multiclass(2, K, 80, lowest=0, noise=0.2, unlabelled=0.1)
+    many = check("--layout", layout, "-b", 14, "--indexing", 0, "-r", "raw", text=text)
+    assert many.facts()["indexing"] == 0
+
+
+@LAYOUTS
+@pytest.mark.parametrize(("first", "base"), [(0, 0), (K, 1)])
+def test_base_of_the_labels_is_found_out(layout, first, base):
+    """Labels below K may be 0-based or 1-based, until one of 0 or K is met: then both know."""
+    lines = multiclass(3, K - 2, 30, lowest=1, noise=0.2).splitlines(keepends=True)
+    later = multiclass(4, K - 1, 30, lowest=1, noise=0.2)
+    text = "".join(lines) + f"{first} |w p0_0 x\n" + later
+    many = check("--layout", layout, "-b", 14, "--on_bad_line", "vw", text=text)
+    assert many.facts()["indexing"] == base
+
+
+def test_blocks_of_classes_join_without_a_seam():
+    """More classes than are handled at a time, one of them alone in the last block."""
+    k = oaa.BLOCK + 1
+    lines = [
+        f"{y} |w a{y % 2} b c:{x}\n" for y, x in zip((1, k, k - 1, 2, 1, k, 1), (1, 2, 0.5, 3, 1, 2, 2), strict=True)
+    ]
+    check("-b", 16, "-r", "raw", text="".join(lines), k=k)
+
+
+@pytest.mark.plain
+@LAYOUTS
+def test_kernel_follows_the_oracle_without_compiling(layout):
+    text = multiclass(5, K, 12, weights=(1, 2, 0), unlabelled=0.1)
+    check("--layout", layout, "-b", 8, "-r", "raw", text=text)
+    check("--layout", layout, "-b", 8, "--oaa_subsample", 2, "--loss_function", "squared", text=text)
+
+
+@pytest.mark.parametrize("words", [(), ("--loss_function", "squared", "--label_range", "seen")], ids=names)
+def test_nothing_is_known_before_the_first_example(words):
+    """All scores are equal, and the lowest class is the answer."""
+    settled = configure("--oaa", K, "-b", 10, "--scores", *words)
+    many = oaa.OneAgainstAll(settled, True)
+    work, _ = work_through(many, batch_of(settled, TEXT), learn=False)
+    many.close()
+    assert set(work.prediction) == {1}
+    assert not work.scores.any()
+    assert not many.table.flat.any()
+
+
+def test_classes_of_subsampling_are_drawn_evenly():
+    settled = configure("--oaa", 50, "-b", 12, "--oaa_subsample", 7)
+    many = oaa.OneAgainstAll(settled, False)
+    many.close()
+    assert sorted(many.order.tolist()) == list(range(50))
+    assert many.order.tolist() != list(range(50))
+    sampled = np.empty((100, 7), np.int32)
+    label = np.arange(100) % 50
+    end = oaa.draw_negatives(many.order, 0, label, np.ones(100, bool), sampled)
+    assert all(len(set(row)) == 7 and own not in row for row, own in zip(sampled.tolist(), label.tolist(), strict=True))
+    counts = np.bincount(sampled.ravel(), minlength=50)
+    assert counts.min() >= 11
+    assert counts.max() <= 16
+    assert 0 <= end < 50
+
+
+def test_table_too_small_for_one_feature_is_refused():
+    settled = configure("--oaa", 1000, "-b", 9)
+    with pytest.raises(oaa.UsageError, match="-b 9 has 512 slots, too few for one feature of --oaa 1000"):
+        oaa.OneAgainstAll(settled, False)
+
+
+def test_planes_of_a_table_are_not_interleaved():
+    """The sweep reads neighbouring classes of one plane: `stride` 1 and `field` all slots."""
+    settled = configure("--oaa", K, "-b", 10)
+    many = oaa.OneAgainstAll(settled, False)
+    many.close()
+    assert (int(many.table.stride), int(many.table.field)) == (1, 1 << 10)
+    assert len(many.table.flat) == learner.FIELDS << 10

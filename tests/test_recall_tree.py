@@ -1,0 +1,355 @@
+"""The recall tree's kernels against the plain oracle, example by example, and what always holds of its counts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from harness import batch_of, configure, examples_of, work_through
+from oracles import learner as oracle_learner
+from oracles import recall_tree as oracle
+from streams import multiclass
+
+from xclass import learner
+from xclass.errors import UsageError
+from xclass.reductions import recall_tree
+
+F = np.float32
+K = 30
+CLOSE = {"rtol": 2e-4, "atol": 2e-6}  # the oracle's exponentials are rounded once more
+
+
+@pytest.fixture(autouse=True)
+def exponential(monkeypatch):
+    """The oracle's exponential as near to the true one as float32 allows."""
+
+    def exp(x):
+        return F(math.exp(min(float(x), 700.0)))
+
+    monkeypatch.setattr(oracle_learner, "_exp", exp)
+
+
+def rule_of(settled) -> dict:
+    """The oracle's words for the options of the learner."""
+    o = settled.learner
+    named = {name: getattr(o, name) for name in ("sgd", "adaptive", "normalized", "invariant")}
+    rule = oracle_learner.resolve_rule(
+        **named, learning_rate=o.learning_rate, initial_t=o.initial_t, power_t=o.power_t, loss=o.loss_function
+    )
+    return {**rule, "tau": o.quantile_tau, "label_range": o.label_range}
+
+
+def oracle_of(settled, tree: recall_tree.RecallTree) -> oracle.RecallTree:
+    """The oracle of a tree, with the weights where this layout has them."""
+    o = settled.recall_tree
+    bits = settled.learner.bits
+    rule = rule_of(settled)
+    more = {}
+    if settled.learner.layout == "odd":
+        slots = 1 << bits - 2
+        nodes = oracle.grow(o.max_depth)
+        subs = {node.router: int(tree.tree.router[a]) for a, node in enumerate(nodes) if node.router is not None}
+        router_width = learner.odd_width(1 + max(subs.values(), default=0))
+        assert int(tree.tables[0].width) == router_width
+        width = learner.odd_width(math.ceil(o.recall_tree / recall_tree.SHARDS))
+        assert {int(table.width) for table in tree.tables[1:]} == {width}
+
+        def router_slot(index, router):
+            return (index * router_width + subs[router]) % slots
+
+        def scorer_slot(index, sub):
+            c = sub - len(subs)
+            return c % recall_tree.SHARDS, (index * width + c // recall_tree.SHARDS) % slots
+
+        more["router_learner"] = oracle_learner.Learner(router_slot, **rule)
+        more["scorer_learner"] = oracle_learner.Learner(scorer_slot, unscaled=scorer_slot, **rule)
+    return oracle.RecallTree(
+        o.recall_tree,
+        bits=bits,
+        max_candidates=o.max_candidates,
+        max_depth=o.max_depth,
+        bern_hyper=o.bern_hyper,
+        node_only=o.node_only,
+        path_features=not o.no_path_features,
+        randomized_routing=o.randomized_routing,
+        router_weight=o.router_weight,
+        square_sum="plain",
+        skip_zero_weight=True,
+        seed=settled.driver.random_seed,
+        **more,
+        **rule,
+    )
+
+
+def check(*words, text: str) -> tuple[recall_tree.RecallTree, oracle.RecallTree]:
+    """Run both over a text and compare all there is to compare."""
+    settled = configure("--recall_tree", K, *words)
+    tree = recall_tree.RecallTree(settled, False)
+    try:
+        batch = batch_of(settled, text)
+        work, plan = work_through(tree, batch)
+    finally:
+        tree.close()
+    plain = oracle_of(settled, tree)
+    clock = 0.0
+    at_nodes = set()
+    for i, (features, label, weight) in enumerate(examples_of(batch)):
+        where = f"example {i} of {words}"
+        answer = plain.predict(features)
+        assert plan.node[i] == plain.node, where
+        items = slice(plan.first[i], plan.scored[i])
+        assert (plan.item[items] + 1).tolist() == plain.candidates, where
+        np.testing.assert_allclose(plan.score[items], np.array(plain.candidate_scores, F), err_msg=where, **CLOSE)
+        if work.prediction[i] != answer:  # only where both scores are as good
+            best = sorted(plain.candidate_scores)[-2:]
+            assert best[1] - best[0] < 1e-5, where
+        at_nodes.add(plain.node)
+        if label is None:
+            assert plan.label[i] == -1
+            continue
+        if settled.learner.layout == "odd":
+            assert_no_collision(plain, features, where)
+        plain.learn(features, label, weight, clock)
+        clock += weight
+        if weight > 0:
+            assert plan.last[i] == plain.learned_node, where
+    compare_nodes(tree, plain)
+    compare_weights(settled, tree, plain)
+    if settled.recall_tree.max_candidates < K and settled.recall_tree.max_depth > 0:
+        assert len(at_nodes) > 2, "this stream does not test routing"
+    return tree, plain
+
+
+def assert_no_collision(plain, features, where) -> None:
+    """Lanes go through an example together, so what is stored is the oracle's only if no two share a slot."""
+    if len(features) == 0:
+        return
+    items = plain.with_path(features, plain.node)
+    lanes = {plain.scorer_learner.key(item, plain.scorer(y)) for item in items for y in range(1, K + 1)}
+    assert len(lanes) == len(items) * K, f"{where}: choose a larger -b"
+
+
+def compare_nodes(tree, plain) -> None:
+    """Counts, entropies, bounds and candidates of every node."""
+    c = tree.counts
+    for a, node in enumerate(plain.nodes):
+        assert c.node[a, recall_tree.WEIGHT] == node.n
+        assert c.node[a, recall_tree.ENTROPY] == pytest.approx(node.entropy, abs=1e-12)
+        assert c.node[a, recall_tree.BOUND] == pytest.approx(float(node.bound), rel=1e-6)
+        size = c.top_size[a]
+        candidates = [[int(y) + 1, n] for y, n in zip(c.top_label[a, :size], c.top_count[a, :size], strict=True)]
+        assert candidates == node.labels[: tree.candidates]
+        assert c.node[a, recall_tree.HELD] == pytest.approx(sum(n for _, n in candidates))
+
+
+def compare_weights(settled, tree, plain) -> None:
+    """Every slot of every table: weight, G and N; and the sums of every sub-problem."""
+
+    def numbers(table, slots: dict):
+        flat = table.flat.reshape(-1, learner.FIELDS)
+        expected = np.zeros((len(flat), 3), F)
+        for slot, one in slots.items():
+            expected[slot] = one.w, one.g, one.n
+        return flat[:, :3], expected
+
+    if settled.learner.layout == "vw":
+        pairs = [numbers(tree.tables[0], plain.router_learner.table)]
+    else:
+        pairs = [numbers(tree.tables[0], plain.router_learner.table)]
+        for shard in range(recall_tree.SHARDS):
+            slots = {slot: one for (s, slot), one in plain.scorer_learner.table.items() if s == shard}
+            pairs.append(numbers(tree.tables[1 + shard], slots))
+    for found, expected in pairs:
+        np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-5)
+    assert any((found[:, 0] != 0).any() for found, _ in pairs)
+
+
+TEXT = multiclass(1, K, 250, noise=0.3, tags=True, weights=(1, 0.5, 3, 0), unlabelled=0.1, popular=2.0)
+WAYS = [
+    (),
+    ("--max_candidates", 4),
+    ("--max_candidates", 4, "--max_depth", 2),
+    ("--max_candidates", 4, "--max_depth", 7),
+    ("--max_candidates", 4, "--max_depth", 0),
+    ("--max_candidates", 1),
+    ("--max_candidates", 4, "--bern_hyper", 0),
+    ("--max_candidates", 4, "--bern_hyper", 0.1),
+    ("--max_candidates", 4, "--bern_hyper", 0.1, "--node_only"),
+    ("--max_candidates", 4, "--bern_hyper", 0.1, "--no_path_features"),
+    ("--max_candidates", 4, "--bern_hyper", 0.1, "--randomized_routing", "--random_seed", 5),
+    ("--max_candidates", 4, "--bern_hyper", 0.1, "--router_weight", "example"),
+    ("--max_candidates", 4, "--bern_hyper", 0.1, "--router_weight", "mean_entropy"),
+    ("--max_candidates", 4, "--bern_hyper", 0.1, "--label_range", "seen"),
+]
+LEARNERS = [
+    ("--loss_function", "squared"),
+    ("--loss_function", "squared", "--label_range", "seen"),
+    ("--loss_function", "hinge"),
+    ("--loss_function", "quantile", "--quantile_tau", 0.3, "-l", 0.02),  # small steps: its slope jumps at the label
+    ("--sgd", "-l", 0.1),
+    ("--sgd", "--initial_t", 5, "--power_t", 0.25),
+    ("--adaptive", "-l", 0.5),
+    ("--normalized", "-l", 0.5),
+    ("--adaptive", "--normalized", "--invariant", "-l", 0.3, "--power_t", 0.4),
+    ("--invariant", "-l", 0.1, "--sgd"),
+    ("--noconstant", "-q", "w:"),
+]
+LAYOUTS = pytest.mark.parametrize(
+    "layout", [("--layout", "odd", "-b", 22), ("--layout", "vw", "-b", 16)], ids=["odd", "vw"]
+)
+
+
+def names(words) -> str:
+    return " ".join(map(str, words)) or "defaults"
+
+
+@pytest.mark.bounds
+@LAYOUTS
+@pytest.mark.parametrize("words", WAYS, ids=names)
+def test_kernel_follows_the_oracle(layout, words):
+    check(*layout, *words, text=TEXT)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("words", LEARNERS, ids=names)
+def test_kernel_follows_the_oracle_whatever_the_learner(layout, words):
+    check(*layout, "--max_candidates", 4, "--bern_hyper", 0.1, *words, text=TEXT)
+
+
+def test_example_by_example_learning_sees_collisions_as_the_oracle_does():
+    """With the layout of VW nothing runs ahead, so a table that is much too small changes nothing."""
+    check("--layout", "vw", "-b", 9, "--max_candidates", 4, "--bern_hyper", 0.1, text=TEXT)
+
+
+@LAYOUTS
+def test_candidates_pushed_out_and_in_again(layout):
+    """Two candidates and labels that take turns: the label at hand comes in, or pushes another out, all the time."""
+    text = "".join(f"{1 + (i * i + i // 7) % 5} |w a{i % 3} b{i % 2}\n" for i in range(300))
+    check(*layout, "--max_candidates", 2, "--max_depth", 3, "--bern_hyper", 0.05, text=text)
+
+
+@pytest.mark.plain
+def test_kernel_follows_the_oracle_without_compiling():
+    text = multiclass(2, K, 25, weights=(1, 2, 0), unlabelled=0.1, popular=3.0)
+    check("-b", 20, "--max_candidates", 2, "--max_depth", 2, "--bern_hyper", 0, text=text)
+    check("-b", 14, "--layout", "vw", "--max_candidates", 2, "--max_depth", 2, "--bern_hyper", 0, text=text)
+
+
+# -- what always holds -----------------------------------------------------------------------------------------------
+
+
+def grown_tree(*words, text: str) -> recall_tree.RecallTree:
+    settled = configure("--recall_tree", K, "-b", 14, *words)
+    tree = recall_tree.RecallTree(settled, False)
+    try:
+        work_through(tree, batch_of(settled, text))
+    finally:
+        tree.close()
+    return tree
+
+
+def recount(tree) -> dict[int, dict[int, float]]:
+    """Node -> label -> count, from the cells."""
+    c = tree.counts
+    counted: dict[int, dict[int, float]] = {}
+    for key, left, right in zip(c.cell_key[:, 0].tolist(), c.cell_count[:, 1], c.cell_count[:, 2], strict=True):
+        if not key:
+            continue
+        above, label = (key >> 32) - 1, (key & 0xFFFFFFFF) - 1
+        children = (0, None) if above < 0 else (int(tree.tree.left[above]), int(tree.tree.left[above]) + 1)
+        for child, count in zip(children, (left, right), strict=True):
+            if count:
+                assert child is not None, "the root has no sibling"
+                counted.setdefault(child, {})[label] = count
+    return counted
+
+
+@pytest.mark.bounds
+@pytest.mark.parametrize("layout", ["odd", "vw"])
+@pytest.mark.parametrize("seed", range(4))
+def test_counts_entropies_and_bounds_are_those_of_a_plain_recount(layout, seed):
+    lambda_ = (0, 0.02, 0.3, 1)[seed]
+    text = multiclass(seed, K, 600, noise=0.2, weights=(1, 2, 0.25), unlabelled=0.05, popular=1.5)
+    tree = grown_tree("--layout", layout, "--max_candidates", 3 + seed, "--bern_hyper", lambda_, text=text)
+    c = tree.counts
+    counted = recount(tree)
+    by_label: dict[int, float] = {}
+    for line in text.splitlines():
+        label, weight, *_ = line.split(" ")
+        if label:
+            by_label[int(label) - 1] = by_label.get(int(label) - 1, 0.0) + float(weight)
+    assert counted[0] == by_label
+    assert len(counted) > 3
+    for a in range(len(c.node)):
+        counts = counted.get(a, {})
+        n = sum(counts.values())
+        assert c.node[a, recall_tree.WEIGHT] == pytest.approx(n)
+        if not n:
+            assert c.top_size[a] == 0
+            continue
+        entropy = -sum(count / n * math.log(count / n) for count in counts.values())
+        assert c.node[a, recall_tree.ENTROPY] == pytest.approx(entropy, abs=1e-9)
+        size = c.top_size[a]
+        assert size == min(len(counts), tree.candidates)
+        top = c.top_count[a, :size].tolist()
+        assert top == sorted(counts.values(), reverse=True)[:size], "the candidates have the largest counts, in order"
+        assert [counts[y] for y in c.top_label[a, :size]] == top
+        assert len(set(c.top_label[a, :size].tolist())) == size
+        share = min(1.0, sum(top) / n)
+        bound = share - math.sqrt(lambda_ * share * (1 - share) / n) - lambda_ * 15 / math.sqrt(18) / n
+        assert c.node[a, recall_tree.BOUND] == pytest.approx(max(0.0, bound), abs=1e-5)
+
+
+def test_children_count_what_went_to_them():
+    """Every example counted at a node is counted at one child, unless learning ended at the node."""
+    text = multiclass(8, K, 400, noise=0.2)
+    counted = recount(tree := grown_tree("--max_candidates", 3, "--bern_hyper", 0, text=text))
+    for a, left in enumerate(tree.tree.left.tolist()):
+        if tree.tree.router[a] >= 0 and a in counted:
+            both = [counted.get(left, {}), counted.get(left + 1, {})]
+            for label, count in counted[a].items():
+                assert sum(child.get(label, 0) for child in both) == count
+
+
+@pytest.mark.bounds
+@pytest.mark.parametrize("words", [(), ("--layout", "vw"), ("--bern_hyper", 0, "--max_depth", 9)], ids=names)
+def test_growth_of_the_count_table_changes_nothing(monkeypatch, words):
+    text = multiclass(5, K, 500, weights=(1, 2, 0), unlabelled=0.1)
+    whole = grown_tree("--max_candidates", 3, *words, text=text).arrays()
+    new_counts = recall_tree.new_counts
+    monkeypatch.setattr(recall_tree, "new_counts", lambda nodes, candidates: new_counts(nodes, candidates, 1))
+    tree = grown_tree("--max_candidates", 3, *words, text=text)
+    assert tree.counts.used[0] * 8 <= len(tree.counts.cell_key) * 5
+    assert len(tree.counts.cell_key) < 1 << 14
+    grown = tree.arrays()
+    assert grown.keys() == whole.keys()
+    for name, array in whole.items():
+        assert np.array_equal(np.asarray(array), np.asarray(grown[name])), name
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+@pytest.mark.parametrize("depth", range(6))
+def test_tree_is_complete_and_its_routers_are_distinct(depth, blocked):
+    tree, taken = recall_tree.new_tree(depth, blocked)
+    nodes = oracle.grow(depth)
+    assert tree.left.tolist() == [node.left for node in nodes]
+    assert tree.parent.tolist() == [-1, *(node.parent for node in nodes[1:])]
+    inner = [a for a, node in enumerate(nodes) if node.router is not None]
+    routers = tree.router[inner].tolist()
+    assert len(set(routers)) == len(inner) == 2**depth - 1
+    assert [a for a in range(len(nodes)) if tree.router[a] >= 0] == inner
+    assert max(routers, default=-1) < taken
+    if not blocked:
+        assert routers == [nodes[a].router for a in inner]
+        return
+    for a in inner:  # a router shares its block of four with its parent or with its children
+        below = [b for b in (tree.left[a], tree.left[a] + 1) if tree.router[b] >= 0]
+        family = [tree.router[b] // 4 for b in below] + ([tree.router[tree.parent[a]] // 4] if a else [])
+        alone = a == 0 and depth % 2 == 1
+        assert alone or not family or tree.router[a] // 4 in family
+
+
+def test_path_features_need_a_path():
+    with pytest.raises(UsageError, match="--node_only chooses among path features and --no_path_features has none"):
+        configure("--recall_tree", K, "--node_only", "--no_path_features")

@@ -1,0 +1,243 @@
+"""`xclass --vw_exact ARGS` against `vw ARGS`, run live on random small data with random options.
+
+Compared are the lines of -p and -r, the rows of the progress table and the summary: classes, tags and counts have
+to be the same, numbers within CLOSE. VW's usual build estimates 1/sqrt(G), which moves the fourth digit.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import re
+import subprocess
+import sys
+from typing import NamedTuple
+
+import pytest
+from command import xclass
+
+if importlib.util.find_spec("vowpalwabbit") is None:
+    pytest.skip("vowpalwabbit is not installed: nothing to compare with", allow_module_level=True)
+
+CLOSE = 1e-3  # absolute below 1, relative above
+ROW = re.compile(r"(\d+\.\d+|n\.a\.) +(\d+\.\d+|n\.a\.) +\d+ +[\d.]+ ")
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+WORDS = ("a", "b", "c", "dog", "cat", "12", "007", "été", "a-b", "x_1", "Q", "-", "3.5")
+
+
+class Case(NamedTuple):
+    """Two texts, the options to learn the first with, and what to do with the second."""
+
+    first: str
+    second: str
+    args: tuple[str, ...]
+    then: str  # "" | "test" | "continue"
+
+
+# -- data --------------------------------------------------------------------------------------------------------
+
+
+def features(rng: random.Random, told: int) -> str:
+    """Namespaces with features, one of them telling `told`."""
+    parts = []
+    for name in rng.sample(("a", "bc", "c", "", "n:0.5"), rng.randint(1, 4)):
+        words = [f"t{told}" if rng.random() < 0.8 else rng.choice(WORDS)]
+        for _ in range(rng.randint(0, 3)):
+            word = rng.choice(WORDS)
+            word += rng.choice(("", "", ":2", ":-0.5", ":0.25", ":1e-2", ":3", ":0", ":red"))
+            words.append(word)
+        if rng.random() < 0.1:
+            words.append(":0.5")
+        parts.append(f"|{name} {' '.join(words)}")
+    return " ".join(parts)
+
+
+def line_of(rng: random.Random, label: str, told: int, bad: bool) -> str:
+    """One line: label, importance, tag, features; sometimes malformed."""
+    if label and rng.random() < 0.3:
+        label += f" {rng.choice((2, 0.5, 3, 1.25, 0))}"
+    tag = rng.choice((" ", " ", f" 't{told} ", f" tag{told}"))
+    if not label:
+        tag = rng.choice((" ", "'t "))
+    line = label + tag + features(rng, told)
+    if bad and rng.random() < 0.1:
+        line += rng.choice((" |a x:1:2 y", " |d:x y", " :", " |a x:1y z", " |e f:nan g"))
+    return line
+
+
+def labels_of(rng: random.Random, kind: str, k: int, lowest: int):
+    """A label and what the features tell of it."""
+    if kind == "real":
+        told = rng.randrange(6)
+        return f"{told * 0.5 - 1 + rng.choice((0, 0.25)):g}", told
+    if kind == "signs":
+        told = rng.randrange(6)
+        return ("1" if told % 2 else "-1"), told
+    told = int(k * rng.random() ** 1.5)
+    return str(told + lowest), told
+
+
+def text_of(rng: random.Random, kind: str, n: int, k: int = 0, lowest: int = 1, bad: bool = False) -> str:
+    lines = []
+    for _ in range(n):
+        label, told = labels_of(rng, kind, k, lowest)
+        if rng.random() < 0.1:
+            label = ""
+        lines.append(line_of(rng, label, told, bad) + "\n")
+    return "".join(lines)
+
+
+# -- options -------------------------------------------------------------------------------------------------------
+
+
+def some(rng: random.Random, *choices: str) -> list[str]:
+    return rng.choice(choices).split()
+
+
+def common(rng: random.Random) -> list[str]:
+    """Options of any run."""
+    return [
+        *some(rng, "", "", "-b 12", "-b 20", "-b 10"),
+        *some(rng, "", "", "", "--hash all", "--hash_seed 7", "--noconstant"),
+        *some(rng, "", "", "", "-q ab", "-q ::", "-q aa", "--cubic abc", "--interactions a:", "-q b: --cubic aac"),
+        *some(rng, "", "", "-P 7", "-P 1.5", "-P 1"),
+    ]
+
+
+def update_rule(rng: random.Random) -> list[str]:
+    rule = some(
+        rng,
+        "",
+        "",
+        "--sgd",
+        "--adaptive",
+        "--invariant",
+        "--normalized",
+        "--adaptive --invariant",
+        "--adaptive --normalized",
+        "--normalized --invariant",
+        "--adaptive --normalized --invariant",
+    )
+    rate = ["-l", rng.choice(("0.1", "0.02"))] if rule else some(rng, "", "", "-l 0.2", "-l 2")
+    return [*rule, *rate, *some(rng, "", "", "--power_t 0.3", "--initial_t 3", "--power_t 0")]
+
+
+def scalar_case(seed: int) -> Case:
+    rng = random.Random(f"scalar {seed}")
+    loss = rng.choice(("squared", "squared", "logistic", "hinge", "quantile"))
+    kind = "signs" if loss in ("logistic", "hinge") else "real"
+    args = [*common(rng), *update_rule(rng), "--loss_function", loss]
+    if loss == "quantile":
+        args += some(rng, "", "--quantile_tau 0.3")
+    if loss == "logistic":
+        args += some(rng, "", "--link logistic")
+    args += some(rng, "", "", "-r raw")
+    texts = (text_of(rng, kind, n, bad=rng.random() < 0.3) for n in (60, 30))
+    return Case(*texts, tuple(args), rng.choice(("", "test", "continue")))
+
+
+def oaa_case(seed: int) -> Case:
+    rng = random.Random(f"oaa {seed}")
+    k = rng.choice((2, 3, 5, 8))
+    lowest = 1
+    args = ["--oaa", str(k), *common(rng), *update_rule(rng)]
+    args += some(rng, "", "--loss_function logistic", "--loss_function hinge")
+    output = some(rng, "", "", "--scores", "--probabilities", "-r raw")
+    if output == ["--probabilities"] and "logistic" not in args:
+        output = []
+    args += output
+    choice = rng.random()
+    if choice < 0.25:
+        lowest = 0
+        args += ["--indexing", "0"]
+    elif choice < 0.4:
+        args += ["--indexing", "1"]
+    elif choice < 0.6 and k > 3 and not output:
+        args += ["--oaa_subsample", "2"]
+    texts = (text_of(rng, "class", n, k, lowest, bad=rng.random() < 0.3) for n in (60, 30))
+    return Case(*texts, tuple(args), rng.choice(("", "test", "continue")))
+
+
+def recall_tree_case(seed: int) -> Case:
+    rng = random.Random(f"recall_tree {seed}")
+    k = rng.choice((3, 8, 20, 50))
+    args = ["--recall_tree", str(k), *common(rng), *update_rule(rng)]
+    args += some(rng, "", "--loss_function logistic", "--loss_function hinge")
+    args += some(rng, "", "--max_candidates 2", "--max_candidates 4", "--max_candidates 3 --max_depth 2")
+    args += some(rng, "", "--bern_hyper 0.1", "--bern_hyper 0")
+    args += some(rng, "", "", "--node_only", "--randomized_routing")
+    texts = (text_of(rng, "class", n, k, bad=rng.random() < 0.3).replace(" 0 ", " 2 ") for n in (90, 30))
+    return Case(*texts, tuple(args), rng.choice(("", "test", "continue")))
+
+
+MAKE = {"scalar": scalar_case, "oaa": oaa_case, "recall_tree": recall_tree_case}
+
+
+# -- comparing -----------------------------------------------------------------------------------------------------
+
+
+def vw(*args, cwd) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "vowpalwabbit", *args], cwd=cwd, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stderr
+
+
+def ours(*args, cwd) -> str:
+    done = xclass("--vw_exact", *args, cwd=cwd)
+    assert done.status == 0, done.err
+    return done.err
+
+
+def talk(err: str) -> list[str]:
+    """The rows of the table and the summary."""
+    lines = err.splitlines()
+    end = lines.index("finished run")
+    summary = [line for line in lines[end:] if line and not line.startswith(("seconds = ", "warning"))]
+    return [line for line in lines[:end] if ROW.match(line)] + summary
+
+
+def assert_close(mine: list[str], theirs: list[str], what: str) -> None:
+    """Lines have to be equal but for the size of their numbers with a point."""
+    assert len(mine) == len(theirs), what
+    for i, (a, b) in enumerate(zip(mine, theirs, strict=True)):
+        if a == b:
+            continue
+        where = f"{what}, line {i + 1}:\nxclass {a}\nvw     {b}"
+        words = a.split(), b.split()
+        assert len(words[0]) == len(words[1]), where
+        for one, other in zip(*words, strict=True):
+            assert NUMBER.sub("#", one) == NUMBER.sub("#", other), where
+            for x, y in zip(NUMBER.findall(one), NUMBER.findall(other), strict=True):
+                if "." not in x + y and "e" not in x + y:
+                    assert x == y, where
+                assert abs(float(x) - float(y)) <= CLOSE * max(1.0, abs(float(y))), where
+
+
+def compare(case: Case, place) -> None:
+    """Learn with both, then test or learn on with both."""
+    (place / "first.vw").write_text(case.first)
+    (place / "second.vw").write_text(case.second)
+    runs = [("first.vw", list(case.args))]
+    if case.then:
+        more = ["-i", "MODEL", *case.args, *(["-t"] if case.then == "test" else [])]
+        runs.append(("second.vw", more))
+    for data, args in runs:
+        said, wrote = [], []
+        for name, run in (("vw", vw), ("xclass", ours)):
+            files = {"MODEL": f"{name}.model", "raw": f"{name}.raw"}
+            words = [files.get(arg, arg) for arg in args]
+            said.append(talk(run("-d", data, *words, "-p", f"{name}.p", "-f", f"{name}.model", cwd=place)))
+            found = [f"{name}.p"] + ([f"{name}.raw"] if "raw" in args else [])
+            wrote.append([(place / file).read_text().splitlines() for file in found])
+        command = f"-d {data} {' '.join(args)}"
+        for mine, theirs, option in zip(wrote[1], wrote[0], ("-p", "-r"), strict=False):
+            assert_close(mine, theirs, f"{option} of {command}")
+        assert_close(said[1], said[0], f"talk of {command}")
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("name", list(MAKE))
+def test_same_predictions_table_and_summary_as_vw(tmp_path, name, seed):
+    compare(MAKE[name](seed), tmp_path)
