@@ -77,11 +77,13 @@ def labels_of(rng: random.Random, kind: str, k: int, lowest: int):
     return str(told + lowest), told
 
 
-def text_of(rng: random.Random, kind: str, n: int, k: int = 0, lowest: int = 1, bad: bool = False) -> str:
+def text_of(
+    rng: random.Random, kind: str, n: int, k: int = 0, lowest: int = 1, bad: bool = False, unlabelled: float = 0.1
+) -> str:
     lines = []
     for _ in range(n):
         label, told = labels_of(rng, kind, k, lowest)
-        if rng.random() < 0.1:
+        if rng.random() < unlabelled:
             label = ""
         lines.append(line_of(rng, label, told, bad) + "\n")
     return "".join(lines)
@@ -132,8 +134,10 @@ def scalar_case(seed: int) -> Case:
     if loss == "logistic":
         args += some(rng, "", "--link logistic")
     args += some(rng, "", "", "-r raw")
-    texts = (text_of(rng, kind, n, bad=rng.random() < 0.3) for n in (60, 30))
-    return Case(*texts, tuple(args), rng.choice(("", "test", "continue")))
+    then = rng.choice(("", "test", "continue"))
+    unlabelled = 0 if then == "continue" else 0.1  # VW's clock counts them from then on, unless the rule is adaptive
+    texts = (text_of(rng, kind, n, bad=rng.random() < 0.3, unlabelled=unlabelled) for n in (60, 30))
+    return Case(*texts, tuple(args), then)
 
 
 def oaa_case(seed: int) -> Case:
@@ -154,8 +158,11 @@ def oaa_case(seed: int) -> Case:
         args += ["--indexing", "1"]
     elif choice < 0.6 and k > 3 and not output:
         args += ["--oaa_subsample", "2"]
-    texts = (text_of(rng, "class", n, k, lowest, bad=rng.random() < 0.3) for n in (60, 30))
-    return Case(*texts, tuple(args), rng.choice(("", "test", "continue")))
+    then = rng.choice(("", "test", "continue"))
+    # VW shows unlabelled examples of --scores and --probabilities as wrong, and see above
+    unlabelled = 0 if then == "continue" or output[:1] in (["--scores"], ["--probabilities"]) else 0.1
+    texts = (text_of(rng, "class", n, k, lowest, rng.random() < 0.3, unlabelled) for n in (60, 30))
+    return Case(*texts, tuple(args), then)
 
 
 def recall_tree_case(seed: int) -> Case:
@@ -166,8 +173,10 @@ def recall_tree_case(seed: int) -> Case:
     args += some(rng, "", "--max_candidates 2", "--max_candidates 4", "--max_candidates 3 --max_depth 2")
     args += some(rng, "", "--bern_hyper 0.1", "--bern_hyper 0")
     args += some(rng, "", "", "--node_only", "--randomized_routing")
-    texts = (text_of(rng, "class", n, k, bad=rng.random() < 0.3).replace(" 0 ", " 2 ") for n in (90, 30))
-    return Case(*texts, tuple(args), rng.choice(("", "test", "continue")))
+    then = rng.choice(("", "test", "continue"))
+    unlabelled = 0 if then == "continue" else 0.1
+    texts = (text_of(rng, "class", n, k, bad=rng.random() < 0.3, unlabelled=unlabelled) for n in (90, 30))
+    return Case(*(text.replace(" 0 ", " 2 ") for text in texts), tuple(args), then)  # weight 0: see recall_tree.py
 
 
 MAKE = {"scalar": scalar_case, "oaa": oaa_case, "recall_tree": recall_tree_case}

@@ -369,7 +369,7 @@ def _rate_of(rule, g, n):
     if rule.adaptive:
         r = np.float32(math.pow(g, -rule.power_t))
     if rule.normalized:
-        r *= np.float32(math.pow(n * n, rule.power_t - ONE if rule.adaptive else -ONE))
+        r *= np.float32(math.pow(n * n, rule.power_t - ONE))
     return r
 
 
@@ -380,7 +380,7 @@ def _rescale_of(rule, old, new):
         r = old / new
         return r if rule.adaptive else r * r
     r = new / old
-    return np.float32(math.pow(r * r, rule.power_t - ONE if rule.adaptive else -ONE))
+    return np.float32(math.pow(r * r, rule.power_t - ONE))
 
 
 @jit
@@ -389,7 +389,7 @@ def mean_scale(rule, sum_norm, total):
     if rule.root:
         mean = np.float32(total / sum_norm)
         return np.float32(math.sqrt(mean)) if rule.adaptive else mean
-    return np.float32(math.pow(np.float32(sum_norm / total), rule.power_t - ONE if rule.adaptive else -ONE))
+    return np.float32(math.pow(np.float32(sum_norm / total), rule.power_t - ONE))
 
 
 @jit

@@ -712,9 +712,9 @@ class RecallTree:
         pairs = []
         for one in interactions:
             others = [group for group in one if group != PATH_GROUP]
-            if len(one) != 2 or len(others) != 1:
+            if len(one) != 2 or len(others) != 1 or WILDCARD in others:
                 raise UsageError(
-                    "the path features, namespace \\x88, can be crossed with one other namespace at a time"
+                    "the path features, namespace \\x88, can be crossed with one named namespace at a time"
                 )
             pairs.append((others[0], one[0] == PATH_GROUP))
         if pairs and not self.settings.path:
