@@ -82,8 +82,8 @@ def oracle_of(settled, tree: recall_tree.RecallTree) -> oracle.RecallTree:
     )
 
 
-def check(*words, text: str) -> tuple[recall_tree.RecallTree, oracle.RecallTree]:
-    """Run both over a text and compare all there is to compare."""
+def check(*words, text: str) -> recall_tree.Plan:
+    """Run both over a text and compare all there is to compare; return what routing planned."""
     settled = configure("--recall_tree", K, *words)
     tree = recall_tree.RecallTree(settled, False)
     try:
@@ -118,7 +118,7 @@ def check(*words, text: str) -> tuple[recall_tree.RecallTree, oracle.RecallTree]
     compare_weights(settled, tree, plain)
     if settled.recall_tree.max_candidates < K and settled.recall_tree.max_depth > 0:
         assert len(at_nodes) > 2, "this stream does not test routing"
-    return tree, plain
+    return plan
 
 
 def assert_no_collision(plain, features, where) -> None:
@@ -226,11 +226,7 @@ def test_example_by_example_learning_sees_collisions_as_the_oracle_does():
 def test_candidates_without_loss_drop_out(layout):
     """Margins beyond which the loss is 0 in float32, for some of many candidates at a time."""
     text = multiclass(6, K, 250, noise=0.1, weights=(1, 3))
-    tree, _ = check(*layout, "--max_candidates", K, "--max_depth", 1, "-l", 10000, text=text)
-    settled = configure("--recall_tree", K, *layout, "--max_candidates", K, "--max_depth", 1, "-l", 10000)
-    again = recall_tree.RecallTree(settled, False)
-    _, plan = work_through(again, batch_of(settled, text))
-    again.close()
+    plan = check(*layout, "--max_candidates", K, "--max_depth", 1, "-l", 10000, text=text)
     beyond = np.abs(plan.score[: plan.scored[-1]]) > 16.7
     assert 0.02 < beyond.mean() < 0.8
 
