@@ -35,6 +35,13 @@ class Work:
     raw: np.ndarray | None = None  # float32[n], unclipped prediction of the learner alone (-r)
     notes: list[str] = field(default_factory=list)  # lines for the user, in order
     plan: Any = None  # what an earlier stage hands to a later one
+    held: np.ndarray | None = None  # bool[n], held out: predicted only; None where none is
+
+    def learns(self) -> np.ndarray:
+        """Whether each example may be learned from, if it has a label: bool[n]."""
+        if self.held is None or not self.learn:
+            return np.full(self.batch.n, self.learn)
+        return ~self.held
 
 
 class Learner(Protocol):

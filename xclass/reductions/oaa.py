@@ -377,7 +377,7 @@ class OneAgainstAll:
         """
         batch = work.batch
         labelled = ~np.isnan(batch.label)
-        learns = labelled if work.learn else np.zeros(batch.n, bool)
+        learns = labelled & work.learns()
         base = np.full(batch.n, 1 if self.indexing else 0, np.int64)  # while predicting
         after = base  # once the example has been learned
         if self.indexing == UNDECIDED and work.learn:

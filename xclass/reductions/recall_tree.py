@@ -728,7 +728,7 @@ class RecallTree:
         n = batch.n
         label = np.full(n, -1, np.int64)
         if work.learn:
-            given = ~np.isnan(batch.label) & (batch.weight > 0)
+            given = work.learns() & ~np.isnan(batch.label) & (batch.weight > 0)
             inside = given & (batch.label >= 1) & (batch.label <= self.classes)
             label[inside] = batch.label[inside].astype(np.int64) - 1
             if not self.outside and (given & ~inside).any():

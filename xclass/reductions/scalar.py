@@ -26,7 +26,7 @@ class Options:
 
 
 @jit
-def run(table, rule, link, batch, learning, clock, place, x, raw, prediction, lost):
+def run(table, rule, link, batch, learns, clock, place, x, raw, prediction, lost):
     """Predict every example, then learn from it where it has a label and weight.
 
     `raw[i]` is the score, `prediction[i]` the clipped and linked one, `lost[i]` its loss times weight.
@@ -38,6 +38,7 @@ def run(table, rule, link, batch, learning, clock, place, x, raw, prediction, lo
             place[f] = np.uint64(batch.index[begin + f])
             x[f] = batch.value[begin + f]
         labelled = batch.label[i] == batch.label[i]
+        learning = learns[i]
         y = np.float32(batch.label[i]) if labelled else ZERO
         weight = batch.weight[i]
         if labelled and learning and rule.widen:
@@ -98,7 +99,7 @@ class Scalar:
                     f"as --loss_function {name} expects"
                 )
         run(
-            self.table, self.rule, self.link, batch, work.learn, work.clock, np.empty(longest, np.uint64),
+            self.table, self.rule, self.link, batch, work.learns(), work.clock, np.empty(longest, np.uint64),
             np.empty(longest, np.float32), raw, work.prediction, work.loss,
         )  # fmt: skip
         work.raw = raw
