@@ -15,9 +15,10 @@ LAYERS = (  # a room may import from the rows below its own
     ("__main__",),
     ("cli",),
     ("config", "driver"),
+    ("passes", "cache", "shuffle"),
     ("reader", "interactions", "pipeline", "stats", "predictions", "reductions"),
     ("reductions.oaa", "reductions.recall_tree", "reductions.scalar"),
-    ("parser", "learner", "reductions.contract"),
+    ("parser", "learner", "rows", "reductions.contract"),
     ("hashing", "numbers", "loss", "rng", "model_file"),
     ("elementary",),
     ("examples", "options", "errors", "jit"),  # anyone may import these

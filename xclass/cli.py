@@ -37,6 +37,7 @@ HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # heading, rooms, flags moved here from other rooms
     ("Input", ("reader",), ("-d", "-i", "-t", "--on_bad_line")),
     ("Output and progress", ("driver",), ()),
+    ("Passes and cache", ("passes", "cache", "shuffle"), ()),
     ("Features", ("parser", "interactions"), ()),
     ("Learner", ("learner",), ()),
 )
@@ -56,12 +57,15 @@ class Section:
 
 def rooms() -> tuple[dict[str, type], Sequence[Any]]:
     """Return every room's `Options` by name, and the `Reduction` records."""
-    from . import driver, interactions, learner, parser, reader
+    from . import cache, driver, interactions, learner, parser, passes, reader, shuffle
     from .reductions import REDUCTIONS
 
     found = {
         "driver": driver.Options,
         "reader": reader.Options,
+        "cache": cache.Options,
+        "passes": passes.Options,
+        "shuffle": shuffle.Options,
         "parser": parser.Options,
         "interactions": interactions.Options,
         "learner": learner.Options,
@@ -205,6 +209,10 @@ def read(sections: Sequence[Section], argv: Sequence[str]) -> dict[str, Any]:
 def _take_data(given: dict[str, Any], words: Sequence[str], declared: Mapping[str, Option]) -> None:
     """The word without an option is the data file."""
     name = next(name for name, one in declared.items() if "-d" in one.flags)
+    if declared[name].repeated:
+        if words:
+            given[name] = (*given.get(name, ()), *words)
+        return
     if len(words) > 1:
         raise UsageError(f"one data file at a time: found {words[0]!r} and {words[1]!r}")
     if words:
@@ -291,7 +299,7 @@ def run(argv: Sequence[str]) -> int:
             print(given[eager].rstrip())
             return 0
     flags = {flag: name for section in arranged for name, one in section.options.items() for flag in one.flags}
-    if flags["-d"] not in given and sys.stdin is not None and sys.stdin.isatty():
+    if not {flags["-d"], "cache_file"} & set(given) and sys.stdin is not None and sys.stdin.isatty():
         raise UsageError(f"no data\n\nUsage: {USAGE}\n\n{_examples()}\n\nxclass --help lists all options.")
 
     from . import driver
