@@ -35,9 +35,9 @@ EXAMPLES = (
 )
 HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # heading, rooms, flags moved here from other rooms
-    ("Input", ("reader",), ("-d", "-i", "-t", "--on_bad_line")),
-    ("Output and progress", ("driver",), ()),
-    ("Features", ("parser", "interactions"), ()),
+    ("Input", ("reader",), ("-d", "--no_stdin", "-i", "-t", "--on_bad_line")),
+    ("Output and progress", ("driver", "readable"), ()),
+    ("Features", ("parser", "features", "interactions"), ()),
     ("Learner", ("learner",), ()),
 )
 
@@ -56,13 +56,15 @@ class Section:
 
 def rooms() -> tuple[dict[str, type], Sequence[Any]]:
     """Return every room's `Options` by name, and the `Reduction` records."""
-    from . import driver, interactions, learner, parser, reader
+    from . import driver, features, interactions, learner, parser, readable, reader
     from .reductions import REDUCTIONS
 
     found = {
         "driver": driver.Options,
         "reader": reader.Options,
+        "readable": readable.Options,
         "parser": parser.Options,
+        "features": features.Options,
         "interactions": interactions.Options,
         "learner": learner.Options,
     }
@@ -291,7 +293,7 @@ def run(argv: Sequence[str]) -> int:
             print(given[eager].rstrip())
             return 0
     flags = {flag: name for section in arranged for name, one in section.options.items() for flag in one.flags}
-    if flags["-d"] not in given and sys.stdin is not None and sys.stdin.isatty():
+    if flags["-d"] not in given and "no_stdin" not in given and sys.stdin is not None and sys.stdin.isatty():
         raise UsageError(f"no data\n\nUsage: {USAGE}\n\n{_examples()}\n\nxclass --help lists all options.")
 
     from . import driver

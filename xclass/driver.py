@@ -1,4 +1,4 @@
-"""A run from the first byte to the model file: read, cross, learn or predict, count, write.
+"""A run from the first byte to the model file: read, choose and cross features, learn or predict, count, write.
 
 The reader (with the feature crosses), the stages of the learner and the output each have a thread; batches
 pass them in order, so that nothing depends on how threads take turns.
@@ -9,6 +9,7 @@ model that was asked for is saved as `<model>.interrupted`; the model itself is 
 
 from __future__ import annotations
 
+import io
 import os
 import resource
 import signal
@@ -22,6 +23,7 @@ import numpy as np
 
 from . import jit, model_file
 from .errors import DataError, XclassError
+from .examples import rows_of
 from .options import option
 
 
@@ -54,6 +56,7 @@ class Options:
     random_seed: int = option(
         "seed of everything drawn at random", kind=int, default=0, minimum=0, metavar="SEED", stored=True
     )
+    no_stdin: bool = option("without a data file, read nothing", kind=bool)
     vw_exact: bool = option("VW's defaults and behaviour, for predictions that agree with VW's to the digit", kind=bool)
 
 
@@ -92,7 +95,7 @@ class _Run:
         if jit.is_first_run(name) and not self.options.quiet:
             what = "" if name == "scalar" else f" of --{name}"
             self._tell(f"xclass: compiling the kernels{what} for this machine; the first run only")
-        from . import interactions, predictions, reader, stats
+        from . import features, interactions, predictions, reader, readable, stats
 
         self.learner = self.config.reduction.build(self.config, self.options.testonly)
         try:
@@ -109,8 +112,13 @@ class _Run:
                 lowest,
                 highest,
                 because,
+                stream=io.BytesIO() if self.options.no_stdin and self.config.reader.data is None else None,
             )
+            self.features = features.Features(self.config.features, constant=not self.config.parser.noconstant)
             self.crosser = interactions.Crosser(self.config.interactions)
+            self.inspector = None
+            if any(name in self.config.given for name in ("readable_model", "invert_hash", "audit")):
+                self.inspector = readable.Inspector(self.config, self.learner)
             self._banner(stats)
             self.writers = self._open_writers(predictions)
             error = self._loop()
@@ -156,17 +164,32 @@ class _Run:
 
         batches = self.reader
         for read in batches:
-            for batch in self.crosser.cross(read) if self.crosser.active else (read,):
+            for batch, features in self._prepared(read):
                 weight = np.where(np.isnan(batch.label), 0.0, batch.weight.astype(np.float64))
                 clock = np.add.accumulate(np.concatenate(([self.clock], weight)))
                 self.clock = float(clock[-1])
-                yield Work(batch, self.learning, clock[1:])
+                yield Work(batch, self.learning, clock[1:], features=features)
+
+    def _prepared(self, read) -> Iterator:
+        """The batches a batch of text turns into, and how many features each example counts."""
+        for kept in self.features.apply(read):
+            for whole in self.crosser.cross(kept) if self.crosser.active else (kept,):
+                features = np.diff(whole.start)
+                batch = self.features.linear(whole)
+                if self.inspector is not None and self.inspector.one_by_one:
+                    for i in range(batch.n):
+                        yield rows_of(batch, i, i + 1), features[i : i + 1]
+                else:
+                    yield batch, features
 
     def _loop(self) -> BaseException | None:
         """Take every batch through the learner; return what ended the run early, if anything did."""
         from .pipeline import Pipeline
 
-        pipeline = Pipeline(self._works(), self.learner.stages)
+        stages = self.learner.stages
+        if self.inspector is not None:
+            stages = self.inspector.stages(stages)
+        pipeline = Pipeline(self._works(), stages)
         with _Signals(self, pipeline):
             try:
                 for work in pipeline:
@@ -193,7 +216,7 @@ class _Run:
         for note in work.notes:
             self._warn(note)
         rows = self.progress.update(
-            batch.label, batch.weight, np.diff(batch.start), work.prediction, work.loss, work.log_loss, work.shown
+            batch.label, batch.weight, work.features, work.prediction, work.loss, work.log_loss, work.shown
         )
         for row in rows:
             self._tell(row)
@@ -224,12 +247,14 @@ class _Run:
         for line in self.reader.report():
             self._warn(line)
         if error is None and self.stopped is None:
-            if self.learning and self.learned == 0:
+            if self.learning and self.learned == 0 and not o.no_stdin:
                 raise DataError(
                     f"{self.reader.name}: not one example was learned from; a labelled line is `label | features`"
                 )
             if o.final_regressor is not None:
                 self._save(o.final_regressor)
+            if self.inspector is not None:
+                self.inspector.write(self._counters())
             return 0
         kept = self._keep_interrupted()
         if isinstance(error, BrokenPipeError):
@@ -240,6 +265,26 @@ class _Run:
             raise DataError(f"{error}" + (f"\nxclass: {kept}" if kept else ""))
         self._tell(f"xclass: stopped by {self.stopped.name}" + (f"; {kept}" if kept else ""))
         return 128 + self.stopped
+
+    def _counters(self) -> dict:
+        """VW's lines about a run in a readable model."""
+        p = self.progress
+        return {
+            "t": float(self.config.learner.initial_t + self.clock + p.other_weight),
+            "sum_loss": float(p.loss_sum),
+            "sum_loss_since_last_dump": 0.0,
+            "dump_interval": 1.0,
+            "min_label": 0.0,
+            "max_label": 0.0,
+            "weighted_labeled_examples": float(p.labelled_weight),
+            "weighted_labels": float(p.label_sum),
+            "weighted_unlabeled_examples": float(p.other_weight),
+            "example_number": p.examples,
+            "total_features": p.features,
+            "total_weight": 0.0,
+            "sd::oec.weighted_labeled_examples": 0.0,
+            "current_pass": 1,
+        }
 
     def _keep_interrupted(self) -> str:
         """Save what was learned beside the model asked for; return what to tell the user."""
@@ -273,6 +318,8 @@ class _Run:
         labels = "SIMPLE" if c.reduction.labels == "simple" else "MULTICLASS"
         output = {"SIMPLE": "SCALAR", "MULTICLASS": "MULTICLASS"}[labels]
         enabled = c.reduction.enabled
+        if c.reduction.name == "scalar" and c.scalar.binary:
+            enabled = enabled.replace("count_label", "binary, count_label")
         if c.reduction.name == "oaa":
             if c.oaa.scores or c.oaa.probabilities:
                 enabled += "-prob" if c.oaa.probabilities else "-scores"
@@ -283,7 +330,10 @@ class _Run:
             quadratic=c.interactions.quadratic,
             cubic=c.interactions.cubic,
             interactions=c.interactions.interactions,
+            namespaces=self.features.banner,
             testing=o.testonly,
+            l1=c.learner.l1,
+            l2=c.learner.l2,
             model=o.final_regressor,
             predictions=o.predictions,
             raw_predictions=o.raw_predictions,
@@ -299,6 +349,8 @@ class _Run:
         )
         for line in [*lines, *stats.HEADER]:
             self._tell(line)
+        for note in self.features.notes:
+            self._warn(note)
         if sys.stderr.isatty():
             self._start_bar()
 
@@ -319,9 +371,12 @@ class _Run:
         self.bar.update(position - self.bar.n)
 
     def _own_summary(self, seconds: float) -> list[str]:
+        from . import usage
+
         return [
+            usage.line(self.learner.tables, self.learner.rule),
             f"seconds = {seconds:.2f}, examples per second = {self.progress.examples / max(seconds, 1e-9):.0f}, "
-            f"peak memory = {peak_memory() / 2**20:.0f} MB"
+            f"peak memory = {peak_memory() / 2**20:.0f} MB",
         ]
 
     def _tell(self, line: str) -> None:

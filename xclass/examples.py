@@ -59,6 +59,29 @@ _DTYPES = {
 }
 
 
+def rows_of(batch: Batch, low: int, high: int) -> Batch:
+    """Rows low .. high - 1 as a batch of their own."""
+    if low == 0 and high == batch.n:
+        return batch
+    z0, z1 = batch.start[low], batch.start[high]
+    g0, g1 = batch.group_first[low], batch.group_first[high]
+    return Batch(
+        start=batch.start[low : high + 1] - z0,
+        index=batch.index[z0:z1],
+        value=batch.value[z0:z1],
+        label=batch.label[low:high],
+        weight=batch.weight[low:high],
+        initial=batch.initial[low:high],
+        group_first=batch.group_first[low : high + 1] - g0,
+        group_name=batch.group_name[g0:g1],
+        group_start=batch.group_start[g0 : g1 + 1] - z0,
+        tag_start=batch.tag_start[low:high],
+        tag_end=batch.tag_end[low:high],
+        line=batch.line[low:high],
+        text=batch.text,
+    )
+
+
 class Pool:
     """Memory for batches, given out again once nobody holds an array made of it.
 

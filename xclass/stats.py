@@ -228,7 +228,7 @@ class Progress:
         if not both > 0:
             return None
         more = len(self.seen) > 2
-        if loss == "squared":
+        if loss in ("squared", "classic"):
             best = np.float32(self.label_sum) / np.float32(self.labelled_weight)
         elif more:
             return None
@@ -267,7 +267,10 @@ def banner(
     quadratic: Sequence[str] = (),
     cubic: Sequence[str] = (),
     interactions: Sequence[str] = (),
+    namespaces: Sequence[str] = (),
     testing: bool = False,
+    l1: float = 0.0,
+    l2: float = 0.0,
     model: str | None = None,
     predictions: str | None = None,
     raw_predictions: str | None = None,
@@ -285,6 +288,7 @@ def banner(
 
     Parameters
     ----------
+    namespaces : lines about those left out.
     model : file of -f.
     learner : the reduction's own lines.
     labels, output : kinds of label and prediction, such as MULTICLASS.
@@ -297,8 +301,12 @@ def banner(
     ):
         if names:
             lines.append(f"creating {words}: {' '.join(names)}")
+    lines += namespaces
     if testing:
         lines.append("only testing")
+    for number, strength in ((1, l1), (2, l2)):
+        if strength > 0:
+            lines.append(f"using l{number} regularization = {strength:g}")
     for words, name in (
         ("final_regressor", model),
         ("predictions", predictions),
@@ -343,6 +351,8 @@ def _ratio(total: float, weight: float) -> str:
 def _loss(name: str, prediction, label, tau, label_range) -> np.float32:
     """The loss of one prediction in VW's float32 steps. All arguments are float32."""
     one = np.float32(1)
+    if name == "classic":
+        return (prediction - label) * (prediction - label)
     if name == "squared":
         if label_range is None or label_range[0] <= prediction <= label_range[1]:
             return (prediction - label) * (prediction - label)
