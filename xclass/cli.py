@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from . import __version__, config
+from . import __version__, config, vw_flags
 from .errors import UsageError, XclassError
 from .options import Option, options_of
 
@@ -265,6 +265,9 @@ def _refuse_single_dashes(argv: Sequence[str], declared: Mapping[str, Option]) -
 
 def _unknown(flag: str, declared: Mapping[str, Option]) -> str:
     """Say that there is no such option, and which one may be meant."""
+    instead = vw_flags.advice(flag)
+    if instead is not None:
+        return f"there is no option {flag}: {instead}"
     known = ["help", "version", *(name[2:] for one in declared.values() for name in one.flags if name[:2] == "--")]
     close = difflib.get_close_matches(flag.lstrip("-"), known, n=1)
     hint = f"did you mean --{close[0]}?" if close else "xclass --help lists all options"

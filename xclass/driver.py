@@ -241,7 +241,12 @@ class _Run:
             limits = None
             if self.config.reduction.labels == "simple":
                 limits = tuple(float(v) for v in self.learner.table.range)
-            lines = self.progress.summary(self.config.learner.loss_function, self.config.learner.quantile_tau, limits)
+            lines = self.progress.summary(
+                self.config.learner.loss_function,
+                self.config.learner.quantile_tau,
+                limits,
+                not self.config.scalar.dont_output_best_constant,
+            )
             for line in [*lines, *self._own_summary(seconds)]:
                 self._tell(line)
         for line in self.reader.report():
@@ -305,7 +310,8 @@ class _Run:
         )
 
     def _save(self, path: str) -> None:
-        facts = {"learner": self.learner.facts(), "examples": self.examples, "clock": self.clock}
+        clock = 0.0 if self.config.learner.predict_only_model else self.clock
+        facts = {"learner": self.learner.facts(), "examples": self.examples, "clock": clock}
         model_file.save(path, options=self.config.stored(), facts=facts, arrays=self.learner.arrays())
 
     # talk

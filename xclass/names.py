@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-import mmh3
 import numpy as np
 
 from . import features, interactions, numbers, parser
@@ -56,6 +55,9 @@ class Namer:
     def __init__(
         self, parse: parser.Options, feature: features.Options, cross: interactions.Options, bits: int
     ) -> None:
+        import mmh3  # not for --help
+
+        self._murmur = mmh3.hash
         self._mask = (1 << min(bits, 32)) - 1
         self._seed = parse.hash_seed
         self._all = parse.hash == "all"
@@ -109,7 +111,7 @@ class Namer:
             if all(48 <= c <= 57 for c in stripped):
                 return (int(stripped or b"0") + seed) & WORD
             name = stripped
-        return mmh3.hash(name, seed & WORD, signed=False)
+        return self._murmur(name, seed & WORD, signed=False)
 
     def _walk(self, line: bytes, groups: dict) -> None:
         at = line.find(b"|")
@@ -123,7 +125,7 @@ class Namer:
             scale, unnamed = np.float32(1), 0
             if at == end or line[at] in ENDS:
                 namespace, group = b" ", 32
-                seed = mmh3.hash(b"", self._seed, signed=False) if self._seed else 0
+                seed = self._murmur(b"", self._seed, signed=False) if self._seed else 0
             elif line[at] == 58:  # :
                 return
             else:

@@ -167,7 +167,11 @@ class Progress:
         return rows
 
     def summary(
-        self, loss: str = "squared", tau: float = 0.5, label_range: tuple[float, float] | None = None
+        self,
+        loss: str = "squared",
+        tau: float = 0.5,
+        label_range: tuple[float, float] | None = None,
+        constant: bool = True,
     ) -> list[str]:
         """Return VW's summary of the run; for real labels with the best constant prediction under `loss`."""
         average = self.average_loss
@@ -181,7 +185,7 @@ class Progress:
         ]
         if self.log_loss_sum is not None:
             lines.append(f"average multiclass log loss = {_ratio(self.log_loss_sum, self.labelled_weight)}")
-        found = self._best_constant(loss, tau, label_range) if self.simple else None
+        found = self._best_constant(loss, tau, label_range) if self.simple and constant else None
         if found is not None:
             lines.append(f"best constant = {found[0]:.6f}")
             if found[1] is not None:

@@ -27,6 +27,7 @@ class Options:
     """The learner alone."""
 
     binary: bool = option("predict -1 or 1, and count wrong ones as the loss", kind=bool, stored=True)
+    dont_output_best_constant: bool = option("leave the best constant prediction out of the summary", kind=bool)
 
 
 @jit
