@@ -269,9 +269,24 @@ def test_slots_are_counted_with_and_without_knowledge_of_pages(planes, monkeypat
             learner.columns(table)["w"][slots] += 0.5
     columns = learner.columns(table)
     wanted = np.count_nonzero((columns["w"] != 0) | (columns["g"] != 0) | (columns["n"] != 0))
-    assert usage.used([table], rule) == (wanted, 1 << 16)
+    assert usage.used([table], rule) == (wanted, 1 << 16, True)
     monkeypatch.setattr(usage, "_pages_in_use", lambda *_: np.empty(0, bool))
-    assert usage.used([table], rule) == (wanted, 1 << 16)
+    assert usage.used([table], rule) == (wanted, 1 << 16, True)
+
+
+@pytest.mark.parametrize("planes", [False, True])
+def test_large_tables_are_sampled(planes):
+    rng = np.random.default_rng(3)
+    options = learner.Options(bits=23, learning_rate=0.5, initial_t=0.0, loss_function="squared")
+    rule = learner.make_rule(options, reduction=True)
+    table = learner.new_table(rule, 23, 1, 1, planes=planes)
+    slots = np.unique(rng.integers(0, 1 << 23, 1 << 18))
+    for one in learner.columns(table).values():
+        one[slots] = 1
+    found, total, exact = usage.used([table], rule)
+    assert (total, exact) == (1 << 23, False)
+    assert abs(found / len(slots) - 1) < 0.03
+    assert usage.line([table], rule).startswith("slots in use = about ")
 
 
 def test_real_stream_fills_a_small_table(tmp_path):

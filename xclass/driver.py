@@ -95,7 +95,7 @@ class _Run:
         if jit.is_first_run(name) and not self.options.quiet:
             what = "" if name == "scalar" else f" of --{name}"
             self._tell(f"xclass: compiling the kernels{what} for this machine; the first run only")
-        from . import features, interactions, predictions, reader, readable, stats
+        from . import features, interactions, predictions, readable, reader, stats
 
         self.learner = self.config.reduction.build(self.config, self.options.testonly)
         try:

@@ -11,8 +11,8 @@ ignored still makes interactions, and its features are counted.
 
 Source    VW 9.11 (kskip_ngram_transformer.cc, parse_args.cc); order and indices are VW's.
 Cost      a few ns per feature; nothing where no option is given.
-Differs   from VW: a namespace's n is checked (VW reads `--ngram foo2` as 0 for f); `\\xHH` is understood here too. Under
-          plain `--invariant` the squares of ignored linear terms do not count towards a step's size.
+Differs   from VW: a namespace's n is checked (VW reads `--ngram foo2` as 0 for f), and may be written `\\xHH`.
+          Under plain `--invariant` the squares of ignored linear terms do not count towards a step's size.
 
 Batch in, batches out.
 """
@@ -229,7 +229,7 @@ class Features:
                             f"--ngram {size[0]} with --skips {shown or 0} makes more than {MOST_PATTERNS} kinds of "
                             "grams; use shorter ones or fewer skips"
                         )
-        self.patterns = [made[size] if size in made else [] for size in zip(grams, skips, strict=True)]
+        self.patterns = [made.get(size, []) for size in zip(grams, skips, strict=True)]
         self._list()
 
     def _list(self) -> None:

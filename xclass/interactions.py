@@ -5,7 +5,8 @@ For the groups n1 .. nk of an interaction take one feature of each; with 32-bit 
     h = 16777619 * index1;  h = 16777619 * (h XOR index2) for each middle one;  index = h XOR indexk
 
 and the value is the product of the values. A group that stands twice gives combinations with repetition, i.e.
-features i <= j, or all pairs under `--permutations`. `:` stands for every group seen so far in the run whose name is in 32..126.
+features i <= j, or all pairs under `--permutations`. `:` stands for every group seen so far in the run whose name is
+in 32..126.
 
 Source    VW 9.11 (interactions.h, interactions_predict.h); order and names are VW's.
 Cost      a few ns per generated feature.

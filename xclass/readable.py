@@ -1,4 +1,4 @@
-"""Models as text, with or without names, and what every prediction is made of: `--readable_model`, `--invert_hash`, `--audit`.
+"""Models as text, with names or without, and what predictions are made of: `--readable_model` and so on.
 
 Source    VW 9.11's formats, which its tools read:
 
