@@ -1,4 +1,4 @@
-"""A run from the first byte to the model file: read, cross, learn or predict, count, write.
+"""A run from the first byte to the model file: read, choose and cross features, learn or predict, count, write.
 
 The reader (with the feature crosses), the stages of the learner and the output each have a thread; batches
 pass them in order, so that nothing depends on how threads take turns.
@@ -10,6 +10,7 @@ model that was asked for is saved as `<model>.interrupted`; the model itself is 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import resource
 import signal
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import jit, model_file
+from . import jit, model_file, rows
 from .errors import DataError, UsageError, XclassError
 from .options import option
 
@@ -57,6 +58,7 @@ class Options:
     random_seed: int = option(
         "seed of everything drawn at random", kind=int, default=0, minimum=0, metavar="SEED", stored=True
     )
+    no_stdin: bool = option("without a data file, read nothing", kind=bool)
     vw_exact: bool = option("VW's defaults and behaviour, for predictions that agree with VW's to the digit", kind=bool)
 
 
@@ -99,7 +101,7 @@ class _Run:
         if jit.is_first_run(name) and not self.options.quiet:
             what = "" if name == "scalar" else f" of --{name}"
             self._tell(f"xclass: compiling the kernels{what} for this machine; the first run only")
-        from . import cache, interactions, passes, predictions, reader, shuffle, stats
+        from . import cache, features, interactions, passes, predictions, readable, reader, shuffle, stats
 
         self.learner = self.config.reduction.build(self.config, self.options.testonly)
         try:
@@ -114,14 +116,21 @@ class _Run:
             lowest, highest, because = self.config.reduction.allowed(self.config) or (None, None, "")
             multiclass = self.config.reduction.labels == "multiclass"
             bits = self.config.learner.bits
-            text = reader.Reader(self.config.reader, self.config.parser, bits, multiclass, lowest, highest, because)
+            nothing = io.BytesIO() if o.no_stdin and not self.config.reader.data else None
+            text = reader.Reader(
+                self.config.reader, self.config.parser, bits, multiclass, lowest, highest, because, stream=nothing
+            )
             key = cache.make_key(self.config.parser, bits, multiclass, lowest, highest, plan.examples)
             self.reader = cache.Source(text, self.config.cache, key, not self.config.parser.noconstant, plan.passes)
             size = self.config.shuffle.shuffle
             shuffler = None if size is None else shuffle.Shuffler(size, o.random_seed)
             self.stream = passes.Stream(self.reader, plan, holdout, shuffler, o.final_regressor)
+            self.features = features.Features(self.config.features, constant=not self.config.parser.noconstant)
             self.crosser = interactions.Crosser(self.config.interactions)
             self._cross_path(self.crosser.with_group(PATH_GROUP))
+            self.inspector = None
+            if any(name in self.config.given for name in ("readable_model", "invert_hash", "audit")):
+                self.inspector = readable.Inspector(self.config, self.learner)
             self._banner(stats)
             self.writers = self._open_writers(predictions)
             error = self._loop()
@@ -142,14 +151,6 @@ class _Run:
             if self.best is not None:
                 with contextlib.suppress(OSError):
                     os.unlink(self.best)
-
-    def _cross_path(self, named: list[bytes]) -> None:
-        """Hand interactions with the path features to the learner that makes them."""
-        if not named:
-            return
-        if not hasattr(self.learner, "cross_path"):
-            raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
-        self.learner.cross_path(named)
 
     def _cross_path(self, named: list[bytes]) -> None:
         """Hand interactions with the path features to the learner that makes them."""
@@ -197,14 +198,26 @@ class _Run:
                 continue
             read, held = item
             low = 0
-            for batch in self.crosser.cross(read) if self.crosser.active else (read,):
+            for batch, features in self._prepared(read):
                 mine = held[low : low + batch.n]
                 low += batch.n
                 idle = np.isnan(batch.label) | mine
                 weight = np.where(idle, 0.0, batch.weight.astype(np.float64))
                 clock = np.add.accumulate(np.concatenate(([last], weight)))
                 last = clock[-1]
-                yield Work(batch, self.learning, clock[1:], held=mine if mine.any() else None)
+                yield Work(batch, self.learning, clock[1:], held=mine if mine.any() else None, features=features)
+
+    def _prepared(self, read) -> Iterator:
+        """The batches a batch of text turns into, and how many features each example counts."""
+        for kept in self.features.apply(read):
+            for whole in self.crosser.cross(kept) if self.crosser.active else (kept,):
+                features = np.diff(whole.start)
+                batch = self.features.linear(whole)
+                if self.inspector is not None and self.inspector.one_by_one:
+                    for i in range(batch.n):
+                        yield rows.cut(batch, i, i + 1), features[i : i + 1]
+                else:
+                    yield batch, features
 
     def _loop(self) -> BaseException | None:
         """Take every batch of every pass through the learner; return what ended the run early, if anything did."""
@@ -228,9 +241,12 @@ class _Run:
         from .pipeline import Pipeline
 
         works = self._works()
+        stages = self.learner.stages
+        if self.inspector is not None:
+            stages = self.inspector.stages(stages)
         while True:
             part = Part(works)
-            self.pipeline = Pipeline(part, self.learner.stages)
+            self.pipeline = Pipeline(part, stages)
             if self.stopped:  # in between
                 self.pipeline.stop()
             for work in self.pipeline:
@@ -288,9 +304,8 @@ class _Run:
         for note in work.notes:
             self._warn(note)
         rows = self.progress.update(
-            batch.label, batch.weight, np.diff(batch.start), work.prediction, work.loss, work.log_loss, work.shown,
-            work.held,
-        )  # fmt: skip
+            batch.label, batch.weight, work.features, work.prediction, work.loss, work.log_loss, work.shown, work.held
+        )
         for row in rows:
             self._tell(row)
         if self.bar is not None:
@@ -314,13 +329,18 @@ class _Run:
             limits = None
             if self.config.reduction.labels == "simple":
                 limits = tuple(float(v) for v in self.learner.table.range)
-            lines = self.progress.summary(self.config.learner.loss_function, self.config.learner.quantile_tau, limits)
+            lines = self.progress.summary(
+                self.config.learner.loss_function,
+                self.config.learner.quantile_tau,
+                limits,
+                not self.config.scalar.dont_output_best_constant,
+            )
             for line in [*lines, *self._own_summary(seconds)]:
                 self._tell(line)
         for line in self.reader.report():
             self._warn(line)
         if error is None and self.stopped is None:
-            if self.learning and self.learned == 0:
+            if self.learning and self.learned == 0 and not o.no_stdin:
                 raise DataError(
                     f"{self.reader.name}: not one example was learned from; a labelled line is `label | features`"
                 )
@@ -330,6 +350,8 @@ class _Run:
                     self.best = None
                 else:
                     self._save(o.final_regressor)
+            if self.inspector is not None:
+                self.inspector.write(self._counters())
             return 0
         kept = self._keep_interrupted()
         if isinstance(error, BrokenPipeError):
@@ -348,6 +370,26 @@ class _Run:
             return False
         return self.early or (holdout.found and not self.config.passes.keep_last)
 
+    def _counters(self) -> dict:
+        """VW's lines about a run in a readable model."""
+        p = self.progress
+        return {
+            "t": float(self.config.learner.initial_t + self.clock + p.other_weight),
+            "sum_loss": float(p.loss_sum),
+            "sum_loss_since_last_dump": 0.0,
+            "dump_interval": 1.0,
+            "min_label": 0.0,
+            "max_label": 0.0,
+            "weighted_labeled_examples": float(p.labelled_weight),
+            "weighted_labels": float(p.label_sum),
+            "weighted_unlabeled_examples": float(p.other_weight),
+            "example_number": p.examples,
+            "total_features": p.features,
+            "total_weight": 0.0,
+            "sd::oec.weighted_labeled_examples": 0.0,
+            "current_pass": 1,
+        }
+
     def _keep_interrupted(self) -> str:
         """Save what was learned beside the model asked for; return what to tell the user."""
         if not self.learning:
@@ -365,7 +407,8 @@ class _Run:
         return f"what was learned from {self.learned} examples is in {path}; {self.options.final_regressor} {before}"
 
     def _save(self, path: str) -> None:
-        facts = {"learner": self.learner.facts(), "examples": self.examples, "clock": self.clock}
+        clock = 0.0 if self.config.learner.predict_only_model else self.clock
+        facts = {"learner": self.learner.facts(), "examples": self.examples, "clock": clock}
         model_file.save(path, options=self.config.stored(), facts=facts, arrays=self.learner.arrays())
 
     # talk
@@ -378,6 +421,8 @@ class _Run:
         labels = "SIMPLE" if c.reduction.labels == "simple" else "MULTICLASS"
         output = {"SIMPLE": "SCALAR", "MULTICLASS": "MULTICLASS"}[labels]
         enabled = c.reduction.enabled
+        if c.reduction.name == "scalar" and c.scalar.binary:
+            enabled = enabled.replace("count_label", "binary, count_label")
         if c.reduction.name == "oaa":
             if c.oaa.scores or c.oaa.probabilities:
                 enabled += "-prob" if c.oaa.probabilities else "-scores"
@@ -390,7 +435,10 @@ class _Run:
             interactions=c.interactions.interactions,
             source=self.reader.banner(),
             decay=1.0 if c.passes.passes > 1 else None,
+            namespaces=self.features.banner,
             testing=o.testonly,
+            l1=c.learner.l1,
+            l2=c.learner.l2,
             model=o.final_regressor,
             predictions=o.predictions,
             raw_predictions=o.raw_predictions,
@@ -408,6 +456,8 @@ class _Run:
             self._tell(note)
         for line in [*lines, *stats.HEADER]:
             self._tell(line)
+        for note in self.features.notes:
+            self._warn(note)
         if sys.stderr.isatty():
             self._start_bar()
 
@@ -436,8 +486,11 @@ class _Run:
             lines.append(f"best pass = {holdout.best_pass}{kept}")
         elif holdout is not None and not self.stopped and self.progress.passes:
             lines.append("no labelled example was held out, so no pass is the best one; see --holdout_period")
+        from . import usage
+
         return [
             *lines,
+            usage.line(self.learner.tables, self.learner.rule),
             f"seconds = {seconds:.2f}, examples per second = {self.progress.examples / max(seconds, 1e-9):.0f}, "
             f"peak memory = {peak_memory() / 2**20:.0f} MB",
         ]

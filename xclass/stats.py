@@ -258,7 +258,11 @@ class Progress:
         return self.holdout is not None and self.holdout.end_pass(self.passes)
 
     def summary(
-        self, loss: str = "squared", tau: float = 0.5, label_range: tuple[float, float] | None = None
+        self,
+        loss: str = "squared",
+        tau: float = 0.5,
+        label_range: tuple[float, float] | None = None,
+        constant: bool = True,
     ) -> list[str]:
         """Return VW's summary of the run; for real labels with the best constant prediction under `loss`."""
         average = self.average_loss
@@ -281,7 +285,7 @@ class Progress:
             mark = " h" if self.holdout is not None else ""
             total = self.log_loss_sum if self.holdout is None else self.held_log_loss_sum
             lines.append(f"average multiclass log loss = {_ratio(total, self.labelled_weight)}{mark}")
-        found = self._best_constant(loss, tau, label_range) if self.simple else None
+        found = self._best_constant(loss, tau, label_range) if self.simple and constant else None
         if found is not None:
             lines.append(f"best constant = {found[0]:.6f}")
             if found[1] is not None:
@@ -328,7 +332,7 @@ class Progress:
         if not both > 0:
             return None
         more = len(self.seen) > 2
-        if loss == "squared":
+        if loss in ("squared", "classic"):
             best = np.float32(self.label_sum) / np.float32(self.labelled_weight)
         elif more:
             return None
@@ -367,7 +371,10 @@ def banner(
     quadratic: Sequence[str] = (),
     cubic: Sequence[str] = (),
     interactions: Sequence[str] = (),
+    namespaces: Sequence[str] = (),
     testing: bool = False,
+    l1: float = 0.0,
+    l2: float = 0.0,
     model: str | None = None,
     predictions: str | None = None,
     raw_predictions: str | None = None,
@@ -387,6 +394,7 @@ def banner(
 
     Parameters
     ----------
+    namespaces : lines about those left out.
     model : file of -f.
     learner : the reduction's own lines.
     labels, output : kinds of label and prediction, such as MULTICLASS.
@@ -401,8 +409,12 @@ def banner(
     ):
         if names:
             lines.append(f"creating {words}: {' '.join(names)}")
+    lines += namespaces
     if testing:
         lines.append("only testing")
+    for number, strength in ((1, l1), (2, l2)):
+        if strength > 0:
+            lines.append(f"using l{number} regularization = {strength:g}")
     for words, name in (
         ("final_regressor", model),
         ("predictions", predictions),
@@ -447,6 +459,8 @@ def _ratio(total: float, weight: float) -> str:
 def _loss(name: str, prediction, label, tau, label_range) -> np.float32:
     """The loss of one prediction in VW's float32 steps. All arguments are float32."""
     one = np.float32(1)
+    if name == "classic":
+        return (prediction - label) * (prediction - label)
     if name == "squared":
         if label_range is None or label_range[0] <= prediction <= label_range[1]:
             return (prediction - label) * (prediction - label)
