@@ -727,14 +727,16 @@ class Source:
     key : what `make_key` gives
     constant : whether each example ends with the constant
     passes : how often it will be iterated
+    names : whether the names of features are asked for, which no cache holds: the text is read in every pass
 
     Attributes
     ----------
     notes : messages for the user; take them by popping
     """
 
-    def __init__(self, reader, options: Options, key: dict[str, Any], constant: bool, passes: int):
+    def __init__(self, reader, options: Options, key: dict[str, Any], constant: bool, passes: int, names: bool = False):
         self._text = reader
+        self._reread = names and reader.again
         self._key = key
         self._limit: int | None = key["examples"]
         self._classes = key["labels"] == "classes"
@@ -766,9 +768,9 @@ class Source:
         paths = list(self._text.paths)
         if not stat.S_ISREG(os.stat(self.path).st_mode):
             raise DataError(f"{self.path}: the cache cannot be kept there, this is no regular file; give another name")
-        if kill:
-            return
         alone = self._alone
+        if kill or (self._reread and not alone):
+            return
         why = ""
         try:
             with open(self.path, "rb") as file:
@@ -912,7 +914,8 @@ class Source:
         }
         try:
             writer.finish(facts)
-            self._take(Reader(writer.file, self._classes))
+            if not self._reread:
+                self._take(Reader(writer.file, self._classes))
         except OSError as error:
             self._give_up(error)
             return
@@ -920,7 +923,9 @@ class Source:
         self._writer = None
 
     def _new_writer(self) -> Writer | None:
-        if self.path is None and self._pass >= self._passes:
+        if self.path is None and (self._pass >= self._passes or self._reread):
+            return None
+        if self._reread and self._pass > 1:
             return None
         try:
             return Writer(self.path, self._classes, self._constant)

@@ -60,7 +60,7 @@ NO_EFFECT = (
         "leave_duplicate_interactions", CROSSES, lambda *crosses: not any(crosses), "no namespaces are crossed; give -q"
     ),
     NoEffect("constant", "noconstant", bool, "--noconstant leaves the constant out"),
-    NoEffect("no_stdin", "data", lambda data: data is not None, "a data file is given"),
+    NoEffect("no_stdin", "data", bool, "a data file is given"),
     NoEffect("scores", "probabilities", bool, "--probabilities writes probabilities in place of the scores"),
 )
 

@@ -120,17 +120,19 @@ class _Run:
             text = reader.Reader(
                 self.config.reader, self.config.parser, bits, multiclass, lowest, highest, because, stream=nothing
             )
+            self.inspector = None
+            if any(name in self.config.given for name in ("readable_model", "invert_hash", "audit")):
+                self.inspector = readable.Inspector(self.config, self.learner)
             key = cache.make_key(self.config.parser, bits, multiclass, lowest, highest, plan.examples)
-            self.reader = cache.Source(text, self.config.cache, key, not self.config.parser.noconstant, plan.passes)
+            self.reader = cache.Source(
+                text, self.config.cache, key, not self.config.parser.noconstant, plan.passes, self.inspector is not None
+            )
             size = self.config.shuffle.shuffle
             shuffler = None if size is None else shuffle.Shuffler(size, o.random_seed)
             self.stream = passes.Stream(self.reader, plan, holdout, shuffler, o.final_regressor)
             self.features = features.Features(self.config.features, constant=not self.config.parser.noconstant)
             self.crosser = interactions.Crosser(self.config.interactions)
             self._cross_path(self.crosser.with_group(PATH_GROUP))
-            self.inspector = None
-            if any(name in self.config.given for name in ("readable_model", "invert_hash", "audit")):
-                self.inspector = readable.Inspector(self.config, self.learner)
             self._banner(stats)
             self.writers = self._open_writers(predictions)
             error = self._loop()
@@ -259,6 +261,8 @@ class _Run:
         """Keep what is to be kept of a pass; return whether it was the last one."""
         plan, model = self.config.passes, self.options.final_regressor
         better = self.progress.end_pass()
+        if self.learning:
+            self.learner.end_pass()
         number = self.progress.passes
         if model is not None and plan.save_per_pass:
             self._save(f"{model}.{number}")
