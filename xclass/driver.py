@@ -102,7 +102,9 @@ class _Run:
             if self.options.initial_regressor is not None:
                 self._restore(_loaded.pop(self.options.initial_regressor))
             o = self.options
-            self.progress = stats.Progress(self.config.reduction.labels, None if o.quiet else self._pace(stats))
+            self.progress = stats.Progress(
+                self.config.reduction.labels, None if o.quiet else self._pace(stats), self.config.parser.label_names()
+            )
             lowest, highest, because = self.config.reduction.allowed(self.config) or (None, None, "")
             self.reader = reader.Reader(
                 self.config.reader,
@@ -150,7 +152,8 @@ class _Run:
             kind = "scores"
         writers = {}
         if self.options.predictions is not None:
-            writers["predictions"] = predictions.Writer(self.options.predictions, kind)
+            names = self.config.parser.label_names()
+            writers["predictions"] = predictions.Writer(self.options.predictions, kind, names)
         if self.options.raw_predictions is not None:
             raw = "simple" if self.config.reduction.labels == "simple" else "raw_scores"
             writers["raw"] = predictions.Writer(self.options.raw_predictions, raw)
