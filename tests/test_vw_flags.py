@@ -17,7 +17,7 @@ OURS |= {"--help", "-h", "--version"}
 LISTED = [flag for flags, _ in vw_flags.ADVICE for flag in flags.split()]
 COMING = {  # options being built
     "-c", "--cache", "--cache_file", "-k", "--kill_cache", "--passes", "--holdout_off", "--holdout_period",
-    "--holdout_after", "--early_terminate", "--initial_pass_length", "--examples", "--save_per_pass", "--named_labels",
+    "--holdout_after", "--early_terminate", "--initial_pass_length", "--examples", "--save_per_pass",
 }  # fmt: skip
 
 

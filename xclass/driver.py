@@ -111,7 +111,10 @@ class _Run:
             plan = self.config.passes
             holdout = passes.Holdout(plan)
             self.progress = stats.Progress(
-                self.config.reduction.labels, None if o.quiet else self._pace(stats), holdout.on
+                self.config.reduction.labels,
+                None if o.quiet else self._pace(stats),
+                holdout.on,
+                self.config.parser.label_names(),
             )
             lowest, highest, because = self.config.reduction.allowed(self.config) or (None, None, "")
             multiclass = self.config.reduction.labels == "multiclass"
@@ -180,7 +183,8 @@ class _Run:
             kind = "scores"
         writers = {}
         if self.options.predictions is not None:
-            writers["predictions"] = predictions.Writer(self.options.predictions, kind)
+            names = self.config.parser.label_names()
+            writers["predictions"] = predictions.Writer(self.options.predictions, kind, names)
         if self.options.raw_predictions is not None:
             raw = "simple" if self.config.reduction.labels == "simple" else "raw_scores"
             writers["raw"] = predictions.Writer(self.options.raw_predictions, raw)

@@ -337,6 +337,15 @@ def make_rule(options, reduction: bool) -> Rule:
 def check(config) -> None:
     """Refuse options of this room that would have no effect beside the reduction chosen."""
     o = config.learner
+    labels, reduction = config.parser.label_names(), config.reduction.name
+    if labels and reduction == "scalar":
+        raise UsageError("--named_labels has no effect on real-valued labels; choose a reduction such as --oaa")
+    twice = [label for label in labels if labels.count(label) > 1] if len(set(labels)) < len(labels) else []
+    if twice:
+        raise UsageError(f"--named_labels names {twice[0]!r} twice; every name is one label")
+    classes = getattr(getattr(config, reduction), reduction, None)
+    if labels and len(labels) != classes:
+        raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give as many names as classes")
     if o.constant is not None and config.reduction.name != "scalar":
         raise UsageError(
             f"-C has no effect with --{config.reduction.name}, whose sub-problems each have a constant of their own; "

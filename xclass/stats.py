@@ -107,14 +107,16 @@ class Progress:
     pace : when rows are due; None for no rows at all.
     holdout : whether examples may be held out; their losses are then in `holdout`, and from the second pass on
         rows show these.
+    names : of the classes, where labels are names.
 
     Attributes
     ----------
     passes : number of passes that have ended.
     """
 
-    def __init__(self, labels: str, pace: Pace | None, holdout: bool = False) -> None:
+    def __init__(self, labels: str, pace: Pace | None, holdout: bool = False, names: Sequence[str] = ()) -> None:
         self.simple = labels == "simple"
+        self.names = names
         self.pace = pace
         self.holdout = Holdout() if holdout else None
         self.passes = 0
@@ -296,14 +298,20 @@ class Progress:
     def _label_text(self, label: float) -> str:
         if self.simple:
             return f"{np.float32(label):.4f}" if label < LARGEST_FLOAT else UNKNOWN
-        return str(int(label)) if label < LARGEST_LABEL else UNKNOWN
+        return self._class_text(label) if label < LARGEST_LABEL else UNKNOWN
+
+    def _class_text(self, label: float) -> str:
+        """A class as a number, or its name."""
+        if not self.names:
+            return str(int(label))
+        return self.names[int(label) - 1] if 1 <= label <= len(self.names) else UNKNOWN
 
     def _prediction_text(self, prediction: float, probability: float | None) -> str:
         if self.simple:
             return f"{np.float32(prediction):.4f}"
         if probability is None:
-            return str(int(prediction))
-        return f"{int(prediction)}({np.float32(100) * np.float32(probability):.0f}%)"
+            return self._class_text(prediction)
+        return f"{self._class_text(prediction)}({np.float32(100) * np.float32(probability):.0f}%)"
 
     def _see(self, labels: np.ndarray) -> None:
         while len(self.seen) < 3:
