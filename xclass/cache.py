@@ -282,60 +282,68 @@ def get_features(data, at, head, which, z, rows, n, less, constant, target):
 
 
 @jit
+def fill_column(batch, which, classes, less, column):
+    """Bring a column of a batch into `column`; return its length. `less`: 1 if each example ends with the constant."""
+    n = batch.label.shape[0]
+    if which == LABEL:
+        reals = column.view(np.float32)
+        for i in range(n):
+            if not classes:
+                reals[i] = np.float32(batch.label[i])
+            elif batch.label[i] == batch.label[i]:
+                column[i] = np.uint32(batch.label[i])
+            else:
+                column[i] = UNLABELLED
+        return n
+    if which in (WEIGHT, INITIAL):
+        one = (batch.weight if which == WEIGHT else batch.initial).view(np.uint32)
+        for i in range(n):
+            column[i] = one[i]
+        return n
+    if which == GROUPS:
+        for i in range(n):
+            column[i] = np.uint32(batch.group_first[i + 1] - batch.group_first[i] - less)
+        return n
+    if which == LINE:
+        for i in range(n):
+            column[i] = np.uint32(batch.line[i] - batch.line[i - 1] - 1) if i > 0 else np.uint32(0)
+        return n
+    if which == TAG:
+        for i in range(n):
+            column[i] = np.uint32(batch.tag_end[i] - batch.tag_start[i])
+        return n
+    m = 0
+    if which in (NAME, LENGTH):
+        for i in range(n):
+            for j in range(batch.group_first[i], batch.group_first[i + 1] - less):
+                if which == NAME:
+                    column[m] = batch.group_name[j]
+                else:
+                    column[m] = np.uint32(batch.group_start[j + 1] - batch.group_start[j])
+                m += 1
+        return m
+    numbers = batch.index if which == INDEX else batch.value.view(np.uint32)
+    for i in range(n):
+        for p in range(batch.start[i], batch.start[i + 1] - less):
+            column[m] = numbers[p]
+            m += 1
+    return m
+
+
+@jit
 def put_block(batch, classes, constant, before, table, codes, listed, column, out, head):
     """Store a batch in `out` behind the header; return the bytes taken. `constant`: each example ends with it."""
     n = batch.label.shape[0]
-    end = HEADER * 8
-    labels, numbers = np.empty(n, np.float32), np.empty(1, np.uint32)
-    if not classes:
-        for i in range(n):
-            labels[i] = np.float32(batch.label[i])
-        numbers = labels.view(np.uint32)
-    for i in range(n):
-        if classes:
-            column[i] = UNLABELLED if batch.label[i] != batch.label[i] else np.uint32(batch.label[i])
-        else:
-            column[i] = numbers[i]
-    end = put_column(column, n, table, codes, listed, out, end, head, LABEL)
-    end = put_column(batch.weight.view(np.uint32), n, table, codes, listed, out, end, head, WEIGHT)
-    end = put_column(batch.initial.view(np.uint32), n, table, codes, listed, out, end, head, INITIAL)
-    g = t = 0
     less = 1 if constant else 0
-    for i in range(n):
-        column[i] = np.uint32(batch.group_first[i + 1] - batch.group_first[i] - less)
-        g += column[i]
-    end = put_column(column, n, table, codes, listed, out, end, head, GROUPS)
-    g = 0
-    for i in range(n):
-        for j in range(batch.group_first[i], batch.group_first[i + 1] - less):
-            column[g] = batch.group_name[j]
-            g += 1
-    end = put_column(column, g, table, codes, listed, out, end, head, NAME)
-    g = 0
-    for i in range(n):
-        for j in range(batch.group_first[i], batch.group_first[i + 1] - less):
-            column[g] = np.uint32(batch.group_start[j + 1] - batch.group_start[j])
-            g += 1
-    end = put_column(column, g, table, codes, listed, out, end, head, LENGTH)
-    z = 0
-    for i in range(n):
-        for p in range(batch.start[i], batch.start[i + 1] - less):
-            column[z] = batch.index[p]
-            z += 1
-    end = put_column(column, z, table, codes, listed, out, end, head, INDEX)
-    z = 0
-    bits = batch.value.view(np.uint32)
-    for i in range(n):
-        for p in range(batch.start[i], batch.start[i + 1] - less):
-            column[z] = bits[p]
-            z += 1
-    end = put_column(column, z, table, codes, listed, out, end, head, VALUE)
-    for i in range(n):
-        column[i] = np.uint32(batch.line[i] - batch.line[i - 1] - 1) if i > 0 else np.uint32(0)
-    end = put_column(column, n, table, codes, listed, out, end, head, LINE)
-    for i in range(n):
-        column[i] = np.uint32(batch.tag_end[i] - batch.tag_start[i])
-    end = put_column(column, n, table, codes, listed, out, end, head, TAG)
+    end = HEADER * 8
+    g = z = t = 0
+    for which in range(COLUMNS):
+        m = fill_column(batch, which, classes, less, column)
+        end = put_column(column, m, table, codes, listed, out, end, head, which)
+        if which == NAME:
+            g = m
+        elif which == INDEX:
+            z = m
     for i in range(n):
         for p in range(batch.tag_start[i], batch.tag_end[i]):
             out[end + t] = batch.text[p]
@@ -351,47 +359,58 @@ def put_block(batch, classes, constant, before, table, codes, listed, column, ou
 def get_block(data, at, head, classes, scratch, out, tags):
     """Read the block at `data[at]`, whose crc32 is right, into `out`; return whether it fits together.
 
-    scratch : uint32[n + 2 g or more]
+    scratch : uint32[6 n + 2 g or more]
     """
     n, z, g, t, less = head[N], head[Z], head[G], head[T], head[WITH_CONSTANT]
     end = at + head[BYTES]
-    place = np.empty(COLUMNS + 1, np.int64)
-    place[0] = at + HEADER * 8
+    at += HEADER * 8
+    place = np.empty(COLUMNS, np.int64)  # of the two columns of features in data, of the others in scratch
+    free = 0
     for which in range(COLUMNS):
-        m = n
-        if which in (NAME, LENGTH):
-            m = g
-        elif which in (INDEX, VALUE):
-            m = z
-        size = column_size(data, place[which], end, head, which, m)
+        m = z if which in (INDEX, VALUE) else g if which in (NAME, LENGTH) else n
+        size = column_size(data, at, end, head, which, m)
         if size < 0:
             return False
-        place[which + 1] = place[which] + size
-    if place[TAG + 1] + t > end:
-        return False
-
-    get_column(data, place[LABEL], head, LABEL, n, scratch)
-    numbers = scratch.view(np.float32)
-    for i in range(n):
-        if classes:
-            out.label[i] = np.float64(scratch[i]) if scratch[i] != UNLABELLED else np.nan
+        if which in (INDEX, VALUE):
+            place[which] = at
         else:
-            out.label[i] = np.float64(numbers[i])
-    get_column(data, place[WEIGHT], head, WEIGHT, n, out.weight.view(np.uint32))
-    get_column(data, place[INITIAL], head, INITIAL, n, out.initial.view(np.uint32))
-
-    get_column(data, place[GROUPS], head, GROUPS, n, scratch)
-    get_column(data, place[NAME], head, NAME, g, scratch[n:])
-    get_column(data, place[LENGTH], head, LENGTH, g, scratch[n + g :])
-    groups = features = 0
-    for i in range(n):
-        groups += scratch[i]
-    for j in range(g):
-        features += scratch[n + g + j]
-    if groups != g or features != z:
+            place[which] = free
+            get_column(data, at, head, which, m, scratch[free:])
+            free += m
+        at += size
+    if at + t > end:
         return False
-    count, name = intrinsics.pointer(scratch), intrinsics.pointer(scratch[n:])
-    length = intrinsics.pointer(scratch[n + g :])
+
+    labels, counts = scratch[place[LABEL] :], scratch[place[GROUPS] :]
+    names, lengths = scratch[place[NAME] :], scratch[place[LENGTH] :]
+    lines, tag_sizes = scratch[place[LINE] :], scratch[place[TAG] :]
+    groups = features = size = 0
+    for i in range(n):
+        groups += counts[i]
+        size += tag_sizes[i]
+    for j in range(g):
+        features += lengths[j]
+    if groups != g or features != z or size != t:
+        return False
+    numbers = scratch.view(np.float32)
+    line = head[FIRST] - 1
+    p = 0
+    for i in range(n):
+        if not classes:
+            out.label[i] = np.float64(numbers[place[LABEL] + i])
+        else:
+            out.label[i] = np.float64(labels[i]) if labels[i] != UNLABELLED else np.nan
+        out.weight[i] = numbers[place[WEIGHT] + i]
+        out.initial[i] = numbers[place[INITIAL] + i]
+        line += 1 + np.int64(lines[i])
+        out.line[i] = line
+        out.tag_start[i] = p
+        p += tag_sizes[i]
+        out.tag_end[i] = p
+    for i in range(t):
+        tags[i] = data[at + i]
+
+    count, name, length = intrinsics.pointer(counts), intrinsics.pointer(names), intrinsics.pointer(lengths)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
     start, first = intrinsics.pointer(out.start), intrinsics.pointer(out.group_first)
     j = k = p = 0
@@ -410,24 +429,10 @@ def get_block(data, at, head, classes, scratch, out, tags):
         start[i + 1] = p
         first[i + 1] = k
     group_start[k] = p
-    get_features(data, place[INDEX], head, INDEX, z, out.start, n, less, np.uint32(CONSTANT), out.index)
-    get_features(data, place[VALUE], head, VALUE, z, out.start, n, less, ONE, out.value.view(np.uint32))
-
-    get_column(data, place[LINE], head, LINE, n, scratch)
-    line = head[FIRST] - 1
-    for i in range(n):
-        line += 1 + np.int64(scratch[i])
-        out.line[i] = line
-    get_column(data, place[TAG], head, TAG, n, scratch)
-    p = 0
-    for i in range(n):
-        out.tag_start[i] = p
-        p += scratch[i]
-        out.tag_end[i] = p
-    if p != t:
-        return False
-    for i in range(t):
-        tags[i] = data[place[TAG + 1] + i]
+    for which in range(INDEX, VALUE + 1):
+        target = out.index if which == INDEX else out.value.view(np.uint32)
+        last = np.uint32(CONSTANT) if which == INDEX else ONE
+        get_features(data, place[which], head, which, z, out.start, n, less, last, target)
     return True
 
 
@@ -705,8 +710,8 @@ class Reader:
         n, z, g, t, less = (int(head[k]) for k in (N, Z, G, T, WITH_CONSTANT))
         if min(n, z, g, t) < 0 or less not in (0, 1) or max(n, z, g, t) >= 1 << 40:
             raise Damaged(f"it is damaged at byte {at}")
-        if len(self._column) < n + 2 * g:
-            self._column = np.empty(2 * (n + 2 * g), np.uint32)
+        if len(self._column) < 6 * n + 2 * g:
+            self._column = np.empty(2 * (6 * n + 2 * g), np.uint32)
         tags = np.empty(t, np.uint8)
         out = self._pool.batch(n, z + n * less, g + n * less, tags)
         if not get_block(data, at, head, self._classes, self._column, out, tags):
