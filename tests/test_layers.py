@@ -19,8 +19,8 @@ LAYERS = (  # a room may import from the rows below its own
     ("passes", "cache", "shuffle", "names", "vw_flags"),
     ("reader", "interactions", "pipeline", "stats", "predictions", "usage", "reductions"),
     ("reductions.oaa", "reductions.recall_tree", "reductions.scalar"),
-    ("parser", "features", "learner", "rows", "reductions.contract"),
-    ("hashing", "numbers", "loss", "rng", "model_file"),
+    ("parser", "features", "learner", "reductions.contract"),
+    ("hashing", "numbers", "loss", "rng", "model_file", "rows"),
     ("elementary",),
     ("examples", "options", "errors", "jit"),  # anyone may import these
     ("intrinsics", "__init__"),

@@ -45,7 +45,7 @@ class Options:
         "seed of the hash", kind=int, default=0, metavar="N", minimum=0, maximum=2**32 - 1, stored=True
     )
     named_labels: str = option(
-        "labels are these names, separated by commas, instead of the numbers 1, 2, ...", metavar="A,B,C", stored=True
+        "labels are these names, separated by commas, instead of numbers", metavar="A,B,C", stored=True
     )
     noconstant: bool = option("leave the constant feature out", kind=bool, stored=True)
     on_bad_line: str = option(
