@@ -81,7 +81,7 @@ def _environment() -> dict[str, str]:
     """This environment, with the package these tests import first on the path."""
     root = str(Path(cli.__file__).parents[1])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": ""}
 
 
 @contextlib.contextmanager

@@ -236,6 +236,7 @@ def test_class_never_seen_is_not_answered_and_does_no_harm(place, name):
 
 @pytest.mark.bounds
 @pytest.mark.plain
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero")  # of NumPy, in plain Python
 @EVERY
 def test_few_examples_go_all_the_way(place, name):
     text = stream(name, 15, 12)

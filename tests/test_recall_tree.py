@@ -223,6 +223,19 @@ def test_example_by_example_learning_sees_collisions_as_the_oracle_does():
 
 
 @LAYOUTS
+def test_candidates_without_loss_drop_out(layout):
+    """Margins beyond which the loss is 0 in float32, for some of many candidates at a time."""
+    text = multiclass(6, K, 250, noise=0.1, weights=(1, 3))
+    tree, _ = check(*layout, "--max_candidates", K, "--max_depth", 1, "-l", 10000, text=text)
+    settled = configure("--recall_tree", K, *layout, "--max_candidates", K, "--max_depth", 1, "-l", 10000)
+    again = recall_tree.RecallTree(settled, False)
+    _, plan = work_through(again, batch_of(settled, text))
+    again.close()
+    beyond = np.abs(plan.score[: plan.scored[-1]]) > 16.7
+    assert 0.02 < beyond.mean() < 0.8
+
+
+@LAYOUTS
 def test_candidates_pushed_out_and_in_again(layout):
     """Two candidates and labels that take turns: the label at hand comes in, or pushes another out, all the time."""
     text = "".join(f"{1 + (i * i + i // 7) % 5} |w a{i % 3} b{i % 2}\n" for i in range(300))
@@ -230,6 +243,7 @@ def test_candidates_pushed_out_and_in_again(layout):
 
 
 @pytest.mark.plain
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero")  # of NumPy, in plain Python
 def test_kernel_follows_the_oracle_without_compiling():
     text = multiclass(2, K, 25, weights=(1, 2, 0), unlabelled=0.1, popular=3.0)
     check("-b", 20, "--max_candidates", 2, "--max_depth", 2, "--bern_hyper", 0, text=text)
