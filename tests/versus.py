@@ -38,7 +38,15 @@ def table(printed: str) -> list[str]:
     """What is printed from the table on, without what only one of the two says."""
     lines = printed.splitlines()
     begin = next(i for i, line in enumerate(lines) if line.startswith(HEADER))
-    own = ("[info]", "[warning]", "warning:", "best pass =", "slots in use =", "seconds =", "no labelled example was held out")
+    own = (
+        "[info]",
+        "[warning]",
+        "warning:",
+        "best pass =",
+        "slots in use =",
+        "seconds =",
+        "no labelled example was held out",
+    )
     return [line for line in lines[begin:] if not line.startswith(own)]
 
 
