@@ -15,10 +15,12 @@ LAYERS = (  # a room may import from the rows below its own
     ("__main__",),
     ("cli",),
     ("config", "driver"),
-    ("reader", "interactions", "pipeline", "stats", "predictions", "reductions"),
+    ("readable",),
+    ("passes", "cache", "shuffle", "names", "vw_flags"),
+    ("reader", "interactions", "pipeline", "stats", "predictions", "usage", "reductions"),
     ("reductions.oaa", "reductions.recall_tree", "reductions.scalar"),
-    ("parser", "learner", "reductions.contract"),
-    ("hashing", "numbers", "loss", "rng", "model_file"),
+    ("parser", "features", "learner", "reductions.contract"),
+    ("hashing", "numbers", "loss", "rng", "model_file", "rows"),
     ("elementary",),
     ("examples", "options", "errors", "jit"),  # anyone may import these
     ("intrinsics", "__init__"),
@@ -76,7 +78,7 @@ def test_text_and_reductions_never_meet():
     for room in ROOMS:
         if room.startswith("reductions."):
             assert not {"parser", "reader", "hashing", "stats", "predictions"} & set(imported(room))
-    for room in ("parser", "reader", "interactions"):
+    for room in ("parser", "features", "reader", "interactions", "names"):
         assert not [other for other in imported(room) if other.startswith("reductions") or other == "learner"]
 
 

@@ -29,7 +29,7 @@ def test_squared_slope_is_the_square_of_the_derivative(kind, p, y):
     assert math.isclose(loss.squared_slope(kind, F(0.3), F(p), y), slope**2, rel_tol=2e-2, abs_tol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("kind", [kind for kind in ALL if kind != loss.CLASSIC])  # which has plain steps only
 @given(p=st.floats(-3, 3, width=32), y=SIGNS, s=st.floats(0.0625, 2, width=32), q=st.floats(0.25, 4, width=32))
 def test_invariant_step_is_the_limit_of_many_small_steps(kind, p, y, s, q):
     at, moved, parts = F(p), 0.0, 2000

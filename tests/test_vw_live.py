@@ -216,7 +216,11 @@ def talk(err: str) -> list[str]:
     """The rows of the table and the summary."""
     lines = err.splitlines()
     end = lines.index("finished run")
-    summary = [line for line in lines[end:] if line and not line.startswith(("seconds = ", "warning"))]
+    summary = [
+        line
+        for line in lines[end:]
+        if line and not line.startswith(("seconds = ", "slots in use = ", "best pass = ", "warning"))
+    ]
     return [line for line in lines[:end] if ROW.match(line)] + summary
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from . import __version__, config
+from . import __version__, config, vw_flags
 from .errors import UsageError, XclassError
 from .options import Option, options_of
 
@@ -35,9 +35,10 @@ EXAMPLES = (
 )
 HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # heading, rooms, flags moved here from other rooms
-    ("Input", ("reader",), ("-d", "-i", "-t", "--on_bad_line")),
-    ("Output and progress", ("driver",), ()),
-    ("Features", ("parser", "interactions"), ()),
+    ("Input", ("reader",), ("-d", "--no_stdin", "-i", "-t", "--on_bad_line")),
+    ("Output and progress", ("driver", "readable"), ()),
+    ("Passes and cache", ("passes", "cache", "shuffle"), ()),
+    ("Features", ("parser", "features", "interactions"), ()),
     ("Learner", ("learner",), ()),
 )
 
@@ -56,13 +57,18 @@ class Section:
 
 def rooms() -> tuple[dict[str, type], Sequence[Any]]:
     """Return every room's `Options` by name, and the `Reduction` records."""
-    from . import driver, interactions, learner, parser, reader
+    from . import cache, driver, features, interactions, learner, parser, passes, readable, reader, shuffle
     from .reductions import REDUCTIONS
 
     found = {
         "driver": driver.Options,
         "reader": reader.Options,
+        "cache": cache.Options,
+        "passes": passes.Options,
+        "shuffle": shuffle.Options,
+        "readable": readable.Options,
         "parser": parser.Options,
+        "features": features.Options,
         "interactions": interactions.Options,
         "learner": learner.Options,
     }
@@ -205,6 +211,10 @@ def read(sections: Sequence[Section], argv: Sequence[str]) -> dict[str, Any]:
 def _take_data(given: dict[str, Any], words: Sequence[str], declared: Mapping[str, Option]) -> None:
     """The word without an option is the data file."""
     name = next(name for name, one in declared.items() if "-d" in one.flags)
+    if declared[name].repeated:
+        if words:
+            given[name] = (*given.get(name, ()), *words)
+        return
     if len(words) > 1:
         raise UsageError(f"one data file at a time: found {words[0]!r} and {words[1]!r}")
     if words:
@@ -263,6 +273,9 @@ def _refuse_single_dashes(argv: Sequence[str], declared: Mapping[str, Option]) -
 
 def _unknown(flag: str, declared: Mapping[str, Option]) -> str:
     """Say that there is no such option, and which one may be meant."""
+    instead = vw_flags.advice(flag)
+    if instead is not None:
+        return f"there is no option {flag}: {instead}"
     known = ["help", "version", *(name[2:] for one in declared.values() for name in one.flags if name[:2] == "--")]
     close = difflib.get_close_matches(flag.lstrip("-"), known, n=1)
     hint = f"did you mean --{close[0]}?" if close else "xclass --help lists all options"
@@ -291,7 +304,8 @@ def run(argv: Sequence[str]) -> int:
             print(given[eager].rstrip())
             return 0
     flags = {flag: name for section in arranged for name, one in section.options.items() for flag in one.flags}
-    if flags["-d"] not in given and sys.stdin is not None and sys.stdin.isatty():
+    sources = {flags["-d"], "cache_file", "no_stdin"}
+    if not sources & set(given) and sys.stdin is not None and sys.stdin.isatty():
         raise UsageError(f"no data\n\nUsage: {USAGE}\n\n{_examples()}\n\nxclass --help lists all options.")
 
     from . import driver

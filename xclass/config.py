@@ -26,6 +26,7 @@ PRESETS: dict[str, dict[str, object]] = {
         "on_bad_line": "vw",
         "raw_order": "vw",
         "resume": "first",
+        "keep_last": True,
     },
 }
 """Name of the option that chooses the preset -> field -> value. Values for a reduction that was not chosen,
@@ -36,17 +37,30 @@ class NoEffect(NamedTuple):
     """A typed option that nothing would come of, given the value of another one."""
 
     option: str  # the field that was typed
-    given: str  # the field that makes it idle ...
-    idle: Callable[[Any], bool]  # ... when its value satisfies this
+    given: str | tuple[str, ...]  # the field or fields that make it idle ...
+    idle: Callable[..., bool]  # ... when their values satisfy this
     why: str
 
 
+CROSSES = ("quadratic", "cubic", "interactions")
 NO_EFFECT = (
     NoEffect("resume", "initial_regressor", lambda model: model is None, "it says what -i takes from a model"),
     NoEffect("raw_predictions", "scores", bool, "-p writes the scores already"),
     NoEffect("raw_predictions", "probabilities", bool, "with --probabilities only -p is written"),
+    NoEffect("save_per_pass", "final_regressor", lambda model: model is None, "it says how often -f is saved"),
+    NoEffect("checkpoint", "final_regressor", lambda model: model is None, "it says how often -f is saved"),
+    NoEffect("holdout_period", "holdout_off", bool, "nothing is held out"),
+    NoEffect("holdout_after", "holdout_off", bool, "nothing is held out"),
+    NoEffect("early_terminate", "holdout_off", bool, "without held-out examples no pass is better than another"),
     NoEffect("progress", "quiet", bool, "--quiet leaves the progress table out"),
     NoEffect("quantile_tau", "loss_function", lambda loss: loss != "quantile", "it needs --loss_function quantile"),
+    NoEffect("skips", "ngram", lambda sizes: not sizes, "it lets the grams of --ngram have gaps"),
+    NoEffect("permutations", CROSSES, lambda *crosses: not any(crosses), "no namespaces are crossed; give -q"),
+    NoEffect(
+        "leave_duplicate_interactions", CROSSES, lambda *crosses: not any(crosses), "no namespaces are crossed; give -q"
+    ),
+    NoEffect("constant", "noconstant", bool, "--noconstant leaves the constant out"),
+    NoEffect("no_stdin", "data", bool, "a data file is given"),
     NoEffect("scores", "probabilities", bool, "--probabilities writes probabilities in place of the scores"),
 )
 
@@ -233,6 +247,8 @@ def _disagrees(asked: str, model: str, was: str) -> str:
 def _refuse_no_effect(config: Config, owners) -> None:
     values = config.values()
     for rule in NO_EFFECT:
-        if rule.option in config.given and rule.given in values and rule.idle(values[rule.given]):
+        others = (rule.given,) if isinstance(rule.given, str) else rule.given
+        known = all(other in values for other in others)
+        if rule.option in config.given and known and rule.idle(*(values[other] for other in others)):
             flag = long_flag(next(iter(owners[rule.option].values())))
             raise UsageError(f"{flag} has no effect: {rule.why}")

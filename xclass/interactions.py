@@ -5,12 +5,12 @@ For the groups n1 .. nk of an interaction take one feature of each; with 32-bit 
     h = 16777619 * index1;  h = 16777619 * (h XOR index2) for each middle one;  index = h XOR indexk
 
 and the value is the product of the values. A group that stands twice gives combinations with repetition, i.e.
-features i <= j. `:` stands for every group seen so far in the run whose name is in 32..126.
+features i <= j, or all pairs under `--permutations`. `:` stands for every group seen so far in the run whose name is
+in 32..126.
 
 Source    VW 9.11 (interactions.h, interactions_predict.h); order and names are VW's.
 Cost      a few ns per generated feature.
-Differs   from VW: no --permutations and no --leave_duplicate_interactions; all features are made before learning,
-          piece by piece in bounded memory.
+Differs   from VW: all features are made before learning, piece by piece in bounded memory.
 
 Batch in, batches out. An interaction with a group that is not in the text, such as the recall tree's node features
 (0x88), yields nothing here; `Crosser.with_group` lists it for whoever makes that group.
@@ -19,15 +19,15 @@ Batch in, batches out. An interaction with a group that is not in the text, such
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from . import intrinsics
+from . import intrinsics, rows
 from .errors import DataError, UsageError
 from .examples import Batch, Pool
+from .features import decode
 from .jit import jit
 from .options import option
 
@@ -47,6 +47,12 @@ class Options:
     cubic: tuple[str, ...] = option("cross the features of three namespaces", metavar="ABC", repeated=True, stored=True)
     interactions: tuple[str, ...] = option(
         "cross the features of two or more namespaces", metavar="ABCD", repeated=True, stored=True
+    )
+    permutations: bool = option(
+        "where a namespace is crossed with itself, make features of both orders", kind=bool, stored=True
+    )
+    leave_duplicate_interactions: bool = option(
+        "cross the same namespaces as often as asked, in whatever order", kind=bool, stored=True
     )
 
 
@@ -75,7 +81,7 @@ def _find_groups(batch, i, begin, end, row_of):
 
 
 @jit
-def count_crossed(batch, terms, term_start, counts):
+def count_crossed(batch, terms, term_start, permuted, counts):
     """How many features the interactions `terms[term_start[t]:term_start[t + 1]]` make of each row: float64[n]."""
     begin = np.empty(256, np.int64)
     end = np.empty(256, np.int64)
@@ -91,13 +97,13 @@ def count_crossed(batch, terms, term_start, counts):
                 if row_of[name] != i:
                     product = 0.0
                     break
-                same = same + 1 if j > term_start[t] and terms[j - 1] == name else 0
+                same = same + 1 if j > term_start[t] and terms[j - 1] == name and not permuted else 0
                 product *= (end[name] - begin[name] + same) / (same + 1.0)  # combinations with repetition
             counts[i] += np.rint(product)
 
 
 @jit
-def cross_rows(batch, low, terms, term_start, longest, out):
+def cross_rows(batch, low, terms, term_start, permuted, longest, out):
     """Write rows low .. low + n - 1 of `batch` and what the interactions make of them to `out`, a batch of n rows."""
     begin = np.empty(256, np.int64)
     end = np.empty(256, np.int64)
@@ -157,7 +163,7 @@ def cross_rows(batch, low, terms, term_start, longest, out):
                     hashed[depth] = np.uint32(PRIME * mixed)
                     product[depth] = product[depth - 1] * batch.value[p]
                 following = terms[t0 + depth + 1]
-                place[depth + 1] = p if following == name else begin[following]
+                place[depth + 1] = p if following == name and not permuted else begin[following]
                 depth += 1
         if z > made:
             out.group_name[g] = np.uint8(CROSSED_GROUP)
@@ -172,20 +178,6 @@ def cross_rows(batch, low, terms, term_start, longest, out):
 # -- which interactions --------------------------------------------------------------------------------------------
 
 
-def decode(argument: str, notes: list[str]) -> bytes:
-    r"""Return the groups an argument names; `\xHH` is a byte."""
-
-    def byte(found: re.Match) -> bytes:
-        try:
-            return bytes([int(found[1], 16)])
-        except ValueError:
-            shown = found[1].decode("utf-8", "replace")
-            notes.append(f"[warning] Possibly malformed hex representation of a namespace: '\\x{shown}'")
-            return found[0]
-
-    return re.sub(rb"\\x(..)", byte, argument.encode("utf-8", "surrogateescape"), flags=re.DOTALL)
-
-
 def _in_order(found: list[bytes]) -> list[bytes]:
     return sorted(found, key=lambda one: (len(one), one))
 
@@ -195,25 +187,27 @@ def _is_mixed(ordered: bytes) -> bool:
     return 1 < len(set(ordered)) < len(ordered)
 
 
-def without_duplicates(found: list[bytes]) -> tuple[list[bytes], int, int]:
-    """Drop interactions equal but for the order, sort those that repeat a group and have others too.
+def without_duplicates(found: list[bytes], leave: bool = False) -> tuple[list[bytes], int, int]:
+    """Drop interactions equal but for the order (unless `leave`), sort those that repeat a group and have others too.
 
     Returns
     -------
     kept, number removed, number sorted (as VW counts: those that were in order already, too)
     """
-    kept: dict[bytes, bytes] = {}
+    kept: list[bytes] = []
+    met: set[bytes] = set()
     moved = 0
     for one in found:
         ordered = bytes(sorted(one))
-        if ordered not in kept:
+        if leave or ordered not in met:
+            met.add(ordered)
             mixed = _is_mixed(ordered)
             moved += mixed
-            kept[ordered] = ordered if mixed else one
-    return list(kept.values()), len(found) - len(kept), moved
+            kept.append(ordered if mixed else one)
+    return kept, len(found) - len(kept), moved
 
 
-def expand(found: list[bytes], groups: list[int]) -> list[bytes]:
+def expand(found: list[bytes], groups: list[int], leave: bool = False) -> list[bytes]:
     """Replace wildcards by all combinations of `groups`, as VW does."""
     result = []
     for one in found:
@@ -222,10 +216,11 @@ def expand(found: list[bytes], groups: list[int]) -> list[bytes]:
             result.append(one)
             continue
         # VW makes pairs in ascending order and everything else in descending order
-        for chosen in itertools.combinations_with_replacement(sorted(groups, reverse=wild != 2), wild):
+        choices = itertools.combinations_with_replacement(sorted(groups, reverse=wild != 2), wild)
+        for chosen in itertools.product(sorted(groups), repeat=wild) if leave else choices:
             fill = iter(chosen)
             result.append(bytes(next(fill) if name == WILDCARD else name for name in one))
-    return without_duplicates(_in_order(result))[0]
+    return without_duplicates(_in_order(result), leave)[0]
 
 
 class Crosser:
@@ -235,6 +230,7 @@ class Crosser:
     ----------
     interactions : as asked for, in order, with wildcards
     active : whether there are any
+    wild : whether there are wildcards
     notes : what VW says about the arguments
     """
 
@@ -252,10 +248,12 @@ class Crosser:
                     many = "1 namespace" if len(one) == 1 else f"{len(one)} namespaces"
                     raise UsageError(f"{flag} {argument} names {many}; it takes {what}")
                 found.append(one)
-        self._wild = any(WILDCARD in one for one in found)
-        if self._wild:
+        self.wild = any(WILDCARD in one for one in found)
+        self._permuted = options.permutations
+        self._leave = options.leave_duplicate_interactions
+        if self.wild and not self._leave:
             self.notes.append("[info] Any duplicate namespace interactions will be removed")
-        self.interactions, removed, moved = without_duplicates(_in_order(found))
+        self.interactions, removed, moved = without_duplicates(_in_order(found), self._leave)
         if removed:
             self.notes.append(f"[warning] Duplicate namespace interactions were found. Removed: {removed}.")
         if moved:
@@ -267,7 +265,7 @@ class Crosser:
         self._pool = Pool()
         self._seen = np.zeros(256, np.uint8)
         self._rows = np.empty(256, np.int64)
-        self._list([] if self._wild else self.interactions)
+        self._list([] if self.wild else self.interactions)
 
     @property
     def active(self) -> bool:
@@ -278,18 +276,26 @@ class Crosser:
         """The interactions that name `group`, as asked for."""
         return [one for one in self.interactions if group in one]
 
+    def after(self, groups: list[int]) -> list[bytes]:
+        """Take note of an example's groups; return the interactions that hold for it, wildcards filled in."""
+        fresh = [group for group in groups if 32 <= group <= 126 and not self._seen[group]]
+        if self.wild and fresh:
+            self._seen[fresh] = 1
+            self._list(expand(self.interactions, np.flatnonzero(self._seen).tolist(), self._leave))
+        return self._current
+
     def cross(self, batch: Batch) -> Iterator[Batch]:
         """Yield `batch` with the features of the interactions after the constant of each example, in pieces."""
         low = 0
-        if self._wild:
+        if self.wild:
             first_rows(batch, self._seen, self._rows)
             for row in sorted(set(self._rows[self._rows >= 0].tolist())):
                 if row > low:
-                    yield from self._cross(_rows_of(batch, low, row))
+                    yield from self._cross(rows.cut(batch, low, row))
                     low = row
                 self._seen[self._rows == row] = 1
-                self._list(expand(self.interactions, np.flatnonzero(self._seen).tolist()))
-        yield from self._cross(_rows_of(batch, low, batch.n) if low else batch)
+                self._list(expand(self.interactions, np.flatnonzero(self._seen).tolist(), self._leave))
+        yield from self._cross(rows.cut(batch, low, batch.n) if low else batch)
 
     def _list(self, found: list[bytes]) -> None:
         self._current = found
@@ -301,7 +307,7 @@ class Crosser:
             yield batch
             return
         counts = np.empty(batch.n, np.float64)
-        count_crossed(batch, self._terms, self._term_start, counts)
+        count_crossed(batch, self._terms, self._term_start, self._permuted, counts)
         if counts.max() > MOST:
             row = int(counts.argmax())
             raise DataError(
@@ -313,12 +319,12 @@ class Crosser:
         while low < batch.n:
             before = total[low - 1] if low else 0
             high = max(low + 1, int(np.searchsorted(total, before + self._piece, side="right")))
-            rows = _rows_of(batch, low, high)
+            some = rows.cut(batch, low, high)
             n = high - low
             features = int(total[high - 1] - before)
             groups = int(batch.group_first[high] - batch.group_first[low]) + n
             made = self._pool.batch(n, features, groups, batch.text)
-            out = rows._replace(
+            out = some._replace(
                 start=made.start,
                 index=made.index,
                 value=made.value,
@@ -327,29 +333,6 @@ class Crosser:
                 group_start=made.group_start,
             )
             longest = int(np.diff(self._term_start).max())
-            g = cross_rows(batch, low, self._terms, self._term_start, longest, out)
+            g = cross_rows(batch, low, self._terms, self._term_start, self._permuted, longest, out)
             yield out._replace(group_name=out.group_name[:g], group_start=out.group_start[: g + 1])
             low = high
-
-
-def _rows_of(batch: Batch, low: int, high: int) -> Batch:
-    """Rows low .. high - 1 as a batch of their own."""
-    if low == 0 and high == batch.n:
-        return batch
-    z0, z1 = batch.start[low], batch.start[high]
-    g0, g1 = batch.group_first[low], batch.group_first[high]
-    return Batch(
-        start=batch.start[low : high + 1] - z0,
-        index=batch.index[z0:z1],
-        value=batch.value[z0:z1],
-        label=batch.label[low:high],
-        weight=batch.weight[low:high],
-        initial=batch.initial[low:high],
-        group_first=batch.group_first[low : high + 1] - g0,
-        group_name=batch.group_name[g0:g1],
-        group_start=batch.group_start[g0 : g1 + 1] - z0,
-        tag_start=batch.tag_start[low:high],
-        tag_end=batch.tag_end[low:high],
-        line=batch.line[low:high],
-        text=batch.text,
-    )

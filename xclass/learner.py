@@ -8,6 +8,7 @@ Learners  A reduction numbers its sub-problems ("sub") 0, 1, ...; sub-problem j 
           every feature keeps a place of its own and four neighbouring sub-problems share a cache line.
 Slot      four float32, 16 bytes:   | w | G | N | rate |
           w weight, G sum of importance * slope**2 * x**2, N largest |x| seen, rate scratch of one update.
+          With --l1 and --l2 every weight counts as `trunc(w, gravity) * contraction`, see `learn`.
           A table of planes keeps all w, then all G, then all N, then rates: for reductions that visit
           neighbouring sub-problems in order (`stride` 1, `field` slots, instead of 4 and 1).
 Differs   from VW: nothing under `--layout vw` but the exact 1/sqrt(G) where some of its builds estimate it.
@@ -60,8 +61,8 @@ class Options:
         stored=True,
     )
     loss_function: str = option(
-        "loss of the binary learner",
-        choices=("squared", "logistic", "hinge", "quantile"),
+        "loss of the binary learner; `classic` is squared loss without the step's correction for importance",
+        choices=("squared", "logistic", "hinge", "quantile", "classic"),
         default_text="logistic; squared for real-valued labels",
         stored=True,
     )
@@ -97,6 +98,54 @@ class Options:
     )
     normalized: bool = option("rates that do not depend on the scale of a feature", kind=bool, stored=True)
     invariant: bool = option("steps that do not overshoot, whatever the importance weight", kind=bool, stored=True)
+    l1: float = option(
+        "strength of L1 regularisation: what every update takes off all weights",
+        kind=float,
+        default=0.0,
+        minimum=0,
+        metavar="LAMBDA",
+        stored=True,
+    )
+    l2: float = option(
+        "strength of L2 regularisation: the share by which every update shrinks all weights",
+        kind=float,
+        default=0.0,
+        minimum=0,
+        metavar="LAMBDA",
+        stored=True,
+    )
+    initial_weight: float = option("what all weights start at", kind=float, default=0.0, metavar="W", stored=True)
+    constant: float = option(
+        "what the weight of the constant starts at",
+        flags=("-C", "--constant"),
+        kind=float,
+        metavar="W",
+        default_text="--initial_weight",
+        stored=True,
+    )
+    decay_learning_rate: float = option(
+        "factor of the learning rate at the end of every pass",
+        kind=float,
+        default=1.0,
+        minimum=0,
+        metavar="FACTOR",
+        stored=True,
+    )
+    min_prediction: float = option(
+        "smallest prediction of the learner; its range then no longer follows the labels",
+        kind=float,
+        metavar="P",
+        default_text="see --label_range",
+    )
+    max_prediction: float = option(
+        "largest prediction of the learner; its range then no longer follows the labels",
+        kind=float,
+        metavar="P",
+        default_text="see --label_range",
+    )
+    predict_only_model: bool = option(
+        "save the weights alone, without what learning needs to go on as if it had not stopped", kind=bool
+    )
     link: str = option(
         "function applied to a prediction before it is shown",
         choices=("identity", "logistic"),
@@ -218,6 +267,12 @@ class Rule(NamedTuple):
     invariant: bool
     root: bool  # power_t is 1/2: square roots instead of powers
     widen: bool  # the label range follows the labels seen
+    regular: bool  # l1 or l2 is above 0
+    l1: float
+    l2: float
+    initial_weight: np.float32
+    lowest: np.float32  # prediction asked for, NaN where none was
+    highest: np.float32
 
 
 class Table(NamedTuple):
@@ -230,6 +285,7 @@ class Table(NamedTuple):
     width: np.uint64
     sums: np.ndarray  # float64[subs, 2]: S (importance * sum of x**2 / N**2) and T (importance)
     range: np.ndarray  # float32[2]: smallest and largest label, predictions are clipped to it
+    shrunk: np.ndarray  # float64[2]: gravity and contraction; float64[0] without --l1 and --l2
 
 
 def make_rule(options, reduction: bool) -> Rule:
@@ -250,6 +306,14 @@ def make_rule(options, reduction: bool) -> Rule:
         rate *= math.pow(initial_t, options.power_t)
     kind = loss.CODES[options.loss_function]
     known = options.label_range == "known" and reduction
+    lowest, highest = (
+        np.float32(np.nan if end is None else end) for end in (options.min_prediction, options.max_prediction)
+    )
+    pinned = not (np.isnan(lowest) and np.isnan(highest))
+    if options.min_prediction is not None and options.max_prediction is not None and lowest > highest:
+        raise UsageError(
+            f"--min_prediction {lowest:g} is above --max_prediction {highest:g}: no prediction is left; exchange them"
+        )
     return Rule(
         loss=kind,
         tau=np.float32(options.quantile_tau),
@@ -260,15 +324,59 @@ def make_rule(options, reduction: bool) -> Rule:
         normalized=normalized,
         invariant=invariant,
         root=options.power_t == 0.5,
-        widen=not known,
+        widen=not (known or pinned),
+        regular=options.l1 > 0 or options.l2 > 0,
+        l1=float(np.float32(options.l1)),
+        l2=float(np.float32(options.l2)),
+        initial_weight=np.float32(options.initial_weight),
+        lowest=lowest,
+        highest=highest,
     )
 
 
+def check(config) -> None:
+    """Refuse options of this room that would have no effect beside the reduction chosen."""
+    o = config.learner
+    labels, reduction = config.parser.label_names(), config.reduction.name
+    if labels and reduction == "scalar":
+        raise UsageError("--named_labels has no effect on real-valued labels; choose a reduction such as --oaa")
+    twice = [label for label in labels if labels.count(label) > 1] if len(set(labels)) < len(labels) else []
+    if twice:
+        raise UsageError(f"--named_labels names {twice[0]!r} twice; every name is one label")
+    classes = getattr(getattr(config, reduction), reduction, None)
+    if labels and len(labels) != classes:
+        raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give as many names as classes")
+    if o.constant is not None and config.reduction.name != "scalar":
+        raise UsageError(
+            f"-C has no effect with --{config.reduction.name}, whose sub-problems each have a constant of their own; "
+            "leave it out, or use --initial_weight"
+        )
+    if "predict_only_model" in config.given:
+        text = config.readable
+        if config.driver.final_regressor is None and text.readable_model is None and text.invert_hash is None:
+            raise UsageError("--predict_only_model has no effect: no model is saved; give -f FILE")
+
+
+def after_pass(rule: Rule, options: Options) -> Rule:
+    """The rule for the next pass."""
+    return rule._replace(rate=rule.rate * np.float32(options.decay_learning_rate))
+
+
 def first_range(rule: Rule) -> np.ndarray:
-    """The label range before any label was seen: float32[2]."""
-    if rule.loss == loss.LOGISTIC:
+    """The label range before any label was seen: float32[2]. With one end asked for, the other is 0, as in VW."""
+    pinned = not (np.isnan(rule.lowest) and np.isnan(rule.highest))
+    if rule.loss == loss.LOGISTIC and not pinned:
         return np.array([-LOGISTIC_RANGE, LOGISTIC_RANGE], np.float32)
-    return np.zeros(2, np.float32) if rule.widen else np.array([-1, 1], np.float32)
+    found = np.zeros(2, np.float32) if rule.widen or pinned else np.array([-1, 1], np.float32)
+    return _pin(rule, found)
+
+
+def _pin(rule: Rule, limits: np.ndarray) -> np.ndarray:
+    """Set the ends of a label range that were asked for."""
+    for j, end in enumerate((rule.lowest, rule.highest)):
+        if not np.isnan(end):
+            limits[j] = end
+    return limits
 
 
 def odd_width(subs: int) -> int:
@@ -285,6 +393,8 @@ def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False
     """A table of 2**bits slots for `subs` sub-problems. Pages are taken from the machine as they are touched."""
     slots = 1 << bits
     flat = np.zeros(slots * FIELDS, np.float32)
+    if rule.initial_weight != 0:
+        _column(flat, slots, planes, 0)[:] = rule.initial_weight
     sums = np.zeros((subs, 2))
     if rule.initial_t > 0 and (rule.adaptive or rule.normalized):
         if rule.adaptive:
@@ -298,6 +408,7 @@ def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False
         width=np.uint64(width),
         sums=sums,
         range=first_range(rule),
+        shrunk=np.array([0.0, 1.0] if rule.regular else []),
     )
 
 
@@ -308,24 +419,57 @@ def _column(flat, slots, planes, k):
 COLUMNS = ("w", "g", "n")  # what is kept of a slot
 
 
-def table_arrays(name: str, table: Table) -> dict[str, np.ndarray]:
-    """The learned content of a table as named arrays; slots never touched are left out where that is smaller."""
-    slots = int(table.mask) + 1
-    planes = {c: _column(table.flat, slots, table.stride == 1, k) for k, c in enumerate(COLUMNS)}
+def table_arrays(name: str, table: Table, weights_only: bool = False) -> dict[str, np.ndarray]:
+    """The learned content of a table as named arrays; slots never touched are left out where that is smaller.
+
+    Parameters
+    ----------
+    weights_only : leave out what learning needs to go on; --l1 and --l2 are then applied to the table first.
+    """
+    planes = columns(table)
+    if weights_only:
+        settle_weights(table)
+        planes = {"w": planes["w"]}
     found = model_file.sparse(name, planes)
-    found[name + ".sums"] = table.sums
     found[name + ".range"] = table.range
+    if not weights_only:
+        found[name + ".sums"] = table.sums
+        if len(table.shrunk):
+            found[name + ".shrunk"] = table.shrunk
     return found
 
 
-def restore_table(name: str, table: Table, arrays: dict[str, np.ndarray], resume: str = "all") -> None:
-    """Fill a new table with what `table_arrays` gave; `resume` as in Options."""
+def columns(table: Table) -> dict[str, np.ndarray]:
+    """The w, G and N of all slots: float32[slots] each, views of the table."""
     slots = int(table.mask) + 1
-    model_file.dense(name, arrays, {c: _column(table.flat, slots, table.stride == 1, k) for k, c in enumerate(COLUMNS)})
-    model_file.fill(name + ".sums", arrays, table.sums)
+    return {c: _column(table.flat, slots, table.stride == 1, k) for k, c in enumerate(COLUMNS)}
+
+
+def restore_table(
+    name: str, table: Table, arrays: dict[str, np.ndarray], resume: str = "all", rule: Rule | None = None
+) -> None:
+    """Fill a new table with what `table_arrays` gave; `resume` as in Options."""
+    planes = columns(table)
+    if name + ".g" not in arrays:  # --predict_only_model
+        planes = {"w": planes["w"]}
+    if rule is not None and rule.initial_weight != 0:
+        planes["w"][:] = 0
+    model_file.dense(name, arrays, planes)
+    if "g" in planes:
+        model_file.fill(name + ".sums", arrays, table.sums)
+        if len(table.shrunk):
+            model_file.fill(name + ".shrunk", arrays, table.shrunk)
     if resume == "first":
         table.sums[1:] = 0
     model_file.fill(name + ".range", arrays, table.range)
+    if rule is not None:
+        _pin(rule, table.range)
+
+
+def settle_weights(table: Table) -> None:
+    """Apply the state of --l1 and --l2 to the weights themselves."""
+    if len(table.shrunk) and (table.shrunk[0] != 0 or table.shrunk[1] != 1):
+        apply_shrunk(table)
 
 
 # -- kernels. An example arrives as `place` (uint64, hash * width of each feature) and `x`, both of `count`.
@@ -349,10 +493,56 @@ def widen(limits, y):
 @jit
 def score(table, place, x, count, sub, initial):
     """The prediction of one sub-problem, neither clipped nor linked; float32, summed in feature order."""
+    if len(table.shrunk) > 0:
+        return _shrunk_score(table, place, x, count, sub, initial)
     s = initial
     for f in range(count):
         s += table.flat[((place[f] + sub) & table.mask) * table.stride] * x[f]
     return s
+
+
+@jit
+def truncated(w, gravity):
+    """w, nearer to 0 by gravity, or 0."""
+    if gravity < abs(w):
+        return w - gravity if w > ZERO else w + gravity
+    return ZERO
+
+
+@jit
+def _shrunk_score(table, place, x, count, sub, initial):
+    """`score` under --l1 and --l2."""
+    gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
+    s = initial
+    for f in range(count):
+        s += truncated(table.flat[((place[f] + sub) & table.mask) * table.stride], gravity) * x[f]
+    return s * contraction
+
+
+@jit
+def apply_shrunk(table):
+    """Turn the weights into what they count for; they then count for themselves."""
+    gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
+    for i in range(np.int64(table.mask) + 1):
+        at = i * np.int64(table.stride)
+        table.flat[at] = truncated(table.flat[at], gravity) * contraction
+    table.shrunk[0] = 0.0
+    table.shrunk[1] = 1.0
+
+
+@jit
+def _regularise(table, rule, p, y, u):
+    """Take note of one step u: move gravity and contraction, and return the step in terms of the shrunk weights."""
+    if abs(u) > np.float32(1e-8):
+        d = np.float64(loss.slope(rule.loss, rule.tau, p, y, table.range[0], table.range[1]))
+        if abs(d) > 1e-8:
+            e = -np.float64(u) / d
+            table.shrunk[1] *= 1.0 - rule.l2 * e
+            u /= np.float32(table.shrunk[1])
+            table.shrunk[0] += e * rule.l1
+        else:
+            u /= np.float32(table.shrunk[1])
+    return u
 
 
 @jit
@@ -407,6 +597,9 @@ def learn(table, rule, place, x, count, sub, p, y, weight, clock):
 
     Two passes over the features, in order: the first moves G and N, rescales and finds the rates, the second
     moves the weights. A slot met twice is treated twice.
+
+    With --l1 and --l2 every step of size e = u / (dL/dp) in any sub-problem of the table contracts all its weights by
+    1 - l2 e and draws them l1 e nearer to 0. That is kept as two numbers and applied when weights are read.
     """
     flat, field = table.flat, table.field
     n_, r_ = np.uint64(2) * field, np.uint64(3) * field
@@ -447,12 +640,16 @@ def learn(table, rule, place, x, count, sub, p, y, weight, clock):
         u = loss.step(rule.loss, rule.tau, p, y, s, q)
     else:
         u = loss.plain_step(rule.loss, rule.tau, p, y, s)
+    if rule.regular:
+        u = _regularise(table, rule, p, y, u)
     if u == ZERO or not math.isfinite(u):
         return
     u *= scale
     for f in range(count):
         at = ((place[f] + sub) & table.mask) * table.stride
         flat[at] += u * (x[f] * flat[at + r_])
+    if rule.regular and (table.shrunk[1] < 1e-9 or table.shrunk[0] > 1e3):
+        apply_shrunk(table)
 
 
 @jit
@@ -468,6 +665,10 @@ def has_huge(x, count):
 def score_lanes(table, place, x, count, subs, lanes, out):
     """`out[j]` = score of sub-problem `subs[j]`, for all lanes in one pass over the features."""
     flat, mask, stride = table.flat, table.mask, table.stride
+    if len(table.shrunk) > 0:
+        for j in range(lanes):
+            out[j] = _shrunk_score(table, place, x, count, subs[j], ZERO)
+        return
     for j in range(lanes):
         out[j] = ZERO
     for f in range(count):
@@ -516,7 +717,7 @@ def learn_lanes(table, rule, place, x, count, lanes, scratch, weight, clock):
     lanes meet in one slot by collision, each sees what the other stored for the feature before.
     """
     fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
-    if not fast or has_huge(x, count):
+    if not fast or rule.regular or has_huge(x, count):
         for j in range(lanes):
             learn(table, rule, place, x, count, scratch.sub[j], scratch.p[j], scratch.y[j], weight, clock)
         return

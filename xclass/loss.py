@@ -16,8 +16,8 @@ import numpy as np
 from . import elementary
 from .jit import jit
 
-SQUARED, LOGISTIC, HINGE, QUANTILE = 0, 1, 2, 3
-CODES = {"squared": SQUARED, "logistic": LOGISTIC, "hinge": HINGE, "quantile": QUANTILE}
+SQUARED, LOGISTIC, HINGE, QUANTILE, CLASSIC = 0, 1, 2, 3, 4
+CODES = {"squared": SQUARED, "logistic": LOGISTIC, "hinge": HINGE, "quantile": QUANTILE, "classic": CLASSIC}
 
 TINY_STEP = np.float32(1e-6)  # below it the invariant step is replaced by its first-order form
 NO_LOSS = np.float32(24 * math.log(2))  # from this margin on 1 + e**-margin is 1 in float32, and the loss 0
@@ -42,6 +42,8 @@ def value(kind, tau, p, y, low, high):
     if kind == QUANTILE:
         e = y - p
         return tau * e if e > ZERO else -(ONE - tau) * e
+    if kind == CLASSIC:
+        return (p - y) * (p - y)
     if p < low:
         return ZERO if y == low else (y - low) * (y - low) + TWO * (y - low) * (low - p)
     if p > high:
@@ -70,6 +72,28 @@ def squared_slope(kind, tau, p, y):
         d = tau if e > ZERO else ONE - tau
         return d * d
     return np.float32(4) * (p - y) * (p - y)
+
+
+@jit
+def slope(kind, tau, p, y, low, high):
+    """dL/dp; that of the squared loss as at the nearer end where p is outside [low, high]."""
+    if kind == LOGISTIC:
+        if y == ONE or y == -ONE:
+            return -y / (ONE + np.float32(elementary.exp(np.float64(y * p))))
+        share = (y + ONE) * HALF
+        up = -ONE / (ONE + np.float32(elementary.exp(np.float64(p))))
+        down = ONE / (ONE + np.float32(elementary.exp(np.float64(-p))))
+        return share * up + (ONE - share) * down
+    if kind == HINGE:
+        return ZERO if y * p >= ONE else -y
+    if kind == QUANTILE:
+        e = y - p
+        if e == ZERO:
+            return ZERO
+        return -tau if e > ZERO else ONE - tau
+    if kind == SQUARED:
+        p = max(low, min(high, p))
+    return TWO * (p - y)
 
 
 @jit
@@ -115,7 +139,7 @@ def step(kind, tau, p, y, s, q):
         if e > ZERO:
             return tau * s if tau * (s * q) < e else e / q
         return -(ONE - tau) * s if -(ONE - tau) * (s * q) > e else e / q
-    if s * q < TINY_STEP:
+    if s * q < TINY_STEP or kind == CLASSIC:
         return TWO * (y - p) * s
     return (y - p) * (ONE - np.float32(elementary.exp(np.float64(-TWO * s * q)))) / q
 

@@ -235,6 +235,16 @@ def _why_not_saved(path: str, size: int, error: OSError) -> str:
 # -- loading -----------------------------------------------------------------------------------------------------
 
 
+def may_replace(path: str | os.PathLike) -> bool:
+    """Whether nothing is lost if a model is saved there: there is no file, or a model, or a file like /dev/null."""
+    if not os.path.exists(path):
+        return True
+    if not os.path.isfile(path):
+        return stat.S_ISCHR(os.stat(path).st_mode)
+    with open(path, "rb") as file:
+        return file.read(8 + len(FIRST))[8:] == FIRST
+
+
 def load(path: str | os.PathLike, verify: bool = True) -> Model:
     """Map a model file into memory and check all of it before anything is used.
 

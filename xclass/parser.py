@@ -44,10 +44,17 @@ class Options:
     hash_seed: int = option(
         "seed of the hash", kind=int, default=0, metavar="N", minimum=0, maximum=2**32 - 1, stored=True
     )
+    named_labels: str = option(
+        "labels are these names, separated by commas, instead of numbers", metavar="A,B,C", stored=True
+    )
     noconstant: bool = option("leave the constant feature out", kind=bool, stored=True)
     on_bad_line: str = option(
         "at a malformed line: stop, skip the line, or read it the way VW does", choices=TREATMENTS, default="stop"
     )
+
+    def label_names(self) -> tuple[str, ...]:
+        """The names of labels 1, 2, ...; none where labels are numbers."""
+        return tuple(self.named_labels.split(",")) if self.named_labels else ()
 
 
 SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
@@ -55,12 +62,22 @@ STOP, SKIP, VW = range(3)  # treatment of malformed lines
 
 # What is wrong with a line. The first two end the run in every treatment but skip.
 CLASS, CLASS_WORDS, NEGATIVE, OUTSIDE, LABEL_WORDS, LABEL, WEIGHT, INITIAL = range(1, 9)
-NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG = range(9, 15)
+NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG, NAME = range(9, 16)
 UNLABELLED = 2**32 - 1  # as a class
 
 
+class Names(NamedTuple):
+    """Names of labels in the order of their hashes; none where labels are numbers."""
+
+    hash: np.ndarray  # uint32[k]
+    label: np.ndarray  # int64[k]
+    start: np.ndarray  # int64[k], where the name begins in `letters`
+    end: np.ndarray  # int64[k]
+    letters: np.ndarray  # uint8[...]
+
+
 class Rules(NamedTuple):
-    """How to read; scalars only, made by `Parser`."""
+    """How to read; made by `Parser`."""
 
     multiclass: bool
     mask: np.uint32  # of a feature's index
@@ -71,6 +88,7 @@ class Rules(NamedTuple):
     treatment: int
     lowest: int  # classes allowed
     highest: int  # -1: every class
+    names: Names
 
 
 # -- labels --------------------------------------------------------------------------------------------------------
@@ -98,6 +116,22 @@ def _read_class(text, begin):
     if negative:
         value = -value - 1 if value == 9223372036854775807 else -value
     return value, p
+
+
+@jit
+def find_name(text, begin, end, names):
+    """The label named `text[begin:end]`, 0 if there is none."""
+    h = hashing.murmur3_at(text, begin, end, np.uint32(0))
+    i = np.searchsorted(names.hash, h)
+    while i < len(names.hash) and names.hash[i] == h:
+        same = names.end[i] - names.start[i] == end - begin
+        if same:
+            for j in range(end - begin):
+                same = same and names.letters[names.start[i] + j] == text[begin + j]
+        if same:
+            return names.label[i]
+        i += 1
+    return 0
 
 
 @jit
@@ -154,8 +188,13 @@ def _read_label(text, begin, end, rules):
     if rules.multiclass:
         if words > 2:
             return label, weight, initial, tag_start, tag_end, CLASS_WORDS, word0
-        value, p = _read_class(text, word0)
-        if (text[p] != SPACE and text[p] != 0) or (strict and p != end0):
+        if len(rules.names.hash) > 0:
+            value, p = find_name(text, word0, end0, rules.names), end0
+            if value == 0:
+                problem, where = NAME, word0
+        else:
+            value, p = _read_class(text, word0)
+        if p != end0 and (strict or (text[p] != SPACE and text[p] != 0)):
             return label, weight, initial, tag_start, tag_end, CLASS, word0
         if strict and value < 0:
             problem, where = NEGATIVE, word0
@@ -288,6 +327,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
     n = z = g = k = start = bad = skipped = largest = 0
     scattered = stopped = False
     treatment = rules.treatment
+    numbered = rules.multiclass and len(rules.names.hash) == 0
     while k < count:
         line += 1
         at = start
@@ -306,7 +346,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
         label = np.nan
         weight, initial = np.float32(1), np.float32(0)
         tag_start = tag_end = at
-        plain = rules.multiclass and c == SPACE and text[e + 1] == BAR and e > at and e - at <= 9
+        plain = numbered and c == SPACE and text[e + 1] == BAR and e > at and e - at <= 9
         if plain:
             number = 0
             for p in range(at, e):
@@ -569,6 +609,7 @@ SENTENCES = {
     CLASS_WORDS: "'{seen}' begins more words than label and weight; write a tag as 'tag, or touching the bar",
     NEGATIVE: "label {seen} is negative; leave the label out where it is not known",
     OUTSIDE: "label {seen} is outside {range}",
+    NAME: "label '{seen}' is none of --named_labels",
     LABEL_WORDS: "'{seen}' begins more words than label, weight and initial; write a tag as 'tag, or touching the bar",
     LABEL: "label '{seen}' is not a finite number",
     WEIGHT: "weight '{seen}' is not a finite number of at least 0",
@@ -582,6 +623,7 @@ SENTENCES = {
 VW_DOES = {
     LABEL_WORDS: "the example is taken as unlabelled",
     LABEL: "taken as 0",
+    NAME: "taken as class 0",
     WEIGHT: "taken as it is, or as 0 where it is no number",
     INITIAL: "taken as 0",
     NAMESPACE: "the rest of the line is ignored",
@@ -641,6 +683,7 @@ class Parser:
             treatment=treatment,
             lowest=0 if free else low,
             highest=-1 if free else high,
+            names=lay_out(options.label_names()),
         )
         names = np.arange(256 + PADDING).astype(np.uint8)
         letters = [hashing.name_hash(names, i, i + 1, seed, every) for i in range(256)]
@@ -718,6 +761,16 @@ class Parser:
         if self._rules.treatment == VW and problem in VW_DOES:
             message += f"; {VW_DOES[problem]}"
         return message
+
+
+def lay_out(labels: tuple[str, ...]) -> Names:
+    """Make of the names of labels 1, 2, ... what `find_name` needs."""
+    raw = [label.encode("utf-8", "surrogateescape") for label in labels]
+    hashes = np.array([hashing.murmur3(np.frombuffer(n + b"000", np.uint8), 0, len(n), np.uint32(0)) for n in raw])
+    order = np.argsort(hashes, kind="stable").astype(np.int64)
+    end = np.cumsum([0, *map(len, raw)], dtype=np.int64)
+    letters = np.frombuffer(bytearray(b"".join(raw) or b"0"), np.uint8)
+    return Names(hashes.astype(np.uint32)[order], order + 1, end[:-1][order], end[1:][order], letters)
 
 
 def _trimmed(out: Batch, n: int, z: int, g: int) -> Batch:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -270,13 +271,15 @@ class Writer:
     ----------
     path : file to write; "stdout" is standard output.
     kind : one of KINDS, see the head of this file.
+    names : written for the classes 1, 2, ... (multiclass, scores); none for numbers. Other classes have an empty name.
     """
 
-    def __init__(self, path: str, kind: str) -> None:
+    def __init__(self, path: str, kind: str, names: Sequence[str] = ()) -> None:
         if kind not in KINDS:
             raise ValueError(kind)
         self.kind = kind
         self.path = path
+        self._names = [b"", *(name.encode("utf-8", "surrogateescape") for name in names)]
         self._own = path != STDOUT
         try:
             self._file = open(path, "wb") if self._own else sys.stdout.buffer  # noqa: SIM115 (closed by close)
@@ -310,6 +313,11 @@ class Writer:
         """
         if batch.n == 0:
             return
+        if len(self._names) > 1 and self.kind in ("multiclass", "scores"):
+            self._do(self._file.write, b"".join(self._named(batch, values, scores, labels, start)))
+            if self._at_once:
+                self._do(self._file.flush)
+            return
         tags = (batch.text, batch.tag_start, batch.tag_end)
         most = int((batch.tag_end - batch.tag_start).max()) + NUMBER_ROOM
         if values is None:
@@ -327,6 +335,21 @@ class Writer:
             self._do(self._file.write, self._out[:size].data)
         if self._at_once:
             self._do(self._file.flush)
+
+    def _named(self, batch: Batch, values, scores, labels, start) -> Iterator[bytes]:
+        """The lines of a batch with names of classes."""
+
+        def name(label: int) -> bytes:
+            return self._names[label] if label < len(self._names) else b""
+
+        for i in range(batch.n):
+            if self.kind == "multiclass":
+                line = name(int(values[i]))
+            else:
+                some = range(start[i], start[i + 1])
+                line = b" ".join(name(int(labels[j])) + b":" + f"{float(scores[j]):g}".encode() for j in some)
+            tag = batch.text[batch.tag_start[i] : batch.tag_end[i]].tobytes()
+            yield line + (b" " + tag if tag else b"") + b"\n"
 
     def close(self) -> None:
         """Finish the file."""

@@ -30,13 +30,17 @@ FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 18  # bytes
 
 @dataclass(frozen=True)
 class Options:
-    data: str | None = option(
-        "file of examples, plain, .gz or .zst", flags=("-d", "--data"), default_text="standard input", metavar="FILE"
+    data: tuple[str, ...] = option(
+        "file of examples, plain, .gz or .zst; several are read one after the other",
+        flags=("-d", "--data"),
+        default_text="standard input",
+        metavar="FILE",
+        repeated=True,
     )
 
 
 class Reader:
-    """The batches of one file; iterating again reads it again.
+    """The batches of one file, or of several one after the other; iterating again reads them again.
 
     Parameters
     ----------
@@ -47,8 +51,12 @@ class Reader:
 
     Attributes
     ----------
-    name : of the file, for messages
-    size : bytes of the file, None where it is not known (a pipe)
+    paths : of the files; (None,) for standard input
+    name : of the file being read, for messages
+    size : bytes of all files, None where it is not known (a pipe)
+    again : whether they can be read again
+    before : lines of the files before the one being read
+    wrap, wrapped : called, if not None, with each file once it is open, and what it returned
     bytes : of text, parsed in this pass
     parser : its `lines`, `skipped`, `bad`, `notes` and `report()` tell of the lines
     """
@@ -66,21 +74,32 @@ class Reader:
         stream: BinaryIO | None = None,
     ):
         self.parser = parser.Parser(parse, bits, multiclass, lowest, highest, because)
-        self.name = options.data or "stdin"
-        self.bytes = 0
+        self.paths: tuple[str | None, ...] = (options.data,) if isinstance(options.data, str) else options.data
+        self.paths = tuple(self.paths or (None,))
+        self.name = self.paths[0] or "stdin"
+        self.bytes = self.before = 0
         self.size: int | None = None
-        self._path = options.data
+        self.wrap: Any = None
+        self.wrapped: list[Any] = []
+        self._path = self.paths[0]
+        self._done = 0  # bytes of the files before this one
         self._stream = stream
         self._sizes = (block_bytes, block_bytes) if block_bytes else (FIRST_BLOCK, LARGEST_BLOCK)
         self._file: Any = None
         self._whole = True  # whether to wait for full blocks
-        if self._path is not None and stream is None:
+        self.again = stream is None and self._path is not None
+        sizes = []
+        for path in self.paths if self.again else ():
+            self.name = path
             try:
-                found = os.stat(self._path)
+                found = os.stat(path)
             except OSError as error:
                 raise self._cannot_open(error) from None
-            if stat.S_ISREG(found.st_mode):
-                self.size = found.st_size
+            sizes.append(found.st_size if stat.S_ISREG(found.st_mode) else None)
+        self.name = self.paths[0] or "stdin"
+        if sizes and None not in sizes:
+            self.size = sum(sizes)
+        self.again = self.size is not None
 
     @property
     def lines(self) -> int:
@@ -105,18 +124,24 @@ class Reader:
         """Bytes of the file read so far, of the compressed file where it is compressed."""
         if self._file is not None:
             with contextlib.suppress(OSError, ValueError):
-                return self._file.tell()
+                return self._done + self._file.tell()
         return self.bytes
 
     def __iter__(self) -> Iterator[Batch]:
-        self.parser.begin()
-        self.bytes = 0
-        with contextlib.ExitStack() as closing:
-            try:
-                stream = self._open(closing)
-            except OSError as error:
-                raise self._cannot_open(error) from None
-            yield from self._batches(stream)
+        self.bytes = self.before = self._done = 0
+        self.wrapped = []
+        for path in self.paths:
+            self._path = path
+            self.name = path or "stdin"
+            self.parser.begin()
+            with contextlib.ExitStack() as closing:
+                try:
+                    stream = self._open(closing)
+                except OSError as error:
+                    raise self._cannot_open(error) from None
+                yield from self._batches(stream)
+                self._done = self.position()
+            self.before += self.parser.lines
 
     def _batches(self, stream) -> Iterator[Batch]:
         size, largest = self._sizes
@@ -184,7 +209,10 @@ class Reader:
             return stream
         self._file = closing.enter_context(open(self._path, "rb", buffering=0))  # noqa: SIM115
         closing.callback(setattr, self, "_file", None)
-        self._whole = self.size is not None
+        self._whole = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
+        if self.wrap is not None:
+            self._file = self.wrap(self._file)
+            self.wrapped.append(self._file)
         if self._path.endswith(".gz"):
             try:
                 from isal import igzip as gzip

@@ -64,6 +64,40 @@ def pace(text: str) -> Pace:
     return Pace(False, step, np.float32(1), note)
 
 
+class Holdout:
+    """Losses of held-out examples, and which pass did best on them.
+
+    Attributes
+    ----------
+    best, best_pass : float32 average loss of the best pass, and its number from 1; LARGEST_FLOAT, 0 before
+    misses : passes since then
+    """
+
+    def __init__(self) -> None:
+        self.loss = self.weight = 0.0  # of the run
+        self.row_loss = self.row_weight = 0.0  # since a row was marked h
+        self.pass_loss = self.pass_weight = 0.0
+        self.best = np.float32(LARGEST_FLOAT)
+        self.best_pass = 0
+        self.misses = 0
+
+    @property
+    def found(self) -> bool:
+        """Whether any labelled example was held out."""
+        return self.best < LARGEST_FLOAT / 2
+
+    def end_pass(self, number: int) -> bool:
+        """Judge the pass and begin the next; return whether this one is the best so far."""
+        # without held-out examples VW takes half the largest float
+        loss = np.float32(self.pass_loss / self.pass_weight if self.pass_weight > 0 else LARGEST_FLOAT / 2)
+        self.pass_loss = self.pass_weight = 0.0
+        if loss < self.best:
+            self.best, self.best_pass, self.misses = loss, number, 0
+            return True
+        self.misses += 1
+        return False
+
+
 class Progress:
     """Counts examples and their losses, and tells which rows of the table are due.
 
@@ -71,11 +105,21 @@ class Progress:
     ----------
     labels : "simple" or "multiclass".
     pace : when rows are due; None for no rows at all.
+    holdout : whether examples may be held out; their losses are then in `holdout`, and from the second pass on
+        rows show these.
+    names : of the classes, where labels are names.
+
+    Attributes
+    ----------
+    passes : number of passes that have ended.
     """
 
-    def __init__(self, labels: str, pace: Pace | None) -> None:
+    def __init__(self, labels: str, pace: Pace | None, holdout: bool = False, names: Sequence[str] = ()) -> None:
         self.simple = labels == "simple"
+        self.names = names
         self.pace = pace
+        self.holdout = Holdout() if holdout else None
+        self.passes = 0
         self.examples = 0
         self.features = 0
         self.labelled_weight = 0.0  # of examples whose loss counts
@@ -83,6 +127,7 @@ class Progress:
         self.label_sum = 0.0
         self.loss_sum = 0.0
         self.log_loss_sum: float | None = None
+        self.held_log_loss_sum = 0.0
         self.seen: list[np.float32] = []  # the first three different labels
         self._due = float(pace.first) if pace is not None else math.inf
         self._since_loss = 0.0
@@ -107,6 +152,7 @@ class Progress:
         loss: np.ndarray | None,
         log_loss: np.ndarray | None = None,
         shown: np.ndarray | None = None,
+        held: np.ndarray | None = None,
     ) -> list[str]:
         """Count a batch and return the rows of the table that are due.
 
@@ -119,6 +165,7 @@ class Progress:
         loss : float64[n], times weight; None where the loss is not reported.
         log_loss : float64[n], times weight, of the probabilities.
         shown : float64[n], probability printed beside the prediction.
+        held : bool[n], held out; None where none is. Such examples are counted apart, if they have a label.
         """
         n = len(label)
         if n == 0:
@@ -127,15 +174,26 @@ class Progress:
         labelled = ~np.isnan(label)
         if self.simple:
             self._see(label[labelled].astype(np.float32))
+        apart = None
+        if held is not None and self.holdout is not None and (held & labelled).any():
+            apart = held & labelled
+            labelled = labelled & ~apart
+        if self.simple:
             worth = label.astype(np.float32).astype(np.float64) * weight
             self.label_sum = _running(self.label_sum, np.where(labelled, worth, 0.0))[-1]
         counted = labelled if loss is not None else np.zeros(n, bool)
         losses = np.zeros(n) if loss is None else np.where(labelled, loss.astype(np.float32).astype(np.float64), 0.0)
         if log_loss is not None:
+            if apart is not None:
+                given = np.where(apart, log_loss.astype(np.float32).astype(np.float64), 0.0)
+                self.held_log_loss_sum = _running(self.held_log_loss_sum, given)[-1]
             given = np.where(labelled, log_loss.astype(np.float32).astype(np.float64), 0.0)
             self.log_loss_sum = _running(self.log_loss_sum or 0.0, given)[-1]
         known = _running(self.labelled_weight, np.where(counted, weight, 0.0))
-        other = _running(self.other_weight, np.where(counted, 0.0, weight))
+        uncounted = counted if apart is None else counted | apart
+        other = _running(self.other_weight, np.where(uncounted, 0.0, weight))
+        number = self.examples + (np.arange(1, n + 1) if apart is None else np.cumsum(~apart))
+        marked = self.holdout is not None and self.passes > 0
         total = known + other
         loss_sum = _running(self.loss_sum, losses)
 
@@ -143,15 +201,21 @@ class Progress:
         begin = 0  # first example after the last row
         while (i := _first_at_least(total, self._due, begin, bool(weight.min() < 0))) < n:
             self._since_loss = _running(self._since_loss, losses[begin : i + 1])[-1]
+            self._hold_out(apart, loss, weight, begin, i + 1)
+            average = _ratio(loss_sum[i], known[i]) if known[i] > 0 else NO_VALUE
+            since = _ratio(self._since_loss, known[i] - self._since_weight)
+            if marked:
+                average, since = self._take_held()
             rows.append(
                 row(
-                    _ratio(loss_sum[i], known[i]) if known[i] > 0 else NO_VALUE,
-                    _ratio(self._since_loss, known[i] - self._since_weight),
-                    self.examples + i + 1,
+                    average,
+                    since,
+                    int(number[i]),
                     total[i],
                     self._label_text(label[i]),
                     self._prediction_text(prediction[i], None if shown is None else shown[i]),
                     int(features[i]),
+                    " h" if marked else "",
                 )
             )
             self._since_loss = 0.0
@@ -160,28 +224,70 @@ class Progress:
             self._due = float(now + self.pace.step if self.pace.additive else now * self.pace.step)
             begin = i + 1
         self._since_loss = _running(self._since_loss, losses[begin:])[-1]
+        self._hold_out(apart, loss, weight, begin, n)
 
-        self.examples += n
-        self.features += int(features.sum())
+        self.examples = int(number[-1])
+        self.features += int(features.sum() if apart is None else features[~apart].sum())
         self.labelled_weight, self.other_weight, self.loss_sum = float(known[-1]), float(other[-1]), float(loss_sum[-1])
         return rows
 
+    def _hold_out(self, apart, loss, weight, begin: int, end: int) -> None:
+        """Add the held-out examples among begin .. end - 1 to the losses."""
+        if apart is None:
+            return
+        chosen = np.flatnonzero(apart[begin:end]) + begin
+        h = self.holdout
+        weights = weight[chosen]
+        losses = np.zeros(len(chosen)) if loss is None else loss[chosen].astype(np.float32).astype(np.float64)
+        h.loss, h.row_loss, h.pass_loss = (float(_running(s, losses)[-1]) for s in (h.loss, h.row_loss, h.pass_loss))
+        h.weight, h.row_weight, h.pass_weight = (
+            float(_running(s, weights)[-1]) for s in (h.weight, h.row_weight, h.pass_weight)
+        )
+
+    def _take_held(self) -> tuple[str, str]:
+        """Average and recent loss of held-out examples, for a row."""
+        h = self.holdout
+        found = tuple(
+            format(a / b, ".6f") if b else UNKNOWN if not a else "inf"
+            for a, b in ((h.loss, h.weight), (h.row_loss, h.row_weight))
+        )
+        h.row_loss = h.row_weight = 0.0
+        return found
+
+    def end_pass(self) -> bool:
+        """Count a pass; return whether it was the best so far on what was held out."""
+        self.passes += 1
+        return self.holdout is not None and self.holdout.end_pass(self.passes)
+
     def summary(
-        self, loss: str = "squared", tau: float = 0.5, label_range: tuple[float, float] | None = None
+        self,
+        loss: str = "squared",
+        tau: float = 0.5,
+        label_range: tuple[float, float] | None = None,
+        constant: bool = True,
     ) -> list[str]:
         """Return VW's summary of the run; for real labels with the best constant prediction under `loss`."""
         average = self.average_loss
+        shown = NO_VALUE if average is None else format(average, ".6f")
+        if self.holdout is not None:
+            shown = f"{self.holdout.best:.6f} h" if self.holdout.found else "undefined (no holdout)"
         lines = [
             "",
             "finished run",
-            f"number of examples = {self.examples}",
+            *(
+                [f"number of examples per pass = {self.examples // self.passes}", f"passes used = {self.passes}"]
+                if self.passes > 1
+                else [f"number of examples = {self.examples}"]
+            ),
             f"weighted example sum = {self.weight:.6f}",
             f"weighted label sum = {self.label_sum:.6f}",
-            f"average loss = {NO_VALUE if average is None else format(average, '.6f')}",
+            f"average loss = {shown}",
         ]
         if self.log_loss_sum is not None:
-            lines.append(f"average multiclass log loss = {_ratio(self.log_loss_sum, self.labelled_weight)}")
-        found = self._best_constant(loss, tau, label_range) if self.simple else None
+            mark = " h" if self.holdout is not None else ""
+            total = self.log_loss_sum if self.holdout is None else self.held_log_loss_sum
+            lines.append(f"average multiclass log loss = {_ratio(total, self.labelled_weight)}{mark}")
+        found = self._best_constant(loss, tau, label_range) if self.simple and constant else None
         if found is not None:
             lines.append(f"best constant = {found[0]:.6f}")
             if found[1] is not None:
@@ -192,14 +298,20 @@ class Progress:
     def _label_text(self, label: float) -> str:
         if self.simple:
             return f"{np.float32(label):.4f}" if label < LARGEST_FLOAT else UNKNOWN
-        return str(int(label)) if label < LARGEST_LABEL else UNKNOWN
+        return self._class_text(label) if label < LARGEST_LABEL else UNKNOWN
+
+    def _class_text(self, label: float) -> str:
+        """A class as a number, or its name."""
+        if not self.names:
+            return str(int(label))
+        return self.names[int(label) - 1] if 1 <= label <= len(self.names) else UNKNOWN
 
     def _prediction_text(self, prediction: float, probability: float | None) -> str:
         if self.simple:
             return f"{np.float32(prediction):.4f}"
         if probability is None:
-            return str(int(prediction))
-        return f"{int(prediction)}({np.float32(100) * np.float32(probability):.0f}%)"
+            return self._class_text(prediction)
+        return f"{self._class_text(prediction)}({np.float32(100) * np.float32(probability):.0f}%)"
 
     def _see(self, labels: np.ndarray) -> None:
         while len(self.seen) < 3:
@@ -228,7 +340,7 @@ class Progress:
         if not both > 0:
             return None
         more = len(self.seen) > 2
-        if loss == "squared":
+        if loss in ("squared", "classic"):
             best = np.float32(self.label_sum) / np.float32(self.labelled_weight)
         elif more:
             return None
@@ -267,7 +379,10 @@ def banner(
     quadratic: Sequence[str] = (),
     cubic: Sequence[str] = (),
     interactions: Sequence[str] = (),
+    namespaces: Sequence[str] = (),
     testing: bool = False,
+    l1: float = 0.0,
+    l2: float = 0.0,
     model: str | None = None,
     predictions: str | None = None,
     raw_predictions: str | None = None,
@@ -280,14 +395,19 @@ def banner(
     enabled: str,
     labels: str,
     output: str,
+    source: Sequence[str] = (),
+    decay: float | None = None,
 ) -> list[str]:
     """Return what VW prints before the table, in its order and words.
 
     Parameters
     ----------
+    namespaces : lines about those left out.
     model : file of -f.
     learner : the reduction's own lines.
     labels, output : kinds of label and prediction, such as MULTICLASS.
+    source : lines about cache and data; without them those for no cache and `data`.
+    decay : factor of the learning rate between passes; None with a single one.
     """
     lines = []
     for words, names in (
@@ -297,8 +417,12 @@ def banner(
     ):
         if names:
             lines.append(f"creating {words}: {' '.join(names)}")
+    lines += namespaces
     if testing:
         lines.append("only testing")
+    for number, strength in ((1, l1), (2, l2)):
+        if strength > 0:
+            lines.append(f"using l{number} regularization = {strength:g}")
     for words, name in (
         ("final_regressor", model),
         ("predictions", predictions),
@@ -309,13 +433,13 @@ def banner(
     return [
         *lines,
         *learner,
-        "using no cache",
-        f"Reading datafile = {data}",
+        *(source or ("using no cache", f"Reading datafile = {data}")),
         "num sources = 1",
         f"Num weight bits = {bits}",
         f"learning rate = {learning_rate:g}",
         f"initial_t = {initial_t:g}",
         f"power_t = {power_t:g}",
+        *([] if decay is None else [f"decay_learning_rate = {decay:g}"]),
         f"Enabled learners: {enabled}",
         f"Input label = {labels}",
         f"Output pred = {output}",
@@ -343,6 +467,8 @@ def _ratio(total: float, weight: float) -> str:
 def _loss(name: str, prediction, label, tau, label_range) -> np.float32:
     """The loss of one prediction in VW's float32 steps. All arguments are float32."""
     one = np.float32(1)
+    if name == "classic":
+        return (prediction - label) * (prediction - label)
     if name == "squared":
         if label_range is None or label_range[0] <= prediction <= label_range[1]:
             return (prediction - label) * (prediction - label)

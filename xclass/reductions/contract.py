@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,7 +34,24 @@ class Work:
     score_start: np.ndarray | None = None  # int64[n + 1], scores of example i: score_start[i]:score_start[i + 1]
     raw: np.ndarray | None = None  # float32[n], unclipped prediction of the learner alone (-r)
     notes: list[str] = field(default_factory=list)  # lines for the user, in order
+    features: np.ndarray | None = None  # int64[n], features of each example as shown, those not learned from too
     plan: Any = None  # what an earlier stage hands to a later one
+    held: np.ndarray | None = None  # bool[n], held out: predicted only; None where none is
+
+    def learns(self) -> np.ndarray:
+        """Whether each example may be learned from, if it has a label: bool[n]."""
+        if self.held is None or not self.learn:
+            return np.full(self.batch.n, self.learn)
+        return ~self.held
+
+
+class Look(NamedTuple):
+    """One sub-problem that was asked about an example."""
+
+    table: int  # position in `Learner.tables`
+    sub: int  # within its table
+    number: int  # of the sub-problem among all of the learner's
+    extra: tuple[int, ...] = ()  # places of features the reduction adds, each of value 1
 
 
 class Learner(Protocol):
@@ -57,6 +74,30 @@ class Learner(Protocol):
 
     def close(self) -> None:
         """End the threads the learner started."""
+
+    def end_pass(self) -> None:
+        """Called between two passes, when no stage is at work."""
+
+    # What `--audit`, `--readable_model` and `--invert_hash` ask for, when no stage is at work.
+
+    own_rows: bool
+    """Whether a slot tells whose it is: sub-problem `slot % width` of the features whose place is in row
+    `slot // width`. Otherwise names are found by looking at what is asked of every example."""
+
+    tables: list[Any]
+    """All weight tables (learner.Table); their slots are numbered through in this order."""
+
+    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+        """Where features lie in a table, as uint64 before the mask: sub-problem j of a place in slot `place + j`."""
+
+    def look(self, batch: Batch) -> list[Look]:
+        """What is asked, in this order, to predict the only example of `batch`, and beyond that to learn from it."""
+
+    def added(self) -> list[Look]:
+        """With `own_rows`: sub-problems with the places of all features the reduction may have added for them."""
+
+    def describe(self) -> list[str]:
+        """Lines of the readable model about what was learned beside the weights."""
 
 
 @dataclass(frozen=True)

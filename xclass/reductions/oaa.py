@@ -26,7 +26,7 @@ from .. import elementary, learner, loss, model_file, rng
 from ..errors import UsageError
 from ..jit import jit
 from ..options import option
-from .contract import Reduction, Work
+from .contract import Look, Reduction, Work
 
 BLOCK = 512  # classes handled together: the rates of some 30 features stay in the first-level cache
 SLOT_BYTES = 12  # w, G and N; the rates' plane is only touched by update rules other than the default one
@@ -174,6 +174,7 @@ def sweep(
     `sampled[i]`, if it has columns, lists the only classes that learn besides the label's.
     """
     fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
+    fast = fast and not rule.regular
     wanted = scores.shape[0] > 0
     draws = sampled.shape[1]
     limits = table.range.copy()  # what scores are clipped to changes after an example, not within it
@@ -251,6 +252,45 @@ def sweep(
 
 
 @jit
+def sweep_in_turn(
+    table, rule, rows, link, batch, label, learns, sampled, clock, best, best_score, scores, place, x, p
+):  # fmt: skip
+    """`sweep` of all classes for rules under which an update of one class is felt by all (--l1, --l2)."""
+    classes = table.sums.shape[0]
+    draws = sampled.shape[1]
+    for i in range(batch.label.shape[0]):
+        count = _row_places(table, rows, batch, i, place, x)
+        best[i] = -1
+        for c in range(classes):
+            p[c] = learner.clip(learner.score(table, place, x, count, np.uint64(c), ZERO), table.range)
+            if link:
+                p[c] = ONE / (ONE + np.float32(elementary.exp(np.float64(-p[c]))))
+            if best[i] < 0 or p[c] > best_score[i]:
+                best[i] = c
+                best_score[i] = p[c]
+        if scores.shape[0] > 0:
+            scores[i] = p
+        if not learns[i]:
+            continue
+        for k in range(draws + 1 if draws > 0 else classes):
+            c = k
+            weight = batch.weight[i]
+            if draws > 0:  # the label's class, then those drawn
+                c = label[i] if k == 0 else np.int64(sampled[i, k - 1])
+                if k > 0:
+                    weight *= np.float32(classes) / np.float32(draws)
+            y = ONE if c == label[i] else -ONE
+            if rule.widen:
+                learner.widen(table.range, y)
+            if c < 0:
+                continue
+            sub = np.uint64(c)
+            if draws > 0:
+                p[c] = learner.clip(learner.score(table, place, x, count, sub, ZERO), table.range)
+            learner.learn(table, rule, place, x, count, sub, p[c], y, weight, clock[i])
+
+
+@jit
 def shuffle(order, random):
     """Permute `order` as VW does before it draws."""
     classes = order.shape[0]
@@ -308,6 +348,7 @@ def settle(config) -> dict:
 
 def check(config) -> None:
     """Refuse options that cannot be meant together."""
+    learner.check(config)
     o = config.oaa
     if o.raw_order == "vw" and "raw_order" in config.given and config.driver.raw_predictions is None:
         raise UsageError("--raw_order says how -r writes scores; give -r FILE, or leave it out")
@@ -329,6 +370,7 @@ class OneAgainstAll:
         self.classes = o.oaa
         self.rule = learner.make_rule(config.learner, reduction=True)
         self.resume = config.learner.resume
+        self.learner_options = config.learner
         bits = config.learner.bits
         vw = config.learner.layout == "vw"
         width = learner.vw_width(self.classes) if vw else self.classes
@@ -342,6 +384,7 @@ class OneAgainstAll:
         self.crowding = learner.crowding(bits, self.classes, width, config.learner.layout)
         self.rows = np.uint64((1 << bits) // width)
         self.table = learner.new_table(self.rule, bits, self.classes, width, planes=True)
+        self.tables = [self.table]
         self.indexing = UNDECIDED if o.indexing is None else o.indexing
         self.sampled = o.oaa_subsample or 0
         self.next = 0
@@ -359,7 +402,8 @@ class OneAgainstAll:
         self.raw = config.driver.raw_predictions is not None
         self.raw_vw = o.raw_order == "vw"
         # updates with other rules widen one shared label range, class after class: one thread
-        shares = 1 if self.rule.widen and self.rule.loss != loss.LOGISTIC else os.cpu_count() or 1
+        one = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular
+        shares = 1 if one else os.cpu_count() or 1
         shares = max(1, min(shares, self.classes // BLOCK))
         edges = [self.classes * t // shares for t in range(shares + 1)]
         self.shares = list(itertools.pairwise(edges))
@@ -377,7 +421,7 @@ class OneAgainstAll:
         """
         batch = work.batch
         labelled = ~np.isnan(batch.label)
-        learns = labelled if work.learn else np.zeros(batch.n, bool)
+        learns = labelled & work.learns()
         base = np.full(batch.n, 1 if self.indexing else 0, np.int64)  # while predicting
         after = base  # once the example has been learned
         if self.indexing == UNDECIDED and work.learn:
@@ -409,6 +453,13 @@ class OneAgainstAll:
         best_score = np.empty((len(self.shares), n), np.float32)
         longest = int(np.diff(batch.start).max(initial=0))
 
+        def in_turn():
+            sweep_in_turn(
+                self.table, self.rule, self.rows, self.link, batch, label, learns, sampled, work.clock, best[0],
+                best_score[0], scores, np.empty(longest, np.uint64), np.empty(longest, np.float32),
+                np.empty(self.classes, np.float32),
+            )  # fmt: skip
+
         def one(t):
             lanes = [np.empty(BLOCK, np.float32) for _ in range(8)]
             sweep(
@@ -418,7 +469,10 @@ class OneAgainstAll:
                 np.empty(longest * BLOCK, np.float32),
             )  # fmt: skip
 
-        list(self.threads.map(one, range(len(self.shares))))
+        if self.rule.regular:
+            in_turn()
+        else:
+            list(self.threads.map(one, range(len(self.shares))))
         winner = np.empty(n, np.int64)
         merge(best, best_score, winner)
         shown = after if many else base
@@ -443,19 +497,39 @@ class OneAgainstAll:
             work.score_start = np.arange(n + 1, dtype=np.int64) * self.classes
             work.score_labels = (np.arange(self.classes) + shown[:, None]).reshape(-1)
 
+    def end_pass(self) -> None:
+        self.rule = learner.after_pass(self.rule, self.learner_options)
+
+    # inspection
+
+    own_rows = True
+
+    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+        return index.astype(np.uint64) % self.rows * self.table.width
+
+    def look(self, batch) -> list[Look]:
+        return [Look(0, c, c) for c in range(self.classes)]
+
+    def added(self) -> list[Look]:
+        return []
+
+    def describe(self) -> list[str]:
+        return []
+
     # model
 
     def banner(self) -> list[str]:
         return [f"memory: {self.memory / 2**20:.0f} MB of weights", *self.crowding]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {**learner.table_arrays("weights", self.table), "order": self.order, "random": self.random}
+        found = learner.table_arrays("weights", self.table, self.learner_options.predict_only_model)
+        return {**found, "order": self.order, "random": self.random}
 
     def facts(self) -> dict:
         return {"indexing": self.indexing, "next": int(self.next)}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        learner.restore_table("weights", self.table, arrays, self.resume)
+        learner.restore_table("weights", self.table, arrays, self.resume, self.rule)
         model_file.fill("order", arrays, self.order)
         model_file.check_range("order", self.order, 0, self.classes - 1)
         model_file.fill("random", arrays, self.random)

@@ -37,7 +37,7 @@ from .. import learner, model_file, rng
 from ..errors import UsageError
 from ..jit import jit
 from ..options import option
-from .contract import Reduction, Work
+from .contract import Look, Reduction, Work
 
 SHARDS = 3  # scorers' tables; with the routers' they make four equal parts of 2**b slots
 FIFTEEN = np.float32(15)
@@ -614,6 +614,7 @@ def settle(config) -> dict:
 
 def check(config) -> None:
     """Refuse options that cannot be meant together."""
+    learner.check(config)
     o = config.recall_tree
     if o.no_path_features and o.node_only:
         raise UsageError("--node_only chooses among path features and --no_path_features has none: give one of them")
@@ -681,15 +682,16 @@ class RecallTree:
         self.outside = 0
         self.resume = config.learner.resume
         self.pairs = np.empty((0, 2), np.uint8)
+        self.learner_options = config.learner
         bits = config.learner.bits
         nodes = (2 << self.depth) - 1
         self.memory = learner.SLOT_BYTES << bits, nodes * (NODE_BYTES + CANDIDATE_BYTES * self.candidates)
         learner.check_memory(bits, more=self.memory[1])
         self.tree, taken = new_tree(self.depth, blocked=not self.in_turn)
+        self.routers = taken
         self.counts = new_counts(len(self.tree.left), self.candidates)
         if self.in_turn:
             subs = taken + self.classes
-            self.routers = taken
             self.tables = [learner.new_table(self.rule, bits, subs, learner.vw_width(subs))]
             self.stages = [self._in_turn]
         else:
@@ -728,7 +730,7 @@ class RecallTree:
         n = batch.n
         label = np.full(n, -1, np.int64)
         if work.learn:
-            given = ~np.isnan(batch.label) & (batch.weight > 0)
+            given = work.learns() & ~np.isnan(batch.label) & (batch.weight > 0)
             inside = given & (batch.label >= 1) & (batch.label <= self.classes)
             label[inside] = batch.label[inside].astype(np.int64) - 1
             if not self.outside and (given & ~inside).any():
@@ -815,6 +817,111 @@ class RecallTree:
             work.score_labels = plan.item[chosen].astype(np.int64) + 1
         work.plan = None
 
+    def end_pass(self) -> None:
+        self.rule = learner.after_pass(self.rule, self.learner_options)
+
+    # inspection
+
+    @property
+    def own_rows(self) -> bool:
+        return self.in_turn
+
+    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+        return index.astype(np.uint64) * self.tables[table].width
+
+    def look(self, batch) -> list[Look]:
+        """The routers on the way and the candidates where it ends, and the scorer of the label."""
+        place, x = self._row_scratch(batch)
+        count = batch.start[1] - batch.start[0]
+        place[:count] = self.places(0, batch.index)
+        x[:count] = batch.value
+        found = []
+        a = 0
+        while self.tree.router[a] >= 0:
+            router = int(self.tree.router[a])
+            found.append(Look(0, router, router))
+            s = learner.score(self.tables[0], place, x, count, np.uint64(router), batch.initial[0])
+            child = int(self.tree.left[a]) + (0 if s < 0 else 1)
+            if _stops(self.counts, self.settings, a, child):
+                break
+            a = child
+        labels = self.counts.top_label[a, : self.counts.top_size[a]].tolist()
+        y = batch.label[0] - 1
+        if 0 <= y < self.classes and y not in labels:
+            labels.append(int(y))
+        for c in labels:
+            table, sub = (0, self.routers + c) if self.in_turn else (1 + c % SHARDS, c // SHARDS)
+            found.append(Look(table, sub, self.routers + c, self._path_places(a, table)))
+        return found
+
+    def _path_places(self, a: int, table: int) -> tuple[int, ...]:
+        width = 1 if self.in_turn else int(self.tables[table].width)
+        if not self.settings.path:
+            return ()
+        if self.settings.node_only:
+            return (PATH_HASH * a * width,)
+        found = []
+        while a > 0:
+            found.append(PATH_HASH * a * width)
+            a = int(self.tree.parent[a])
+        return tuple(found)
+
+    def added(self) -> list[Look]:
+        """The path features of every node for the labels counted there."""
+        return [
+            Look(0, self.routers + y, self.routers + y, self._path_places(a, 0))
+            for a, labels in self._labels_of_nodes().items()
+            for y in labels
+        ]
+
+    def _labels_of_nodes(self) -> dict[int, dict[int, float]]:
+        """Node -> 0-based label -> count."""
+        c, counted = self.counts, {}
+        for at in np.flatnonzero(c.cell_key[:, 0]).tolist():
+            key = int(c.cell_key[at, 0])
+            above, y = (key >> 32) - 1, (key & 0xFFFFFFFF) - 1
+            left = int(self.tree.left[above]) if above >= 0 else 0  # the root is a left child
+            for side in (0, 1):
+                if c.cell_count[at, 1 + side] > 0:
+                    counted.setdefault(left + side, {})[y] = float(c.cell_count[at, 1 + side])
+        return counted
+
+    def describe(self) -> list[str]:
+        """VW's lines: the tree, and the labels counted at every node, the candidates first."""
+        c, tree = self.counts, self.tree
+        counted = self._labels_of_nodes()
+        lines = [
+            f"k = {self.classes}",
+            f"node_only = {str(self.settings.node_only).lower()}",
+            f"nodes = {len(tree.left)}",
+            f"max_candidates = {self.candidates}",
+            f"max_depth = {self.depth}",
+        ]
+        depth = np.zeros(len(tree.left), np.int64)
+        for a in range(len(tree.left)):
+            internal = bool(tree.router[a] >= 0)
+            if a:
+                depth[a] = depth[tree.parent[a]] + 1
+            top = c.top_label[a, : c.top_size[a]].tolist()
+            counts = counted.get(a, {})
+            labels = top + sorted(set(counts) - set(top), key=lambda y, counts=counts: (-counts[y], y))
+            lines += [
+                f"parent = {max(tree.parent[a], 0)}",
+                f"recall_lbest = {_shown(np.float32(c.node[a, BOUND]))}",
+                f"internal = {str(internal).lower()}",
+                f"depth = {depth[a]}",
+                f"base_router = {max(tree.router[a], 0)}",
+                f"left = {tree.left[a]}",
+                f"right = {tree.left[a] + 1 if internal else 0}",
+                f"n = {_shown(c.node[a, WEIGHT])}",
+                f"entropy = {_shown(c.node[a, ENTROPY])}",
+                "passes = 1",
+                f"n_preds = {len(labels)}",
+            ]
+            for y in labels:
+                lines += [f"label = {y + 1}", f"label_count = {_shown(counts[y])}"]
+        return lines
+
     # model
 
     def banner(self) -> list[str]:
@@ -844,7 +951,7 @@ class RecallTree:
             "random": self.random,
         }
         for name, table in zip(self._names(), self.tables, strict=True):
-            found.update(learner.table_arrays(name, table))
+            found.update(learner.table_arrays(name, table, self.learner_options.predict_only_model))
         return found
 
     def _names(self):
@@ -876,7 +983,13 @@ class RecallTree:
         model_file.fill("random", arrays, self.random)
         self.outside = facts["outside"]
         for name, table in zip(self._names(), self.tables, strict=True):
-            learner.restore_table(name, table, arrays, self.resume)
+            learner.restore_table(name, table, arrays, self.resume, self.rule)
+
+
+def _shown(value) -> str:
+    """A number as short as it can be: 2, 0.5, 0.21432579."""
+    text = str(value)
+    return text.removesuffix(".0")
 
 
 REDUCTION = Reduction(

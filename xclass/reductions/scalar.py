@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import elementary, learner, loss
+from ..examples import CONSTANT
 from ..jit import jit
-from .contract import Reduction, Work
+from ..options import option
+from .contract import Look, Reduction, Work
 
 ZERO = np.float32(0)
 ONE = np.float32(1)
@@ -22,11 +24,14 @@ ONE = np.float32(1)
 
 @dataclass(frozen=True)
 class Options:
-    """None of its own."""
+    """The learner alone."""
+
+    binary: bool = option("predict -1 or 1, and count wrong ones as the loss", kind=bool, stored=True)
+    dont_output_best_constant: bool = option("leave the best constant prediction out of the summary", kind=bool)
 
 
 @jit
-def run(table, rule, link, batch, learning, clock, place, x, raw, prediction, lost):
+def run(table, rule, link, batch, learns, clock, place, x, raw, prediction, lost):
     """Predict every example, then learn from it where it has a label and weight.
 
     `raw[i]` is the score, `prediction[i]` the clipped and linked one, `lost[i]` its loss times weight.
@@ -38,6 +43,7 @@ def run(table, rule, link, batch, learning, clock, place, x, raw, prediction, lo
             place[f] = np.uint64(batch.index[begin + f])
             x[f] = batch.value[begin + f]
         labelled = batch.label[i] == batch.label[i]
+        learning = learns[i]
         y = np.float32(batch.label[i]) if labelled else ZERO
         weight = batch.weight[i]
         if labelled and learning and rule.widen:
@@ -60,7 +66,8 @@ def settle(config) -> dict:
 
 
 def check(config) -> None:
-    """Nothing to refuse."""
+    """Refuse what would have no effect."""
+    learner.check(config)
 
 
 def allowed(config) -> None:
@@ -74,6 +81,11 @@ class Scalar:
         self.rule = learner.make_rule(config.learner, reduction=False)
         learner.check_memory(config.learner.bits)
         self.table = learner.new_table(self.rule, config.learner.bits, 1, 1)
+        self.tables = [self.table]
+        if config.learner.constant is not None:
+            self.table.flat[(CONSTANT & int(self.table.mask)) * int(self.table.stride)] = config.learner.constant
+        self.options = config.learner
+        self.binary = config.scalar.binary
         self.link = config.learner.link == "logistic"
         self.told = False
         self.stages = [self._run]
@@ -98,22 +110,47 @@ class Scalar:
                     f"as --loss_function {name} expects"
                 )
         run(
-            self.table, self.rule, self.link, batch, work.learn, work.clock, np.empty(longest, np.uint64),
+            self.table, self.rule, self.link, batch, work.learns(), work.clock, np.empty(longest, np.uint64),
             np.empty(longest, np.float32), raw, work.prediction, work.loss,
         )  # fmt: skip
         work.raw = raw
+        if self.binary:
+            work.prediction = np.where(work.prediction > 0, 1.0, -1.0)
+            counted = np.where(work.prediction == batch.label, 0.0, batch.weight.astype(np.float64))
+            work.loss = np.where(np.abs(batch.label) == 1, counted, work.loss)
+
+    def end_pass(self) -> None:
+        self.rule = learner.after_pass(self.rule, self.options)
+
+    # inspection
+
+    own_rows = True
+
+    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+        return index.astype(np.uint64)
+
+    def look(self, batch) -> list[Look]:
+        return [Look(0, 0, 0)]
+
+    def added(self) -> list[Look]:
+        return []
+
+    def describe(self) -> list[str]:
+        return []
+
+    # model
 
     def banner(self) -> list[str]:
         return [f"memory: {learner.SLOT_BYTES * (int(self.table.mask) + 1) / 2**20:.0f} MB of weights"]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return learner.table_arrays("weights", self.table)
+        return learner.table_arrays("weights", self.table, self.options.predict_only_model)
 
     def facts(self) -> dict:
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        learner.restore_table("weights", self.table, arrays)
+        learner.restore_table("weights", self.table, arrays, rule=self.rule)
 
 
 REDUCTION = Reduction(

@@ -1,0 +1,478 @@
+"""The cache: what is read from it is what was parsed, and nothing but a whole and fitting cache is used."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from command import begin, learn, xclass
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streams import multiclass, real
+from versus import small
+
+from xclass import cache, parser, reader
+from xclass.examples import Batch
+
+NUMBERS = ("start", "index", "value", "label", "weight", "initial", "group_first", "group_name", "group_start", "line")
+
+
+def tags(batch: Batch) -> list[bytes]:
+    return [batch.text[a:b].tobytes() for a, b in zip(batch.tag_start, batch.tag_end, strict=True)]
+
+
+def assert_same(found: Batch, wanted: Batch) -> None:
+    for name in NUMBERS:
+        mine, theirs = getattr(found, name), getattr(wanted, name)
+        assert mine.dtype == theirs.dtype, name
+        np.testing.assert_array_equal(mine, theirs, err_msg=name)
+    assert tags(found) == tags(wanted)
+
+
+def source(path, file=None, *, classes=True, bits=18, passes=1, limit=None, kill=False, **parse):
+    """A `Source` and the text's reader."""
+    options = parser.Options(**parse)
+    text = reader.Reader(reader.Options(data=(str(path),)), options, bits, classes)
+    key = cache.make_key(options, bits, classes, None, None, limit)
+    chosen = cache.Options(cache_file=None if file is None else str(file), kill_cache=kill)
+    return cache.Source(text, chosen, key, not options.noconstant, passes)
+
+
+def copies(batches) -> list[tuple[Batch, int]]:
+    """Keep batches beyond the next one."""
+    return [(Batch(*(np.array(field) for field in batch)), before) for batch, before in batches]
+
+
+def assert_passes_are_equal(path, *, passes=3, **more) -> None:
+    one = source(path, passes=passes, **more)
+    first = copies(one)
+    for _ in range(1, passes):
+        again = copies(one)
+        assert one._cache is not None
+        assert len(again) == len(first)
+        for (found, before), (wanted, wanted_before) in zip(again, first, strict=True):
+            assert before == wanted_before
+            assert_same(found, wanted)
+
+
+# -- batches
+
+
+@pytest.mark.bounds
+@pytest.mark.parametrize("classes", [True, False])
+@pytest.mark.parametrize("options", [{}, {"noconstant": True}, {"bits": 30}, {"hash": "all", "limit": 50}])
+def test_batches_from_the_cache_are_those_from_the_text(tmp_path, classes, options):
+    rng = random.Random(f"{classes} {options}")
+    path = tmp_path / "data"
+    for text in (
+        small(rng, 300, 9, not classes),
+        multiclass(3, 70000, 200, tags=True, weights=(0, 1, 2.5), unlabelled=0.2)
+        if classes
+        else real(1, 300, tags=True),
+        "".join(
+            f"{i % 7} |f {' '.join(f'w{rng.random():.6f}:{rng.random():.5f}' for _ in range(30))}\n" for i in range(900)
+        ),
+        "".join(
+            f"{i % 300}{' ' + str(i % 3) if i % 2 else ''} |"
+            + "|".join(f"n{rng.randrange(9)} a b:2 " for _ in range(5))
+            + "\n"
+            for i in range(500)
+        ),
+        "1 |\n\n |f\n\n\n2 |f a:0\n",
+        "1 2 'tag|\n" * 3 + "|x a\n",
+        "",
+    ):
+        path.write_text(text)
+        assert_passes_are_equal(path, classes=classes, **options)
+
+
+def test_every_way_to_store_a_column_gives_its_numbers_back():
+    rng = np.random.default_rng(1)
+    ways = {
+        cache.SAME: np.full(1000, 7),
+        cache.WIDE1: rng.integers(0, 256, 1000),
+        cache.WIDE2: rng.integers(0, 1 << 16, 1000),
+        cache.WIDE3: rng.integers(0, 1 << 24, 1000),
+        cache.WIDE4: rng.integers(0, 1 << 32, 1000),
+        cache.LIST1: rng.choice(rng.integers(1 << 20, 1 << 32, 200), 3000),
+        cache.LIST2: rng.choice(rng.integers(1 << 20, 1 << 32, 700), 9000),
+    }
+    table, listed = np.empty(1 << 18, np.uint32), np.empty(1 << 16, np.uint32)
+    for kind, numbers in ways.items():
+        m = len(numbers)
+        out = np.zeros(4 * m + 1000, np.uint8)
+        head = np.zeros(cache.HEADER, np.int64)
+        end = cache.put_column(
+            numbers.astype(np.uint32), m, table, np.empty(m, np.uint16), listed, out, 8, head, cache.INDEX
+        )
+        assert head[cache.HOW + 3 * cache.INDEX] == kind
+        assert end - 8 == cache.column_size(out, 8, len(out), head, cache.INDEX, m)
+        assert cache.column_size(out, 8, end - 8, head, cache.INDEX, m) == (0 if kind == cache.SAME else -1)
+        got = np.empty(m, np.uint32)
+        cache.get_column(out, 8, head, cache.INDEX, m, got)
+        np.testing.assert_array_equal(got, numbers)
+
+
+LINES = st.lists(
+    st.sampled_from(
+        [
+            "",
+            "1 |a b c",
+            "3 2.5 'tag |a:2 b:3 c |d e:0.1 f:x",
+            "|",
+            "7|x y",
+            "65000 |a b |c d |a e",
+            "2 'another_tag |q 1:1 2:2 3:-3e-5",
+            "|é ü:7",
+            "4294967294 0 |a " + "w " * 300,
+        ]
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=60)
+@given(LINES, st.booleans())
+def test_any_lines_come_back(tmp_path_factory, lines, noconstant):
+    path = tmp_path_factory.mktemp("lines") / "data"
+    path.write_text("".join(line + "\n" for line in lines))
+    assert_passes_are_equal(path, passes=2, noconstant=noconstant)
+
+
+def test_cache_is_smaller_than_the_text(tmp_path):
+    path = tmp_path / "data"
+    for text in (multiclass(1, 3000, 20000), real(2, 20000), "".join(f"{i % 9} | a b c\n" for i in range(20000))):
+        path.write_text(text)
+        list(source(path, tmp_path / "c", kill=True, classes="." not in text.split(" ")[0]))
+        assert os.path.getsize(tmp_path / "c") < 0.6 * os.path.getsize(path)
+
+
+def test_several_files_and_compressed_ones_are_kept_apart(tmp_path):
+    first, second = multiclass(1, 5, 40), multiclass(2, 5, 30)
+    (tmp_path / "a").write_text(first)
+    with gzip.open(tmp_path / "b.gz", "wt") as file:
+        file.write(second)
+    (tmp_path / "both").write_text(first + second)
+    args = ("--oaa", "5", "--passes", "3", "-p", "stdout")
+    one = learn("both", *args, cwd=tmp_path)
+    for more in ((), ("-c",), ("-c",)):
+        several = learn("-d", "a", "b.gz", *args, *more, cwd=tmp_path)
+        assert several.out == one.out
+    assert "using cache_file = a.cache" in several.err
+    assert "made of 2 files, these are 1" in learn("a", *args, "-c", cwd=tmp_path).err
+
+
+# -- what is used, and what is made anew
+
+
+@pytest.fixture
+def made(tmp_path):
+    """A folder with data and its cache."""
+    (tmp_path / "data").write_text(multiclass(1, 5, 200, tags=True))
+    learn("data", "--oaa", "5", "-c", cwd=tmp_path)
+    return tmp_path
+
+
+def run(folder, *args, status=0):
+    done = xclass("data", "-c", *args, "-p", "stdout", cwd=folder)
+    assert done.status == status, done.err
+    return done
+
+
+def blocks_of(content: bytes) -> bytes:
+    """A cache without its end, which tells times."""
+    return content[: content.rindex(b'{"key"')]
+
+
+def why(done) -> str:
+    """What was said about the cache; empty if it was used."""
+    if "using cache_file = data.cache\nignoring text input in favor of cache input" in done.err:
+        return ""
+    assert "creating cache_file = data.cache\nReading datafile = data" in done.err
+    return next((line for line in done.err.splitlines() if "made anew" in line), "silent")
+
+
+def test_fitting_cache_is_used_and_gives_the_same_answers_and_model(made):
+    text = learn("data", "--oaa", "5", "-p", "stdout", "-f", "m1", cwd=made)
+    before = (made / "data.cache").stat()
+    cached = run(made, "--oaa", "5", "-f", "m2")
+    assert why(cached) == ""
+    assert cached.out == text.out
+    assert (made / "m1").read_bytes() == (made / "m2").read_bytes()
+    assert (made / "data.cache").stat().st_mtime_ns == before.st_mtime_ns
+    assert why(run(made, "--oaa", "5", "-l", "2", "--passes", "3")) == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "reason"),
+    [
+        (["--oaa", "6"], "it was made with highest 5, and this is highest 6"),
+        (["--oaa", "5", "-b", "20"], "and this is bits 20"),
+        (["--oaa", "5", "--hash", "all"], "it was made with hash strings, and this is hash all"),
+        (["--oaa", "5", "--hash_seed", "3"], "it was made with hash_seed 0, and this is hash_seed 3"),
+        (["--oaa", "5", "--noconstant"], "it was made with noconstant False"),
+        (["--oaa", "5", "--examples", "9"], "it was made with examples None, and this is examples 9"),
+        (["--oaa", "5", "--on_bad_line", "skip"], "on_bad_line"),
+        ([], "and this is "),
+    ],
+)
+def test_cache_of_other_options_is_made_anew(made, args, reason):
+    said = why(run(made, *args))
+    assert said.startswith("warning: data.cache is made anew: ")
+    assert reason in said
+    assert why(run(made, *args)) == ""
+
+
+def test_changed_data_are_noticed_even_with_the_same_size_and_time(made):
+    path = made / "data"
+    found = path.stat()
+    text = path.read_text()
+    path.write_text(text + text[: text.index("\n") + 1])
+    assert "data has changed: " in why(run(made, "--oaa", "5"))
+    path.write_text(text)
+    assert "data has changed: " in why(run(made, "--oaa", "5"))
+    changed = text.replace("red", "rod", 1)
+    path.write_text(changed)
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert why(run(made, "--oaa", "5")).endswith("data has changed")
+
+
+def test_data_that_only_look_changed_are_taken(made):
+    os.utime(made / "data")
+    assert why(run(made, "--oaa", "5")) == ""
+    text = (made / "data").read_bytes()
+    (made / "data").unlink()
+    (made / "data").write_bytes(text)
+    assert why(run(made, "--oaa", "5")) == ""
+
+
+def test_unsettled_data_are_compared_by_content(tmp_path):
+    path = tmp_path / "data"
+    path.write_text("1 |a b\n")
+    then = cache.describe(str(path), cache.digest_of(str(path)))
+    assert not then["settled"]
+    assert cache.why_stale({"files": [then]}, {}, [str(path)]) == ""
+    then["sha256"] = "0" * 64
+    assert cache.why_stale({"files": [then]}, {}, [str(path)]) == f"{path} has changed"
+    then["settled"] = True
+    assert cache.why_stale({"files": [then]}, {}, [str(path)]) == ""
+
+
+def test_any_damage_is_noticed_and_changes_no_answer(made):
+    wanted = run(made, "--oaa", "5").out
+    whole = (made / "data.cache").read_bytes()
+    rng = random.Random(4)
+    for case in range(60):
+        content = bytearray(whole)
+        if case % 3 == 0:
+            del content[rng.randrange(len(whole)) :]
+        else:
+            content[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        (made / "data.cache").write_bytes(content)
+        done = run(made, "--oaa", "5")
+        assert "is made anew: " in done.err
+        assert done.out == wanted
+        assert blocks_of((made / "data.cache").read_bytes()) == blocks_of(whole)
+
+
+def test_missing_and_swapped_blocks_are_noticed(tmp_path):
+    path, file = tmp_path / "data", tmp_path / "c"
+    path.write_text(multiclass(1, 50, 6000))
+    wanted = copies(source(path, file))
+    assert len(wanted) >= 3
+    whole = file.read_bytes()
+    with open(file, "rb") as opened:
+        blocks, at = [], len(cache.MAGIC)
+        found = cache.Reader(opened, True)
+        while at < found._end:
+            size = found._block(at)[2]
+            blocks.append(whole[at : at + size])
+            at += size
+    end = whole[at:]
+    for order in ([1, 0, *range(2, len(blocks))], [*range(1, len(blocks))], [0, 0, *range(1, len(blocks))]):
+        file.write_bytes(whole[: len(cache.MAGIC)] + b"".join(blocks[i] for i in order) + end)
+        with open(file, "rb") as opened, pytest.raises(cache.Damaged):
+            list(cache.Reader(opened, True))
+
+
+def test_damage_in_the_middle_goes_on_from_the_text_where_it_was(tmp_path):
+    (tmp_path / "data").write_text(multiclass(1, 50, 6000))
+    learn("data", "--oaa", "50", "-c", cwd=tmp_path)
+    wanted = learn("data", "--oaa", "50", "-p", "stdout", "--passes", "2", cwd=tmp_path).out
+    whole = (tmp_path / "data.cache").read_bytes()
+    content = bytearray(whole)
+    content[len(whole) * 2 // 3] ^= 16
+    (tmp_path / "data.cache").write_bytes(content)
+    done = run(tmp_path, "--oaa", "50", "--passes", "2")
+    assert "data.cache is made anew: it is damaged at byte " in done.err
+    assert done.out == wanted
+    assert blocks_of((tmp_path / "data.cache").read_bytes()) == blocks_of(whole)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"vw 9.11.9" * 100, cache.MAGIC, cache.MAGIC + bytes(100) + cache.END])
+def test_foreign_files_are_no_cache(made, content):
+    (made / "data.cache").write_bytes(content)
+    assert "made anew: it is" in why(run(made, "--oaa", "5"))
+    assert why(run(made, "--oaa", "5")) == ""
+
+
+def test_kill_cache_makes_it_anew_without_a_word(made):
+    (made / "data.cache").write_bytes(b"")
+    done = run(made, "--oaa", "5", "-k")
+    assert why(done) == "silent"
+    assert why(run(made, "--oaa", "5")) == ""
+    learn("data", "--oaa", "5", "-k", cwd=made)
+
+
+def test_bad_lines_are_reported_from_the_cache_too(tmp_path):
+    (tmp_path / "data").write_text("1 |a b\nx |a b\n2 |a c\n1|a d\n")
+    args = ("data", "--oaa", "2", "-c", "--on_bad_line", "skip")
+    said = []
+    for _ in range(2):
+        done = learn(*args, cwd=tmp_path)
+        said.append([line for line in done.err.splitlines() if line.startswith("warning: ")])
+    assert sorted(said[0]) == sorted(said[1])
+    assert any("skipped" in line for line in said[0])
+    assert any("touches the bar" in line for line in said[0])
+
+
+def test_bad_line_that_stops_leaves_no_cache(tmp_path):
+    (tmp_path / "data").write_text("1 |a b\nx |a b\n")
+    assert xclass("data", "--oaa", "2", "-c", cwd=tmp_path).status == 1
+    assert os.listdir(tmp_path) == ["data"]
+
+
+def test_pipe_with_passes_and_with_a_cache_file(tmp_path):
+    text = multiclass(1, 5, 200)
+    (tmp_path / "data").write_text(text)
+    args = ("--oaa", "5", "--passes", "3", "-p", "stdout")
+    wanted = learn("data", *args, cwd=tmp_path).out
+    assert learn(*args, stdin=text, cwd=tmp_path).out == wanted
+    assert learn(*args, "--cache_file", "c", stdin=text, cwd=tmp_path).out == wanted
+    done = learn(*args, "--cache_file", "c", stdin=text, cwd=tmp_path)
+    assert done.out == wanted
+    assert "c is made anew: what comes through a pipe cannot be compared with it" in done.err
+    assert sorted(os.listdir(tmp_path)) == ["c", "data"]
+    alone = begin(*args, "--cache_file", "c", cwd=tmp_path, stdin=subprocess.DEVNULL)
+    out, err = alone.communicate(timeout=120)
+    assert (alone.returncode, out.decode()) == (0, wanted), err
+    done = xclass("--oaa", "5", "-c", stdin=text, cwd=tmp_path)
+    assert (done.status, done.err) == (
+        2,
+        "xclass: -c names the cache after the data file; for standard input give --cache_file FILE\n",
+    )
+
+
+def test_cache_that_cannot_be_written_stops_nothing(made):
+    wanted = run(made, "--oaa", "5", "--passes", "2").out
+    for place in ("no/folder/c", "/proc/c"):
+        done = learn("data", "--oaa", "5", "--passes", "2", "--cache_file", place, "-p", "stdout", cwd=made)
+        assert f"{place}: cannot be written" in done.err
+        assert done.out == wanted
+        piped = xclass("--oaa", "5", "--passes", "2", "--cache_file", place, stdin="1 |a b\n", cwd=made)
+        assert piped.status == 1
+        assert "can be read once only" in piped.err
+
+
+def test_data_that_change_while_they_are_read_are_not_kept(tmp_path):
+    path = tmp_path / "data"
+    path.write_text("1 |a b\n" * 30000)
+    one = source(path, tmp_path / "c", passes=2)
+    batches = iter(one)
+    next(batches)
+    with open(path, "a") as file:
+        file.write("2 |a c\n")
+    for _ in batches:
+        pass
+    assert any("the data changed while it was read" in note for note in one.notes)
+    assert os.listdir(tmp_path) == ["data"]
+    assert sum(batch.n for batch, _ in one) == 30001
+
+
+WRITER = """
+import sys
+sys.path.insert(0, {tests!r})
+from xclass import jit
+from test_cache import source
+jit.activate()
+warm = list(source({path!r}, {path!r} + ".warm"))
+print("ready", flush=True)
+sys.stdin.readline()
+while True:
+    list(source({path!r}, {file!r}, kill=True))
+"""
+
+
+def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path):
+    path, file = tmp_path / "data", tmp_path / "c"
+    path.write_text(multiclass(1, 500, 20000))
+    wanted = copies(source(path))
+    script = WRITER.format(tests=os.path.dirname(__file__), path=str(path), file=str(file))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    rng = random.Random(9)
+    whole = 0
+    for _ in range(12):
+        child = subprocess.Popen(
+            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
+        assert child.stdout.readline() == b"ready\n"
+        child.stdin.write(b"go\n")
+        child.stdin.flush()
+        time.sleep(rng.random() * 0.2)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdin.close()
+        child.stdout.close()
+        left = sorted(set(os.listdir(tmp_path)) - {"data", "data.warm", "c"})
+        assert not [name for name in left if not name.endswith(".tmp")]
+        if file.exists():
+            one = source(path, file)
+            assert one._used
+            whole += 1
+            for (found, _), (batch, _) in zip(copies(one), wanted, strict=True):
+                assert_same(found, batch)
+            file.unlink()
+    assert whole
+
+
+def test_every_beginning_of_a_cache_is_refused(tmp_path):
+    path, file = tmp_path / "data", tmp_path / "c"
+    path.write_text(multiclass(1, 5, 60))
+    list(source(path, file))
+    whole = file.read_bytes()
+    for size in range(0, len(whole), 7):
+        file.write_bytes(whole[:size])
+        with open(file, "rb") as opened, pytest.raises(cache.Damaged):
+            list(cache.Reader(opened, True))
+
+
+def test_temporary_cache_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "t"))
+    (tmp_path / "t").mkdir()
+    learn("--oaa", "5", "--passes", "3", stdin=multiclass(1, 5, 100), cwd=tmp_path)
+    xclass("--oaa", "5", "--passes", "3", stdin="1 |a\nx |a\n", cwd=tmp_path)
+    assert os.listdir(tmp_path / "t") == []
+
+
+def test_reading_is_quicker_than_parsing(tmp_path):
+    path, file = tmp_path / "data", tmp_path / "c"
+    path.write_text(multiclass(1, 3000, 60000))
+    list(source(path, file))
+
+    def seconds(file):
+        """Processor time, which does not count what other processes take."""
+        one = source(path, file)
+        start = time.thread_time()
+        for _ in one:
+            pass
+        return time.thread_time() - start
+
+    parse, read = (min(seconds(one) for _ in range(8)) for one in (None, file))
+    assert parse > 2 * read, f"{parse} s and {read} s"  # more than 3 on a free machine

@@ -1,0 +1,217 @@
+"""Namespaces left out, n-grams, interactions of all kinds: features and predictions against VW."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from command import learn, xclass
+
+from xclass import features, interactions, names, parser
+from xclass.errors import UsageError
+from xclass.examples import CONSTANT_GROUP
+
+needs_vw = pytest.mark.skipif(
+    importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
+)
+GROUPS = ("a", "b", "abc", "", "c:0.5", "wide", "é", " x")
+
+
+def stream(seed: int, n: int, labels: tuple[str, ...]) -> str:
+    """n lines of a few namespaces with a few features each; names, words, numbers and anonymous ones."""
+    rng = random.Random(seed)
+    lines = []
+    for _ in range(n):
+        line = rng.choice(labels)
+        for _ in range(rng.randrange(1, 5)):
+            line += "|" + rng.choice(GROUPS)
+            for _ in range(rng.randrange(5)):
+                value = rng.choice(["", "", f":{rng.uniform(-2, 3):.3f}", ":0", ":red"])
+                line += " " + rng.choice([f"w{rng.randrange(12)}", f"w{rng.randrange(12)}", "7"]) + value
+            line += rng.choice([" ", " :2", ""])
+        lines.append(line)
+    return "".join(line + "\n" for line in lines)
+
+
+def batch_of(text: str, **options) -> tuple:
+    data = text.encode()
+    padded = np.zeros(len(data) + parser.PADDING, np.uint8)
+    padded[: len(data)] = np.frombuffer(data, np.uint8)
+    read = parser.Options(on_bad_line="vw", **options)
+    return parser.Parser(read, 18, False).parse(padded, len(data), "data")[0], read
+
+
+def vw(text: str, *args: str, folder) -> tuple[list[str], str, str]:
+    """Predictions, table and audit of VW."""
+    (folder / "data").write_text(text)
+    command = [sys.executable, "-m", "vowpalwabbit", "-d", "data", "-p", "p", "-P", "1", *args]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return (folder / "p").read_text().splitlines(), done.stderr, done.stdout
+
+
+def ours(text: str, *args: str, folder) -> tuple[list[str], str, str]:
+    (folder / "data").write_text(text)
+    done = learn("--vw_exact", "-d", "data", "-p", "ours", "-P", "1", *args, cwd=folder)
+    return (folder / "ours").read_text().splitlines(), done.err, done.out
+
+
+def features_shown(table: str) -> list[int]:
+    """The last column of the progress table."""
+    rows = [line.split() for line in table.splitlines()]
+    return [int(row[-1]) for row in rows if len(row) == 7 and row[2].isdigit()]
+
+
+def assert_same_predictions(found: list[str], wanted: list[str]) -> None:
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        assert one.split()[1:] == other.split()[1:]
+        assert abs(float(one.split()[0]) - float(other.split()[0])) < 2e-3 * max(1.0, abs(float(other.split()[0])))
+
+
+COMMANDS = [
+    "--ignore a",
+    "--ignore a --ignore bw",
+    "--keep a --keep \\x62",
+    "--ignore b --keep ab",
+    "--keep c --noconstant",
+    "--ngram 2",
+    "--ngram 3 --skips 1",
+    "--ngram a2 --ngram w3 --skips w2",
+    "--ngram 4 --ngram a1 --skips 2 --skips b0",
+    "--ngram 2 --ignore b -q aw",
+    "--ignore_linear a -q ab",
+    "--ignore_linear aw --ignore b --cubic aac --ngram 2",
+    "--ignore_linear a -q :: --noconstant",
+    "-q aa --permutations",
+    "--cubic aab --permutations",
+    "--interactions aaaw --permutations -q ab",
+    "-q ab -q ba --leave_duplicate_interactions",
+    "-q :: --leave_duplicate_interactions",
+    "-q a: -q :a --leave_duplicate_interactions --permutations",
+    "--cubic aba -q bb -q bb --leave_duplicate_interactions",
+]
+
+
+@needs_vw
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("command", COMMANDS)
+def test_predictions_and_feature_numbers_are_vws(command, seed, tmp_path):
+    text = stream(seed * 100 + COMMANDS.index(command), 25, ("1 ", "-1 ", "0.5 2 ", ""))
+    wanted, table, _ = vw(text, *command.split(), folder=tmp_path)
+    found, own_table, _ = ours(text, *command.split(), folder=tmp_path)
+    assert_same_predictions(found, wanted)
+    assert features_shown(own_table) == features_shown(table)
+
+
+@needs_vw
+@pytest.mark.parametrize("reduction", ["--oaa 4", "--recall_tree 4 --max_candidates 2 --max_depth 2"])
+@pytest.mark.parametrize("command", COMMANDS[3::4])
+def test_classes_are_vws(command, reduction, tmp_path):
+    text = stream(COMMANDS.index(command), 40, ("1 ", "2 ", "3 0.5 ", "4 ", ""))
+    args = [*reduction.split(), *command.split()]
+    wanted, table, _ = vw(text, *args, folder=tmp_path)
+    found, own_table, _ = ours(text, *args, folder=tmp_path)
+    assert found == wanted
+    assert features_shown(own_table) == features_shown(table)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_names_belong_to_the_features(seed):
+    """What the walk in Python finds has the indices and values of the kernels, in the same order."""
+    rng = random.Random(seed)
+    text = stream(seed, 12, ("1 ", "1 'tag ", "", "-1 2 ", "1 2 0.5 t"))
+    read, options = batch_of(text, hash_seed=rng.choice([0, 0, 7]), hash=rng.choice(["strings", "all"]))
+    chosen = features.Options(
+        ignore=rng.choice([(), ("b",)]), ngram=rng.choice([(), ("2",), ("a3",)]), skips=rng.choice([(), ("1",)])
+    )
+    crossed = interactions.Options(
+        quadratic=rng.choice([(), ("ab",), ("::",)]),
+        cubic=rng.choice([(), ("aab",)]),
+        permutations=rng.random() < 0.5,
+        leave_duplicate_interactions=rng.random() < 0.5,
+    )
+    namer = names.Namer(options, chosen, crossed, 18)
+    crosser = interactions.Crosser(crossed)
+    for kept in features.Features(chosen, constant=True).apply(read):
+        for batch in crosser.cross(kept):
+            for i in range(batch.n):
+                found = namer.of(batch, i)
+                places = slice(batch.start[i], batch.start[i + 1])
+                assert [one.index for one in found] == batch.index[places].tolist(), seed
+                assert np.array_equal(np.array([one.value for one in found], np.float32), batch.value[places])
+
+
+@pytest.mark.parametrize("piece", [1, 7, 30])
+def test_pieces_make_the_same_batches(piece):
+    text = stream(5, 20, ("1 ",))
+    read, _ = batch_of(text)
+    options = features.Options(ngram=("3",), skips=("1",), ignore=("b",))
+    (whole,) = features.Features(options, constant=True).apply(read)
+    pieces = list(features.Features(options, constant=True, piece=piece).apply(read))
+    assert len(pieces) > 1
+    assert np.array_equal(np.concatenate([one.index for one in pieces]), whole.index)
+    assert np.array_equal(np.concatenate([np.diff(one.start) for one in pieces]), np.diff(whole.start))
+    assert np.array_equal(np.concatenate([one.group_name for one in pieces]), whole.group_name)
+
+
+def test_constant_is_never_left_out():
+    read, _ = batch_of("1 |a x y |b z\n1 |\n")
+    (batch,) = features.Features(features.Options(ignore=("\\x80ab",)), constant=True).apply(read)
+    assert np.diff(batch.start).tolist() == [1, 1]
+    assert batch.group_name.tolist() == [CONSTANT_GROUP] * 2
+
+
+def test_grams_come_in_vws_order():
+    assert list(features.gram_patterns(2, 0)) == [(1,)]
+    assert list(features.gram_patterns(2, 2)) == [(1,), (2,), (3,)]
+    assert list(features.gram_patterns(3, 1)) == [(1, 2), (1, 3), (2, 3)]
+
+
+def test_batch_is_passed_on_where_nothing_is_asked():
+    read, _ = batch_of("1 |a x\n")
+    chosen = features.Features(features.Options(), constant=True)
+    assert not chosen.active
+    assert next(chosen.apply(read)) is read
+    assert chosen.linear(read) is read
+
+
+@pytest.mark.parametrize("argument", ["foo2", "a", "0", "2.5", ""])
+def test_malformed_gram_is_refused(argument):
+    with pytest.raises(UsageError, match=r"--ngram .*give the longest gram as a number of at least 1"):
+        features.Features(features.Options(ngram=(argument,)), constant=True)
+
+
+def test_too_many_kinds_of_grams_are_refused():
+    with pytest.raises(UsageError, match="more than 65536 kinds of grams"):
+        features.Features(features.Options(ngram=("12",), skips=("12",)), constant=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--skips", "1"], "--skips has no effect: it lets the grams of --ngram have gaps"),
+        (["--permutations"], "--permutations has no effect: no namespaces are crossed; give -q"),
+        (["--leave_duplicate_interactions"], "no namespaces are crossed; give -q"),
+    ],
+)
+def test_option_without_effect_is_refused(words, why, tmp_path):
+    done = xclass("-d", "data", *words, cwd=tmp_path)
+    assert done.status == 2
+    assert why in done.err
+
+
+def test_model_remembers_the_features(tmp_path):
+    (tmp_path / "data").write_text(stream(3, 30, ("1 ", "2 ", "3 ")))
+    args = ["--oaa", "3", "--ignore", "b", "--ngram", "a2", "--skips", "1", "--ignore_linear", "w", "-q", "aw"]
+    learn("-d", "data", *args, "--permutations", "-f", "kinds.model", "--quiet", cwd=tmp_path)
+    learn("-d", "data", "-t", "-i", "kinds.model", "-p", "p1", "--quiet", cwd=tmp_path)
+    learn("-d", "data", "-t", "-i", "kinds.model", "-p", "p2", "--quiet", *args, cwd=tmp_path)
+    assert (tmp_path / "p1").read_text() == (tmp_path / "p2").read_text()
+    done = xclass("-d", "data", "-t", "-i", "kinds.model", "--ignore", "a", cwd=tmp_path)
+    assert done.status == 2
+    assert "disagrees" in done.err

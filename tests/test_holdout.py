@@ -1,0 +1,151 @@
+"""Passes with held-out examples: what is predicted, printed and kept, against VW."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from command import learn, xclass
+from versus import agree, small
+
+from xclass import model_file, passes, stats
+
+OPTIONS = [
+    "--passes 2",
+    "--passes 6",
+    "--passes 9 --early_terminate 1",
+    "--passes 4 --holdout_off",
+    "--passes 5 --holdout_period 3",
+    "--passes 3 --holdout_period 2",
+    "--passes 3 --holdout_after 60",
+    "--holdout_after 30",
+    "--passes 3 --holdout_after 1000",
+    "--passes 3 --examples 35",
+    "--passes 5 -P 7",
+    "--passes 3 -P 1.5 --holdout_off",
+]
+LEARNERS = [
+    ("--oaa 6", 6, False),
+    ("--recall_tree 6 --max_candidates 3", 6, False),
+    ("", 9, True),
+    ("--sgd -l 0.1", 9, True),
+    ("--oaa 6 --sgd -l 0.3", 6, False),
+    ("--loss_function quantile", 9, True),
+]
+CASES = [(args, learner) for args in OPTIONS for learner in range(2)] + [
+    (OPTIONS[i], learner) for i in (0, 4, 6, 3, 9) for learner in range(2, len(LEARNERS))
+]
+
+
+@pytest.mark.parametrize(("args", "learner"), CASES)
+def test_passes_are_vws(tmp_path, args, learner):
+    chosen, k, real = LEARNERS[learner]
+    rng = random.Random(f"holdout {args} {learner}")
+    for n in (rng.randrange(60, 140), rng.randrange(3, 25)):
+        # weight 0 makes entropies NaN in VW
+        weights = (1, 2, 0.5) if "tree" in chosen else (1, 1, 2, 0.5, 0)
+        agree(tmp_path, small(rng, n, k, real, weights), *chosen.split(), *args.split())
+
+
+def test_probabilities_are_vws_where_all_are_labelled(tmp_path):
+    rng = random.Random(5)
+    data = "".join(f"{(y := rng.randrange(1, 5))} |a w{y * rng.randrange(3)} w{rng.randrange(9)}\n" for _ in range(80))
+    for args in ("--passes 3", "--passes 2 --holdout_off", "--holdout_after 50"):
+        agree(tmp_path, data, *["--oaa", "4", "--probabilities", "--loss_function", "logistic"], *args.split())
+
+
+def test_every_tenth_line_is_held_out_and_empty_lines_count(tmp_path):
+    lines = np.array([1, 2, 9, 10, 12, 20, 30])
+    many = passes.Holdout(passes.Options(passes=2))
+    assert many.mask(lines).tolist() == [False, False, False, True, False, True, True]
+    after = passes.Holdout(passes.Options(holdout_after=10))
+    assert after.mask(lines).tolist() == [False, False, False, False, True, True, True]
+    for off in (passes.Options(), passes.Options(passes=5, holdout_off=True)):
+        assert not passes.Holdout(off).mask(lines).any()
+
+
+def noisy(seed: int, n: int = 300) -> str:
+    """Lines whose best pass is not the last: labels that words tell nothing of."""
+    rng = random.Random(seed)
+    return "".join(
+        f"{rng.randrange(1, 5)} |a w{rng.randrange(40)} w{rng.randrange(40)} w{rng.randrange(40)}\n" for _ in range(n)
+    )
+
+
+def options_of_run(*more) -> tuple[str, ...]:
+    return ("--oaa", "4", "--passes", "6", "--early_terminate", "9", "-b", "12", *more)
+
+
+def a_seed_whose_best_pass_is_not_the_last(folder) -> tuple[str, int]:
+    for seed in range(20):
+        data = noisy(seed)
+        done = learn(*options_of_run(), stdin=data, cwd=folder)
+        best = int(done.err.split("best pass = ")[1].split()[0])
+        if best < 6:
+            return data, best
+    raise AssertionError("every last pass is the best")
+
+
+def test_best_pass_is_kept_and_keep_last_keeps_the_last(tmp_path):
+    data, best = a_seed_whose_best_pass_is_not_the_last(tmp_path)
+    done = learn(*options_of_run("-f", "m", "--save_per_pass"), stdin=data, cwd=tmp_path)
+    assert f"best pass = {best}; the model saved is that of pass {best}" in done.err
+    assert (tmp_path / "m").read_bytes() == (tmp_path / f"m.{best}").read_bytes()
+    assert (tmp_path / "m").read_bytes() != (tmp_path / "m.6").read_bytes()
+    done = learn(*options_of_run("-f", "last", "--keep_last"), stdin=data, cwd=tmp_path)
+    assert f"best pass = {best}; the model saved is that of pass 6" in done.err
+    kept, last = model_file.load(tmp_path / "last"), model_file.load(tmp_path / "m.6")
+    assert all(np.array_equal(kept.arrays[name], last.arrays[name]) for name in last.arrays)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "m", *(f"m.{j}" for j in range(1, 7))]
+
+
+def test_model_of_an_earlier_run_stays_until_the_best_takes_its_place(tmp_path):
+    data = noisy(1)
+    (tmp_path / "m").write_bytes(b"as it was")
+    done = xclass(*options_of_run("-f", "m"), stdin=data + "x |a\n", cwd=tmp_path)
+    assert done.status == 1
+    assert (tmp_path / "m").read_bytes() == b"as it was"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.interrupted"]
+
+
+def test_early_end_keeps_the_best_in_both_ways(tmp_path):
+    data, best = a_seed_whose_best_pass_is_not_the_last(tmp_path)
+    for more in ((), ("--keep_last",)):
+        args = ("--oaa", "4", "--passes", "40", "--early_terminate", "2", "-b", "12", "-f", "m", "--save_per_pass")
+        done = learn(*args, *more, stdin=data, cwd=tmp_path)
+        used = int(done.err.split("passes used = ")[1].split()[0])
+        best = int(done.err.split("best pass = ")[1].split(";")[0])
+        assert used == best + 2
+        assert (tmp_path / "m").read_bytes() == (tmp_path / f"m.{best}").read_bytes()
+
+
+def test_without_held_out_examples_all_passes_run_and_the_user_is_told(tmp_path):
+    done = learn("--oaa", "2", "--passes", "7", stdin="1 |a b\n2 |a c\n", cwd=tmp_path)
+    assert "passes used = 7" in done.err
+    assert "average loss = undefined (no holdout)" in done.err
+    assert "no labelled example was held out" in done.err
+
+
+def test_batches_do_not_matter_for_the_table():
+    rng = np.random.default_rng(8)
+    n = 200
+    columns = {
+        "label": rng.integers(1, 4, n).astype(float),
+        "weight": rng.choice([1, 2, 0.5], n).astype(np.float32),
+        "features": rng.integers(1, 9, n),
+        "prediction": rng.integers(1, 4, n).astype(float),
+        "held": np.arange(1, n + 1) % 10 == 0,
+    }
+    columns["loss"] = np.where(columns["label"] != columns["prediction"], columns["weight"], 0).astype(float)
+    found = []
+    for size in (1, 7, 64, n):
+        progress = stats.Progress("multiclass", stats.pace("5"), holdout=True)
+        printed = []
+        for _ in range(3):
+            for i in range(0, n, size):
+                printed += progress.update(**{name: column[i : i + size] for name, column in columns.items()})
+            progress.end_pass()
+        found.append(printed + progress.summary())
+    assert found[0] == found[1] == found[2] == found[3]
+    assert sum(line.endswith(" h") for line in found[0]) > 20

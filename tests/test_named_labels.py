@@ -1,0 +1,115 @@
+"""Labels that are names: what is learned and written, against VW."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from command import learn, xclass
+from streams import multiclass
+
+from xclass import hashing, parser
+
+needs_vw = pytest.mark.skipif(
+    importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
+)
+NAMES = ["cat", "dog", "élan", "a-very-long-name-of-a-bird", "7"]
+
+
+def data(seed: int) -> str:
+    lines = multiclass(seed, 5, 80, tags=True, weights=(0.5, 1, 2), unlabelled=0.1).splitlines()
+    named = [re.sub(r"^([1-5]) ", lambda m: NAMES[int(m[1]) - 1] + " ", line) for line in lines]
+    rng = random.Random(seed)
+    named[rng.randrange(20, 80)] = "unheard-of |w p0_1"
+    return "".join(line + "\n" for line in named)
+
+
+@needs_vw
+@pytest.mark.parametrize(
+    "command",
+    [
+        "--oaa 5",
+        "--oaa 5 --scores",
+        "--oaa 5 --probabilities --loss_function logistic",
+        "--recall_tree 5",
+        "--oaa 5 -r r",
+    ],
+)
+def test_predictions_and_table_are_vws(command, tmp_path):
+    (tmp_path / "data").write_text(data(3))
+    args = ["-d", "data", *command.split(), "--named_labels", ",".join(NAMES), "-P", "1", "-p"]
+    done = subprocess.run(
+        [sys.executable, "-m", "vowpalwabbit", *args, "wanted"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
+    )
+    own = learn("--vw_exact", *args, "found", cwd=tmp_path)
+    wanted, found = ((tmp_path / name).read_text().splitlines() for name in ("wanted", "found"))
+    assert len(found) == len(wanted)
+    cut = [
+        [re.sub(r":(-?[\d.e-]+)", lambda m: f":{float(m[1]):.2f}", line) for line in lines] for lines in (found, wanted)
+    ]
+    same = [one == other for one, other in zip(*cut, strict=True)]
+    assert np.mean(same) > (0.9 if ":" in wanted[0] else 0.999)
+    rows = [
+        [line for line in err.splitlines() if re.match(r"^[\d.]+ +\S+ +\d+ ", line)] for err in (own.err, done.stderr)
+    ]
+    table = [[(row.split()[2], row.split()[4]) for row in some] for some in rows]
+    if "recall_tree" not in command:  # labels without a name count as class 0 there
+        assert table[0] == table[1]
+
+
+def test_model_knows_the_names(tmp_path):
+    (tmp_path / "data").write_text("".join(f"{NAMES[i % 5]} |f w{i % 5}\n" for i in range(100)))
+    args = ["--oaa", "5", "--named_labels", ",".join(NAMES)]
+    learn("-d", "data", *args, "-f", "names.model", "--quiet", cwd=tmp_path)
+    learn("-d", "data", "-t", "-i", "names.model", "-p", "p", "--quiet", cwd=tmp_path)
+    assert (tmp_path / "p").read_text().splitlines() == [NAMES[i % 5] for i in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--oaa", "3", "--named_labels", "a,b"], "--oaa 3 and 2 --named_labels: give as many names as classes"),
+        (["--recall_tree", "2", "--named_labels", "a,a"], "--named_labels names 'a' twice; every name is one label"),
+        (["--named_labels", "a,b"], "--named_labels has no effect on real-valued labels"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(words, why, tmp_path):
+    done = xclass("-d", "data", *words, cwd=tmp_path)
+    assert done.status == 2
+    assert why in done.err
+
+
+def test_label_without_a_name_ends_the_run(tmp_path):
+    (tmp_path / "data").write_text("a |f x\nc |f y\n")
+    done = xclass("-d", "data", "--oaa", "2", "--named_labels", "a,b", cwd=tmp_path)
+    assert done.status == 1
+    assert "data:2:1: label 'c' is none of --named_labels" in done.err
+
+
+def test_names_of_equal_hash_are_told_apart():
+    """Collisions of the hash are made by listing the same hash for all."""
+    names = parser.lay_out(("one", "two", "three"))
+    text = np.zeros(64, np.uint8)
+    text[:3] = np.frombuffer(b"two", np.uint8)
+    h = hashing.murmur3(text, 0, 3, np.uint32(0))
+    names = names._replace(hash=np.full(3, h, np.uint32))
+    batch, error, _ = _parse(b"two |f x\none |f x\n", names)
+    assert error is None
+    assert batch.label.tolist()[0] == 2
+
+
+def _parse(data: bytes, names):
+    read = parser.Parser(parser.Options(named_labels="one,two,three", on_bad_line="vw"), 18, True)
+    read._rules = read._rules._replace(names=names)
+    text = np.zeros(len(data) + parser.PADDING, np.uint8)
+    text[: len(data)] = np.frombuffer(data, np.uint8)
+    return read.parse(text, len(data), "data")

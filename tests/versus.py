@@ -1,0 +1,86 @@
+"""The same command line for xclass and for VW, and what they print compared line by line."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import learn
+
+VW = [sys.executable, "-m", "vowpalwabbit"]
+HEADER = "average  since "
+
+
+def small(rng: random.Random, n: int, k: int, real: bool = False, weights=(1, 1, 2, 0.5, 0)) -> str:
+    """n lines, some of them empty, unlabelled, weighted or with a tag."""
+    lines = []
+    for i in range(n):
+        y = rng.randrange(1, k + 1)
+        if rng.random() < 0.06:
+            lines.append("")
+            continue
+        label = f"{y / 4:g}" if real else str(y)
+        if rng.random() < 0.5:
+            label += f" {rng.choice(weights):g}"
+        if rng.random() < 0.1:
+            label = ""
+        tag = f" 't{i}" if rng.random() < 0.3 else ""
+        words = " ".join(f"w{(y * 3 + rng.randrange(4)) % 17}" for _ in range(3))
+        lines.append(f"{label}{tag} |a {words} |b x:{rng.choice((1, 2, 0.5))}")
+    return "".join(line + "\n" for line in lines)
+
+
+def table(printed: str) -> list[str]:
+    """What is printed from the table on, without what only one of the two says."""
+    lines = printed.splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith(HEADER))
+    own = (
+        "[info]",
+        "[warning]",
+        "warning:",
+        "best pass =",
+        "slots in use =",
+        "seconds =",
+        "no labelled example was held out",
+    )
+    return [line for line in lines[begin:] if not line.startswith(own)]
+
+
+def agree(folder: Path, data: str, *args: str, vw_args: tuple[str, ...] = ("-c", "-k")) -> str:
+    """Run both on `data`; predictions and table have to agree. Returns what xclass wrote to stderr."""
+    pytest.importorskip("vowpalwabbit")
+    (folder / "data.vw").write_text(data)
+    apart = folder / "vw"  # for the files VW writes
+    apart.mkdir(exist_ok=True)
+    words = [*VW, "-d", "../data.vw", "-p", "theirs", *vw_args, *args]
+    done = subprocess.run(words, cwd=apart, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    ours = learn("data.vw", "-p", "ours", "--vw_exact", *args, cwd=folder)
+    pairs = [
+        ((apart / "theirs").read_text().splitlines(), (folder / "ours").read_text().splitlines()),
+        (table(done.stderr), table(ours.err)),
+    ]
+    for theirs, mine in pairs:
+        for want, got in itertools.zip_longest(theirs, mine, fillvalue="(nothing)"):
+            assert close(want, got), f"VW: {want}\nxclass: {got}\n\n{done.stderr}\n{ours.err}"
+    return ours.err
+
+
+def close(want: str, got: str) -> bool:
+    """Whether two lines are the same but for the last digits of numbers with a point."""
+    a, b = want.replace(":", " ").split(), got.replace(":", " ").split()
+    if len(a) != len(b):
+        return False
+    for one, other in zip(a, b, strict=True):
+        if one == other:
+            continue
+        try:
+            if "." not in one or abs(float(one) - float(other)) > 2e-4 * max(1, abs(float(one))):
+                return False
+        except ValueError:
+            return False
+    return True

@@ -1,0 +1,166 @@
+"""Passes over the data: how many, what is held out of learning, where in a pass the model is saved.
+
+Source    VW 9.11 (parser.cc, gd.cc): lines are counted from 1 in every pass, empty ones too; a line is held out if
+          its number is a multiple of --holdout_period, or beyond --holdout_after. Held-out examples are predicted,
+          not learned from, and judge the pass.
+Differs   from VW: when the passes run out, the model of the best pass is kept (`--keep_last`: that of the last, as
+          in VW); passes without any held-out example are not counted as misses (VW stops after the fourth).
+          `save_NAME` tags write inside the current folder only, and replace nothing but models.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import rows
+from .examples import CONSTANT_GROUP, Batch
+from .options import option
+
+
+@dataclass(frozen=True)
+class Options:
+    """Passes over the data."""
+
+    passes: int = option("times the data is gone through", kind=int, default=1, minimum=1, metavar="N")
+    holdout_off: bool = option("with several passes, learn from every example", kind=bool)
+    holdout_period: int = option(
+        "with several passes, line N, 2 N, ... are held out: predicted, not learned from, and used to tell how good "
+        "a pass was",
+        kind=int,
+        default=10,
+        minimum=1,
+        metavar="N",
+    )
+    holdout_after: int = option(
+        "hold out every line after line N instead, in a single pass too", kind=int, default=0, minimum=0, metavar="N"
+    )
+    early_terminate: int = option(
+        "stop after N passes in a row that were no better than the best", kind=int, default=3, minimum=1, metavar="N"
+    )
+    keep_last: bool = option("when the passes run out, save the model of the last pass, not of the best", kind=bool)
+    examples: int = option("end each pass after N lines", kind=int, minimum=1, metavar="N")
+    save_per_pass: bool = option("save the model after every pass too, as MODEL.1, MODEL.2 and so on", kind=bool)
+    checkpoint: int = option(
+        "save the model to -f every N examples, so that a run cut short can go on with -i",
+        kind=int,
+        minimum=1,
+        metavar="N",
+    )
+
+
+class Cut(NamedTuple):
+    """A place within a pass where the learner comes to rest and the model is saved."""
+
+    path: str | None  # None: -f
+    words: str  # for the user, before it is saved
+    refused: str = ""  # why it is not saved after all
+
+
+class Part:
+    """The items of a pass up to the next cut, which is then in `cut`."""
+
+    def __init__(self, items: Iterator[Any]):
+        self.cut: Cut | None = None
+        self._items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in self._items:
+            if isinstance(item, Cut):
+                self.cut = item
+                return
+            yield item
+
+
+class Holdout:
+    """Which lines are held out."""
+
+    def __init__(self, options: Options):
+        self.on = (options.passes > 1 or options.holdout_after > 0) and not options.holdout_off
+        self._after = options.holdout_after
+        self._period = options.holdout_period
+
+    def mask(self, line: np.ndarray) -> np.ndarray:
+        """Whether each line is held out: int64[n] -> bool[n]."""
+        if not self.on:
+            return np.zeros(len(line), bool)
+        return line > self._after if self._after else line % self._period == 0
+
+
+class Stream:
+    """Batches with what is held out, and cuts: one iteration is one pass.
+
+    Parameters
+    ----------
+    source : yields Batch and the number of lines before its file, for one pass
+    options : of this room
+    holdout : which lines are held out
+    shuffler : or None
+    model : file of -f, or None
+    """
+
+    def __init__(self, source: Iterable[tuple[Batch, int]], options: Options, holdout: Holdout, shuffler, model):
+        self._source = source
+        self._holdout = holdout
+        self._shuffler = shuffler
+        self._model = model
+        self._every = options.checkpoint if model is not None else None
+        self._seen = 0  # examples in all passes
+
+    def __iter__(self) -> Iterator[tuple[Batch, np.ndarray] | Cut]:
+        marked = ((batch, self._holdout.mask(batch.line + before)) for batch, before in self._source)
+        if self._shuffler is not None:
+            marked = self._shuffler.pass_through(marked)
+        for batch, held in marked:
+            low = 0
+            for i in save_commands(batch):
+                yield from self._piece(batch, held, low, i)
+                yield self._save_cut(batch, i)
+                low = i + 1
+            yield from self._piece(batch, held, low, batch.n)
+
+    def _piece(self, batch: Batch, held: np.ndarray, low: int, end: int) -> Iterator[tuple[Batch, np.ndarray] | Cut]:
+        while low < end:
+            high = end
+            if self._every is not None:
+                high = min(end, low + self._every - self._seen % self._every)
+            yield rows.cut(batch, low, high), held[low:high]
+            self._seen += high - low
+            low = high
+            if self._every is not None and self._seen % self._every == 0:
+                yield Cut(None, f"checkpoint after {self._seen} examples: {self._model}")
+
+    def _save_cut(self, batch: Batch, i: int) -> Cut:
+        tag = batch.text[batch.tag_start[i] : batch.tag_end[i]].tobytes()
+        name = os.fsdecode(tag[5:]) if tag[4:5] == b"_" and len(tag) > 5 else ""
+        refused = ""
+        if name:
+            refused = _why_not(name)
+        elif self._model is None:
+            refused = "no -f was given"
+        return Cut(name or None, f"saving regressor to {name or self._model}", refused)
+
+
+def save_commands(batch: Batch) -> list[int]:
+    """Rows that tell to save the model: no features, and a tag that begins with `save`."""
+    size = batch.tag_end - batch.tag_start
+    if not len(size) or size.max() < 4:
+        return []
+    found = []
+    for i in np.flatnonzero((size >= 4) & (np.diff(batch.start) <= 1)).tolist():
+        groups = batch.group_name[batch.group_first[i] : batch.group_first[i + 1]]
+        at = batch.tag_start[i]
+        if (groups == CONSTANT_GROUP).all() and batch.text[at : at + 4].tobytes() == b"save":
+            found.append(i)
+    return found
+
+
+def _why_not(name: str) -> str:
+    """Why the data may not name this file."""
+    if os.path.isabs(name) or ".." in name.split("/"):
+        return "data may only name files in the current folder"
+    return ""
