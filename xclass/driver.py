@@ -97,12 +97,14 @@ class _Run:
         name = self.config.reduction.name
         if self.options.final_regressor is not None:
             model_file.check_place(self.options.final_regressor)
+        # every room with kernels comes before activate, or its kernels stay plain Python
+        from . import cache, features, interactions, passes, predictions, readable, reader, shuffle, stats, usage
+
+        self.usage = usage
         jit.activate()
         if jit.is_first_run(name) and not self.options.quiet:
             what = "" if name == "scalar" else f" of --{name}"
             self._tell(f"xclass: compiling the kernels{what} for this machine; the first run only")
-        from . import cache, features, interactions, passes, predictions, readable, reader, shuffle, stats
-
         self.learner = self.config.reduction.build(self.config, self.options.testonly)
         try:
             if self.options.initial_regressor is not None:
@@ -494,11 +496,9 @@ class _Run:
             lines.append(f"best pass = {holdout.best_pass}{kept}")
         elif holdout is not None and not self.stopped and self.progress.passes:
             lines.append("no labelled example was held out, so no pass is the best one; see --holdout_period")
-        from . import usage
-
         return [
             *lines,
-            usage.line(self.learner.tables, self.learner.rule),
+            self.usage.line(self.learner.tables, self.learner.rule),
             f"seconds = {seconds:.2f}, examples per second = {self.progress.examples / max(seconds, 1e-9):.0f}, "
             f"peak memory = {peak_memory() / 2**20:.0f} MB",
         ]

@@ -1,0 +1,25 @@
+"""Kernels are compiled when a run begins, all of them, and nothing is when only help is asked for."""
+
+import subprocess
+import sys
+
+RUN = """
+import sys
+from xclass import cli, jit
+status = cli.status(["--oaa", "2", "--quiet", "-p", "stdout", "-d", sys.argv[1]])
+plain = [f"{f.__module__}.{f.__name__}" for f in jit._marked]
+sys.exit(f"status {status}, never compiled: {plain}" if status or plain else 0)
+"""
+
+
+def test_no_kernel_is_left_to_the_interpreter(tmp_path):
+    data = tmp_path / "d.vw"
+    data.write_text("1 |w a\n2 |w b\n")
+    done = subprocess.run([sys.executable, "-c", RUN, str(data)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_help_leaves_numba_alone():
+    code = "import sys; from xclass import cli; cli.status(['--help']); sys.exit('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert done.returncode == 0
