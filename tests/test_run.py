@@ -7,6 +7,7 @@ import os
 import queue
 import re
 import signal
+import sys
 import threading
 import time
 
@@ -521,6 +522,17 @@ def test_closed_pipe_ends_quietly(place, saved):
         assert not (place / "model").exists()
     else:
         assert said == ""
+
+
+@pytest.mark.parametrize(("closed", "status"), [("<&-", 1), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 1)])
+def test_closed_streams_are_no_surprise(data, place, closed, status):
+    args = OAA if "<" in closed else ("train.vw", *OAA)
+    prepare = f"import os, sys\nos.execlp('sh', 'sh', '-c', 'exec \"$0\" \"$@\" {closed}', *sys.argv[1:])"
+    done = script(prepare, sys.executable, "-m", "xclass", *args, "-p", "stdout", "-f", "model")
+    assert done.status == status
+    assert "Traceback" not in done.err
+    assert len(done.lines) == (40 if closed == "2>&-" else 0)
+    assert (place / "model").exists() == (status == 0)
 
 
 def test_piped_file_gives_the_model_of_the_named_file(data, place):

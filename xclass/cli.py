@@ -321,6 +321,9 @@ def _examples() -> str:
 
 def main() -> None:
     """Entry point of the command `xclass`."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (until the end of the process)
     sys.exit(status(sys.argv[1:]))
 
 
