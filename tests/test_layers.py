@@ -16,8 +16,8 @@ LAYERS = (  # a room may import from the rows below its own
     ("cli",),
     ("config", "driver"),
     ("reader", "interactions", "pipeline", "stats", "predictions", "reductions"),
-    ("reductions.oaa", "reductions.recall_tree", "reductions.scalar"),
-    ("parser", "learner", "reductions.contract"),
+    ("reductions.oaa", "reductions.recall_tree", "reductions.cpt", "reductions.scalar"),
+    ("parser", "learner", "reductions.contract", "label_tree", "node_weights"),
     ("hashing", "numbers", "loss", "rng", "model_file"),
     ("elementary",),
     ("examples", "options", "errors", "jit"),  # anyone may import these

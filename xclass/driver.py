@@ -153,6 +153,8 @@ class _Run:
         oaa = self.config.oaa
         if self.config.reduction.name == "oaa" and (oaa.scores or oaa.probabilities):
             kind = "scores"
+        if self.config.reduction.name == "cpt" and self.config.cpt.top_k is not None:
+            kind = "scores"
         writers = {}
         if self.options.predictions is not None:
             writers["predictions"] = predictions.Writer(self.options.predictions, kind)
@@ -229,12 +231,13 @@ class _Run:
         if self.bar is not None:
             self.bar.close()
             self.bar = None
+        more = self.learner.summary() if hasattr(self.learner, "summary") else []
         if not o.quiet and not isinstance(error, BrokenPipeError):
             limits = None
             if self.config.reduction.labels == "simple":
                 limits = tuple(float(v) for v in self.learner.table.range)
             lines = self.progress.summary(self.config.learner.loss_function, self.config.learner.quantile_tau, limits)
-            for line in [*lines, *self._own_summary(seconds)]:
+            for line in [*lines, *more, *self._own_summary(seconds)]:
                 self._tell(line)
         for line in self.reader.report():
             self._warn(line)
