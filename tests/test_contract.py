@@ -40,6 +40,7 @@ VARIANTS = {
         ("--loss_function", "logistic", "--cpt_tree", "balanced"),
         ("--cpt_tree", "random", "--random_seed", 5, "--calibration", "c"),
         ("--normalize_features", "none", "-l", 0.2, "-q", "wn", "--perplexity"),
+        ("--trees", 3),
     ],
 }
 BY_NAME = {record.name: record for record in REDUCTIONS}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +15,7 @@ from streams import multiclass
 
 from tests.oracles import reader as plain_reader
 from tests.oracles.cpt import Tree
-from xclass import label_tree, model_file
-from xclass.reductions import cpt
+from xclass import label_tree, model_file, probability_tree, reliability
 
 BITS = ("-b", 20)
 
@@ -38,6 +38,10 @@ def examples(text: str) -> list[tuple]:
     found = plain_reader.read(text.encode(), multiclass=True, bits=32)
     labels = [None if e.label is None else int(e.label) for e in found]
     return list(zip(plain_reader.features_of(found), labels, [e.weight for e in found], strict=True))
+
+
+def lines_of(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()
 
 
 def fact(text: str, name: str) -> float:
@@ -66,7 +70,7 @@ def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle)
     done = learn(*run, "--top_k", k, "-p", "p", stdin=text)
     tree = Tree(loss=loss, **{"rate": 0.5 if loss == "squared" else 1.0, **oracle})
     squared = log = weight_sum = known_sum = 0.0
-    lines = open("p").read().splitlines()
+    lines = lines_of("p")
     for number, ((features, y, weight), line) in enumerate(zip(examples(text), lines, strict=True), 1):
         row = [item[:2] for item in features]
         want = tree.probabilities(row)
@@ -107,7 +111,7 @@ def grow(labels, p_right, alpha: float) -> label_tree.Tree:
         while tree.left[a] > 0:
             left = int(tree.left[a])
             counts = float(tree.leaves[left]), float(tree.leaves[left + 1])
-            right = cpt.goes_right(alpha, p_right(label, a), *counts)
+            right = probability_tree.objective(alpha, p_right(label, a), *counts) > 0
             tree.leaves[a] += 1
             a = left + int(right)
         tree.leaves[a] += 1
@@ -169,7 +173,7 @@ def test_order_of_labels_does_not_break_the_balance(place, order):
     }[order]
     text = "".join(f"{y} |w same a{y % 3} b{y}\n" for y in labels for _ in range(3))
     learn("--cpt", 0, *BITS, "-f", "m", "--quiet", stdin=text)
-    tree = label_tree.restored("tree", model_file.load("m").arrays)
+    tree = label_tree.restored("tree.0", model_file.load("m").arrays)
     assert tree.size[label_tree.NODES] == 2 * k - 1
     check_balance(tree, 0.6)
 
@@ -256,17 +260,19 @@ def test_losses_alone_need_no_search():
 def test_reliability_table_is_that_of_the_predictions(place):
     text = multiclass(9, 15, 700, weights=(1, 2), unlabelled=0.1)
     done = learn("--cpt", 15, *BITS, "--calibration", "c", "--top_k", 1, "-p", "p", stdin=text)
-    bins = np.zeros((3, cpt.BINS))
+    bins = np.zeros((3, reliability.BINS))
     for line, answer in zip(text.splitlines(), (place / "p").read_text().splitlines(), strict=True):
         words = line.split("|")[0].split(" ")
         got, _ = pairs(answer)
         if words[0] and got:
             ((label, p),) = got.items()
-            bins[:, min(int(p * cpt.BINS), cpt.BINS - 1)] += float(words[1]) * np.array([1, p, label == int(words[0])])
+            bins[:, min(int(p * reliability.BINS), reliability.BINS - 1)] += float(words[1]) * np.array(
+                [1, p, label == int(words[0])]
+            )
     rows = [line.split("\t") for line in (place / "c").read_text().splitlines()[1:]]
     assert sum(float(row[4]) for row in rows) == pytest.approx(bins[0].sum(), abs=2)  # the first has no answer
     for row in rows[1:]:
-        weight, forecast, right = bins[:, round(float(row[0]) * cpt.BINS)]
+        weight, forecast, right = bins[:, round(float(row[0]) * reliability.BINS)]
         assert float(row[4]) == pytest.approx(weight, abs=2)
         assert float(row[2]) == pytest.approx(forecast / weight, abs=0.01)
         assert float(row[3]) == pytest.approx(right / weight, abs=0.01)
@@ -307,7 +313,7 @@ def test_many_labels_make_the_tree_grow(place):
     text = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 3001))
     learn("--cpt", 0, "-b", 16, "--cpt_alpha", 0.05, "-f", "m", "--quiet", stdin=text)
     learn("-i", "m", "-f", "n", "--quiet", stdin=text)
-    assert label_tree.restored("tree", model_file.load("n").arrays).size[label_tree.NODES] == 5999
+    assert label_tree.restored("tree.0", model_file.load("n").arrays).size[label_tree.NODES] == 5999
 
 
 # -- models
@@ -317,9 +323,15 @@ def test_model_that_holds_no_tree_is_refused(place):
     learn("--cpt", 0, *BITS, "-f", "m", "--quiet", stdin=multiclass(10, 9, 100))
     model = model_file.load("m")
     arrays = {name: np.array(array) for name, array in model.arrays.items()}
-    for part, at, value in (("left", 0, 0), ("left", 0, 3), ("label", -1, 0), ("label", -1, 5000000000), ("place", 1, 3)):
+    for part, at, value in (
+        ("left", 0, 0),
+        ("left", 0, 3),
+        ("label", -1, 0),
+        ("label", -1, 5000000000),
+        ("place", 1, 3),
+    ):
         spoiled = {name: array.copy() for name, array in arrays.items()}
-        spoiled[f"tree.{part}"][at] = value
+        spoiled[f"tree.0.{part}"][at] = value
         model_file.save("bad", options=model.options, facts=model.facts, arrays=spoiled)
         done = xclass("-i", "bad", "-t", stdin="1 |w a\n")
         assert done.status == 1, (part, at, value)

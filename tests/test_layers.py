@@ -17,7 +17,8 @@ LAYERS = (  # a room may import from the rows below its own
     ("config", "driver"),
     ("reader", "interactions", "pipeline", "stats", "predictions", "reductions"),
     ("reductions.oaa", "reductions.recall_tree", "reductions.cpt", "reductions.scalar"),
-    ("parser", "learner", "reductions.contract", "label_tree", "node_weights"),
+    ("parser", "learner", "reductions.contract", "probability_tree", "reliability"),
+    ("label_tree", "node_weights"),
     ("hashing", "numbers", "loss", "rng", "model_file"),
     ("elementary",),
     ("examples", "options", "errors", "jit"),  # anyone may import these

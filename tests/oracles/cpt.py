@@ -46,7 +46,9 @@ class Tree:
     rule : "general", "balanced" or "random".
     """
 
-    def __init__(self, *, alpha: float = 0.6, rule: str = "general", loss: str = "squared", rate=0.5, unit=True, seed=0):
+    def __init__(
+        self, *, alpha: float = 0.6, rule: str = "general", loss: str = "squared", rate=0.5, unit=True, seed=0
+    ):
         self.alpha, self.rule, self.loss, self.rate, self.unit = alpha, rule, loss, F(rate), unit
         self.rand = Rand(seed)
         self.root: Node | None = None

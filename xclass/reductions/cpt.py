@@ -22,25 +22,22 @@ to the leaf it splits; every regressor on the way learns the turn taken.
 
 from __future__ import annotations
 
-import math
+import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from .. import label_tree, learner, loss, model_file, node_weights, rng
-from ..errors import DataError, UsageError
-from ..jit import jit
+from .. import label_tree, learner, loss, model_file, node_weights, probability_tree
+from ..errors import UsageError
 from ..options import option
+from ..probability_tree import DEEPEST, NODES, Found, Scratch, Settings
+from ..reliability import Report
 from .contract import Reduction, Work
 
-NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
 PLACES, UNKNOWN_BITS = 12, 24  # bits of the table for every label; where the number of labels is not known
-MOST_OPENED = 1 << 16  # nodes opened by one search, in the histogram; more count as this
-BINS = 20  # of the reliability table
-ONE = np.float32(1)
+CANDIDATES = 5  # labels each of several trees proposes
 
 
 @dataclass(frozen=True)
@@ -99,221 +96,27 @@ class Options:
         choices=("argmax", "losses"),
         default="argmax",
     )
+    trees: int = option(
+        "trees, each with its part of the table; they differ by --tree_noise",
+        kind=int,
+        default=1,
+        minimum=1,
+        maximum=64,
+        metavar="T",
+        stored=True,
+    )
+    tree_noise: float = option(
+        "standard deviation of the noise added to the rule by which a class finds its place in all trees but the first",
+        kind=float,
+        default=0.15,
+        minimum=0,
+        metavar="SD",
+        stored=True,
+    )
     calibration: str = option(
         "file for a reliability table: probability of the answers against how often they are right", metavar="FILE"
     )
     perplexity: bool = option("report the perplexity of the labels", kind=bool)
-
-
-class Settings(NamedTuple):
-    """The options a kernel needs."""
-
-    alpha: float  # of the insertion rule; at random where it is 0
-    unit: bool
-    greedy: bool
-    budget: int
-    search: bool
-
-
-class Scratch(NamedTuple):
-    """Rows of one thread: features, the label's path, the search's stack."""
-
-    h: np.ndarray  # uint64[s]
-    x: np.ndarray  # float32[s]
-    at: np.ndarray  # int64[levels * s], slots of the nodes on the path
-    path: np.ndarray  # int64[levels], from the root to the label's leaf
-    score: np.ndarray  # float32[levels]
-    right: np.ndarray  # float64[levels], p
-    node: np.ndarray  # int64[levels]
-    mass: np.ndarray  # float64[levels]
-
-
-class Found(NamedTuple):
-    """What a batch of n examples found."""
-
-    known: np.ndarray  # bool[n], the label has a leaf
-    p: np.ndarray  # float64[n], f(y|x), 0 where it has none
-    top: np.ndarray  # int64[n, k], most probable labels; 0 where there are fewer
-    top_p: np.ndarray  # float64[n, k]
-    opened: np.ndarray  # int64[n], nodes the search opened
-    gap: np.ndarray  # float64[n], most a label left out can have where the search ended early, else 0
-
-
-# -- kernels
-
-
-@jit
-def _follow(tree, weights, scratch, leaf, count, learns):
-    """Score the nodes from the root to a leaf; return f(y|x)."""
-    path = scratch.path
-    depth = np.int64(tree.depth[leaf])
-    a = leaf
-    for d in range(depth, -1, -1):
-        path[d] = a
-        a = np.int64(tree.parent[a])
-    for d in range(depth + 1 if learns else depth):
-        node_weights.locate(weights, scratch.h, count, tree.place[path[d]], scratch.at, d * count)
-    p = 1.0
-    for d in range(depth):
-        s = node_weights.score(weights, scratch.at, d * count, count, scratch.x)
-        right = node_weights.probability(weights, s)
-        scratch.score[d] = s
-        scratch.right[d] = right
-        p *= right if path[d + 1] > tree.left[path[d]] else 1.0 - right
-    if learns:
-        scratch.score[depth] = node_weights.score(weights, scratch.at, depth * count, count, scratch.x)
-    return p
-
-
-@jit
-def _learn_path(tree, weights, scratch, leaf, count, weight):
-    """Train the nodes `_follow` scored with the turns to the leaf, and the leaf with left."""
-    depth = np.int64(tree.depth[leaf])
-    for d in range(depth + 1):
-        y = ONE if d < depth and scratch.path[d + 1] > tree.left[scratch.path[d]] else -ONE
-        node_weights.learn(weights, scratch.at, d * count, count, scratch.x, scratch.score[d], y, weight)
-
-
-@jit
-def _train(tree, weights, scratch, a, count, y, weight):
-    """Score one node and train it."""
-    node_weights.locate(weights, scratch.h, count, tree.place[a], scratch.at, 0)
-    s = node_weights.score(weights, scratch.at, 0, count, scratch.x)
-    node_weights.learn(weights, scratch.at, 0, count, scratch.x, s, y, weight)
-
-
-@jit
-def goes_right(alpha, p, left, right):
-    """The paper's rule for a new label at a node with so many leaves left and right."""
-    return (1.0 - alpha) * 2.0 * (p - 0.5) + alpha * math.log2(left / right) > 0.0
-
-
-@jit
-def _insert(tree, weights, settings, random, scratch, label, count, weight):
-    """Bring a new label into the tree and train the nodes on its way."""
-    if tree.size[NODES] == 0:
-        label_tree.plant(tree, label)
-        _train(tree, weights, scratch, 0, count, -ONE, weight)
-        return
-    a = np.int64(0)
-    while tree.left[a] > 0:
-        left = np.int64(tree.left[a])
-        if settings.alpha == 0.0:
-            right = rng.draw(random) >= np.float32(0.5)
-        else:
-            s = node_weights.score_place(weights, scratch.h, scratch.x, count, tree.place[a])
-            p = node_weights.probability(weights, s)
-            right = goes_right(settings.alpha, p, np.float64(tree.leaves[left]), np.float64(tree.leaves[left + 1]))
-        _train(tree, weights, scratch, a, count, ONE if right else -ONE, weight)
-        tree.leaves[a] += 1
-        a = left + 1 if right else left
-    tree.leaves[a] += 1
-    leaf = label_tree.split(tree, a, label)
-    _train(tree, weights, scratch, a, count, ONE, weight)
-    _train(tree, weights, scratch, leaf, count, -ONE, weight)
-
-
-@jit
-def _search(tree, weights, settings, scratch, count, known, floor, label, complete, i, found):
-    """The most probable labels of example i, depth first and the likelier child first.
-
-    A node that has no more mass than the last of the labels found is not opened: no leaf below it can have more.
-    Not `complete`, only one label is looked for, and it is whether `label`, of probability `floor`, is the one:
-    the search ends at the first other. The scores of the first `known` nodes on the label's path are there already.
-    """
-    node, mass, path = scratch.node, scratch.mass, scratch.path
-    k = found.top.shape[1]
-    top, top_p = found.top[i], found.top_p[i]
-    size = 0
-    opened = 0
-    waiting = 1
-    node[0] = 0
-    mass[0] = 1.0
-    gap = 0.0
-    while waiting > 0:
-        waiting -= 1
-        a = node[waiting]
-        p = mass[waiting]
-        reached = True
-        while tree.left[a] > 0:
-            if p < floor or (size == k and p <= top_p[k - 1]):
-                reached = False
-                break
-            if opened >= settings.budget and size > 0:
-                gap = max(gap, p)
-                reached = False
-                break
-            opened += 1
-            d = np.int64(tree.depth[a])
-            if d < known and path[d] == a:
-                right = scratch.right[d]
-            else:
-                right = node_weights.probability(
-                    weights, node_weights.score_place(weights, scratch.h, scratch.x, count, tree.place[a])
-                )
-            p_left = p * (1.0 - right)
-            p_right = p * right
-            left = np.int64(tree.left[a])
-            turn = right > 0.5
-            other = p_left if turn else p_right
-            if not settings.greedy and not (other < floor or (size == k and other <= top_p[k - 1])):
-                node[waiting] = left if turn else left + 1
-                mass[waiting] = other
-                waiting += 1
-            a = left + 1 if turn else left
-            p = p_right if turn else p_left
-        if not reached or p < floor or (size == k and p <= top_p[k - 1]):
-            continue
-        at = min(size, k - 1)
-        size = min(size + 1, k)
-        while at > 0 and top_p[at - 1] < p:
-            top[at] = top[at - 1]
-            top_p[at] = top_p[at - 1]
-            at -= 1
-        top[at] = tree.label[a]
-        top_p[at] = p
-        if not complete and tree.label[a] != label:
-            break
-    found.opened[i] = opened
-    found.gap[i] = gap if size < k or gap > top_p[k - 1] else 0.0
-
-
-@jit
-def _fits(tree, scratch):
-    """Whether there is room for one more label, and on the path for a deeper leaf."""
-    return label_tree.has_room(tree) and tree.size[DEEPEST] + 3 <= scratch.path.shape[0]
-
-
-@jit
-def sweep(tree, weights, settings, random, batch, label, learns, whole, begin, end, scratch, found):
-    """Examples begin..end-1 of a batch: f(y|x) and the most probable labels, then learn; return the first not done.
-
-    `label[i]` is 0 where there is none; `whole[i]` asks for a complete search.
-    """
-    for i in range(begin, end):
-        y = label[i]
-        leaf = label_tree.find(tree, y) if y > 0 else np.int64(-1)
-        if learns[i] and leaf < 0 and not _fits(tree, scratch):
-            return i
-        count = node_weights.load(batch, i, settings.unit, scratch.h, scratch.x)
-        floor = 0.0
-        if leaf >= 0:
-            found.known[i] = True
-            floor = _follow(tree, weights, scratch, leaf, count, learns[i])
-            found.p[i] = floor
-        if settings.search and tree.size[NODES] > 0:
-            complete = whole[i] or leaf < 0
-            known = np.int64(tree.depth[leaf]) if leaf >= 0 else np.int64(0)
-            _search(
-                tree, weights, settings, scratch, count, known, 0.0 if complete or settings.greedy else floor, y,
-                complete, i, found
-            )  # fmt: skip
-        if learns[i]:
-            if leaf >= 0:
-                _learn_path(tree, weights, scratch, leaf, count, batch.weight[i])
-            else:
-                _insert(tree, weights, settings, random, scratch, y, count, batch.weight[i])
-    return end
 
 
 # -- Python
@@ -346,6 +149,10 @@ def check(config) -> None:
         raise UsageError(
             f"--loss_function {config.learner.loss_function} gives no probabilities; --cpt takes squared or logistic"
         )
+    if "tree_noise" in given and o.trees == 1:
+        raise UsageError("--tree_noise has no effect: the first tree has none; give --trees 2 or more")
+    if o.trees > 1 and o.cpt_search == "greedy":
+        raise UsageError("--cpt_search greedy finds one candidate a tree, too few for --trees: drop one of them")
     if "cpt_alpha" in given and o.cpt_tree != "general":
         raise UsageError(f"--cpt_alpha has no effect: --cpt_tree {o.cpt_tree} does not ask the regressors")
     if o.cpt_search == "greedy":
@@ -367,120 +174,17 @@ def allowed(config) -> tuple[int, int, str]:
     return 1, label_tree.HIGHEST_LABEL, f"--cpt {config.cpt.cpt}"
 
 
-class Report:
-    """Sums over the labelled examples of one run, for its summary."""
+class Member:
+    """One tree with its regressors."""
 
-    def __init__(self, options):
-        self.options = options
-        self.weight = self.squared = 0.0  # of all labelled
-        self.known_weight = self.log = 0.0  # of those whose label had a leaf
-        self.new = 0
-        self.opened = np.zeros(MOST_OPENED + 1, np.int64)
-        self.stopped = 0
-        self.gap = 0.0
-        self.bins = np.zeros((3, BINS))  # weight, weight * forecast, weight of the right ones
+    def __init__(self, labels: int, bits: int, kind: int, rate: float, settings: Settings, seed: int):
+        self.tree = label_tree.roomy(labels)
+        self.weights = node_weights.new_weights(bits, kind, rate)
+        self.settings = settings
+        self.random = np.array([seed], np.uint64)
 
-    def losses(self, labelled, weight, found) -> None:
-        """Count the losses of the labels' probabilities."""
-        w = np.where(labelled, weight, 0.0)
-        known = labelled & found.known
-        self.weight += float(w.sum())
-        self.squared += float((w * (1.0 - found.p) ** 2).sum())
-        self.known_weight += float(w[known].sum())
-        self.log += float((w[known] * -np.log(np.maximum(found.p[known], 1e-300))).sum())
-        self.new += int(np.count_nonzero(labelled & ~found.known & (weight > 0)))
-
-    def searches(self, found, labelled, weight, right) -> None:
-        """Count the nodes opened, and how often the answers were right."""
-        self.opened += np.bincount(np.minimum(found.opened, MOST_OPENED), minlength=MOST_OPENED + 1)
-        self.stopped += int(np.count_nonzero(found.gap))
-        self.gap = max(self.gap, float(found.gap.max(initial=0.0)))
-        if self.options.calibration is not None:
-            forecast = found.top_p[labelled, 0]
-            w = weight[labelled]
-            place = np.minimum((forecast * BINS).astype(np.int64), BINS - 1)
-            for row, worth in enumerate((w, w * forecast, w * right[labelled])):
-                self.bins[row] += np.bincount(place, worth, BINS)
-
-    def lines(self) -> list[str]:
-        """What the summary says."""
-        found = []
-        if self.weight > 0:
-            found.append(f"average squared loss = {self.squared / self.weight:.6f}")
-        if self.known_weight > 0:
-            log = self.log / self.known_weight
-            found.append(f"average log loss = {log:.6f}")
-            if self.options.perplexity:
-                found.append(f"perplexity = {math.exp(min(log, 700.0)):.6g}")
-        if self.new:
-            found.append(f"labels seen for the first time = {self.new}, without log loss")
-        if (n := int(self.opened.sum())) > 0:
-            total = np.cumsum(self.opened)
-            median, high = (int(np.searchsorted(total, share * n)) for share in (0.5, 0.99))
-            mean = float((self.opened * np.arange(MOST_OPENED + 1)).sum()) / n
-            found.append(f"nodes opened by a search: mean {mean:.1f}, median {median}, 99 % {high}")
-        if self.stopped:
-            found.append(
-                f"searches ended by --max_expand = {self.stopped}; a class left out may have up to {self.gap:.6f}"
-            )
-        if self.options.calibration is not None and (weight := self.bins[0].sum()) > 0:
-            found.append(f"expected calibration error = {np.abs(self.bins[1] - self.bins[2]).sum() / weight:.6f}")
-        return found
-
-    def write_calibration(self) -> None:
-        """Write the reliability table, a line per bin that is not empty."""
-        path = self.options.calibration
-        lines = ["from\tto\tmean_forecast\tobserved\tweight"]
-        for j in range(BINS):
-            weight, forecast, right = self.bins[:, j]
-            if weight > 0:
-                lines.append(
-                    f"{j / BINS:g}\t{(j + 1) / BINS:g}\t{forecast / weight:.6f}\t{right / weight:.6f}\t{weight:g}"
-                )
-        try:
-            with open(path, "w", encoding="ascii") as file:
-                file.write("\n".join(lines) + "\n")
-        except OSError as error:
-            raise DataError(f"{path}: the reliability table cannot be written there: {error.strerror}") from None
-
-
-class ProbabilityTree:
-    """The learner behind `--cpt`."""
-
-    def __init__(self, config, testing: bool):
-        o = self.options = config.cpt
-        bits = config.learner.bits
-        self.memory = node_weights.SLOT_BYTES << bits
-        learner.check_memory(bits, node_weights.SLOT_BYTES)
-        kind = loss.CODES[config.learner.loss_function]
-        self.weights = node_weights.new_weights(bits, kind, config.learner.learning_rate)
-        self.tree = label_tree.roomy(min(o.cpt, 1 << 20))
-        self.random = np.array([config.driver.random_seed], np.uint64)
-        driver = config.driver
-        self.listing = o.top_k is not None or driver.raw_predictions is not None
-        self.whole = (
-            self.listing
-            or driver.predictions is not None
-            or o.calibration is not None
-            or o.cpt_search == "greedy"
-            or "progress" in config.given
-        )
-        self.settings = Settings(
-            alpha={"general": o.cpt_alpha, "balanced": 1.0, "random": 0.0}[o.cpt_tree],
-            unit=o.normalize_features == "unit",
-            greedy=o.cpt_search == "greedy",
-            budget=o.max_expand,
-            search=o.cpt_report == "argmax",
-        )
-        self.report = Report(o)
-        self.examples = 0
-        self.threads = ThreadPoolExecutor(os.cpu_count() or 1, "predict")
-        self.stages = [self._sweep]
-
-    def close(self):
-        self.threads.shutdown()
-
-    def _scratch(self, batch) -> Scratch:
+    def scratch(self, batch) -> Scratch:
+        """Rows for one thread."""
         longest = int(np.diff(batch.start).max(initial=0))
         levels = int(self.tree.size[DEEPEST]) + 8
         return Scratch(
@@ -488,6 +192,71 @@ class ProbabilityTree:
             np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels), np.empty(levels, np.int64),
             np.empty(levels),
         )  # fmt: skip
+
+    def rows(self, batch, label, learns, whole, begin, end, found) -> int:
+        """Examples begin..end-1; return the first not done."""
+        return probability_tree.sweep(
+            self.tree, self.weights, self.settings, self.random, batch, label, learns, whole, begin, end,
+            self.scratch(batch), found,
+        )  # fmt: skip
+
+    def sweep(self, batch, label, learns, whole, found) -> None:
+        """All examples in order, growing the tree."""
+        done = 0
+        while (done := self.rows(batch, label, learns, whole, done, batch.n, found)) < batch.n:
+            if not label_tree.has_room(self.tree):
+                self.tree = label_tree.grown(self.tree)
+
+    def judge(self, batch, begin, end, candidate, p) -> None:
+        """The probabilities of candidates."""
+        nodes = len(self.tree.left)
+        probability_tree.judge(
+            self.tree, self.weights, self.settings, batch, begin, end, self.scratch(batch),
+            np.full(nodes, -1, np.int64), np.empty(nodes), candidate, p,
+        )  # fmt: skip
+
+
+class ProbabilityTree:
+    """The learner behind `--cpt`."""
+
+    def __init__(self, config, testing: bool):
+        o = self.options = config.cpt
+        driver = config.driver
+        bits = config.learner.bits
+        learner.check_memory(bits, node_weights.SLOT_BYTES)
+        kind = loss.CODES[config.learner.loss_function]
+        settings = Settings(
+            alpha={"general": o.cpt_alpha, "balanced": 1.0, "random": 0.0}[o.cpt_tree],
+            noise=np.float32(0),
+            unit=o.normalize_features == "unit",
+            greedy=o.cpt_search == "greedy",
+            budget=o.max_expand,
+            search=o.cpt_report == "argmax",
+        )
+        part = max(bits - (o.trees - 1).bit_length(), 4)
+        self.memory = o.trees * node_weights.SLOT_BYTES << part
+        self.members = []
+        for t in range(o.trees):
+            one = settings._replace(noise=np.float32(o.tree_noise if t > 0 else 0.0))
+            seed = driver.random_seed + t
+            self.members.append(Member(min(o.cpt, 1 << 20), part, kind, config.learner.learning_rate, one, seed))
+        self.search = settings.search
+        self.listing = o.top_k is not None or driver.raw_predictions is not None
+        self.whole = (
+            self.listing
+            or driver.predictions is not None
+            or o.calibration is not None
+            or o.cpt_search == "greedy"
+            or "progress" in config.given
+            or o.trees > 1
+        )
+        self.report = Report(o.calibration, o.perplexity)
+        self.examples = 0
+        self.threads = ThreadPoolExecutor(os.cpu_count() or 1, "trees")
+        self.stages = [self._sweep]
+
+    def close(self):
+        self.threads.shutdown()
 
     def _sweep(self, work: Work) -> None:
         batch = work.batch
@@ -499,84 +268,106 @@ class ProbabilityTree:
         number = self.examples + 1 + np.arange(n)
         whole = np.ones(n, bool) if self.whole else number & (number - 1) == 0
         self.examples += n
-        k = self.options.top_k or 1
+        best = self.options.top_k or 1
+        trees = len(self.members)
+        k = best if trees == 1 else max(best, CANDIDATES)
         found = Found(
-            np.zeros(n, bool), np.zeros(n), np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n, np.int64),
-            np.zeros(n),
+            np.zeros((trees, n), bool), np.zeros((trees, n)), np.zeros((trees, n, k), np.int64),
+            np.zeros((trees, n, k)), np.zeros((trees, n), np.int64), np.zeros((trees, n)),
         )  # fmt: skip
+        each = [Found(*(np.ascontiguousarray(array[t]) for array in found)) for t in range(trees)]
         if work.learn:
-            done = 0
-            while True:
-                done = self._rows(batch, label, learns, whole, done, n, found)
-                if done == n:
-                    break
-                if not label_tree.has_room(self.tree):
-                    self.tree = label_tree.grown(self.tree)
+            jobs = [(t, batch, label, learns, whole, each[t]) for t in range(trees)]
+            self._all(lambda t, *rest: self.members[t].sweep(*rest), jobs)
         else:
-            shares = max(1, min(os.cpu_count() or 1, n // 64))
-            edges = [n * t // shares for t in range(shares + 1)]
-            list(
-                self.threads.map(
-                    lambda t: self._rows(batch, label, learns, whole, edges[t], edges[t + 1], found), range(shares)
-                )
-            )
-        self._finish(work, labelled, found)
+            shares = self._shares(n)
+            jobs = [(t, a, b) for a, b in shares for t in range(trees)]
+            self._all(lambda t, a, b: self.members[t].rows(batch, label, learns, whole, a, b, each[t]), jobs)
+        if trees == 1:
+            top, top_p = each[0].top, each[0].top_p
+        else:
+            top, top_p = self._vote(batch, found, best, judged=not work.learn)
+        self._finish(work, labelled, found, top, top_p)
 
-    def _rows(self, batch, label, learns, whole, begin, end, found) -> int:
-        return sweep(
-            self.tree, self.weights, self.settings, self.random, batch, label, learns, whole, begin, end,
-            self._scratch(batch), found,
-        )  # fmt: skip
+    def _all(self, job, items) -> None:
+        """Do a job for every item; in this thread where there is one only."""
+        if len(items) == 1:
+            job(*items[0])
+        else:
+            list(self.threads.map(lambda item: job(*item), items))
 
-    def _finish(self, work: Work, labelled, found) -> None:
+    def _shares(self, n: int) -> list[tuple[int, int]]:
+        shares = max(1, min(os.cpu_count() or 1, n // 64))
+        edges = [n * t // shares for t in range(shares + 1)]
+        return list(itertools.pairwise(edges))
+
+    def _vote(self, batch, found, best, judged: bool):
+        """The best labels of several trees, and their mean probabilities."""
+        trees, n, k = found.top.shape
+        candidate = np.empty((n, trees * k), np.int64)
+        probability_tree.unite(found.top, candidate)
+        p = np.empty((trees, n if judged else 0, trees * k))
+        if judged:
+            jobs = [(t, a, b) for a, b in self._shares(n) for t in range(trees)]
+            self._all(lambda t, a, b: self.members[t].judge(batch, a, b, candidate, p[t]), jobs)
+        top, top_p = np.zeros((n, best), np.int64), np.zeros((n, best))
+        probability_tree.vote(found.top, found.top_p, candidate, p, judged, top, top_p)
+        return top, top_p
+
+    def _finish(self, work: Work, labelled, found, top, top_p) -> None:
         weight = work.batch.weight.astype(np.float64)
-        work.prediction = found.top[:, 0].astype(np.float64)
-        self.report.losses(labelled, weight, found)
-        if self.settings.search:
+        work.prediction = top[:, 0].astype(np.float64)
+        p = found.p.mean(axis=0)
+        self.report.losses(labelled, weight, found.known[0], p)
+        if self.search:
             right = work.prediction == work.batch.label
             work.loss = np.where(labelled & ~right, weight, 0.0)
-            self.report.searches(found, labelled, weight, right)
+            for t in range(len(self.members)):
+                self.report.searches(found.opened[t], found.gap[t])
+            self.report.answers(top_p[:, 0], labelled, weight, right)
         else:
-            work.loss = np.where(labelled, weight * (1.0 - found.p) ** 2, 0.0)
+            work.loss = np.where(labelled, weight * (1.0 - p) ** 2, 0.0)
         if self.listing:
-            size = np.count_nonzero(found.top, axis=1)
-            rest = np.maximum(0.0, 1.0 - found.top_p.sum(axis=1))
-            labels = np.concatenate([found.top, np.zeros((len(size), 1), np.int64)], axis=1)
-            masses = np.concatenate([found.top_p, rest[:, None]], axis=1)
+            size = np.count_nonzero(top, axis=1)
+            rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
+            labels = np.concatenate([top, np.zeros((len(size), 1), np.int64)], axis=1)
+            masses = np.concatenate([top_p, rest[:, None]], axis=1)
             shown = np.ones(labels.shape, bool)
-            shown[:, :-1] = found.top > 0
+            shown[:, :-1] = top > 0
             work.scores = masses[shown].astype(np.float32)
             work.score_labels = labels[shown]
             work.score_start = np.concatenate([[0], np.cumsum(size + 1)])
 
     def summary(self) -> list[str]:
         """Lines after those every run has."""
-        if self.options.calibration is not None:
-            self.report.write_calibration()
-        classes = (int(self.tree.size[NODES]) + 1) // 2
-        return [*self.report.lines(), f"classes in the tree = {classes}, depth = {int(self.tree.size[DEEPEST])}"]
+        self.report.write_calibration()
+        classes = (int(self.members[0].tree.size[NODES]) + 1) // 2
+        depth = max(int(one.tree.size[DEEPEST]) for one in self.members)
+        return [*self.report.lines(), f"classes in the tree = {classes}, depth = {depth}"]
 
     # model
 
     def banner(self) -> list[str]:
         o = self.options
         rule = f"cpt_alpha = {o.cpt_alpha:g}" if o.cpt_tree == "general" else f"cpt_tree = {o.cpt_tree}"
-        return [f"cpt: {rule}", f"memory: {self.memory / 2**20:.0f} MB of weights"]
+        return [f"cpt: {rule} trees = {o.trees}", f"memory: {self.memory / 2**20:.0f} MB of weights"]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {
-            **label_tree.arrays("tree", self.tree),
-            **node_weights.weights_arrays("weights", self.weights),
-            "random": self.random,
-        }
+        found = {"random": np.concatenate([one.random for one in self.members])}
+        for t, one in enumerate(self.members):
+            found.update(label_tree.arrays(f"tree.{t}", one.tree))
+            found.update(node_weights.weights_arrays(f"weights.{t}", one.weights))
+        return found
 
     def facts(self) -> dict:
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        self.tree = label_tree.restored("tree", arrays)
-        node_weights.restore_weights("weights", self.weights, arrays)
-        model_file.fill("random", arrays, self.random)
+        random = model_file.take("random", arrays, np.uint64, (len(self.members),))
+        for t, one in enumerate(self.members):
+            one.tree = label_tree.restored(f"tree.{t}", arrays)
+            node_weights.restore_weights(f"weights.{t}", one.weights, arrays)
+            one.random[0] = random[t]
 
 
 REDUCTION = Reduction(
