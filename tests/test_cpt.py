@@ -345,3 +345,55 @@ def test_options_without_effect_are_refused():
         ("--cpt_report", "losses", "-p", "p"), ("--cpt_report", "losses", "--top_k", 2),
     ):  # fmt: skip
         assert xclass("--cpt", 3, *words, stdin="1 |w a\n").status == 2, words
+
+
+# -- several trees
+
+
+def test_several_trees_give_the_same_bytes_on_any_number_of_threads(place, monkeypatch):
+    text, test = multiclass(11, 25, 500), multiclass(12, 25, 200)
+    found = []
+    for processors in (1, 2, 5):
+        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        done = learn("--cpt", 25, *BITS, "--trees", 4, "-p", "stdout", "-f", "m", "--quiet", stdin=text)
+        tested = learn("-i", "m", "-t", "--top_k", 3, "-p", "stdout", "--quiet", stdin=test)
+        found.append((done.out, tested.out, (place / "m").read_bytes()))
+    assert found[0] == found[1] == found[2]
+
+
+def test_several_trees_differ_and_agree_on_the_best_by_the_sum_of_logarithms():
+    k, trees = 30, 3
+    rng = random.Random(13)
+
+    def lines(n):  # numbers as features: their index does not depend on -b
+        for _ in range(n):
+            y = rng.randrange(k)
+            told = [y if rng.random() < 0.6 else rng.randrange(k) for _ in range(3)]
+            yield f"{y + 1} | {' '.join(str(100 * j + z) for j, z in enumerate(told, 1))}\n"
+
+    run = ("--cpt", k, *BITS, "--trees", trees, "--tree_noise", 0.3, "--noconstant", "-f", "m", "--quiet")
+    learn(*run, stdin="".join(lines(600)))
+    model = model_file.load("m")
+    shapes = {tuple(model.arrays[f"tree.{t}.left"]) for t in range(trees)}
+    assert len(shapes) == trees
+    test = "".join(lines(100))
+    # one tree at a time, every label of it: a model of its own with its part of the table
+    lists = []
+    for t in range(trees):
+        arrays = {
+            name.replace(f".{t}.", ".0."): np.array(array)
+            for name, array in model.arrays.items()
+            if f".{t}." in name and name.split(".")[1] == str(t)
+        }
+        options = {**model.options, "trees": 1, "bits": BITS[1] - 2}
+        random_state = np.array(model.arrays["random"])[t : t + 1]
+        model_file.save("one", options=options, facts=model.facts, arrays={**arrays, "random": random_state})
+        lines = learn("-i", "one", "-t", "--top_k", k, "-p", "stdout", "--quiet", stdin=test).lines
+        lists.append([pairs(line)[0] for line in lines])
+    got = learn("-i", "m", "-t", "--top_k", 1, "-p", "stdout", "--quiet", stdin=test).lines
+    for line, *each in zip(got, *lists, strict=True):
+        ((label, p),) = pairs(line)[0].items()
+        candidates = {y for one in each for y in list(one)[:5]}
+        worth = {y: sum(math.log(one[y]) for one in each) for y in candidates}
+        assert worth[label] >= max(worth.values()) - 1e-3
+        assert p == pytest.approx(sum(one[label] for one in each) / trees, rel=1e-4)
