@@ -36,6 +36,12 @@ VARIANTS = {
         ("--max_candidates", 3, "--no_path_features", "--router_weight", "example", "-q", "wn"),
         ("--max_candidates", 3, "--node_only", "--router_weight", "mean_entropy", "--max_depth", 2),
     ],
+    "cpt": [
+        ("--loss_function", "logistic", "--cpt_tree", "balanced"),
+        ("--cpt_tree", "random", "--random_seed", 5, "--calibration", "c"),
+        ("--normalize_features", "none", "-l", 0.2, "-q", "wn", "--perplexity"),
+        ("--trees", 3),
+    ],
 }
 BY_NAME = {record.name: record for record in REDUCTIONS}
 
@@ -221,8 +227,9 @@ def test_examples_without_features(place, name, args, more):
 @pytest.mark.parametrize("name", [name for name in BY_NAME if name != "scalar"])
 @pytest.mark.parametrize("layout", ["odd", "vw"])
 def test_one_class_is_always_the_answer(place, name, layout):
+    layout = () if name == "cpt" else ("--layout", layout)
     text = "1 |w a\n1 |w b\n |w c\n1 2 |w a b\n"
-    predictions, _ = run(place, *chosen(name, 1), *BITS, "--layout", layout, stdin=text)
+    predictions, _ = run(place, *chosen(name, 1), *BITS, *layout, stdin=text)
     assert predictions.split()[1:] == ["1", "1", "1"]
     assert predictions.split()[0] in ("0", "1")
 

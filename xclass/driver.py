@@ -126,6 +126,11 @@ class _Run:
                 self.config.reader, self.config.parser, bits, multiclass, lowest, highest, because, stream=nothing
             )
             self.inspector = None
+            for name in ("readable_model", "invert_hash", "audit"):
+                if name in self.config.given and not hasattr(self.learner, "tables"):
+                    raise UsageError(
+                        f"--{name} shows weight tables, which --{self.config.reduction.name} does not have"
+                    )
             if any(name in self.config.given for name in ("readable_model", "invert_hash", "audit")):
                 self.inspector = readable.Inspector(self.config, self.learner)
             key = cache.make_key(self.config.parser, bits, multiclass, lowest, highest, plan.examples)
@@ -182,6 +187,8 @@ class _Run:
         kind = self.config.reduction.labels
         oaa = self.config.oaa
         if self.config.reduction.name == "oaa" and (oaa.scores or oaa.probabilities):
+            kind = "scores"
+        if self.config.reduction.name == "cpt" and self.config.cpt.top_k is not None:
             kind = "scores"
         writers = {}
         if self.options.predictions is not None:
@@ -335,6 +342,7 @@ class _Run:
         if self.bar is not None:
             self.bar.close()
             self.bar = None
+        more = self.learner.summary() if hasattr(self.learner, "summary") else []
         if not o.quiet and not isinstance(error, BrokenPipeError):
             limits = None
             if self.config.reduction.labels == "simple":
@@ -345,7 +353,7 @@ class _Run:
                 limits,
                 not self.config.scalar.dont_output_best_constant,
             )
-            for line in [*lines, *self._own_summary(seconds)]:
+            for line in [*lines, *more, *self._own_summary(seconds)]:
                 self._tell(line)
         for line in self.reader.report():
             self._warn(line)
@@ -498,7 +506,7 @@ class _Run:
             lines.append("no labelled example was held out, so no pass is the best one; see --holdout_period")
         return [
             *lines,
-            self.usage.line(self.learner.tables, self.learner.rule),
+            *([self.usage.line(self.learner.tables, self.learner.rule)] if hasattr(self.learner, "tables") else []),
             f"seconds = {seconds:.2f}, examples per second = {self.progress.examples / max(seconds, 1e-9):.0f}, "
             f"peak memory = {peak_memory() / 2**20:.0f} MB",
         ]

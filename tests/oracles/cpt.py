@@ -1,0 +1,133 @@
+"""Oracle of the conditional probability tree: dicts and floats, from the paper.
+
+Source   Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
+         Algorithms", UAI 2009.
+Idea     A node is a dict of weights; slots are never shared, so tables in comparisons have to be large.
+Differs  with xclass: labels -1 and 1; a split leaf leaves its regressor to the node it becomes (`copy` of the paper is
+         not made); AdaGrad on examples of unit length; turns under squared loss have at least probability LEAST.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .learner import F
+from .oaa import Rand
+
+LEAST = 0.01
+
+
+@dataclass
+class Node:
+    """A leaf where `label` is given."""
+
+    label: int | None
+    up: Node | None = None
+    left: Node | None = None
+    right: Node | None = None
+    w: dict = field(default_factory=dict)
+    g: dict = field(default_factory=dict)
+
+    def leaves(self) -> int:
+        return 1 if self.left is None else self.left.leaves() + self.right.leaves()
+
+    def depth(self) -> int:
+        return 0 if self.left is None else 1 + max(self.left.depth(), self.right.depth())
+
+
+class Tree:
+    """`probabilities(features)`, `learn(features, y, weight)`; features are (index, value) pairs.
+
+    Parameters
+    ----------
+    rule : "general", "balanced" or "random".
+    """
+
+    def __init__(
+        self, *, alpha: float = 0.6, rule: str = "general", loss: str = "squared", rate=0.5, unit=True, seed=0
+    ):
+        self.alpha, self.rule, self.loss, self.rate, self.unit = alpha, rule, loss, F(rate), unit
+        self.rand = Rand(seed)
+        self.root: Node | None = None
+        self.leaf: dict[int, Node] = {}
+
+    def scaled(self, features):
+        scale = F(1)
+        if self.unit:
+            total = 0.0
+            for _, x in features:
+                total += float(F(x)) * float(F(x))
+            if total > 0:
+                scale = F(1 / math.sqrt(total))
+        return [(index, F(x) * scale) for index, x in features]
+
+    def score(self, node, row) -> np.float32:
+        total = F(0)
+        for index, x in row:
+            total = total + node.w.get(index, F(0)) * x
+        return total
+
+    def p_right(self, node, row) -> float:
+        s = float(self.score(node, row))
+        if self.loss == "logistic":
+            return 1 / (1 + math.exp(-s))
+        return min(max(0.5 + 0.5 * s, LEAST), 1 - LEAST)
+
+    def probability(self, y, row) -> float:
+        """f(y|x)."""
+        p, node = 1.0, self.leaf[y]
+        while node.up is not None:
+            right = self.p_right(node.up, row)
+            p *= right if node is node.up.right else 1 - right
+            node = node.up
+        return p
+
+    def probabilities(self, features) -> dict[int, float]:
+        row = self.scaled(features)
+        return {y: self.probability(y, row) for y in self.leaf}
+
+    def train(self, node, row, y, weight, s=None) -> None:
+        s = self.score(node, row) if s is None else s
+        if self.loss == "logistic":
+            slope = F(-y / (1 + math.exp(float(y * s))))
+        else:
+            slope = F(2) * (min(max(s, F(-1)), F(1)) - F(y))
+        if slope == 0:
+            return
+        for index, x in row:
+            g = node.g.get(index, F(0)) + F(weight) * slope * slope * x * x
+            if g > 0:
+                node.g[index] = g
+                node.w[index] = node.w.get(index, F(0)) - self.rate * F(weight) * slope * x / np.sqrt(g)
+
+    def learn(self, features, y: int, weight: float = 1.0) -> None:
+        row = self.scaled(features)
+        if y in self.leaf:
+            node, turn = self.leaf[y], -1
+            while node is not None:
+                self.train(node, row, turn, weight)
+                turn = 1 if node.up is not None and node is node.up.right else -1
+                node = node.up
+            return
+        if self.root is None:
+            self.root = self.leaf[y] = Node(y)
+            self.train(self.root, row, -1, weight)
+            return
+        node = self.root
+        while node.left is not None:
+            if self.rule == "random":
+                right = self.rand() >= 0.5
+            else:
+                a = 1.0 if self.rule == "balanced" else self.alpha
+                balance = math.log2(node.left.leaves() / node.right.leaves())
+                right = (1 - a) * 2 * (self.p_right(node, row) - 0.5) + a * balance > 0
+            self.train(node, row, 1 if right else -1, weight)
+            node = node.right if right else node.left
+        node.left, node.right = Node(node.label, node), Node(y, node)
+        self.leaf[node.label], self.leaf[y] = node.left, node.right
+        node.label = None
+        self.train(node, row, 1, weight)
+        self.train(node.right, row, -1, weight)
