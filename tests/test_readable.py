@@ -293,3 +293,19 @@ def test_real_stream_fills_a_small_table(tmp_path):
     (tmp_path / "data").write_text(real(5, 200))
     found, total = in_use(learn("-d", "data", "-q", "ab", "-b", "4", cwd=tmp_path).err)
     assert found == total == 16
+
+
+@pytest.mark.parametrize("layout", ["vw", "odd"])
+def test_path_features_and_their_crosses_are_shown(layout, table):
+    args = ["--recall_tree", "3", "--max_candidates", "1", "--bern_hyper", "0", "--interactions", "w\\x88"]
+    out = learn("-d", "data", *args, "--layout", layout, "-a", "--invert_hash", "names", "--quiet", cwd=table).out
+    scorer = out.splitlines()[-1].split("\t")[1:]
+    assert [word.split(":")[0] for word in scorer].count("") == 2 * (1 + 1)  # two levels, with `green` and alone
+    assert any(front.startswith("[") for front in weights(table / "names"))
+
+
+def test_namespace_without_linear_terms_is_not_crossed_with_the_path(table):
+    args = ["--recall_tree", "3", "--interactions", "w\\x88", "--ignore_linear", "w"]
+    done = xclass("-d", "data", *args, cwd=table)
+    assert done.status == 2
+    assert "--ignore_linear leaves nothing of namespace 'w' to cross with the path" in done.err

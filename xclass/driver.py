@@ -170,6 +170,12 @@ class _Run:
             return
         if not hasattr(self.learner, "cross_path"):
             raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
+        lost = [group for one in named for group in one if self.features.unlinear[group]]
+        if lost:
+            raise UsageError(
+                f"--ignore_linear leaves nothing of namespace {chr(lost[0])!r} to cross with the path, "
+                "namespace \\x88: drop one of them"
+            )
         self.learner.cross_path(named)
 
     def _restore(self, model: model_file.Model) -> None:

@@ -113,7 +113,7 @@ class Inspector:
         for look in [*self._last_looks, *self._model.look(work.batch)]:
             for slot, one in zip(self._slots(look, found).tolist(), found, strict=True):
                 self._names.setdefault(slot, one.text + _bracket(look.number))
-            for place in look.extra:
+            for place, _ in look.extra:
                 slot = (place + look.sub) & int(self._tables[look.table].mask)
                 self._names.setdefault(slot + int(self._first[look.table]), _bracket(look.number))
 
@@ -141,13 +141,13 @@ class Inspector:
         batch, found = work.batch, self._last
         table = self._tables[look.table]
         base = int(self._first[look.table])
-        extra = [(place + look.sub) & int(table.mask) for place in look.extra]
+        extra = [(place + look.sub) & int(table.mask) for place, _ in look.extra]
+        more = [np.float32(value) for _, value in look.extra]
         count = int(batch.start[1])
         place = np.empty(count + len(extra), np.uint64)
         place[:count] = self._model.places(look.table, batch.index)
-        place[count:] = [(slot - look.sub) % 2**64 for slot in extra]
-        x = np.ones(len(place), np.float32)
-        x[:count] = batch.value
+        place[count:] = [place for place, _ in look.extra]
+        x = np.array([*batch.value, *more], np.float32)
         score = learner.score(table, place, x, len(place), np.uint64(look.sub), batch.initial[0])
         limits = table.range.copy()
         labelled = not np.isnan(batch.label[0])
@@ -158,7 +158,7 @@ class Inspector:
 
         columns = learner.columns(table)
         slots = np.concatenate([self._slots(look, found) - base, np.array(extra, np.int64)])
-        values = [one.value for one in found] + [np.float32(1)] * len(extra)
+        values = [one.value for one in found] + more
         texts = [one.text for one in found] + [b""] * len(extra)
         w, g = columns["w"][slots], columns["g"][slots]
         shown = w
@@ -221,7 +221,7 @@ class Inspector:
             added = {
                 (place + look.sub) & int(self._tables[0].mask): look.number
                 for look in self._model.added()
-                for place in look.extra
+                for place, _ in look.extra
             }
         for base, table in zip(self._first.tolist(), self._tables, strict=False):
             if not whole:

@@ -108,7 +108,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
         BANDITS,
     ),
     ("--ect --error", "the nearest is --recall_tree K, in logarithmic time, or --oaa K"),
-    ("--log_multi --no_progress --swap_resistance", "the nearest is --recall_tree K, which answers better"),
+    ("--log_multi --no_progress --swap_resistance", "the nearest is --recall_tree K"),
     (
         "--replay_b --replay_b_count --replay_c --replay_c_count --replay_m --replay_m_count",
         f"replayed examples: {NOTHING}; read the data more often",

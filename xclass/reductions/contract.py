@@ -51,7 +51,7 @@ class Look(NamedTuple):
     table: int  # position in `Learner.tables`
     sub: int  # within its table
     number: int  # of the sub-problem among all of the learner's
-    extra: tuple[int, ...] = ()  # places of features the reduction adds, each of value 1
+    extra: tuple[tuple[int, float], ...] = ()  # places and values of features the reduction adds
 
 
 class Learner(Protocol):

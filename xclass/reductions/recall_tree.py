@@ -824,7 +824,7 @@ class RecallTree:
 
     @property
     def own_rows(self) -> bool:
-        return self.in_turn
+        return self.in_turn and not len(self.pairs)
 
     def places(self, table: int, index: np.ndarray) -> np.ndarray:
         return index.astype(np.uint64) * self.tables[table].width
@@ -851,28 +851,30 @@ class RecallTree:
             labels.append(int(y))
         for c in labels:
             table, sub = (0, self.routers + c) if self.in_turn else (1 + c % SHARDS, c // SHARDS)
-            found.append(Look(table, sub, self.routers + c, self._path_places(a, table)))
+            place[:count] = self.places(table, batch.index)
+            width = np.uint64(1) if self.in_turn else self.tables[table].width
+            full = _path(self.tree, self.settings, self.pairs, a, width, batch, 0, place, x, count)
+            extra = tuple(zip(place[count:full].tolist(), x[count:full].tolist(), strict=True))
+            found.append(Look(table, sub, self.routers + c, extra))
         return found
-
-    def _path_places(self, a: int, table: int) -> tuple[int, ...]:
-        width = 1 if self.in_turn else int(self.tables[table].width)
-        if not self.settings.path:
-            return ()
-        if self.settings.node_only:
-            return (PATH_HASH * a * width,)
-        found = []
-        while a > 0:
-            found.append(PATH_HASH * a * width)
-            a = int(self.tree.parent[a])
-        return tuple(found)
 
     def added(self) -> list[Look]:
         """The path features of every node for the labels counted there."""
         return [
-            Look(0, self.routers + y, self.routers + y, self._path_places(a, 0))
+            Look(0, self.routers + y, self.routers + y, tuple((PATH_HASH * b, 1.0) for b in self._path_nodes(a)))
             for a, labels in self._labels_of_nodes().items()
             for y in labels
         ]
+
+    def _path_nodes(self, a: int) -> list[int]:
+        """The nodes that have a path feature at node a."""
+        if not self.settings.path or self.settings.node_only:
+            return [a] if self.settings.path else []
+        found = []
+        while a > 0:
+            found.append(a)
+            a = int(self.tree.parent[a])
+        return found
 
     def _labels_of_nodes(self) -> dict[int, dict[int, float]]:
         """Node -> 0-based label -> count."""
