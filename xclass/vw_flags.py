@@ -145,7 +145,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ),
     ("--multilabel_oaa", "an example has one class; write a line for each of its labels, and see --oaa K --scores"),
     (
-        "--plt --kary_tree --threshold --top_k --plt_force_load_legacy_model",
+        "--plt --kary_tree --threshold --plt_force_load_legacy_model",
         "an example has one class; the nearest is --recall_tree K, and -r writes the scores of its candidates",
     ),
     ("--multiworld_test --learn --exclude_eval", BANDITS),
