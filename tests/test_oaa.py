@@ -197,6 +197,17 @@ def test_blocks_of_classes_join_without_a_seam():
     check("-b", 16, "-r", "raw", text="".join(lines), k=k)
 
 
+@pytest.mark.bounds
+def test_long_example_is_learned_class_by_class_with_the_same_result():
+    """Beyond some thousand features rates are not kept for a block of classes, which would take much memory."""
+    long = " ".join(f"x{j}" for j in range(oaa.LONGEST + 1))
+    text = f"2 |w {long}\n1 |w x1 x2:2\n"
+    words = ("--layout", "odd", "-b", 17, "-r", "raw")
+    check(*words, text=text, k=3)
+    less = text.replace(f" x{oaa.LONGEST} ", " ").replace(f" x{oaa.LONGEST}\n", "\n").replace(" x0 ", " ")
+    check(*words, text=less, k=3)
+
+
 @pytest.mark.plain
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero")  # of NumPy, in plain Python
 @LAYOUTS

@@ -29,6 +29,7 @@ from ..options import option
 from .contract import Look, Reduction, Work
 
 BLOCK = 512  # classes handled together: the rates of some 30 features stay in the first-level cache
+LONGEST = 1 << 13  # features of an example whose rates are kept for a block: 16 MB; longer ones go class by class
 SLOT_BYTES = 12  # w, G and N; the rates' plane is only touched by update rules other than the default one
 PLACES = 12  # bits of table per class when -b is not given
 UNDECIDED = 2  # label base not found out yet
@@ -182,7 +183,7 @@ def sweep(
         count = _row_places(table, rows, batch, i, place, x)
         learn = learns[i]
         whole = learn and draws == 0
-        quick = whole and fast and not learner.has_huge(x, count)
+        quick = whole and fast and count <= LONGEST and not learner.has_huge(x, count)
         if quick:
             for f in range(count):
                 owner[np.int64(place[f] // table.width)] = f
@@ -466,7 +467,7 @@ class OneAgainstAll:
                 self.table, self.rule, self.rows, *self.shares[t], self.link, batch, label, learns, sampled, work.clock,
                 best[t], best_score[t], scores, np.empty(longest, np.uint64), np.empty(longest, np.float32),
                 np.empty(longest, np.int64), np.empty(int(self.rows), np.int64), *lanes,
-                np.empty(longest * BLOCK, np.float32),
+                np.empty(min(longest, LONGEST) * BLOCK, np.float32),
             )  # fmt: skip
 
         if self.rule.regular:
