@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import intrinsics, loss, model_file
+from . import loss, model_file
 from .errors import UsageError
 from .jit import jit
 from .options import option
@@ -676,15 +676,6 @@ def score_lanes(table, place, x, count, subs, lanes, out):
         xv = x[f]
         for j in range(lanes):
             out[j] += flat[((base + subs[j]) & mask) * stride] * xv
-
-
-@jit
-def fetch_lanes(table, place, count, subs, lanes):
-    """Ask for the cache lines `score_lanes` will want."""
-    for f in range(count):
-        base = place[f]
-        for j in range(lanes):
-            intrinsics.prefetch(table.flat, np.int64(((base + subs[j]) & table.mask) * table.stride))
 
 
 class Lanes(NamedTuple):
