@@ -12,6 +12,8 @@ settings.load_profile("xclass")
 @pytest.fixture(scope="session", autouse=True)
 def kernels():
     """Every kernel of the package, compiled when first called."""
-    from xclass import reductions  # noqa: F401 (marks its kernels)
+    from xclass import reductions
 
     jit.activate()
+    for record in reductions.REDUCTIONS:  # what a run says on stderr should not depend on being the first
+        jit.note_compiled(record.name)
