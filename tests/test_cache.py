@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from streams import multiclass, real
 from versus import small
 
-from xclass import cache, parser, reader
+from xclass import cache, cache_file, cache_key, columns, parser, reader
 from xclass.examples import Batch
 
 NUMBERS = ("start", "index", "value", "label", "weight", "initial", "group_first", "group_name", "group_start", "line")
@@ -40,7 +40,7 @@ def source(path, file=None, *, classes=True, bits=18, passes=1, limit=None, kill
     """A `Source` and the text's reader."""
     options = parser.Options(**parse)
     text = reader.Reader(reader.Options(data=(str(path),)), options, bits, classes)
-    key = cache.make_key(options, bits, classes, None, None, limit)
+    key = cache_key.make_key(options, bits, classes, None, None, limit)
     chosen = cache.Options(cache_file=None if file is None else str(file), kill_cache=kill)
     return cache.Source(text, chosen, key, not options.noconstant, passes)
 
@@ -96,28 +96,48 @@ def test_batches_from_the_cache_are_those_from_the_text(tmp_path, classes, optio
 def test_every_way_to_store_a_column_gives_its_numbers_back():
     rng = np.random.default_rng(1)
     ways = {
-        cache.SAME: np.full(1000, 7),
-        cache.WIDE1: rng.integers(0, 256, 1000),
-        cache.WIDE2: rng.integers(0, 1 << 16, 1000),
-        cache.WIDE3: rng.integers(0, 1 << 24, 1000),
-        cache.WIDE4: rng.integers(0, 1 << 32, 1000),
-        cache.LIST1: rng.choice(rng.integers(1 << 20, 1 << 32, 200), 3000),
-        cache.LIST2: rng.choice(rng.integers(1 << 20, 1 << 32, 700), 9000),
+        columns.SAME: np.full(1000, 7),
+        columns.WIDE1: rng.integers(0, 256, 1000),
+        columns.WIDE2: rng.integers(0, 1 << 16, 1000),
+        columns.WIDE3: rng.integers(0, 1 << 24, 1000),
+        columns.WIDE4: rng.integers(0, 1 << 32, 1000),
+        columns.LIST1: rng.choice(rng.integers(1 << 20, 1 << 32, 200), 3000),
+        columns.LIST2: rng.choice(rng.integers(1 << 20, 1 << 32, 700), 9000),
     }
     table, listed = np.empty(1 << 18, np.uint32), np.empty(1 << 16, np.uint32)
     for kind, numbers in ways.items():
         m = len(numbers)
         out = np.zeros(4 * m + 1000, np.uint8)
-        head = np.zeros(cache.HEADER, np.int64)
-        end = cache.put_column(
-            numbers.astype(np.uint32), m, table, np.empty(m, np.uint16), listed, out, 8, head, cache.INDEX
-        )
-        assert head[cache.HOW + 3 * cache.INDEX] == kind
-        assert end - 8 == cache.column_size(out, 8, len(out), head, cache.INDEX, m)
-        assert cache.column_size(out, 8, end - 8, head, cache.INDEX, m) == (0 if kind == cache.SAME else -1)
+        how = np.zeros(3, np.int64)
+        end = columns.put(numbers.astype(np.uint32), m, table, np.empty(m, np.uint16), listed, out, 8, how)
+        assert how[0] == kind
+        size = end - 8
+        assert size == columns.size_of(how, m, size)
+        assert columns.size_of(how, m, size - 1) == (0 if kind == columns.SAME else -1)
         got = np.empty(m, np.uint32)
-        cache.get_column(out, 8, head, cache.INDEX, m, got)
+        columns.get(out, 8, how, m, listed, got)
         np.testing.assert_array_equal(got, numbers)
+        rows = np.array([0, 3, 3, m])  # of one, two or no numbers, each with one more behind
+        together = np.empty(m + 3, np.uint32)
+        columns.get_rows(out, 8, how, m, rows + np.arange(4), 3, np.uint32(77), listed, together)
+        np.testing.assert_array_equal(together, [*numbers[:3], 77, 77, *numbers[3:], 77])
+
+
+def test_any_changed_word_and_many_changed_pairs_change_the_checksum():
+    rng = np.random.default_rng(2)
+    zero = np.uint64(0)
+    for size in (1, 7, 8, 9, 24, 61):
+        words = rng.integers(0, 1 << 63, size).astype(np.uint64)
+        wanted = columns.checksum(words, size, zero)
+        assert columns.checksum(words, size, np.uint64(1)) != wanted
+        assert columns.checksum(words, size - 1, zero) != wanted
+        pairs = [(i, i) for i in range(64 * size)]
+        pairs += [(64 * i + 63 - bit, 64 * (i + 8) + 63 - bit) for i in range(size - 8) for bit in range(64)]
+        for one, other in pairs:
+            changed = words.copy()
+            for bit in {one, other}:
+                changed[bit // 64] ^= np.uint64(1 << bit % 64)
+            assert columns.checksum(changed, size, zero) != wanted, (size, one, other)
 
 
 LINES = st.lists(
@@ -256,13 +276,13 @@ def test_data_that_only_look_changed_are_taken(made):
 def test_unsettled_data_are_compared_by_content(tmp_path):
     path = tmp_path / "data"
     path.write_text("1 |a b\n")
-    then = cache.describe(str(path), cache.digest_of(str(path)))
+    then = cache_key.describe(str(path), cache_key.digest_of(str(path)))
     assert not then["settled"]
-    assert cache.why_stale({"files": [then]}, {}, [str(path)]) == ""
+    assert cache_key.why_stale({"files": [then]}, {}, [str(path)]) == ""
     then["sha256"] = "0" * 64
-    assert cache.why_stale({"files": [then]}, {}, [str(path)]) == f"{path} has changed"
+    assert cache_key.why_stale({"files": [then]}, {}, [str(path)]) == f"{path} has changed"
     then["settled"] = True
-    assert cache.why_stale({"files": [then]}, {}, [str(path)]) == ""
+    assert cache_key.why_stale({"files": [then]}, {}, [str(path)]) == ""
 
 
 def test_any_damage_is_noticed_and_changes_no_answer(made):
@@ -289,17 +309,16 @@ def test_missing_and_swapped_blocks_are_noticed(tmp_path):
     assert len(wanted) >= 3
     whole = file.read_bytes()
     with open(file, "rb") as opened:
-        blocks, at = [], len(cache.MAGIC)
-        found = cache.Reader(opened, True)
-        while at < found._end:
-            size = found._block(at)[2]
+        blocks, at = [], len(cache_file.MAGIC)
+        found = cache_file.Reader(opened, True)
+        for size in found.sizes():
             blocks.append(whole[at : at + size])
             at += size
     end = whole[at:]
     for order in ([1, 0, *range(2, len(blocks))], [*range(1, len(blocks))], [0, 0, *range(1, len(blocks))]):
-        file.write_bytes(whole[: len(cache.MAGIC)] + b"".join(blocks[i] for i in order) + end)
-        with open(file, "rb") as opened, pytest.raises(cache.Damaged):
-            list(cache.Reader(opened, True))
+        file.write_bytes(whole[: len(cache_file.MAGIC)] + b"".join(blocks[i] for i in order) + end)
+        with open(file, "rb") as opened, pytest.raises(cache_file.Damaged):
+            list(cache_file.Reader(opened, True))
 
 
 def test_damage_in_the_middle_goes_on_from_the_text_where_it_was(tmp_path):
@@ -316,7 +335,9 @@ def test_damage_in_the_middle_goes_on_from_the_text_where_it_was(tmp_path):
     assert blocks_of((tmp_path / "data.cache").read_bytes()) == blocks_of(whole)
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"vw 9.11.9" * 100, cache.MAGIC, cache.MAGIC + bytes(100) + cache.END])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"vw 9.11.9" * 100, cache_file.MAGIC, cache_file.MAGIC + bytes(100) + cache_file.END]
+)
 def test_foreign_files_are_no_cache(made, content):
     (made / "data.cache").write_bytes(content)
     assert "made anew: it is" in why(run(made, "--oaa", "5"))
@@ -449,8 +470,8 @@ def test_every_beginning_of_a_cache_is_refused(tmp_path):
     whole = file.read_bytes()
     for size in range(0, len(whole), 7):
         file.write_bytes(whole[:size])
-        with open(file, "rb") as opened, pytest.raises(cache.Damaged):
-            list(cache.Reader(opened, True))
+        with open(file, "rb") as opened, pytest.raises(cache_file.Damaged):
+            list(cache_file.Reader(opened, True))
 
 
 def test_temporary_cache_leaves_nothing(tmp_path, monkeypatch):

@@ -98,7 +98,19 @@ class _Run:
         if self.options.final_regressor is not None:
             model_file.check_place(self.options.final_regressor)
         # every room with kernels comes before activate, or its kernels stay plain Python
-        from . import cache, features, interactions, passes, predictions, readable, reader, shuffle, stats, usage
+        from . import (
+            cache,
+            cache_key,
+            features,
+            interactions,
+            passes,
+            predictions,
+            readable,
+            reader,
+            shuffle,
+            stats,
+            usage,
+        )
 
         self.usage = usage
         jit.activate()
@@ -133,7 +145,7 @@ class _Run:
                     )
             if any(name in self.config.given for name in ("readable_model", "invert_hash", "audit")):
                 self.inspector = readable.Inspector(self.config, self.learner)
-            key = cache.make_key(self.config.parser, bits, multiclass, lowest, highest, plan.examples)
+            key = cache_key.make_key(self.config.parser, bits, multiclass, lowest, highest, plan.examples)
             self.reader = cache.Source(
                 text, self.config.cache, key, not self.config.parser.noconstant, plan.passes, self.inspector is not None
             )

@@ -43,20 +43,21 @@ class Batch(NamedTuple):
         return len(self.label)
 
 
-_DTYPES = {
-    "start": np.int64,
-    "index": np.uint32,
-    "value": np.float32,
-    "label": np.float64,
-    "weight": np.float32,
-    "initial": np.float32,
-    "group_first": np.int64,
-    "group_name": np.uint8,
-    "group_start": np.int64,
-    "tag_start": np.int64,
-    "tag_end": np.int64,
-    "line": np.int64,
-}
+_FIELDS = (
+    # dtype of a field of Batch, bytes of a number, how many: of [n, n + 1, z, g, g + 1]
+    (np.dtype(np.int64), 8, 1),
+    (np.dtype(np.uint32), 4, 2),
+    (np.dtype(np.float32), 4, 2),
+    (np.dtype(np.float64), 8, 0),
+    (np.dtype(np.float32), 4, 0),
+    (np.dtype(np.float32), 4, 0),
+    (np.dtype(np.int64), 8, 1),
+    (np.dtype(np.uint8), 1, 3),
+    (np.dtype(np.int64), 8, 4),
+    (np.dtype(np.int64), 8, 0),
+    (np.dtype(np.int64), 8, 0),
+    (np.dtype(np.int64), 8, 0),
+)
 
 
 class Pool:
@@ -93,16 +94,19 @@ class Pool:
 
     def batch(self, n: int, z: int, g: int, text: np.ndarray) -> Batch:
         """A batch with room for n examples, z features and g groups; only the first `start`s are set."""
-        lengths = dict.fromkeys(_DTYPES, n)
-        lengths.update(start=n + 1, index=z, value=z, group_first=n + 1, group_name=g, group_start=g + 1)
-        sizes = {name: -(-length * np.dtype(_DTYPES[name]).itemsize // 64) * 64 for name, length in lengths.items()}
-        memory = self.take(sum(sizes.values()))
-        arrays = {}
-        begin = 0
-        for name, length in lengths.items():
-            end = begin + length * np.dtype(_DTYPES[name]).itemsize
-            arrays[name] = memory[begin:end].view(_DTYPES[name])
-            begin += sizes[name]
-        for name in ("start", "group_first", "group_start"):
-            arrays[name][0] = 0
-        return Batch(text=text, **arrays)
+        lengths = (n, n + 1, z, g, g + 1)
+        places = []
+        end = 0
+        for _, size, which in _FIELDS:
+            places.append(end)
+            end += (lengths[which] * size + 63) & ~63
+        memory = self.take(end)
+        out = Batch(
+            *[
+                np.ndarray(lengths[which], dtype, memory, place)
+                for (dtype, _, which), place in zip(_FIELDS, places, strict=True)
+            ],
+            text,
+        )
+        out.start[0] = out.group_first[0] = out.group_start[0] = 0
+        return out
