@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 from standin import REDUCTIONS, ROOMS
@@ -158,9 +158,14 @@ def test_help_and_version_import_no_numba(flag):
 
 
 def test_help_is_quick():
+    def spent() -> float:
+        """Processor time of child processes, which does not count what others take."""
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
     times = []
     for _ in range(3):
-        begin = time.perf_counter()
+        begin = spent()
         subprocess.run([sys.executable, "-m", "xclass", "--help"], check=True, stdout=subprocess.DEVNULL)
-        times.append(time.perf_counter() - begin)
-    assert min(times) < 1.0  # about 0.2 s on a free machine; this bound only catches an import that compiles
+        times.append(spent() - begin)
+    assert min(times) < 1.0  # about 0.3 s; this bound only catches an import that compiles
