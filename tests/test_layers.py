@@ -15,7 +15,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("__main__",),
     ("cli",),
     ("config", "driver"),
-    ("readable",),
+    ("readable", "saving", "talk", "signals", "files"),
     ("passes", "cache", "shuffle", "names", "vw_flags"),
     ("cache_file", "cache_key"),
     ("blocks",),

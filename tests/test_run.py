@@ -223,11 +223,21 @@ def test_place_of_the_model_is_looked_at_before_anything_is_read(place, place_of
 
 @pytest.mark.parametrize("args", [OAA, TREE, ("-b", 10)], ids=["oaa", "recall_tree", "scalar"])
 def test_model_in_place_of_data_is_refused(data, args):
-    learn("train.vw", *OAA, "-f", "model", "--quiet")
-    done = xclass("model", *args, "--quiet")
-    assert done.status == 1
-    assert re.match(r"xclass: model:\d+:\d+: ", done.err)
-    assert done.err.replace("\n", "").isprintable()
+    learn("train.vw", *OAA, "-f", "model", "--cache_file", "kept", "--quiet")
+    model = (data.parent / "model").read_bytes()
+    (data.parent / "model.gz").write_bytes(gzip.compress(model))
+    (data.parent / "vw.model").write_bytes(b"\7\0\0\0" + b"9.11.9\0" + bytes(100))
+    for file, what in (
+        ("model", "a model of xclass, not data"),
+        ("model.gz", "a model of xclass, not data"),
+        ("vw.model", "a model of Vowpal Wabbit 9.11.9, not data"),
+        ("kept", "a cache of xclass, not data; give it with --cache_file"),
+    ):
+        done = xclass(file, *args, "--on_bad_line", "skip", "--quiet")
+        assert done.status == 1
+        assert done.err.startswith(f"xclass: {file}: is {what}")
+    done = xclass(*args, "--quiet", stdin=model)
+    assert done.err.startswith("xclass: stdin: is a model of xclass")
 
 
 @pytest.mark.parametrize("cut", [1, 9, 40])

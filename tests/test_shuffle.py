@@ -102,6 +102,16 @@ def test_memory_does_not_hold_the_text(path):
         assert len(batch.text) == int((batch.tag_end - batch.tag_start).sum())
 
 
+def test_lines_are_held_where_names_of_features_are_asked_for(tmp_path, path):
+    args = (path, "-b", 20, "-t", "--audit", "--quiet")
+    found, wanted = (sorted(learn(*args, *more, cwd=tmp_path).lines) for more in (["--shuffle", 64], []))
+    assert found == wanted
+    assert len(set(found)) > 100
+    learn(path, "--oaa", 50, "-b", 20, "--shuffle", 64, "--invert_hash", "names", cwd=tmp_path)
+    names = (tmp_path / "names").read_text()
+    assert all(f"\n{name}:" in names for name in ("Constant", "w^p0_3", "n^size"))
+
+
 def test_shuffled_runs_repeat_and_hold_the_same_lines_out(tmp_path, path):
     args = (path, "--oaa", 50, "--shuffle", 64, "--passes", 3, "-p", "stdout", "-f")
     one = learn(*args, "m1", cwd=tmp_path)

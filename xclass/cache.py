@@ -52,6 +52,8 @@ class Source:
     Attributes
     ----------
     notes : messages for the user; take them by popping
+    lines : of all files, once a pass has read them to the end
+    parsing : whether the batches of this pass come from the text and hold it
     """
 
     def __init__(self, reader, options: Options, key: dict[str, Any], constant: bool, passes: int, names: bool = False):
@@ -67,6 +69,8 @@ class Source:
         self._cache: Reader | None = None
         self._used = False  # the cache that was there is good
         self.notes: list[str] = []
+        self.lines = 0
+        self.parsing = True
         self._told: list[str] = []  # all notes about the text
         self.path = options.cache_file
         if self.path is None and options.cache:
@@ -128,6 +132,11 @@ class Source:
         return self._text.name
 
     @property
+    def writing(self) -> bool:
+        """Whether a cache is being written, which needs the pass to go to the end."""
+        return self._writer is not None
+
+    @property
     def size(self) -> int | None:
         """Bytes of the data, in all passes."""
         return None if self._text.size is None else self._text.size * self._passes
@@ -165,14 +174,17 @@ class Source:
     def __iter__(self) -> Iterator[tuple[Batch, int]]:
         self._pass += 1
         last = 0  # line, counted over all files
+        self.parsing = self._cache is None
         if self._cache is not None:
             try:
                 for batch, before in self._cache:
                     yield batch, before
                     last = before + int(batch.line[-1])
+                self.lines = self._cache.facts["lines"]
                 return
             except Damaged as error:
                 self._cache = None
+                self.parsing = True
                 if not self._text.again:
                     raise DataError(f"the cache cannot be read on: {error}; start again with -k") from None
                 self.notes.append(f"{self.path or 'the temporary cache'} is made anew: {error}")
@@ -204,7 +216,10 @@ class Source:
             if low < batch.n:
                 yield rows.cut(batch, low, batch.n), before
             if self._limit is not None and (batch.n < whole.n or before + self._text.lines >= self._limit):
+                self.lines = before + self._text.lines
                 break
+        else:
+            self.lines = self._text.before
         self._pass_notes()
         if writer is not None:
             self._end(writer, then)
@@ -231,6 +246,7 @@ class Source:
             "skipped": parser.skipped,
             "kept": parser.kept,
             "told": self._told,
+            "lines": self.lines,
         }
         try:
             writer.finish(facts)

@@ -45,6 +45,20 @@ class NoEffect(NamedTuple):
 CROSSES = ("quadratic", "cubic", "interactions")
 NO_EFFECT = (
     NoEffect("resume", "initial_regressor", lambda model: model is None, "it says what -i takes from a model"),
+    NoEffect(
+        "preserve_performance_counters",
+        "initial_regressor",
+        lambda model: model is None,
+        "it says what -i takes from a model",
+    ),
+    NoEffect("preserve_performance_counters", "testonly", bool, "with -t nothing is added to what a model counted"),
+    NoEffect(
+        "decay_learning_rate",
+        ("passes", "initial_pass_length"),
+        lambda passes, length: passes == 1 and length is None,
+        "it acts between passes, and there is one; give --passes",
+    ),
+    NoEffect("decay_learning_rate", "testonly", bool, "-t learns nothing"),
     NoEffect("raw_predictions", "scores", bool, "-p writes the scores already"),
     NoEffect("raw_predictions", "probabilities", bool, "with --probabilities only -p is written"),
     NoEffect("save_per_pass", "final_regressor", lambda model: model is None, "it says how often -f is saved"),
@@ -98,6 +112,16 @@ class Config:
         """Return what belongs in the model file: field -> JSON-able value of every option marked `stored`."""
         kept = {name: getattr(self._rooms[room], name) for name, room, one in self._declared() if one.stored}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+
+    def files(self) -> list[tuple[str, str, bool]]:
+        """Return the files that options name: shortest flag, path, and whether the file is written."""
+        found = []
+        for name, room, one in self._declared():
+            value = getattr(self._rooms[room], name)
+            if one.metavar == "FILE" and value is not None:
+                paths = value if isinstance(value, tuple) else (value,)
+                found += [(min(one.flags, key=len), path, not one.read) for path in paths]
+        return found
 
     def settled(self, found: Mapping[str, Any]) -> Config:
         """Return a copy with the values of `found`, field -> value: defaults that depend on other options."""

@@ -9,22 +9,38 @@ model that was asked for is saved as `<model>.interrupted`; the model itself is 
 
 from __future__ import annotations
 
-import contextlib
+import gc
 import io
-import os
-import resource
-import signal
-import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from . import jit, model_file, rows
-from .errors import DataError, UsageError, XclassError
+from . import (
+    cache,
+    cache_key,
+    features,
+    files,
+    interactions,
+    jit,
+    model_file,
+    passes,
+    predictions,
+    readable,
+    reader,
+    rows,
+    saving,
+    shuffle,
+    signals,
+    stats,
+    talk,
+    usage,
+)
+from .errors import DataError, UsageError
 from .options import option
+from .pipeline import Pipeline
+from .reductions.contract import Work
 
 PATH_GROUP = 0x88  # namespace group of the features a tree makes of an example's path
 
@@ -34,7 +50,7 @@ class Options:
     """Running."""
 
     initial_regressor: str = option(
-        "model to go on from, or to predict with", flags=("-i", "--initial_regressor"), metavar="FILE"
+        "model to go on from, or to predict with", flags=("-i", "--initial_regressor"), metavar="FILE", read=True
     )
     testonly: bool = option("predict only, learn nothing", flags=("-t", "--testonly"), kind=bool)
     final_regressor: str = option("file the model is saved to", flags=("-f", "--final_regressor"), metavar="FILE")
@@ -59,6 +75,9 @@ class Options:
         "seed of everything drawn at random", kind=int, default=0, minimum=0, metavar="SEED", stored=True
     )
     no_stdin: bool = option("without a data file, read nothing", kind=bool)
+    preserve_performance_counters: bool = option(
+        "go on counting examples and losses from where the model of -i stopped", kind=bool
+    )
     vw_exact: bool = option("VW's defaults and behaviour, for predictions that agree with VW's to the digit", kind=bool)
 
 
@@ -73,6 +92,7 @@ def stored_options(path: str) -> dict:
 
 def run(config) -> int:
     """Carry out a run and return the exit status."""
+    files.check(config)
     return _Run(config).go()
 
 
@@ -81,100 +101,92 @@ class _Run:
         self.config = config
         self.options = config.driver
         self.learning = not self.options.testonly
-        self.examples = 0  # learned from, in earlier runs too
-        self.clock = 0.0  # weight of labelled examples so far
-        self.learned = 0  # examples this run has learned from
-        self.stopped: signal.Signals | None = None
-        self.bar = None
+        self.talk = talk.Talk(self.options.quiet)
+        self.watch = signals.Watch(self._stop)
         self.pipeline = None
-        self.best: str | None = None  # file with the model of the best pass
-        self.early = False  # passes ended before they ran out
 
     # start
 
     def go(self) -> int:
         began = time.perf_counter()
-        name = self.config.reduction.name
-        if self.options.final_regressor is not None:
-            model_file.check_place(self.options.final_regressor)
-        # every room with kernels comes before activate, or its kernels stay plain Python
-        from . import (
-            cache,
-            cache_key,
-            features,
-            interactions,
-            passes,
-            predictions,
-            readable,
-            reader,
-            shuffle,
-            stats,
-            usage,
-        )
-
-        self.usage = usage
+        o, name = self.options, self.config.reduction.name
+        if o.final_regressor is not None:
+            model_file.check_place(o.final_regressor)
         jit.activate()
-        if jit.is_first_run(name) and not self.options.quiet:
+        if jit.is_first_run(name) and not o.quiet:
             what = "" if name == "scalar" else f" of --{name}"
-            self._tell(f"xclass: compiling the kernels{what} for this machine; the first run only")
-        self.learner = self.config.reduction.build(self.config, self.options.testonly)
+            self.talk.tell(f"xclass: compiling the kernels{what} for this machine; the first run only")
+        self.learner = self.config.reduction.build(self.config, o.testonly)
         try:
-            if self.options.initial_regressor is not None:
-                self._restore(_loaded.pop(self.options.initial_regressor))
-            o = self.options
-            plan = self.config.passes
-            holdout = passes.Holdout(plan)
+            holdout = passes.Holdout(self.config.passes)
             self.progress = stats.Progress(
                 self.config.reduction.labels,
-                None if o.quiet else self._pace(stats),
+                None if o.quiet else self._pace(),
                 holdout.on,
                 self.config.parser.label_names(),
             )
-            lowest, highest, because = self.config.reduction.allowed(self.config) or (None, None, "")
-            multiclass = self.config.reduction.labels == "multiclass"
-            bits = self.config.learner.bits
-            nothing = io.BytesIO() if o.no_stdin and not self.config.reader.data else None
-            text = reader.Reader(
-                self.config.reader, self.config.parser, bits, multiclass, lowest, highest, because, stream=nothing
-            )
-            self.inspector = None
-            for name in ("readable_model", "invert_hash", "audit"):
-                if name in self.config.given and not hasattr(self.learner, "tables"):
-                    raise UsageError(
-                        f"--{name} shows weight tables, which --{self.config.reduction.name} does not have"
-                    )
-            if any(name in self.config.given for name in ("readable_model", "invert_hash", "audit")):
-                self.inspector = readable.Inspector(self.config, self.learner)
-            key = cache_key.make_key(self.config.parser, bits, multiclass, lowest, highest, plan.examples)
-            self.reader = cache.Source(
-                text, self.config.cache, key, not self.config.parser.noconstant, plan.passes, self.inspector is not None
-            )
-            size = self.config.shuffle.shuffle
-            shuffler = None if size is None else shuffle.Shuffler(size, o.random_seed)
-            self.stream = passes.Stream(self.reader, plan, holdout, shuffler, o.final_regressor)
+            self.saver = saving.Saver(self.config, self.learner, self.progress)
+            if o.initial_regressor is not None:
+                model = _loaded.pop(o.initial_regressor)
+                self.saver.restore(model, o.initial_regressor, o.preserve_performance_counters)
+                del model
+            elif o.testonly:
+                self.talk.warn("-t without -i predicts with a new model, which knows nothing; give -i MODEL")
+            self.inspector = self._inspector()
+            self.reader = self._source()
+            self.stream = passes.Stream(self.reader, self.config.passes, holdout, self._shuffler(), o.final_regressor)
             self.features = features.Features(self.config.features, constant=not self.config.parser.noconstant)
             self.crosser = interactions.Crosser(self.config.interactions)
             self._cross_path(self.crosser.with_group(PATH_GROUP))
-            self._banner(stats)
-            self.writers = self._open_writers(predictions)
-            error = self._loop()
-            for writer in self.writers.values():
-                try:
-                    writer.close()
-                except (DataError, BrokenPipeError) as failed:
-                    error = error or failed
-            status = self._finish(stats, error, time.perf_counter() - began)
+            self._banner()
+            self.writers = self._open_writers()
+            with self.watch:
+                error = self._loop()
+                self.watch.end()
+                for writer in self.writers.values():
+                    try:
+                        writer.close()
+                    except (DataError, BrokenPipeError) as failed:
+                        error = error or failed
+                status = self._finish(error, time.perf_counter() - began)
             jit.note_compiled(name)
             return status
         finally:
-            if self.bar is not None:
-                self.bar.close()
-            self.learner.close()
-            if hasattr(self, "reader"):
-                self.reader.close()
-            if self.best is not None:
-                with contextlib.suppress(OSError):
-                    os.unlink(self.best)
+            self.talk.end_bar()
+            if self.learner is not None:
+                self.learner.close()
+            for one in ("reader", "saver"):
+                if hasattr(self, one):
+                    getattr(self, one).close()
+
+    def _source(self):
+        """The batches of every pass."""
+        c, o = self.config, self.options
+        lowest, highest, because = c.reduction.allowed(c) or (None, None, "")
+        multiclass = c.reduction.labels == "multiclass"
+        nothing = io.BytesIO() if o.no_stdin and not c.reader.data else None
+        text = reader.Reader(c.reader, c.parser, c.learner.bits, multiclass, lowest, highest, because, stream=nothing)
+        limit = passes.source_limit(c.passes)
+        key = cache_key.make_key(c.parser, c.learner.bits, multiclass, lowest, highest, limit)
+        return cache.Source(text, c.cache, key, not c.parser.noconstant, c.passes.passes, self._names_wanted())
+
+    def _names_wanted(self) -> bool:
+        """Whether names of features are shown. VW's audit has none once it reads a cache."""
+        lost = self.options.vw_exact and self.config.shuffle.shuffle is None
+        return self.config.readable.invert_hash is not None or (self.config.readable.audit and not lost)
+
+    def _inspector(self):
+        """What shows weights, where that was asked for."""
+        asked = [name for name in ("readable_model", "invert_hash", "audit") if name in self.config.given]
+        if not asked:
+            return None
+        if not hasattr(self.learner, "tables"):
+            raise UsageError(f"--{asked[0]} shows weight tables, which --{self.config.reduction.name} does not have")
+        return readable.Inspector(self.config, self.learner)
+
+    def _shuffler(self):
+        size = self.config.shuffle.shuffle
+        return None if size is None else shuffle.Shuffler(size, self.options.random_seed, self._names_wanted())
 
     def _cross_path(self, named: list[bytes]) -> None:
         """Hand interactions with the path features to the learner that makes them."""
@@ -190,18 +202,25 @@ class _Run:
             )
         self.learner.cross_path(named)
 
-    def _restore(self, model: model_file.Model) -> None:
-        self.learner.restore(model.arrays, model.facts["learner"])
-        self.examples = model.facts["examples"]
-        self.clock = model.facts["clock"]
-
-    def _pace(self, stats):
+    def _pace(self):
         pace = stats.pace(self.options.progress)
         if pace.note:
-            self._warn(pace.note)
+            self.talk.warn(pace.note)
         return pace
 
-    def _open_writers(self, predictions) -> dict:
+    def _banner(self) -> None:
+        if self.options.quiet:
+            return
+        lines = talk.banner(
+            self.config, self.reader.banner(), self.features.banner, self.learner.banner(), self.reader.name
+        )
+        for line in [*self.crosser.notes, *lines, *stats.HEADER]:
+            self.talk.tell(line)
+        for note in self.features.notes:
+            self.talk.warn(note)
+        self.talk.start_bar(self.reader.size)
+
+    def _open_writers(self) -> dict:
         kind = self.config.reduction.labels
         oaa = self.config.oaa
         if self.config.reduction.name == "oaa" and (oaa.scores or oaa.probabilities):
@@ -221,130 +240,101 @@ class _Run:
 
     def _works(self) -> Iterator:
         """One pass: batches as work, with the clock of each example, and the cuts between them."""
-        from .passes import Cut
-        from .reductions.contract import Work
-
-        last = self.clock
+        last = self.saver.clock
         for item in self.stream:
-            if isinstance(item, Cut):
+            if isinstance(item, passes.Cut):
                 yield item
                 continue
             read, held = item
             low = 0
-            for batch, features in self._prepared(read):
+            for batch, count, nameless in self._prepared(read):
                 mine = held[low : low + batch.n]
                 low += batch.n
                 idle = np.isnan(batch.label) | mine
                 weight = np.where(idle, 0.0, batch.weight.astype(np.float64))
                 clock = np.add.accumulate(np.concatenate(([last], weight)))
                 last = clock[-1]
-                yield Work(batch, self.learning, clock[1:], held=mine if mine.any() else None, features=features)
+                yield Work(
+                    batch, self.learning, clock[1:], held=mine if mine.any() else None, features=count,
+                    nameless=nameless,
+                )  # fmt: skip
 
     def _prepared(self, read) -> Iterator:
-        """The batches a batch of text turns into, and how many features each example counts."""
+        """The batches a batch of text turns into, how many features each example counts, and what lost its names."""
+        lost = self.inspector is not None and not self.reader.parsing
         for kept in self.features.apply(read):
             for whole in self.crosser.cross(kept) if self.crosser.active else (kept,):
-                features = np.diff(whole.start)
+                count = np.diff(whole.start)
                 batch = self.features.linear(whole)
                 if self.inspector is not None and self.inspector.one_by_one:
                     for i in range(batch.n):
-                        yield rows.cut(batch, i, i + 1), features[i : i + 1]
+                        nameless = rows.cut(whole, i, i + 1) if lost else None
+                        yield rows.cut(batch, i, i + 1), count[i : i + 1], nameless
                 else:
-                    yield batch, features
+                    yield batch, count, whole if lost else None
 
     def _loop(self) -> BaseException | None:
         """Take every batch of every pass through the learner; return what ended the run early, if anything did."""
-        with _Signals(self):
-            try:
-                for _ in range(self.config.passes.passes):
-                    self._go_through()
-                    if self.stopped or self._end_pass():
-                        break
-            except (DataError, BrokenPipeError) as error:
-                self.pipeline.stop()
-                for work in self.pipeline:  # learned already, or about to be: let it come to rest
-                    if work.learn:
-                        self._note_learned(work)
-                return error
-        return None
+        try:
+            while True:
+                self._go_through()
+                if self.watch.stopped or self._end_pass():
+                    return None
+        except (DataError, BrokenPipeError) as error:
+            self.pipeline.stop()
+            for work in self.pipeline:  # learned already, or about to be: let it come to rest
+                if work.learn:
+                    self.saver.note(work)
+            return error
+
+    def _stop(self) -> None:
+        if self.pipeline is not None:
+            self.pipeline.stop()
 
     def _go_through(self) -> None:
         """One pass. At a cut the pipeline runs empty, so that the learner is where the cut says."""
-        from .passes import Part
-        from .pipeline import Pipeline
-
         works = self._works()
         stages = self.learner.stages
         if self.inspector is not None:
             stages = self.inspector.stages(stages)
         while True:
-            part = Part(works)
+            part = passes.Part(works)
             self.pipeline = Pipeline(part, stages)
-            if self.stopped:  # in between
+            if self.watch.stopped:  # in between
                 self.pipeline.stop()
             for work in self.pipeline:
                 self._count(work)
-            if self.stopped or part.cut is None:
+            if self.watch.stopped or part.cut is None:
                 return
-            self._save_at(part.cut)
+            refused = self.saver.save_at(part.cut)
+            if refused:
+                self.talk.warn(f"{part.cut.words}: not done: {refused}")
+            elif not self.options.quiet:
+                self.talk.tell(part.cut.words)
 
     def _end_pass(self) -> bool:
-        """Keep what is to be kept of a pass; return whether it was the last one."""
-        plan, model = self.config.passes, self.options.final_regressor
+        """Come to the end of a pass; return whether it was the last one."""
         better = self.progress.end_pass()
         if self.learning:
             self.learner.end_pass()
-        number = self.progress.passes
-        if model is not None and plan.save_per_pass:
-            self._save(f"{model}.{number}")
-        holdout = self.progress.holdout
-        if holdout is None or number == plan.passes:
-            return False
-        if not holdout.found and not plan.keep_last:  # none is better than another
-            return False
-        if better and model is not None and self.learning and _is_file(model):
-            if self.best is None:
-                place = os.path.realpath(model)
-                self.best = os.path.join(os.path.dirname(place), f".{os.path.basename(place)}.{os.getpid()}.best")
-            self._save(self.best)
-        self.early = holdout.misses >= plan.early_terminate
-        return self.early
-
-    def _save_at(self, cut) -> None:
-        refused = cut.refused
-        path = cut.path or self.options.final_regressor
-        if not refused and not self.learning:
-            refused = "with -t the model does not change"
-        if not refused and cut.path is not None and not model_file.may_replace(path):
-            refused = "there is another file of that name, which is no model"
-        if refused:
-            self._warn(f"{cut.words}: not done: {refused}")
-            return
-        if not self.options.quiet:
-            self._tell(cut.words)
-        self._save(path)
-
-    def _note_learned(self, work) -> None:
-        learned = int(np.count_nonzero(work.learns() & ~np.isnan(work.batch.label) & (work.batch.weight > 0)))
-        self.learned += learned
-        self.examples += learned
-        self.clock = float(work.clock[-1])
+        return self.saver.end_pass(better, last=not self.stream.another())
 
     def _count(self, work) -> None:
         batch = work.batch
         if work.learn:
-            self._note_learned(work)
+            self.saver.note(work)
         while self.reader.notes:
-            self._warn(self.reader.notes.pop(0))
+            self.talk.warn(self.reader.notes.pop(0))
         for note in work.notes:
-            self._warn(note)
-        rows = self.progress.update(
+            self.talk.warn(note)
+        told = (
             batch.label, batch.weight, work.features, work.prediction, work.loss, work.log_loss, work.shown, work.held
-        )
-        for row in rows:
-            self._tell(row)
-        if self.bar is not None:
-            self._move_bar()
+        )  # fmt: skip
+        for row in self.progress.update(*told):
+            self.talk.tell(row)
+        if self.saver.whole is not self.progress:
+            self.saver.whole.update(*told)
+        self.talk.move_bar(self.reader.position(), self.progress.examples)
         for name, writer in self.writers.items():
             if writer.kind == "simple":
                 writer.write(batch, values=work.raw if name == "raw" else work.prediction)
@@ -355,231 +345,73 @@ class _Run:
 
     # end
 
-    def _finish(self, stats, error, seconds: float) -> int:
-        o = self.options
-        if self.bar is not None:
-            self.bar.close()
-            self.bar = None
+    def _finish(self, error, seconds: float) -> int:
+        o, stopped = self.options, self.watch.stopped
+        self.talk.end_bar()
         more = self.learner.summary() if hasattr(self.learner, "summary") else []
         if not o.quiet and not isinstance(error, BrokenPipeError):
-            limits = None
-            if self.config.reduction.labels == "simple":
-                limits = tuple(float(v) for v in self.learner.table.range)
-            lines = self.progress.summary(
-                self.config.learner.loss_function,
-                self.config.learner.quantile_tau,
-                limits,
-                not self.config.scalar.dont_output_best_constant,
-            )
-            for line in [*lines, *more, *self._own_summary(seconds)]:
-                self._tell(line)
+            for line in [*self._summary(), *more, *self._own_summary(seconds)]:
+                self.talk.tell(line)
         for line in self.reader.report():
-            self._warn(line)
-        if error is None and self.stopped is None:
-            if self.learning and self.learned == 0 and not o.no_stdin:
+            self.talk.warn(line)
+        if error is None and stopped is None:
+            if self.learning and self.saver.learned == 0 and not o.no_stdin:
                 raise DataError(
                     f"{self.reader.name}: not one example was learned from; a labelled line is `label | features`"
                 )
-            if o.final_regressor is not None:
-                if self._keeps_best() and self.best is not None:
-                    os.replace(self.best, os.path.realpath(o.final_regressor))
-                    self.best = None
-                else:
-                    self._save(o.final_regressor)
-            if self.inspector is not None:
-                self.inspector.write(self._counters())
-            return 0
-        kept = self._keep_interrupted()
+            self._save()
+            if self.watch.late is None:
+                return 0
+            if not o.quiet:
+                self.talk.tell(f"xclass: {self.watch.late.name} came when all was read; the run has ended as it should")
+            return 128 + self.watch.late
+        kept = self.saver.interrupted()
         if isinstance(error, BrokenPipeError):
-            if kept and self.options.final_regressor is not None:
-                self._tell(f"xclass: nobody reads the predictions any more; {kept}")
+            if kept and o.final_regressor is not None:
+                self.talk.tell(f"xclass: nobody reads the predictions any more; {kept}")
             raise error
         if error is not None:
             raise DataError(f"{error}" + (f"\nxclass: {kept}" if kept else ""))
-        self._tell(f"xclass: stopped by {self.stopped.name}" + (f"; {kept}" if kept else ""))
-        return 128 + self.stopped
+        self.talk.tell(f"xclass: stopped by {stopped.name}" + (f"; {kept}" if kept else ""))
+        return 128 + stopped
 
-    def _keeps_best(self) -> bool:
-        """Whether the model saved is that of the best pass, which may be the last."""
-        holdout = self.progress.holdout
-        if holdout is None or self.progress.passes < 2:
-            return False
-        return self.early or (holdout.found and not self.config.passes.keep_last)
-
-    def _counters(self) -> dict:
-        """VW's lines about a run in a readable model."""
-        p = self.progress
-        return {
-            "t": float(self.config.learner.initial_t + self.clock + p.other_weight),
-            "sum_loss": float(p.loss_sum),
-            "sum_loss_since_last_dump": 0.0,
-            "dump_interval": 1.0,
-            "min_label": 0.0,
-            "max_label": 0.0,
-            "weighted_labeled_examples": float(p.labelled_weight),
-            "weighted_labels": float(p.label_sum),
-            "weighted_unlabeled_examples": float(p.other_weight),
-            "example_number": p.examples,
-            "total_features": p.features,
-            "total_weight": 0.0,
-            "sd::oec.weighted_labeled_examples": 0.0,
-            "current_pass": 1,
-        }
-
-    def _keep_interrupted(self) -> str:
-        """Save what was learned beside the model asked for; return what to tell the user."""
-        if not self.learning:
-            return ""
-        if self.options.final_regressor is None:
-            return "no -f was given, so nothing was saved" if self.learned else ""
-        if self.learned == 0:
-            return "nothing was learned yet, so nothing was saved"
-        path = self.options.final_regressor + ".interrupted"
-        try:
-            self._save(path)
-        except XclassError as error:
-            return f"what was learned from {self.learned} examples is lost: {error}"
-        before = "is as it was before" if os.path.exists(self.options.final_regressor) else "was not written"
-        return f"what was learned from {self.learned} examples is in {path}; {self.options.final_regressor} {before}"
-
-    def _save(self, path: str) -> None:
-        clock = 0.0 if self.config.learner.predict_only_model else self.clock
-        facts = {"learner": self.learner.facts(), "examples": self.examples, "clock": clock}
-        model_file.save(path, options=self.config.stored(), facts=facts, arrays=self.learner.arrays())
-
-    # talk
-
-    def _banner(self, stats) -> None:
-        o = self.options
-        if o.quiet:
+    def _save(self) -> None:
+        """Save the model, and as text the very model that is saved."""
+        path, counters = self.saver.finish()
+        text = self.config.readable
+        if text.readable_model is None and text.invert_hash is None:
             return
-        c = self.config
-        labels = "SIMPLE" if c.reduction.labels == "simple" else "MULTICLASS"
-        output = {"SIMPLE": "SCALAR", "MULTICLASS": "MULTICLASS"}[labels]
-        enabled = c.reduction.enabled
-        if c.reduction.name == "scalar" and c.scalar.binary:
-            enabled = enabled.replace("count_label", "binary, count_label")
-        if c.reduction.name == "oaa":
-            if c.oaa.scores or c.oaa.probabilities:
-                enabled += "-prob" if c.oaa.probabilities else "-scores"
-                output = "SCALARS"
-            elif o.raw_predictions is not None:
-                enabled += "-raw"
-        lines = stats.banner(
-            quadratic=c.interactions.quadratic,
-            cubic=c.interactions.cubic,
-            interactions=c.interactions.interactions,
-            source=self.reader.banner(),
-            decay=1.0 if c.passes.passes > 1 else None,
-            namespaces=self.features.banner,
-            testing=o.testonly,
-            l1=c.learner.l1,
-            l2=c.learner.l2,
-            model=o.final_regressor,
-            predictions=o.predictions,
-            raw_predictions=o.raw_predictions,
-            learner=self.learner.banner(),
-            data=self.reader.name,
-            bits=c.learner.bits,
-            learning_rate=c.learner.learning_rate,
-            initial_t=c.learner.initial_t,
-            power_t=c.learner.power_t,
-            enabled=enabled,
-            labels=labels,
-            output=output,
+        if path is not None:
+            self._turn_to(model_file.load(path))
+        self.inspector.write(counters)
+
+    def _turn_to(self, model: model_file.Model) -> None:
+        """Exchange the learner for one that has learned what a model holds, without room for both of them."""
+        self.learner.close()
+        self.learner = self.saver.learner = self.pipeline = None
+        self.inspector.show(None)
+        gc.collect()  # a learner holds its own methods
+        self.learner = self.saver.learner = self.config.reduction.build(self.config, self.options.testonly)
+        self.learner.restore(model.arrays, model.facts["learner"])
+        self.inspector.show(self.learner)
+
+    def _summary(self) -> list[str]:
+        limits = None
+        if self.config.reduction.labels == "simple":
+            limits = tuple(float(v) for v in self.learner.table.range)
+        return self.progress.summary(
+            self.config.learner.loss_function,
+            self.config.learner.quantile_tau,
+            limits,
+            not self.config.scalar.dont_output_best_constant,
         )
-        for note in self.crosser.notes:
-            self._tell(note)
-        for line in [*lines, *stats.HEADER]:
-            self._tell(line)
-        for note in self.features.notes:
-            self._warn(note)
-        if sys.stderr.isatty():
-            self._start_bar()
-
-    def _start_bar(self) -> None:
-        from tqdm import tqdm
-
-        self.bar = tqdm(
-            total=self.reader.size, unit="B", unit_scale=True, unit_divisor=1000, leave=False, file=sys.stderr,
-            mininterval=0.2, dynamic_ncols=True,
-        )  # fmt: skip
-
-    def _move_bar(self) -> None:
-        position = self.reader.position()
-        elapsed = max(self.bar.format_dict["elapsed"], 1e-3)
-        self.bar.set_postfix_str(
-            f"{self.progress.examples / elapsed:,.0f} examples/s, {peak_memory() / 2**20:,.0f} MB memory", refresh=False
-        )
-        self.bar.update(position - self.bar.n)
 
     def _own_summary(self, seconds: float) -> list[str]:
-        holdout = self.progress.holdout
-        lines = []
-        if holdout is not None and self.progress.passes > 1 and holdout.found:
-            saved = holdout.best_pass if self._keeps_best() else self.progress.passes
-            kept = f"; the model saved is that of pass {saved}" if self.options.final_regressor is not None else ""
-            lines.append(f"best pass = {holdout.best_pass}{kept}")
-        elif holdout is not None and not self.stopped and self.progress.passes:
-            lines.append("no labelled example was held out, so no pass is the best one; see --holdout_period")
+        text = self.config.readable
+        saves = any(one is not None for one in (self.options.final_regressor, text.readable_model, text.invert_hash))
+        tables = hasattr(self.learner, "tables")
         return [
-            *lines,
-            *([self.usage.line(self.learner.tables, self.learner.rule)] if hasattr(self.learner, "tables") else []),
-            f"seconds = {seconds:.2f}, examples per second = {self.progress.examples / max(seconds, 1e-9):.0f}, "
-            f"peak memory = {peak_memory() / 2**20:.0f} MB",
+            *talk.best_pass(self.progress, self.saver.pass_kept() if saves else None, self.watch.stopped is not None),
+            *([usage.line(self.learner.tables, self.learner.rule)] if tables else []),
+            talk.cost(seconds, self.progress.examples),
         ]
-
-    def _tell(self, line: str) -> None:
-        if self.bar is not None:
-            self.bar.write(line, file=sys.stderr)
-        else:
-            print(line, file=sys.stderr)
-
-    def _warn(self, note: str) -> None:
-        if not self.options.quiet:
-            self._tell(f"warning: {note}")
-
-
-def _is_file(path: str) -> bool:
-    """Whether a model saved there is a file, so that another can take its place."""
-    return os.path.isfile(path) or not os.path.exists(path)
-
-
-def peak_memory() -> int:
-    """The most memory this process has held, in bytes."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
-
-
-class _Signals:
-    """While it lasts, the first Ctrl-C or SIGTERM ends reading; a second one ends the process."""
-
-    def __init__(self, run: _Run):
-        self.run = run
-        self.before: dict = {}
-
-    def __enter__(self):
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self.before[number] = signal.signal(number, self._stop)
-
-    def _stop(self, number, frame) -> None:
-        self.run.stopped = signal.Signals(number)
-        self._restore()
-        if self.run.pipeline is not None:
-            self.run.pipeline.stop()
-
-    def _restore(self) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
-
-    def __exit__(self, *_) -> None:
-        self._restore()
-
-
-def cores() -> int:
-    """Processors this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1

@@ -393,6 +393,16 @@ def _from_json(path: str, part: str, text: str | bytes) -> dict[str, Any]:
     return found
 
 
+def model_that_begins(begin: bytes) -> str:
+    """Return what model it is whose first bytes these are; empty where it is none."""
+    if begin[8:].startswith(FIRST):
+        return "a model of xclass"
+    version = begin[4:].split(b"\0")[0]
+    if begin[1:4] == b"\0\0\0" and begin[0] == len(version) + 1 and version.replace(b".", b"").isdigit():
+        return f"a model of Vowpal Wabbit {version.decode()}"
+    return ""
+
+
 def _what_instead(begin: bytes, size: int) -> str:
     """Say what a file is whose first bytes are not ours."""
     if size == 0:
@@ -401,9 +411,9 @@ def _what_instead(begin: bytes, size: int) -> str:
         return "not an xclass model but a compressed file; if there is a model in it, unpack it first"
     if begin[8:] and FIRST.startswith(begin[8:]):
         return f"truncated: has {size} bytes, not even a whole header; train the model again, or take another copy"
-    version = begin[4:].split(b"\0")[0]
-    if begin[1:4] == b"\0\0\0" and begin[0] == len(version) + 1 and version.replace(b".", b"").isdigit():
-        return f"a model of Vowpal Wabbit {version.decode()}, which xclass cannot read; train it again with xclass"
+    other = model_that_begins(begin)
+    if other:
+        return f"{other}, which xclass cannot read; train it again with xclass"
     if begin[8:].startswith(b'{"'):
         return "not an xclass model: a safetensors file of another program, or its first bytes are damaged"
     return "not an xclass model, or its first bytes are damaged; models are made with -f"

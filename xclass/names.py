@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import features, interactions, numbers, parser
+from . import features, interactions, numbers, parser, rows
 from .examples import CONSTANT, CONSTANT_GROUP, Batch
 
 WORD = 2**32 - 1
@@ -165,21 +165,19 @@ class Namer:
                     groups.setdefault(group, []).append((Part(namespace, name, word), index, value))
 
 
+def nameless(batch: Batch) -> list[Named]:
+    """The features of the only example of `batch` as VW shows them where it has lost their names."""
+    text = [b"Constant" if group == CONSTANT_GROUP else b"" for group in batch.group_name.tolist()]
+    found = []
+    for name, low, high in zip(text, batch.group_start[:-1].tolist(), batch.group_start[1:].tolist(), strict=True):
+        found += [Named(name, int(batch.index[p]), batch.value[p]) for p in range(low, high)]
+    return found
+
+
 def line_of(batch: Batch, i: int) -> bytes:
     """Return the line example i was read from, without its end."""
-    text = batch.text
-    at = int(batch.tag_start[i])  # lies in the line or at its end
-    size = 256
-    while True:  # look around, further each time
-        low, high = max(0, at - size), min(len(text), at + size)
-        around = text[low:high].tobytes()
-        begin = around.rfind(b"\n", 0, at - low) + 1
-        end = around.find(b"\n", at - low)
-        if (begin or low == 0) and (end >= 0 or high == len(text)):
-            break
-        size *= 4
-    line = around[begin : end if end >= 0 else len(around)]
-    return line.removesuffix(b"\r").removeprefix(b"\xef\xbb\xbf")
+    low, high = rows.line_of(batch, i)
+    return batch.text[low:high].tobytes().removesuffix(b"\r").removeprefix(b"\xef\xbb\xbf")
 
 
 def _name(line: bytes, at: int) -> bytes:

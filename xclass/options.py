@@ -30,6 +30,7 @@ class Option:
     metavar : how the value is called in the help (`K`, `FILE`).
     repeated : may be given several times; the value is a tuple.
     stored : belongs to the model file: it changes predictions or how learning continues.
+    read : what it names is read; another file an option names (metavar FILE) is written.
     minimum, maximum : allowed range of a number, both ends included.
     """
 
@@ -42,6 +43,7 @@ class Option:
     metavar: str | None = None
     repeated: bool = False
     stored: bool = False
+    read: bool = False
     minimum: float | None = None
     maximum: float | None = None
 

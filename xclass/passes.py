@@ -2,16 +2,19 @@
 
 Source    VW 9.11 (parser.cc, gd.cc): lines are counted from 1 in every pass, empty ones too; a line is held out if
           its number is a multiple of --holdout_period, or beyond --holdout_after. Held-out examples are predicted,
-          not learned from, and judge the pass.
+          not learned from, and judge the pass. --initial_pass_length N: as many passes as asked for take the first N
+          lines, as many again the first 2 N + 1, and so on until a pass comes to the end of the data. A single pass
+          is not made again but continued: it ends after N lines, after 2 N + 1 more, and so on.
 Differs   from VW: when the passes run out, the model of the best pass is kept (`--keep_last`: that of the last, as
           in VW); passes without any held-out example are not counted as misses (VW stops after the fourth).
-          `save_NAME` tags write inside the current folder only, and replace nothing but models.
+          `save_NAME` tags write inside the current folder only, and replace nothing but models. With a cache made in
+          the same run VW never sees a line beyond the first N, and with one made before it makes a single pass again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,6 +46,13 @@ class Options:
         "stop after N passes in a row that were no better than the best", kind=int, default=3, minimum=1, metavar="N"
     )
     keep_last: bool = option("when the passes run out, save the model of the last pass, not of the best", kind=bool)
+    initial_pass_length: int = option(
+        "end the first --passes passes after N lines, as many more after 2 N + 1, and so on up to the end of the data; "
+        "with a single pass, go on where the last one ended",
+        kind=int,
+        minimum=1,
+        metavar="N",
+    )
     examples: int = option("end each pass after N lines", kind=int, minimum=1, metavar="N")
     save_per_pass: bool = option("save the model after every pass too, as MODEL.1, MODEL.2 and so on", kind=bool)
     checkpoint: int = option(
@@ -91,20 +101,33 @@ class Holdout:
         return line > self._after if self._after else line % self._period == 0
 
 
+def source_limit(options: Options) -> int | None:
+    """Lines of the data a run looks at; None for all."""
+    return None if options.initial_pass_length is not None and options.passes == 1 else options.examples
+
+
 class Stream:
     """Batches with what is held out, and cuts: one iteration is one pass.
 
     Parameters
     ----------
-    source : yields Batch and the number of lines before its file, for one pass
+    source : a `cache.Source`; yields Batch and the number of lines before its file, for one pass
     options : of this room
     holdout : which lines are held out
     shuffler : or None
     model : file of -f, or None
     """
 
-    def __init__(self, source: Iterable[tuple[Batch, int]], options: Options, holdout: Holdout, shuffler, model):
+    def __init__(self, source: Any, options: Options, holdout: Holdout, shuffler, model):
         self._source = source
+        self._passes = options.passes
+        self._limit = options.examples
+        self._length = options.initial_pass_length  # of the passes of this round
+        self._ended = 0  # of them
+        self._reached = False  # whether the last pass had so many lines
+        self._rest: Iterator[tuple[Batch, np.ndarray]] | None = None  # of a single pass that is continued
+        self._left: tuple[Batch, np.ndarray] | None = None  # of its last batch
+        self._begin = 0  # lines before the pass, where it is
         self._holdout = holdout
         self._shuffler = shuffler
         self._model = model
@@ -112,7 +135,7 @@ class Stream:
         self._seen = 0  # examples in all passes
 
     def __iter__(self) -> Iterator[tuple[Batch, np.ndarray] | Cut]:
-        marked = ((batch, self._holdout.mask(batch.line + before)) for batch, before in self._source)
+        marked = ((batch, self._holdout.mask(line)) for batch, line in self._lines())
         if self._shuffler is not None:
             marked = self._shuffler.pass_through(marked)
         for batch, held in marked:
@@ -122,6 +145,67 @@ class Stream:
                 yield self._save_cut(batch, i)
                 low = i + 1
             yield from self._piece(batch, held, low, batch.n)
+
+    def another(self) -> bool:
+        """Whether another pass follows the one that ended; to be asked once after each."""
+        self._ended += 1
+        if self._ended < self._passes:
+            return True
+        if self._length is None or not self._reached:
+            return False
+        self._ended = 0
+        self._length = 2 * self._length + 1
+        return True
+
+    def _lines(self) -> Iterator[tuple[Batch, np.ndarray]]:
+        """The batches of a pass, and the number of each example's line in it: int64[n]."""
+        if self._length is None:
+            yield from self._numbered()
+        elif self._passes > 1:
+            yield from self._first(self._length)
+        else:
+            yield from self._next(self._length)
+
+    def _numbered(self) -> Iterator[tuple[Batch, np.ndarray]]:
+        for batch, before in self._source:
+            yield batch, batch.line + before
+
+    def _first(self, length: int) -> Iterator[tuple[Batch, np.ndarray]]:
+        """The first lines of the data."""
+        self._reached = False
+        for batch, line in self._numbered():
+            if self._reached:
+                continue
+            high = int(np.searchsorted(line, length, side="right"))
+            if high:
+                yield rows.cut(batch, 0, high), line[:high]
+            self._reached = line[-1] >= length
+            if self._reached and not self._source.writing:
+                return
+        self._reached |= self._source.lines >= length and length <= (self._limit or length)
+
+    def _next(self, length: int) -> Iterator[tuple[Batch, np.ndarray]]:
+        """The lines after those of the pass before."""
+        if self._rest is None:
+            self._rest = self._numbered()
+        last = self._begin + min(length, self._limit or length)
+        while True:
+            item = self._left or next(self._rest, None)
+            self._left = None
+            if item is None:
+                ended = self._source.lines < last
+                break
+            batch, line = item
+            high = int(np.searchsorted(line, last, side="right"))
+            if high:
+                yield rows.cut(batch, 0, high), line[:high] - self._begin
+            if high < batch.n:
+                self._left = rows.cut(batch, high, batch.n), line[high:]
+            if line[-1] >= last:
+                ended = False
+                break
+        self._begin = last
+        self._reached = not ended and length <= (self._limit or length)
 
     def _piece(self, batch: Batch, held: np.ndarray, low: int, end: int) -> Iterator[tuple[Batch, np.ndarray] | Cut]:
         while low < end:

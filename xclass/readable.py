@@ -56,9 +56,8 @@ class Inspector:
 
     def __init__(self, config: Any, model: Any) -> None:
         self.options = config.readable
-        self._model = model
         self._config = config
-        self._tables = model.tables
+        self.show(model)
         slots = [int(table.mask) + 1 for table in self._tables]
         self._first = np.cumsum([0, *slots])  # slot of each table in the numbering through all
         self._named = self.options.invert_hash is not None
@@ -71,6 +70,11 @@ class Inspector:
         if self.options.audit or self._named:
             self._namer = names.Namer(config.parser, config.features, config.interactions, config.learner.bits)
 
+    def show(self, model: Any) -> None:
+        """Look at another learner from now on; None to let go of it."""
+        self._model = model
+        self._tables = [] if model is None else model.tables
+
     def stages(self, stages: list[Callable[[Any], None]]) -> list[Callable[[Any], None]]:
         """The learner's stages with ours around them."""
         if self.one_by_one:
@@ -79,7 +83,7 @@ class Inspector:
                 self._before(work)
                 for stage in stages:
                     stage(work)
-                if self._named and not self._by_row:
+                if self._named and not self._by_row and work.nameless is None:
                     self._name_slots(work)
 
             return [together]
@@ -89,6 +93,8 @@ class Inspector:
 
     def _name_rows(self, work: Any) -> None:
         """Name the rows of features met for the first time, looking at no more examples than it takes."""
+        if work.nameless is not None:
+            return
         batch = work.batch
         rows = self._rows_of(batch.index)
         fresh = np.flatnonzero(~self._met[rows])
@@ -125,9 +131,9 @@ class Inspector:
     # audit
 
     def _before(self, work: Any) -> None:
-        self._last = self._namer.of(work.batch, 0)
+        self._last = self._namer.of(work.batch, 0) if work.nameless is None else names.nameless(work.nameless)
         self._last_looks = self._model.look(work.batch)
-        if self._by_row:
+        if self._by_row and work.nameless is None:
             self._keep(self._last)
         if not self.options.audit:
             return

@@ -20,11 +20,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from . import parser
+from . import model_file, parser
 from .errors import DataError
 from .examples import Batch
 from .options import option
 
+NO_TEXT = b"xclass cache\n"  # begins a cache
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 18  # bytes
 
 
@@ -36,6 +37,7 @@ class Options:
         default_text="standard input",
         metavar="FILE",
         repeated=True,
+        read=True,
     )
 
 
@@ -145,6 +147,7 @@ class Reader:
 
     def _batches(self, stream) -> Iterator[Batch]:
         size, largest = self._sizes
+        before = self.bytes
         left = np.empty(0, np.uint8)  # of a line whose end is still to come
         ended = False
         while not ended:
@@ -156,6 +159,7 @@ class Reader:
                 text[filled] = parser.NEWLINE
                 filled += 1
             text[filled : filled + parser.PADDING] = 0
+            self._refuse_other(text[: min(filled, 128)].tobytes() if self.bytes == before else b"")
             batch, problem, used = self.parser.parse(text, filled, self.name)
             self.bytes += used
             left = text[used:filled]
@@ -165,6 +169,14 @@ class Reader:
             if error is not None:
                 raise error
             size = min(size * 2, largest) if used else max(size, len(left))
+
+    def _refuse_other(self, begin: bytes) -> None:
+        """Refuse what is no text: a model or a cache."""
+        what = model_file.model_that_begins(begin)
+        if what:
+            raise DataError(f"{self.name}: is {what}, not data; name a file of examples, and a model with -i")
+        if begin.startswith(NO_TEXT):
+            raise DataError(f"{self.name}: is a cache of xclass, not data; give it with --cache_file")
 
     def _fill(self, stream, text, begin: int, end: int) -> tuple[int, bool, DataError | None]:
         """Read into `text[begin:end]`: where it is filled to, whether the file ended, what went wrong."""

@@ -1,6 +1,6 @@
 """Rows of batches: cut out, picked in any order, joined. Batch in, Batch out; what is learned from does not change.
 
-Batches that are picked or joined keep of their text the tags only.
+Batches that are picked or joined keep of their text the tags only, unless their lines are asked for.
 """
 
 from __future__ import annotations
@@ -75,15 +75,45 @@ def copy_rows(batch, picked, out, m, z, g, t):
     return m, z, g, t
 
 
-def pick(parts: Sequence[tuple[Batch, np.ndarray]]) -> Batch:
-    """Rows of several batches in one: of each batch those listed (int64[...]), in order."""
+def line_of(batch: Batch, i: int) -> tuple[int, int]:
+    """Where the line example i was read from begins and ends in the text, its newline left out."""
+    text = batch.text
+    at = int(batch.tag_start[i])  # lies in the line or at its end
+    size = 256
+    while True:  # look around, further each time
+        low, high = max(0, at - size), min(len(text), at + size)
+        around = text[low:high].tobytes()
+        begin = around.rfind(b"\n", 0, at - low) + 1
+        end = around.find(b"\n", at - low)
+        if (begin or low == 0) and (end >= 0 or high == len(text)):
+            return low + begin, low + end if end >= 0 else len(text)
+        size *= 4
+
+
+def with_lines(picked: Batch, parts: Sequence[tuple[Batch, np.ndarray]]) -> Batch:
+    """What `pick` made of `parts`, with the whole lines as its text."""
+    lines = []
+    at = 0
+    for batch, chosen in parts:
+        for i in chosen.tolist():
+            low, high = line_of(batch, i)
+            j = len(lines)
+            picked.tag_start[j] = at + batch.tag_start[i] - low
+            picked.tag_end[j] = at + batch.tag_end[i] - low
+            lines.append(batch.text[low:high].tobytes() + b"\n")
+            at += high - low + 1
+    return picked._replace(text=np.frombuffer(bytearray(b"".join(lines)), np.uint8))
+
+
+def pick(parts: Sequence[tuple[Batch, np.ndarray]], lines: bool = False) -> Batch:
+    """Rows of several batches in one: of each batch those listed (int64[...]), in order; `lines`: with their lines."""
     sizes = [measure(batch, picked) for batch, picked in parts]
     z, g, t = (sum(size[k] for size in sizes) for k in range(3))
     out = empty(sum(len(picked) for _, picked in parts), z, g, t)
     at = (0, 0, 0, 0)
     for batch, picked in parts:
         at = copy_rows(batch, picked, out, *at)
-    return out
+    return with_lines(out, parts) if lines else out
 
 
 def empty(n: int, z: int, g: int, t: int) -> Batch:

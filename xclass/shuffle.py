@@ -52,10 +52,12 @@ class Shuffler:
     ----------
     size : examples held
     seed : of the random numbers, which go on from pass to pass
+    lines : whether examples keep the lines they were read from, for names of features
     """
 
-    def __init__(self, size: int, seed: int):
+    def __init__(self, size: int, seed: int, lines: bool = False):
         self.size = size
+        self._lines = lines
         self._random = np.array([seed], np.uint64)
 
     def pass_through(self, source: Iterable[tuple[Batch, np.ndarray]]) -> Iterator[tuple[Batch, np.ndarray]]:
@@ -67,7 +69,7 @@ class Shuffler:
             while low < batch.n:
                 high = min(batch.n, low + self.size - count)
                 # a copy, for the text of a batch is much larger than its tags
-                held.append((rows.pick([(batch, np.arange(low, high))]), mark[low:high].copy()))
+                held.append((self._pick(batch, np.arange(low, high)), mark[low:high].copy()))
                 count += high - low
                 low = high
                 if count == self.size:
@@ -75,22 +77,24 @@ class Shuffler:
                     half = count // 2
                     yield from self._give(joined, marks, order[:half])
                     kept = order[half:]
-                    held, count = [(rows.pick([(joined, kept)]), marks[kept])], len(kept)
+                    held, count = [(self._pick(joined, kept), marks[kept])], len(kept)
         if count:
             yield from self._give(*self._mix(held, count))
 
     def _mix(self, held, count):
-        joined = rows.pick([(batch, np.arange(batch.n)) for batch, _ in held])
+        joined = rows.pick([(batch, np.arange(batch.n)) for batch, _ in held], self._lines)
         order = np.arange(count)
         permute(order, self._random)
         return joined, np.concatenate([mark for _, mark in held]), order
 
-    @staticmethod
-    def _give(joined: Batch, marks: np.ndarray, order: np.ndarray) -> Iterator[tuple[Batch, np.ndarray]]:
+    def _pick(self, batch: Batch, chosen: np.ndarray) -> Batch:
+        return rows.pick([(batch, chosen)], self._lines)
+
+    def _give(self, joined: Batch, marks: np.ndarray, order: np.ndarray) -> Iterator[tuple[Batch, np.ndarray]]:
         ends = np.cumsum(joined.start[order + 1] - joined.start[order])
         low = 0
         while low < len(order):
             before = ends[low - 1] if low else 0
             high = max(low + 1, int(np.searchsorted(ends, before + GIVEN, side="right")))
-            yield rows.pick([(joined, order[low:high])]), marks[order[low:high]]
+            yield self._pick(joined, order[low:high]), marks[order[low:high]]
             low = high

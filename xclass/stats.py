@@ -26,6 +26,7 @@ HEADER = (
 NO_VALUE = "n.a."
 UNKNOWN = "unknown"
 LARGEST_LABEL = 2**31 - 1  # VW prints no class from here on
+SUMS = ("labelled_weight", "label_sum", "loss_sum", "log_loss_sum")  # that go on in a later run
 LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
 
@@ -122,6 +123,7 @@ class Progress:
         self.passes = 0
         self.examples = 0
         self.features = 0
+        self.learned_features = 0  # of examples with label and weight
         self.labelled_weight = 0.0  # of examples whose loss counts
         self.other_weight = 0.0
         self.label_sum = 0.0
@@ -132,6 +134,52 @@ class Progress:
         self._due = float(pace.first) if pace is not None else math.inf
         self._since_loss = 0.0
         self._since_weight = 0.0  # labelled_weight at the last row
+
+    def counters(self) -> dict[str, object]:
+        """What `resume` goes on from, JSON-able; lines without label or weight leave no trace in it."""
+        kept: dict[str, object] = {"features": self.learned_features}
+        for name in SUMS:
+            value = getattr(self, name)
+            kept[name] = None if value is None else repr(float(value))  # infinity too
+        return kept
+
+    def resume(self, kept: dict, examples: int) -> None:
+        """Go on from the `counters` of an earlier run that learned from so many examples.
+
+        The next row of the table is the first one due after them.
+        """
+        self.examples = examples
+        self.features = self.learned_features = int(kept["features"])
+        for name in SUMS:
+            setattr(self, name, None if kept[name] is None else float(kept[name]))
+        self._since_weight = self.labelled_weight
+        if self.pace is None or not self.weight >= self._due:
+            return
+        step = float(self.pace.step)
+        if self.pace.additive:
+            self._due += step * (math.floor((self.weight - self._due) / step) + 1)
+        while self._due <= self.weight < math.inf:
+            self._due = float(np.float32(self._due) * self.pace.step)
+
+    def vw_counters(self, clock: float) -> dict[str, object]:
+        """VW's lines about a run in a readable model. `clock` : --initial_t and the weight learned from"""
+        held = self.holdout.weight if self.holdout is not None else 0.0
+        return {
+            "t": float(clock + self.other_weight + held),
+            "sum_loss": float(self.loss_sum),
+            "sum_loss_since_last_dump": float(self._since_loss),
+            "dump_interval": self._due if math.isfinite(self._due) else 1.0,
+            "min_label": 0.0,
+            "max_label": 0.0,
+            "weighted_labeled_examples": float(self.labelled_weight),
+            "weighted_labels": float(self.label_sum),
+            "weighted_unlabeled_examples": float(self.other_weight),
+            "example_number": self.examples,
+            "total_features": self.features,
+            "total_weight": 0.0,
+            "sd::oec.weighted_labeled_examples": float(self._since_weight),
+            "current_pass": self.passes,
+        }
 
     @property
     def weight(self) -> float:
@@ -228,6 +276,7 @@ class Progress:
 
         self.examples = int(number[-1])
         self.features += int(features.sum() if apart is None else features[~apart].sum())
+        self.learned_features += int(features[labelled & (weight > 0)].sum())
         self.labelled_weight, self.other_weight, self.loss_sum = float(known[-1]), float(other[-1]), float(loss_sum[-1])
         return rows
 

@@ -44,7 +44,6 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ),
     ("--save_resume", "leave it out: models always hold what learning needs to go on, see --predict_only_model"),
     ("--per_model_save_load", "leave it out: models hold the sums of all classes, see --resume"),
-    ("--preserve_performance_counters", "counters start anew with every run; what was learned goes on"),
     (
         "--output_feature_regularizer_binary --output_feature_regularizer_text --input_feature_regularizer",
         "regularisation is the same for all weights: --l1, --l2",

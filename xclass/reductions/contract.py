@@ -37,6 +37,7 @@ class Work:
     features: np.ndarray | None = None  # int64[n], features of each example as shown, those not learned from too
     plan: Any = None  # what an earlier stage hands to a later one
     held: np.ndarray | None = None  # bool[n], held out: predicted only; None where none is
+    nameless: Batch | None = None  # the batch with all its features, where their names are lost
 
     def learns(self) -> np.ndarray:
         """Whether each example may be learned from, if it has a label: bool[n]."""

@@ -1,0 +1,77 @@
+"""No run writes over its own data, or two things into one file."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from command import begin, learn, xclass
+
+DATA = "1 |a b\n2 |a c\n" * 20
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with data, a link to it, a model of it and the model's text."""
+    (tmp_path / "data").write_text(DATA)
+    (tmp_path / "other").write_text(DATA)
+    os.link(tmp_path / "data", tmp_path / "same")
+    (tmp_path / "link").symlink_to("data")
+    learn("data", "--oaa", "2", "-b", "8", "-f", "m", cwd=tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ("data --oaa 2 -p data", "-p data would write over the data file data; give another name to one of them"),
+        ("data --oaa 2 -p ./same", "-p ./same would write over the data file data"),
+        ("data other --oaa 2 -f other", "-f other would write over the data file other"),
+        ("link --oaa 2 -r data", "-r data would write over the data file link"),
+        ("data --oaa 2 --readable_model link", "--readable_model link would write over the data file data"),
+        ("data --oaa 2 --cache_file same", "--cache_file same would write over the data file data"),
+        ("data -t -i m -p m", "-p m would write over the model m of -i"),
+        ("m -t -i m -p stdout", None),
+        ("data -i m -f m", None),
+        ("data --oaa 2 -p new -r ./new", "-p and -r both write new; give each its own file"),
+        ("data --oaa 2 -p new -f new", "both write new"),
+        ("data --oaa 2 --invert_hash m -f m", "both write m"),
+        ("data --oaa 2 -p stdout -r stdout", "-p and -r both write standard output"),
+        ("data --oaa 2 -p /dev/null -r /dev/null", None),
+        ("data --oaa 2 -c -p data.cache", "-p and -c both write data.cache"),
+        ("data data.cache --oaa 2 -c", "-c data.cache would write over the data file data.cache"),
+        (
+            "data --oaa 2 -f m -p m.2 --save_per_pass --passes 3",
+            "-p m.2 is where --save_per_pass saves the model of",
+        ),
+        ("data --oaa 2 -f m -p m.2", None),
+        (
+            "data --oaa 2 -f m -p m.interrupted",
+            "-p m.interrupted is where -f m puts what an interrupted run",
+        ),
+        ("data --cpt 2 --perplexity --calibration same", "--calibration same would write over the data file data"),
+    ],
+)
+def test_outputs_never_lie_on_inputs_or_on_each_other(place, args, said):
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    done = xclass(*args.split(), "--quiet", cwd=place)
+    if said is None:
+        assert done.status != 2, done.err
+        return
+    assert done.status == 2
+    assert said in done.err
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+
+
+def test_standard_input_and_output_are_known_by_what_they_are(place):
+    for end, status in (("same", 2), ("p", 0)):
+        with open(place / "data", "rb") as data:
+            child = begin("--oaa", 2, "-p", end, "--quiet", cwd=place, stdin=data)
+            _, err = child.communicate(timeout=120)
+        assert child.returncode == status
+        assert (b"-p same would write over standard input" in err) == (status == 2)
+    with open(place / "data", "ab") as out:
+        child = begin("data", "--oaa", 2, "-p", "stdout", cwd=place, stdout=out)
+        _, err = child.communicate(timeout=120)
+    assert b"-p standard output would write over the data file data" in err
+    assert (place / "data").read_text() == DATA

@@ -1,0 +1,234 @@
+"""Which models a run leaves behind: of the best pass, as text, with counters, and when it is stopped at the end."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from command import learn, script, xclass
+from streams import real
+
+from xclass import model_file
+
+needs_vw = pytest.mark.skipif(
+    importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
+)
+
+
+def noisy(seed: int, n: int = 300) -> str:
+    """Lines whose words tell nothing of the label, so that passes get worse."""
+    rng = random.Random(seed)
+    return "".join(
+        f"{rng.randrange(1, 5)} |a w{rng.randrange(40)} w{rng.randrange(40)} w{rng.randrange(40)}\n" for _ in range(n)
+    )
+
+
+def best_of(err: str) -> int:
+    return int(re.search(r"best pass = (\d+)", err)[1])
+
+
+# -- the best pass
+
+
+def same_learned(one, other) -> bool:
+    one, other = model_file.load(one), model_file.load(other)
+    return all(np.array_equal(one.arrays[name], other.arrays[name]) for name in one.arrays)
+
+
+@pytest.mark.parametrize("passes", [2, 3, 4])
+def test_last_pass_is_kept_where_it_is_the_best(tmp_path, passes):
+    args = ("--sgd", "-l", 0.001, "--passes", passes, "-f", "m", "--save_per_pass")
+    done = learn(*args, stdin=real(1, 400), cwd=tmp_path)
+    assert best_of(done.err) == passes
+    assert f"the model saved is that of pass {passes}" in done.err
+    assert (tmp_path / "m").read_bytes() == (tmp_path / f"m.{passes}").read_bytes()
+    assert (tmp_path / "m").read_bytes() != (tmp_path / f"m.{passes - 1}").read_bytes()
+
+
+def test_passes_that_end_early_with_the_last_one_keep_the_best_as_in_vw(tmp_path):
+    """VW does not save at the end where the last pass is also the one that has too many misses before it."""
+    kept = set()
+    for misses in (1, 2, 3):
+        args = ("-b", 12, "--early_terminate", misses, "--keep_last", "-f", "m", "--save_per_pass")
+        for passes in (2, 3, 4, 5):
+            done = learn("--oaa", 4, *args, "--passes", passes, stdin=noisy(3), cwd=tmp_path)
+            used = int(re.search(r"passes used = (\d+)", done.err)[1])
+            best = best_of(done.err)
+            assert used == min(passes, best + misses)
+            saved = best if used == best + misses else used
+            assert f"the model saved is that of pass {saved}" in done.err
+            assert (tmp_path / "m").read_bytes() == (tmp_path / f"m.{saved}").read_bytes()
+            kept.add(used == passes == best + misses)
+    assert kept == {True, False}
+
+
+LEARNERS = {
+    "scalar": ([], real(3, 200)),
+    "oaa": (["--oaa", 4], noisy(3)),
+    "recall_tree": (["--recall_tree", 4, "--max_candidates", 2], noisy(3)),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("saved", [True, False])
+def test_text_is_of_the_model_that_is_saved(tmp_path, name, saved):
+    """Without -f it is that of the pass that would have been saved."""
+    args, data = LEARNERS[name]
+    args = [*args, "-b", 12, "--passes", 5, "-q", "aa"]
+    learn(*args, "-f", "m", "--save_per_pass", stdin=data, cwd=tmp_path)
+    made = ["-f", "m2"] if saved else []
+    done = learn(*args, *made, "--readable_model", "text", "--invert_hash", "names", stdin=data, cwd=tmp_path)
+    best = best_of(done.err)
+    assert name == "scalar" or best < 5
+    learn("-t", "-i", f"m.{best}", "--readable_model", "wanted", "--no_stdin", cwd=tmp_path)
+    found, wanted, named = (weights(tmp_path / path) for path in ("text", "wanted", "names"))
+    assert found == wanted
+    assert {line.rpartition(":")[0].rpartition(":")[2]: line.rpartition(":")[2] for line in named} == {
+        line.partition(":")[0]: line.partition(":")[2] for line in wanted
+    }
+    used = int(re.search(r"passes used = (\d+)", done.err)[1])
+    left = {f"m.{j}" for j in range(1, used + 1)} | {"m", "text", "names", "wanted"} | ({"m2"} if saved else set())
+    assert {path.name for path in tmp_path.iterdir()} == left
+    if saved:
+        assert same_learned(tmp_path / "m2", tmp_path / f"m.{best}")
+        assert (tmp_path / "m2").read_bytes() == (tmp_path / "m").read_bytes()
+
+
+def weights(path) -> list[str]:
+    lines = path.read_text().splitlines()
+    return lines[next(i for i, line in enumerate(lines) if line.startswith("l2_state")) + 1 :]
+
+
+@needs_vw
+@pytest.mark.parametrize("more", ["--passes 6", "--passes 6 --early_terminate 1", "--passes 2 --holdout_off", ""])
+def test_counters_of_a_text_are_vws(tmp_path, more):
+    (tmp_path / "data").write_text(noisy(3) + " |a unlabelled\n")
+    args = ["-d", "data", "--oaa", "4", "--readable_model", "text", *more.split()]
+    words = [sys.executable, "-m", "vowpalwabbit", *args, "-c", "-k"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    found = []
+    for _ in range(2):
+        lines = (tmp_path / "text").read_text().splitlines()
+        lines = lines[lines.index(":1") + 1 :]
+        found.append(dict(line.rsplit(" ", 1) for line in lines if not line[0].isdigit()))
+        learn(*args, "--vw_exact", cwd=tmp_path)
+    for name, value in found[0].items():
+        assert float(found[1][name]) == pytest.approx(float(value), rel=1e-4), name
+
+
+# -- counters that go on
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_counters_go_on_as_if_the_run_had_not_stopped(tmp_path, name):
+    args, data = LEARNERS[name]
+    lines = data.splitlines(keepends=True)
+    first, second = "".join(lines[:70]), "".join(lines[70:])
+    args = [*args, "-b", 12]
+    whole = learn(*args, "-f", "whole", stdin=data, cwd=tmp_path).err
+    learn(*args, "-f", "m", stdin=first, cwd=tmp_path)
+    plain = learn("-i", "m", "-f", "m1", stdin=second, cwd=tmp_path).err
+    on = learn("-i", "m", "-f", "m2", "--preserve_performance_counters", stdin=second, cwd=tmp_path).err
+    assert (tmp_path / "m1").read_bytes() == (tmp_path / "m2").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert summary(on) == summary(whole) != summary(plain)
+    assert f"number of examples = {len(lines) - 70}\n" in plain
+    rows = [
+        [line.split()[:1] + line.split()[2:] for line in err.splitlines() if ROW.match(line)] for err in (whole, on)
+    ]
+    assert rows[1] == [row for row in rows[0] if float(row[2]) > 70]
+    assert len(rows[1]) >= 1
+
+
+ROW = re.compile(r"\d\.\d{6} \d\.\d{6} ")
+
+
+def summary(err: str) -> list[str]:
+    lines = err[err.index("finished run") :].splitlines()
+    return [line for line in lines if not line.startswith(("seconds", "slots", "best constant"))]
+
+
+@needs_vw
+def test_counters_go_on_as_vws(tmp_path):
+    args, data = LEARNERS["oaa"]
+    lines = data.splitlines(keepends=True)
+    (tmp_path / "one").write_text("".join(lines[:70]))
+    (tmp_path / "two").write_text("".join(lines[70:]))
+    theirs, ours = [], []
+    for more in (["-d", "one", "-f", "m"], ["-d", "two", "-i", "m", "--preserve_performance_counters", "-f", "m2"]):
+        words = [sys.executable, "-m", "vowpalwabbit", *map(str, args), *more]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        theirs.append(summary(done.stderr))
+    for more in (["-d", "one", "-f", "m"], ["-d", "two", "-i", "m", "--preserve_performance_counters", "-f", "m2"]):
+        ours.append(summary(learn("--vw_exact", *args, *more, cwd=tmp_path).err))
+    assert ours[0] == theirs[0]
+    passes = ("number of examples", "passes used")  # VW counts the passes of both runs
+    assert ours[1][2:] == [line for line in theirs[1][1:] if not line.startswith(passes)]
+    assert ours[1][1] == f"number of examples = {len(lines)}"
+
+
+def test_counters_are_asked_for_where_there_are_some(tmp_path):
+    data = noisy(1)
+    learn("--oaa", 4, "-b", 10, "-f", "m", "--predict_only_model", stdin=data, cwd=tmp_path)
+    for args, said in (
+        (["--oaa", 4], "--preserve_performance_counters has no effect: it says what -i takes from a model"),
+        (["-i", "m", "-t"], "--preserve_performance_counters has no effect: with -t nothing is added"),
+        (["-i", "m"], "m has no counters; it was saved with --predict_only_model"),
+    ):
+        done = xclass(*args, "--preserve_performance_counters", stdin=data, cwd=tmp_path)
+        assert done.status == 2
+        assert said in done.err
+
+
+# -- stopped at the end
+
+LATE = """
+import os, signal
+from xclass import {room}
+before = {room}.{function}
+def late(*args, **more):
+    for _ in range({times}):
+        os.kill(os.getpid(), signal.{name})
+    return before(*args, **more)
+{room}.{function} = late
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_stopped_while_the_model_is_saved_it_is_saved(tmp_path, name):
+    (tmp_path / "data").write_text(noisy(1))
+    (tmp_path / "m").write_bytes(b"of yesterday")
+    args = ("data", "--oaa", 4, "-b", 10, "-p", "p", "--readable_model", "text", "-f")
+    learn(*args, "wanted", cwd=tmp_path)
+    text = (tmp_path / "text").read_bytes()
+    prepare = LATE.format(room="model_file", function="save", times=1, name=name)
+    done = script(prepare, *args, "m", cwd=tmp_path)
+    assert done.status == (130 if name == "SIGINT" else 143)
+    assert f"{name} came when all was read; the run has ended as it should" in done.err
+    assert "Traceback" not in done.err
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "wanted").read_bytes()
+    assert (tmp_path / "text").read_bytes() == text
+    assert not (tmp_path / "m.interrupted").exists()
+
+
+def test_stopped_twice_while_the_model_is_saved_the_old_one_stays(tmp_path):
+    (tmp_path / "data").write_text(noisy(1))
+    (tmp_path / "m").write_bytes(b"of yesterday")
+    prepare = LATE.format(room="model_file", function="_write", times=2, name="SIGINT")
+    done = script(prepare, "data", "--oaa", 4, "-b", 10, "-f", "m", cwd=tmp_path)
+    assert done.status == 130
+    assert (tmp_path / "m").read_bytes() == b"of yesterday"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "m"]
+
+
+def test_testing_without_a_model_is_pointed_out(tmp_path):
+    done = learn("--oaa", 4, "-t", stdin=noisy(1), cwd=tmp_path)
+    assert "warning: -t without -i predicts with a new model, which knows nothing; give -i MODEL\n" in done.err
+    learn("--oaa", 4, "-f", "m", stdin=noisy(1), cwd=tmp_path)
+    assert "without -i" not in learn("-i", "m", "-t", stdin=noisy(1), cwd=tmp_path).err
+    assert learn("--oaa", 4, "-t", "--quiet", stdin=noisy(1), cwd=tmp_path).err == ""

@@ -1,0 +1,169 @@
+"""Which models a run saves, and when: at the end, of the best pass, after each pass, on the way, when interrupted.
+
+The model itself (`-f`) is only ever replaced by that of a finished run or a checkpoint. The best pass's is kept in a
+file beside it until it is known to be the best; then it is renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+import numpy as np
+
+from . import model_file
+from .errors import UsageError, XclassError
+from .stats import Progress
+
+
+class Saver:
+    """Saves what a learner has learned.
+
+    Parameters
+    ----------
+    config : of the run
+    learner : may be exchanged for another
+    progress : of this run
+
+    Attributes
+    ----------
+    examples : learned from, in earlier runs too
+    clock : weight of labelled examples so far, in earlier runs too
+    learned : examples this run has learned from
+    whole : counts all runs since the model was new, if this one learns
+    early : whether passes ended before they ran out
+    """
+
+    def __init__(self, config: Any, learner: Any, progress: Progress):
+        self.learner = learner
+        self.examples = 0
+        self.clock = 0.0
+        self.learned = 0
+        self.progress = self.whole = progress
+        self.early = False
+        self._config = config
+        self._learning = not config.driver.testonly
+        self._model: str | None = config.driver.final_regressor
+        text = config.readable.readable_model or config.readable.invert_hash
+        # a file whose neighbour the best pass's model may be until the end
+        self._beside = self._model if self._model is not None and _is_file(self._model) else text
+        self._best: str | None = None
+        self._best_counters: dict[str, Any] = {}
+        self._counters: dict[str, Any] | None = None  # of the model of -i
+
+    def restore(self, model: model_file.Model, name: str, preserve: bool) -> None:
+        """Go on from a model; with `preserve`, counting too."""
+        self.learner.restore(model.arrays, model.facts["learner"])
+        self.examples = model.facts["examples"]
+        self.clock = model.facts["clock"]
+        self._counters = model.facts.get("counters")
+        if preserve:
+            if self._counters is None:
+                raise UsageError(
+                    f"--preserve_performance_counters: {name} has no counters; it was saved with --predict_only_model"
+                )
+            self.progress.resume(self._counters, self.examples)
+        elif self._counters is not None and self._learning:
+            self.whole = Progress(self._config.reduction.labels, None, self.progress.holdout is not None)
+            self.whole.resume(self._counters, self.examples)
+
+    def note(self, work: Any) -> None:
+        """Take in a batch that was learned."""
+        learned = int(np.count_nonzero(work.learns() & ~np.isnan(work.batch.label) & (work.batch.weight > 0)))
+        self.learned += learned
+        self.examples += learned
+        self.clock = float(work.clock[-1])
+
+    def save(self, path: str) -> None:
+        """Save what was learned so far."""
+        whole = not self._config.learner.predict_only_model
+        facts = {
+            "learner": self.learner.facts(),
+            "examples": self.examples,
+            "clock": self.clock if whole else 0.0,
+            "counters": (self.whole.counters() if self._learning else self._counters) if whole else None,
+        }
+        model_file.save(path, options=self._config.stored(), facts=facts, arrays=self.learner.arrays())
+
+    def save_at(self, cut: Any) -> str:
+        """Save where the data or --checkpoint say so; return why not, where it was not done."""
+        path = cut.path or self._model
+        if cut.refused:
+            return cut.refused
+        if not self._learning:
+            return "with -t the model does not change"
+        if cut.path is not None and not model_file.may_replace(path):
+            return "there is another file of that name, which is no model"
+        self.save(path)
+        return ""
+
+    def end_pass(self, better: bool, last: bool) -> bool:
+        """Keep what is to be kept of a pass; return whether the run ends with it.
+
+        `better`: than all before; `last`: no other follows.
+        """
+        plan, holdout = self._config.passes, self.progress.holdout
+        if self._model is not None and plan.save_per_pass:
+            self.save(f"{self._model}.{self.progress.passes}")
+        if holdout is None or not (holdout.found or plan.keep_last):  # no pass is better than another
+            return last
+        if better and not last and self._learning and self._beside is not None:
+            if self._best is None:
+                place = os.path.realpath(self._beside)
+                self._best = os.path.join(os.path.dirname(place), f".{os.path.basename(place)}.{os.getpid()}.best")
+            self.save(self._best)
+            self._best_counters = self.counters()
+        self.early = holdout.misses >= plan.early_terminate
+        return last or self.early
+
+    def pass_kept(self) -> int:
+        """Number of the pass whose model is saved."""
+        holdout = self.progress.holdout
+        if holdout is None or self.progress.passes < 2:
+            return self.progress.passes
+        best = self.early or (holdout.found and not self._config.passes.keep_last)
+        return holdout.best_pass if best else self.progress.passes
+
+    def finish(self) -> tuple[str | None, dict[str, Any]]:
+        """Save the model; return a file with it where the learner has gone on since, and its counters."""
+        if self._best is None or self.pass_kept() == self.progress.passes:
+            if self._model is not None:
+                self.save(self._model)
+            return None, self.counters()
+        if self._model is not None and _is_file(self._model):
+            os.replace(self._best, os.path.realpath(self._model))
+            self._best = None
+            return self._model, self._best_counters
+        return self._best, self._best_counters
+
+    def interrupted(self) -> str:
+        """Save what was learned beside the model asked for; return what to tell the user."""
+        if not self._learning:
+            return ""
+        if self._model is None:
+            return "no -f was given, so nothing was saved" if self.learned else ""
+        if self.learned == 0:
+            return "nothing was learned yet, so nothing was saved"
+        path = self._model + ".interrupted"
+        try:
+            self.save(path)
+        except XclassError as error:
+            return f"what was learned from {self.learned} examples is lost: {error}"
+        before = "is as it was before" if os.path.exists(self._model) else "was not written"
+        return f"what was learned from {self.learned} examples is in {path}; {self._model} {before}"
+
+    def counters(self) -> dict[str, Any]:
+        """VW's lines about a run in a readable model."""
+        return self.progress.vw_counters(self._config.learner.initial_t + self.clock)
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self._best is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._best)
+
+
+def _is_file(path: str) -> bool:
+    """Whether a model saved there is a file, so that another can take its place."""
+    return os.path.isfile(path) or not os.path.exists(path)

@@ -1,0 +1,53 @@
+"""Ctrl-C and SIGTERM: the first one ends a run in good order, a second one ends the process."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+
+
+class Watch:
+    """Catches one signal while it lasts.
+
+    Parameters
+    ----------
+    stop : called by the first signal, while there is something to stop
+
+    Attributes
+    ----------
+    stopped : the signal that ended reading, or None
+    late : one that came when the run was ending anyway, or None
+    """
+
+    def __init__(self, stop: Callable[[], None]):
+        self.stopped: signal.Signals | None = None
+        self.late: signal.Signals | None = None
+        self._stop = stop
+        self._ending = False
+        self._before: dict = {}
+
+    def __enter__(self) -> Watch:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._caught)
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._restore()
+
+    def end(self) -> None:
+        """From here on there is nothing to stop: what is being saved is saved."""
+        self._ending = True
+
+    def _caught(self, number, frame) -> None:
+        self._restore()
+        if self._ending:
+            self.late = signal.Signals(number)
+        else:
+            self.stopped = signal.Signals(number)
+            self._stop()
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
