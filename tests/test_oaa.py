@@ -50,7 +50,7 @@ def oracle_of(settled) -> oracle.OneAgainstAll:
     def row_slot(index, c):
         return index % rows * k + c
 
-    return (Linked if o.link == "logistic" and not settled.oaa.probabilities else oracle.OneAgainstAll)(
+    return (Linked if o.link == "logistic" and not settled.answers.probabilities else oracle.OneAgainstAll)(
         k,
         bits=bits,
         slot=row_slot if o.layout == "odd" else None,
@@ -77,11 +77,12 @@ def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
         where = f"example {i} of {words}"
         answer = plain.predict(features)
         scores = np.array(plain.scores, F)
-        if settled.oaa.probabilities:
+        if settled.answers.probabilities:
             scores = F(1) / (F(1) + np.exp(-scores))
             scores /= scores.sum()
-        if work.scores is not None:
-            found = work.scores[work.score_start[i] : work.score_start[i + 1]]
+        lists = (work.scores, work.score_labels, work.score_start) if work.listing is None else work.listing
+        if lists[0] is not None:
+            found = lists[0][lists[2][i] : lists[2][i + 1]]
             np.testing.assert_allclose(found, scores, err_msg=where, **CLOSE)
         if work.prediction[i] != answer:  # only where both scores are as good
             best = np.sort(scores)[-2:]
@@ -225,7 +226,7 @@ def test_nothing_is_known_before_the_first_example(words):
     work, _ = work_through(many, batch_of(settled, TEXT), learn=False)
     many.close()
     assert set(work.prediction) == {1}
-    assert not work.scores.any()
+    assert not work.listing.scores.any()
     assert not many.table.flat.any()
 
 

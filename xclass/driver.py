@@ -191,10 +191,7 @@ class _Run:
 
     def _open_writers(self, predictions) -> dict:
         kind = self.config.reduction.labels
-        oaa = self.config.oaa
-        if self.config.reduction.name == "oaa" and (oaa.scores or oaa.probabilities):
-            kind = "scores"
-        if self.config.reduction.name == "cpt" and self.config.cpt.top_k is not None:
+        if self.config.answers.listed or self.config.oaa.scores:
             kind = "scores"
         writers = {}
         if self.options.predictions is not None:
@@ -234,11 +231,14 @@ class _Run:
             for whole in self.crosser.cross(kept) if self.crosser.active else (kept,):
                 features = np.diff(whole.start)
                 batch = self.features.linear(whole)
-                if self.inspector is not None and self.inspector.one_by_one:
-                    for i in range(batch.n):
-                        yield rows.cut(batch, i, i + 1), features[i : i + 1]
-                else:
+                one_by_one = self.inspector is not None and self.inspector.one_by_one
+                most = 1 if one_by_one else getattr(self.learner, "most_rows", None)
+                if most is None:
                     yield batch, features
+                    continue
+                for low in range(0, batch.n, most):
+                    high = min(low + most, batch.n)
+                    yield rows.cut(batch, low, high), features[low:high]
 
     def _loop(self) -> BaseException | None:
         """Take every batch of every pass through the learner; return what ended the run early, if anything did."""
@@ -338,7 +338,9 @@ class _Run:
                 writer.write(batch, values=work.raw if name == "raw" else work.prediction)
             elif writer.kind == "multiclass":
                 writer.write(batch, values=work.prediction)
-            elif name == "predictions" or "scores" not in self.writers:
+            elif name == "predictions":
+                writer.write(batch, **work.listing._asdict())
+            else:
                 writer.write(batch, scores=work.scores, labels=work.score_labels, start=work.score_start)
 
     # end
@@ -448,8 +450,8 @@ class _Run:
         if c.reduction.name == "scalar" and c.scalar.binary:
             enabled = enabled.replace("count_label", "binary, count_label")
         if c.reduction.name == "oaa":
-            if c.oaa.scores or c.oaa.probabilities:
-                enabled += "-prob" if c.oaa.probabilities else "-scores"
+            if c.oaa.scores or c.answers.probabilities:
+                enabled += "-prob" if c.answers.probabilities else "-scores"
                 output = "SCALARS"
             elif o.raw_predictions is not None:
                 enabled += "-raw"

@@ -22,10 +22,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import elementary, learner, loss, model_file, rng
+from .. import answers, elementary, learner, loss, model_file, rng
 from ..errors import UsageError
 from ..jit import jit
 from ..options import option
+from ..reliability import Report
 from .contract import Look, Reduction, Work
 
 BLOCK = 512  # classes handled together: the rates of some 30 features stay in the first-level cache
@@ -44,7 +45,6 @@ class Options:
 
     oaa: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
     scores: bool = option("predict the score of every class", kind=bool)
-    probabilities: bool = option("predict the probability of every class", kind=bool)
     indexing: int = option(
         "lowest label: classes are 1..K or 0..K-1",
         kind=int,
@@ -328,15 +328,27 @@ def merge(best, best_score, winner):
 
 
 @jit
-def to_probabilities(scores):
-    """Turn every row of scores into logistic probabilities that add up to 1, in place."""
-    for i in range(scores.shape[0]):
+def judge(scores, linked, begin, end, p, top, top_p):
+    """`p` (n x K) = logistic probabilities of the scores that add up to 1, for examples begin..end-1.
+
+    `linked`: the scores are between 0 and 1 already.
+    `top` and `top_p` (n x k): the k classes of the highest scores in falling order, the lower first on a tie, 0-based.
+    """
+    classes = scores.shape[1]
+    place = np.empty(top.shape[1], np.int64)
+    for i in range(begin, end):
+        row = p[i]
+        for j in range(classes):
+            s = scores[i, j]
+            row[j] = s if linked else ONE / (ONE + np.float32(elementary.exp(np.float64(-s))))
         total = ZERO
-        for j in range(scores.shape[1]):
-            scores[i, j] = ONE / (ONE + np.float32(elementary.exp(np.float64(-scores[i, j]))))
-            total += scores[i, j]
-        for j in range(scores.shape[1]):
-            scores[i, j] *= ONE / total
+        for j in range(classes):  # in VW's order
+            total += row[j]
+        for j in range(classes):
+            row[j] *= ONE / total
+        for r in range(answers.rank(scores[i], 0, classes, place)):
+            top[i, r] = place[r]
+            top_p[i, r] = np.float64(row[place[r]])
 
 
 # -- Python
@@ -399,8 +411,10 @@ class OneAgainstAll:
             )
         if self.sampled:
             shuffle(self.order, self.random)
-        self.link = config.learner.link == "logistic" and not o.probabilities
+        self.asked = config.answers
+        self.link = config.learner.link == "logistic" and not self.asked.probabilities
         self.raw = config.driver.raw_predictions is not None
+        self.report = Report(self.asked, "labels that are no class")
         self.raw_vw = o.raw_order == "vw"
         # updates with other rules widen one shared label range, class after class: one thread
         one = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular
@@ -410,6 +424,12 @@ class OneAgainstAll:
         self.shares = list(itertools.pairwise(edges))
         self.threads = ThreadPoolExecutor(shares, "classes")
         self.stages = [self._sweep]
+
+    @property
+    def most_rows(self) -> int | None:
+        """Few where the scores of every class are kept."""
+        keeps = self.options.scores or self.asked.wanted or self.raw
+        return max(1, answers.MOST_PAIRS // self.classes) if keeps else None
 
     def close(self):
         self.threads.shutdown()
@@ -445,8 +465,9 @@ class OneAgainstAll:
         work.notes += self.first_notes
         self.first_notes = []
         label, learns, base, after = self._classes_of(work)
-        many = self.options.scores or self.options.probabilities
-        scores = np.empty((n if many or self.raw else 0, self.classes), np.float32)
+        many = self.options.scores or self.asked.probabilities
+        keeps = many or self.raw or self.asked.wanted
+        scores = np.empty((n if keeps else 0, self.classes), np.float32)
         sampled = np.empty((n, self.sampled), np.int32)
         if self.sampled:
             self.next = draw_negatives(self.order, self.next, label, learns, sampled)
@@ -482,21 +503,53 @@ class OneAgainstAll:
         weight = batch.weight.astype(np.float64)
         if not self.sampled:
             work.loss = np.where(labelled & (work.prediction != batch.label), weight, 0.0)
-        if self.options.probabilities:
-            to_probabilities(scores)
+        listed = scores
+        if self.asked.wanted:
             # a label that is no class is looked up as VW does, modulo 2**32 and then K
             place = (np.where(labelled, batch.label, 0).astype(np.int64) - after) % 2**32 % self.classes
-            p = scores[np.arange(n), place].astype(np.float64)
-            with np.errstate(divide="ignore"):
-                work.log_loss = np.where(p > 0, -np.log(p) * weight, NO_PROBABILITY)
-            work.log_loss[~labelled] = 0.0
-            work.shown = scores[np.arange(n), winner].astype(np.float64)
+            listed = self._judge(work, scores, label, place, winner, shown)
         if many or self.raw:
-            if self.raw and not many and self.raw_vw and self.indexing == 0:
-                scores = np.roll(scores, 1, axis=1)
-            work.scores = scores.reshape(-1)
-            work.score_start = np.arange(n + 1, dtype=np.int64) * self.classes
-            work.score_labels = (np.arange(self.classes) + shown[:, None]).reshape(-1)
+            start = np.arange(n + 1, dtype=np.int64) * self.classes
+            labels = (np.arange(self.classes) + shown[:, None]).reshape(-1)
+            if many:
+                work.listing = answers.Listing(listed.reshape(-1), labels, start)
+            else:
+                if self.raw_vw and self.indexing == 0:
+                    scores = np.roll(scores, 1, axis=1)
+                work.scores, work.score_labels, work.score_start = scores.reshape(-1), labels, start
+
+    def _judge(self, work: Work, scores, label, place, winner, shown) -> np.ndarray:
+        """Probabilities of all classes, float32[n, K], and what is to be told of them."""
+        n = work.batch.n
+        p = np.empty_like(scores)
+        k = min(self.asked.top_k or 0, self.classes)
+        top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
+        edges = [n * t // len(self.shares) for t in range(len(self.shares) + 1)]
+        list(self.threads.map(lambda part: judge(scores, self.link, *part, p, top, top_p), itertools.pairwise(edges)))
+        labelled = ~np.isnan(work.batch.label)
+        weight = work.batch.weight.astype(np.float64)
+        known = label >= 0
+        own = p[np.arange(n), place].astype(np.float64)
+        best = p[np.arange(n), winner].astype(np.float64)
+        if self.asked.probabilities:  # VW's line of the summary and column of the table
+            with np.errstate(divide="ignore"):
+                work.log_loss = np.where(own > 0, -np.log(own) * weight, NO_PROBABILITY)
+            work.log_loss[~labelled] = 0.0
+            work.shown = best
+        self.report.losses(labelled, weight, known, np.where(known, own, 0.0))
+        self.report.answers(best, labelled, weight, work.prediction == work.batch.label)
+        if k > 0:
+            self.report.tops(labelled, weight, label, top)
+            rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1)) if k < self.classes else np.zeros(n)
+            work.listing = answers.listing(top + shown[:, None], top_p, np.full(n, k), rest)
+        return p
+
+    def summary(self) -> list[str]:
+        """Lines after those every run has."""
+        if not self.asked.wanted:
+            return []
+        self.report.write_calibration()
+        return self.report.lines()
 
     def end_pass(self) -> None:
         self.rule = learner.after_pass(self.rule, self.learner_options)
@@ -549,4 +602,5 @@ REDUCTION = Reduction(
     check=check,
     settle=settle,
     allowed=allowed,
+    probabilities=True,
 )
