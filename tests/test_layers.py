@@ -21,7 +21,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("reductions.oaa", "reductions.recall_tree", "reductions.cpt", "reductions.scalar"),
     ("parser", "features", "learner", "reductions.contract", "probability_tree", "reliability"),
     ("label_tree", "node_weights"),
-    ("hashing", "numbers", "loss", "rng", "model_file", "rows", "answers"),
+    ("hashing", "numbers", "loss", "rng", "model_file", "rows", "answers", "best_constant"),
     ("elementary",),
     ("examples", "options", "errors", "jit"),  # anyone may import these
     ("intrinsics", "__init__"),
