@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import multiclass
 
-from xclass import answers, reliability
-from xclass.reductions import oaa, recall_tree
+from xclass import answers, class_rows, reliability
+from xclass.reductions import recall_tree
 
 K = 23
 BITS = ("-b", 20)
@@ -339,7 +339,7 @@ def test_going_on_from_a_model_is_the_unbroken_run(place, name, words):
 @GIVING
 @pytest.mark.parametrize("words", [("--top_k", 3), ("--probabilities",)], ids=lambda words: words[0])
 def test_threads_and_number_of_rows_at_a_time_do_not_matter(place, monkeypatch, name, words):
-    k = 3 * oaa.BLOCK + 5 if name == "oaa" else K
+    k = 3 * class_rows.BLOCK + 5 if name == "oaa" else K
     text, test = multiclass(5, k, 100, unlabelled=0.1), multiclass(6, k, 150)
     found = []
     for processors, most in ((1, 1 << 22), (2, 7 * k), (5, 1)):

@@ -15,8 +15,8 @@ import pytest
 from command import learn, script, xclass
 from streams import multiclass, real
 
-from xclass import model_file, pipeline, reader
-from xclass.reductions import REDUCTIONS, oaa, recall_tree
+from xclass import class_rows, model_file, pipeline, reader
+from xclass.reductions import REDUCTIONS, recall_tree
 
 K = 9
 BITS = ("-b", 12)
@@ -133,7 +133,7 @@ def test_pace_of_the_stages_does_not_matter(place, monkeypatch, name, args):
 
 @pytest.mark.parametrize("name", [name for name in BY_NAME if name != "scalar"])
 def test_number_of_processors_does_not_matter(place, monkeypatch, name):
-    k = 3 * oaa.BLOCK + 5
+    k = 3 * class_rows.BLOCK + 5
     text = multiclass(3, k, 60, unlabelled=0.1)
     found = []
     for processors in (1, 2, 7):

@@ -19,8 +19,10 @@ LAYERS = (  # a room may import from the rows below its own
     ("passes", "cache", "shuffle", "names", "vw_flags"),
     ("reader", "interactions", "pipeline", "stats", "predictions", "usage", "reductions"),
     ("reductions.oaa", "reductions.recall_tree", "reductions.cpt", "reductions.scalar"),
+    ("class_rows", "candidates"),
+    ("routing",),
     ("parser", "features", "learner", "reductions.contract", "probability_tree", "reliability"),
-    ("label_tree", "node_weights"),
+    ("label_tree", "node_weights", "label_counts"),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows", "answers", "best_constant"),
     ("elementary",),
     ("examples", "options", "errors", "jit"),  # anyone may import these
