@@ -20,6 +20,11 @@ class Driver:
 
 
 @dataclass(frozen=True)
+class Answers:
+    top_k: int = option("the best", kind=int)
+
+
+@dataclass(frozen=True)
 class Interactions:
     quadratic: tuple[str, ...] = option("pairs", flags=("-q", "--quadratic"), repeated=True, stored=True, metavar="AB")
 
@@ -74,7 +79,9 @@ def _settle_depth(config) -> dict:
     return found
 
 
-def _record(name: str, options: type, check=lambda config: None, settle=lambda config: {}) -> Reduction:
+def _record(
+    name: str, options: type, check=lambda config: None, settle=lambda config: {}, probabilities: bool = False
+) -> Reduction:
     return Reduction(
         name=name,
         title=f"Title of {name}",
@@ -86,12 +93,13 @@ def _record(name: str, options: type, check=lambda config: None, settle=lambda c
         check=check,
         settle=settle,
         allowed=lambda config: None,
+        probabilities=probabilities,
     )
 
 
 REDUCTIONS = (
     _record("scalar", Scalar),
-    _record("oaa", Oaa),
+    _record("oaa", Oaa, probabilities=True),
     _record("recall_tree", RecallTree, _check_depth, _settle_depth),
     _record("filter_tree", Filter),
 )
@@ -99,5 +107,6 @@ ROOMS = {
     "driver": Driver,
     "interactions": Interactions,
     "learner": Learner,
+    "answers": Answers,
     **{record.name: record.options for record in REDUCTIONS},
 }

@@ -15,8 +15,8 @@ import pytest
 from command import learn, script, xclass
 from streams import multiclass, real
 
-from xclass import model_file, pipeline, reader
-from xclass.reductions import REDUCTIONS, oaa, recall_tree
+from xclass import class_rows, model_file, pipeline, reader
+from xclass.reductions import REDUCTIONS, recall_tree
 
 K = 9
 BITS = ("-b", 12)
@@ -27,6 +27,7 @@ VARIANTS = {
         ("--oaa_subsample", 3),
         ("--loss_function", "hinge", "--indexing", 1),
         ("--sgd", "-q", "wn"),
+        ("--calibration", "c"),
     ],
     "recall_tree": [
         ("--max_candidates", 3),
@@ -35,11 +36,12 @@ VARIANTS = {
         ("--max_candidates", 2, "--randomized_routing", "--bern_hyper", 0, "--random_seed", 7),
         ("--max_candidates", 3, "--no_path_features", "--router_weight", "example", "-q", "wn"),
         ("--max_candidates", 3, "--node_only", "--router_weight", "mean_entropy", "--max_depth", 2),
+        ("--max_candidates", 3, "--calibration", "c"),
     ],
     "cpt": [
         ("--loss_function", "logistic", "--cpt_tree", "balanced"),
         ("--cpt_tree", "random", "--random_seed", 5, "--calibration", "c"),
-        ("--normalize_features", "none", "-l", 0.2, "-q", "wn", "--perplexity"),
+        ("--normalize_features", "none", "-l", 0.2, "-q", "wn"),
         ("--trees", 3),
     ],
 }
@@ -131,7 +133,7 @@ def test_pace_of_the_stages_does_not_matter(place, monkeypatch, name, args):
 
 @pytest.mark.parametrize("name", [name for name in BY_NAME if name != "scalar"])
 def test_number_of_processors_does_not_matter(place, monkeypatch, name):
-    k = 3 * oaa.BLOCK + 5
+    k = 3 * class_rows.BLOCK + 5
     text = multiclass(3, k, 60, unlabelled=0.1)
     found = []
     for processors in (1, 2, 7):
@@ -324,6 +326,9 @@ def test_every_kernel_is_compiled_for_one_signature(place, name):
         runs.append(["-i", "m", "-d", "b.vw", "-t", "--quiet", "-p", "p"])
         runs.append(["-i", "m", "-d", "b.vw", "-f", "m", "--quiet"])
         runs.append([*args, "-d", "u.vw"])
+    for words in [("--top_k", 3, "-r", "r"), ("--probabilities",)] if BY_NAME[name].probabilities else []:
+        runs.append([*chosen(name), *BITS, *words, "-d", "a.vw", "-p", "p", "-f", "m", "--perplexity"])
+        runs.append(["-i", "m", *words, "-d", "b.vw", "-t", "-p", "p"])
     runs = [[str(word) for word in words] for words in runs]
     for words in runs:  # everything is compiled now, and in the other process only what Python calls is loaded
         assert xclass(*words).status == 0

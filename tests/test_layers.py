@@ -21,9 +21,11 @@ LAYERS = (  # a room may import from the rows below its own
     ("blocks",),
     ("reader", "interactions", "pipeline", "stats", "predictions", "usage", "reductions"),
     ("reductions.oaa", "reductions.recall_tree", "reductions.cpt", "reductions.scalar"),
+    ("class_rows", "candidates"),
+    ("routing",),
     ("parser", "features", "learner", "reductions.contract", "probability_tree", "reliability"),
-    ("label_tree", "node_weights"),
-    ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns"),
+    ("label_tree", "node_weights", "label_counts"),
+    ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant"),
     ("elementary",),
     ("examples", "options", "errors", "jit"),  # anyone may import these
     ("intrinsics", "__init__"),

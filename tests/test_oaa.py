@@ -11,7 +11,7 @@ from oracles import learner as oracle_learner
 from oracles import oaa as oracle
 from streams import multiclass
 
-from xclass import learner
+from xclass import class_rows, learner
 from xclass.reductions import oaa
 
 F = np.float32
@@ -50,7 +50,7 @@ def oracle_of(settled) -> oracle.OneAgainstAll:
     def row_slot(index, c):
         return index % rows * k + c
 
-    return (Linked if o.link == "logistic" and not settled.oaa.probabilities else oracle.OneAgainstAll)(
+    return (Linked if o.link == "logistic" and not settled.answers.probabilities else oracle.OneAgainstAll)(
         k,
         bits=bits,
         slot=row_slot if o.layout == "odd" else None,
@@ -77,11 +77,12 @@ def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
         where = f"example {i} of {words}"
         answer = plain.predict(features)
         scores = np.array(plain.scores, F)
-        if settled.oaa.probabilities:
+        if settled.answers.probabilities:
             scores = F(1) / (F(1) + np.exp(-scores))
             scores /= scores.sum()
-        if work.scores is not None:
-            found = work.scores[work.score_start[i] : work.score_start[i + 1]]
+        lists = (work.scores, work.score_labels, work.score_start) if work.listing is None else work.listing
+        if lists[0] is not None:
+            found = lists[0][lists[2][i] : lists[2][i + 1]]
             np.testing.assert_allclose(found, scores, err_msg=where, **CLOSE)
         if work.prediction[i] != answer:  # only where both scores are as good
             best = np.sort(scores)[-2:]
@@ -190,7 +191,7 @@ def test_base_of_the_labels_is_found_out(layout, first, base):
 
 def test_blocks_of_classes_join_without_a_seam():
     """More classes than are handled at a time, one of them alone in the last block."""
-    k = oaa.BLOCK + 1
+    k = class_rows.BLOCK + 1
     lines = [
         f"{y} |w a{y % 2} b c:{x}\n" for y, x in zip((1, k, k - 1, 2, 1, k, 1), (1, 2, 0.5, 3, 1, 2, 2), strict=True)
     ]
@@ -200,11 +201,11 @@ def test_blocks_of_classes_join_without_a_seam():
 @pytest.mark.bounds
 def test_long_example_is_learned_class_by_class_with_the_same_result():
     """Beyond some thousand features rates are not kept for a block of classes, which would take much memory."""
-    long = " ".join(f"x{j}" for j in range(oaa.LONGEST + 1))
+    long = " ".join(f"x{j}" for j in range(class_rows.LONGEST + 1))
     text = f"2 |w {long}\n1 |w x1 x2:2\n"
     words = ("--layout", "odd", "-b", 17, "-r", "raw")
     check(*words, text=text, k=3)
-    less = text.replace(f" x{oaa.LONGEST} ", " ").replace(f" x{oaa.LONGEST}\n", "\n").replace(" x0 ", " ")
+    less = text.replace(f" x{class_rows.LONGEST} ", " ").replace(f" x{class_rows.LONGEST}\n", "\n").replace(" x0 ", " ")
     check(*words, text=less, k=3)
 
 
@@ -225,7 +226,7 @@ def test_nothing_is_known_before_the_first_example(words):
     work, _ = work_through(many, batch_of(settled, TEXT), learn=False)
     many.close()
     assert set(work.prediction) == {1}
-    assert not work.scores.any()
+    assert not work.listing.scores.any()
     assert not many.table.flat.any()
 
 
@@ -237,7 +238,7 @@ def test_classes_of_subsampling_are_drawn_evenly():
     assert many.order.tolist() != list(range(50))
     sampled = np.empty((100, 7), np.int32)
     label = np.arange(100) % 50
-    end = oaa.draw_negatives(many.order, 0, label, np.ones(100, bool), sampled)
+    end = class_rows.draw_negatives(many.order, 0, label, np.ones(100, bool), sampled)
     assert all(len(set(row)) == 7 and own not in row for row, own in zip(sampled.tolist(), label.tolist(), strict=True))
     counts = np.bincount(sampled.ravel(), minlength=50)
     assert counts.min() >= 11

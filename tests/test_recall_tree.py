@@ -11,7 +11,7 @@ from oracles import learner as oracle_learner
 from oracles import recall_tree as oracle
 from streams import multiclass
 
-from xclass import learner
+from xclass import candidates, label_counts, learner, routing
 from xclass.errors import UsageError
 from xclass.reductions import recall_tree
 
@@ -52,7 +52,7 @@ def oracle_of(settled, tree: recall_tree.RecallTree) -> oracle.RecallTree:
         subs = {node.router: int(tree.tree.router[a]) for a, node in enumerate(nodes) if node.router is not None}
         router_width = learner.odd_width(1 + max(subs.values(), default=0))
         assert int(tree.tables[0].width) == router_width
-        width = learner.odd_width(math.ceil(o.recall_tree / recall_tree.SHARDS))
+        width = learner.odd_width(math.ceil(o.recall_tree / candidates.SHARDS))
         assert {int(table.width) for table in tree.tables[1:]} == {width}
 
         def router_slot(index, router):
@@ -60,7 +60,7 @@ def oracle_of(settled, tree: recall_tree.RecallTree) -> oracle.RecallTree:
 
         def scorer_slot(index, sub):
             c = sub - len(subs)
-            return c % recall_tree.SHARDS, (index * width + c // recall_tree.SHARDS) % slots
+            return c % candidates.SHARDS, (index * width + c // candidates.SHARDS) % slots
 
         more["router_learner"] = oracle_learner.Learner(router_slot, **rule)
         more["scorer_learner"] = oracle_learner.Learner(scorer_slot, unscaled=scorer_slot, **rule)
@@ -82,7 +82,7 @@ def oracle_of(settled, tree: recall_tree.RecallTree) -> oracle.RecallTree:
     )
 
 
-def check(*words, text: str) -> recall_tree.Plan:
+def check(*words, text: str) -> routing.Plan:
     """Run both over a text and compare all there is to compare; return what routing planned."""
     settled = configure("--recall_tree", K, *words)
     tree = recall_tree.RecallTree(settled, False)
@@ -134,13 +134,13 @@ def compare_nodes(tree, plain) -> None:
     """Counts, entropies, bounds and candidates of every node."""
     c = tree.counts
     for a, node in enumerate(plain.nodes):
-        assert c.node[a, recall_tree.WEIGHT] == node.n
-        assert c.node[a, recall_tree.ENTROPY] == pytest.approx(node.entropy, abs=1e-12)
-        assert c.node[a, recall_tree.BOUND] == pytest.approx(float(node.bound), rel=1e-6)
+        assert c.node[a, label_counts.WEIGHT] == node.n
+        assert c.node[a, label_counts.ENTROPY] == pytest.approx(node.entropy, abs=1e-12)
+        assert c.node[a, label_counts.BOUND] == pytest.approx(float(node.bound), rel=1e-6)
         size = c.top_size[a]
         candidates = [[int(y) + 1, n] for y, n in zip(c.top_label[a, :size], c.top_count[a, :size], strict=True)]
         assert candidates == node.labels[: tree.candidates]
-        assert c.node[a, recall_tree.HELD] == pytest.approx(sum(n for _, n in candidates))
+        assert c.node[a, label_counts.HELD] == pytest.approx(sum(n for _, n in candidates))
 
 
 def compare_weights(settled, tree, plain) -> None:
@@ -157,7 +157,7 @@ def compare_weights(settled, tree, plain) -> None:
         pairs = [numbers(tree.tables[0], plain.router_learner.table)]
     else:
         pairs = [numbers(tree.tables[0], plain.router_learner.table)]
-        for shard in range(recall_tree.SHARDS):
+        for shard in range(candidates.SHARDS):
             slots = {slot: one for (s, slot), one in plain.scorer_learner.table.items() if s == shard}
             pairs.append(numbers(tree.tables[1 + shard], slots))
     for found, expected in pairs:
@@ -294,12 +294,12 @@ def test_counts_entropies_and_bounds_are_those_of_a_plain_recount(layout, seed):
     for a in range(len(c.node)):
         counts = counted.get(a, {})
         n = sum(counts.values())
-        assert c.node[a, recall_tree.WEIGHT] == pytest.approx(n)
+        assert c.node[a, label_counts.WEIGHT] == pytest.approx(n)
         if not n:
             assert c.top_size[a] == 0
             continue
         entropy = -sum(count / n * math.log(count / n) for count in counts.values())
-        assert c.node[a, recall_tree.ENTROPY] == pytest.approx(entropy, abs=1e-9)
+        assert c.node[a, label_counts.ENTROPY] == pytest.approx(entropy, abs=1e-9)
         size = c.top_size[a]
         assert size == min(len(counts), tree.candidates)
         top = c.top_count[a, :size].tolist()
@@ -308,7 +308,7 @@ def test_counts_entropies_and_bounds_are_those_of_a_plain_recount(layout, seed):
         assert len(set(c.top_label[a, :size].tolist())) == size
         share = min(1.0, sum(top) / n)
         bound = share - math.sqrt(lambda_ * share * (1 - share) / n) - lambda_ * 15 / math.sqrt(18) / n
-        assert c.node[a, recall_tree.BOUND] == pytest.approx(max(0.0, bound), abs=1e-5)
+        assert c.node[a, label_counts.BOUND] == pytest.approx(max(0.0, bound), abs=1e-5)
 
 
 def test_children_count_what_went_to_them():
@@ -327,8 +327,8 @@ def test_children_count_what_went_to_them():
 def test_growth_of_the_count_table_changes_nothing(monkeypatch, words):
     text = multiclass(5, K, 500, weights=(1, 2, 0), unlabelled=0.1)
     whole = grown_tree("--max_candidates", 3, *words, text=text).arrays()
-    new_counts = recall_tree.new_counts
-    monkeypatch.setattr(recall_tree, "new_counts", lambda nodes, candidates: new_counts(nodes, candidates, 1))
+    new_counts = label_counts.new_counts
+    monkeypatch.setattr(label_counts, "new_counts", lambda nodes, candidates: new_counts(nodes, candidates, 1))
     tree = grown_tree("--max_candidates", 3, *words, text=text)
     assert tree.counts.used[0] * 8 <= len(tree.counts.cell_key) * 5
     assert len(tree.counts.cell_key) < 1 << 14
@@ -341,7 +341,7 @@ def test_growth_of_the_count_table_changes_nothing(monkeypatch, words):
 @pytest.mark.parametrize("blocked", [False, True])
 @pytest.mark.parametrize("depth", range(6))
 def test_tree_is_complete_and_its_routers_are_distinct(depth, blocked):
-    tree, taken = recall_tree.new_tree(depth, blocked)
+    tree, taken = routing.new_tree(depth, blocked)
     nodes = oracle.grow(depth)
     assert tree.left.tolist() == [node.left for node in nodes]
     assert tree.parent.tolist() == [-1, *(node.parent for node in nodes[1:])]

@@ -26,6 +26,7 @@ if importlib.util.find_spec("vowpalwabbit") is None:
 
 CLOSE = 1e-4  # absolute below 1, relative above
 ROW = re.compile(r"(\d+\.\d+|n\.a\.) +(\d+\.\d+|n\.a\.) +\d+ +[\d.]+ ")
+OWN = ("average squared loss = ", "average log loss = ", "seconds = ", "slots in use = ", "best pass = ", "warning")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 WORDS = ("a", "b", "c", "dog", "cat", "12", "007", "été", "a-b", "x_1", "Q", "-", "3.5")
 
@@ -216,11 +217,7 @@ def talk(err: str) -> list[str]:
     """The rows of the table and the summary."""
     lines = err.splitlines()
     end = lines.index("finished run")
-    summary = [
-        line
-        for line in lines[end:]
-        if line and not line.startswith(("seconds = ", "slots in use = ", "best pass = ", "warning"))
-    ]
+    summary = [line for line in lines[end:] if line and not line.startswith(OWN)]
     return [line for line in lines[:end] if ROW.match(line)] + summary
 
 

@@ -43,6 +43,8 @@ def table(printed: str) -> list[str]:
         "[warning]",
         "warning:",
         "best pass =",
+        "average squared loss =",
+        "average log loss =",
         "slots in use =",
         "seconds =",
         "no labelled example was held out",

@@ -40,6 +40,7 @@ HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("Passes and cache", ("passes", "cache", "shuffle"), ()),
     ("Features", ("parser", "features", "interactions"), ()),
     ("Learner", ("learner",), ()),
+    ("Probabilities of classes, with --oaa, --recall_tree or --cpt", ("answers",), ()),
 )
 
 
@@ -57,7 +58,7 @@ class Section:
 
 def rooms() -> tuple[dict[str, type], Sequence[Any]]:
     """Return every room's `Options` by name, and the `Reduction` records."""
-    from . import cache, driver, features, interactions, learner, parser, passes, readable, reader, shuffle
+    from . import answers, cache, driver, features, interactions, learner, parser, passes, readable, reader, shuffle
     from .reductions import REDUCTIONS
 
     found = {
@@ -71,6 +72,7 @@ def rooms() -> tuple[dict[str, type], Sequence[Any]]:
         "features": features.Options,
         "interactions": interactions.Options,
         "learner": learner.Options,
+        "answers": answers.Options,
     }
     found.update({record.name: record.options for record in REDUCTIONS})
     return found, REDUCTIONS

@@ -76,6 +76,9 @@ NO_EFFECT = (
     NoEffect("constant", "noconstant", bool, "--noconstant leaves the constant out"),
     NoEffect("no_stdin", "data", bool, "a data file is given"),
     NoEffect("scores", "probabilities", bool, "--probabilities writes probabilities in place of the scores"),
+    NoEffect("scores", "top_k", lambda k: k is not None, "--top_k writes probabilities in place of the scores"),
+    NoEffect("top_k", "probabilities", bool, "--probabilities writes all classes"),
+    NoEffect("perplexity", "quiet", bool, "--quiet leaves the summary out"),
 )
 
 SCALAR = "scalar"  # the reduction that holds when none is chosen: the learner alone
@@ -180,6 +183,7 @@ def resolve(
             raise ModelError(f"{model} was written with an option --{name}, which this xclass does not know")
     chosen = _choose(given, stored, loaded, records, owners, model)
     _refuse_foreign(given, loaded, records, owners, chosen, model)
+    _refuse_unanswerable(given, rooms, records, chosen)
     _refuse_contradiction(given, stored, owners, chosen, model)
 
     preset: dict[str, object] = {}
@@ -249,6 +253,20 @@ def _refuse_foreign(given, loaded, records, owners, chosen, model) -> None:
             raise UsageError(f"{flag} belongs to {belongs}, and {model} was trained {trained}")
         verb = "which was not chosen" if len(rooms) == 1 else "and none of them was chosen"
         raise UsageError(f"{flag} belongs to {belongs}, {verb}")
+
+
+def _refuse_unanswerable(given, rooms, records, chosen) -> None:
+    """Refuse to ask for probabilities where there are none."""
+    if records[chosen].probabilities:
+        return
+    for name, one in options_of(rooms["answers"]).items():
+        if name in given:
+            giving = [f"--{record.name}" for record in records.values() if record.probabilities]
+            lacks = "the learner without a reduction" if chosen == SCALAR else f"--{chosen}"
+            raise UsageError(
+                f"{long_flag(one)} needs probabilities of classes, which {lacks} does not give; "
+                f"choose one of {', '.join(giving)}"
+            )
 
 
 def _refuse_contradiction(given, stored, owners, chosen, model) -> None:

@@ -222,10 +222,7 @@ class _Run:
 
     def _open_writers(self) -> dict:
         kind = self.config.reduction.labels
-        oaa = self.config.oaa
-        if self.config.reduction.name == "oaa" and (oaa.scores or oaa.probabilities):
-            kind = "scores"
-        if self.config.reduction.name == "cpt" and self.config.cpt.top_k is not None:
+        if self.config.answers.listed or self.config.oaa.scores:
             kind = "scores"
         writers = {}
         if self.options.predictions is not None:
@@ -266,12 +263,15 @@ class _Run:
             for whole in self.crosser.cross(kept) if self.crosser.active else (kept,):
                 count = np.diff(whole.start)
                 batch = self.features.linear(whole)
-                if self.inspector is not None and self.inspector.one_by_one:
-                    for i in range(batch.n):
-                        nameless = rows.cut(whole, i, i + 1) if lost else None
-                        yield rows.cut(batch, i, i + 1), count[i : i + 1], nameless
-                else:
+                one_by_one = self.inspector is not None and self.inspector.one_by_one
+                most = 1 if one_by_one else getattr(self.learner, "most_rows", None)
+                if most is None:
                     yield batch, count, whole if lost else None
+                    continue
+                for low in range(0, batch.n, most):
+                    high = min(low + most, batch.n)
+                    nameless = rows.cut(whole, low, high) if lost else None
+                    yield rows.cut(batch, low, high), count[low:high], nameless
 
     def _loop(self) -> BaseException | None:
         """Take every batch of every pass through the learner; return what ended the run early, if anything did."""
@@ -340,7 +340,9 @@ class _Run:
                 writer.write(batch, values=work.raw if name == "raw" else work.prediction)
             elif writer.kind == "multiclass":
                 writer.write(batch, values=work.prediction)
-            elif name == "predictions" or "scores" not in self.writers:
+            elif name == "predictions":
+                writer.write(batch, **work.listing._asdict())
+            else:
                 writer.write(batch, scores=work.scores, labels=work.score_labels, start=work.score_start)
 
     # end
@@ -381,6 +383,7 @@ class _Run:
         text = self.config.readable
         if text.readable_model is None and text.invert_hash is None:
             return
+<<<<<<< HEAD
         if path is not None:
             self._turn_to(model_file.load(path))
         self.inspector.write(counters)
@@ -404,6 +407,42 @@ class _Run:
             self.config.learner.quantile_tau,
             limits,
             not self.config.scalar.dont_output_best_constant,
+=======
+        c = self.config
+        labels = "SIMPLE" if c.reduction.labels == "simple" else "MULTICLASS"
+        output = {"SIMPLE": "SCALAR", "MULTICLASS": "MULTICLASS"}[labels]
+        enabled = c.reduction.enabled
+        if c.reduction.name == "scalar" and c.scalar.binary:
+            enabled = enabled.replace("count_label", "binary, count_label")
+        if c.reduction.name == "oaa":
+            if c.oaa.scores or c.answers.probabilities:
+                enabled += "-prob" if c.answers.probabilities else "-scores"
+                output = "SCALARS"
+            elif o.raw_predictions is not None:
+                enabled += "-raw"
+        lines = stats.banner(
+            quadratic=c.interactions.quadratic,
+            cubic=c.interactions.cubic,
+            interactions=c.interactions.interactions,
+            source=self.reader.banner(),
+            decay=1.0 if c.passes.passes > 1 else None,
+            namespaces=self.features.banner,
+            testing=o.testonly,
+            l1=c.learner.l1,
+            l2=c.learner.l2,
+            model=o.final_regressor,
+            predictions=o.predictions,
+            raw_predictions=o.raw_predictions,
+            learner=self.learner.banner(),
+            data=self.reader.name,
+            bits=c.learner.bits,
+            learning_rate=c.learner.learning_rate,
+            initial_t=c.learner.initial_t,
+            power_t=c.learner.power_t,
+            enabled=enabled,
+            labels=labels,
+            output=output,
+>>>>>>> topk
         )
 
     def _own_summary(self, seconds: float) -> list[str]:

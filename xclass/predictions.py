@@ -5,7 +5,7 @@ one:
 
     simple       0.302885          `%.6f`; no decimals where the number is whole
     multiclass   17
-    scores       1:0.302885 2:-0.5     `%g`, six digits (--scores, --probabilities)
+    scores       1:0.302885 2:-0.5     `%g`, six digits (--scores, --probabilities, --top_k)
     raw_scores    1:0.302885 2:-0.5    the same after a space (-r)
 
 Rounding is that of the exact decimal value, halves to the even digit, as in printf: a float32 has 24 bits, so
@@ -271,7 +271,8 @@ class Writer:
     ----------
     path : file to write; "stdout" is standard output.
     kind : one of KINDS, see the head of this file.
-    names : written for the classes 1, 2, ... (multiclass, scores); none for numbers. Other classes have an empty name.
+    names : written for the classes 1, 2, ... (multiclass, scores); none for numbers. Other classes have an empty name,
+        but for 0 in a list, which is all others.
     """
 
     def __init__(self, path: str, kind: str, names: Sequence[str] = ()) -> None:
@@ -347,7 +348,8 @@ class Writer:
                 line = name(int(values[i]))
             else:
                 some = range(start[i], start[i + 1])
-                line = b" ".join(name(int(labels[j])) + b":" + f"{float(scores[j]):g}".encode() for j in some)
+                pairs = ((name(int(labels[j])) if labels[j] else b"0", f"{float(scores[j]):g}".encode()) for j in some)
+                line = b" ".join(b"%s:%s" % pair for pair in pairs)
             tag = batch.text[batch.tag_start[i] : batch.tag_end[i]].tobytes()
             yield line + (b" " + tag if tag else b"") + b"\n"
 

@@ -236,6 +236,20 @@ def sweep(tree, weights, settings, random, batch, label, learns, whole, begin, e
 
 
 @jit
+def spread(tree, weights, settings, batch, i, scratch, mass):
+    """`mass[a]` = probability that the label of example i is at or below node a; at a leaf f(y|x)."""
+    count = node_weights.load(batch, i, settings.unit, scratch.h, scratch.x)
+    mass[0] = 1.0
+    for a in range(tree.size[NODES]):  # children come after their parent
+        left = np.int64(tree.left[a])
+        if left > 0:
+            s = node_weights.score_place(weights, scratch.h, scratch.x, count, tree.place[a])
+            right = node_weights.probability(weights, s)
+            mass[left] = mass[a] * (1.0 - right)
+            mass[left + 1] = mass[a] * right
+
+
+@jit
 def unite(top, candidate):
     """`candidate[i]` = the different labels of `top[t, i, j]` for all trees t and places j, 0 behind the last."""
     trees, n, k = top.shape

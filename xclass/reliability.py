@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from . import answers
 from .errors import DataError
 
 MOST_OPENED = 1 << 16  # nodes opened by one search, in the histogram; more count as this
@@ -17,14 +18,16 @@ class Report:
 
     Parameters
     ----------
-    calibration : file of the reliability table, or None.
-    perplexity : whether it is asked for.
+    asked : what the user wants to know.
+    unknown : what labels without a probability are, for the summary.
     """
 
-    def __init__(self, calibration: str | None, perplexity: bool):
-        self.calibration, self.perplexity = calibration, perplexity
+    def __init__(self, asked: answers.Options, unknown: str = "labels seen for the first time"):
+        self.calibration, self.perplexity, self.top_k = asked.calibration, asked.perplexity, asked.top_k
+        self.unknown = unknown
         self.weight = self.squared = 0.0  # of all labelled
-        self.known_weight = self.log = 0.0  # of those whose label had a leaf
+        self.missed = 0.0  # of those whose label was not among the top k
+        self.known_weight = self.log = 0.0  # of those whose label has a probability
         self.new = 0
         self.opened = np.zeros(MOST_OPENED + 1, np.int64)
         self.stopped = 0
@@ -41,6 +44,11 @@ class Report:
         self.known_weight += float(w[known].sum())
         self.log += float((w[known] * -np.log(np.maximum(p[known], 1e-300))).sum())
         self.new += int(np.count_nonzero(new & (weight > 0)))
+
+    def tops(self, labelled, weight, label, top) -> None:
+        """Count the labels that are not among the best, `top` (int64[n, k]); goes with `losses`."""
+        missed = labelled & ~(top == label[:, None]).any(axis=1)
+        self.missed += float(weight[missed].sum())
 
     def searches(self, opened, gap) -> None:
         """Count the nodes opened."""
@@ -60,6 +68,8 @@ class Report:
     def lines(self) -> list[str]:
         """What the summary says."""
         found = []
+        if self.weight > 0 and self.top_k is not None:
+            found.append(f"top-{self.top_k} error = {self.missed / self.weight:.6f}")
         if self.weight > 0:
             found.append(f"average squared loss = {self.squared / self.weight:.6f}")
         if self.known_weight > 0:
@@ -68,7 +78,7 @@ class Report:
             if self.perplexity:
                 found.append(f"perplexity = {math.exp(min(log, 700.0)):.6g}")
         if self.new:
-            found.append(f"labels seen for the first time = {self.new}, without log loss")
+            found.append(f"{self.unknown} = {self.new}, without log loss")
         if (n := int(self.opened.sum())) > 0:
             total = np.cumsum(self.opened)
             median, high = (int(np.searchsorted(total, share * n)) for share in (0.5, 0.99))

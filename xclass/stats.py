@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import best_constant
 from .errors import UsageError
 
 HEADER = (
@@ -336,7 +337,9 @@ class Progress:
             mark = " h" if self.holdout is not None else ""
             total = self.log_loss_sum if self.holdout is None else self.held_log_loss_sum
             lines.append(f"average multiclass log loss = {_ratio(total, self.labelled_weight)}{mark}")
-        found = self._best_constant(loss, tau, label_range) if self.simple and constant else None
+        found = None
+        if self.simple and constant:
+            found = best_constant.find(self.seen, self.label_sum, self.labelled_weight, loss, tau, label_range)
         if found is not None:
             lines.append(f"best constant = {found[0]:.6f}")
             if found[1] is not None:
@@ -371,45 +374,6 @@ class Progress:
                 return
             labels = labels[fresh]
             self.seen.append(labels[0])
-
-    def _best_constant(self, loss, tau, label_range) -> tuple[np.float32, np.float32 | None] | None:
-        """The constant with the smallest loss on the labels seen, and that loss where it can be told.
-
-        The two labels met first are taken for the only ones and their weights found from the sums; with a
-        third label only the mean, which is best for the squared loss, remains known.
-        """
-        if not self.seen:
-            return None
-        low, high = sorted([self.seen[0], self.seen[1] if len(self.seen) > 1 else np.float32(0)])
-        if low == high:
-            return None
-        low_weight = np.float32(self.label_sum - float(high) * self.labelled_weight) / (low - high)
-        high_weight = np.float32(self.labelled_weight) - low_weight
-        both = low_weight + high_weight
-        if not both > 0:
-            return None
-        more = len(self.seen) > 2
-        if loss in ("squared", "classic"):
-            best = np.float32(self.label_sum) / np.float32(self.labelled_weight)
-        elif more:
-            return None
-        elif loss == "hinge":
-            best = np.float32(-1 if high_weight <= low_weight else 1)
-        elif loss == "logistic":
-            low, high = np.float32(-1), np.float32(1)
-            if low_weight <= 0 or high_weight <= 0:
-                best = np.float32(1 if low_weight <= 0 else -1)
-            else:
-                best = np.float32(math.log(high_weight / low_weight))
-        else:
-            best = high if np.float32(tau) * both < high_weight else low
-        if more:
-            return best, None
-        cost = np.float32(0)
-        for label, share in ((low, low_weight), (high, high_weight)):
-            if share > 0:
-                cost += _loss(loss, best, label, np.float32(tau), label_range) * share
-        return best, cost / both
 
 
 def row(
@@ -511,22 +475,3 @@ def _first_at_least(rising: np.ndarray, bound: float, begin: int, uneven: bool) 
 
 def _ratio(total: float, weight: float) -> str:
     return format(total / weight, ".6f") if weight != 0 else NO_VALUE
-
-
-def _loss(name: str, prediction, label, tau, label_range) -> np.float32:
-    """The loss of one prediction in VW's float32 steps. All arguments are float32."""
-    one = np.float32(1)
-    if name == "classic":
-        return (prediction - label) * (prediction - label)
-    if name == "squared":
-        if label_range is None or label_range[0] <= prediction <= label_range[1]:
-            return (prediction - label) * (prediction - label)
-        end = label_range[0] if prediction < label_range[0] else label_range[1]
-        off = float(label) - end  # outside the range the loss goes on as a straight line
-        return np.float32(0.0 if off == 0 else off * off + 2.0 * off * (end - float(prediction)))
-    if name == "hinge":
-        return max(one - label * prediction, np.float32(0))
-    if name == "logistic":
-        return np.float32(math.log(one + np.float32(math.exp(-label * prediction))))
-    error = label - prediction
-    return tau * error if error > 0 else -(one - tau) * error

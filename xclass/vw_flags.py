@@ -162,7 +162,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
         STRUCTURE,
     ),
     ("--slates", BANDITS),
-    ("--top", "use --oaa K --scores, and sort"),
+    ("--top", "see --top_k, or use --oaa K --scores, and sort"),
     (
         "--warm_cb --warm_cb_cs --warm_start --interaction --warm_start_update --interaction_update "
         "--corrupt_type_warm_start --corrupt_prob_warm_start --choices_lambda --lambda_scheme --overwrite_label "

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..answers import Listing
 from ..examples import Batch
 
 
@@ -29,7 +30,8 @@ class Work:
     loss: np.ndarray | None = None  # float64[n], times weight; 0 for unlabelled; None where it is not reported
     log_loss: np.ndarray | None = None  # float64[n], times weight, where probabilities are asked for
     shown: np.ndarray | None = None  # float64[n], probability shown beside the prediction in the table, or None
-    scores: np.ndarray | None = None  # float32[...], scores in the order of `score_labels`
+    listing: Listing | None = None  # what -p writes in place of the prediction
+    scores: np.ndarray | None = None  # float32[...], what -r writes, in the order of `score_labels`
     score_labels: np.ndarray | None = None  # int64[...], class of each score, as written in the file
     score_start: np.ndarray | None = None  # int64[n + 1], scores of example i: score_start[i]:score_start[i + 1]
     raw: np.ndarray | None = None  # float32[n], unclipped prediction of the learner alone (-r)
@@ -60,6 +62,9 @@ class Learner(Protocol):
 
     stages: list[Callable[[Work], None]]
     """Called in this order for every Work; each may run on a thread of its own, on one Work at a time."""
+
+    most_rows: int | None
+    """Examples a Work may have; None, or no such attribute, for any number. Asked before every batch."""
 
     def banner(self) -> list[str]:
         """Lines for the start of the run (memory, shape), VW's where VW prints one."""
@@ -117,6 +122,7 @@ class Reduction:
     check : `check(config)` raises UsageError where options do not fit together.
     settle : `settle(config)` returns {field: value} for options whose defaults depend on others.
     allowed : `allowed(config)` returns lowest and highest label and the option that says so, or None.
+    probabilities : whether it gives classes probabilities, so that the options of `answers` hold for it.
     """
 
     name: str
@@ -129,3 +135,4 @@ class Reduction:
     check: Callable[[Any], None]
     settle: Callable[[Any], dict[str, Any]]
     allowed: Callable[[Any], tuple[int, int, str] | None]
+    probabilities: bool = False

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import label_tree, learner, loss, model_file, node_weights, probability_tree
+from .. import answers, label_tree, learner, loss, model_file, node_weights, probability_tree
 from ..errors import UsageError
 from ..options import option, options_of
 from ..probability_tree import DEEPEST, NODES, Found, Scratch, Settings
@@ -89,13 +89,6 @@ class Options:
         minimum=1,
         metavar="N",
     )
-    top_k: int = option(
-        "write the N most probable classes, `class:probability` each, and `0:` the probability of all others",
-        kind=int,
-        minimum=1,
-        maximum=1000,
-        metavar="N",
-    )
     cpt_report: str = option(
         "what progressive validation computes: `argmax` the most probable class and all losses; `losses` only those of "
         "the label's probability, which need no search",
@@ -119,10 +112,6 @@ class Options:
         metavar="SD",
         stored=True,
     )
-    calibration: str = option(
-        "file for a reliability table: probability of the answers against how often they are right", metavar="FILE"
-    )
-    perplexity: bool = option("report the perplexity of the labels", kind=bool)
 
 
 # -- Python
@@ -166,10 +155,11 @@ def check(config) -> None:
             if name in given:
                 raise UsageError(f"--{name} has no effect: --cpt_search greedy looks at one path only")
     if o.cpt_report == "losses":
-        d = config.driver
+        d, a = config.driver, config.answers
         for flag, asked in (
-            ("-p", d.predictions), ("-r", d.raw_predictions), ("--top_k", o.top_k), ("--calibration", o.calibration),
-            ("--cpt_search", "cpt_search" in given), ("--max_expand", "max_expand" in given),
+            ("-p", d.predictions), ("-r", d.raw_predictions), ("--top_k", a.top_k), ("--calibration", a.calibration),
+            ("--probabilities", a.probabilities), ("--cpt_search", "cpt_search" in given),
+            ("--max_expand", "max_expand" in given),
         ):  # fmt: skip
             if asked:
                 raise UsageError(f"{flag} needs the search that --cpt_report losses leaves out: drop one of them")
@@ -188,6 +178,7 @@ class Member:
         self.weights = node_weights.new_weights(bits, kind, rate)
         self.settings = settings
         self.random = np.array([seed], np.uint64)
+        self.leaves = np.empty(0, np.int64)  # by label
 
     def scratch(self, batch) -> Scratch:
         """Rows for one thread."""
@@ -206,12 +197,28 @@ class Member:
             self.scratch(batch), found,
         )  # fmt: skip
 
-    def sweep(self, batch, label, learns, whole, found) -> None:
-        """All examples in order, growing the tree."""
-        done = 0
-        while (done := self.rows(batch, label, learns, whole, done, batch.n, found)) < batch.n:
+    def sweep(self, batch, label, learns, whole, begin, end, found) -> None:
+        """Examples begin..end-1 in order, growing the tree."""
+        while (begin := self.rows(batch, label, learns, whole, begin, end, found)) < end:
             if not label_tree.has_room(self.tree):
                 self.tree = label_tree.grown(self.tree)
+
+    def sweep_spread(self, batch, label, learns, whole, begin, end, found, spread) -> None:
+        """As `sweep`; `spread[i]` = the probabilities of all labels before example i is learned from."""
+        scratch = self.scratch(batch)
+        for i in range(begin, end):
+            spread[i] = self.spread(batch, i, scratch)
+            self.sweep(batch, label, learns, whole, i, i + 1, found)
+
+    def spread(self, batch, i, scratch) -> tuple[np.ndarray, np.ndarray]:
+        """All labels of the tree in order, int64, and their probabilities, float64."""
+        nodes = int(self.tree.size[NODES])
+        if self.leaves.size != (nodes + 1) // 2:
+            leaves = np.flatnonzero(self.tree.left[:nodes] == 0)
+            self.leaves = leaves[np.argsort(self.tree.label[leaves])]
+        mass = np.empty(len(self.tree.left))
+        probability_tree.spread(self.tree, self.weights, self.settings, batch, i, scratch, mass)
+        return self.tree.label[self.leaves], mass[self.leaves]
 
     def judge(self, batch, begin, end, candidate, p) -> None:
         """The probabilities of candidates."""
@@ -247,19 +254,26 @@ class ProbabilityTree:
             seed = driver.random_seed + t
             self.members.append(Member(min(o.cpt, 1 << 20), part, kind, config.learner.learning_rate, one, seed))
         self.search = settings.search
-        self.listing = o.top_k is not None or driver.raw_predictions is not None
+        self.asked = config.answers
+        self.listing = self.asked.top_k is not None or driver.raw_predictions is not None
         self.whole = (
             self.listing
             or driver.predictions is not None
-            or o.calibration is not None
+            or self.asked.calibration is not None
             or o.cpt_search == "greedy"
             or "progress" in config.given
             or o.trees > 1
         )
-        self.report = Report(o.calibration, o.perplexity)
+        self.report = Report(self.asked)
         self.examples = 0
         self.threads = ThreadPoolExecutor(os.cpu_count() or 1, "trees")
         self.stages = [self._sweep]
+
+    @property
+    def most_rows(self) -> int | None:
+        """Few where every label of the tree is listed."""
+        classes = int(self.members[0].tree.size[NODES]) // 2 + 1024
+        return max(1, answers.MOST_PAIRS // classes) if self.asked.probabilities else None
 
     def close(self):
         self.threads.shutdown()
@@ -277,7 +291,7 @@ class ProbabilityTree:
         number = self.examples + 1 + np.arange(n)
         whole = np.ones(n, bool) if self.whole else number & (number - 1) == 0
         self.examples += n
-        best = self.options.top_k or 1
+        best = self.asked.top_k or 1
         trees = len(self.members)
         k = best if trees == 1 else max(best, CANDIDATES)
         found = Found(
@@ -285,13 +299,18 @@ class ProbabilityTree:
             np.zeros((trees, n, k)), np.zeros((trees, n), np.int64), np.zeros((trees, n)),
         )  # fmt: skip
         each = [Found(*(np.ascontiguousarray(array[t]) for array in found)) for t in range(trees)]
-        if work.learn:
-            jobs = [(t, batch, label, learns, whole, each[t]) for t in range(trees)]
-            self._all(lambda t, *rest: self.members[t].sweep(*rest), jobs)
+        shares = [(0, n)] if work.learn else self._shares(n)
+        jobs = [(t, a, b) for a, b in shares for t in range(trees)]
+        if self.asked.probabilities:
+            spread = [[None] * n for _ in range(trees)]
+
+            def one(t, a, b):
+                self.members[t].sweep_spread(batch, label, learns, whole, a, b, each[t], spread[t])
+
+            self._all(one, jobs)
+            work.listing = _mean_listing(spread)
         else:
-            shares = self._shares(n)
-            jobs = [(t, a, b) for a, b in shares for t in range(trees)]
-            self._all(lambda t, a, b: self.members[t].rows(batch, label, learns, whole, a, b, each[t]), jobs)
+            self._all(lambda t, a, b: self.members[t].sweep(batch, label, learns, whole, a, b, each[t]), jobs)
         if trees == 1:
             top, top_p = each[0].top, each[0].top_p
         else:
@@ -336,16 +355,12 @@ class ProbabilityTree:
             self.report.answers(top_p[:, 0], labelled, weight, right)
         else:
             work.loss = np.where(labelled, weight * (1.0 - p) ** 2, 0.0)
+        if self.asked.top_k is not None:
+            self.report.tops(labelled, weight, work.batch.label, top)
         if self.listing:
-            size = np.count_nonzero(top, axis=1)
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
-            labels = np.concatenate([top, np.zeros((len(size), 1), np.int64)], axis=1)
-            masses = np.concatenate([top_p, rest[:, None]], axis=1)
-            shown = np.ones(labels.shape, bool)
-            shown[:, :-1] = top > 0
-            work.scores = masses[shown].astype(np.float32)
-            work.score_labels = labels[shown]
-            work.score_start = np.concatenate([[0], np.cumsum(size + 1)])
+            work.listing = answers.listing(top, top_p, np.count_nonzero(top, axis=1), rest)
+            work.scores, work.score_labels, work.score_start = work.listing
 
     def summary(self) -> list[str]:
         """Lines after those every run has."""
@@ -379,6 +394,19 @@ class ProbabilityTree:
             one.random[0] = random[t]
 
 
+def _mean_listing(spread) -> answers.Listing:
+    """All labels in order and the mean of their probabilities; `spread[t][i]` as tree t gives it of example i."""
+    labels, masses, sizes = [], [], [0]
+    for each in zip(*spread, strict=True):
+        label, p = each[0][0], np.mean([p for _, p in each], axis=0)
+        labels += [label, [0]]  # the trees have the same labels
+        masses += [p, [0.0 if len(label) else 1.0]]
+        sizes.append(len(label) + 1)
+    return answers.Listing(
+        np.concatenate(masses).astype(np.float32), np.concatenate(labels).astype(np.int64), np.cumsum(sizes)
+    )
+
+
 REDUCTION = Reduction(
     name="cpt",
     title="Conditional probability tree",
@@ -391,4 +419,5 @@ REDUCTION = Reduction(
     check=check,
     settle=settle,
     allowed=allowed,
+    probabilities=True,
 )

@@ -15,26 +15,21 @@ begins at `hash * 2**ceil(log2 K) mod 2**b`.
 from __future__ import annotations
 
 import itertools
-import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from .. import elementary, learner, loss, model_file, rng
+from .. import answers, class_rows, learner, loss, model_file
 from ..errors import UsageError
-from ..jit import jit
 from ..options import option
+from ..reliability import Report
 from .contract import Look, Reduction, Work
 
-BLOCK = 512  # classes handled together: the rates of some 30 features stay in the first-level cache
-LONGEST = 1 << 13  # features of an example whose rates are kept for a block: 16 MB; longer ones go class by class
 SLOT_BYTES = 12  # w, G and N; the rates' plane is only touched by update rules other than the default one
 PLACES = 12  # bits of table per class when -b is not given
 UNDECIDED = 2  # label base not found out yet
-ZERO = np.float32(0)
-ONE = np.float32(1)
 NO_PROBABILITY = 999.0  # log loss where the label's probability is 0, VW's
 
 
@@ -44,7 +39,6 @@ class Options:
 
     oaa: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
     scores: bool = option("predict the score of every class", kind=bool)
-    probabilities: bool = option("predict the probability of every class", kind=bool)
     indexing: int = option(
         "lowest label: classes are 1..K or 0..K-1",
         kind=int,
@@ -62,284 +56,6 @@ class Options:
         choices=("class", "vw"),
         default="class",
     )
-
-
-# -- kernels
-
-
-@jit
-def _row_places(table, rows, batch, i, place, x):
-    """`place[f]` = first slot of feature f's row; return the number of features."""
-    begin, end = batch.start[i], batch.start[i + 1]
-    for f in range(end - begin):
-        index = np.uint64(batch.index[begin + f])
-        place[f] = (index % rows) * table.width
-        x[f] = batch.value[begin + f]
-    return end - begin
-
-
-@jit
-def _score_block(table, place, x, count, c, size, s):
-    """`s[:size]` = scores of classes c, c + 1, ..."""
-    for j in range(size):
-        s[j] = ZERO
-    for f in range(count):
-        at = np.int64(place[f]) + c
-        w = table.flat[at : at + size]
-        xv = x[f]
-        for j in range(size):
-            s[j] += w[j] * xv
-
-
-@jit
-def _learn_block(table, rule, place, x, count, final, c, size, p, y, d, g2, q, norm, u, rate, weight, clock):
-    """`learner.learn` for neighbouring classes c, c + 1, ... under the default rule and logistic loss."""
-    flat, field = table.flat, np.int64(table.field)
-    loss.logistic_slopes(p, y, d, g2, size)
-    for j in range(size):
-        g2[j] *= weight
-        q[j] = ZERO
-        norm[j] = ZERO
-    for f in range(count):
-        at = np.int64(place[f]) + c
-        g = flat[at + field : at + field + size]
-        n = flat[at + 2 * field : at + 2 * field + size]
-        xv = x[f]
-        x2 = xv * xv
-        if x2 < learner.TINY_X2:
-            xv = learner.TINY_X if xv > ZERO else -learner.TINY_X
-            x2 = learner.TINY_X2
-        size_x = abs(xv)
-        least, most = n[0], n[0]
-        for j in range(size):
-            least = min(least, n[j])
-            most = max(most, n[j])
-        if least < size_x:
-            w = flat[at : at + size]
-            least = size_x
-            for j in range(size):
-                if n[j] < size_x and g2[j] > ZERO:
-                    if n[j] > ZERO:
-                        w[j] *= n[j] / size_x
-                    n[j] = size_x
-                least = min(least, n[j])
-            most = max(most, size_x)
-        r = rate[f * BLOCK : f * BLOCK + size]
-        if least == most:  # the usual case, where x / N is the same for all and two divisions can go
-            inverse = ONE / least
-            share = x2 / (least * least)
-            for j in range(size):
-                g[j] += g2[j] * x2
-                v = (ONE / np.float32(math.sqrt(g[j]))) * inverse
-                r[j] = v if g2[j] > ZERO else ZERO
-                q[j] += x2 * r[j]
-                norm[j] += share
-        else:
-            for j in range(size):
-                g[j] += g2[j] * x2
-                v = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
-                r[j] = v if g2[j] > ZERO else ZERO
-                q[j] += x2 * r[j]
-                norm[j] += x2 / (n[j] * n[j])
-    for j in range(size):
-        if g2[j] > ZERO:
-            table.sums[c + j, 0] += weight * norm[j]
-            table.sums[c + j, 1] += weight
-            norm[j] = np.float32(math.sqrt(np.float32(table.sums[c + j, 1] / table.sums[c + j, 0])))
-            q[j] *= norm[j]
-        else:
-            norm[j] = ZERO
-            q[j] = ONE
-    loss.logistic_steps(p, y, d, learner.step_scale(rule, weight, clock), q, u, size)
-    for j in range(size):
-        u[j] = u[j] * norm[j] if g2[j] > ZERO and math.isfinite(u[j]) else ZERO
-    for f in range(count):
-        at = np.int64(place[f]) + c
-        w = flat[at : at + size]
-        # a row met twice in an example has one rate, the last
-        r = rate[final[f] * BLOCK : final[f] * BLOCK + size]
-        xv = x[f]
-        for j in range(size):
-            w[j] += u[j] * (xv * r[j])
-
-
-@jit
-def sweep(
-    table, rule, rows, begin, end, link, batch, label, learns, sampled, clock, best, best_score, scores,
-    place, x, final, owner, s, p, y, d, g2, q, norm, u, rate,
-):  # fmt: skip
-    """Score and train classes begin..end-1 on every example of a batch, in order.
-
-    `label[i]` is the 0-based class (-1: every class learns that it is none of them); `best[i]`, `best_score[i]`
-    get the winner of these classes, the lowest on a tie; `scores` (n x K, or empty) their scores.
-    `sampled[i]`, if it has columns, lists the only classes that learn besides the label's.
-    """
-    fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
-    fast = fast and not rule.regular
-    wanted = scores.shape[0] > 0
-    draws = sampled.shape[1]
-    limits = table.range.copy()  # what scores are clipped to changes after an example, not within it
-    for i in range(batch.label.shape[0]):
-        count = _row_places(table, rows, batch, i, place, x)
-        learn = learns[i]
-        whole = learn and draws == 0
-        quick = whole and fast and count <= LONGEST and not learner.has_huge(x, count)
-        if quick:
-            for f in range(count):
-                owner[np.int64(place[f] // table.width)] = f
-            for f in range(count):
-                final[f] = owner[np.int64(place[f] // table.width)]
-        best[i] = -1
-        for c in range(begin, end, BLOCK):
-            size = min(BLOCK, end - c)
-            _score_block(table, place, x, count, c, size, s)
-            for j in range(size):
-                p[j] = learner.clip(s[j], limits)
-            if link:
-                for j in range(size):
-                    p[j] = ONE / (ONE + np.float32(elementary.exp(np.float64(-p[j]))))
-            for j in range(size):
-                if best[i] < 0 or p[j] > best_score[i]:
-                    best[i] = c + j
-                    best_score[i] = p[j]
-            if wanted:
-                scores[i, c : c + size] = p[:size]
-            if not whole:
-                continue
-            for j in range(size):
-                y[j] = ONE if c + j == label[i] else -ONE
-            if quick:
-                _learn_block(
-                    table,
-                    rule,
-                    place,
-                    x,
-                    count,
-                    final,
-                    c,
-                    size,
-                    p,
-                    y,
-                    d,
-                    g2,
-                    q,
-                    norm,
-                    u,
-                    rate,
-                    batch.weight[i],
-                    clock[i],
-                )
-            else:
-                for j in range(size):
-                    if rule.widen:
-                        learner.widen(table.range, y[j])
-                    learner.learn(table, rule, place, x, count, np.uint64(c + j), p[j], y[j], batch.weight[i], clock[i])
-        if learn and draws > 0:
-            for k in range(-1, draws):
-                c = label[i] if k < 0 else np.int64(sampled[i, k])
-                yv = ONE if k < 0 else -ONE
-                if rule.widen:
-                    learner.widen(table.range, yv)
-                if begin <= c < end:
-                    sub = np.uint64(c)
-                    pv = learner.clip(learner.score(table, place, x, count, sub, ZERO), table.range)
-                    weight = batch.weight[i]
-                    if k >= 0:  # the few stand for all
-                        weight *= np.float32(table.sums.shape[0]) / np.float32(draws)
-                    learner.learn(table, rule, place, x, count, sub, pv, yv, weight, clock[i])
-        if learn and rule.widen:
-            limits[0] = table.range[0]
-            limits[1] = table.range[1]
-
-
-@jit
-def sweep_in_turn(
-    table, rule, rows, link, batch, label, learns, sampled, clock, best, best_score, scores, place, x, p
-):  # fmt: skip
-    """`sweep` of all classes for rules under which an update of one class is felt by all (--l1, --l2)."""
-    classes = table.sums.shape[0]
-    draws = sampled.shape[1]
-    for i in range(batch.label.shape[0]):
-        count = _row_places(table, rows, batch, i, place, x)
-        best[i] = -1
-        for c in range(classes):
-            p[c] = learner.clip(learner.score(table, place, x, count, np.uint64(c), ZERO), table.range)
-            if link:
-                p[c] = ONE / (ONE + np.float32(elementary.exp(np.float64(-p[c]))))
-            if best[i] < 0 or p[c] > best_score[i]:
-                best[i] = c
-                best_score[i] = p[c]
-        if scores.shape[0] > 0:
-            scores[i] = p
-        if not learns[i]:
-            continue
-        for k in range(draws + 1 if draws > 0 else classes):
-            c = k
-            weight = batch.weight[i]
-            if draws > 0:  # the label's class, then those drawn
-                c = label[i] if k == 0 else np.int64(sampled[i, k - 1])
-                if k > 0:
-                    weight *= np.float32(classes) / np.float32(draws)
-            y = ONE if c == label[i] else -ONE
-            if rule.widen:
-                learner.widen(table.range, y)
-            if c < 0:
-                continue
-            sub = np.uint64(c)
-            if draws > 0:
-                p[c] = learner.clip(learner.score(table, place, x, count, sub, ZERO), table.range)
-            learner.learn(table, rule, place, x, count, sub, p[c], y, weight, clock[i])
-
-
-@jit
-def shuffle(order, random):
-    """Permute `order` as VW does before it draws."""
-    classes = order.shape[0]
-    for i in range(classes):
-        j = np.int64(rng.draw(random) * np.float32(classes - i)) + i
-        order[i], order[j] = order[j], order[i]
-
-
-@jit
-def draw_negatives(order, start, label, learns, sampled):
-    """Go on cyclically through `order` for every learned example, passing over its label; return where it ends."""
-    classes = order.shape[0]
-    for i in range(label.shape[0]):
-        if learns[i]:
-            taken = 0
-            while taken < sampled.shape[1]:
-                c = order[start]
-                start = (start + 1) % classes
-                if c != label[i]:
-                    sampled[i, taken] = c
-                    taken += 1
-    return start
-
-
-@jit
-def merge(best, best_score, winner):
-    """`winner[i]` = best class over the threads' shares, the lowest on a tie; shares come in class order."""
-    for i in range(winner.shape[0]):
-        at = 0
-        for t in range(1, best.shape[0]):
-            if best_score[t, i] > best_score[at, i]:
-                at = t
-        winner[i] = best[at, i]
-
-
-@jit
-def to_probabilities(scores):
-    """Turn every row of scores into logistic probabilities that add up to 1, in place."""
-    for i in range(scores.shape[0]):
-        total = ZERO
-        for j in range(scores.shape[1]):
-            scores[i, j] = ONE / (ONE + np.float32(elementary.exp(np.float64(-scores[i, j]))))
-            total += scores[i, j]
-        for j in range(scores.shape[1]):
-            scores[i, j] *= ONE / total
-
-
-# -- Python
 
 
 def settle(config) -> dict:
@@ -398,18 +114,26 @@ class OneAgainstAll:
                 f"--oaa_subsample {o.oaa_subsample} is no fewer than all classes: all of them learn"
             )
         if self.sampled:
-            shuffle(self.order, self.random)
-        self.link = config.learner.link == "logistic" and not o.probabilities
+            class_rows.shuffle(self.order, self.random)
+        self.asked = config.answers
+        self.link = config.learner.link == "logistic" and not self.asked.probabilities
         self.raw = config.driver.raw_predictions is not None
+        self.report = Report(self.asked, "labels that are no class")
         self.raw_vw = o.raw_order == "vw"
         # updates with other rules widen one shared label range, class after class: one thread
         one = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular
         shares = 1 if one else os.cpu_count() or 1
-        shares = max(1, min(shares, self.classes // BLOCK))
+        shares = max(1, min(shares, self.classes // class_rows.BLOCK))
         edges = [self.classes * t // shares for t in range(shares + 1)]
         self.shares = list(itertools.pairwise(edges))
         self.threads = ThreadPoolExecutor(shares, "classes")
         self.stages = [self._sweep]
+
+    @property
+    def most_rows(self) -> int | None:
+        """Few where the scores of every class are kept."""
+        keeps = self.options.scores or self.asked.wanted or self.raw
+        return max(1, answers.MOST_PAIRS // self.classes) if keeps else None
 
     def close(self):
         self.threads.shutdown()
@@ -445,29 +169,30 @@ class OneAgainstAll:
         work.notes += self.first_notes
         self.first_notes = []
         label, learns, base, after = self._classes_of(work)
-        many = self.options.scores or self.options.probabilities
-        scores = np.empty((n if many or self.raw else 0, self.classes), np.float32)
+        many = self.options.scores or self.asked.probabilities
+        keeps = many or self.raw or self.asked.wanted
+        scores = np.empty((n if keeps else 0, self.classes), np.float32)
         sampled = np.empty((n, self.sampled), np.int32)
         if self.sampled:
-            self.next = draw_negatives(self.order, self.next, label, learns, sampled)
+            self.next = class_rows.draw_negatives(self.order, self.next, label, learns, sampled)
         best = np.empty((len(self.shares), n), np.int64)
         best_score = np.empty((len(self.shares), n), np.float32)
         longest = int(np.diff(batch.start).max(initial=0))
 
         def in_turn():
-            sweep_in_turn(
+            class_rows.sweep_in_turn(
                 self.table, self.rule, self.rows, self.link, batch, label, learns, sampled, work.clock, best[0],
                 best_score[0], scores, np.empty(longest, np.uint64), np.empty(longest, np.float32),
                 np.empty(self.classes, np.float32),
             )  # fmt: skip
 
         def one(t):
-            lanes = [np.empty(BLOCK, np.float32) for _ in range(8)]
-            sweep(
+            lanes = [np.empty(class_rows.BLOCK, np.float32) for _ in range(8)]
+            class_rows.sweep(
                 self.table, self.rule, self.rows, *self.shares[t], self.link, batch, label, learns, sampled, work.clock,
                 best[t], best_score[t], scores, np.empty(longest, np.uint64), np.empty(longest, np.float32),
                 np.empty(longest, np.int64), np.empty(int(self.rows), np.int64), *lanes,
-                np.empty(min(longest, LONGEST) * BLOCK, np.float32),
+                np.empty(min(longest, class_rows.LONGEST) * class_rows.BLOCK, np.float32),
             )  # fmt: skip
 
         if self.rule.regular:
@@ -475,28 +200,64 @@ class OneAgainstAll:
         else:
             list(self.threads.map(one, range(len(self.shares))))
         winner = np.empty(n, np.int64)
-        merge(best, best_score, winner)
+        class_rows.merge(best, best_score, winner)
         shown = after if many else base
         work.prediction = (winner + shown).astype(np.float64)
         labelled = ~np.isnan(batch.label)
         weight = batch.weight.astype(np.float64)
         if not self.sampled:
             work.loss = np.where(labelled & (work.prediction != batch.label), weight, 0.0)
-        if self.options.probabilities:
-            to_probabilities(scores)
+        listed = scores
+        if self.asked.wanted:
             # a label that is no class is looked up as VW does, modulo 2**32 and then K
             place = (np.where(labelled, batch.label, 0).astype(np.int64) - after) % 2**32 % self.classes
-            p = scores[np.arange(n), place].astype(np.float64)
-            with np.errstate(divide="ignore"):
-                work.log_loss = np.where(p > 0, -np.log(p) * weight, NO_PROBABILITY)
-            work.log_loss[~labelled] = 0.0
-            work.shown = scores[np.arange(n), winner].astype(np.float64)
+            listed = self._judge(work, scores, label, place, winner, shown)
         if many or self.raw:
-            if self.raw and not many and self.raw_vw and self.indexing == 0:
-                scores = np.roll(scores, 1, axis=1)
-            work.scores = scores.reshape(-1)
-            work.score_start = np.arange(n + 1, dtype=np.int64) * self.classes
-            work.score_labels = (np.arange(self.classes) + shown[:, None]).reshape(-1)
+            start = np.arange(n + 1, dtype=np.int64) * self.classes
+            labels = (np.arange(self.classes) + shown[:, None]).reshape(-1)
+            if many:
+                work.listing = answers.Listing(listed.reshape(-1), labels, start)
+            else:
+                if self.raw_vw and self.indexing == 0:
+                    scores = np.roll(scores, 1, axis=1)
+                work.scores, work.score_labels, work.score_start = scores.reshape(-1), labels, start
+
+    def _judge(self, work: Work, scores, label, place, winner, shown) -> np.ndarray:
+        """Probabilities of all classes, float32[n, K], and what is to be told of them."""
+        n = work.batch.n
+        p = np.empty_like(scores)
+        k = min(self.asked.top_k or 0, self.classes)
+        top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
+        edges = [n * t // len(self.shares) for t in range(len(self.shares) + 1)]
+
+        def one(part):
+            class_rows.judge(scores, self.link, *part, p, top, top_p)
+
+        list(self.threads.map(one, itertools.pairwise(edges)))
+        labelled = ~np.isnan(work.batch.label)
+        weight = work.batch.weight.astype(np.float64)
+        known = label >= 0
+        own = p[np.arange(n), place].astype(np.float64)
+        best = p[np.arange(n), winner].astype(np.float64)
+        if self.asked.probabilities:  # VW's line of the summary and column of the table
+            with np.errstate(divide="ignore"):
+                work.log_loss = np.where(own > 0, -np.log(own) * weight, NO_PROBABILITY)
+            work.log_loss[~labelled] = 0.0
+            work.shown = best
+        self.report.losses(labelled, weight, known, np.where(known, own, 0.0))
+        self.report.answers(best, labelled, weight, work.prediction == work.batch.label)
+        if k > 0:
+            self.report.tops(labelled, weight, label, top)
+            rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1)) if k < self.classes else np.zeros(n)
+            work.listing = answers.listing(top + shown[:, None], top_p, np.full(n, k), rest)
+        return p
+
+    def summary(self) -> list[str]:
+        """Lines after those every run has."""
+        if not self.asked.wanted:
+            return []
+        self.report.write_calibration()
+        return self.report.lines()
 
     def end_pass(self) -> None:
         self.rule = learner.after_pass(self.rule, self.learner_options)
@@ -549,4 +310,5 @@ REDUCTION = Reduction(
     check=check,
     settle=settle,
     allowed=allowed,
+    probabilities=True,
 )

@@ -1,0 +1,304 @@
+"""Scoring and training rows of neighbouring classes, in long runs that vectorise: the kernels of one-against-all.
+
+Layout    A feature owns a row of K scorers side by side, beginning at `(hash mod rows) * width`.
+Cost      O(s K) for an example of s features.
+Names     K classes | block: neighbouring classes handled together | place: where a feature's row begins.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from . import answers, elementary, learner, loss, rng
+from .jit import jit
+
+BLOCK = 512  # classes handled together: the rates of some 30 features stay in the first-level cache
+LONGEST = 1 << 13  # features of an example whose rates are kept for a block: 16 MB; longer ones go class by class
+ZERO = np.float32(0)
+ONE = np.float32(1)
+
+
+@jit
+def _row_places(table, rows, batch, i, place, x):
+    """`place[f]` = first slot of feature f's row; return the number of features."""
+    begin, end = batch.start[i], batch.start[i + 1]
+    for f in range(end - begin):
+        index = np.uint64(batch.index[begin + f])
+        place[f] = (index % rows) * table.width
+        x[f] = batch.value[begin + f]
+    return end - begin
+
+
+@jit
+def _score_block(table, place, x, count, c, size, s):
+    """`s[:size]` = scores of classes c, c + 1, ..."""
+    for j in range(size):
+        s[j] = ZERO
+    for f in range(count):
+        at = np.int64(place[f]) + c
+        w = table.flat[at : at + size]
+        xv = x[f]
+        for j in range(size):
+            s[j] += w[j] * xv
+
+
+@jit
+def _learn_block(table, rule, place, x, count, final, c, size, p, y, d, g2, q, norm, u, rate, weight, clock):
+    """`learner.learn` for neighbouring classes c, c + 1, ... under the default rule and logistic loss."""
+    flat, field = table.flat, np.int64(table.field)
+    loss.logistic_slopes(p, y, d, g2, size)
+    for j in range(size):
+        g2[j] *= weight
+        q[j] = ZERO
+        norm[j] = ZERO
+    for f in range(count):
+        at = np.int64(place[f]) + c
+        g = flat[at + field : at + field + size]
+        n = flat[at + 2 * field : at + 2 * field + size]
+        xv = x[f]
+        x2 = xv * xv
+        if x2 < learner.TINY_X2:
+            xv = learner.TINY_X if xv > ZERO else -learner.TINY_X
+            x2 = learner.TINY_X2
+        size_x = abs(xv)
+        least, most = n[0], n[0]
+        for j in range(size):
+            least = min(least, n[j])
+            most = max(most, n[j])
+        if least < size_x:
+            w = flat[at : at + size]
+            least = size_x
+            for j in range(size):
+                if n[j] < size_x and g2[j] > ZERO:
+                    if n[j] > ZERO:
+                        w[j] *= n[j] / size_x
+                    n[j] = size_x
+                least = min(least, n[j])
+            most = max(most, size_x)
+        r = rate[f * BLOCK : f * BLOCK + size]
+        if least == most:  # the usual case, where x / N is the same for all and two divisions can go
+            inverse = ONE / least
+            share = x2 / (least * least)
+            for j in range(size):
+                g[j] += g2[j] * x2
+                v = (ONE / np.float32(math.sqrt(g[j]))) * inverse
+                r[j] = v if g2[j] > ZERO else ZERO
+                q[j] += x2 * r[j]
+                norm[j] += share
+        else:
+            for j in range(size):
+                g[j] += g2[j] * x2
+                v = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
+                r[j] = v if g2[j] > ZERO else ZERO
+                q[j] += x2 * r[j]
+                norm[j] += x2 / (n[j] * n[j])
+    for j in range(size):
+        if g2[j] > ZERO:
+            table.sums[c + j, 0] += weight * norm[j]
+            table.sums[c + j, 1] += weight
+            norm[j] = np.float32(math.sqrt(np.float32(table.sums[c + j, 1] / table.sums[c + j, 0])))
+            q[j] *= norm[j]
+        else:
+            norm[j] = ZERO
+            q[j] = ONE
+    loss.logistic_steps(p, y, d, learner.step_scale(rule, weight, clock), q, u, size)
+    for j in range(size):
+        u[j] = u[j] * norm[j] if g2[j] > ZERO and math.isfinite(u[j]) else ZERO
+    for f in range(count):
+        at = np.int64(place[f]) + c
+        w = flat[at : at + size]
+        # a row met twice in an example has one rate, the last
+        r = rate[final[f] * BLOCK : final[f] * BLOCK + size]
+        xv = x[f]
+        for j in range(size):
+            w[j] += u[j] * (xv * r[j])
+
+
+@jit
+def sweep(
+    table, rule, rows, begin, end, link, batch, label, learns, sampled, clock, best, best_score, scores,
+    place, x, final, owner, s, p, y, d, g2, q, norm, u, rate,
+):  # fmt: skip
+    """Score and train classes begin..end-1 on every example of a batch, in order.
+
+    `label[i]` is the 0-based class (-1: every class learns that it is none of them); `best[i]`, `best_score[i]`
+    get the winner of these classes, the lowest on a tie; `scores` (n x K, or empty) their scores.
+    `sampled[i]`, if it has columns, lists the only classes that learn besides the label's.
+    """
+    fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
+    fast = fast and not rule.regular
+    wanted = scores.shape[0] > 0
+    draws = sampled.shape[1]
+    limits = table.range.copy()  # what scores are clipped to changes after an example, not within it
+    for i in range(batch.label.shape[0]):
+        count = _row_places(table, rows, batch, i, place, x)
+        learn = learns[i]
+        whole = learn and draws == 0
+        quick = whole and fast and count <= LONGEST and not learner.has_huge(x, count)
+        if quick:
+            for f in range(count):
+                owner[np.int64(place[f] // table.width)] = f
+            for f in range(count):
+                final[f] = owner[np.int64(place[f] // table.width)]
+        best[i] = -1
+        for c in range(begin, end, BLOCK):
+            size = min(BLOCK, end - c)
+            _score_block(table, place, x, count, c, size, s)
+            for j in range(size):
+                p[j] = learner.clip(s[j], limits)
+            if link:
+                for j in range(size):
+                    p[j] = ONE / (ONE + np.float32(elementary.exp(np.float64(-p[j]))))
+            for j in range(size):
+                if best[i] < 0 or p[j] > best_score[i]:
+                    best[i] = c + j
+                    best_score[i] = p[j]
+            if wanted:
+                scores[i, c : c + size] = p[:size]
+            if not whole:
+                continue
+            for j in range(size):
+                y[j] = ONE if c + j == label[i] else -ONE
+            if quick:
+                _learn_block(
+                    table,
+                    rule,
+                    place,
+                    x,
+                    count,
+                    final,
+                    c,
+                    size,
+                    p,
+                    y,
+                    d,
+                    g2,
+                    q,
+                    norm,
+                    u,
+                    rate,
+                    batch.weight[i],
+                    clock[i],
+                )
+            else:
+                for j in range(size):
+                    if rule.widen:
+                        learner.widen(table.range, y[j])
+                    learner.learn(table, rule, place, x, count, np.uint64(c + j), p[j], y[j], batch.weight[i], clock[i])
+        if learn and draws > 0:
+            for k in range(-1, draws):
+                c = label[i] if k < 0 else np.int64(sampled[i, k])
+                yv = ONE if k < 0 else -ONE
+                if rule.widen:
+                    learner.widen(table.range, yv)
+                if begin <= c < end:
+                    sub = np.uint64(c)
+                    pv = learner.clip(learner.score(table, place, x, count, sub, ZERO), table.range)
+                    weight = batch.weight[i]
+                    if k >= 0:  # the few stand for all
+                        weight *= np.float32(table.sums.shape[0]) / np.float32(draws)
+                    learner.learn(table, rule, place, x, count, sub, pv, yv, weight, clock[i])
+        if learn and rule.widen:
+            limits[0] = table.range[0]
+            limits[1] = table.range[1]
+
+
+@jit
+def sweep_in_turn(
+    table, rule, rows, link, batch, label, learns, sampled, clock, best, best_score, scores, place, x, p
+):  # fmt: skip
+    """`sweep` of all classes for rules under which an update of one class is felt by all (--l1, --l2)."""
+    classes = table.sums.shape[0]
+    draws = sampled.shape[1]
+    for i in range(batch.label.shape[0]):
+        count = _row_places(table, rows, batch, i, place, x)
+        best[i] = -1
+        for c in range(classes):
+            p[c] = learner.clip(learner.score(table, place, x, count, np.uint64(c), ZERO), table.range)
+            if link:
+                p[c] = ONE / (ONE + np.float32(elementary.exp(np.float64(-p[c]))))
+            if best[i] < 0 or p[c] > best_score[i]:
+                best[i] = c
+                best_score[i] = p[c]
+        if scores.shape[0] > 0:
+            scores[i] = p
+        if not learns[i]:
+            continue
+        for k in range(draws + 1 if draws > 0 else classes):
+            c = k
+            weight = batch.weight[i]
+            if draws > 0:  # the label's class, then those drawn
+                c = label[i] if k == 0 else np.int64(sampled[i, k - 1])
+                if k > 0:
+                    weight *= np.float32(classes) / np.float32(draws)
+            y = ONE if c == label[i] else -ONE
+            if rule.widen:
+                learner.widen(table.range, y)
+            if c < 0:
+                continue
+            sub = np.uint64(c)
+            if draws > 0:
+                p[c] = learner.clip(learner.score(table, place, x, count, sub, ZERO), table.range)
+            learner.learn(table, rule, place, x, count, sub, p[c], y, weight, clock[i])
+
+
+@jit
+def shuffle(order, random):
+    """Permute `order` as VW does before it draws."""
+    classes = order.shape[0]
+    for i in range(classes):
+        j = np.int64(rng.draw(random) * np.float32(classes - i)) + i
+        order[i], order[j] = order[j], order[i]
+
+
+@jit
+def draw_negatives(order, start, label, learns, sampled):
+    """Go on cyclically through `order` for every learned example, passing over its label; return where it ends."""
+    classes = order.shape[0]
+    for i in range(label.shape[0]):
+        if learns[i]:
+            taken = 0
+            while taken < sampled.shape[1]:
+                c = order[start]
+                start = (start + 1) % classes
+                if c != label[i]:
+                    sampled[i, taken] = c
+                    taken += 1
+    return start
+
+
+@jit
+def merge(best, best_score, winner):
+    """`winner[i]` = best class over the threads' shares, the lowest on a tie; shares come in class order."""
+    for i in range(winner.shape[0]):
+        at = 0
+        for t in range(1, best.shape[0]):
+            if best_score[t, i] > best_score[at, i]:
+                at = t
+        winner[i] = best[at, i]
+
+
+@jit
+def judge(scores, linked, begin, end, p, top, top_p):
+    """`p` (n x K) = logistic probabilities of the scores that add up to 1, for examples begin..end-1.
+
+    `linked`: the scores are between 0 and 1 already.
+    `top` and `top_p` (n x k): the k classes of the highest scores in falling order, the lower first on a tie, 0-based.
+    """
+    classes = scores.shape[1]
+    place = np.empty(top.shape[1], np.int64)
+    for i in range(begin, end):
+        row = p[i]
+        for j in range(classes):
+            s = scores[i, j]
+            row[j] = s if linked else ONE / (ONE + np.float32(elementary.exp(np.float64(-s))))
+        total = ZERO
+        for j in range(classes):  # in VW's order
+            total += row[j]
+        for j in range(classes):
+            row[j] *= ONE / total
+        for r in range(answers.rank(scores[i], 0, classes, place)):
+            top[i, r] = place[r]
+            top_p[i, r] = np.float64(row[place[r]])
