@@ -18,9 +18,10 @@ LAYERS = (  # a room may import from the rows below its own
     ("readable",),
     ("passes", "cache", "shuffle", "names", "vw_flags"),
     ("reader", "interactions", "pipeline", "stats", "predictions", "usage", "reductions"),
-    ("reductions.oaa", "reductions.recall_tree", "reductions.cpt", "reductions.scalar"),
+    ("reductions.oaa", "reductions.recall_tree", "reductions.ect", "reductions.cpt", "reductions.scalar"),
+    ("successive",),
     ("parser", "features", "learner", "reductions.contract", "probability_tree", "reliability"),
-    ("label_tree", "node_weights"),
+    ("label_tree", "node_weights", "tournament"),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows"),
     ("elementary",),
     ("examples", "options", "errors", "jit"),  # anyone may import these

@@ -1,6 +1,6 @@
 """Who plays whom in E + 1 knock-out tournaments of K labels; knows nothing of learning.
 
-Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; the pairing is that of VW's ect.cc.
+Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; pairs are those of VW.
 Idea      The tournaments are held side by side, round by round. In a round those of one tournament play in pairs of
           neighbours, and one without a neighbour waits. Losers enter the next tournament's following round, in front
           of those already there. The last match of a tournament is that of two players once nobody can come in any

@@ -1,4 +1,4 @@
-"""Oracle of the error-correcting tournament: matches between labels, every one of them played; E = 0 is the filter tree.
+"""Oracle of the error-correcting tournament: matches between labels, all of them played; E = 0 is the filter tree.
 
 Source   Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; VW 9.11.9 `--ect` for the pairing.
 Idea     E + 1 knock-out tournaments are held round by round. Whoever loses in one enters the next, and so does the
@@ -117,7 +117,7 @@ class Tournament:
             sides = []
             for how, who in (match.left, match.right):
                 sides.append(who if how == "label" else (won if how == "won" else lost)[who])
-            right = self._says(features, number) > 0
+            right = bool(self._says(features, number) > 0)
             won[number], lost[number] = sides[right], sides[not right]
             if match.last:
                 winners.append(won[number])
@@ -190,8 +190,8 @@ class Tournament:
     def _learn_vw(self, features, y, weight, clock) -> None:
         """As VW: the side is not looked up anew behind the last match of a tournament; what is noted of tournaments
         won has no place for those lost before their last match; matches among winners learn with powers of two for
-        weights, answer from before the update, and of each round only the first is played. The example is from then
-        on counted with the last of these weights, by the clock too."""
+        weights and answer from before the update; after each of them those noted are thought to be half as many. The
+        example is from then on counted with the last of these weights, by the clock too."""
         own, clock = weight, clock + self.drift
         number, right = self.enters["label", y]
         noted = []
@@ -211,18 +211,18 @@ class Tournament:
             number = following
         height = self.errors.bit_length()
         for i in range(height):
-            if len(noted) < 2:
-                continue
-            left, right = noted[:2]
-            answer = left
-            if left != right:
-                sub = len(self.matches) + (1 << i) - 1
-                own = float(1 << (height - i - 1))
-                says = self._train(features, -1 if left else 1, own, sub, clock, own)
-                answer = right if says > 0 else left
-            size = len(noted)
-            noted[0] = answer
-            if size % 2 == 1:
-                noted[size // 2] = noted[-1]
-            del noted[(1 + size) // 2 :]
+            j = 0
+            while j < len(noted) // 2:
+                left, right = noted[2 * j : 2 * j + 2]
+                noted[j] = left
+                if left != right:
+                    own = float(1 << (height - i - 1))
+                    sub = len(self.matches) + j * (2 << i) + (1 << i) - 1
+                    says = self._train(features, -1 if left else 1, own, sub, clock, own)
+                    noted[j] = right if says > 0 else left
+                size = len(noted)
+                if size % 2 == 1:
+                    noted[size // 2] = noted[-1]
+                del noted[(1 + size) // 2 :]
+                j += 1
         self.drift += own - weight

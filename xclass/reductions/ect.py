@@ -1,21 +1,25 @@
 """Error-correcting tournament: labels meet in matches, a regressor says who wins; E = 0 is the filter tree.
 
 Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009 (filter tree: E = 0).
-Learners  one for each of the (K - 1) (E + 1) matches of `tournament` and the E of the final; positive is the right side.
+Learners  one for each of the (K - 1) (E + 1) matches of `tournament` and the E of the final; above 0 the right side
+          wins.
 Cost      learn and predict O(s (log2 K + E log2 log2 K)) for an example of s features.
 Names     K classes | E errors [m - 1 of m-elimination] | place, entry as in `tournament`.
-Idea      Learning follows the label: a match is trained only if the label won (or lost) its way there, which is the
-          filter: a regressor learns to choose between those who come out of the matches before it. Once a label has
-          lost E + 1 times it is out. Those who won a tournament meet in a final, where an example's importance is the
-          number of tournaments won on the label's side [charge], and 0 where both sides are the label's. An
-          answer is found from the end: who won the final, which tournament's last match, which match before
-          that ..., so that log2 K regressors are asked.
-Differs   from VW's ect.cc, which `--ect_play vw` follows: with E > 0 VW, on its way back, goes to a match's winner
-          where its loser is wanted; takes a label that won a tournament to be on the side it was on before; counts
-          tournaments lost early as not held, so that its final learns little but to name the first; gives the
-          final's matches weights falling towards the end, whatever the example's, and then counts the example with
-          the last of them. With E = 0 both are the same but for a label on the left at a score of exactly 0: it
-          wins here, as it does in an answer.
+Idea      Learning follows the label: a match is trained only if the label won (or lost) its way there, judged after
+          the update. That is the filter: a regressor learns to choose between those who come out of the matches before
+          it. Once a label has lost E + 1 times it is out. The winners of the tournaments meet in a final, where an
+          example's importance is the number of tournaments on the label's side [charge] times its own, and 0 where
+          both sides are the label's. An answer is found from the end: who won the final, that tournament's
+          last match, the match before that ..., so that some log2 K regressors are asked.
+Defaults  squared loss, which on the last tenth of the training files of clinc150, reuters, spelling, wordnet and panlex
+          makes 13.9, 20.1, 39.4, 82.2 and 85.7 % errors, against 19.3, 20.3, 45.5, 84.2 and 86.2 of the logistic loss,
+          15.1, 19.9, 43.3, 83.1 and 86.1 of the hinge loss, and 13.1, 19.9, 37.6, 82.4 and 86.5 with -l 1.
+Differs   from VW's ect.cc, which `--ect_play vw` follows. With E > 0, VW goes to a match's winner where, on its way
+          back, its loser is wanted; takes a label that won a tournament to be on the side it was on before; leaves
+          tournaments lost before their last match out of its count, so that its final learns little but to name
+          the first one; gives the final's matches weights of its own, falling towards the end, and counts the
+          example with the last of them from then on. With E = 0 both are the same but for a score of exactly 0: in
+          an answer the left side wins, and while learning it does so here, not in VW.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import elementary, learner, model_file, tournament
+from .. import elementary, intrinsics, learner, model_file, successive, tournament
 from ..errors import UsageError
 from ..jit import jit
 from ..options import option
@@ -43,7 +47,7 @@ class Options:
 
     ect: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
     error: int = option(
-        "times a class may lose and still be answered; 0 is the filter tree, E costs E + 1 times the memory",
+        "times a class may lose and still be the answer, for E + 1 times as many regressors; 0 is the filter tree",
         kind=int,
         default=0,
         minimum=0,
@@ -51,8 +55,8 @@ class Options:
         stored=True,
     )
     ect_play: str = option(
-        "how matches are played and learned with --error above 0: as in the `paper`, or as in `vw`, which loses its way "
-        "among losers",
+        "how matches are played and learned, --error above 0: as in the `paper`, or as `vw` does, which takes winners "
+        "for losers",
         choices=("paper", "vw"),
         default="paper",
         stored=True,
@@ -75,29 +79,16 @@ class Hall(NamedTuple):
 
 
 @jit
-def _says(hall, table, place, x, count, match):
-    """The score of a match; above 0 the right side wins."""
-    s = learner.clip(learner.score(table, place, x, count, np.uint64(hall.sub[match]), ZERO), table.range)
+def _seen(hall, table, s):
+    """A score as it is compared with 0: above, the right side wins."""
+    s = learner.clip(s, table.range)
     if hall.link:
         s = ONE / (ONE + np.float32(elementary.exp(np.float64(-s)))) - HALF
     return s
 
 
 @jit
-def _train(hall, table, rule, place, x, count, match, right, weight, clock):
-    """Teach a match that the label's side is the right or the left one; return the score from before."""
-    y = ONE if right else -ONE
-    if rule.widen:
-        learner.widen(table.range, y)
-    sub = np.uint64(hall.sub[match])
-    p = learner.clip(learner.score(table, place, x, count, sub, ZERO), table.range)
-    if weight > ZERO:
-        learner.learn(table, rule, place, x, count, sub, p, y, weight, clock)
-    return p
-
-
-@jit
-def _answer(hall, table, place, x, count, asked, score, taken):
+def _answer(hall, table, row, count, asked, score, taken):
     """The label that wins; matches asked and their scores go to `asked` and `score` from `taken` on, up to what is
     returned too.
     """
@@ -111,8 +102,9 @@ def _answer(hall, table, place, x, count, asked, score, taken):
         bit *= 2
     while bit > 0:
         if won + bit <= errors:
-            s = _says(hall, table, place, x, count, total + won + bit - 1)
-            asked[taken] = total + won + bit - 1
+            match = total + won + bit - 1
+            s = _seen(hall, table, successive.score(row, table, count, np.uint64(hall.sub[match])))
+            asked[taken] = match
             score[taken] = s
             taken += 1
             if s > ZERO:
@@ -121,7 +113,7 @@ def _answer(hall, table, place, x, count, asked, score, taken):
     at = hall.classes + 2 * np.int64(hall.last[won])
     while at >= hall.classes:
         match = (at - hall.classes) >> 1
-        s = _says(hall, table, place, x, count, match)
+        s = _seen(hall, table, successive.score(row, table, count, np.uint64(hall.sub[match])))
         asked[taken] = match
         score[taken] = s
         taken += 1
@@ -133,7 +125,15 @@ def _answer(hall, table, place, x, count, asked, score, taken):
 
 
 @jit
-def _learn(hall, table, rule, place, x, count, label, weight, clock, won):
+def _teach(hall, table, rule, row, count, quick, match, right, weight, clock):
+    """Teach a match that the label's side is the right or the left one; return what it says afterwards."""
+    y = ONE if right else -ONE
+    s = successive.teach(row, table, rule, count, quick, np.uint64(hall.sub[match]), y, weight, clock)
+    return _seen(hall, table, s)
+
+
+@jit
+def _learn(hall, table, rule, row, count, quick, label, weight, clock, won):
     """Follow a label through its matches and the final; `won` is scratch, a bool for every tournament."""
     total = hall.sides.shape[0]
     errors = hall.last.shape[0] - 1
@@ -144,8 +144,7 @@ def _learn(hall, table, rule, place, x, count, label, weight, clock, won):
     while entry >= 0:
         match = entry >> 1
         right = entry & 1 == 1
-        _train(hall, table, rule, place, x, count, match, right, weight, clock)
-        wins = (_says(hall, table, place, x, count, match) > ZERO) == right
+        wins = (_teach(hall, table, rule, row, count, quick, match, right, weight, clock) > ZERO) == right
         while hall.last[t] < match:
             t += 1
         if wins and hall.last[t] == match:
@@ -159,27 +158,24 @@ def _learn(hall, table, rule, place, x, count, label, weight, clock, won):
         for j in range(bit, errors + 1, 2 * bit):
             left, right = won[j - bit], won[j]
             if left != right:
-                charge = min(bit, errors + 1 - j) if right else bit
-                match = total + j - 1
-                _train(hall, table, rule, place, x, count, match, right, weight * np.float32(charge), clock)
-                won[j - bit] = (_says(hall, table, place, x, count, match) > ZERO) == right
+                charge = np.float32(min(bit, errors + 1 - j) if right else bit)
+                s = _teach(hall, table, rule, row, count, quick, total + j - 1, right, weight * charge, clock)
+                won[j - bit] = (s > ZERO) == right
         bit *= 2
 
 
 @jit
-def _learn_as_vw(hall, table, rule, place, x, count, label, weight, clock, drift, won):
+def _learn_as_vw(hall, table, rule, row, count, quick, label, weight, clock, won):
     """The same as VW has it; returns the weight the example is counted with from then on."""
     total = hall.sides.shape[0]
     errors = hall.last.shape[0] - 1
     noted = 0  # of `won`: the last matches, and the match that threw the label out
     t = 0
-    clock += drift
     entry = np.int64(hall.entry[label])
     right = entry & 1 == 1
     while entry >= 0:
         match = entry >> 1
-        _train(hall, table, rule, place, x, count, match, right, weight, clock)
-        s = _says(hall, table, place, x, count, match)
+        s = _teach(hall, table, rule, row, count, quick, match, right, weight, clock)
         wins = s > ZERO if right else s < ZERO
         entry = np.int64(hall.entry[hall.classes + 2 * match + (0 if wins else 1)])
         while hall.last[t] < match:
@@ -192,31 +188,50 @@ def _learn_as_vw(hall, table, rule, place, x, count, label, weight, clock, drift
             noted += 1
         else:
             right = entry & 1 == 1
-    height = 0
-    while errors >> height > 0:
-        height += 1
     own = weight
-    for i in range(height):
-        if noted < 2:
-            break
-        if won[0] != won[1]:
-            right = won[1]
-            clock -= np.float64(own)
-            own = np.float32(1 << (height - i - 1))
-            clock += np.float64(own)
-            match = total + (1 << i) - 1
-            s = _train(hall, table, rule, place, x, count, match, right, own, clock)
-            if hall.link:
-                s = ONE / (ONE + np.float32(elementary.exp(np.float64(-s)))) - HALF
-            won[0] = right if s > ZERO else not right
-        if noted % 2 == 1:
-            won[noted // 2] = won[noted - 1]
-        noted = (noted + 1) // 2
+    bit = 1
+    while bit <= errors:
+        j = 0
+        while j < noted // 2:
+            left, right = won[2 * j], won[2 * j + 1]
+            won[j] = left
+            if left != right:
+                clock -= np.float64(own)
+                own = ONE
+                while np.float32(2 * bit) * own <= np.float32(errors):
+                    own *= np.float32(2)
+                clock += np.float64(own)
+                match = total + (2 * j + 1) * bit - 1
+                if rule.widen:
+                    learner.widen(table.range, ONE if right else -ONE)
+                s = _seen(hall, table, successive.score(row, table, count, np.uint64(hall.sub[match])))
+                _teach(hall, table, rule, row, count, quick, match, right, own, clock)
+                won[j] = (s > ZERO) == right
+            if noted % 2 == 1:
+                won[noted // 2] = won[noted - 1]
+            noted = (noted + 1) // 2
+            j += 1
+        bit *= 2
     return own
 
 
 @jit
-def play(hall, table, rule, batch, label, clock, drift, counted, prediction, asked, score, first, place, x, won):
+def _fetch(hall, table, batch, i, label):
+    """Ask for the weights example i will need if its label wins all along."""
+    block = np.uint64(1 << 62)
+    entry = np.int64(hall.entry[label])
+    while entry >= 0:
+        sub = np.uint64(hall.sub[entry >> 1])
+        if sub >> np.uint64(2) != block:
+            block = sub >> np.uint64(2)
+            for f in range(batch.start[i], batch.start[i + 1]):
+                slot = (np.uint64(batch.index[f]) * table.width + sub) & table.mask
+                intrinsics.prefetch(table.flat, np.int64(slot << np.uint64(2)))
+        entry = np.int64(hall.entry[hall.classes + (entry >> 1 << 1)])
+
+
+@jit
+def play(hall, table, rule, batch, label, clock, drift, counted, prediction, asked, score, first, row, won):
     """Answer every example of a batch, then learn from it where `label` (0-based) is not -1.
 
     `prediction[i]` gets the answer as written in the file; where `first` has room for them, matches asked about
@@ -225,12 +240,10 @@ def play(hall, table, rule, batch, label, clock, drift, counted, prediction, ask
     kept = first.shape[0] > 0
     at = 0
     for i in range(batch.label.shape[0]):
-        begin, end = batch.start[i], batch.start[i + 1]
-        count = end - begin
-        for f in range(count):
-            place[f] = np.uint64(batch.index[begin + f]) * table.width
-            x[f] = batch.value[begin + f]
-        answer, taken = _answer(hall, table, place, x, count, asked, score, at)
+        if i + 1 < label.shape[0] and label[i + 1] >= 0:
+            _fetch(hall, table, batch, i + 1, label[i + 1])
+        count, quick = successive.load(row, table, rule, batch, i)
+        answer, taken = _answer(hall, table, row, count, asked, score, at)
         prediction[i] = answer + 1
         if kept:
             at = taken
@@ -239,23 +252,25 @@ def play(hall, table, rule, batch, label, clock, drift, counted, prediction, ask
             continue
         weight = batch.weight[i]
         if hall.vw:
-            own = _learn_as_vw(hall, table, rule, place, x, count, label[i], weight, clock[i], drift[0], won)
-            counted[i] = own
-            drift[0] += np.float64(own) - np.float64(weight)
+            now = clock[i] + drift[0]
+            counted[i] = _learn_as_vw(hall, table, rule, row, count, quick, label[i], weight, now, won)
+            drift[0] += np.float64(counted[i]) - np.float64(weight)
         else:
-            _learn(hall, table, rule, place, x, count, label[i], weight, clock[i], won)
+            _learn(hall, table, rule, row, count, quick, label[i], weight, clock[i], won)
 
 
 @jit
-def trail(hall, table, place, x, count, label, asked):
+def trail(hall, table, row, count, label, asked):
     """The matches of the tournaments a label would go through as scores are now, to `asked`; return how many."""
     taken = 0
     entry = np.int64(hall.entry[label])
     while entry >= 0:
-        asked[taken] = entry >> 1
-        wins = (_says(hall, table, place, x, count, entry >> 1) > ZERO) == (entry & 1 == 1)
-        entry = np.int64(hall.entry[hall.classes + 2 * asked[taken] + (0 if wins else 1)])
+        match = entry >> 1
+        s = _seen(hall, table, successive.score(row, table, count, np.uint64(hall.sub[match])))
+        wins = (s > ZERO) == (entry & 1 == 1)
+        asked[taken] = match
         taken += 1
+        entry = np.int64(hall.entry[hall.classes + 2 * match + (0 if wins else 1)])
     return taken
 
 
@@ -263,9 +278,10 @@ def trail(hall, table, place, x, count, label, asked):
 
 
 def settle(config) -> dict:
-    """Options whose defaults depend on K."""
+    """Options whose defaults depend on others."""
     o = config.ect
-    return learner.settle(config.learner, tournament.matches(o.ect, o.error) + 1, reduction=True)
+    found = learner.settle(config.learner, tournament.matches(o.ect, o.error) + 1, reduction=True)
+    return {**found, "loss_function": config.learner.loss_function or "squared"}
 
 
 def check(config) -> None:
@@ -273,9 +289,9 @@ def check(config) -> None:
     learner.check(config)
     o = config.ect
     if o.ect + 2 * tournament.matches(o.ect, o.error) >= 2**31:
-        raise UsageError(f"--ect {o.ect} --error {o.error} has too many matches to be numbered: give a smaller --error")
+        raise UsageError(f"--ect {o.ect} --error {o.error} makes too many matches to number: give a smaller --error")
     if o.ect_play == "paper" and config.learner.link != "identity":
-        raise UsageError("--link has no effect with --ect, which looks at nothing but the sign of a score; leave it out")
+        raise UsageError("--link has no effect with --ect, which looks at the sign of a score only; leave it out")
 
 
 def allowed(config) -> tuple[int, int, str]:
@@ -350,7 +366,6 @@ class Tournament:
     def _play(self, work: Work) -> None:
         batch = work.batch
         n = batch.n
-        longest = int(np.diff(batch.start).max(initial=0))
         rows = n if self.keep_scores else 1
         asked, score = np.empty(rows * self.longest, np.int64), np.empty(rows * self.longest, np.float32)
         first = np.zeros(n + 1 if self.keep_scores else 0, np.int64)
@@ -358,8 +373,7 @@ class Tournament:
         work.prediction = np.empty(n)
         play(
             self.hall, self.tables[0], self.rule, batch, self._labels(work), work.clock, self.drift, counted,
-            work.prediction, asked, score, first, np.empty(longest, np.uint64), np.empty(longest, np.float32),
-            np.empty(self.errors + 2, np.bool_),
+            work.prediction, asked, score, first, successive.new_row(batch), np.empty(self.errors + 2, np.bool_),
         )  # fmt: skip
         if self.hall.vw:
             work.batch = batch = batch._replace(weight=counted)
@@ -378,14 +392,14 @@ class Tournament:
     def look(self, batch) -> list[Look]:
         """The matches asked for an answer, and those the label goes through, the final among them."""
         hall, table = self.hall, self.tables[0]
-        count = int(batch.start[1] - batch.start[0])
-        place, x = self.places(0, batch.index), batch.value
+        row = successive.new_row(batch)
+        count, _ = successive.load(row, table, self.rule, batch, 0)
         asked, score = np.empty(self.longest, np.int64), np.empty(self.longest, np.float32)
-        _, taken = _answer(hall, table, place, x, count, asked, score, 0)
+        _, taken = _answer(hall, table, row, count, asked, score, 0)
         found = asked[:taken].tolist()
         y = batch.label[0] - 1
         if 0 <= y < self.classes and len(hall.sides):
-            taken = trail(hall, table, place, x, count, int(y), asked)
+            taken = trail(hall, table, row, count, int(y), asked)
             final = range(len(hall.sides), len(hall.sub))
             found += [match for match in (*asked[:taken].tolist(), *final) if match not in found]
         return [Look(0, int(hall.sub[match]), match) for match in found]
