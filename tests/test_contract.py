@@ -38,6 +38,12 @@ VARIANTS = {
         ("--max_candidates", 3, "--node_only", "--router_weight", "mean_entropy", "--max_depth", 2),
         ("--max_candidates", 3, "--calibration", "c"),
     ],
+    "ect": [
+        ("--error", 2),
+        ("--error", 3, "--ect_play", "vw", "--layout", "vw", "--label_range", "seen"),
+        ("--loss_function", "logistic", "--error", 1, "--sgd", "-l", 0.2, "-q", "wn"),
+        ("--layout", "vw", "--loss_function", "hinge"),
+    ],
     "cpt": [
         ("--loss_function", "logistic", "--cpt_tree", "balanced"),
         ("--cpt_tree", "random", "--random_seed", 5, "--calibration", "c"),
@@ -201,7 +207,8 @@ def test_testing_does_not_look_at_labels(place, name, args):
 
 @EVERY_VARIANT
 def test_lines_without_weight_or_label_change_nothing(place, name, args):
-    weights = (1, 2) if "--oaa_subsample" in args else (1, 0, 2)  # a weight of 0 draws classes, as in VW
+    # as in VW, a weight of 0 draws classes, and a final has weights of its own
+    weights = (1, 2) if "--oaa_subsample" in args or "--ect_play" in args else (1, 0, 2)
     text = stream(name, 12, 150, tags=False, weights=weights, unlabelled=0.2)
     bare = without(text, lambda words: words[0] == "" or words[1] == "0")
     assert 30 < bare.count("\n") < 130

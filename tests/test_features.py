@@ -109,7 +109,7 @@ def test_predictions_and_feature_numbers_are_vws(command, seed, tmp_path):
 
 
 @needs_vw
-@pytest.mark.parametrize("reduction", ["--oaa 4", "--recall_tree 4 --max_candidates 2 --max_depth 2"])
+@pytest.mark.parametrize("reduction", ["--oaa 4", "--recall_tree 4 --max_candidates 2 --max_depth 2", "--ect 4"])
 @pytest.mark.parametrize("command", COMMANDS[3::4])
 def test_classes_are_vws(command, reduction, tmp_path):
     text = stream(COMMANDS.index(command), 40, ("1 ", "2 ", "3 0.5 ", "4 ", ""))

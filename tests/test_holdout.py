@@ -32,6 +32,8 @@ LEARNERS = [
     ("--sgd -l 0.1", 9, True),
     ("--oaa 6 --sgd -l 0.3", 6, False),
     ("--loss_function quantile", 9, True),
+    ("--ect 6", 6, False),
+    ("--ect 6 --error 2", 6, False),
 ]
 CASES = [(args, learner) for args in OPTIONS for learner in range(2)] + [
     (OPTIONS[i], learner) for i in (0, 4, 6, 3, 9) for learner in range(2, len(LEARNERS))

@@ -37,6 +37,7 @@ def data(seed: int) -> str:
         "--oaa 5 --scores",
         "--oaa 5 --probabilities --loss_function logistic",
         "--recall_tree 5",
+        "--ect 5",
         "--oaa 5 -r r",
     ],
 )

@@ -16,6 +16,7 @@ import pytest
 
 from tests.oracles import learner as base
 from tests.oracles import reader
+from tests.oracles.ect import Tournament, schedule
 from tests.oracles.oaa import OneAgainstAll
 from tests.oracles.recall_tree import RecallTree
 
@@ -373,6 +374,67 @@ def test_recall_tree_skips_weight_zero_when_told():
     assert all(node.labels == [] for node in tree.nodes) and np.isnan(plain.nodes[0].entropy)
 
 
+# -- error-correcting tournament
+
+
+TOURNAMENTS = [
+    ("--ect 2 --error 2", {"errors": 2}),
+    ("--ect 7", {}),
+    ("--ect 8 --error 1", {"errors": 1}),
+    ("--ect 11 --error 3 --loss_function logistic", {"errors": 3}),
+    ("--ect 23 --error 7 -l 2", {"errors": 7}),
+    ("--ect 6 --error 2 --loss_function logistic --link logistic", {"errors": 2, "link": True}),
+    ("--ect 16 --link logistic --adaptive -l 0.3", {"link": True}),
+    ("--ect 9 --error 4 --normalized --invariant -l 0.2", {"errors": 4}),
+    ("--ect 12 --error 2 --sgd -l 0.05", {"errors": 2}),
+    ("--ect 20 --error 1 -b 10", {"errors": 1, "bits": 10}),
+]
+
+
+@needs_vw
+@pytest.mark.parametrize("case", range(len(TOURNAMENTS)))
+def test_tournament_agrees_in_answers_and_weights(vw, case):
+    args, options = TOURNAMENTS[case]
+    rng = generator(650 + case)
+    flags = args.split()
+    data = class_data(rng, 200, int(flags[1]))
+    oracle = Tournament(int(flags[1]), **options, play="vw", **rule_of(flags))
+    want = base.run(class_examples(data, options.get("bits", 18)), oracle)
+    model = ["--predict_only_model", "--readable_model", str(vw.folder / "out.txt")]
+    assert want == [int(line) for line in vw.predictions(data, *flags, *model)]
+    got, weights = vw.weights(), oracle.learner.weights()
+    assert len(weights) > 40
+    slots = sorted(got.keys() | weights.keys())
+    np.testing.assert_allclose(
+        [got.get(slot, 0) for slot in slots], [weights.get(slot, 0) for slot in slots], rtol=CLOSE, atol=CLOSE
+    )
+
+
+@pytest.mark.parametrize(("k", "errors"), [(2, 1), (3, 1), (6, 1), (5, 2), (8, 2), (13, 2), (7, 3), (16, 5)])
+def test_label_that_loses_no_more_than_e_times_wins_a_tournament(k, errors):
+    rng = generator(670 + k)
+    matches = schedule(k, errors)
+    assert len(matches) == (k - 1) * (errors + 1)
+    for _ in range(100):
+        label = rng.randrange(1, k + 1)
+        lost_times = rng.randrange(errors + 1)
+        won, lost, winners = {}, {}, []
+        for number, match in enumerate(matches):
+            sides = [
+                who if how == "label" else (won if how == "won" else lost)[who]
+                for how, who in (match.left, match.right)
+            ]
+            right = int(rng.random() < 0.5)
+            if label in sides:
+                loses = lost_times > 0 and rng.random() < 0.5
+                lost_times -= loses
+                right = sides.index(label) ^ int(loses)
+            won[number], lost[number] = sides[right], sides[1 - right]
+            if match.last:
+                winners.append(won[number])
+        assert label in winners and len(winners) == errors + 1
+
+
 # -- reader
 
 
@@ -514,6 +576,7 @@ def test_oracles_give_the_known_answers_of_a_small_file():
     examples = class_examples(TABLE)
     assert base.run(examples, OneAgainstAll(3)) == [1, 1, 1, 3, 1, 2, 3]
     assert base.run(examples, RecallTree(3)) == [0, 1, 2, 3, 3, 3, 3]
+    assert base.run(examples, Tournament(3, play="vw")) == [1, 1, 1, 1, 1, 2, 3]
     plain = reader.read(TABLE, multiclass=False)
     fed = [(e.features(), e.label, e.weight, e.initial) for e in plain]
     want = [0, 0.302885, 0.568549, 1.089164, 0.538772, 0.723680, 1.881338]

@@ -109,6 +109,8 @@ COMMANDS = [
     "--oaa 3 --loss_function logistic -b 10 --hash all --hash_seed 5",
     "--recall_tree 3 --max_candidates 2",
     "--recall_tree 5 --max_candidates 2 --node_only --keep ws",
+    "--ect 3 -q ws",
+    "--ect 5 --error 2",
 ]
 
 
@@ -148,7 +150,7 @@ def audited(out: str) -> list[list[str]]:
 @pytest.mark.parametrize(
     "command",
     [
-        *(one for one in COMMANDS if "recall_tree" not in one and "predict_only" not in one),
+        *(one for one in COMMANDS if "tree" not in one and "ect" not in one and "predict_only" not in one),
         "-q ws --permutations",
         "--loss_function logistic --binary",
     ],
@@ -172,9 +174,10 @@ def _close(found: list[str], wanted: list[str]) -> bool:
 
 
 @needs_vw
-def test_audit_of_a_tree_shows_what_predicts(table):
+@pytest.mark.parametrize("args", ["--recall_tree 3 --max_candidates 2", "--ect 3", "--ect 3 --error 1"])
+def test_audit_of_a_tree_shows_what_predicts(args, table):
     """VW's audit has these lines too, among those of its learning."""
-    args = ["-a", "--recall_tree", "3", "--max_candidates", "2"]
+    args = ["-a", *args.split()]
     wanted = [tuple(line) for line in audited(vw(table, *args))]
     first = [tuple(line) for line in audited(ours(table, *args))][:2]
     assert first == wanted[:2]
@@ -187,7 +190,16 @@ def test_audit_puts_what_matters_most_first(table):
 
 
 @pytest.mark.parametrize("layout", ["vw", "odd"])
-@pytest.mark.parametrize("reduction", [[], ["--oaa", "5"], ["--recall_tree", "5", "--max_candidates", "2"]])
+@pytest.mark.parametrize(
+    "reduction",
+    [
+        [],
+        ["--oaa", "5"],
+        ["--recall_tree", "5", "--max_candidates", "2"],
+        ["--ect", "5"],
+        ["--ect", "5", "--error", "2"],
+    ],
+)
 def test_names_are_found_for_a_saved_model(reduction, layout, tmp_path):
     """Without learning anew, from the model and the data: the weights of the run that learned, with names."""
     (tmp_path / "data").write_text(multiclass(4, 5, 60))
@@ -198,16 +210,17 @@ def test_names_are_found_for_a_saved_model(reduction, layout, tmp_path):
     slots = {front.rpartition(":")[2]: values for front, values in then.items()}
     assert slots == {front.rpartition(":")[2]: values for front, values in later.items()}
     named = {front for front in later if ":" in front}
-    assert named <= then.keys() or reduction[:1] == ["--recall_tree"]
+    trees = ["--recall_tree"], ["--ect"]  # which look at other sub-problems while they learn
+    assert named <= then.keys() or reduction[:1] in trees
     assert len(named) > 0.7 * len(later)
-    if reduction[:1] != ["--recall_tree"]:
+    if reduction[:1] not in trees:
         assert named == set(later)
     assert any("*" in front for front in named)
 
 
 def test_looking_on_changes_nothing(tmp_path):
     (tmp_path / "data").write_text(multiclass(4, 5, 60, unlabelled=0.1, tags=True))
-    for reduction in ([], ["--oaa", "5"], ["--recall_tree", "5", "--max_candidates", "2"]):
+    for reduction in ([], ["--oaa", "5"], ["--recall_tree", "5", "--max_candidates", "2"], ["--ect", "5"]):
         done, made = [], []
         for looking in ([], ["--audit", "--invert_hash", "names"]):
             done.append(learn("-d", "data", *reduction, "-p", "p", "-f", "m", *looking, cwd=tmp_path))
@@ -242,7 +255,8 @@ def in_use(err: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(
-    "args", [[], ["--oaa", "5"], ["--recall_tree", "5"], ["--sgd", "--oaa", "5"], ["--initial_weight", "1"]]
+    "args",
+    [[], ["--oaa", "5"], ["--recall_tree", "5"], ["--ect", "5"], ["--sgd", "--oaa", "5"], ["--initial_weight", "1"]],
 )
 @pytest.mark.parametrize("bits", ["8", "20"])
 def test_slots_in_use_are_those_of_the_model(args, bits, tmp_path):

@@ -188,11 +188,24 @@ def recall_tree_case(seed: int) -> Case:
     return Case(*(text.replace(" 0 ", " 2 ") for text in texts), tuple(args), then)  # weight 0: see recall_tree.py
 
 
-MAKE = {"scalar": scalar_case, "oaa": oaa_case, "recall_tree": recall_tree_case}
+def ect_case(seed: int) -> Case:
+    rng = random.Random(f"ect {seed}")
+    k = rng.choice((2, 3, 5, 8, 13, 20))  # where there is one class VW makes no crosses to count
+    args = ["--ect", str(k), *common(rng), *update_rule(rng)]
+    args += some(rng, "", "--error 1", "--error 2", "--error 3", "--error 5")
+    args += some(rng, "", "--loss_function logistic", "--loss_function hinge", "--link logistic")
+    then = rng.choice(("", "test", "continue"))
+    unlabelled = 0 if then == "continue" else 0.1
+    texts = (text_of(rng, "class", n, k, 1, rng.random() < 0.3, unlabelled) for n in (90, 30))
+    return Case(*texts, tuple(args), then)
+
+
+MAKE = {"scalar": scalar_case, "oaa": oaa_case, "recall_tree": recall_tree_case, "ect": ect_case}
 SEEDS = {  # between them they meet every option above; none comes so near a tie that an estimate decides it
     "scalar": (0, 1, 4, 5, 7, 11, 17, 22, 54, 65),
     "oaa": (0, 2, 5, 8, 10, 25, 27, 31, 44, 50, 83, 126),
     "recall_tree": (1, 2, 3, 5, 7, 9, 11, 17, 29, 36, 65, 69),
+    "ect": (0, 3, 6, 11, 14, 19, 25, 27, 37, 42, 49, 54, 61, 88),
 }
 
 

@@ -23,6 +23,7 @@ PRESETS: dict[str, dict[str, object]] = {
         "label_range": "seen",
         "loss_function": "squared",
         "router_weight": "example",
+        "ect_play": "vw",
         "on_bad_line": "vw",
         "raw_order": "vw",
         "resume": "first",

@@ -383,7 +383,6 @@ class _Run:
         text = self.config.readable
         if text.readable_model is None and text.invert_hash is None:
             return
-<<<<<<< HEAD
         if path is not None:
             self._turn_to(model_file.load(path))
         self.inspector.write(counters)
@@ -407,42 +406,6 @@ class _Run:
             self.config.learner.quantile_tau,
             limits,
             not self.config.scalar.dont_output_best_constant,
-=======
-        c = self.config
-        labels = "SIMPLE" if c.reduction.labels == "simple" else "MULTICLASS"
-        output = {"SIMPLE": "SCALAR", "MULTICLASS": "MULTICLASS"}[labels]
-        enabled = c.reduction.enabled
-        if c.reduction.name == "scalar" and c.scalar.binary:
-            enabled = enabled.replace("count_label", "binary, count_label")
-        if c.reduction.name == "oaa":
-            if c.oaa.scores or c.answers.probabilities:
-                enabled += "-prob" if c.answers.probabilities else "-scores"
-                output = "SCALARS"
-            elif o.raw_predictions is not None:
-                enabled += "-raw"
-        lines = stats.banner(
-            quadratic=c.interactions.quadratic,
-            cubic=c.interactions.cubic,
-            interactions=c.interactions.interactions,
-            source=self.reader.banner(),
-            decay=1.0 if c.passes.passes > 1 else None,
-            namespaces=self.features.banner,
-            testing=o.testonly,
-            l1=c.learner.l1,
-            l2=c.learner.l2,
-            model=o.final_regressor,
-            predictions=o.predictions,
-            raw_predictions=o.raw_predictions,
-            learner=self.learner.banner(),
-            data=self.reader.name,
-            bits=c.learner.bits,
-            learning_rate=c.learner.learning_rate,
-            initial_t=c.learner.initial_t,
-            power_t=c.learner.power_t,
-            enabled=enabled,
-            labels=labels,
-            output=output,
->>>>>>> topk
         )
 
     def _own_summary(self, seconds: float) -> list[str]:

@@ -257,9 +257,9 @@ class Inspector:
 
 
 VW_KEEPS = (
-    "adaptive", "binary", "cubic", "hash", "hash_seed", "ignore", "ignore_linear", "indexing", "interactions",
-    "invariant", "keep", "learning_rate", "link", "max_candidates", "max_depth", "named_labels", "node_only",
-    "noconstant", "normalized", "oaa", "power_t", "quadratic", "randomized_routing", "recall_tree", "sgd",
+    "adaptive", "binary", "cubic", "ect", "error", "hash", "hash_seed", "ignore", "ignore_linear", "indexing",
+    "interactions", "invariant", "keep", "learning_rate", "link", "max_candidates", "max_depth", "named_labels",
+    "node_only", "noconstant", "normalized", "oaa", "power_t", "quadratic", "randomized_routing", "recall_tree", "sgd",
 )  # fmt: skip
 
 

@@ -65,8 +65,8 @@ def banner(c: Any, source: list[str], namespaces: list[str], learner: list[str],
     if c.reduction.name == "scalar" and c.scalar.binary:
         enabled = enabled.replace("count_label", "binary, count_label")
     if c.reduction.name == "oaa":
-        if c.oaa.scores or c.oaa.probabilities:
-            enabled += "-prob" if c.oaa.probabilities else "-scores"
+        if c.oaa.scores or c.answers.probabilities:
+            enabled += "-prob" if c.answers.probabilities else "-scores"
             output = "SCALARS"
         elif o.raw_predictions is not None:
             enabled += "-raw"

@@ -106,7 +106,6 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "--challenger_epsilon",
         BANDITS,
     ),
-    ("--ect --error", "the nearest is --recall_tree K, in logarithmic time, or --oaa K"),
     ("--log_multi --no_progress --swap_resistance", "the nearest is --recall_tree K"),
     (
         "--replay_b --replay_b_count --replay_c --replay_c_count --replay_m --replay_m_count",

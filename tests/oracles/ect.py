@@ -1,0 +1,228 @@
+"""Oracle of the error-correcting tournament: matches between labels, all of them played; E = 0 is the filter tree.
+
+Source   Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; VW 9.11.9 `--ect` for the pairing.
+Idea     E + 1 knock-out tournaments are held round by round. Whoever loses in one enters the next, and so does the
+         winner of a whole tournament, who meets the one just beaten once more. The E + 1 winners play a
+         knock-out of their own. A regressor per match says who wins: positive is the right side.
+         An answer plays all matches; learning follows the label through the matches it takes part in.
+Differs  `play` "paper": importance of a match among the winners is the number of tournaments won on the side of the
+         label, times the example's weight. `play` "vw" repeats what VW does with E > 0, see `_answer_vw`, `_learn_vw`.
+Names    k labels | E errors | a source is where a side of a match comes from: ("label", y) or ("won" | "lost", match).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .learner import F, Learner, vw_slot
+
+
+@dataclass
+class Match:
+    left: tuple
+    right: tuple
+    tournament: int
+    last: bool = False  # of its tournament
+
+
+def schedule(k: int, errors: int) -> list[Match]:
+    """All matches in the order they are played: rounds, in a round tournaments, in a tournament neighbours.
+
+    Who has no neighbour waits, behind those who come in. A tournament ends with the match of its last two once nobody
+    can come any more from the one before.
+    """
+    entered: list[list[tuple]] = [[("label", y) for y in range(1, k + 1)]] + [[] for _ in range(errors)]
+    matches: list[Match] = []
+    while k > 1 and any(entered):
+        following: list[list[tuple]] = [[] for _ in entered]
+        for t, those in enumerate(entered):
+            ends = len(those) == 2 and (t == 0 or not entered[t - 1])
+            for left, right in zip(those[0::2], those[1::2], strict=False):
+                number = len(matches)
+                matches.append(Match(left, right, t, ends))
+                if not ends:
+                    following[t].append(("won", number))
+                if t < errors:
+                    following[t + 1] += [("won", number)] if ends else []
+                    following[t + 1].append(("lost", number))
+            if len(those) % 2 == 1:
+                following[t].append(those[-1])
+        entered = following
+    return matches
+
+
+class Tournament:
+    """`predict(features) -> label`, `learn(features, y, weight, clock)`, labels 1..k.
+
+    Parameters
+    ----------
+    k, errors : labels and E, as VW's options. play : "paper" or "vw".
+    link : whether scores pass through the logistic function and 1/2 is where the right side begins ("vw" only).
+    slot : layout of the matches, sub-problems in the order of `schedule`, then those of the final; VW's by default.
+
+    After learn: `route` [(sub-problem, label side, weight)] of this example; `drift` is by how much "vw" has counted
+    examples with more than their weight.
+    """
+
+    def __init__(
+        self,
+        k: int,
+        errors: int = 0,
+        *,
+        play: str = "paper",
+        link: bool = False,
+        bits: int = 18,
+        slot: Callable[[int, int], Hashable] | None = None,
+        **rule,
+    ):
+        self.k, self.errors, self.play, self.link = k, errors, play, link
+        self.matches = schedule(k, errors)
+        self.lasts = [number for number, match in enumerate(self.matches) if match.last]
+        self.enters = {}  # source -> (match, whether it is the right side)
+        for number, match in enumerate(self.matches):
+            self.enters[match.left] = number, False
+            self.enters[match.right] = number, True
+        self.subs = len(self.matches) + errors
+        self.learner = Learner(slot or vw_slot(self.subs, bits), **rule)
+        self.route: list[tuple] = []
+        self.drift = 0.0
+
+    def _right(self, score: np.float32) -> np.float32:
+        """A score as it is compared with 0."""
+        if self.link:
+            with np.errstate(over="ignore"):
+                return F(1) / (F(1) + np.exp(-score)) - F(0.5)
+        return score
+
+    def _says(self, features, sub: int) -> np.float32:
+        return self._right(self.learner.predict(features, sub))
+
+    def _train(self, features, side: int, weight: float, sub: int, clock: float, own: float) -> np.float32:
+        self.route.append((sub, side, weight))
+        return self._right(self.learner.learn(features, side, weight, sub, clock, clock_weight=own))
+
+    # answers
+
+    def predict(self, features: list[tuple]) -> int:
+        if self.k == 1:
+            return 1
+        return self._answer_vw(features) if self.play == "vw" else self._answer(features)
+
+    def _answer(self, features) -> int:
+        won, lost, winners = {}, {}, []
+        for number, match in enumerate(self.matches):
+            sides = []
+            for how, who in (match.left, match.right):
+                sides.append(who if how == "label" else (won if how == "won" else lost)[who])
+            right = bool(self._says(features, number) > 0)
+            won[number], lost[number] = sides[right], sides[not right]
+            if match.last:
+                winners.append(won[number])
+        return self._final(features, 0, len(winners), winners)
+
+    def _final(self, features, begin: int, end: int, winners: list[int]) -> int:
+        """The winner among tournaments begin..end-1: the largest power of two on the left, the rest on the right."""
+        if end - begin == 1:
+            return winners[begin]
+        middle = self._middle(begin, end)
+        left, right = self._final(features, begin, middle, winners), self._final(features, middle, end, winners)
+        return right if self._says(features, len(self.matches) + middle - 1) > 0 else left
+
+    def _middle(self, begin: int, end: int) -> int:
+        size = 1
+        while 2 * size < end - begin:
+            size *= 2
+        return begin + size
+
+    def _answer_vw(self, features) -> int:
+        """VW asks its way back from the last match of a tournament; where a loser came in it goes to the winner."""
+        begin, end = 0, self.errors + 1
+        while end - begin > 1:
+            middle = self._middle(begin, end)
+            right = self._says(features, len(self.matches) + middle - 1) > 0
+            begin, end = (middle, end) if right else (begin, middle)
+        how, who = "won", self.lasts[begin]
+        while how != "label":
+            match = self.matches[who]
+            how, who = match.right if self._says(features, who) > 0 else match.left
+        return who
+
+    # learning
+
+    def learn(self, features: list[tuple], y: int, weight: float = 1.0, clock: float = 0.0) -> None:
+        self.route = []
+        if self.k == 1 or not 1 <= y <= self.k:
+            return
+        if self.play == "vw":
+            self._learn_vw(features, y, weight, clock)
+        elif weight > 0:
+            self._learn(features, y, weight, clock)
+
+    def _learn(self, features, y, weight, clock) -> None:
+        source = ("label", y)
+        won = [False] * (self.errors + 1)
+        while source in self.enters:
+            number, right = self.enters[source]
+            match = self.matches[number]
+            self._train(features, 1 if right else -1, weight, number, clock, weight)
+            wins = bool(self._says(features, number) > 0) == right
+            won[match.tournament] |= wins and match.last
+            source = ("won" if wins else "lost", number)
+        self._learn_final(features, 0, len(won), won, weight, clock)
+
+    def _learn_final(self, features, begin, end, won, weight, clock) -> bool:
+        """Train the matches among winners begin..end-1 the label is on one side of; whether it wins them."""
+        if end - begin == 1:
+            return won[begin]
+        middle = self._middle(begin, end)
+        left = self._learn_final(features, begin, middle, won, weight, clock)
+        right = self._learn_final(features, middle, end, won, weight, clock)
+        if left == right:
+            return left
+        sub = len(self.matches) + middle - 1
+        charge = end - middle if right else middle - begin
+        self._train(features, 1 if right else -1, float(F(weight) * F(charge)), sub, clock, weight)
+        return bool(self._says(features, sub) > 0) == right
+
+    def _learn_vw(self, features, y, weight, clock) -> None:
+        """As VW: the side is not looked up anew behind the last match of a tournament; what is noted of tournaments
+        won has no place for those lost before their last match; matches among winners learn with powers of two for
+        weights and answer from before the update; after each of them those noted are thought to be half as many. The
+        example is from then on counted with the last of these weights, by the clock too."""
+        own, clock = weight, clock + self.drift
+        number, right = self.enters["label", y]
+        noted = []
+        while True:
+            match = self.matches[number]
+            side = 1 if right else -1
+            self._train(features, side, weight, number, clock, weight)
+            wins = bool(self._says(features, number) * F(side) > 0)
+            source = ("won" if wins else "lost", number)
+            following, entry = self.enters.get(source, (None, None))
+            if match.last or (not wins and following is None):
+                noted.append(wins)
+            if following is None:
+                break
+            if not match.last:
+                right = entry
+            number = following
+        height = self.errors.bit_length()
+        for i in range(height):
+            j = 0
+            while j < len(noted) // 2:
+                left, right = noted[2 * j : 2 * j + 2]
+                noted[j] = left
+                if left != right:
+                    own = float(1 << (height - i - 1))
+                    sub = len(self.matches) + j * (2 << i) + (1 << i) - 1
+                    says = self._train(features, -1 if left else 1, own, sub, clock, own)
+                    noted[j] = right if says > 0 else left
+                size = len(noted)
+                if size % 2 == 1:
+                    noted[size // 2] = noted[-1]
+                del noted[(1 + size) // 2 :]
+                j += 1
+        self.drift += own - weight

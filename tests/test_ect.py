@@ -1,0 +1,230 @@
+"""The tournament's kernels against the plain oracle, example by example, and its shape."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from command import learn, xclass
+from harness import batch_of, configure, examples_of, work_through
+from oracles import ect as oracle
+from oracles import learner as oracle_learner
+from streams import multiclass
+
+from xclass import learner, tournament
+from xclass.errors import UsageError
+from xclass.reductions import ect
+
+F = np.float32
+K = 13
+NOISE = multiclass(1, K, 250, noise=0.9, tags=True, weights=(1, 0.5, 3, 0), unlabelled=0.1, popular=2.0)
+
+
+@pytest.fixture(autouse=True)
+def exponential(monkeypatch):
+    """The oracle's exponential as near to the true one as float32 allows."""
+
+    def exp(x):
+        return F(math.exp(min(float(x), 700.0)))
+
+    monkeypatch.setattr(oracle_learner, "_exp", exp)
+
+
+def oracle_of(settled, found: ect.Tournament) -> oracle.Tournament:
+    """The oracle of a tournament, with the weights where this layout has them."""
+    o = settled.learner
+    named = {name: getattr(o, name) for name in ("sgd", "adaptive", "normalized", "invariant")}
+    rule = oracle_learner.resolve_rule(
+        **named, learning_rate=o.learning_rate, initial_t=o.initial_t, power_t=o.power_t, loss=o.loss_function
+    )
+    width, subs, slots = int(found.tables[0].width), found.hall.sub.tolist(), 1 << o.bits
+    return oracle.Tournament(
+        settled.ect.ect, settled.ect.error, play=settled.ect.ect_play, link=o.link == "logistic",
+        slot=lambda index, sub: (index * width + subs[sub]) % slots, tau=o.quantile_tau, label_range=o.label_range,
+        **rule,
+    )  # fmt: skip
+
+
+def check(*words, k: int = K, text: str = NOISE) -> int:
+    """Run both over a text and compare answers, what was counted, every slot and every sum; return how many examples
+    taught the final something."""
+    settled = configure("--ect", k, *words)
+    found = ect.Tournament(settled, False)
+    batch = batch_of(settled, text)
+    work, _ = work_through(found, batch)
+    plain = oracle_of(settled, found)
+    clock = 0.0
+    finals = 0
+    for i, (features, label, weight) in enumerate(examples_of(batch)):
+        assert work.prediction[i] == plain.predict(features), f"example {i} of {words}"
+        before = plain.drift
+        if label is not None:
+            plain.learn(features, label, weight, clock)
+            clock += weight
+            finals += any(sub >= len(plain.matches) for sub, _, _ in plain.route)
+        assert work.batch.weight[i] == weight + plain.drift - before
+    flat = found.tables[0].flat.reshape(-1, learner.FIELDS)
+    expected = np.zeros((len(flat), 3), F)
+    for slot, one in plain.learner.table.items():
+        expected[slot] = one.w, one.g, one.n
+    np.testing.assert_allclose(flat[:, :3], expected, rtol=2e-3, atol=2e-5)
+    for sub, (s, t) in plain.learner.norms.items():
+        np.testing.assert_allclose(found.tables[0].sums[found.hall.sub[sub]], (s, t), rtol=1e-4)
+    if k > 1:
+        assert (flat[:, 0] != 0).any()
+    return finals
+
+
+LAYOUTS = pytest.mark.parametrize(
+    "layout", [("-b", 20), ("--layout", "vw", "-b", 16), ("-b", 7)], ids=["odd", "vw", "full"]
+)
+LEARNERS = [
+    ("--loss_function", "logistic"),
+    ("--label_range", "seen"),
+    ("--loss_function", "hinge"),
+    ("--loss_function", "quantile", "--quantile_tau", 0.3, "-l", 0.02),
+    ("--sgd", "-l", 0.1),
+    ("--sgd", "--initial_t", 5, "--power_t", 0.25, "-l", 0.1),
+    ("--adaptive", "-l", 0.5),
+    ("--normalized", "-l", 0.1),
+    ("--noconstant", "-q", "w:"),
+]
+
+
+def names(words) -> str:
+    return " ".join(map(str, words)) or "defaults"
+
+
+@pytest.mark.bounds
+@LAYOUTS
+@pytest.mark.parametrize("play", ["paper", "vw"])
+@pytest.mark.parametrize(
+    ("k", "errors"), [(K, 0), (K, 1), (K, 2), (K, 3), (8, 4), (16, 7), (1, 2), (2, 0), (2, 3), (3, 1)]
+)
+def test_kernel_follows_the_oracle(layout, play, k, errors):
+    for noise in (0.3, 0.95):  # where labels can be told, they win all matches right after they were taught
+        text = multiclass(k + errors, k, 200, noise=noise, weights=(1, 0.5, 3, 0), unlabelled=0.1, popular=2.0)
+        finals = check(*layout, "--error", errors, "--ect_play", play, k=k, text=text)
+    if errors and k > 3 and play == "paper":
+        assert finals > 2, "this stream does not test the final"
+
+
+@pytest.mark.parametrize("play", ["paper", "vw"])
+@pytest.mark.parametrize("words", LEARNERS, ids=names)
+def test_kernel_follows_the_oracle_whatever_the_learner(play, words):
+    check("-b", 20, "--error", 2, "--ect_play", play, *words)
+
+
+@pytest.mark.parametrize("errors", [0, 2])
+def test_link_moves_the_boundary_of_vw(errors):
+    check("-b", 20, "--error", errors, "--ect_play", "vw", "--link", "logistic", "--loss_function", "logistic")
+
+
+@pytest.mark.plain
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero")  # of NumPy, in plain Python
+@pytest.mark.parametrize("play", ["paper", "vw"])
+def test_kernel_follows_the_oracle_without_compiling(play):
+    text = multiclass(2, 5, 40, weights=(1, 2, 0), unlabelled=0.1, noise=0.9)
+    check("-b", 20, "--error", 1, "--ect_play", play, k=5, text=text)
+
+
+# -- shape ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("errors", [0, 1, 2, 5])
+def test_draw_is_the_schedule_of_the_oracle(errors):
+    for k in (*range(1, 40), 64, 65, 127):
+        found, wanted = tournament.draw(k, errors), oracle.schedule(k, errors)
+        places = [
+            [who - 1 if how == "label" else k + 2 * who + (how == "lost") for how, who in (match.left, match.right)]
+            for match in wanted
+        ]
+        assert found.sides.tolist() == places
+        assert found.last.tolist() == [number for number, match in enumerate(wanted) if match.last]
+        entries = {place: 2 * number + side for number, pair in enumerate(places) for side, place in enumerate(pair)}
+        assert found.entry.tolist() == [entries.get(place, tournament.OUT) for place in range(k + 2 * len(wanted))]
+
+
+def test_filter_tree_is_as_deep_as_the_logarithm():
+    for k in (2, 3, 4, 5, 1000, 1024, 1025, 100_000):
+        assert tournament.draw(k, 0).longest == (k - 1).bit_length()
+    assert tournament.draw(100_000, 3).longest < 40
+
+
+@pytest.mark.parametrize(("k", "errors"), [(2, 0), (3, 0), (37, 0), (64, 0), (1000, 2), (1, 0)])
+def test_matches_have_numbers_of_their_own_near_their_neighbours(k, errors):
+    found = tournament.draw(k, errors)
+    numbers, taken = tournament.neighbourly(found, k)
+    assert len(set(numbers.tolist())) == len(numbers) == tournament.matches(k, errors)
+    assert numbers.max(initial=-1) < taken <= 2 * len(numbers)
+    together = 0
+    for match, pair in enumerate(found.sides.tolist()):
+        for place in pair:
+            if found.round[match] % 2 == 1 and place >= k and (place - k) % 2 == 0:
+                before = (place - k) // 2
+                if found.round[before] == found.round[match] - 1:
+                    together += 1
+                    assert numbers[before] // 4 == numbers[match] // 4
+    assert together >= len(numbers) // 2 - 1 or errors
+
+
+def asked(folder, *words) -> list[list[tuple[int, float]]]:
+    learn("data", "--quiet", "-p", "p", "-r", "r", *words, cwd=folder)
+    lines = (folder / "r").read_text().splitlines()
+    return [[(int(w.split(":")[0]), float(w.split(":")[1])) for w in line.split() if ":" in w] for line in lines]
+
+
+def test_raw_predictions_are_the_matches_asked(tmp_path):
+    """From the last match back to the first one of the class that is answered."""
+    k = 11
+    (tmp_path / "data").write_text(multiclass(3, k, 120, tags=True))
+    found = tournament.draw(k, 0)
+    paths = asked(tmp_path, "--ect", k)
+    answers = [int(line.split()[0]) for line in (tmp_path / "p").read_text().splitlines()]
+    for answer, path in zip(answers, paths, strict=True):
+        at = k + 2 * found.last[0]
+        for number, score in path:
+            assert number == (at - k) // 2 + 1
+            at = found.sides[number - 1, int(score > 0)]
+        assert at == answer - 1
+        assert len(path) <= found.longest
+    more = asked(tmp_path, "--ect", k, "--error", 2)
+    assert all(path[0][0] == 3 * (k - 1) + 2 for path in more), "the final's last match is asked first"
+
+
+# -- what the command says -----------------------------------------------------------------------------------------
+
+
+def test_options_that_do_not_fit_are_refused():
+    with pytest.raises(UsageError, match="--link has no effect with --ect"):
+        configure("--ect", K, "--link", "logistic")
+    with pytest.raises(UsageError, match="makes too many matches to number: give a smaller --error"):
+        configure("--ect", 1 << 20, "--error", 5000)
+    with pytest.raises(UsageError, match="--error belongs to --ect, which was not chosen"):
+        configure("--oaa", K, "--error", 1)
+
+
+def test_squared_loss_is_the_default_and_others_can_be_asked_for():
+    assert configure("--ect", K).learner.loss_function == "squared"
+    assert configure("--ect", K, "--loss_function", "logistic").learner.loss_function == "logistic"
+    assert configure("--vw_exact", "--ect", K).ect.ect_play == "vw"
+
+
+def test_label_outside_is_told_once_and_not_learned(tmp_path):
+    lines = multiclass(4, 5, 40).splitlines(keepends=True)
+    (tmp_path / "clean").write_text("".join(lines))
+    (tmp_path / "data").write_text("".join(["9 |w a\n", *lines, "0 |w b\n"]))
+    learn("clean", "--ect", 5, "-b", 12, "-f", "m", cwd=tmp_path)
+    done = learn("data", "--ect", 5, "-b", 12, "-f", "n", "--on_bad_line", "vw", cwd=tmp_path)
+    assert done.err.count("is outside 1..5 (--ect 5)") == 1
+    learn("data", "--ect", 5, "-b", 12, "-f", "m2", "-d", "clean", "--on_bad_line", "skip", cwd=tmp_path)
+    assert xclass("data", "--ect", 5, cwd=tmp_path).status == 1
+
+
+def test_time_does_not_grow_with_the_classes(tmp_path):
+    """An example asks as many regressors as the tree is deep, whatever K."""
+    (tmp_path / "data").write_text(multiclass(5, 9, 30))
+    for k in (9, 1000, 1_000_000):
+        paths = asked(tmp_path, "--ect", k, "-b", 18)
+        assert max(map(len, paths)) <= (k - 1).bit_length()

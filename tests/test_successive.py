@@ -1,0 +1,86 @@
+"""Sub-problems one after the other: the numbers of `learner.score` and `learner.learn`, to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness import batch_of, configure
+
+from xclass import learner, successive
+
+F = np.float32
+
+
+def text_of(seed: int, n: int) -> str:
+    """Examples with features of all sizes, of which some come twice, and some examples without any."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for i in range(n):
+        words = [f"w{j}:{rng.normal():g}" for j in rng.permutation(12)[: rng.integers(0, 9)]]
+        if i % 11 == 0:
+            words += ["tiny:1e-22", "large:1e15"]
+        if i % 13 == 0:
+            words.append("huge:1e25")
+        if i % 5 == 0:
+            words += ["w3", "w3:2"]
+        lines.append(f"{1 + i % 4} |f {' '.join(words)}\n")
+    return "".join(lines)
+
+
+WORDS = [
+    (),
+    ("--loss_function", "logistic"),
+    ("--loss_function", "hinge", "--label_range", "seen"),
+    ("--loss_function", "quantile", "-l", 0.1),
+    ("--loss_function", "classic", "--initial_t", 2, "--initial_weight", 0.1),
+    ("--sgd", "-l", 0.1),
+    ("--adaptive", "-l", 0.1),
+    ("--power_t", 0.3),
+    ("--l1", 1e-3, "--l2", 1e-3),
+    ("--noconstant", "-b", 3),
+]
+
+
+@pytest.mark.bounds
+@pytest.mark.plain
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero", "ignore:invalid value")
+@pytest.mark.parametrize("words", WORDS, ids=lambda words: " ".join(map(str, words)) or "defaults")
+def test_quick_way_gives_the_same_bits(words):
+    settled = configure("--oaa", 4, *(() if "-b" in words else ("-b", 8)), *words)
+    rule = learner.make_rule(settled.learner, reduction=True)
+    batch = batch_of(settled, text_of(len(words), 60))
+    plain, quick = (learner.new_table(rule, settled.learner.bits, 5, 12) for _ in range(2))
+    row = successive.new_row(batch)
+    rng = np.random.default_rng(3)
+    ways = set()
+    for i in range(batch.n):
+        count, fast = successive.load(row, quick, rule, batch, i)
+        ways.add(bool(fast))
+        part = slice(batch.start[i], batch.start[i + 1])
+        place, x = batch.index[part].astype(np.uint64) * np.uint64(12), batch.value[part]
+        assert np.array_equal(row.place[:count], place) and np.array_equal(row.x[:count], x)
+        for sub in rng.permutation(5)[:3].astype(np.uint64):
+            y, weight = F(rng.choice([-1, 1])), F(rng.choice([0, 1e-45, 0.5, 1, 3]))
+            assert successive.score(row, quick, count, sub) == learner.score(plain, place, x, count, sub, F(0))
+            if rule.widen:
+                learner.widen(plain.range, y)
+            p = F(learner.clip(F(learner.score(plain, place, x, count, sub, F(0))), plain.range))
+            if weight > 0:
+                learner.learn(plain, rule, place, x, count, sub, p, y, weight, float(i))
+            after = learner.score(plain, place, x, count, sub, F(0))
+            found = successive.teach(row, quick, rule, count, fast, sub, y, weight, float(i))
+            assert found == after or (np.isnan(found) and np.isnan(after)), i
+    assert plain.flat.reshape(-1, 4)[:, :3].tobytes() == quick.flat.reshape(-1, 4)[:, :3].tobytes()
+    assert plain.sums.tobytes() == quick.sums.tobytes() and plain.range.tobytes() == quick.range.tobytes()
+    default = not {"--sgd", "--adaptive", "--power_t", "--l1"} & set(words)
+    assert ways == ({False, True} if default else {False})
+
+
+def test_features_that_share_a_slot_are_found():
+    settled = configure("--oaa", 4, "-b", 8, "--noconstant")
+    rule = learner.make_rule(settled.learner, reduction=True)
+    table = learner.new_table(rule, 8, 4, 4)
+    batch = batch_of(settled, "1 |f a b c\n1 |f a b a\n1 |f\n1 |f b c\n1 | 1 65\n")  # 64 places of four
+    row = successive.new_row(batch)
+    ways = [successive.load(row, table, rule, batch, i)[1] for i in range(5)]
+    assert ways == [True, False, True, True, False]
