@@ -19,7 +19,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("passes", "cache", "shuffle", "names", "vw_flags"),
     ("reader", "interactions", "pipeline", "stats", "predictions", "usage", "reductions"),
     ("reductions.oaa", "reductions.recall_tree", "reductions.cpt", "reductions.scalar"),
-    ("parser", "features", "learner", "reductions.contract", "probability_tree", "reliability"),
+    ("parser", "features", "learner", "reductions.contract", "probability_tree", "reranking", "reliability"),
     ("label_tree", "node_weights"),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows"),
     ("elementary",),
