@@ -41,12 +41,21 @@ step "Making the stream"
 cd "$data"
 classes=$(($(wc -l < labels.txt)))
 
-step "Learning (the first run compiles, which takes a while)"
-timed train.json -d train.vw --recall_tree "$classes" -b 24 -q ab --cubic abc -f model.bin || stop "learning failed"
+for way in recall_tree cpt; do
+    case $way in
+        recall_tree) options="--recall_tree $classes" name="a tree proposes, scorers decide (--recall_tree)" ;;
+        cpt) options="--cpt $classes --rerank" name="a tree of probabilities proposes (--cpt --rerank)" ;;
+    esac
+    step "Learning: $name; the first run compiles, which takes a while"
+    # shellcheck disable=SC2086
+    timed $way.train.json -d train.vw $options -b 24 -q ab --cubic abc -f $way.model || stop "learning failed"
+    step "Testing on files held out"
+    timed $way.test.json -d test.vw -t -i $way.model -p $way.predictions.txt || stop "testing failed"
+done
 
-step "Testing on files held out"
-timed test.json -d test.vw -t -i model.bin -p predictions.txt || stop "testing failed"
+step "The five most probable next tokens of the first three places held out, and how likely"
+head -n 3 test.vw | "$bin/xclass" -t -i cpt.model --top_k 5 -p stdout --quiet || stop "predicting failed"
 
 step "Result"
-"$bin/python" "$root/demo/report.py" show . || stop "could not compare the predictions"
-echo "All of it took $(($(date +%s) - begin)) s. Data, model and predictions are in $data"
+"$bin/python" "$root/demo/report.py" show . recall_tree cpt || stop "could not compare the predictions"
+echo "All of it took $(($(date +%s) - begin)) s. Data, models and predictions are in $data"

@@ -1,7 +1,7 @@
 """The quickstart's clock and its last words.
 
     python demo/report.py run FILE COMMAND...     run the command, note in FILE how long it took and how much memory
-    python demo/report.py show FOLDER             compare predictions.txt with test.vw, print the figures
+    python demo/report.py show FOLDER WAY...      compare WAY.predictions.txt with test.vw, print the figures
 
 Both use the standard library only.
 """
@@ -48,23 +48,25 @@ def error_of(truth: Path, predictions: Path) -> float:
     return wrong / n
 
 
-def show(folder: Path) -> None:
-    """Print what was learned, against two simple guesses, and what it took."""
-    facts, train, test = (
-        json.loads((folder / name).read_text(encoding="utf-8")) for name in ("facts.json", "train.json", "test.json")
-    )
-    error = error_of(folder / "test.vw", folder / "predictions.txt")
+def show(folder: Path, ways: list[str]) -> None:
+    """Print what each way learned, against two simple guesses, and what it took."""
+    facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
     print(
         f"Error on {facts['test']:,} examples of {facts['test_files']} files held out, {facts['classes']:,} classes:\n"
-        f"  {error:.4f}  xclass\n"
-        f"  {facts['previous_token_error']:.4f}  saying what most often followed the previous token\n"
         f"  {facts['majority_error']:.4f}  always saying {facts['majority']}, the most frequent\n"
-        "Time and memory, from the start of the process to its end:\n"
-        f"  training  {facts['train'] / train['seconds']:>9,.0f} examples/s, {train['seconds']:.1f} s, "
-        f"{train['memory'] / 1e6:,.0f} MB\n"
-        f"  testing   {facts['test'] / test['seconds']:>9,.0f} examples/s, {test['seconds']:.1f} s, "
-        f"{test['memory'] / 1e6:,.0f} MB"
+        f"  {facts['previous_token_error']:.4f}  saying what most often followed the previous token"
     )
+    took = []
+    for way in ways:
+        print(f"  {error_of(folder / 'test.vw', folder / f'{way}.predictions.txt'):.4f}  xclass --{way}")
+        for phase, doing in (("train", "training"), ("test", "testing")):
+            note = json.loads((folder / f"{way}.{phase}.json").read_text(encoding="utf-8"))
+            speed = facts[phase] / note["seconds"]
+            took.append(
+                f"  --{way:11} {doing:8} {speed:>9,.0f} examples/s, {note['seconds']:5.1f} s, "
+                f"{note['memory'] / 1e6:,.0f} MB"
+            )
+    print("Time and memory, from the start of the process to its end:", *took, sep="\n")
 
 
 def main() -> int:
@@ -72,8 +74,8 @@ def main() -> int:
     words = sys.argv[1:]
     if len(words) > 2 and words[0] == "run":
         return run(Path(words[1]), words[2:])
-    if len(words) == 2 and words[0] == "show":
-        show(Path(words[1]))
+    if len(words) > 2 and words[0] == "show":
+        show(Path(words[1]), words[2:])
         return 0
     print(__doc__.strip(), file=sys.stderr)
     return 2

@@ -132,17 +132,19 @@ def test_report_compares_and_times(stream, tmp_path, capsys):
         shutil.copy(folder / name, tmp_path)
     truth = [label for label, _ in parsed(folder / "test.vw")]
     half = [label if i % 2 else facts["classes"] + 1 for i, label in enumerate(truth)]
-    (tmp_path / "predictions.txt").write_text("".join(f"{label}\n" for label in half))
-    for name in ("train.json", "test.json"):
+    for way, answers in (("half", half), ("right", truth)):
+        (tmp_path / f"{way}.predictions.txt").write_text("".join(f"{label}\n" for label in answers))
+    for name in ("half.train.json", "half.test.json", "right.train.json", "right.test.json"):
         assert report.run(tmp_path / name, [sys.executable, "-c", "bytearray(50_000_000)"]) == 0
-    note = json.loads((tmp_path / "train.json").read_text())
+    note = json.loads((tmp_path / "half.train.json").read_text())
     assert note["memory"] > 50e6 and 0 < note["seconds"] < 60
-    report.show(tmp_path)
+    report.show(tmp_path, ["half", "right"])
     shown = capsys.readouterr().out
-    assert re.search(r"0\.50\d\d  xclass", shown) and "examples/s" in shown
-    (tmp_path / "predictions.txt").write_text("1\n")
+    assert re.search(r"0\.50\d\d  xclass --half", shown) and re.search(r"0\.0000  xclass --right", shown)
+    assert len(re.findall(r"--\w+ +(train|test)ing .* examples/s", shown)) == 4
+    (tmp_path / "half.predictions.txt").write_text("1\n")
     with pytest.raises(SystemExit, match="one prediction for each line"):
-        report.show(tmp_path)
+        report.show(tmp_path, ["half"])
 
 
 def test_report_passes_a_failure_on(tmp_path):

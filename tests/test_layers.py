@@ -23,7 +23,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("reductions.oaa", "reductions.recall_tree", "reductions.ect", "reductions.cpt", "reductions.scalar"),
     ("class_rows", "candidates", "successive"),
     ("routing",),
-    ("parser", "features", "learner", "reductions.contract", "probability_tree", "reliability"),
+    ("parser", "features", "learner", "reductions.contract", "probability_tree", "reranking", "reliability"),
     ("label_tree", "node_weights", "label_counts", "tournament"),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant"),
     ("elementary",),

@@ -29,6 +29,7 @@ class Settings(NamedTuple):
     greedy: bool
     budget: int
     search: bool
+    cut: float  # what is less than this share as likely as the best is not looked for; 0 leaves nothing out
 
 
 class Scratch(NamedTuple):
@@ -155,7 +156,7 @@ def _search(tree, weights, settings, scratch, count, known, floor, label, comple
         p = mass[waiting]
         reached = True
         while tree.left[a] > 0:
-            if p < floor or (size == k and p <= top_p[k - 1]):
+            if p < max(floor, settings.cut * top_p[0]) or (size == k and p <= top_p[k - 1]):
                 reached = False
                 break
             if opened >= settings.budget and size > 0:
@@ -175,13 +176,14 @@ def _search(tree, weights, settings, scratch, count, known, floor, label, comple
             left = np.int64(tree.left[a])
             turn = right > 0.5
             other = p_left if turn else p_right
-            if not settings.greedy and not (other < floor or (size == k and other <= top_p[k - 1])):
+            least = max(floor, settings.cut * top_p[0])
+            if not settings.greedy and not (other < least or (size == k and other <= top_p[k - 1])):
                 node[waiting] = left if turn else left + 1
                 mass[waiting] = other
                 waiting += 1
             a = left + 1 if turn else left
             p = p_right if turn else p_left
-        if not reached or p < floor or (size == k and p <= top_p[k - 1]):
+        if not reached or p < max(floor, settings.cut * top_p[0]) or (size == k and p <= top_p[k - 1]):
             continue
         at = min(size, k - 1)
         size = min(size + 1, k)

@@ -17,7 +17,7 @@ Defaults  by error % on the last tenth of train, spelling / wordnet / panlex at 
           logistic loss, rate 1               22.0 / 76.0 / 80.9    (log loss 1.038 / 5.72 / 4.79)
           alpha .3, .45, .8                   19.5, 17.9, 19.1 / 74.1, 74.3, 74.5 / 80.7, 80.4, 80.6
           balanced, random                    28.4, 28.3 / 74.3, 74.2 / 80.7, 80.6
-          Searches of trees that vote propose CANDIDATES labels each; while they learn, only these are known of a tree.
+          Searches of trees that vote propose --candidates labels each; in learning, only these are known of a tree.
 
 A new label walks down from the root and goes right where (with p as the regressor of the node gives it)
 
@@ -35,7 +35,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import answers, label_tree, learner, loss, model_file, node_weights, probability_tree
+from .. import answers, label_tree, learner, loss, model_file, node_weights, probability_tree, reranking
 from ..errors import UsageError
 from ..options import option, options_of
 from ..probability_tree import DEEPEST, NODES, Found, Scratch, Settings
@@ -43,7 +43,6 @@ from ..reliability import Report
 from .contract import Reduction, Work
 
 PLACES, UNKNOWN_BITS = 12, 24  # bits of the table for every label; where the number of labels is not known
-CANDIDATES = 5  # labels each of several trees proposes
 
 
 @dataclass(frozen=True)
@@ -112,6 +111,32 @@ class Options:
         metavar="SD",
         stored=True,
     )
+    rerank: bool = option(
+        "let one scorer per class choose among the classes that the trees propose, and learn how likely each is",
+        kind=bool,
+        stored=True,
+    )
+    candidates: int = option(
+        "classes that every tree proposes, with several trees or --rerank",
+        kind=int,
+        minimum=1,
+        maximum=1000,
+        default_text="10 with --rerank, else 5",
+        metavar="N",
+        stored=True,
+    )
+    candidate_cut: float = option(
+        "a tree proposes no class that is less than this share as likely as its best, with --rerank",
+        kind=float,
+        default=0.01,
+        minimum=0,
+        maximum=1,
+        metavar="SHARE",
+        stored=True,
+    )
+    rerank_rate: float = option(
+        "learning rate of the scorers of --rerank", kind=float, default=0.35, minimum=0, metavar="RATE", stored=True
+    )
 
 
 # -- Python
@@ -129,6 +154,8 @@ def settle(config) -> dict:
     settled = learner.settle(config.learner, o.cpt, True, node_weights.SLOT_BYTES, PLACES)
     if not o.cpt and config.learner.bits is None:
         settled["bits"] = UNKNOWN_BITS
+    if o.candidates is None:
+        found["candidates"] = 10 if o.rerank else 5
     return {**settled, **found}
 
 
@@ -148,6 +175,15 @@ def check(config) -> None:
         raise UsageError("--tree_noise has no effect: the first tree has none; give --trees 2 or more")
     if o.trees > 1 and o.cpt_search == "greedy":
         raise UsageError("--cpt_search greedy finds one candidate a tree, too few for --trees: drop one of them")
+    if not o.rerank:
+        for name in ("candidate_cut", "rerank_rate"):
+            if name in given:
+                raise UsageError(f"--{name} has no effect: it belongs to --rerank, which was not chosen")
+        if "candidates" in given and o.trees == 1:
+            raise UsageError("--candidates has no effect: one tree decides alone; give --rerank or --trees 2 or more")
+    elif o.cpt_search == "greedy" or o.cpt_report == "losses":
+        what = "--cpt_search greedy" if o.cpt_search == "greedy" else "--cpt_report losses"
+        raise UsageError(f"{what} leaves out the search that makes the candidates of --rerank: drop one of them")
     if "cpt_alpha" in given and o.cpt_tree != "general":
         raise UsageError(f"--cpt_alpha has no effect: --cpt_tree {o.cpt_tree} does not ask the regressors")
     if o.cpt_search == "greedy":
@@ -245,6 +281,7 @@ class ProbabilityTree:
             greedy=o.cpt_search == "greedy",
             budget=o.max_expand,
             search=o.cpt_report == "argmax",
+            cut=o.candidate_cut if o.rerank else 0.0,
         )
         part = max(bits - (o.trees - 1).bit_length(), 4)
         self.memory = o.trees * node_weights.SLOT_BYTES << part
@@ -253,6 +290,10 @@ class ProbabilityTree:
             one = settings._replace(noise=np.float32(o.tree_noise if t > 0 else 0.0))
             seed = driver.random_seed + t
             self.members.append(Member(min(o.cpt, 1 << 20), part, kind, config.learner.learning_rate, one, seed))
+        self.scorers = None
+        if o.rerank:
+            self.memory += node_weights.SLOT_BYTES << bits
+            self.scorers = reranking.new_scorers(bits, kind, o.rerank_rate)
         self.search = settings.search
         self.asked = config.answers
         self.listing = self.asked.top_k is not None or driver.raw_predictions is not None
@@ -263,11 +304,14 @@ class ProbabilityTree:
             or o.cpt_search == "greedy"
             or "progress" in config.given
             or o.trees > 1
+            or o.rerank
         )
         self.report = Report(self.asked)
+        # weights: of all labels; of those not proposed; of those proposed and not chosen
+        self.label_weight = self.missed = self.mistaken = 0.0
         self.examples = 0
         self.threads = ThreadPoolExecutor(os.cpu_count() or 1, "trees")
-        self.stages = [self._sweep]
+        self.stages = [self._sweep] if self.scorers is None else [self._sweep, self._rerank]
 
     @property
     def most_rows(self) -> int | None:
@@ -293,7 +337,10 @@ class ProbabilityTree:
         self.examples += n
         best = self.asked.top_k or 1
         trees = len(self.members)
-        k = best if trees == 1 else max(best, CANDIDATES)
+        if self.scorers is not None:
+            k = self.options.candidates  # whatever is written, as it is learned from
+        else:
+            k = best if trees == 1 else max(best, self.options.candidates)
         found = Found(
             np.zeros((trees, n), bool), np.zeros((trees, n)), np.zeros((trees, n, k), np.int64),
             np.zeros((trees, n, k)), np.zeros((trees, n), np.int64), np.zeros((trees, n)),
@@ -311,11 +358,42 @@ class ProbabilityTree:
             work.listing = _mean_listing(spread)
         else:
             self._all(lambda t, a, b: self.members[t].sweep(batch, label, learns, whole, a, b, each[t]), jobs)
+        if self.scorers is not None:
+            work.plan = (labelled, label, learns, found)
+            return
         if trees == 1:
             top, top_p = each[0].top, each[0].top_p
         else:
             top, top_p = self._vote(batch, found, best, judged=not work.learn)
-        self._finish(work, labelled, found, top, top_p)
+        self._finish(work, labelled, found.known[0], found.p.mean(axis=0), found, top, top_p)
+
+    def _rerank(self, work: Work) -> None:
+        """The second stage: choose among what the trees proposed."""
+        labelled, label, learns, found = work.plan
+        work.plan = None
+        trees, n, k = found.top.shape
+        best = trees * k if self.asked.probabilities else self.asked.top_k or 1
+        candidate = np.empty((n, trees * k), np.int64)
+        probability_tree.unite(found.top, candidate)
+        ranked = reranking.Ranked(np.zeros((n, best), np.int64), np.zeros((n, best)), np.zeros(n), np.zeros(n, bool))
+        shares = [(0, n)] if work.learn else self._shares(n)
+        unit = self.options.normalize_features == "unit"
+
+        def job(begin, end):
+            reranking.rank(
+                self.scorers, unit, work.batch, label, learns, begin, end, found.top, found.top_p, found.p, candidate,
+                reranking.scratch(work.batch, trees * k), ranked,
+            )  # fmt: skip
+
+        self._all(job, shares)
+        if self.asked.probabilities:
+            work.listing = reranking.spread(work.listing, ranked)
+        self._finish(work, labelled, found.known[0], ranked.p, found, ranked.top, ranked.top_p)
+        weight = np.where(labelled, work.batch.weight, 0.0)
+        wrong = work.prediction != work.batch.label
+        self.label_weight += float(weight.sum())
+        self.missed += float(weight[~ranked.inside].sum())
+        self.mistaken += float(weight[ranked.inside & wrong].sum())
 
     def _all(self, job, items) -> None:
         """Do a job for every item; in this thread where there is one only."""
@@ -342,11 +420,10 @@ class ProbabilityTree:
         probability_tree.vote(found.top, found.top_p, candidate, p, judged, top, top_p)
         return top, top_p
 
-    def _finish(self, work: Work, labelled, found, top, top_p) -> None:
+    def _finish(self, work: Work, labelled, known, p, found, top, top_p) -> None:
         weight = work.batch.weight.astype(np.float64)
         work.prediction = top[:, 0].astype(np.float64)
-        p = found.p.mean(axis=0)
-        self.report.losses(labelled, weight, found.known[0], p)
+        self.report.losses(labelled, weight, known, p)
         if self.search:
             right = work.prediction == work.batch.label
             work.loss = np.where(labelled & ~right, weight, 0.0)
@@ -367,7 +444,11 @@ class ProbabilityTree:
         self.report.write_calibration()
         classes = (int(self.members[0].tree.size[NODES]) + 1) // 2
         depth = max(int(one.tree.size[DEEPEST]) for one in self.members)
-        return [*self.report.lines(), f"classes in the tree = {classes}, depth = {depth}"]
+        shares = []
+        if self.label_weight > 0:
+            shares.append(f"label not proposed (routing error) = {self.missed / self.label_weight:.6f}")
+            shares.append(f"label proposed, not chosen (scoring error) = {self.mistaken / self.label_weight:.6f}")
+        return [*self.report.lines(), *shares, f"classes in the tree = {classes}, depth = {depth}"]
 
     # model
 
@@ -381,6 +462,8 @@ class ProbabilityTree:
         for t, one in enumerate(self.members):
             found.update(label_tree.arrays(f"tree.{t}", one.tree))
             found.update(node_weights.weights_arrays(f"weights.{t}", one.weights))
+        if self.scorers is not None:
+            found.update(reranking.arrays(self.scorers))
         return found
 
     def facts(self) -> dict:
@@ -392,6 +475,8 @@ class ProbabilityTree:
             one.tree = label_tree.restored(f"tree.{t}", arrays)
             node_weights.restore_weights(f"weights.{t}", one.weights, arrays)
             one.random[0] = random[t]
+        if self.scorers is not None:
+            reranking.restore(self.scorers, arrays)
 
 
 def _mean_listing(spread) -> answers.Listing:
