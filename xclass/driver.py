@@ -126,12 +126,10 @@ class _Run:
                 self.config.reader, self.config.parser, bits, multiclass, lowest, highest, because, stream=nothing
             )
             self.inspector = None
-            for name in ("readable_model", "invert_hash", "audit"):
-                if name in self.config.given and not hasattr(self.learner, "tables"):
-                    raise UsageError(
-                        f"--{name} shows weight tables, which --{self.config.reduction.name} does not have"
-                    )
-            if any(name in self.config.given for name in ("readable_model", "invert_hash", "audit")):
+            shown = [one for one in ("readable_model", "invert_hash", "audit") if one in self.config.given]
+            if shown and not hasattr(self.learner, "tables"):
+                raise UsageError(f"--{shown[0]} shows weight tables, which --{name} does not have")
+            if shown:
                 self.inspector = readable.Inspector(self.config, self.learner)
             key = cache.make_key(self.config.parser, bits, multiclass, lowest, highest, plan.examples)
             self.reader = cache.Source(
