@@ -19,8 +19,8 @@ LAYERS = (  # a room may import from the rows below its own
     ("passes", "cache", "shuffle", "names", "vw_flags"),
     ("reader", "interactions", "pipeline", "stats", "predictions", "usage", "reductions"),
     ("reductions.oaa", "reductions.recall_tree", "reductions.cpt", "reductions.scalar"),
-    ("parser", "features", "learner", "reductions.contract", "probability_tree", "reliability"),
-    ("label_tree", "node_weights"),
+    ("parser", "features", "learner", "reductions.contract", "probability_tree", "reliability", "tree_file"),
+    ("label_tree", "label_clusters", "node_weights"),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows"),
     ("elementary",),
     ("examples", "options", "errors", "jit"),  # anyone may import these
