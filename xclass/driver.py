@@ -132,8 +132,9 @@ class _Run:
             if shown:
                 self.inspector = readable.Inspector(self.config, self.learner)
             key = cache.make_key(self.config.parser, bits, multiclass, lowest, highest, plan.examples)
+            turns = plan.passes + (self._preview_size == 0)
             self.reader = cache.Source(
-                text, self.config.cache, key, not self.config.parser.noconstant, plan.passes, self.inspector is not None
+                text, self.config.cache, key, not self.config.parser.noconstant, turns, self.inspector is not None
             )
             size = self.config.shuffle.shuffle
             shuffler = None if size is None else shuffle.Shuffler(size, o.random_seed)
@@ -205,13 +206,18 @@ class _Run:
 
     # work
 
-    def _works(self) -> Iterator:
+    @property
+    def _preview_size(self) -> int | None:
+        """How many examples the learner wants to see before it learns, 0 for all."""
+        return getattr(self.learner, "preview_size", None) if self.learning else None
+
+    def _works(self, stream) -> Iterator:
         """One pass: batches as work, with the clock of each example, and the cuts between them."""
         from .passes import Cut
         from .reductions.contract import Work
 
         last = self.clock
-        for item in self.stream:
+        for item in stream:
             if isinstance(item, Cut):
                 yield item
                 continue
@@ -242,7 +248,9 @@ class _Run:
         """Take every batch of every pass through the learner; return what ended the run early, if anything did."""
         with _Signals(self):
             try:
-                for _ in range(self.config.passes.passes):
+                if self._preview_size == 0:
+                    self._preview_all()
+                for _ in range(0 if self.stopped else self.config.passes.passes):
                     self._go_through()
                     if self.stopped or self._end_pass():
                         break
@@ -254,12 +262,27 @@ class _Run:
                 return error
         return None
 
-    def _go_through(self) -> None:
-        """One pass. At a cut the pipeline runs empty, so that the learner is where the cut says."""
-        from .passes import Part
+    def _preview_all(self) -> None:
+        """Show the learner all of the data, in a pass of its own."""
+        from .interactions import Crosser
         from .pipeline import Pipeline
 
-        works = self._works()
+        self.pipeline = Pipeline(self._works(self.stream.plain()), [self.learner.preview])
+        for _ in self.pipeline:
+            if self.bar is not None:
+                self._move_bar()
+        if not self.stopped:
+            self.learner.end_preview()
+        self.crosser = Crosser(self.config.interactions)  # the passes find every group for the first time
+
+    def _go_through(self) -> None:
+        """One pass. At a cut the pipeline runs empty, so that the learner is where the cut says."""
+        from .passes import Part, previewed
+        from .pipeline import Pipeline
+
+        works = self._works(self.stream)
+        if self._preview_size is not None:
+            works = previewed(works, self.learner)
         stages = self.learner.stages
         if self.inspector is not None:
             stages = self.inspector.stages(stages)
