@@ -23,3 +23,12 @@ def test_help_leaves_numba_alone():
     code = "import sys; from xclass import cli; cli.status(['--help']); sys.exit('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
     assert done.returncode == 0
+
+
+def test_first_run_is_announced_and_the_second_is_not(tmp_path):
+    data = tmp_path / "d.vw"
+    data.write_text("1 |w a\n2 |w b\n")
+    words = [sys.executable, "-m", "xclass", "-d", str(data), "--oaa", "2"]
+    said = [subprocess.run(words, capture_output=True, text=True, timeout=240).stderr for _ in range(2)]
+    assert "finished run" in said[0]
+    assert "compiling the kernels" not in said[1]

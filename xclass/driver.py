@@ -168,7 +168,8 @@ class _Run:
         text = reader.Reader(c.reader, c.parser, c.learner.bits, multiclass, lowest, highest, because, stream=nothing)
         limit = passes.source_limit(c.passes)
         key = cache_key.make_key(c.parser, c.learner.bits, multiclass, lowest, highest, limit)
-        return cache.Source(text, c.cache, key, not c.parser.noconstant, c.passes.passes, self._names_wanted())
+        turns = c.passes.passes + (self._preview_size == 0)
+        return cache.Source(text, c.cache, key, not c.parser.noconstant, turns, self._names_wanted())
 
     def _names_wanted(self) -> bool:
         """Whether names of features are shown. VW's audit has none once it reads a cache."""
@@ -235,10 +236,15 @@ class _Run:
 
     # work
 
-    def _works(self) -> Iterator:
+    @property
+    def _preview_size(self) -> int | None:
+        """How many examples the learner wants to see before it learns, 0 for all."""
+        return getattr(self.learner, "preview_size", None) if self.learning else None
+
+    def _works(self, stream) -> Iterator:
         """One pass: batches as work, with the clock of each example, and the cuts between them."""
         last = self.saver.clock
-        for item in self.stream:
+        for item in stream:
             if isinstance(item, passes.Cut):
                 yield item
                 continue
@@ -276,7 +282,9 @@ class _Run:
     def _loop(self) -> BaseException | None:
         """Take every batch of every pass through the learner; return what ended the run early, if anything did."""
         try:
-            while True:
+            if self._preview_size == 0:
+                self._preview_all()
+            while not self.watch.stopped:
                 self._go_through()
                 if self.watch.stopped or self._end_pass():
                     return None
@@ -286,14 +294,26 @@ class _Run:
                 if work.learn:
                     self.saver.note(work)
             return error
+        return None
 
     def _stop(self) -> None:
         if self.pipeline is not None:
             self.pipeline.stop()
 
+    def _preview_all(self) -> None:
+        """Show the learner all of the data, in a pass of its own."""
+        self.pipeline = Pipeline(self._works(self.stream.plain()), [self.learner.preview])
+        for _ in self.pipeline:
+            self.talk.move_bar(self.reader.position(), self.progress.examples)
+        if not self.watch.stopped:
+            self.learner.end_preview()
+        self.crosser = interactions.Crosser(self.config.interactions)  # the passes find every group for the first time
+
     def _go_through(self) -> None:
         """One pass. At a cut the pipeline runs empty, so that the learner is where the cut says."""
-        works = self._works()
+        works = self._works(self.stream)
+        if self._preview_size is not None:
+            works = passes.previewed(works, self.learner)
         stages = self.learner.stages
         if self.inspector is not None:
             stages = self.inspector.stages(stages)

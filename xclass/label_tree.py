@@ -120,6 +120,46 @@ def split(tree, a, label):
 
 
 @jit
+def find_places(left, place, nodes):
+    """The places that splitting leaves gives, siblings taken in the order of their numbers; `place` : int64[nodes]."""
+    up = np.zeros(nodes, np.int64)
+    for a in range(nodes):
+        if left[a] > 0:
+            up[left[a]] = a
+    place[0] = 9
+    blocks = 1
+    for pair in range(1, nodes, 2):
+        a = up[pair]
+        for child in range(pair, pair + 2):
+            q = 2 * (place[a] & 7) + child - pair
+            if q < 8:
+                place[child] = (place[a] & ~np.int64(7)) + q
+            else:
+                blocks += 1
+                place[child] = 8 * blocks + 1
+
+
+@jit
+def halve(labels, left, label):
+    """Fill in `left` and `label` (int32, int64[2 k - 1]) of the tree that halves k labels down to single ones."""
+    nodes = 1
+    begin = np.zeros(label.shape[0], np.int64)
+    end = np.zeros(label.shape[0], np.int64)
+    end[0] = labels.shape[0]
+    for a in range(label.shape[0]):
+        if end[a] - begin[a] == 1:
+            left[a] = 0
+            label[a] = labels[begin[a]]
+        else:
+            middle = begin[a] + (end[a] - begin[a] + 1) // 2
+            left[a] = nodes
+            label[a] = -1
+            begin[nodes], end[nodes] = begin[a], middle
+            begin[nodes + 1], end[nodes + 1] = middle, end[a]
+            nodes += 2
+
+
+@jit
 def complete(tree, nodes):
     """Fill in what follows from `left`, `place` and `label` of so many nodes."""
     tree.size[NODES] = nodes
@@ -169,6 +209,22 @@ def _filled(tree: Tree, left, place, label, nodes: int) -> Tree:
     tree.label[:nodes] = label[:nodes]
     complete(tree, nodes)
     return tree
+
+
+def shaped(left: np.ndarray, label: np.ndarray, room: int = 0) -> Tree:
+    """A tree of these nodes (int32[m], int64[m]; siblings behind their parent), with `room` for so many labels."""
+    nodes = len(left)
+    place = np.empty(nodes, np.int64)
+    find_places(left, place, nodes)
+    return _filled(roomy(max(nodes, room)), left, place, label, nodes)
+
+
+def halved(labels: np.ndarray, room: int = 0) -> Tree:
+    """The tree of least depth whose leaves are these labels (int64[k], all different), from left to right."""
+    nodes = 2 * len(labels) - 1
+    left, label = np.empty(nodes, np.int32), np.empty(nodes, np.int64)
+    halve(labels, left, label)
+    return shaped(left, label, room)
 
 
 def arrays(name: str, tree: Tree) -> dict[str, np.ndarray]:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import rows
+from .errors import DataError
 from .examples import CONSTANT_GROUP, Batch
 from .options import option
 
@@ -86,6 +87,27 @@ class Part:
             yield item
 
 
+def previewed(items: Iterator[Any], learner: Any) -> Iterator[Any]:
+    """Show a learner as many of the first items as it wants, then give them out, and then the rest.
+
+    They are held in memory until then. What ends the items early is raised behind those that are held.
+    """
+    held, error, more = [], None, True
+    try:
+        while more and (item := next(items, None)) is not None:
+            held.append(item)
+            more = isinstance(item, Cut) or learner.preview(item)
+    except DataError as caught:
+        error = caught
+    learner.end_preview()
+    held.reverse()
+    while held:
+        yield held.pop()
+    if error is not None:
+        raise error
+    yield from items
+
+
 class Holdout:
     """Which lines are held out."""
 
@@ -133,6 +155,10 @@ class Stream:
         self._model = model
         self._every = options.checkpoint if model is not None else None
         self._seen = 0  # examples in all passes
+
+    def plain(self) -> Iterator[tuple[Batch, np.ndarray]]:
+        """One pass without cuts, in the order of the data."""
+        return ((batch, self._holdout.mask(line)) for batch, line in self._numbered())
 
     def __iter__(self) -> Iterator[tuple[Batch, np.ndarray] | Cut]:
         marked = ((batch, self._holdout.mask(line)) for batch, line in self._lines())

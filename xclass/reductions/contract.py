@@ -84,6 +84,17 @@ class Learner(Protocol):
     def end_pass(self) -> None:
         """Called between two passes, when no stage is at work."""
 
+    # What a learner may ask for that wants to see examples before it learns from any. They are learned from afterwards.
+
+    preview_size: int | None
+    """How many examples it still wants to see; 0 for all of the data; None, or no such attribute, for none."""
+
+    def preview(self, work: Work) -> bool:
+        """Look at examples, before any stage is called; return whether more are wanted."""
+
+    def end_preview(self) -> None:
+        """Called after the last of them, which may be fewer; `preview_size` is None from then on."""
+
     # What `--audit`, `--readable_model` and `--invert_hash` ask for, when no stage is at work.
 
     own_rows: bool

@@ -18,6 +18,10 @@ Defaults  by error % on the last tenth of train, spelling / wordnet / panlex at 
           alpha .3, .45, .8                   19.5, 17.9, 19.1 / 74.1, 74.3, 74.5 / 80.7, 80.4, 80.6
           balanced, random                    28.4, 28.3 / 74.3, 74.2 / 80.7, 80.6
           Searches of trees that vote propose --candidates labels each; in learning, only these are known of a tree.
+Trees     --cpt_tree kmeans makes the tree of the first --tree_sample examples that can be learned from
+          (label_clusters), FILE takes one as it is (tree_file). Then the regressors learn, all of the sample's
+          examples included: the tree has seen their labels, no regressor has, so progressive losses of these examples
+          are a little better than those to come. Labels the tree lacks are inserted as they come, by the rule below.
 
 A new label walks down from the root and goes right where (with p as the regressor of the node gives it)
 
@@ -35,13 +39,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import answers, label_tree, learner, loss, model_file, node_weights, probability_tree, reranking
-from ..errors import UsageError
+from .. import (
+    answers,
+    label_clusters,
+    label_tree,
+    learner,
+    loss,
+    model_file,
+    node_weights,
+    probability_tree,
+    reranking,
+    tree_file,
+)  # fmt: skip
+from ..errors import DataError, UsageError
 from ..options import option, options_of
 from ..probability_tree import DEEPEST, NODES, Found, Scratch, Settings
 from ..reliability import Report
 from .contract import Reduction, Work
 
+GROWN = ("general", "balanced", "random")  # trees that begin empty
 PLACES, UNKNOWN_BITS = 12, 24  # bits of the table for every label; where the number of labels is not known
 
 
@@ -59,11 +75,22 @@ class Options:
         stored=True,
     )
     cpt_tree: str = option(
-        "where a new class goes: by balance and by where the regressors send it, by balance alone, or at random",
-        choices=("general", "balanced", "random"),
+        "where a class goes: `general` by balance and by where the regressors send it, `balanced` by balance alone, "
+        "`random`; `kmeans` makes a tree of the first --tree_sample examples that has alike classes together; another "
+        "word is a FILE with a tree. Classes that these two lack go where `general` puts them",
+        metavar="general|balanced|random|kmeans|FILE",
         default="general",
         stored=True,
     )
+    tree_sample: int = option(
+        "examples `kmeans` looks at before it learns from the first; 0 for all of the data, in a pass of its own",
+        kind=int,
+        default=100_000,
+        minimum=0,
+        metavar="N",
+        stored=True,
+    )
+    save_tree: str = option("file the tree is written to, in the format --cpt_tree FILE reads", metavar="FILE")
     cpt_alpha: float = option(
         "weight of balance against what the regressors say, for a new class [alpha]",
         kind=float,
@@ -150,13 +177,21 @@ def settle(config) -> dict:
     o = config.cpt
     found = {"loss_function": config.learner.loss_function or "squared"}
     if config.learner.learning_rate is None:
-        found["learning_rate"] = 0.5 if found["loss_function"] == "squared" else 1.0
+        found["learning_rate"] = _rate(found["loss_function"], o.cpt_tree in GROWN, config.passes.passes)
     settled = learner.settle(config.learner, o.cpt, True, node_weights.SLOT_BYTES, PLACES)
     if not o.cpt and config.learner.bits is None:
         settled["bits"] = UNKNOWN_BITS
     if o.candidates is None:
         found["candidates"] = 10 if o.rerank else 5
     return {**settled, **found}
+
+
+def _rate(loss_function: str, grown: bool, passes: int) -> float:
+    if loss_function == "logistic":
+        return 1.0
+    if grown:
+        return 0.5
+    return 0.35 if passes == 1 else 0.25
 
 
 def check(config) -> None:
@@ -184,7 +219,9 @@ def check(config) -> None:
     elif o.cpt_search == "greedy" or o.cpt_report == "losses":
         what = "--cpt_search greedy" if o.cpt_search == "greedy" else "--cpt_report losses"
         raise UsageError(f"{what} leaves out the search that makes the candidates of --rerank: drop one of them")
-    if "cpt_alpha" in given and o.cpt_tree != "general":
+    if "tree_sample" in given and o.cpt_tree != "kmeans":
+        raise UsageError(f"--tree_sample has no effect: --cpt_tree {o.cpt_tree} looks at no examples; give kmeans")
+    if "cpt_alpha" in given and o.cpt_tree in ("balanced", "random"):
         raise UsageError(f"--cpt_alpha has no effect: --cpt_tree {o.cpt_tree} does not ask the regressors")
     if o.cpt_search == "greedy":
         for name in ("top_k", "max_expand"):
@@ -275,7 +312,7 @@ class ProbabilityTree:
         learner.check_memory(bits, node_weights.SLOT_BYTES)
         kind = loss.CODES[config.learner.loss_function]
         settings = Settings(
-            alpha={"general": o.cpt_alpha, "balanced": 1.0, "random": 0.0}[o.cpt_tree],
+            alpha={"balanced": 1.0, "random": 0.0}.get(o.cpt_tree, o.cpt_alpha),
             noise=np.float32(0),
             unit=o.normalize_features == "unit",
             greedy=o.cpt_search == "greedy",
@@ -294,6 +331,15 @@ class ProbabilityTree:
         if o.rerank:
             self.memory += node_weights.SLOT_BYTES << bits
             self.scorers = reranking.new_scorers(bits, kind, o.rerank_rate)
+        self.names = config.parser.label_names()
+        if o.save_tree is not None:
+            tree_file.check_place(o.save_tree)
+        self.sample: label_clusters.Sample | None = None
+        self.placed = ""  # for the summary
+        if driver.initial_regressor is None and not testing and o.cpt_tree == "kmeans":
+            self.sample = label_clusters.Sample(o.tree_sample)
+        elif driver.initial_regressor is None and o.cpt_tree not in GROWN:
+            self._plant(self._read(o.cpt_tree))
         self.search = settings.search
         self.asked = config.answers
         self.listing = self.asked.top_k is not None or driver.raw_predictions is not None
@@ -321,6 +367,35 @@ class ProbabilityTree:
 
     def close(self):
         self.threads.shutdown()
+
+    # a tree to begin with
+
+    @property
+    def preview_size(self) -> int | None:
+        return None if self.sample is None else self.sample.examples
+
+    def preview(self, work: Work) -> bool:
+        batch = work.batch
+        return self.sample.add(batch, ~np.isnan(batch.label) & (batch.weight > 0) & work.learns())
+
+    def end_preview(self) -> None:
+        orders = self.sample.orders([int(one.random[0]) for one in self.members], self._all)
+        if len(orders[0]):
+            self._plant([label_tree.halved(order, min(self.options.cpt, 1 << 20)) for order in orders])
+            self.placed = f", {len(orders[0])} of them placed after a look at {self.sample.seen} examples"
+        self.sample = None
+
+    def _read(self, path: str) -> list[label_tree.Tree]:
+        if not os.path.exists(path):
+            raise DataError(f"{path}: there is no such file; --cpt_tree takes {', '.join(GROWN)}, kmeans, or a FILE")
+        trees = tree_file.read(path, self.names)
+        if len(trees) != len(self.members):
+            raise DataError(f"{path}: has {len(trees)} trees; give --trees {len(trees)}, or a file with one for each")
+        return trees
+
+    def _plant(self, trees: list[label_tree.Tree]) -> None:
+        for one, tree in zip(self.members, trees, strict=True):
+            one.tree = tree
 
     def end_pass(self) -> None:
         """Nothing changes between passes."""
@@ -442,20 +517,24 @@ class ProbabilityTree:
     def summary(self) -> list[str]:
         """Lines after those every run has."""
         self.report.write_calibration()
+        if self.options.save_tree is not None:
+            tree_file.write(self.options.save_tree, [one.tree for one in self.members], self.names)
         classes = (int(self.members[0].tree.size[NODES]) + 1) // 2
         depth = max(int(one.tree.size[DEEPEST]) for one in self.members)
         shares = []
         if self.label_weight > 0:
             shares.append(f"label not proposed (routing error) = {self.missed / self.label_weight:.6f}")
             shares.append(f"label proposed, not chosen (scoring error) = {self.mistaken / self.label_weight:.6f}")
-        return [*self.report.lines(), *shares, f"classes in the tree = {classes}, depth = {depth}"]
+        return [*self.report.lines(), *shares, f"classes in the tree = {classes}{self.placed}, depth = {depth}"]
 
     # model
 
     def banner(self) -> list[str]:
         o = self.options
-        rule = f"cpt_alpha = {o.cpt_alpha:g}" if o.cpt_tree == "general" else f"cpt_tree = {o.cpt_tree}"
-        return [f"cpt: {rule} trees = {o.trees}", f"memory: {self.memory / 2**20:.0f} MB of weights"]
+        rule = "" if o.cpt_tree in ("balanced", "random") else f"cpt_alpha = {o.cpt_alpha:g} "
+        if o.cpt_tree != "general":
+            rule = f"cpt_tree = {o.cpt_tree} {rule}"
+        return [f"cpt: {rule}trees = {o.trees}", f"memory: {self.memory / 2**20:.0f} MB of weights"]
 
     def arrays(self) -> dict[str, np.ndarray]:
         found = {"random": np.concatenate([one.random for one in self.members])}
@@ -470,6 +549,7 @@ class ProbabilityTree:
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+        self.sample = None
         random = model_file.take("random", arrays, np.uint64, (len(self.members),))
         for t, one in enumerate(self.members):
             one.tree = label_tree.restored(f"tree.{t}", arrays)

@@ -1,0 +1,74 @@
+"""Oracle of the order of labels: dense prototypes in float64, all of it in NumPy and plain Python.
+
+Differs  with xclass: nothing known but rounding; the random pairs are drawn by the same formula.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+WORD = 2**64 - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def mix(z: int) -> int:
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & WORD
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & WORD
+    return z ^ (z >> 31)
+
+
+def prototypes(examples) -> tuple[list[int], np.ndarray]:
+    """Labels in rising order and a row for each; `examples` : (features, label, weight), features {index: value}."""
+    labels = sorted({label for features, label, _ in examples if any(features.values())})
+    columns = sorted({index for features, _, _ in examples for index in features})
+    table = np.zeros((len(labels), len(columns)))
+    has = np.zeros(table.shape, bool)
+    for features, label, weight in examples:
+        if label in labels:
+            length = np.sqrt(sum(x * x for x in features.values()))
+            for index, x in features.items():
+                table[labels.index(label), columns.index(index)] += weight * x / length
+                has[labels.index(label), columns.index(index)] = True
+    table = table * np.log((1 + len(labels)) / has.sum(axis=0))
+    length = np.linalg.norm(table, axis=1, keepdims=True)
+    return labels, np.divide(table, length, out=np.zeros_like(table), where=length > 0)
+
+
+def split(table: np.ndarray, order: list[int], begin: int, seed: int, tries: int, rounds: int = 30):
+    """The rows `order`, which stand from place `begin` on, in two halves."""
+    n = len(order)
+    most, best = -1.0, None
+    for t in range(tries):
+        drawn = mix((seed + t) & WORD) ^ (begin << 32 | (begin + n))
+        first = mix(drawn) % n
+        second = (first + 1 + mix((drawn + GOLDEN) & WORD) % (n - 1)) % n
+        halves = [[order[first]], [order[second]]]
+        alike = 0.0
+        for turn in range(rounds):
+            sums = [table[half].sum(axis=0) for half in halves]
+            lengths = [np.linalg.norm(one) for one in sums]
+            before, alike = alike, sum(lengths) / n
+            if turn > 1 and alike - before < 1e-5:
+                break
+            centres = [one / length if length > 0 else one for one, length in zip(sums, lengths, strict=True)]
+            nearer = table @ (centres[0] - centres[1])
+            ranked = sorted(order, key=lambda r: (-nearer[r], r))
+            old, halves = halves, [sorted(ranked[: (n + 1) // 2]), sorted(ranked[(n + 1) // 2 :])]
+            if halves == old:
+                break
+        if alike > most:
+            most, best = alike, halves
+    return best
+
+
+def order(examples, seed: int, tries: int) -> list[int]:
+    """The labels in the order of the leaves."""
+    labels, table = prototypes(examples)
+
+    def below(rows: list[int], begin: int) -> list[int]:
+        if len(rows) <= 2:
+            return rows
+        first, second = split(table, rows, begin, seed, tries)
+        return below(first, begin) + below(second, begin + len(first))
+
+    return [labels[r] for r in below(list(range(len(labels))), 0)]
