@@ -41,6 +41,9 @@ VARIANTS = {
         ("--cpt_tree", "random", "--random_seed", 5, "--calibration", "c"),
         ("--normalize_features", "none", "-l", 0.2, "-q", "wn", "--perplexity"),
         ("--trees", 3),
+        ("--cpt_arity", 4),
+        ("--cpt_arity", 4, "--loss_function", "logistic", "--trees", 3, "--cpt_alpha", 0.1),
+        ("--cpt_arity", 16, "--cpt_tree", "random", "--random_seed", 5),
     ],
 }
 BY_NAME = {record.name: record for record in REDUCTIONS}

@@ -19,12 +19,14 @@ class Report:
     ----------
     calibration : file of the reliability table, or None.
     perplexity : whether it is asked for.
+    regressors : of a node.
     """
 
-    def __init__(self, calibration: str | None, perplexity: bool):
-        self.calibration, self.perplexity = calibration, perplexity
+    def __init__(self, calibration: str | None, perplexity: bool, regressors: int = 1):
+        self.calibration, self.perplexity, self.of_node = calibration, perplexity, regressors
         self.weight = self.squared = 0.0  # of all labelled
         self.known_weight = self.log = 0.0  # of those whose label had a leaf
+        self.asked = self.asked_squared = 0.0  # regressors asked about them, and the mean of their squared losses
         self.new = 0
         self.opened = np.zeros(MOST_OPENED + 1, np.int64)
         self.stopped = 0
@@ -41,6 +43,12 @@ class Report:
         self.known_weight += float(w[known].sum())
         self.log += float((w[known] * -np.log(np.maximum(p[known], 1e-300))).sum())
         self.new += int(np.count_nonzero(new & (weight > 0)))
+
+    def regressors(self, labelled, weight, known, asked, loss) -> None:
+        """Count the regressors a known label asked and their mean squared loss."""
+        w = np.where(labelled & known, weight, 0.0)
+        self.asked += float((w * asked).sum())
+        self.asked_squared += float((w * loss).sum())
 
     def searches(self, opened, gap) -> None:
         """Count the nodes opened."""
@@ -67,13 +75,17 @@ class Report:
             found.append(f"average log loss = {log:.6f}")
             if self.perplexity:
                 found.append(f"perplexity = {math.exp(min(log, 700.0)):.6g}")
+        if self.asked > 0:
+            asked, loss = self.asked / self.known_weight, self.asked_squared / self.known_weight
+            found.append(f"regressors asked about a label = {asked:.2f}, their average squared loss = {loss:.6f}")
         if self.new:
             found.append(f"labels seen for the first time = {self.new}, without log loss")
         if (n := int(self.opened.sum())) > 0:
             total = np.cumsum(self.opened)
             median, high = (int(np.searchsorted(total, share * n)) for share in (0.5, 0.99))
             mean = float((self.opened * np.arange(MOST_OPENED + 1)).sum()) / n
-            found.append(f"nodes opened by a search: mean {mean:.1f}, median {median}, 99 % {high}")
+            each = f", {self.of_node} regressors each" if self.of_node > 1 else ""
+            found.append(f"nodes opened by a search: mean {mean:.1f}, median {median}, 99 % {high}{each}")
         if self.stopped:
             found.append(
                 f"searches ended by --max_expand = {self.stopped}; a class left out may have up to {self.gap:.6f}"

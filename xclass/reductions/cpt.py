@@ -11,7 +11,7 @@ Differs   from the paper: labels are -1 and 1, so an untrained squared-loss regr
           that is split leaves its regressor to the node it becomes, and the old label's new leaf starts afresh: a
           copy is not possible in hashed slots. That regressor has learned "left" on the old label's examples
           (error % without and with: wordnet 76.8 / 74.6, spelling 18.8 / 18.4, panlex 80.5 / 80.7).
-          AdaGrad on examples of unit length, `node_weights`.
+          AdaGrad on examples of unit length, `node_weights`. Nodes of more than two branches: `pecoc_tree`.
 Defaults  by error % on the last tenth of train, spelling / wordnet / panlex at -b 24, one pass:
           squared loss, rate .5, alpha .6     18.8 / 74.1 / 80.6    (log loss 1.035 / 5.83 / 4.95)
           logistic loss, rate 1               22.0 / 76.0 / 80.9    (log loss 1.038 / 5.72 / 4.79)
@@ -35,7 +35,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import label_tree, learner, loss, model_file, node_weights, probability_tree
+from .. import label_tree, learner, loss, model_file, node_weights, pecoc_tree, probability_tree
 from ..errors import UsageError
 from ..options import option, options_of
 from ..probability_tree import DEEPEST, NODES, Found, Scratch, Settings
@@ -72,6 +72,16 @@ class Options:
         minimum=1e-3,
         maximum=1,
         metavar="ALPHA",
+        stored=True,
+    )
+    cpt_arity: int = option(
+        "branches of a node, a power of two: 2 is the binary tree; a node of more asks m - 1 regressors by a Hadamard "
+        "code (PECOC). From K on there is one node",
+        kind=int,
+        default=2,
+        minimum=2,
+        maximum=1024,
+        metavar="M",
         stored=True,
     )
     normalize_features: str = option(
@@ -146,6 +156,8 @@ def settle(config) -> dict:
 def check(config) -> None:
     """Refuse options that cannot be meant together."""
     o, given = config.cpt, config.given
+    if o.cpt_arity & (o.cpt_arity - 1):
+        raise UsageError(f"--cpt_arity {o.cpt_arity} is no power of two; give 2, 4, 8, ... or 1024")
     for name in options_of(learner.Options):
         if name in given and name not in TAKEN:
             raise UsageError(f"--{name} has no effect: the nodes of --cpt learn by plain AdaGrad; leave it out")
@@ -183,16 +195,20 @@ def allowed(config) -> tuple[int, int, str]:
 class Member:
     """One tree with its regressors."""
 
-    def __init__(self, labels: int, bits: int, kind: int, rate: float, settings: Settings, seed: int):
+    def __init__(self, labels: int, bits: int, kind: int, rate: float, settings: Settings, arity: int, seed: int):
         self.tree = label_tree.roomy(labels)
         self.weights = node_weights.new_weights(bits, kind, rate)
         self.settings = settings
+        self.levels = arity.bit_length() - 1  # of the binary tree in one node
+        self.kernels = probability_tree if arity == 2 else pecoc_tree
         self.random = np.array([seed], np.uint64)
 
-    def scratch(self, batch) -> Scratch:
+    def scratch(self, batch) -> Scratch | pecoc_tree.Scratch:
         """Rows for one thread."""
         longest = int(np.diff(batch.start).max(initial=0))
         levels = int(self.tree.size[DEEPEST]) + 8
+        if self.kernels is pecoc_tree:
+            return pecoc_tree.scratch(self.levels, longest, levels)
         return Scratch(
             np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest * levels, np.int64),
             np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels), np.empty(levels, np.int64),
@@ -201,7 +217,7 @@ class Member:
 
     def rows(self, batch, label, learns, whole, begin, end, found) -> int:
         """Examples begin..end-1; return the first not done."""
-        return probability_tree.sweep(
+        return self.kernels.sweep(
             self.tree, self.weights, self.settings, self.random, batch, label, learns, whole, begin, end,
             self.scratch(batch), found,
         )  # fmt: skip
@@ -216,7 +232,7 @@ class Member:
     def judge(self, batch, begin, end, candidate, p) -> None:
         """The probabilities of candidates."""
         nodes = len(self.tree.left)
-        probability_tree.judge(
+        self.kernels.judge(
             self.tree, self.weights, self.settings, batch, begin, end, self.scratch(batch),
             np.full(nodes, -1, np.int64), np.empty(nodes), candidate, p,
         )  # fmt: skip
@@ -245,7 +261,9 @@ class ProbabilityTree:
         for t in range(o.trees):
             one = settings._replace(noise=np.float32(o.tree_noise if t > 0 else 0.0))
             seed = driver.random_seed + t
-            self.members.append(Member(min(o.cpt, 1 << 20), part, kind, config.learner.learning_rate, one, seed))
+            self.members.append(
+                Member(min(o.cpt, 1 << 20), part, kind, config.learner.learning_rate, one, o.cpt_arity, seed)
+            )
         self.search = settings.search
         self.listing = o.top_k is not None or driver.raw_predictions is not None
         self.whole = (
@@ -256,7 +274,7 @@ class ProbabilityTree:
             or "progress" in config.given
             or o.trees > 1
         )
-        self.report = Report(o.calibration, o.perplexity)
+        self.report = Report(o.calibration, o.perplexity, o.cpt_arity - 1)
         self.examples = 0
         self.threads = ThreadPoolExecutor(os.cpu_count() or 1, "trees")
         self.stages = [self._sweep]
@@ -281,8 +299,9 @@ class ProbabilityTree:
         trees = len(self.members)
         k = best if trees == 1 else max(best, CANDIDATES)
         found = Found(
-            np.zeros((trees, n), bool), np.zeros((trees, n)), np.zeros((trees, n, k), np.int64),
-            np.zeros((trees, n, k)), np.zeros((trees, n), np.int64), np.zeros((trees, n)),
+            np.zeros((trees, n), bool), np.zeros((trees, n)), np.zeros((trees, n), np.int64), np.zeros((trees, n)),
+            np.zeros((trees, n, k), np.int64), np.zeros((trees, n, k)), np.zeros((trees, n), np.int64),
+            np.zeros((trees, n)),
         )  # fmt: skip
         each = [Found(*(np.ascontiguousarray(array[t]) for array in found)) for t in range(trees)]
         if work.learn:
@@ -328,6 +347,7 @@ class ProbabilityTree:
         work.prediction = top[:, 0].astype(np.float64)
         p = found.p.mean(axis=0)
         self.report.losses(labelled, weight, found.known[0], p)
+        self.report.regressors(labelled, weight, found.known[0], found.asked.mean(axis=0), found.loss.mean(axis=0))
         if self.search:
             right = work.prediction == work.batch.label
             work.loss = np.where(labelled & ~right, weight, 0.0)
@@ -359,6 +379,8 @@ class ProbabilityTree:
     def banner(self) -> list[str]:
         o = self.options
         rule = f"cpt_alpha = {o.cpt_alpha:g}" if o.cpt_tree == "general" else f"cpt_tree = {o.cpt_tree}"
+        if o.cpt_arity > 2:
+            rule += f" cpt_arity = {o.cpt_arity}"
         return [f"cpt: {rule} trees = {o.trees}", f"memory: {self.memory / 2**20:.0f} MB of weights"]
 
     def arrays(self) -> dict[str, np.ndarray]:
