@@ -51,6 +51,9 @@ VARIANTS = {
         ("--trees", 3),
         ("--cpt_tree", "kmeans", "--tree_sample", 25),
         ("--cpt_tree", "kmeans", "--tree_sample", 20, "--trees", 2),
+        ("--cpt_arity", 4),
+        ("--cpt_arity", 4, "--loss_function", "logistic", "--trees", 3, "--cpt_alpha", 0.1),
+        ("--cpt_arity", 16, "--cpt_tree", "random", "--random_seed", 5),
     ],
 }
 BY_NAME = {record.name: record for record in REDUCTIONS}

@@ -23,6 +23,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("reductions.oaa", "reductions.recall_tree", "reductions.ect", "reductions.cpt", "reductions.scalar"),
     ("class_rows", "candidates", "successive"),
     ("routing",),
+    ("pecoc_tree",),
     (
         "parser",
         "features",
@@ -32,6 +33,7 @@ LAYERS = (  # a room may import from the rows below its own
         "reranking",
         "reliability",
         "tree_file",
+        "pecoc",
     ),
     ("label_tree", "label_clusters", "node_weights", "label_counts", "tournament"),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant"),

@@ -127,22 +127,26 @@ def probability(weights, s):
 
 
 @jit
+def slope(weights, s, y):
+    """The slope of log(1 + e**(-y s)) or of (s - y)**2, which is flat beyond y; 0 where s is NaN."""
+    if math.isnan(s):
+        return ZERO
+    if weights.kind == loss.LOGISTIC:
+        return np.float32(-y / (1.0 + elementary.exp(np.float64(y * s))))
+    return TWO * (min(max(s, -ONE), ONE) - y)
+
+
+@jit
 def learn(weights, at, begin, count, x, s, y, weight):
     """One AdaGrad step of a regressor towards y (-1 or 1), s being its score.
 
-    G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G), feature by feature; the slope is
-    that of log(1 + e**(-y s)) or of (s - y)**2, which is flat beyond y.
+    G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G), feature by feature.
     """
-    if math.isnan(s):
+    steep = slope(weights, s, y)
+    if steep == ZERO:
         return
-    if weights.kind == loss.LOGISTIC:
-        slope = np.float32(-y / (1.0 + elementary.exp(np.float64(y * s))))
-    else:
-        slope = TWO * (min(max(s, -ONE), ONE) - y)
-    if slope == ZERO:
-        return
-    square = weight * slope * slope
-    step = weights.rate * weight * slope
+    square = weight * steep * steep
+    step = weights.rate * weight * steep
     for f in range(count):
         a = at[begin + f]
         g = weights.flat[a + 1] + square * x[f] * x[f]

@@ -50,6 +50,8 @@ class Found(NamedTuple):
 
     known: np.ndarray  # bool[n], the label has a leaf
     p: np.ndarray  # float64[n], f(y|x), 0 where it has none
+    asked: np.ndarray  # int64[n], regressors on the way to that leaf
+    loss: np.ndarray  # float64[n], their mean squared loss
     top: np.ndarray  # int64[n, k], most probable labels; 0 where there are fewer
     top_p: np.ndarray  # float64[n, k]
     opened: np.ndarray  # int64[n], nodes the search opened
@@ -80,6 +82,17 @@ def _follow(tree, weights, scratch, leaf, count, learns):
     if learns:
         scratch.score[depth] = node_weights.score(weights, scratch.at, depth * count, count, scratch.x)
     return p
+
+
+@jit
+def _asked(tree, scratch, leaf):
+    """How many regressors `_follow` asked on the way to a leaf, and their mean squared loss."""
+    depth = np.int64(tree.depth[leaf])
+    total = 0.0
+    for d in range(depth):
+        right = scratch.right[d]
+        total += (1.0 - right) ** 2 if scratch.path[d + 1] > tree.left[scratch.path[d]] else right * right
+    return depth, total / max(depth, 1)
 
 
 @jit
@@ -222,6 +235,7 @@ def sweep(tree, weights, settings, random, batch, label, learns, whole, begin, e
             found.known[i] = True
             floor = _follow(tree, weights, scratch, leaf, count, learns[i])
             found.p[i] = floor
+            found.asked[i], found.loss[i] = _asked(tree, scratch, leaf)
         if settings.search and tree.size[NODES] > 0:
             complete = whole[i] or leaf < 0
             known = np.int64(tree.depth[leaf]) if leaf >= 0 else np.int64(0)

@@ -19,15 +19,17 @@ class Report:
     Parameters
     ----------
     asked : what the user wants to know.
+    regressors : of a node.
     unknown : what labels without a probability are, for the summary.
     """
 
-    def __init__(self, asked: answers.Options, unknown: str = "labels seen for the first time"):
+    def __init__(self, asked: answers.Options, regressors: int = 1, unknown: str = "labels seen for the first time"):
         self.calibration, self.perplexity, self.top_k = asked.calibration, asked.perplexity, asked.top_k
-        self.unknown = unknown
+        self.of_node, self.unknown = regressors, unknown
         self.weight = self.squared = 0.0  # of all labelled
         self.missed = 0.0  # of those whose label was not among the top k
         self.known_weight = self.log = 0.0  # of those whose label has a probability
+        self.asked = self.asked_squared = 0.0  # regressors asked about them, and the mean of their squared losses
         self.new = 0
         self.opened = np.zeros(MOST_OPENED + 1, np.int64)
         self.stopped = 0
@@ -49,6 +51,12 @@ class Report:
         """Count the labels that are not among the best, `top` (int64[n, k]); goes with `losses`."""
         missed = labelled & ~(top == label[:, None]).any(axis=1)
         self.missed += float(weight[missed].sum())
+
+    def regressors(self, labelled, weight, known, asked, loss) -> None:
+        """Count the regressors a known label asked and their mean squared loss."""
+        w = np.where(labelled & known, weight, 0.0)
+        self.asked += float((w * asked).sum())
+        self.asked_squared += float((w * loss).sum())
 
     def searches(self, opened, gap) -> None:
         """Count the nodes opened."""
@@ -77,13 +85,17 @@ class Report:
             found.append(f"average log loss = {log:.6f}")
             if self.perplexity:
                 found.append(f"perplexity = {math.exp(min(log, 700.0)):.6g}")
+        if self.asked > 0:
+            asked, loss = self.asked / self.known_weight, self.asked_squared / self.known_weight
+            found.append(f"regressors asked about a label = {asked:.2f}, their average squared loss = {loss:.6f}")
         if self.new:
             found.append(f"{self.unknown} = {self.new}, without log loss")
         if (n := int(self.opened.sum())) > 0:
             total = np.cumsum(self.opened)
             median, high = (int(np.searchsorted(total, share * n)) for share in (0.5, 0.99))
             mean = float((self.opened * np.arange(MOST_OPENED + 1)).sum()) / n
-            found.append(f"nodes opened by a search: mean {mean:.1f}, median {median}, 99 % {high}")
+            each = f", {self.of_node} regressors each" if self.of_node > 1 else ""
+            found.append(f"nodes opened by a search: mean {mean:.1f}, median {median}, 99 % {high}{each}")
         if self.stopped:
             found.append(
                 f"searches ended by --max_expand = {self.stopped}; a class left out may have up to {self.gap:.6f}"

@@ -11,7 +11,7 @@ Differs   from the paper: labels are -1 and 1, so an untrained squared-loss regr
           that is split leaves its regressor to the node it becomes, and the old label's new leaf starts afresh: a
           copy is not possible in hashed slots. That regressor has learned "left" on the old label's examples
           (error % without and with: wordnet 76.8 / 74.6, spelling 18.8 / 18.4, panlex 80.5 / 80.7).
-          AdaGrad on examples of unit length, `node_weights`.
+          AdaGrad on examples of unit length, `node_weights`. Nodes of more than two branches: `pecoc_tree`.
 Defaults  by error % on the last tenth of train, spelling / wordnet / panlex at -b 24, one pass:
           squared loss, rate .5, alpha .6     18.8 / 74.1 / 80.6    (log loss 1.035 / 5.83 / 4.95)
           logistic loss, rate 1               22.0 / 76.0 / 80.9    (log loss 1.038 / 5.72 / 4.79)
@@ -47,6 +47,7 @@ from .. import (
     loss,
     model_file,
     node_weights,
+    pecoc_tree,
     probability_tree,
     reranking,
     tree_file,
@@ -98,6 +99,16 @@ class Options:
         minimum=1e-3,
         maximum=1,
         metavar="ALPHA",
+        stored=True,
+    )
+    cpt_arity: int = option(
+        "branches of a node, a power of two: 2 is the binary tree; a node of more asks m - 1 regressors by a Hadamard "
+        "code (PECOC). From K on there is one node",
+        kind=int,
+        default=2,
+        minimum=2,
+        maximum=1024,
+        metavar="M",
         stored=True,
     )
     normalize_features: str = option(
@@ -197,6 +208,8 @@ def _rate(loss_function: str, grown: bool, passes: int) -> float:
 def check(config) -> None:
     """Refuse options that cannot be meant together."""
     o, given = config.cpt, config.given
+    if o.cpt_arity & (o.cpt_arity - 1):
+        raise UsageError(f"--cpt_arity {o.cpt_arity} is no power of two; give 2, 4, 8, ... or 1024")
     for name in options_of(learner.Options):
         if name in given and name not in TAKEN:
             raise UsageError(f"--{name} has no effect: the nodes of --cpt learn by plain AdaGrad; leave it out")
@@ -246,17 +259,21 @@ def allowed(config) -> tuple[int, int, str]:
 class Member:
     """One tree with its regressors."""
 
-    def __init__(self, labels: int, bits: int, kind: int, rate: float, settings: Settings, seed: int):
+    def __init__(self, labels: int, bits: int, kind: int, rate: float, settings: Settings, arity: int, seed: int):
         self.tree = label_tree.roomy(labels)
         self.weights = node_weights.new_weights(bits, kind, rate)
         self.settings = settings
+        self.levels = arity.bit_length() - 1  # of the binary tree in one node
+        self.kernels = probability_tree if arity == 2 else pecoc_tree
         self.random = np.array([seed], np.uint64)
         self.leaves = np.empty(0, np.int64)  # by label
 
-    def scratch(self, batch) -> Scratch:
+    def scratch(self, batch) -> Scratch | pecoc_tree.Scratch:
         """Rows for one thread."""
         longest = int(np.diff(batch.start).max(initial=0))
         levels = int(self.tree.size[DEEPEST]) + 8
+        if self.kernels is pecoc_tree:
+            return pecoc_tree.scratch(self.levels, longest, levels)
         return Scratch(
             np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest * levels, np.int64),
             np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels), np.empty(levels, np.int64),
@@ -265,7 +282,7 @@ class Member:
 
     def rows(self, batch, label, learns, whole, begin, end, found) -> int:
         """Examples begin..end-1; return the first not done."""
-        return probability_tree.sweep(
+        return self.kernels.sweep(
             self.tree, self.weights, self.settings, self.random, batch, label, learns, whole, begin, end,
             self.scratch(batch), found,
         )  # fmt: skip
@@ -290,13 +307,13 @@ class Member:
             leaves = np.flatnonzero(self.tree.left[:nodes] == 0)
             self.leaves = leaves[np.argsort(self.tree.label[leaves])]
         mass = np.empty(len(self.tree.left))
-        probability_tree.spread(self.tree, self.weights, self.settings, batch, i, scratch, mass)
+        self.kernels.spread(self.tree, self.weights, self.settings, batch, i, scratch, mass)
         return self.tree.label[self.leaves], mass[self.leaves]
 
     def judge(self, batch, begin, end, candidate, p) -> None:
         """The probabilities of candidates."""
         nodes = len(self.tree.left)
-        probability_tree.judge(
+        self.kernels.judge(
             self.tree, self.weights, self.settings, batch, begin, end, self.scratch(batch),
             np.full(nodes, -1, np.int64), np.empty(nodes), candidate, p,
         )  # fmt: skip
@@ -326,7 +343,9 @@ class ProbabilityTree:
         for t in range(o.trees):
             one = settings._replace(noise=np.float32(o.tree_noise if t > 0 else 0.0))
             seed = driver.random_seed + t
-            self.members.append(Member(min(o.cpt, 1 << 20), part, kind, config.learner.learning_rate, one, seed))
+            self.members.append(
+                Member(min(o.cpt, 1 << 20), part, kind, config.learner.learning_rate, one, o.cpt_arity, seed)
+            )
         self.scorers = None
         if o.rerank:
             self.memory += node_weights.SLOT_BYTES << bits
@@ -352,7 +371,7 @@ class ProbabilityTree:
             or o.trees > 1
             or o.rerank
         )
-        self.report = Report(self.asked)
+        self.report = Report(self.asked, o.cpt_arity - 1)
         # weights: of all labels; of those not proposed; of those proposed and not chosen
         self.label_weight = self.missed = self.mistaken = 0.0
         self.examples = 0
@@ -417,8 +436,9 @@ class ProbabilityTree:
         else:
             k = best if trees == 1 else max(best, self.options.candidates)
         found = Found(
-            np.zeros((trees, n), bool), np.zeros((trees, n)), np.zeros((trees, n, k), np.int64),
-            np.zeros((trees, n, k)), np.zeros((trees, n), np.int64), np.zeros((trees, n)),
+            np.zeros((trees, n), bool), np.zeros((trees, n)), np.zeros((trees, n), np.int64), np.zeros((trees, n)),
+            np.zeros((trees, n, k), np.int64), np.zeros((trees, n, k)), np.zeros((trees, n), np.int64),
+            np.zeros((trees, n)),
         )  # fmt: skip
         each = [Found(*(np.ascontiguousarray(array[t]) for array in found)) for t in range(trees)]
         shares = [(0, n)] if work.learn else self._shares(n)
@@ -499,6 +519,7 @@ class ProbabilityTree:
         weight = work.batch.weight.astype(np.float64)
         work.prediction = top[:, 0].astype(np.float64)
         self.report.losses(labelled, weight, known, p)
+        self.report.regressors(labelled, weight, known, found.asked.mean(axis=0), found.loss.mean(axis=0))
         if self.search:
             right = work.prediction == work.batch.label
             work.loss = np.where(labelled & ~right, weight, 0.0)
@@ -534,6 +555,8 @@ class ProbabilityTree:
         rule = "" if o.cpt_tree in ("balanced", "random") else f"cpt_alpha = {o.cpt_alpha:g} "
         if o.cpt_tree != "general":
             rule = f"cpt_tree = {o.cpt_tree} {rule}"
+        if o.cpt_arity > 2:
+            rule = f"cpt_arity = {o.cpt_arity} {rule}"
         return [f"cpt: {rule}trees = {o.trees}", f"memory: {self.memory / 2**20:.0f} MB of weights"]
 
     def arrays(self) -> dict[str, np.ndarray]:

@@ -118,7 +118,7 @@ class OneAgainstAll:
         self.asked = config.answers
         self.link = config.learner.link == "logistic" and not self.asked.probabilities
         self.raw = config.driver.raw_predictions is not None
-        self.report = Report(self.asked, "labels that are no class")
+        self.report = Report(self.asked, unknown="labels that are no class")
         self.raw_vw = o.raw_order == "vw"
         # updates with other rules widen one shared label range, class after class: one thread
         one = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular

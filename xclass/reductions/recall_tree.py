@@ -155,7 +155,7 @@ class RecallTree:
         self.threads = ThreadPoolExecutor(SHARDS, "score")
         self.keep_scores = config.driver.raw_predictions is not None
         self.asked = config.answers
-        self.report = Report(self.asked, "labels that are no class")
+        self.report = Report(self.asked, unknown="labels that are no class")
 
     def close(self):
         self.threads.shutdown()

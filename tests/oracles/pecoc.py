@@ -1,0 +1,169 @@
+"""Oracle of trees whose nodes have m branches: dicts, floats and the Hadamard matrix itself, from the paper.
+
+Source   Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
+         Algorithms", UAI 2009, section "hpecoc".
+Idea     A node is m - 1 regressors, each a dict of weights, and a dict of branches. A branch that is a label has a
+         width, the number of its node's bits that are decided: it may still be split when that is less than all.
+Differs  with xclass: the tree is no binary one; what differs from the paper is said in pecoc.py
+         and pecoc_tree.py.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import cpt
+
+LEAST = 0.01
+
+
+def hadamard(m: int) -> np.ndarray:
+    """The paper's matrix of 0 and 1: a row is a subset of the columns, the first row all of them."""
+    matrix = np.ones((1, 1), int)
+    while len(matrix) < m:
+        matrix = np.block([[matrix, matrix], [matrix, 1 - matrix]])
+    return matrix
+
+
+def estimates(matrix, f) -> np.ndarray:
+    """The paper's P(c): `f[i]` is the probability that the branch is in row i's subset, f[0] = 1."""
+    f = np.asarray(f)[:, None]
+    return 2 * (matrix * f + (1 - matrix) * (1 - f)).mean(axis=0) - 1
+
+
+@dataclass
+class Regressor:
+    w: dict = field(default_factory=dict)
+    g: dict = field(default_factory=dict)
+
+
+@dataclass
+class Leaf:
+    label: int
+    width: int
+    node: Node | None = None  # what it would become
+
+
+class Node:
+    def __init__(self, m: int):
+        self.asks = [Regressor() for _ in range(m)]  # the first is never asked
+        self.branches: dict[int, Node | Leaf] = {}
+
+    def leaves(self) -> int:
+        return sum(1 if isinstance(b, Leaf) else b.leaves() for b in self.branches.values())
+
+    def depth(self) -> int:
+        """Nodes on the longest way, this one counted."""
+        return 1 + max((0 if isinstance(b, Leaf) else b.depth()) for b in self.branches.values())
+
+
+class Tree(cpt.Tree):
+    """`probabilities(features)`, `learn(features, y, weight)`, `asked(features, y)`."""
+
+    def __init__(self, m: int, **more):
+        super().__init__(**more)
+        self.m, self.bits = m, m.bit_length() - 1
+        self.matrix = hadamard(m)
+        self.root = Node(m)
+        self.way: dict[int, list[tuple[Node, int]]] = {}  # label -> nodes and branches from the root
+
+    # what is said of an example
+
+    def inside(self, node, row) -> list[float]:
+        """For every matrix row the probability that the branch is in its subset."""
+        return [1.0] + [1 - self.p_right(one, row) for one in node.asks[1:]]
+
+    def masses(self, node, row) -> dict[int, float]:
+        """Probability of every branch."""
+        plain = estimates(self.matrix, self.inside(node, row))
+        some = {c: max(plain[c], LEAST / self.m) for c in node.branches}
+        return {c: p / sum(some.values()) for c, p in some.items()}
+
+    def probability(self, y, row) -> float:
+        return math.prod(self.masses(node, row)[c] for node, c in self.way[y])
+
+    def probabilities(self, features) -> dict[int, float]:
+        row = self.scaled(features)
+        return {y: self.probability(y, row) for y in self.way} if len(self.way) > 1 else dict.fromkeys(self.way, 1.0)
+
+    def asked(self, features, y) -> tuple[int, float]:
+        """Regressors asked about a label, and the sum of their squared losses."""
+        row = self.scaled(features)
+        number, total = 0, 0.0
+        for node, c in self.way[y] if len(self.way) > 1 else []:
+            for i, f in list(enumerate(self.inside(node, row)))[1:]:
+                number += 1
+                total += (f - self.matrix[i, c]) ** 2
+        return number, total
+
+    # learning
+
+    def learn(self, features, y: int, weight: float = 1.0) -> None:
+        row = self.scaled(features)
+        if y not in self.way:
+            self.insert(row, y)
+        for node, c in self.way[y]:
+            self.train_node(node, c, row, weight)
+        node, c = self.way[y][-1]
+        leaf = node.branches[c]
+        if leaf.width == self.bits and len(node.branches) == self.m:
+            leaf.node = leaf.node or Node(self.m)
+            self.train_node(leaf.node, 0, row, weight)
+
+    def train_node(self, node, c, row, weight) -> None:
+        scores = [self.score(one, row) for one in node.asks]
+        for i in range(1, self.m):
+            self.train(node.asks[i], row, -1 if self.matrix[i, c] else 1, weight, scores[i])
+
+    def insert(self, row, y) -> None:
+        if not self.way:
+            self.root.branches[0] = Leaf(y, 0)
+            self.way[y] = [(self.root, 0)]
+            return
+        node, way = self.root, []
+        while True:
+            c, width = self.turns(node, row)
+            way.append((node, c))
+            at = node.branches[c]
+            if isinstance(at, Leaf) and width < self.bits:
+                break
+            if isinstance(at, Leaf):  # it becomes a node
+                node.branches[c] = at.node or Node(self.m)
+                node.branches[c].branches[0] = Leaf(at.label, 0)
+                self.way[at.label] = [*way, (node.branches[c], 0)]
+                at = node.branches[c]
+            node = at
+        # the label at c keeps its branch; the next bit of the new one is 1
+        at.width += 1
+        new = c | 1 << (at.width - 1)
+        node.branches[new] = Leaf(y, at.width)
+        self.way[y] = [*way[:-1], (node, new)]
+
+    def turns(self, node, row) -> tuple[int, int]:
+        """The branch a new label comes to, bit by bit, and how many bits were decided."""
+        mass = self.masses(node, row)
+        c = 0
+        for bit in range(self.bits):
+            here = node.branches[c]
+            if isinstance(here, Leaf) and here.width == bit:
+                return c, bit
+            sides = [[b for b in node.branches if b % (2 << bit) == c + (side << bit)] for side in (0, 1)]
+            full = [len(side) == self.m >> (bit + 1) for side in sides]
+            if full[0] != full[1]:
+                right = full[0]
+            elif self.rule == "random":
+                right = self.rand() >= 0.5
+            else:
+                a = 1.0 if self.rule == "balanced" else self.alpha
+                left_mass, right_mass = (sum(mass[b] for b in side) for side in sides)
+                counts = [
+                    sum(1 if isinstance(node.branches[b], Leaf) else node.branches[b].leaves() for b in side)
+                    for side in sides
+                ]
+                p = right_mass / (left_mass + right_mass)
+                right = (1 - a) * 2 * (p - 0.5) + a * math.log2(counts[0] / counts[1]) > 0
+            c += int(right) << bit
+        return c, self.bits
