@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 import pytest
-from command import begin, learn, xclass
+from command import begin, learn, script, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import multiclass, real
@@ -418,7 +418,9 @@ def test_data_that_change_while_they_are_read_are_not_kept(tmp_path):
 
 
 WRITER = """
-import sys
+import os, sys
+if {named}:
+    del os.O_TMPFILE
 sys.path.insert(0, {tests!r})
 from xclass import jit
 from test_cache import source
@@ -431,15 +433,19 @@ while True:
 """
 
 
-def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path):
+@pytest.mark.parametrize("named", [False, True])
+def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path, named):
+    """On a system without files that have no name, too."""
     path, file = tmp_path / "data", tmp_path / "c"
     path.write_text(multiclass(1, 500, 20000))
     wanted = copies(source(path))
-    script = WRITER.format(tests=os.path.dirname(__file__), path=str(path), file=str(file))
+    script = WRITER.format(
+        named=named and hasattr(os, "O_TMPFILE"), tests=os.path.dirname(__file__), path=str(path), file=str(file)
+    )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     rng = random.Random(9)
     whole = 0
-    for _ in range(12):
+    for _ in range(8):
         child = subprocess.Popen(
             [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
         )
@@ -461,6 +467,38 @@ def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path):
                 assert_same(found, batch)
             file.unlink()
     assert whole
+
+
+KILLED = """
+import os, signal
+calls = [0]
+before = os.{call}
+def killed(*args, **more):
+    calls[0] += 1
+    if calls[0] == {number}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return before(*args, **more)
+os.{call} = killed
+if {named} and hasattr(os, "O_TMPFILE"):
+    del os.O_TMPFILE
+"""
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(("call", "number"), [("fsync", 1), ("fsync", 2), ("link", 1), ("replace", 1)])
+def test_run_killed_at_the_end_of_its_cache_leaves_the_old_one_or_none(tmp_path, call, number, named):
+    if call == "link" and named:
+        return
+    (tmp_path / "data").write_text(multiclass(1, 5, 200))
+    prepare = KILLED.format(call=call, number=number, named=named)
+    done = script(prepare, "data", "-c", "--oaa", 5, cwd=tmp_path)
+    assert done.status == -signal.SIGKILL
+    assert not (tmp_path / "data.cache").exists()
+    learn("data", "-c", "--oaa", 5, cwd=tmp_path)
+    old = (tmp_path / "data.cache").read_bytes()
+    assert script(prepare, "data", "-c", "-k", "--oaa", 5, cwd=tmp_path).status == -signal.SIGKILL
+    assert (tmp_path / "data.cache").read_bytes() == old
+    assert why(run(tmp_path, "--oaa", "5")) == ""
 
 
 def test_every_beginning_of_a_cache_is_refused(tmp_path):

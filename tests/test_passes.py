@@ -124,6 +124,82 @@ def test_place_of_a_bad_line_is_told_in_its_file(tmp_path):
     assert "xclass: c: there is no such file" in xclass("a", "c", "--oaa", K, cwd=tmp_path).err
 
 
+# -- passes that grow
+
+
+def passed(err_or_out: list[str]) -> list[int]:
+    """The numbers of the lines in predictions, by their tags."""
+    return [int(line.split()[1]) for line in err_or_out]
+
+
+def numbered(n: int, empty: int = 0) -> str:
+    return "".join(f"{i % 3 + 1} '{i} |a w{i % 7}\n" for i in range(1, n + 1)) + "\n" * empty
+
+
+GROWING = [  # lines, empty ones behind them, options, lines of each pass; all as in VW 9.11
+    (30, 0, "--initial_pass_length 4 --passes 2", [4, 4, 9, 9, 19, 19, 30, 30]),
+    (30, 0, "--initial_pass_length 4 --passes 2 --examples 10", [4, 4, 9, 9, 10, 10]),
+    (30, 0, "--initial_pass_length 4 --passes 2 --examples 9", [4, 4, 9, 9, 9, 9]),
+    (30, 0, "--initial_pass_length 31 --passes 3", [30, 30, 30]),
+    (30, 0, "--initial_pass_length 30 --passes 2", [30, 30, 30, 30]),
+    (28, 2, "--initial_pass_length 30 --passes 2", [28, 28, 28, 28]),
+    (28, 2, "--initial_pass_length 31 --passes 2", [28, 28]),
+]
+
+
+@pytest.mark.parametrize(("n", "empty", "args", "lengths"), GROWING)
+def test_passes_grow_until_they_come_to_the_end(tmp_path, n, empty, args, lengths):
+    text = numbered(n, empty)
+    (tmp_path / "data").write_text(text)
+    wanted = [i for length in lengths for i in range(1, length + 1)]
+    told = []
+    for words in (["data"], ["data", "-c"], ["data", "-c"], ["data", "--invert_hash", "names"], []):
+        done = learn(*words, "--oaa", 3, "--holdout_off", *args.split(), "-p", "stdout", cwd=tmp_path,
+                     stdin=None if words else text)  # fmt: skip
+        assert passed(done.lines) == wanted, words
+        assert f"number of examples per pass = {sum(lengths) // len(lengths)}\npasses used = {len(lengths)}" in done.err
+        told.append([line for line in done.err.splitlines() if line.startswith(("average", "weighted"))])
+    assert told[1:] == told[:-1]
+    assert len((tmp_path / "data.cache").read_bytes()) > 0
+
+
+@pytest.mark.parametrize(
+    ("args", "ends"),
+    [
+        ("--initial_pass_length 7", [7, 22, 30]),
+        ("--initial_pass_length 30", [30, 30]),
+        ("--initial_pass_length 31", [30]),
+        ("--initial_pass_length 5 --examples 12", [5, 16, 28]),
+        ("--initial_pass_length 12 --examples 5", [5]),
+        ("--initial_pass_length 12 --examples 12", [12, 24]),
+        ("--initial_pass_length 7 -c", [7, 22, 30]),
+    ],
+)
+def test_single_pass_goes_on_where_it_ended(tmp_path, args, ends):
+    (tmp_path / "data").write_text(numbered(30))
+    args = ["data", "--oaa", 3, "-b", 10, *args.split()]
+    for _ in range(2):
+        done = learn(*args, "--save_per_pass", "-f", "m", "-p", "stdout", cwd=tmp_path)
+        assert passed(done.lines) == list(range(1, ends[-1] + 1))
+    for number, end in enumerate(ends, 1):
+        learn("--oaa", 3, "-b", 10, "-f", "part", stdin=numbered(end), cwd=tmp_path)
+        assert same_model(tmp_path / f"m.{number}", tmp_path / "part")
+    assert not (tmp_path / f"m.{len(ends) + 1}").exists()
+
+
+def test_rate_decays_at_the_end_of_each_part_of_a_single_pass(tmp_path):
+    args = ("--oaa", 3, "--sgd", "-l", 0.5, "-b", 10, "-p", "stdout", "--scores")
+    plain = learn(*args, stdin=numbered(20), cwd=tmp_path).lines
+    decayed = learn(
+        *args, "--initial_pass_length", 5, "--decay_learning_rate", 0.1, stdin=numbered(20), cwd=tmp_path
+    ).lines
+    assert decayed[:6] == plain[:6]
+    assert decayed[7:] != plain[7:]
+    done = xclass(*args, "--decay_learning_rate", 0.5, stdin=numbered(5), cwd=tmp_path)
+    assert done.status == 2
+    assert "--decay_learning_rate has no effect: it acts between passes, and there is one; give --passes" in done.err
+
+
 # -- saving on the way
 
 
@@ -145,6 +221,12 @@ def test_save_tags_are_vws(tmp_path):
     lines[30:30] = ["1 save_other|\n", "2 saved |a w1\n", "3 'save |\n", "1 'sav |\n"]
     agree(tmp_path, "".join(lines), "--oaa", str(K), "-f", "m", vw_args=())
     agree(tmp_path, "".join(lines), "--oaa", str(K), "-f", "m", "--passes", "3")
+
+
+def test_save_tags_are_numbered_with_save_per_pass_as_in_vw(tmp_path):
+    text = multiclass(4, K, 30) + "1 save_early|\nsave|\n"
+    learn("--oaa", K, "-b", 10, "--passes", 2, "-f", "m", "--save_per_pass", stdin=text, cwd=tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["early.0", "m", "m.0", "m.1", "m.2"]
 
 
 @pytest.mark.parametrize("name", ["../outside", "/tmp/xclass_outside", "data"])

@@ -163,6 +163,22 @@ def test_audit_is_vws(command, table):
         assert sorted(one) == sorted(other) or _close(one, other)
 
 
+@needs_vw
+@pytest.mark.parametrize("command", ["", "-q ws", "--ngram 2 --noconstant", "-q ws --ignore_linear s", "--oaa 3"])
+def test_audit_of_a_cache_has_no_names_as_in_vw(command, table):
+    """Without --vw_exact the text is read again, and all names are there."""
+    args = ["-a", "-c", "-k", "--passes", "2", "--holdout_off", *command.split()]
+    found, wanted = audited(ours(table, *args)), audited(vw(table, *args))
+    assert len(found) == len(wanted) > 20
+    for one, other in zip(found, wanted, strict=True):
+        assert one[0].replace("-0.00", "0.00") == other[0].replace("-0.00", "0.00")
+        assert sorted(one) == sorted(other) or _close(one, other)
+    assert sum(word.startswith(":") for line in found for word in line) > 10
+    for more in ([], ["--shuffle", "3"]):
+        out = learn("--layout", "vw", "-d", "data", "--quiet", *args, *more, cwd=table).out
+        assert not any(word.startswith(":") for line in out.splitlines() for word in line.split("\t"))
+
+
 def _close(found: list[str], wanted: list[str]) -> bool:
     """Whether only the last digit of a weight differs."""
     one, other = ({w.rpartition(":")[0]: w.rpartition(":")[2] for w in line[1:]} for line in (found, wanted))

@@ -424,12 +424,11 @@ def table_arrays(name: str, table: Table, weights_only: bool = False) -> dict[st
 
     Parameters
     ----------
-    weights_only : leave out what learning needs to go on; --l1 and --l2 are then applied to the table first.
+    weights_only : leave out what learning needs to go on; --l1 and --l2 are then applied to the weights.
     """
     planes = columns(table)
     if weights_only:
-        settle_weights(table)
-        planes = {"w": planes["w"]}
+        planes = {"w": settled_weights(table)}
     found = model_file.sparse(name, planes)
     found[name + ".range"] = table.range
     if not weights_only:
@@ -468,8 +467,21 @@ def restore_table(
 
 def settle_weights(table: Table) -> None:
     """Apply the state of --l1 and --l2 to the weights themselves."""
-    if len(table.shrunk) and (table.shrunk[0] != 0 or table.shrunk[1] != 1):
+    if _is_shrunk(table):
         apply_shrunk(table)
+
+
+def settled_weights(table: Table) -> np.ndarray:
+    """The weights as they count, without a change to the table: float32[slots]."""
+    w = columns(table)["w"]
+    if not _is_shrunk(table):
+        return w
+    gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
+    return np.sign(w) * np.maximum(np.abs(w) - gravity, ZERO) * contraction
+
+
+def _is_shrunk(table: Table) -> bool:
+    return len(table.shrunk) > 0 and (table.shrunk[0] != 0 or table.shrunk[1] != 1)
 
 
 # -- kernels. An example arrives as `place` (uint64, hash * width of each feature) and `x`, both of `count`.

@@ -67,7 +67,8 @@ class Options:
 class Cut(NamedTuple):
     """A place within a pass where the learner comes to rest and the model is saved."""
 
-    path: str | None  # None: -f
+    path: str | None
+    by_data: bool  # whether the data named the file
     words: str  # for the user, before it is saved
     refused: str = ""  # why it is not saved after all
 
@@ -140,7 +141,7 @@ class Stream:
     model : file of -f, or None
     """
 
-    def __init__(self, source: Any, options: Options, holdout: Holdout, shuffler, model):
+    def __init__(self, source: Any, options: Options, holdout: Holdout, shuffler, model: str | None):
         self._source = source
         self._passes = options.passes
         self._limit = options.examples
@@ -153,6 +154,7 @@ class Stream:
         self._holdout = holdout
         self._shuffler = shuffler
         self._model = model
+        self._numbered_saves = options.save_per_pass
         self._every = options.checkpoint if model is not None else None
         self._seen = 0  # examples in all passes
 
@@ -242,7 +244,7 @@ class Stream:
             self._seen += high - low
             low = high
             if self._every is not None and self._seen % self._every == 0:
-                yield Cut(None, f"checkpoint after {self._seen} examples: {self._model}")
+                yield Cut(self._model, False, f"checkpoint after {self._seen} examples: {self._model}")
 
     def _save_cut(self, batch: Batch, i: int) -> Cut:
         tag = batch.text[batch.tag_start[i] : batch.tag_end[i]].tobytes()
@@ -252,7 +254,11 @@ class Stream:
             refused = _why_not(name)
         elif self._model is None:
             refused = "no -f was given"
-        return Cut(name or None, f"saving regressor to {name or self._model}", refused)
+        path = name or self._model
+        words = f"saving regressor to {path}"
+        if path is not None and self._numbered_saves:
+            path += ".0"
+        return Cut(path, bool(name), words, refused)
 
 
 def save_commands(batch: Batch) -> list[int]:

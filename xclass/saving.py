@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import model_file
+from . import learner, model_file
 from .errors import UsageError, XclassError
 from .stats import Progress
 
@@ -23,11 +23,12 @@ class Saver:
     Parameters
     ----------
     config : of the run
-    learner : may be exchanged for another
+    learning : the learner
     progress : of this run
 
     Attributes
     ----------
+    learner : may be exchanged for another
     examples : learned from, in earlier runs too
     clock : weight of labelled examples so far, in earlier runs too
     learned : examples this run has learned from
@@ -35,8 +36,8 @@ class Saver:
     early : whether passes ended before they ran out
     """
 
-    def __init__(self, config: Any, learner: Any, progress: Progress):
-        self.learner = learner
+    def __init__(self, config: Any, learning: Any, progress: Progress):
+        self.learner = learning
         self.examples = 0
         self.clock = 0.0
         self.learned = 0
@@ -88,14 +89,13 @@ class Saver:
 
     def save_at(self, cut: Any) -> str:
         """Save where the data or --checkpoint say so; return why not, where it was not done."""
-        path = cut.path or self._model
         if cut.refused:
             return cut.refused
         if not self._learning:
             return "with -t the model does not change"
-        if cut.path is not None and not model_file.may_replace(path):
+        if cut.by_data and not model_file.may_replace(cut.path):
             return "there is another file of that name, which is no model"
-        self.save(path)
+        self.save(cut.path)
         return ""
 
     def end_pass(self, better: bool, last: bool) -> bool:
@@ -104,6 +104,9 @@ class Saver:
         `better`: than all before; `last`: no other follows.
         """
         plan, holdout = self._config.passes, self.progress.holdout
+        if self._learning and self._config.learner.predict_only_model:
+            for table in getattr(self.learner, "tables", ()):  # as VW does where it keeps no state of --l1 and --l2
+                learner.settle_weights(table)
         if self._model is not None and plan.save_per_pass:
             self.save(f"{self._model}.{self.progress.passes}")
         if holdout is None or not (holdout.found or plan.keep_last):  # no pass is better than another
