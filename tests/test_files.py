@@ -7,6 +7,12 @@ import os
 import pytest
 from command import begin, learn, xclass
 
+from xclass.cli import rooms
+from xclass.options import options_of
+
+WRITTEN = {
+    "cache_file", "calibration", "final_regressor", "invert_hash", "predictions", "raw_predictions", "readable_model",
+}  # fmt: skip
 DATA = "1 |a b\n2 |a c\n" * 20
 
 
@@ -61,6 +67,14 @@ def test_outputs_never_lie_on_inputs_or_on_each_other(place, args, said):
     assert done.status == 2
     assert said in done.err
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+
+
+def test_every_option_that_names_a_file_says_whether_it_is_read():
+    found = {name: one for room in rooms()[0].values() for name, one in options_of(room).items()}
+    files = {name: one.read for name, one in found.items() if one.metavar == "FILE"}
+    assert {name for name, read in files.items() if read} == {"data", "initial_regressor"}
+    assert {name for name, read in files.items() if not read} == WRITTEN
+    assert not [name for name, one in found.items() if one.read and name not in files]
 
 
 def test_standard_input_and_output_are_known_by_what_they_are(place):

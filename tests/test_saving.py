@@ -226,6 +226,40 @@ def test_stopped_twice_while_the_model_is_saved_the_old_one_stays(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "m"]
 
 
+FULL = """
+from xclass import model_file
+from xclass.errors import ModelError
+before = model_file.save
+def full(path, **more):
+    if str(path).endswith({where!r}):
+        model_file.save = before
+        raise ModelError(f"{{path}}: cannot save the model: no room")
+    return before(path, **more)
+model_file.save = full
+"""
+
+
+def test_checkpoint_that_cannot_be_saved_does_not_end_the_run(tmp_path):
+    (tmp_path / "data").write_text(noisy(1))
+    args = ("data", "--oaa", 4, "-b", 10, "-f")
+    learn(*args, "wanted", cwd=tmp_path)
+    done = script(FULL.format(where="m"), *args, "m", "--checkpoint", 100, cwd=tmp_path)
+    assert done.status == 0
+    assert "checkpoint after 100 examples: m: not done: m: cannot save the model: no room" in done.err
+    assert "checkpoint after 200 examples: m\n" in done.err
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "wanted").read_bytes()
+
+
+def test_pass_whose_model_cannot_be_saved_ends_the_run_and_nothing_is_lost(tmp_path):
+    (tmp_path / "data").write_text(noisy(1))
+    args = ("data", "--oaa", 4, "-b", 10, "--passes", 3, "--holdout_off", "--save_per_pass", "-f", "m")
+    done = script(FULL.format(where="m.2"), *args, cwd=tmp_path)
+    assert done.status == 1
+    assert "m.2: cannot save the model: no room\n" in done.err
+    assert "what was learned from 600 examples is in m.interrupted" in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "m.1", "m.interrupted"]
+
+
 def test_testing_without_a_model_is_pointed_out(tmp_path):
     done = learn("--oaa", 4, "-t", stdin=noisy(1), cwd=tmp_path)
     assert "warning: -t without -i predicts with a new model, which knows nothing; give -i MODEL\n" in done.err

@@ -37,7 +37,7 @@ from . import (
     talk,
     usage,
 )
-from .errors import DataError, UsageError
+from .errors import DataError, ModelError, UsageError
 from .options import option
 from .pipeline import Pipeline
 from .reductions.contract import Work
@@ -288,7 +288,7 @@ class _Run:
                 self._go_through()
                 if self.watch.stopped or self._end_pass():
                     return None
-        except (DataError, BrokenPipeError) as error:
+        except (DataError, ModelError, BrokenPipeError) as error:
             self.pipeline.stop()
             for work in self.pipeline:  # learned already, or about to be: let it come to rest
                 if work.learn:
@@ -354,7 +354,7 @@ class _Run:
             self.talk.tell(row)
         if self.saver.whole is not self.progress:
             self.saver.whole.update(*told)
-        self.talk.move_bar(self.reader.position(), self.progress.examples)
+        self.talk.move_bar(self.reader.position, self.progress.examples)
         for name, writer in self.writers.items():
             if writer.kind == "simple":
                 writer.write(batch, values=work.raw if name == "raw" else work.prediction)

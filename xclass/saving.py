@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import learner, model_file
-from .errors import UsageError, XclassError
+from .errors import ModelError, UsageError
 from .stats import Progress
 
 
@@ -95,7 +95,10 @@ class Saver:
             return "with -t the model does not change"
         if cut.by_data and not model_file.may_replace(cut.path):
             return "there is another file of that name, which is no model"
-        self.save(cut.path)
+        try:
+            self.save(cut.path)
+        except ModelError as error:  # there is still the end of the run
+            return str(error)
         return ""
 
     def end_pass(self, better: bool, last: bool) -> bool:
@@ -151,7 +154,7 @@ class Saver:
         path = self._model + ".interrupted"
         try:
             self.save(path)
-        except XclassError as error:
+        except ModelError as error:
             return f"what was learned from {self.learned} examples is lost: {error}"
         before = "is as it was before" if os.path.exists(self._model) else "was not written"
         return f"what was learned from {self.learned} examples is in {path}; {self._model} {before}"

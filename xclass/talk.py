@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from . import stats
@@ -39,15 +40,15 @@ class Talk:
             mininterval=0.2, dynamic_ncols=True,
         )  # fmt: skip
 
-    def move_bar(self, position: int, examples: int) -> None:
-        """Show that the data are read up to `position`."""
+    def move_bar(self, position: Callable[[], int], examples: int) -> None:
+        """Show that the data are read up to `position()`."""
         if self._bar is None:
             return
         elapsed = max(self._bar.format_dict["elapsed"], 1e-3)
         self._bar.set_postfix_str(
             f"{examples / elapsed:,.0f} examples/s, {peak_memory() / 2**20:,.0f} MB memory", refresh=False
         )
-        self._bar.update(position - self._bar.n)
+        self._bar.update(position() - self._bar.n)
 
     def end_bar(self) -> None:
         """Take the bar away."""
