@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from xclass import learner
+from xclass import learner, table_size
 from xclass.errors import UsageError
 
 F = np.float32
@@ -98,12 +98,12 @@ def test_table_size_follows_the_number_of_classes():
 
 
 def test_table_that_cannot_fit_is_refused_with_the_largest_that_does(monkeypatch):
-    monkeypatch.setattr(learner, "available_memory", lambda: 100 << 20)
+    monkeypatch.setattr(table_size, "available_memory", lambda: 100 << 20)
     with pytest.raises(UsageError, match=r"-b 24 asks for 256 MB of weights, 100 MB are free: .* -b 22"):
         learner.check_memory(24)
     learner.check_memory(22)
 
 
 def test_table_without_b_leaves_three_quarters_of_the_memory_free(monkeypatch):
-    monkeypatch.setattr(learner, "available_memory", lambda: 64 << 20)
+    monkeypatch.setattr(table_size, "available_memory", lambda: 64 << 20)
     assert learner.settle(learner.Options(), 100_000, reduction=True)["bits"] == 20

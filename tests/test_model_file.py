@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from xclass import model_file
+from xclass import model_file, stored_arrays
 from xclass.errors import ModelError
 
 OPTIONS = {"recall_tree": 9, "loss_function": "logistic", "quadratic": ["ab"], "learning_rate": 0.1, "adaptive": None}
@@ -145,7 +145,7 @@ def test_safetensors_opens_a_model(tmp_path):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
 @given(
-    slots=st.sampled_from([1, 7, 64, 1000, model_file.PIECE_SLOTS, 2 * model_file.PIECE_SLOTS + 9]),
+    slots=st.sampled_from([1, 7, 64, 1000, stored_arrays.PIECE_SLOTS, 2 * stored_arrays.PIECE_SLOTS + 9]),
     share=st.sampled_from([0, 0.01, 0.5, 0.74, 0.76, 1]),
     strided=st.booleans(),
     seed=st.integers(0, 99),

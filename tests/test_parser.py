@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from xclass import hashing, parser
+from xclass import hashing, parser, text_lines
 from xclass.examples import CONSTANT
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain, pytest.mark.filterwarnings("ignore:overflow")]
@@ -396,5 +396,5 @@ def test_memory_is_used_again_once_it_is_free():
 def test_each_kernel_is_compiled_once():
     parse(b"1 |a x |b y |a z:2\n17|f a\n1 2 'x |f a:b\n")
     parse(b"1 |a x |b y |a z:2\n-1 2 3 |f a:b\n", multiclass=False, hash="all", hash_seed=3)
-    for kernel in (parser.find_delimiters, parser.parse_lines, parser.merge_groups):
+    for kernel in (text_lines.find_delimiters, text_lines.parse_lines, text_lines.merge_groups):
         assert len(getattr(kernel, "signatures", [0])) == 1

@@ -103,7 +103,7 @@ class Namer:
         with np.errstate(all="ignore"):
             extend(0, 0, 0, np.float32(1), [])
 
-    # the walk, as parser.py and VW do it
+    # the walk, as text_lines and VW do it
 
     def _hash(self, name: bytes, seed: int) -> int:
         if not self._all:

@@ -1,0 +1,51 @@
+"""What can be wrong with a line of text, in numbers for kernels and in words for the user."""
+
+from __future__ import annotations
+
+import numpy as np
+
+TREATMENTS = ("stop", "skip", "vw")
+STOP, SKIP, VW = range(3)  # treatment of malformed lines
+KEPT = 5  # messages about malformed lines that are kept
+
+# What is wrong with a line. The first two end the run in every treatment but skip.
+CLASS, CLASS_WORDS, NEGATIVE, OUTSIDE, LABEL_WORDS, LABEL, WEIGHT, INITIAL = range(1, 9)
+NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG, NAME = range(9, 16)
+
+CURE = "Correct the line, or use --on_bad_line skip"
+SENTENCES = {
+    CLASS: "label '{seen}' is not a class number; a line is label, weight, 'tag, then |namespace features",
+    CLASS_WORDS: "'{seen}' begins more words than label and weight; write a tag as 'tag, or touching the bar",
+    NEGATIVE: "label {seen} is negative; leave the label out where it is not known",
+    OUTSIDE: "label {seen} is outside {range}",
+    NAME: "label '{seen}' is none of --named_labels",
+    LABEL_WORDS: "'{seen}' begins more words than label, weight and initial; write a tag as 'tag, or touching the bar",
+    LABEL: "label '{seen}' is not a finite number",
+    WEIGHT: "weight '{seen}' is not a finite number of at least 0",
+    INITIAL: "initial prediction '{seen}' is not a finite number",
+    NAMESPACE: "'{seen}' is no name of a namespace; a namespace is |name or |name:weight",
+    NAMESPACE_WEIGHT: "'{seen}' is not a finite number; a namespace is |name or |name:weight",
+    VALUE: "'{seen}' is not a number; a feature is name, name:number, name:word or :number",
+    INFINITE: "'{seen}' is not a finite number; a feature is name, name:number, name:word or :number",
+    INNER_RETURN: "a carriage return within the line; lines end in a newline, before which one may stand",
+}
+VW_DOES = {
+    LABEL_WORDS: "the example is taken as unlabelled",
+    LABEL: "taken as 0",
+    NAME: "taken as class 0",
+    WEIGHT: "taken as it is, or as 0 where it is no number",
+    INITIAL: "taken as 0",
+    NAMESPACE: "the rest of the line is ignored",
+    NAMESPACE_WEIGHT: "the rest of the line is ignored, or 1 taken for nan",
+    VALUE: "the rest of the line is ignored",
+    INFINITE: "the feature is left out",
+}
+
+
+def word_at(text: np.ndarray, where: int) -> str:
+    """The word at `where`, cut to 40 characters."""
+    begin = text[where : where + 160].tobytes()
+    word = begin.lstrip(b" \t\r").replace(b"\t", b" ").replace(b"\r", b" ").replace(b"|", b" ").replace(b"\n", b" ")
+    shown = word.split(b" ")[0].decode("utf-8", "replace")
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
+    return shown if len(shown) <= 40 else shown[:40] + "..."

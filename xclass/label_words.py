@@ -1,0 +1,200 @@
+"""What stands before the first bar of a line: label, weight, initial prediction and tag.
+
+Source    the grammar and its corners are those of VW 9.11 (parse_example_text.cc, parse_primitives.h).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from . import hashing, numbers
+from .bad_lines import (
+    CLASS,
+    CLASS_WORDS,
+    INITIAL,
+    LABEL,
+    LABEL_AS_TAG,
+    LABEL_WORDS,
+    NAME,
+    NEGATIVE,
+    OUTSIDE,
+    VW,
+    WEIGHT,
+)
+from .jit import jit
+
+SPACE, TAB, NEWLINE = 32, 9, 10
+UNLABELLED = 2**32 - 1  # as a class
+
+
+class Names(NamedTuple):
+    """Names of labels in the order of their hashes; none where labels are numbers."""
+
+    hash: np.ndarray  # uint32[k]
+    label: np.ndarray  # int64[k]
+    start: np.ndarray  # int64[k], where the name begins in `letters`
+    end: np.ndarray  # int64[k]
+    letters: np.ndarray  # uint8[...]
+
+
+# -- kernels
+
+
+@jit
+def _read_class(text, begin):
+    """C's strtol, base 10, at `begin`: (value, cut to 64 bits; end, `begin` if there is no number)."""
+    p = begin
+    while text[p] == SPACE or (text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE):
+        p += 1
+    negative = text[p] == 45
+    if negative or text[p] == 43:
+        p += 1
+    if not numbers.is_digit(text[p]):
+        return 0, begin
+    value = 0
+    while numbers.is_digit(text[p]):
+        digit = np.int64(text[p]) - 48
+        if value > (9223372036854775807 - digit) // 10:
+            value = 9223372036854775807
+        else:
+            value = value * 10 + digit
+        p += 1
+    if negative:
+        value = -value - 1 if value == 9223372036854775807 else -value
+    return value, p
+
+
+@jit
+def find_name(text, begin, end, names):
+    """The label named `text[begin:end]`, 0 if there is none."""
+    h = hashing.murmur3_at(text, begin, end, np.uint32(0))
+    i = np.searchsorted(names.hash, h)
+    while i < len(names.hash) and names.hash[i] == h:
+        same = names.end[i] - names.start[i] == end - begin
+        if same:
+            for j in range(end - begin):
+                same = same and names.letters[names.start[i] + j] == text[begin + j]
+        if same:
+            return names.label[i]
+        i += 1
+    return 0
+
+
+@jit
+def read_label(text, begin, end, rules):
+    """Read what stands before the first bar.
+
+    Returns
+    -------
+    label, weight, initial : float64, float32, float32; label NaN where there is none
+    tag_start, tag_end : the tag's place
+    problem, where : what is wrong and where, or 0; LABEL_AS_TAG is no more than a warning
+    """
+    label, weight, initial = np.nan, np.float32(1), np.float32(0)
+    p = begin
+    while p < end and text[p] != TAB:
+        p += 1
+    p = p + 1 if p < end else begin
+    words = 0
+    word0 = word1 = word2 = last = last_end = p
+    end0 = end1 = end2 = p
+    while p < end:
+        if text[p] == SPACE:
+            p += 1
+            continue
+        last = p
+        while p < end and text[p] != SPACE:
+            p += 1
+        last_end = p
+        if words == 0:
+            word0, end0 = last, last_end
+        elif words == 1:
+            word1, end1 = last, last_end
+        elif words == 2:
+            word2, end2 = last, last_end
+        words += 1
+    tag_start = tag_end = end
+    problem = 0
+    where = begin
+    if words > 0 and (last_end == end or text[last] == 39):  # 39 is '
+        words -= 1
+        tag_start, tag_end = last, last_end
+        if text[last] == 39:
+            tag_start += 1
+        elif words == 0 and rules.multiclass:
+            p = last
+            while p < last_end and numbers.is_digit(text[p]):
+                p += 1
+            if p == last_end:
+                problem, where = LABEL_AS_TAG, last
+    if words == 0:
+        return label, weight, initial, tag_start, tag_end, problem, where
+
+    strict = rules.treatment != VW
+    if rules.multiclass:
+        if words > 2:
+            return label, weight, initial, tag_start, tag_end, CLASS_WORDS, word0
+        if len(rules.names.hash) > 0:
+            value, p = find_name(text, word0, end0, rules.names), end0
+            if value == 0:
+                problem, where = NAME, word0
+        else:
+            value, p = _read_class(text, word0)
+        if p != end0 and (strict or (text[p] != SPACE and text[p] != 0)):
+            return label, weight, initial, tag_start, tag_end, CLASS, word0
+        if strict and value < 0:
+            problem, where = NEGATIVE, word0
+        if strict and value > UNLABELLED:
+            problem, where = OUTSIDE, word0
+        value &= UNLABELLED
+        if value != UNLABELLED:
+            label = np.float64(value)
+            if problem == 0 and rules.highest >= 0 and (value < rules.lowest or value > rules.highest):
+                problem, where = OUTSIDE, word0
+    else:
+        if words > 3:
+            return label, weight, initial, tag_start, tag_end, LABEL_WORDS, word0
+        number, p, digits = numbers.read_number(text, word0)
+        wrong = p == word0 or math.isnan(number)
+        if wrong:
+            number = np.float32(0)
+        if wrong or (strict and (p != end0 or digits == 0 or math.isinf(number))):
+            problem, where = LABEL, word0
+        label = np.float64(number)
+        if number == np.float32(3.4028234663852886e38):  # VW's mark for no label
+            label = np.nan
+    if words > 1:
+        weight, p, digits = numbers.read_number(text, word1)
+        wrong = p == word1 or math.isnan(weight)
+        if wrong:
+            weight = np.float32(0)
+        if weight < 0 and not rules.multiclass:
+            wrong = True
+        if problem == 0 and (wrong or (strict and (p != end1 or digits == 0 or math.isinf(weight) or weight < 0))):
+            problem, where = WEIGHT, word1
+        if rules.multiclass and not weight > 0:
+            weight = np.float32(0)
+    if words > 2:
+        initial, p, digits = numbers.read_number(text, word2)
+        wrong = p == word2 or math.isnan(initial)
+        if wrong:
+            initial = np.float32(0)
+        if problem == 0 and (wrong or (strict and (p != end2 or digits == 0 or math.isinf(initial)))):
+            problem, where = INITIAL, word2
+    return label, weight, initial, tag_start, tag_end, problem, where
+
+
+# -- Python
+
+
+def lay_out(labels: tuple[str, ...]) -> Names:
+    """Make of the names of labels 1, 2, ... what `find_name` needs."""
+    raw = [label.encode("utf-8", "surrogateescape") for label in labels]
+    hashes = np.array([hashing.murmur3(np.frombuffer(n + b"000", np.uint8), 0, len(n), np.uint32(0)) for n in raw])
+    order = np.argsort(hashes, kind="stable").astype(np.int64)
+    end = np.cumsum([0, *map(len, raw)], dtype=np.int64)
+    letters = np.frombuffer(bytearray(b"".join(raw) or b"0"), np.uint8)
+    return Names(hashes.astype(np.uint32)[order], order + 1, end[:-1][order], end[1:][order], letters)

@@ -1,0 +1,149 @@
+"""Arrays that go into a model file, and come out of one that somebody may have changed.
+
+A weight table is stored without its empty rows where that is smaller; what is taken from a file is checked for type,
+shape and range before anything is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .errors import ModelError
+
+PIECE = 1 << 18  # rows filled at a time
+PIECE_SLOTS = 1 << 17  # slots of a table looked at at a time; a multiple of 8
+
+
+class Kept:
+    """Rows of a table chosen by a bitmap, as an array that is made piece by piece when it is written.
+
+    `np.asarray` makes all of it at once. Without a plane, the numbers of the rows.
+    """
+
+    def __init__(self, plane: np.ndarray | None, bitmap: np.ndarray, count: int):
+        self.plane = plane
+        self.bitmap = bitmap  # uint8[slots / 8]
+        self.dtype = np.dtype(np.uint32) if plane is None else plane.dtype
+        self.shape = (count,)
+
+    def pieces(self) -> Iterator[np.ndarray]:
+        step = PIECE_SLOTS // 8
+        for i in range(0, len(self.bitmap), step):
+            chosen = np.unpackbits(self.bitmap[i : i + step])
+            if self.plane is None:
+                yield (np.flatnonzero(chosen) + i * 8).astype(np.uint32)
+            else:
+                plane = self.plane[i * 8 : (i + step) * 8]
+                yield plane[chosen[: len(plane)].view(bool)]
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.concatenate([np.empty(0, self.dtype), *self.pieces()]).astype(dtype or self.dtype, copy=False)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+def sparse(name: str, planes: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Name the planes of a weight table for `save`: without the rows that are all zero where that is smaller.
+
+    Parameters
+    ----------
+    name : of the table; arrays are called `name.plane`, and `name.index` holds the row numbers: uint32, rising.
+    planes : equally long arrays of one dimension, strided ones too. They are looked at again while they are
+        written, so they must not change between `sparse` and the end of `save`.
+
+    Returns
+    -------
+    arrays : the planes themselves, or stand-ins for their kept rows that take no memory to speak of.
+    """
+    slots = len(next(iter(planes.values())))
+    bitmap = np.zeros(-(-slots // 8), np.uint8)
+    count = 0
+    for i in range(0, slots, PIECE_SLOTS):
+        any_bit = None  # compared as bits: -0.0 is kept
+        for plane in planes.values():
+            bits = plane[i : i + PIECE_SLOTS].view(f"u{plane.itemsize}") != 0
+            any_bit = bits if any_bit is None else np.logical_or(any_bit, bits, out=any_bit)
+        count += int(np.count_nonzero(any_bit))
+        bitmap[i // 8 : (i + PIECE_SLOTS) // 8] = np.packbits(any_bit)
+    row = sum(plane.itemsize for plane in planes.values())
+    if slots > 1 << 32 or count * (4 + row) >= slots * row:
+        return {f"{name}.{key}": plane for key, plane in planes.items()}
+    kept = {f"{name}.{key}": Kept(plane, bitmap, count) for key, plane in planes.items()}
+    return {f"{name}.index": Kept(None, bitmap, count), **kept}
+
+
+def dense(name: str, arrays: Mapping[str, Any], planes: Mapping[str, np.ndarray]) -> None:
+    """Undo `sparse`: fill the planes of a new table, where all is zero, in place.
+
+    Raises
+    ------
+    ModelError
+        where the arrays do not fit the table.
+    """
+    if f"{name}.index" not in arrays:
+        for key, plane in planes.items():
+            fill(f"{name}.{key}", arrays, plane)
+        return
+    index = np.asarray(arrays[f"{name}.index"])
+    if index.dtype != np.uint32 or index.ndim != 1:
+        raise _unfit(f"{name}.index", "it holds no row numbers")
+    slots = len(next(iter(planes.values())))
+    step = PIECE
+    for i in range(0, len(index), step):
+        some = index[max(0, i - 1) : i + step]
+        if some[-1] >= slots or not (some[1:] > some[:-1]).all():
+            raise _unfit(f"{name}.index", f"its row numbers are not rising or beyond the {slots} rows of the table")
+    for key, plane in planes.items():
+        rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
+        for i in range(0, len(index), step):
+            plane[index[i : i + step]] = rows[i : i + step]
+
+
+def fill(name: str, arrays: Mapping[str, Any], target: np.ndarray) -> None:
+    """Copy a stored array into one of the same type and shape.
+
+    Raises
+    ------
+    ModelError
+        where it is missing or differs in type or shape.
+    """
+    target[...] = take(name, arrays, target.dtype, target.shape)
+
+
+def rows(name: str, arrays: Mapping[str, Any], below: int) -> np.ndarray:
+    """Return a stored int32 array of rising row numbers, all below `below`."""
+    found = take(name, arrays, np.int32, None)
+    if len(found) and (found[0] < 0 or found[-1] >= below or not (found[1:] > found[:-1]).all()):
+        raise _unfit(name, f"its row numbers are not rising or not below {below}")
+    return found
+
+
+def check_range(name: str, array: np.ndarray, low: int, high: int) -> None:
+    """Refuse an array that came from a file and holds numbers outside low..high."""
+    if array.size and (array.min() < low or array.max() > high):
+        raise _unfit(name, f"it holds numbers outside {low}..{high}")
+
+
+def take(name: str, arrays: Mapping[str, Any], dtype: np.dtype, shape: tuple[int, ...] | None) -> np.ndarray:
+    """Return a stored array of the type and shape asked for; None asks for one dimension of any length.
+
+    Raises
+    ------
+    ModelError
+        where it is missing or differs.
+    """
+    if name not in arrays:
+        raise _unfit(name, "it is missing")
+    array = np.asarray(arrays[name])
+    if array.dtype != dtype or (array.ndim != 1 if shape is None else array.shape != shape):
+        wanted = "[any]" if shape is None else list(shape)
+        raise _unfit(name, f"it is {array.dtype}{list(array.shape)}, the options ask for {np.dtype(dtype)}{wanted}")
+    return array
+
+
+def _unfit(name: str, why: str) -> ModelError:
+    return ModelError(f"the model's array {name!r} does not fit its options: {why}; train the model again")
