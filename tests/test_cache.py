@@ -382,7 +382,7 @@ def test_pipe_with_passes_and_with_a_cache_file(tmp_path):
     assert "c is made anew: what comes through a pipe cannot be compared with it" in done.err
     assert sorted(os.listdir(tmp_path)) == ["c", "data"]
     alone = begin(*args, "--cache_file", "c", cwd=tmp_path, stdin=subprocess.DEVNULL)
-    out, err = alone.communicate(timeout=120)
+    out, err = alone.communicate(timeout=400)
     assert (alone.returncode, out.decode()) == (0, wanted), err
     done = xclass("--oaa", "5", "-c", stdin=text, cwd=tmp_path)
     assert (done.status, done.err) == (

@@ -81,11 +81,11 @@ def test_standard_input_and_output_are_known_by_what_they_are(place):
     for end, status in (("same", 2), ("p", 0)):
         with open(place / "data", "rb") as data:
             child = begin("--oaa", 2, "-p", end, "--quiet", cwd=place, stdin=data)
-            _, err = child.communicate(timeout=120)
+            _, err = child.communicate(timeout=400)
         assert child.returncode == status
         assert (b"-p same would write over standard input" in err) == (status == 2)
     with open(place / "data", "ab") as out:
         child = begin("data", "--oaa", 2, "-p", "stdout", cwd=place, stdout=out)
-        _, err = child.communicate(timeout=120)
+        _, err = child.communicate(timeout=400)
     assert b"-p standard output would write over the data file data" in err
     assert (place / "data").read_text() == DATA

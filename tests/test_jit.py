@@ -15,7 +15,7 @@ sys.exit(f"status {status}, never compiled: {plain}" if status or plain else 0)
 def test_no_kernel_is_left_to_the_interpreter(tmp_path):
     data = tmp_path / "d.vw"
     data.write_text("1 |w a\n2 |w b\n")
-    done = subprocess.run([sys.executable, "-c", RUN, str(data)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", RUN, str(data)], capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
 
 
