@@ -92,7 +92,8 @@ class Part:
 def previewed(items: Iterator[Any], learner: Any) -> Iterator[Any]:
     """Show a learner as many of the first items as it wants, then give them out, and then the rest.
 
-    They are held in memory until then. What ends the items early is raised behind those that are held.
+    They are held in memory until then: a run stopped by a signal before has learned nothing. An error that ends the
+    items early is raised behind those that are held.
     """
     held, error, more = [], None, True
     try:
