@@ -9,8 +9,9 @@ Source    Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probabil
 Measured  Regrets need the true probabilities, which nobody has. But the proof holds for any of them, also for those
           that give the label drawn all probability, and then regrets are losses: (1 - f(y|x))**2 and the regressors'
           (f_i - b_i)**2. So the measured multiplier is the ratio of the two mean losses, progressive, over the
-          examples whose label was known. The theory's holds for the worst case of every example, up to what
-          --cpt_arity does beyond the paper (clipping and scaling), and for a tree whose depth is log_m K.
+          examples whose label was known. The theory's is that of the worst example, of a tree whose depth is
+          log_m K, and of estimates that are not scaled; "of this tree" takes the mean number of nodes on the
+          labels' paths for the depth.
 
 Data as in bench.py. One run of `xclass --cpt K --cpt_arity m` each, with whole processes timed; test error from
 test.vw. Prints a Markdown table; `--json FILE` keeps the numbers, `--plot FILE` draws them (matplotlib, the extra
@@ -48,6 +49,7 @@ class Point:
     regressors: float  # mean squared loss of those asked about the label
     measured: float  # multiplier: squared loss of the known over `regressors`
     theory: float
+    theory_here: float  # with the mean number of nodes on a label's path in place of log_m K
     asked: float  # regressors asked about a label
     asked_theory: float
     search: float  # regressors scored to find the most probable class of a test example
@@ -90,6 +92,7 @@ def run(folder: Path, name: str, classes: int, m: int, words: list[str]) -> Poin
     known = (squared * n - new) / (n - new)
     regressors = told(said, r"their average squared loss = (\S+)")
     multiplier, asked = theory(m, classes)
+    really = told(said, r"regressors asked about a label = ([\d.]+)")
     return Point(
         name,
         classes,
@@ -101,7 +104,8 @@ def run(folder: Path, name: str, classes: int, m: int, words: list[str]) -> Poin
         regressors,
         known / regressors,
         multiplier,
-        told(said, r"regressors asked about a label = ([\d.]+)"),
+        4 * (1 - 1 / m) ** 2 * (really / (m - 1)) ** 2,
+        really,
         asked,
         told(test.said, r"nodes opened by a search: mean ([\d.]+)") * (m - 1),
         train.wall,
@@ -119,6 +123,7 @@ COLUMNS = (  # head, cell
     ("regressors' squared loss", "{p.regressors:.4f}"),
     ("multiplier, measured", "{p.measured:.1f}"),
     ("multiplier, theory", "{p.theory:.1f}"),
+    ("theory of this tree", "{p.theory_here:.1f}"),
     ("regressors of a label", "{p.asked:.1f}"),
     ("(m - 1) log_m K", "{p.asked_theory:.1f}"),
     ("regressors of a search", "{p.search:.1f}"),
@@ -147,6 +152,7 @@ def draw(pyplot, points: list[Point], file: Path) -> None:
         area.loglog(
             [p.asked_theory for p in mine], [p.theory for p in mine], "--", color="grey", label="theory, at most"
         )
+        area.loglog([p.asked for p in mine], [p.theory_here for p in mine], ":", color="grey", label="of this tree")
         area.loglog([p.asked for p in mine], [p.measured for p in mine], "o-", label="measured")
         for p in mine:
             area.annotate(f"m = {p.m}", (p.asked, p.measured), textcoords="offset points", xytext=(4, 4), fontsize=8)

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,11 +13,9 @@ from hypothesis import strategies as st
 from streams import multiclass
 from test_cpt import BITS, examples, fact, lines_of, pairs
 
-from tests.oracles.pecoc import Tree, estimates, hadamard
+from tests.oracles.pecoc import LEAST, Tree, estimates, hadamard, nearest
 from xclass import label_tree, loss, model_file, node_weights, pecoc, pecoc_tree
 from xclass.reductions import cpt
-
-SCRIPT = Path(__file__).parents[1] / "scripts" / "pecoc_curve.py"
 
 
 @pytest.fixture(autouse=True)
@@ -94,12 +87,28 @@ def test_estimates_are_the_papers_by_its_matrix(m):
         child = np.where(np.isin(np.arange(m), rng.choice(m, used, replace=False)), 5, -1)
         p_odd = [0.0] + [min(max(0.5 + 0.5 * float(one), 0.01), 0.99) for one in s[1:]]
         plain = estimates(hadamard(m), [1 - p for p in p_odd])
-        want = np.where(child >= 0, np.maximum(plain, 0.01 / m), 0.0)
+        want = np.zeros(m)
+        want[child >= 0] = np.maximum(nearest(plain[child >= 0]), LEAST / m)
         v = np.empty(m)
         pecoc.estimate(weights, s, child, v)
         assert v == pytest.approx(want / want.sum(), rel=1e-12)
         if m == 2:  # the very turns of the binary tree
             assert v.tolist() == pytest.approx([1 - p_odd[1], p_odd[1]], rel=1e-12)
+
+
+@settings(max_examples=200)
+@given(data=st.data())
+def test_estimates_are_brought_nearer_to_any_truth(data):
+    m = 8
+    v = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=m, max_size=m)))
+    child = np.array(data.draw(st.lists(st.sampled_from([-1, 5]), min_size=m, max_size=m)))
+    child[data.draw(st.integers(0, m - 1))] = 5
+    used = child >= 0
+    got = np.where(used, np.maximum(v - pecoc.surplus(v, child), 0), 0)
+    assert got.sum() == pytest.approx(1)
+    truth = np.where(used, data.draw(st.lists(st.floats(0.01, 1), min_size=m, max_size=m)), 0)
+    truth /= truth.sum()
+    assert ((got - truth) ** 2)[used].sum() <= ((v - truth) ** 2)[used].sum() + 1e-12
 
 
 @pytest.mark.parametrize("m", [2, 8, 1024])
@@ -373,72 +382,3 @@ def test_arity_that_is_none_is_refused(place):
     assert "--cpt_arity belongs to --cpt" in done.err
     learn("--cpt", 3, *BITS, "--cpt_arity", 4, "-f", "m", "--quiet", stdin="1 |w a\n2 |w b\n")
     assert "--cpt_arity 8 disagrees" in xclass("-i", "m", "--cpt_arity", 8, stdin="1 |w a\n").err
-
-
-# -- the script that draws the paper's curve
-
-
-def script(*args, before: str = "") -> subprocess.CompletedProcess:
-    """Run it in a process of its own, after some Python."""
-    words = [str(arg) for arg in args]
-    program = f"import sys, runpy\n{before}\nsys.argv = {[str(SCRIPT), *words]!r}\n"
-    program += f"sys.path.insert(0, {str(SCRIPT.parent)!r})\nrunpy.run_path({str(SCRIPT)!r}, run_name='__main__')\n"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(SCRIPT.parents[1]), os.environ.get("PYTHONPATH", "")]),
-    }
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, env=environment)
-
-
-@pytest.fixture
-def sets(place):
-    """A data set of 20 classes."""
-    (place / "data" / "tiny").mkdir(parents=True)
-    (place / "data" / "tiny" / "labels.txt").write_text("".join(f"l{y}\n" for y in range(1, 21)))
-    (place / "data" / "tiny" / "train.vw").write_text(multiclass(16, 20, 800))
-    (place / "data" / "tiny" / "test.vw").write_text(multiclass(17, 20, 100))
-    return place / "data"
-
-
-def test_curve_is_measured_beside_the_theory(sets, place):
-    done = script(sets, "--sets", "tiny", "--arities", "2,4,32", "--args=-b 18", "--json", "j")
-    assert done.returncode == 0, done.stderr
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if line[:1] == "|"]
-    head, body = rows[0], rows[2:]
-    assert [row[head.index("m")] for row in body] == ["2", "4", "32"]
-    theory = [float(row[head.index("multiplier, theory")]) for row in body]
-    assert theory == pytest.approx([math.log2(20) ** 2, 2.25 * math.log(20, 4) ** 2, 4 * (31 / 32) ** 2], abs=0.05)
-    for row, limit in zip(body, theory, strict=True):
-        assert 0 < float(row[head.index("multiplier, measured")]) < limit
-    records = json.loads((place / "j").read_text())
-    for m, record in zip((2, 4, 32), records, strict=True):
-        text = (sets / "tiny" / "train.vw").read_text()
-        told = learn("--cpt", 20, "-b", 18, "--cpt_arity", m, stdin=text).err
-        assert record["squared"] == pytest.approx(fact(told, "average squared loss"), abs=1e-6)
-        assert record["error"] == pytest.approx(fact(told, "average loss"), abs=1e-6)
-        assert record["asked"] == pytest.approx(fact(told, "regressors asked about a label"), abs=1e-6)
-        n, new = 800, fact(told, "labels seen for the first time")
-        known = (record["squared"] * n - new) / (n - new)
-        assert record["measured"] == pytest.approx(known / fact(told, "their average squared loss"), rel=1e-3)
-
-
-def test_curve_without_matplotlib_says_what_to_install(sets):
-    block = "sys.modules['matplotlib'] = None"
-    done = script(sets, "--sets", "tiny", "--arities", "2", "--plot", "curve.png", before=block)
-    assert done.returncode == 1
-    assert "--plot needs matplotlib" in done.stderr
-    assert "xclass[plot]" in done.stderr
-    assert done.stdout == ""  # told before anything is measured
-    done = script(sets, "--sets", "tiny", "--arities", "2,3")
-    assert done.returncode == 1
-    assert "3 is no power of two" in done.stderr
-    done = script(sets, "--sets", "nothing")
-    assert done.returncode == 1
-    assert "nothing" in done.stderr
-
-
-def test_curve_is_drawn(sets, place):
-    pytest.importorskip("matplotlib")
-    done = script(sets, "--sets", "tiny", "--arities", "2,4", "--args=-b 16", "--plot", "curve.svg")
-    assert done.returncode == 0, done.stderr
-    assert "<svg" in (place / "curve.svg").read_text()

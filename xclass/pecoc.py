@@ -1,18 +1,24 @@
 """A node of m branches: m - 1 regressors, each of which asks whether the branch is in its half of them.
 
 Source    Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
-          Algorithms", UAI 2009, section "hpecoc"; PECOC is Langford and Beygelzimer, "Sensitive Error Correcting
-          Output Codes", COLT 2005.
+          Algorithms", UAI 2009, section "hpecoc": PECOC, the probabilistic error correcting output code.
 Code      the Hadamard matrix of m = 2**levels columns, one per branch: row i asks whether |i AND c|, the number of
           ones, is even for branch c; row 0 always is and has no regressor.
 Estimate  P(c) = 2 mean_i [the regressor's probability of what is true of c] - 1, the mean over all m rows
                = 1/m sum_i (-1)**|i AND c| (1 - 2 p_i),  p_i the probability of odd, p_0 = 0:
           a fast Walsh-Hadamard transform.
+          Then the nearest point (least squares) that is a probability of the branches in use: whatever the truth,
+          it is no further from it than the estimates are.
 Cost      s m for the scores of an example of s features, m log m for the estimates.
-Names     m branches | c branch, its column | i row, its regressor | s[i] score | LEAST estimates below count as this.
-Differs   from the paper: estimates may be negative, there, and branches nobody uses have some probability. Here they
-          are at least LEAST / m for the branches in use, 0 for the others, and scaled to the sum 1. With m = 2 all
-          branches are in use and the two estimates are 1 - p_1 and p_1 as in the binary tree.
+Names     m branches | c branch, its column | i row, its regressor | s[i] score | p_i probability of odd
+Differs   from the paper, whose estimates may be negative, above 1, and more than 0 for branches nobody uses; the
+          nearest point is ours. A branch in use has at least LEAST / m. With m = 2 all this changes nothing: the
+          estimates are 1 - p_1 and p_1, as in the binary tree.
+          Cutting at 0 and scaling to the sum 1 instead gives much of the probability to the many branches of small
+          positive estimates: on the last tenth of train, spelling / clinc150 / wordnet / reuters at -b 24,
+          squared loss, m = 8      .440 / .234 / .915 / .209, here .380 / .191 / .891 / .186
+          squared loss, m = 64     .615 / .318 / .958 / .255, here .424 / .189 / .895 / .176
+          error %, m = 8           17.4 / 7.4 / 71.3 / 15.7, here 18.2 / 8.3 / 71.5 / 15.8
 
 The regressors of a node lie at neighbouring places, regressor i at `place + i`, `place` a multiple of m: eight of them
 in one cache line of `node_weights`, the slot of place + q being that of place XOR q.
@@ -96,16 +102,39 @@ def transform(v):
 
 
 @jit
+def surplus(v, child):
+    """What to take from every branch in use so that the sum is 1 where what would be negative is 0.
+
+    Michelot, "A Finite Algorithm for Finding the Projection of a Point onto the Canonical Simplex", 1986: the mean
+    surplus of those that stay above 0, until none of them falls.
+    """
+    tau = -math.inf
+    before = v.shape[0] + 1
+    while True:
+        staying = 0
+        total = 0.0
+        for c in range(v.shape[0]):
+            if child[c] >= 0 and v[c] > tau:
+                staying += 1
+                total += v[c]
+        if staying >= before:
+            return tau
+        before = staying
+        tau = (total - 1.0) / staying
+
+
+@jit
 def estimate(weights, s, child, v):
     """`v[c]` = probability of branch c after scores s; 0 where nobody uses it, `child[c]` being -1."""
     m = v.shape[0]
-    v[0] = 1.0
+    v[0] = 1.0 / m
     for i in range(1, m):
-        v[i] = 1.0 - 2.0 * node_weights.probability(weights, s[i])
+        v[i] = (1.0 - 2.0 * node_weights.probability(weights, s[i])) / m
     transform(v)
+    tau = surplus(v, child)
     total = 0.0
     for c in range(m):
-        v[c] = max(v[c], LEAST) if child[c] >= 0 else 0.0
+        v[c] = max(v[c] - tau, LEAST / m) if child[c] >= 0 else 0.0
         total += v[c]
     for c in range(m):
         v[c] /= total
