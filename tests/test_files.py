@@ -11,6 +11,7 @@ from xclass.cli import rooms
 from xclass.options import options_of
 
 WRITTEN = {
+    "save_tree",
     "cache_file", "calibration", "final_regressor", "invert_hash", "predictions", "raw_predictions", "readable_model",
 }  # fmt: skip
 DATA = "1 |a b\n2 |a c\n" * 20
@@ -55,7 +56,7 @@ def place(tmp_path):
             "data --oaa 2 -f m -p m.interrupted",
             "-p m.interrupted is where -f m puts what an interrupted run",
         ),
-        ("data --cpt 2 --perplexity --calibration same", "--calibration same would write over the data file data"),
+        ("data --cpt 2 --calibration same", "--calibration same would write over the data file data"),
     ],
 )
 def test_outputs_never_lie_on_inputs_or_on_each_other(place, args, said):
