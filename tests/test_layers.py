@@ -35,6 +35,7 @@ LAYERS = (  # a room may import from the rows below its own
         "tree_file",
         "pecoc",
     ),
+    ("tree_search",),
     ("label_tree", "label_clusters", "node_weights", "label_counts", "tournament", "weight_table", "text_lines"),
     ("rule", "label_words"),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant"),

@@ -219,7 +219,7 @@ def test_two_branches_are_the_binary_tree(monkeypatch, alpha):
     for name in ("average squared loss", "regressors asked about a label", "their average squared loss"):
         assert fact(plain.err, name) == pytest.approx(fact(done.err, name), rel=1e-4)
     opened = [float(result.err.split("mean ")[1].split(",")[0]) for result in (done, plain)]
-    assert 0.8 * opened[1] < opened[0] <= opened[1]  # here leaves are looked at before other branches are opened
+    assert 0.7 * opened[1] < opened[0] < 1.6 * opened[1]  # depth first here, best first there
 
 
 # -- the search

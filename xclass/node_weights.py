@@ -96,6 +96,14 @@ def locate(weights, h, count, place, at, begin):
 
 
 @jit
+def ask(weights, h, count, place):
+    """Ask for the cache lines of a regressor to be scored later, where it is the first of its block."""
+    if place & 7 == 1:
+        for f in range(count):
+            intrinsics.prefetch(weights.flat, slot(weights, h[f], place))
+
+
+@jit
 def score(weights, at, begin, count, x):
     """The prediction of a regressor whose slots were located, float32."""
     s = ZERO

@@ -1,7 +1,7 @@
 """What a tree of probabilities computes for one example after the other: f(y|x), the best labels, an update.
 
 Source    Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
-          Algorithms", UAI 2009, algorithms 1 and 3; the search is ours.
+          Algorithms", UAI 2009, algorithms 1 and 3.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import label_tree, node_weights, rng
+from . import label_tree, node_weights, rng, tree_search
 from .jit import jit
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
@@ -33,7 +33,7 @@ class Settings(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Rows of one thread: features, the label's path, the search's stack."""
+    """Rows of one thread: features, the label's path, what a search leaves for later."""
 
     h: np.ndarray  # uint64[s]
     x: np.ndarray  # float32[s]
@@ -41,8 +41,7 @@ class Scratch(NamedTuple):
     path: np.ndarray  # int64[levels], from the root to the label's leaf
     score: np.ndarray  # float32[levels]
     right: np.ndarray  # float64[levels], p
-    node: np.ndarray  # int64[levels]
-    mass: np.ndarray  # float64[levels]
+    waiting: tree_search.Waiting
 
 
 class Found(NamedTuple):
@@ -147,72 +146,6 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
 
 
 @jit
-def _search(tree, weights, settings, scratch, count, known, floor, label, complete, i, found):
-    """The most probable labels of example i, depth first and the likelier child first.
-
-    A node that has no more mass than the last of the labels found is not opened: no leaf below it can have more.
-    Not `complete`, only one label is looked for, and it is whether `label`, of probability `floor`, is the one:
-    the search ends at the first other. The scores of the first `known` nodes on the label's path are there already.
-    """
-    node, mass, path = scratch.node, scratch.mass, scratch.path
-    k = found.top.shape[1]
-    top, top_p = found.top[i], found.top_p[i]
-    size = 0
-    opened = 0
-    waiting = 1
-    node[0] = 0
-    mass[0] = 1.0
-    gap = 0.0
-    while waiting > 0:
-        waiting -= 1
-        a = node[waiting]
-        p = mass[waiting]
-        reached = True
-        while tree.left[a] > 0:
-            if p < max(floor, settings.cut * top_p[0]) or (size == k and p <= top_p[k - 1]):
-                reached = False
-                break
-            if opened >= settings.budget and size > 0:
-                gap = max(gap, p)
-                reached = False
-                break
-            opened += 1
-            d = np.int64(tree.depth[a])
-            if d < known and path[d] == a:
-                right = scratch.right[d]
-            else:
-                right = node_weights.probability(
-                    weights, node_weights.score_place(weights, scratch.h, scratch.x, count, tree.place[a])
-                )
-            p_left = p * (1.0 - right)
-            p_right = p * right
-            left = np.int64(tree.left[a])
-            turn = right > 0.5
-            other = p_left if turn else p_right
-            least = max(floor, settings.cut * top_p[0])
-            if not settings.greedy and not (other < least or (size == k and other <= top_p[k - 1])):
-                node[waiting] = left if turn else left + 1
-                mass[waiting] = other
-                waiting += 1
-            a = left + 1 if turn else left
-            p = p_right if turn else p_left
-        if not reached or p < max(floor, settings.cut * top_p[0]) or (size == k and p <= top_p[k - 1]):
-            continue
-        at = min(size, k - 1)
-        size = min(size + 1, k)
-        while at > 0 and top_p[at - 1] < p:
-            top[at] = top[at - 1]
-            top_p[at] = top_p[at - 1]
-            at -= 1
-        top[at] = tree.label[a]
-        top_p[at] = p
-        if not complete and tree.label[a] != label:
-            break
-    found.opened[i] = opened
-    found.gap[i] = gap if size < k or gap > top_p[k - 1] else 0.0
-
-
-@jit
 def _fits(tree, scratch):
     """Whether there is room for one more label, and on the path for a deeper leaf."""
     return label_tree.has_room(tree) and tree.size[DEEPEST] + 3 <= scratch.path.shape[0]
@@ -237,12 +170,21 @@ def sweep(tree, weights, settings, random, batch, label, learns, whole, begin, e
             found.p[i] = floor
             found.asked[i], found.loss[i] = _asked(tree, scratch, leaf)
         if settings.search and tree.size[NODES] > 0:
-            complete = whole[i] or leaf < 0
             known = np.int64(tree.depth[leaf]) if leaf >= 0 else np.int64(0)
-            _search(
-                tree, weights, settings, scratch, count, known, 0.0 if complete or settings.greedy else floor, y,
-                complete, i, found
-            )  # fmt: skip
+            if found.top.shape[1] == 1 or settings.greedy:
+                complete = whole[i] or leaf < 0
+                opened, gap = tree_search.one(
+                    tree, weights, settings, scratch, count, known,
+                    0.0 if complete or settings.greedy else floor, np.int64(0) if complete else y, found.top[i],
+                    found.top_p[i],
+                )  # fmt: skip
+            else:
+                opened, gap = tree_search.several(
+                    tree, weights, settings, scratch, count, known,
+                    found.top[i], found.top_p[i],
+                )  # fmt: skip
+            found.opened[i] = opened
+            found.gap[i] = gap
         if learns[i]:
             if leaf >= 0:
                 _learn_path(tree, weights, scratch, leaf, count, batch.weight[i])

@@ -73,6 +73,7 @@ from .. import (
     probability_tree,
     reranking,
     tree_file,
+    tree_search,
 )  # fmt: skip
 from ..errors import DataError, UsageError
 from ..options import option, options_of
@@ -296,10 +297,11 @@ class Member:
         levels = int(self.tree.size[DEEPEST]) + 8
         if self.kernels is pecoc_tree:
             return pecoc_tree.scratch(self.levels, longest, levels)
+        waiting = min(2 * (self.settings.budget + levels), len(self.tree.left)) + levels
         return Scratch(
             np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest * levels, np.int64),
-            np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels), np.empty(levels, np.int64),
-            np.empty(levels),
+            np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels),
+            tree_search.new_waiting(waiting),
         )  # fmt: skip
 
     def rows(self, batch, label, learns, whole, begin, end, found) -> int:
