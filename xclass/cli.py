@@ -20,21 +20,24 @@ from typing import Any
 
 import click
 
-from . import __version__, config, vw_flags
+from . import __version__, config, multiclass, vw_flags
 from .errors import UsageError, XclassError
 from .options import Option, options_of
 
+ABSENT = "\0"  # stands for the value of an option given without one
+NUMBER = re.compile(r"[+-]?[0-9]+")
 USAGE = "xclass [DATA] [OPTIONS]"
 INTRO = (
     "Learn online, example by example, to pick one of very many classes. DATA is text in Vowpal Wabbit's "
     "format; without it, standard input is read."
 )
 EXAMPLES = (
-    ("xclass train.vw --recall_tree 10000 -f model.bin", "learn and save"),
+    ("xclass train.vw -f model.bin", "learn and save"),
     ("xclass test.vw -i model.bin -t -p stdout", "predict with what was learned"),
 )
 HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # heading, rooms, flags moved here from other rooms
+    ("Classes, however many", ("multiclass",), ()),
     ("Input", ("reader",), ("-d", "--no_stdin", "-i", "-t", "--on_bad_line")),
     ("Output and progress", ("driver", "readable"), ()),
     ("Passes and cache", ("passes", "cache", "shuffle"), ()),
@@ -62,6 +65,7 @@ def rooms() -> tuple[dict[str, type], Sequence[Any]]:
     from .reductions import REDUCTIONS
 
     found = {
+        "multiclass": multiclass.Options,
         "driver": driver.Options,
         "reader": reader.Options,
         "cache": cache.Options,
@@ -158,7 +162,8 @@ def command(sections: Sequence[Section]) -> click.Command:
             if one.kind is bool:
                 params[name] = click.Option([name, *one.flags], count=True, help=one.help)
             else:
-                params[name] = click.Option([name, *one.flags], multiple=True, type=str, help=one.help)
+                alone = {} if one.absent is None else {"is_flag": False, "flag_value": ABSENT}
+                params[name] = click.Option([name, *one.flags], multiple=True, type=str, help=one.help, **alone)
     params["help"] = click.Option(["-h", "--help", "help"], is_flag=True)
     params["version"] = click.Option(["--version", "version"], is_flag=True)
     built = _Command("xclass", params=list(params.values()), add_help_option=False)
@@ -198,7 +203,11 @@ def read(sections: Sequence[Section], argv: Sequence[str]) -> dict[str, Any]:
         if one.kind is bool:
             given[name] = True
             continue
-        values = tuple(_value(one, text) for text in words[name])
+        texts = words[name]
+        if one.absent is not None:  # what follows it may be the data
+            words["words"] += tuple(text for text in texts if text != ABSENT and not NUMBER.fullmatch(text))
+            texts = tuple(text if NUMBER.fullmatch(text) else str(one.absent) for text in texts)
+        values = tuple(_value(one, text) for text in texts)
         if one.repeated:
             given[name] = values
             continue
@@ -230,7 +239,7 @@ def _value(one: Option, text: str) -> Any:
     flag = config.long_flag(one)
     value: Any = text
     if one.kind is int:
-        if not re.fullmatch(r"[+-]?[0-9]+", text):
+        if not NUMBER.fullmatch(text):
             raise UsageError(f"{flag}: {text!r} is not a whole number; {_allowed(one)}")
         value = int(text)
     elif one.kind is float:
@@ -314,7 +323,28 @@ def run(argv: Sequence[str]) -> int:
 
     model = given.get(flags["-i"])
     stored = driver.stored_options(model) if model is not None else None
-    return driver.run(config.resolve(given, stored, found, reductions, model=model or ""))
+    notes = _take_multiclass(given, found, reductions)
+    return driver.run(config.resolve(given, stored, found, reductions, model=model or ""), notes)
+
+
+def _take_multiclass(given: dict[str, Any], found: Mapping[str, type], reductions: Sequence[Any]) -> list[str]:
+    """Choose --multiclass where no reduction is named and the data are of classes; return what the user is told."""
+    from . import reader
+    from .reductions import cpt
+
+    owners: dict[str, set[str]] = {}
+    for room, declared in found.items():
+        for name in options_of(declared):
+            owners.setdefault(name, set()).add(room)
+    names = {record.name for record in reductions}
+    if given.get("no_stdin") or (not given.get("data") and "cache_file" in given):
+        return []
+    common = set(cpt.TAKEN) - {"loss_function"}
+    wanted = multiclass.wanted(given, owners, names, common, lambda labels: reader.look(given.get("data"), labels))
+    if not wanted:
+        return []
+    given["multiclass"] = 0
+    return [] if wanted is True else [wanted.note()]
 
 
 def _examples() -> str:

@@ -12,10 +12,12 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from . import multiclass
 from .errors import ModelError, UsageError
 from .options import Option, options_of
 
-PRESETS: dict[str, dict[str, object]] = {
+PRESETS: dict[str, Mapping[str, object] | Callable[[Any], Mapping[str, object]]] = {
+    "multiclass": multiclass.preset,
     # Predictions that agree with VW 9.11 to the digit: nothing but ordinary options, each usable alone.
     "vw_exact": {
         "bits": 18,
@@ -30,7 +32,8 @@ PRESETS: dict[str, dict[str, object]] = {
         "keep_last": True,
     },
 }
-"""Name of the option that chooses the preset -> field -> value. Values for a reduction that was not chosen,
+"""Name of the option that chooses the preset -> field -> value, or a function of the option's value that gives these.
+A reduction's option among them chooses the reduction. Values for a reduction that was not chosen,
 and for options the command line or the model decides, are not used."""
 
 
@@ -151,7 +154,7 @@ def resolve(
     reductions: Sequence[Any],
     *,
     model: str = "the model",
-    presets: Mapping[str, Mapping[str, object]] = PRESETS,
+    presets: Mapping[str, Mapping[str, object] | Callable[[Any], Mapping[str, object]]] = PRESETS,
 ) -> Config:
     """Decide the value of every option.
 
@@ -182,15 +185,15 @@ def resolve(
     for name in stored:
         if name not in owners:
             raise ModelError(f"{model} was written with an option --{name}, which this xclass does not know")
-    chosen = _choose(given, stored, loaded, records, owners, model)
+    preset: dict[str, object] = {}
+    for name, values in presets.items():
+        if name in given or stored.get(name):
+            preset.update(values(given[name]) if callable(values) else values)
+    chosen = _choose(given, stored, loaded, records, owners, model, preset)
     _refuse_foreign(given, loaded, records, owners, chosen, model)
     _refuse_unanswerable(given, rooms, records, chosen)
     _refuse_contradiction(given, stored, owners, chosen, model)
 
-    preset: dict[str, object] = {}
-    for name, values in presets.items():
-        if given.get(name, stored.get(name)):
-            preset.update(values)
     built = {}
     for room, declared in rooms.items():
         values = {}
@@ -215,6 +218,8 @@ def typed(one: Option, value: object) -> str:
     flag = long_flag(one)
     if one.kind is bool:
         return flag
+    if one.absent is not None and value == one.absent:
+        return flag
     values = value if isinstance(value, tuple) else (value,)
     shown = [format(v, "g") if isinstance(v, float) and float(format(v, "g")) == v else str(v) for v in values]
     return " ".join(f"{flag} {v}" for v in shown)
@@ -225,15 +230,20 @@ def long_flag(one: Option) -> str:
     return max(one.flags, key=len)
 
 
-def _choose(given, stored, loaded, records, owners, model) -> str:
+def _choose(given, stored, loaded, records, owners, model, preset) -> str:
     """Return the name of the chosen reduction."""
     asked = [name for name in records if name in owners and given.get(name) is not None]
+    if asked and "multiclass" in given and "multiclass" in owners:
+        first, second = (typed(owners[name][name], given[name]) for name in (asked[0], "multiclass"))
+        raise UsageError(f"{first} and {second} exclude each other: choose one reduction")
+    asked = asked or [name for name in records if name in preset]
     kept = [name for name in records if name in owners and stored.get(name) is not None]
     if len(asked) > 1:
         first, second = (typed(owners[name][name], given[name]) for name in asked[:2])
         raise UsageError(f"{first} and {second} exclude each other: choose one reduction")
     if loaded and asked and asked != kept:
-        asked_for = typed(owners[asked[0]][asked[0]], given[asked[0]])
+        source = asked[0] if asked[0] in given else "multiclass"
+        asked_for = typed(owners[source][source], given[source])
         was = " ".join(typed(owners[name][name], stored[name]) for name in kept) or "no reduction"
         raise UsageError(_disagrees(asked_for, model, f"with {was}"))
     return (asked or kept or [SCALAR])[0]

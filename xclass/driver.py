@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,15 +90,16 @@ def stored_options(path: str) -> dict:
     return _loaded[path].options
 
 
-def run(config) -> int:
-    """Carry out a run and return the exit status."""
+def run(config, notes: Sequence[str] = ()) -> int:
+    """Carry out a run, telling `notes` at its start, and return the exit status."""
     files.check(config)
-    return _Run(config).go()
+    return _Run(config, notes).go()
 
 
 class _Run:
-    def __init__(self, config):
+    def __init__(self, config, notes):
         self.config = config
+        self.notes = notes
         self.options = config.driver
         self.learning = not self.options.testonly
         self.talk = talk.Talk(self.options.quiet)
@@ -215,7 +216,7 @@ class _Run:
         lines = talk.banner(
             self.config, self.reader.banner(), self.features.banner, self.learner.banner(), self.reader.name
         )
-        for line in [*self.crosser.notes, *lines, *stats.HEADER]:
+        for line in [*self.notes, *self.crosser.notes, *lines, *stats.HEADER]:
             self.talk.tell(line)
         for note in self.features.notes:
             self.talk.warn(note)

@@ -28,6 +28,7 @@ class Option:
     default_text : how a computed default is described in the help.
     choices : allowed words, or None for any.
     metavar : how the value is called in the help (`K`, `FILE`).
+    absent : the value of an option that is given without one; None where it needs one.
     repeated : may be given several times; the value is a tuple.
     stored : belongs to the model file: it changes predictions or how learning continues.
     read : what it names is read; another file an option names (metavar FILE) is written.
@@ -41,6 +42,7 @@ class Option:
     default_text: str | None = None
     choices: tuple[str, ...] | None = None
     metavar: str | None = None
+    absent: Any = None
     repeated: bool = False
     stored: bool = False
     read: bool = False

@@ -41,6 +41,52 @@ class Options:
     )
 
 
+_looked: list[bytes] = []  # what was read of standard input before the reader began
+
+
+def look(paths: tuple[str, ...] | None, labels: Any) -> None:
+    """Show the first lines of the data to `labels` until its `classes` is known; nobody misses them afterwards.
+
+    Lines are shown as soon as they have arrived. What cannot be read is left for the reader to complain about.
+    """
+    text = b""
+    with contextlib.ExitStack() as closing, contextlib.suppress(OSError, DataError, EOFError, zlib.error):
+        if paths:
+            file = closing.enter_context(open(paths[0], "rb", buffering=0))
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return  # a named pipe can be read once
+            stream = _unpacked(paths[0], file, closing)
+        else:
+            stream = _standard_input()
+        room = bytearray(FIRST_BLOCK)
+        pull = getattr(stream, "readinto1", None) or stream.readinto
+        while labels.classes is None:
+            got = pull(room)
+            if not paths:
+                _looked.append(bytes(room[:got]))
+            text += room[:got]
+            *lines, text = text.split(b"\n")
+            for line in lines if got else (*lines, text):
+                labels.add(line)
+            if not got:
+                return
+
+
+class _Behind:
+    """Standard input from its beginning, of which some was read already."""
+
+    def __init__(self, begin: bytes, stream):
+        self._begin, self._stream = memoryview(begin), stream
+
+    def readinto(self, room) -> int:
+        if not self._begin:
+            return self._stream.readinto(room)
+        got = min(len(room), len(self._begin))
+        room[:got] = self._begin[:got]
+        self._begin = self._begin[got:]
+        return got
+
+
 class Reader:
     """The batches of one file, or of several one after the other; iterating again reads them again.
 
@@ -210,14 +256,16 @@ class Reader:
             self._whole = False
             return self._stream
         if self._path is None:
-            # not the buffered stream: at the end a thread that still waits in it would bring the interpreter down
-            stream = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+            stream = _standard_input()
             with contextlib.suppress(OSError, ValueError):
                 found = os.fstat(stream.fileno())
                 self._whole = stat.S_ISREG(found.st_mode)
                 if self._whole:
                     self.size = found.st_size
                     self._file = stream
+            if _looked:
+                stream = _Behind(b"".join(_looked), stream)
+                _looked.clear()
             return stream
         self._file = closing.enter_context(open(self._path, "rb", buffering=0))  # noqa: SIM115
         closing.callback(setattr, self, "_file", None)
@@ -225,19 +273,7 @@ class Reader:
         if self.wrap is not None:
             self._file = self.wrap(self._file)
             self.wrapped.append(self._file)
-        if self._path.endswith(".gz"):
-            try:
-                from isal import igzip as gzip
-            except ImportError:
-                import gzip
-            return closing.enter_context(gzip.open(self._file, "rb"))
-        if self._path.endswith(".zst"):
-            try:
-                import zstandard
-            except ImportError:
-                raise DataError(f"{self.name}: reading .zst needs a package; pip install zstandard") from None
-            return _Unpacked(self._file, zstandard.ZstdDecompressor().decompressobj)
-        return self._file
+        return _unpacked(self._path, self._file, closing)
 
     def _cannot_open(self, error: OSError) -> DataError:
         if isinstance(error, FileNotFoundError):
@@ -245,6 +281,28 @@ class Reader:
         if isinstance(error, IsADirectoryError):
             return DataError(f"{self.name}: is a directory; name a file of examples")
         return DataError(f"{self.name}: cannot be opened ({error.strerror}); check the name and its permissions")
+
+
+def _standard_input():
+    """Not the buffered stream: at the end a thread that still waits in it would bring the interpreter down."""
+    return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+
+
+def _unpacked(path: str, file, closing: contextlib.ExitStack):
+    """The text of a file that may be compressed, as its name says."""
+    if path.endswith(".gz"):
+        try:
+            from isal import igzip as gzip
+        except ImportError:
+            import gzip
+        return closing.enter_context(gzip.open(file, "rb"))
+    if path.endswith(".zst"):
+        try:
+            import zstandard
+        except ImportError:
+            raise DataError(f"{path}: reading .zst needs a package; pip install zstandard") from None
+        return _Unpacked(file, zstandard.ZstdDecompressor().decompressobj)
+    return file
 
 
 class _Unpacked:

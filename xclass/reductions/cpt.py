@@ -82,7 +82,8 @@ from ..reliability import Report
 from .contract import Reduction, Work
 
 GROWN = ("general", "balanced", "random")  # trees that begin empty
-PLACES, UNKNOWN_BITS = 12, 24  # bits of the table for every label; where the number of labels is not known
+PLACES = 12  # bits of the table for every label
+UNKNOWN = 1 << 12  # labels, for the size of the table, where nobody knows
 
 
 @dataclass(frozen=True)
@@ -212,9 +213,8 @@ def settle(config) -> dict:
     found = {"loss_function": config.learner.loss_function or "squared"}
     if config.learner.learning_rate is None:
         found["learning_rate"] = _rate(found["loss_function"], o.cpt_tree in GROWN, config.passes.passes)
-    settled = learner.settle(config.learner, o.cpt, True, node_weights.SLOT_BYTES, PLACES)
-    if not o.cpt and config.learner.bits is None:
-        settled["bits"] = UNKNOWN_BITS
+    places = PLACES + (o.trees > 1)  # trees share the table
+    settled = learner.settle(config.learner, o.cpt or UNKNOWN, True, node_weights.SLOT_BYTES, places)
     if o.candidates is None:
         found["candidates"] = 10 if o.rerank else 5
     return {**settled, **found}
@@ -581,7 +581,8 @@ class ProbabilityTree:
             rule = f"cpt_tree = {o.cpt_tree} {rule}"
         if o.cpt_arity > 2:
             rule = f"cpt_arity = {o.cpt_arity} {rule}"
-        return [f"cpt: {rule}trees = {o.trees}", f"memory: {self.memory / 2**20:.0f} MB of weights"]
+        scorers = f" rerank, candidates = {o.candidates}" if o.rerank else ""
+        return [f"cpt: {rule}trees = {o.trees}{scorers}", f"memory: {self.memory / 2**20:.0f} MB of weights"]
 
     def arrays(self) -> dict[str, np.ndarray]:
         found = {"random": np.concatenate([one.random for one in self.members])}

@@ -1,0 +1,186 @@
+"""The reduction for users who name none: what it stands for, and which data it is taken for."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+import streams
+from command import begin, learn, xclass
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xclass import multiclass
+
+CHOSEN = "learning classes, as with --multiclass"
+
+
+def classes(*lines: bytes) -> bool | None:
+    labels = multiclass.Labels()
+    for line in lines:
+        labels.add(line)
+    labels.end()
+    return labels.classes
+
+
+# -- labels
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([b"1 | a", b"2 | b", b"3 | c"], True),
+        ([b"1 2.5 'tag| a", b"30000 | b", b"7 0.5 | c"], True),
+        ([b"1 | a", b"2 | b", b"1 | c"], False),  # two classes, or counts
+        ([b"1 | a", b"-1 | b"], False),
+        ([b"0 | a", b"1 | b", b"2 | c"], False),
+        ([b"1 | a", b"2 | b", b"3.5 | c"], False),
+        ([b"| a", b"tag| a", b"'3 | a"], False),  # no labels
+        ([b"5| a", b"6| b", b"7| c", b"8| d"], False),  # a word that touches the bar is a tag
+        ([b"1 | a", b"2 | b", b"3000000000 | c"], False),
+        ([], False),
+    ],
+)
+def test_what_labels_say(lines, told):
+    assert classes(*lines) is told
+
+
+@given(st.lists(st.integers(1, multiclass.HIGHEST_LABEL), min_size=3, unique=True), st.integers(0, 50))
+def test_any_three_whole_numbers_are_classes(labels, unlabelled):
+    assert classes(*[b"| x"] * unlabelled, *(b"%d | x" % label for label in labels))
+
+
+@given(st.lists(st.integers(1, 9), max_size=20), st.floats(-1e6, 0.99) | st.just(1.5))
+def test_one_other_number_is_enough(before, other):
+    assert classes(*(b"%d | x" % label for label in before), b"%r | x" % other, b"1 | x", b"2 | x", b"3 | x") is False
+
+
+def test_only_the_first_are_looked_at():
+    labels = multiclass.Labels()
+    for i in range(multiclass.LABELS):
+        assert labels.classes is None
+        labels.add(b"%d | x" % (i + 1))
+    assert labels.classes
+    labels.add(b"-1 | x")
+    assert labels.classes
+    quiet = multiclass.Labels()
+    for _ in range(multiclass.LINES):
+        quiet.add(b"| x")
+    assert quiet.classes is False
+
+
+# -- whole runs
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return streams.multiclass(3, 12, 400)
+
+
+def test_it_stands_for_ordinary_options(tmp_path, text):
+    (tmp_path / "d.vw").write_text(text)
+    learn("d.vw", "-b", 16, "-f", "named", "--cpt", 12, "--trees", 4, "--rerank", cwd=tmp_path)
+    learn("d.vw", "-b", 16, "-f", "preset", "--multiclass", 12, cwd=tmp_path)
+    assert (tmp_path / "named").read_bytes() == (tmp_path / "preset").read_bytes()
+    learn("-b", 16, "--multiclass", "-f", "unknown", "d.vw", cwd=tmp_path)
+    learn("-b", 16, "-f", "alone", "--multiclass", "d.vw", cwd=tmp_path)  # what follows is the data
+    learn("d.vw", "-b", 16, "-f", "nothing", cwd=tmp_path)
+    assert len({(tmp_path / name).read_bytes() for name in ("unknown", "alone", "nothing")}) == 1
+    done = learn("d.vw", "-b", 16, "--multiclass", 12, "--trees", 2, "--candidates", 3, cwd=tmp_path)
+    assert "trees = 2 rerank, candidates = 3" in done.err
+
+
+def test_files_pipes_and_compressed_files_are_told_alike(tmp_path, text):
+    (tmp_path / "d.vw").write_text(text)
+    (tmp_path / "d.vw.gz").write_bytes(gzip.compress(text.encode()))
+    run = ("-b", 16, "-p", "stdout")
+    file, packed = learn("d.vw", *run, cwd=tmp_path), learn("d.vw.gz", *run, cwd=tmp_path)
+    pipe = learn(*run, stdin=text)
+    assert file.out == packed.out == pipe.out
+    assert len(file.lines) == 400
+    for done in (file, packed, pipe):
+        assert CHOSEN in done.err
+        assert "label not proposed (routing error)" in done.err
+        assert "label proposed, not chosen (scoring error)" in done.err
+
+
+def test_a_pipe_loses_nothing_however_it_arrives(text):
+    whole = learn("-b", 16, "-p", "stdout", stdin=text)
+    child = begin("-b", 16, "-p", "stdout")
+    lines = text.splitlines(keepends=True)
+    for line in (*lines[:3], "".join(lines[3:])):
+        child.stdin.write(line.encode())
+        child.stdin.flush()
+    out, _ = child.communicate(timeout=120)
+    assert out.decode() == whole.out
+
+
+def test_numbers_are_learned_as_before():
+    text = "".join(f"{y} |f a:{y} b\n" for y in (0.5, 1, -2, 3, 4, 5) * 10)
+    done = learn("-p", "stdout", stdin=text)
+    assert CHOSEN not in done.err
+    assert done.out == learn("-p", "stdout", "--loss_function", "squared", stdin=text).out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--loss_function", "squared"),
+        ("--sgd",),
+        ("--vw_exact",),
+        ("--binary",),
+        ("--readable_model", "m.txt"),
+        ("-t",),
+    ],
+)
+def test_options_of_the_learner_alone_ask_for_it(tmp_path, words):
+    done = learn(*words, stdin="1 | a\n2 | b\n3 | c\n" * 9, cwd=tmp_path)
+    assert CHOSEN not in done.err
+    assert "cpt:" not in done.err
+
+
+def test_options_of_classes_ask_for_classes():
+    for words in (("--trees", 2), ("--top_k", 2), ("--named_labels", "a,b")):
+        text = "a | x\nb | y\n" if words[0] == "--named_labels" else "1 | x\n2 | y\n"
+        done = learn("-b", 12, *words, stdin=text)
+        assert "rerank, candidates = 10" in done.err
+
+
+def test_a_model_goes_on_as_what_it_is(tmp_path, text):
+    half = text.splitlines(keepends=True)
+    (tmp_path / "a.vw").write_text("".join(half[:200]))
+    (tmp_path / "b.vw").write_text("".join(half[200:]))
+    (tmp_path / "ab.vw").write_text(text)
+    learn("a.vw", "-b", 14, "-f", "m", cwd=tmp_path)
+    learn("b.vw", "-i", "m", "-f", "m2", cwd=tmp_path)
+    learn("ab.vw", "-b", 14, "-f", "whole", cwd=tmp_path)
+    one, two = (learn("ab.vw", "-t", "-i", m, "--top_k", 2, "-p", "stdout", cwd=tmp_path).out for m in ("m2", "whole"))
+    assert one == two
+    learn("b.vw", "-i", "m", "--multiclass", cwd=tmp_path)
+    learn("a.vw", "--oaa", 12, "-b", 14, "-f", "oaa", cwd=tmp_path)
+    done = xclass("b.vw", "-i", "oaa", "--multiclass", cwd=tmp_path)
+    assert done.status == 2
+    assert "--multiclass disagrees with oaa, which was trained with --oaa 12" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--oaa", 3, "--multiclass", 3), "--oaa 3 and --multiclass 3 exclude each other: choose one reduction"),
+        (("--cpt", 3, "--multiclass"), "--cpt 3 and --multiclass exclude each other: choose one reduction"),
+        (("--multiclass=-3",), "--multiclass: -3 is out of range"),
+        (("--multiclass", "--vw_exact"), "VW has no --cpt for --vw_exact to follow"),
+        (("--multiclass", 3, "--binary"), "--binary belongs to the learner without a reduction"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words, message):
+    done = xclass(*words, stdin="1 | a\n2 | b\n3 | c\n")
+    assert done.status == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_data_that_are_not_there_are_named():
+    done = xclass("nowhere.vw")
+    assert done.status == 1
+    assert done.err == "xclass: nowhere.vw: there is no such file; check the name given to -d\n"

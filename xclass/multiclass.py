@@ -1,0 +1,124 @@
+"""`--multiclass`: the reduction for users who name none, and how data are told to be of classes.
+
+The preset is made of ordinary options of `--cpt`, each of which can be given another value by hand. What is a class is
+told by the labels: whole numbers from 1, three different ones among the first. Other labels (-1 and 1, 0, numbers with
+a fraction) are for the learner alone, as they are in VW.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from .options import option
+
+HIGHEST_LABEL = 2**31
+LABELS, LINES = 100, 1000  # labels that are looked at, in so many lines
+DIFFERENT = 3  # of them make classes; two may be what VW users have for two classes, or counts
+LABEL = re.compile(rb"0*[1-9][0-9]{0,9}")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Classes without a thought."""
+
+    multiclass: int = option(
+        "learn classes as they come: trees of probabilities propose, one scorer per class decides. Stands for --cpt K "
+        "--trees 4 --rerank, each of which can be given another value; K is about how many classes there are. Where no "
+        "reduction is named and the first labels are whole numbers from 1, three different ones or more, this is taken",
+        kind=int,
+        metavar="[K]",
+        absent=0,
+        minimum=0,
+        maximum=HIGHEST_LABEL,
+    )
+
+
+def preset(k: int) -> dict[str, object]:
+    """Field -> value of what --multiclass K stands for."""
+    return {"cpt": k, "trees": 4, "rerank": True}
+
+
+class Labels:
+    """Looks at lines of text until it can tell whether their labels are classes.
+
+    Attributes
+    ----------
+    classes : True or False once that is known, None before.
+    """
+
+    def __init__(self) -> None:
+        self.classes: bool | None = None
+        self._seen: set[int] = set()
+        self._labels = self._lines = 0
+
+    def add(self, line: bytes) -> None:
+        """Look at one line."""
+        if self.classes is not None:
+            return
+        head, bar, _ = line.partition(b"|")
+        words = head.split()
+        if bar and words and not head[-1:].isspace():
+            words.pop()  # it touches the bar: a tag
+        self._lines += 1
+        if words and not words[0].startswith(b"'"):
+            if not LABEL.fullmatch(words[0]) or int(words[0]) > HIGHEST_LABEL:
+                self.classes = False
+                return
+            self._labels += 1
+            self._seen.add(int(words[0]))
+        if self._labels == LABELS or self._lines == LINES:
+            self.end()
+
+    def end(self) -> None:
+        """No more lines are looked at."""
+        if self.classes is None:
+            self.classes = len(self._seen) >= DIFFERENT
+
+    def note(self) -> str:
+        """What the user is told."""
+        return (
+            f"labels are whole numbers ({len(self._seen)} different among the first {self._labels}): learning classes, "
+            "as with --multiclass; for a number to be predicted give --loss_function squared"
+        )
+
+
+def wanted(
+    given: Mapping[str, object],
+    owners: Mapping[str, set[str]],
+    reductions: set[str],
+    common: set[str],
+    look: Callable[[Labels], None],
+) -> Labels | bool:
+    """Whether a command line that names no reduction asks for --multiclass.
+
+    Parameters
+    ----------
+    given : field -> value, what the user typed.
+    owners : field -> the rooms that declare it.
+    reductions : names of the reductions.
+    common : options of the binary learner that --cpt takes too; another one asks for the learner alone.
+    look : shows the first lines of the data to a `Labels`.
+
+    Returns
+    -------
+    False; or True where options say so; or the labels that say so.
+    """
+    if reductions & given.keys() or "multiclass" in given:
+        return False
+    if any(name in given for name in ("initial_regressor", "testonly", "vw_exact")):
+        return False
+    rooms = [owners[name] for name in given]
+    if any(reductions & room and "cpt" not in room for room in rooms):
+        return False  # of another reduction: an error that says so, or the learner alone
+    if any("cpt" in room or "answers" in room for room in rooms) or "named_labels" in given:
+        return True
+    if any("learner" in owners[name] and name not in common for name in given):
+        return False
+    if any(name in given for name in ("readable_model", "invert_hash", "audit")):
+        return False  # they show the tables of the learner alone
+    labels = Labels()
+    look(labels)
+    labels.end()
+    return labels if labels.classes else False
