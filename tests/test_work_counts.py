@@ -1,0 +1,48 @@
+"""What an example makes a reduction visit does not grow: figures of scripts/work_counts.py, counted and not timed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.plain,
+    pytest.mark.filterwarnings("ignore:overflow"),
+    pytest.mark.skipif(
+        os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0"),
+        reason="counts what plain Python reads and writes; scripts/test.sh runs it so",
+    ),
+]
+SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "work_counts.py"
+MOST = {  # words -> slots and cache lines of an example at most, some 2 % above what was counted
+    ("--oaa", "64"): (1372, 86),
+    ("--recall_tree", "64"): (164, 107),
+    ("--ect", "64"): (60, 29),
+    ("--cpt", "64"): (54, 21),
+    ("--cpt", "64", "--cpt_arity", "4"): (110, 27),
+    ("--cpt", "64", "--trees", "2", "--rerank"): (333, 141),
+}
+
+
+def script():
+    spec = importlib.util.spec_from_file_location("work_counts", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["work_counts"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("words", MOST, ids=" ".join)
+def test_an_example_visits_no_more_than_it_did(words):
+    found = script().count(words)
+    slots, lines = MOST[words]
+    assert 0.5 * slots < found.slots <= slots
+    assert 0.5 * lines < found.lines <= lines
+
+
+def test_all_that_is_counted_is_held_down():
+    assert set(script().REDUCTIONS) == set(MOST)
