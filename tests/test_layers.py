@@ -15,7 +15,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("__main__",),
     ("cli",),
     ("config", "driver"),
-    ("readable", "saving", "talk", "signals", "files"),
+    ("readable", "saving", "talk", "timing", "signals", "files"),
     ("passes", "cache", "shuffle", "names", "vw_flags"),
     ("cache_file", "cache_key"),
     ("blocks",),

@@ -132,6 +132,11 @@ class Source:
         return self._text.name
 
     @property
+    def parsing_seconds(self) -> float:
+        """Spent on parsing text."""
+        return self._text.parsing_seconds
+
+    @property
     def writing(self) -> bool:
         """Whether a cache is being written, which needs the pass to go to the end."""
         return self._writer is not None

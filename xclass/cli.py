@@ -39,7 +39,7 @@ HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # heading, rooms, flags moved here from other rooms
     ("Classes, however many", ("multiclass",), ()),
     ("Input", ("reader",), ("-d", "--no_stdin", "-i", "-t", "--on_bad_line")),
-    ("Output and progress", ("driver", "readable"), ()),
+    ("Output and progress", ("driver", "timing", "readable"), ()),
     ("Passes and cache", ("passes", "cache", "shuffle"), ()),
     ("Features", ("parser", "features", "interactions"), ()),
     ("Learner", ("learner",), ()),
@@ -61,7 +61,20 @@ class Section:
 
 def rooms() -> tuple[dict[str, type], Sequence[Any]]:
     """Return every room's `Options` by name, and the `Reduction` records."""
-    from . import answers, cache, driver, features, interactions, learner, parser, passes, readable, reader, shuffle
+    from . import (
+        answers,
+        cache,
+        driver,
+        features,
+        interactions,
+        learner,
+        parser,
+        passes,
+        readable,
+        reader,
+        shuffle,
+        timing,
+    )
     from .reductions import REDUCTIONS
 
     found = {
@@ -72,6 +85,7 @@ def rooms() -> tuple[dict[str, type], Sequence[Any]]:
         "passes": passes.Options,
         "shuffle": shuffle.Options,
         "readable": readable.Options,
+        "timing": timing.Options,
         "parser": parser.Options,
         "features": features.Options,
         "interactions": interactions.Options,

@@ -83,6 +83,7 @@ NO_EFFECT = (
     NoEffect("scores", "top_k", lambda k: k is not None, "--top_k writes probabilities in place of the scores"),
     NoEffect("top_k", "probabilities", bool, "--probabilities writes all classes"),
     NoEffect("perplexity", "quiet", bool, "--quiet leaves the summary out"),
+    NoEffect("timing", "quiet", bool, "--quiet leaves the summary out"),
 )
 
 SCALAR = "scalar"  # the reduction that holds when none is chosen: the learner alone

@@ -35,6 +35,7 @@ from . import (
     signals,
     stats,
     talk,
+    timing,
     usage,
 )
 from .errors import DataError, ModelError, UsageError
@@ -104,6 +105,7 @@ class _Run:
         self.learning = not self.options.testonly
         self.talk = talk.Talk(self.options.quiet)
         self.watch = signals.Watch(self._stop)
+        self.stopwatch = timing.Stopwatch()
         self.pipeline = None
 
     # start
@@ -141,6 +143,7 @@ class _Run:
             self._cross_path(self.crosser.with_group(PATH_GROUP))
             self._banner()
             self.writers = self._open_writers()
+            self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
             with self.watch:
                 error = self._loop()
                 self.watch.end()
@@ -245,13 +248,13 @@ class _Run:
     def _works(self, stream) -> Iterator:
         """One pass: batches as work, with the clock of each example, and the cuts between them."""
         last = self.saver.clock
-        for item in stream:
+        for item in self.stopwatch.each("source", stream):
             if isinstance(item, passes.Cut):
                 yield item
                 continue
             read, held = item
             low = 0
-            for batch, count, nameless in self._prepared(read):
+            for batch, count, nameless in self.stopwatch.each("features", self._prepared(read)):
                 mine = held[low : low + batch.n]
                 low += batch.n
                 idle = np.isnan(batch.label) | mine
@@ -315,7 +318,7 @@ class _Run:
         works = self._works(self.stream)
         if self._preview_size is not None:
             works = passes.previewed(works, self.learner)
-        stages = self.learner.stages
+        stages = self.stopwatch.stages(self.learner.stages)
         if self.inspector is not None:
             stages = self.inspector.stages(stages)
         while True:
@@ -356,6 +359,10 @@ class _Run:
         if self.saver.whole is not self.progress:
             self.saver.whole.update(*told)
         self.talk.move_bar(self.reader.position, self.progress.examples)
+        self.stopwatch.timed("writing", self._write)(work)
+
+    def _write(self, work) -> None:
+        batch = work.batch
         for name, writer in self.writers.items():
             if writer.kind == "simple":
                 writer.write(batch, values=work.raw if name == "raw" else work.prediction)
@@ -436,5 +443,6 @@ class _Run:
         return [
             *talk.best_pass(self.progress, self.saver.pass_kept() if saves else None, self.watch.stopped is not None),
             *([usage.line(self.learner.tables, self.learner.rule)] if tables else []),
+            *([self.stopwatch.line(self.reader.parsing_seconds)] if self.config.timing.timing else []),
             talk.cost(seconds, self.progress.examples),
         ]

@@ -13,6 +13,7 @@ import contextlib
 import os
 import stat
 import sys
+import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -106,6 +107,7 @@ class Reader:
     before : lines of the files before the one being read
     wrap, wrapped : called, if not None, with each file once it is open, and what it returned
     bytes : of text, parsed in this pass
+    parsing_seconds : spent on parsing, in all passes
     parser : its `lines`, `skipped`, `bad`, `notes` and `report()` tell of the lines
     """
 
@@ -126,6 +128,7 @@ class Reader:
         self.paths = tuple(self.paths or (None,))
         self.name = self.paths[0] or "stdin"
         self.bytes = self.before = 0
+        self.parsing_seconds = 0.0
         self.size: int | None = None
         self.wrap: Any = None
         self.wrapped: list[Any] = []
@@ -206,7 +209,9 @@ class Reader:
                 filled += 1
             text[filled : filled + parser.PADDING] = 0
             self._refuse_other(text[: min(filled, 128)].tobytes() if self.bytes == before else b"")
+            begun = time.perf_counter()
             batch, problem, used = self.parser.parse(text, filled, self.name)
+            self.parsing_seconds += time.perf_counter() - begun
             self.bytes += used
             left = text[used:filled]
             if batch.n:
