@@ -340,7 +340,7 @@ def test_model_that_holds_no_tree_is_refused(place):
 
 def test_options_without_effect_are_refused():
     for words in (
-        ("--sgd",), ("--layout", "odd"), ("--loss_function", "hinge"), ("--vw_exact",),
+        ("--normalized",), ("--layout", "odd"), ("--loss_function", "hinge"), ("--vw_exact",),
         ("--cpt_tree", "random", "--cpt_alpha", 0.5), ("--cpt_search", "greedy", "--top_k", 2),
         ("--cpt_report", "losses", "-p", "p"), ("--cpt_report", "losses", "--top_k", 2),
     ):  # fmt: skip

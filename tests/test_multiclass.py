@@ -168,7 +168,6 @@ def test_a_model_goes_on_as_what_it_is(tmp_path, text):
     [
         (("--oaa", 3, "--multiclass", 3), "--oaa 3 and --multiclass 3 exclude each other: choose one reduction"),
         (("--cpt", 3, "--multiclass"), "--cpt 3 and --multiclass exclude each other: choose one reduction"),
-        (("--multiclass=-3",), "--multiclass: -3 is out of range"),
         (("--multiclass", "--vw_exact"), "VW has no --cpt for --vw_exact to follow"),
         (("--multiclass", 3, "--binary"), "--binary belongs to the learner without a reduction"),
     ],

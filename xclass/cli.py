@@ -343,8 +343,7 @@ def run(argv: Sequence[str]) -> int:
 
 def _take_multiclass(given: dict[str, Any], found: Mapping[str, type], reductions: Sequence[Any]) -> list[str]:
     """Choose --multiclass where no reduction is named and the data are of classes; return what the user is told."""
-    from . import reader
-    from .reductions import cpt
+    from . import cpt_options, reader
 
     owners: dict[str, set[str]] = {}
     for room, declared in found.items():
@@ -353,7 +352,7 @@ def _take_multiclass(given: dict[str, Any], found: Mapping[str, type], reduction
     names = {record.name for record in reductions}
     if given.get("no_stdin") or (not given.get("data") and "cache_file" in given):
         return []
-    common = set(cpt.TAKEN) - {"loss_function"}
+    common = set(cpt_options.TAKEN) - {"loss_function", "sgd"}
     wanted = multiclass.wanted(given, owners, names, common, lambda labels: reader.look(given.get("data"), labels))
     if not wanted:
         return []

@@ -12,12 +12,13 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from . import multiclass
+from . import cpt_options, multiclass
 from .errors import ModelError, UsageError
 from .options import Option, options_of
 
 PRESETS: dict[str, Mapping[str, object] | Callable[[Any], Mapping[str, object]]] = {
     "multiclass": multiclass.preset,
+    "hsm": cpt_options.hierarchical_softmax,
     # Predictions that agree with VW 9.11 to the digit: nothing but ordinary options, each usable alone.
     "vw_exact": {
         "bits": 18,
@@ -187,13 +188,19 @@ def resolve(
         if name not in owners:
             raise ModelError(f"{model} was written with an option --{name}, which this xclass does not know")
     preset: dict[str, object] = {}
+    choosing: dict[str, str] = {}  # preset that was typed -> the reduction it chooses
     for name, values in presets.items():
         if name in given or stored.get(name):
-            preset.update(values(given[name]) if callable(values) else values)
-    chosen = _choose(given, stored, loaded, records, owners, model, preset)
+            values = values(given[name]) if callable(values) else values
+            preset.update(values)
+            for reduction in records.keys() & values.keys():
+                choosing[name] = reduction
+    chosen = _choose(given, stored, loaded, records, owners, model, choosing)
     _refuse_foreign(given, loaded, records, owners, chosen, model)
     _refuse_unanswerable(given, rooms, records, chosen)
     _refuse_contradiction(given, stored, owners, chosen, model)
+    if loaded and choosing:
+        _refuse_other_preset(next(iter(choosing)), preset, given, stored, owners, chosen, model)
 
     built = {}
     for room, declared in rooms.items():
@@ -231,20 +238,16 @@ def long_flag(one: Option) -> str:
     return max(one.flags, key=len)
 
 
-def _choose(given, stored, loaded, records, owners, model, preset) -> str:
+def _choose(given, stored, loaded, records, owners, model, choosing) -> str:
     """Return the name of the chosen reduction."""
     asked = [name for name in records if name in owners and given.get(name) is not None]
-    if asked and "multiclass" in given and "multiclass" in owners:
-        first, second = (typed(owners[name][name], given[name]) for name in (asked[0], "multiclass"))
+    if len([*asked, *choosing]) > 1:
+        first, second = (_typed(owners, given, name) for name in [*asked, *choosing][:2])
         raise UsageError(f"{first} and {second} exclude each other: choose one reduction")
-    asked = asked or [name for name in records if name in preset]
+    asked = asked or list(choosing.values())
     kept = [name for name in records if name in owners and stored.get(name) is not None]
-    if len(asked) > 1:
-        first, second = (typed(owners[name][name], given[name]) for name in asked[:2])
-        raise UsageError(f"{first} and {second} exclude each other: choose one reduction")
     if loaded and asked and asked != kept:
-        source = asked[0] if asked[0] in given else "multiclass"
-        asked_for = typed(owners[source][source], given[source])
+        asked_for = _typed(owners, given, asked[0] if asked[0] in given else next(iter(choosing)))
         was = " ".join(typed(owners[name][name], stored[name]) for name in kept) or "no reduction"
         raise UsageError(_disagrees(asked_for, model, f"with {was}"))
     return (asked or kept or [SCALAR])[0]
@@ -292,6 +295,21 @@ def _refuse_contradiction(given, stored, owners, chosen, model) -> None:
         else:
             was = f"with {typed(one, stored[name])}"
         raise UsageError(_disagrees(typed(one, value), model, was))
+
+
+def _refuse_other_preset(name, preset, given, stored, owners, chosen, model) -> None:
+    """Refuse a preset that stands for something else than the model was trained with."""
+    for field, value in preset.items():
+        one = owners[field].get(chosen) or next(iter(owners[field].values()))
+        if field in given or field == chosen or not one.stored or field not in stored or stored[field] == value:
+            continue
+        was = f"without {long_flag(one)}" if one.kind is bool else f"with {typed(one, stored[field])}"
+        raise UsageError(_disagrees(_typed(owners, given, name), model, was))
+
+
+def _typed(owners, given, name: str) -> str:
+    """Return an option that was given as it stands on the command line."""
+    return typed(next(iter(owners[name].values())), given[name])
 
 
 def _disagrees(asked: str, model: str, was: str) -> str:

@@ -41,6 +41,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import label_tree
 from .jit import jit
 
 FIRST_CELLS, MOST_CELLS = 1 << 14, 1 << 24  # of the map, at most half of them in use
@@ -443,6 +444,10 @@ class Sample:
         larger = new_sums(2 * cells)
         move_cells(self._sums, larger)
         self._sums = larger
+
+    def trees(self, seeds: list[int], share: Callable, room: int) -> list[label_tree.Tree]:
+        """For each seed the tree of least depth that has alike labels together, with `room` for so many; or none."""
+        return [label_tree.halved(order, room) for order in self.orders(seeds, share) if len(order)]
 
     def orders(self, seeds: list[int], share: Callable) -> list[np.ndarray]:
         """For each seed the labels in an order whose halves, and halves of halves, are alike: int64[k].

@@ -105,7 +105,7 @@ def wanted(
     -------
     False; or True where options say so; or the labels that say so.
     """
-    if reductions & given.keys() or "multiclass" in given:
+    if (reductions | {"multiclass", "hsm"}) & given.keys():
         return False
     if any(name in given for name in ("initial_regressor", "testonly", "vw_exact")):
         return False

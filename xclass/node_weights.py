@@ -37,14 +37,15 @@ class Weights(NamedTuple):
     shift: np.uint64  # 64 - b
     kind: int  # loss.LOGISTIC or loss.SQUARED
     rate: np.float32
+    plain: bool  # steps by the slope alone: no AdaGrad
 
 
-def new_weights(bits: int, kind: int, rate: float) -> Weights:
+def new_weights(bits: int, kind: int, rate: float, plain: bool = False) -> Weights:
     """An empty table of 2**bits slots, at least one line."""
     size = 2 << bits
     memory = np.zeros(size + 16, np.float32)
     skip = -memory.ctypes.data // 4 % 16
-    return Weights(memory[skip : skip + size], np.uint64(64 - bits), kind, np.float32(rate))
+    return Weights(memory[skip : skip + size], np.uint64(64 - bits), kind, np.float32(rate), plain)
 
 
 def weights_arrays(name: str, weights: Weights) -> dict[str, np.ndarray]:
@@ -148,13 +149,18 @@ def slope(weights, s, y):
 def learn(weights, at, begin, count, x, s, y, weight):
     """One AdaGrad step of a regressor towards y (-1 or 1), s being its score.
 
-    G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G), feature by feature.
+    G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G), feature by feature. With `plain`,
+    w -= rate * weight * slope * x.
     """
     steep = slope(weights, s, y)
     if steep == ZERO:
         return
-    square = weight * steep * steep
     step = weights.rate * weight * steep
+    if weights.plain:
+        for f in range(count):
+            weights.flat[at[begin + f]] -= step * x[f]
+        return
+    square = weight * steep * steep
     for f in range(count):
         a = at[begin + f]
         g = weights.flat[a + 1] + square * x[f] * x[f]

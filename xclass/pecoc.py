@@ -81,6 +81,9 @@ def learn(weights, h, x, count, place, c, s, square, step, weight):
             for i in range(first, first + width):
                 if step[i] != ZERO:
                     a = slot ^ (2 * (i - first))
+                    if weights.plain:
+                        weights.flat[a] -= step[i] * x[f]
+                        continue
                     g = weights.flat[a + 1] + square[i] * x[f] * x[f]
                     if g > ZERO:
                         weights.flat[a + 1] = g

@@ -57,290 +57,33 @@ from __future__ import annotations
 import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 
 from .. import (
     answers,
+    huffman,
     label_clusters,
     label_tree,
     learner,
     loss,
     model_file,
     node_weights,
-    pecoc_tree,
     probability_tree,
     reranking,
     tree_file,
-    tree_search,
 )  # fmt: skip
-from ..errors import DataError, UsageError
-from ..options import option, options_of
-from ..probability_tree import DEEPEST, NODES, Found, Scratch, Settings
+from ..cpt_options import GROWN, MADE, Options, check, settle
+from ..errors import DataError
+from ..probability_tree import DEEPEST, NODES, Found, Settings
 from ..reliability import Report
+from ..tree_member import Member
 from .contract import Reduction, Work
-
-GROWN = ("general", "balanced", "random")  # trees that begin empty
-PLACES = 12  # bits of the table for every label
-UNKNOWN = 1 << 12  # labels, for the size of the table, where nobody knows
-
-
-@dataclass(frozen=True)
-class Options:
-    """Conditional probability tree."""
-
-    cpt: int = option(
-        "about how many classes there are, for the size of the table; 0 if nobody knows. Labels 1..2147483648 are "
-        "taken as they come",
-        kind=int,
-        metavar="K",
-        minimum=0,
-        maximum=label_tree.HIGHEST_LABEL,
-        stored=True,
-    )
-    cpt_tree: str = option(
-        "where a class goes: `general` by balance and by where the regressors send it, `balanced` by balance alone, "
-        "`random`; `kmeans` makes a tree of the first --tree_sample examples that has alike classes together; another "
-        "word is a FILE with a tree. Classes that these two lack go where `general` puts them",
-        metavar="general|balanced|random|kmeans|FILE",
-        default="general",
-        stored=True,
-    )
-    tree_sample: int = option(
-        "examples `kmeans` looks at before it learns from the first; 0 for all of the data, in a pass of its own",
-        kind=int,
-        default=100_000,
-        minimum=0,
-        metavar="N",
-        stored=True,
-    )
-    save_tree: str = option("file the tree is written to, in the format --cpt_tree FILE reads", metavar="FILE")
-    cpt_alpha: float = option(
-        "weight of balance against what the regressors say, for a new class [alpha]",
-        kind=float,
-        default=0.6,
-        minimum=1e-3,
-        maximum=1,
-        metavar="ALPHA",
-        stored=True,
-    )
-    cpt_arity: int = option(
-        "branches of a node, a power of two: 2 is the binary tree; a node of more asks m - 1 regressors by a Hadamard "
-        "code (PECOC). From K on there is one node",
-        kind=int,
-        default=2,
-        minimum=2,
-        maximum=1024,
-        metavar="M",
-        stored=True,
-    )
-    normalize_features: str = option(
-        "scale every example to length 1 before the tree sees it", choices=("unit", "none"), default="unit", stored=True
-    )
-    cpt_search: str = option(
-        "how the most probable class is found: `exact`, or `greedy`, which follows the likelier child",
-        choices=("exact", "greedy"),
-        default="exact",
-    )
-    max_expand: int = option(
-        "nodes a search may open before it answers with the best it has",
-        kind=int,
-        default=100_000,
-        minimum=1,
-        metavar="N",
-    )
-    cpt_report: str = option(
-        "what progressive validation computes: `argmax` the most probable class and all losses; `losses` only those of "
-        "the label's probability, which need no search",
-        choices=("argmax", "losses"),
-        default="argmax",
-    )
-    trees: int = option(
-        "trees, each with its part of the table; they differ by --tree_noise",
-        kind=int,
-        default=1,
-        minimum=1,
-        maximum=64,
-        metavar="T",
-        stored=True,
-    )
-    tree_noise: float = option(
-        "standard deviation of the noise added to the rule by which a class finds its place in all trees but the first",
-        kind=float,
-        default=0.15,
-        minimum=0,
-        metavar="SD",
-        stored=True,
-    )
-    rerank: bool = option(
-        "let one scorer per class choose among the classes that the trees propose, and learn how likely each is",
-        kind=bool,
-        stored=True,
-    )
-    candidates: int = option(
-        "classes that every tree proposes, with several trees or --rerank",
-        kind=int,
-        minimum=1,
-        maximum=1000,
-        default_text="10 with --rerank, else 5",
-        metavar="N",
-        stored=True,
-    )
-    candidate_cut: float = option(
-        "a tree proposes no class that is less than this share as likely as its best, with --rerank",
-        kind=float,
-        default=0.01,
-        minimum=0,
-        maximum=1,
-        metavar="SHARE",
-        stored=True,
-    )
-    rerank_rate: float = option(
-        "learning rate of the scorers of --rerank", kind=float, default=0.35, minimum=0, metavar="RATE", stored=True
-    )
-
-
-# -- Python
-
-
-TAKEN = ("bits", "learning_rate", "loss_function", "adaptive")  # what plain AdaGrad takes of the learner's options
-
-
-def settle(config) -> dict:
-    """Options whose defaults depend on others."""
-    o = config.cpt
-    found = {"loss_function": config.learner.loss_function or "squared"}
-    if config.learner.learning_rate is None:
-        found["learning_rate"] = _rate(found["loss_function"], o.cpt_tree in GROWN, config.passes.passes)
-    places = PLACES + (o.trees > 1)  # trees share the table
-    settled = learner.settle(config.learner, o.cpt or UNKNOWN, True, node_weights.SLOT_BYTES, places)
-    if o.candidates is None:
-        found["candidates"] = 10 if o.rerank else 5
-    return {**settled, **found}
-
-
-def _rate(loss_function: str, grown: bool, passes: int) -> float:
-    if loss_function == "logistic":
-        return 1.0
-    if grown:
-        return 0.5
-    return 0.35 if passes == 1 else 0.25
-
-
-def check(config) -> None:
-    """Refuse options that cannot be meant together."""
-    o, given = config.cpt, config.given
-    if o.cpt_arity & (o.cpt_arity - 1):
-        raise UsageError(f"--cpt_arity {o.cpt_arity} is no power of two; give 2, 4, 8, ... or 1024")
-    for name in options_of(learner.Options):
-        if name in given and name not in TAKEN:
-            raise UsageError(f"--{name} has no effect: the nodes of --cpt learn by plain AdaGrad; leave it out")
-    if "vw_exact" in given:
-        raise UsageError("VW has no --cpt for --vw_exact to follow: leave one of them out")
-    if config.learner.loss_function not in (None, "squared", "logistic"):
-        raise UsageError(
-            f"--loss_function {config.learner.loss_function} gives no probabilities; --cpt takes squared or logistic"
-        )
-    if "tree_noise" in given and o.trees == 1:
-        raise UsageError("--tree_noise has no effect: the first tree has none; give --trees 2 or more")
-    if o.trees > 1 and o.cpt_search == "greedy":
-        raise UsageError("--cpt_search greedy finds one candidate a tree, too few for --trees: drop one of them")
-    if not o.rerank:
-        for name in ("candidate_cut", "rerank_rate"):
-            if name in given:
-                raise UsageError(f"--{name} has no effect: it belongs to --rerank, which was not chosen")
-        if "candidates" in given and o.trees == 1:
-            raise UsageError("--candidates has no effect: one tree decides alone; give --rerank or --trees 2 or more")
-    elif o.cpt_search == "greedy" or o.cpt_report == "losses":
-        what = "--cpt_search greedy" if o.cpt_search == "greedy" else "--cpt_report losses"
-        raise UsageError(f"{what} leaves out the search that makes the candidates of --rerank: drop one of them")
-    if "tree_sample" in given and o.cpt_tree != "kmeans":
-        raise UsageError(f"--tree_sample has no effect: --cpt_tree {o.cpt_tree} looks at no examples; give kmeans")
-    if "cpt_alpha" in given and o.cpt_tree in ("balanced", "random"):
-        raise UsageError(f"--cpt_alpha has no effect: --cpt_tree {o.cpt_tree} does not ask the regressors")
-    if o.cpt_search == "greedy":
-        for name in ("top_k", "max_expand"):
-            if name in given:
-                raise UsageError(f"--{name} has no effect: --cpt_search greedy looks at one path only")
-    if o.cpt_report == "losses":
-        d, a = config.driver, config.answers
-        for flag, asked in (
-            ("-p", d.predictions), ("-r", d.raw_predictions), ("--top_k", a.top_k), ("--calibration", a.calibration),
-            ("--probabilities", a.probabilities), ("--cpt_search", "cpt_search" in given),
-            ("--max_expand", "max_expand" in given),
-        ):  # fmt: skip
-            if asked:
-                raise UsageError(f"{flag} needs the search that --cpt_report losses leaves out: drop one of them")
 
 
 def allowed(config) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
     return 1, label_tree.HIGHEST_LABEL, f"--cpt {config.cpt.cpt}"
-
-
-class Member:
-    """One tree with its regressors."""
-
-    def __init__(self, labels: int, bits: int, kind: int, rate: float, settings: Settings, arity: int, seed: int):
-        self.tree = label_tree.roomy(labels)
-        self.weights = node_weights.new_weights(bits, kind, rate)
-        self.settings = settings
-        self.levels = arity.bit_length() - 1  # of the binary tree in one node
-        self.kernels = probability_tree if arity == 2 else pecoc_tree
-        self.random = np.array([seed], np.uint64)
-        self.leaves = np.empty(0, np.int64)  # by label
-
-    def scratch(self, batch) -> Scratch | pecoc_tree.Scratch:
-        """Rows for one thread."""
-        longest = int(np.diff(batch.start).max(initial=0))
-        levels = int(self.tree.size[DEEPEST]) + 8
-        if self.kernels is pecoc_tree:
-            return pecoc_tree.scratch(self.levels, longest, levels)
-        waiting = min(2 * (self.settings.budget + levels), len(self.tree.left)) + levels
-        return Scratch(
-            np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest * levels, np.int64),
-            np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels),
-            tree_search.new_waiting(waiting),
-        )  # fmt: skip
-
-    def rows(self, batch, label, learns, whole, begin, end, found) -> int:
-        """Examples begin..end-1; return the first not done."""
-        return self.kernels.sweep(
-            self.tree, self.weights, self.settings, self.random, batch, label, learns, whole, begin, end,
-            self.scratch(batch), found,
-        )  # fmt: skip
-
-    def sweep(self, batch, label, learns, whole, begin, end, found) -> None:
-        """Examples begin..end-1 in order, growing the tree."""
-        while (begin := self.rows(batch, label, learns, whole, begin, end, found)) < end:
-            if not label_tree.has_room(self.tree):
-                self.tree = label_tree.grown(self.tree)
-
-    def sweep_spread(self, batch, label, learns, whole, begin, end, found, spread) -> None:
-        """As `sweep`; `spread[i]` = the probabilities of all labels before example i is learned from."""
-        scratch = self.scratch(batch)
-        for i in range(begin, end):
-            spread[i] = self.spread(batch, i, scratch)
-            self.sweep(batch, label, learns, whole, i, i + 1, found)
-
-    def spread(self, batch, i, scratch) -> tuple[np.ndarray, np.ndarray]:
-        """All labels of the tree in order, int64, and their probabilities, float64."""
-        nodes = int(self.tree.size[NODES])
-        if self.leaves.size != (nodes + 1) // 2:
-            leaves = np.flatnonzero(self.tree.left[:nodes] == 0)
-            self.leaves = leaves[np.argsort(self.tree.label[leaves])]
-        mass = np.empty(len(self.tree.left))
-        self.kernels.spread(self.tree, self.weights, self.settings, batch, i, scratch, mass)
-        return self.tree.label[self.leaves], mass[self.leaves]
-
-    def judge(self, batch, begin, end, candidate, p) -> None:
-        """The probabilities of candidates."""
-        nodes = len(self.tree.left)
-        self.kernels.judge(
-            self.tree, self.weights, self.settings, batch, begin, end, self.scratch(batch),
-            np.full(nodes, -1, np.int64), np.empty(nodes), candidate, p,
-        )  # fmt: skip
 
 
 class ProbabilityTree:
@@ -367,9 +110,7 @@ class ProbabilityTree:
         for t in range(o.trees):
             one = settings._replace(noise=np.float32(o.tree_noise if t > 0 else 0.0))
             seed = driver.random_seed + t
-            self.members.append(
-                Member(min(o.cpt, 1 << 20), part, kind, config.learner.learning_rate, one, o.cpt_arity, seed)
-            )
+            self.members.append(Member(min(o.cpt, 1 << 20), part, kind, config.learner, one, o.cpt_arity, seed))
         self.scorers = None
         if o.rerank:
             self.memory += node_weights.SLOT_BYTES << bits
@@ -377,10 +118,10 @@ class ProbabilityTree:
         self.names = config.parser.label_names()
         if o.save_tree is not None:
             tree_file.check_place(o.save_tree)
-        self.sample: label_clusters.Sample | None = None
+        self.sample: label_clusters.Sample | huffman.Counts | None = None
         self.placed = ""  # for the summary
-        if driver.initial_regressor is None and not testing and o.cpt_tree == "kmeans":
-            self.sample = label_clusters.Sample(o.tree_sample)
+        if driver.initial_regressor is None and not testing and o.cpt_tree in MADE:
+            self.sample = {"kmeans": label_clusters.Sample, "huffman": huffman.Counts}[o.cpt_tree](o.tree_sample)
         elif driver.initial_regressor is None and o.cpt_tree not in GROWN:
             self._plant(self._read(o.cpt_tree))
         self.search = settings.search
@@ -422,15 +163,17 @@ class ProbabilityTree:
         return self.sample.add(batch, ~np.isnan(batch.label) & (batch.weight > 0) & work.learns())
 
     def end_preview(self) -> None:
-        orders = self.sample.orders([int(one.random[0]) for one in self.members], self._all)
-        if len(orders[0]):
-            self._plant([label_tree.halved(order, min(self.options.cpt, 1 << 20)) for order in orders])
-            self.placed = f", {len(orders[0])} of them placed after a look at {self.sample.seen} examples"
+        room = min(self.options.cpt, 1 << 20)
+        trees = self.sample.trees([int(one.random[0]) for one in self.members], self._all, room)
+        if trees:
+            self._plant(trees)
+            classes = (int(trees[0].size[NODES]) + 1) // 2
+            self.placed = f", {classes} of them placed after a look at {self.sample.seen} examples"
         self.sample = None
 
     def _read(self, path: str) -> list[label_tree.Tree]:
         if not os.path.exists(path):
-            raise DataError(f"{path}: there is no such file; --cpt_tree takes {', '.join(GROWN)}, kmeans, or a FILE")
+            raise DataError(f"{path}: there is no such file; --cpt_tree takes {', '.join(GROWN + MADE)}, or a FILE")
         trees = tree_file.read(path, self.names)
         if len(trees) != len(self.members):
             raise DataError(f"{path}: has {len(trees)} trees; give --trees {len(trees)}, or a file with one for each")

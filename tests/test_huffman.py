@@ -1,0 +1,119 @@
+"""Huffman's tree, and the hierarchical softmax that stands on it."""
+
+from __future__ import annotations
+
+import heapq
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import streams
+from command import learn, xclass
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xclass import huffman, label_tree
+
+
+def least_length(weights: list[float]) -> float:
+    """Huffman's weighted path length: the sum of all masses that are put together."""
+    heap = list(weights)
+    heapq.heapify(heap)
+    total = 0.0
+    while len(heap) > 1:
+        mass = heapq.heappop(heap) + heapq.heappop(heap)
+        total += mass
+        heapq.heappush(heap, mass)
+    return total
+
+
+def leaves(tree: label_tree.Tree) -> dict[int, int]:
+    """Label -> depth of its leaf."""
+    nodes = int(tree.size[label_tree.NODES])
+    return {int(tree.label[a]): int(tree.depth[a]) for a in range(nodes) if tree.left[a] == 0}
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=60), st.integers(0, 5))
+def test_no_tree_has_shorter_paths(weights, seed):
+    labels = np.arange(len(weights), dtype=np.int64) * 3 + 1
+    tree = huffman.code(labels, np.array(weights, np.float64), np.random.default_rng(seed))
+    depth = leaves(tree)
+    assert set(depth) == set(labels.tolist())
+    assert sum(w * depth[y] for w, y in zip(weights, labels.tolist(), strict=True)) == least_length(weights)
+    mass = np.zeros(2 * len(weights) - 1)
+    for a in range(len(mass) - 1, -1, -1):
+        left = tree.left[a]
+        mass[a] = mass[left] + mass[left + 1] if left else weights[int(tree.label[a]) // 3]
+        assert not left or mass[left] >= mass[left + 1]
+
+
+def test_equal_weights_are_told_apart_by_the_seed_alone():
+    labels, weight = np.arange(1, 40), np.ones(39)
+    trees = [huffman.code(labels, weight, np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    orders = [one.label[:77].tolist() for one in trees]
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_counts_are_of_the_first_examples_and_by_importance():
+    counts = huffman.Counts(4)
+    batch = SimpleNamespace(label=np.array([1.0, 2.0, np.nan, 1.0]), weight=np.array([1, 2, 3, 4], np.float32))
+    assert counts.add(batch, np.array([True, True, False, True]))
+    batch = SimpleNamespace(label=np.array([3.0, 4.0, 5.0]), weight=np.array([0.5, 1, 1], np.float32))
+    assert not counts.add(batch, np.array([True, True, True]))
+    assert counts.seen == 4
+    (tree,) = counts.trees([0], None, 0)
+    assert leaves(tree) == {1: 1, 2: 2, 3: 2}
+    assert huffman.Counts(9).trees([0], None, 0) == []
+
+
+def test_hsm_stands_for_ordinary_options(tmp_path):
+    (tmp_path / "d.vw").write_text(streams.multiclass(5, 9, 300, popular=2))
+    learn("d.vw", "-b", 14, "--hsm", 9, "-f", "one", cwd=tmp_path)
+    words = ("--cpt", 9, "--cpt_tree", "huffman", "--loss_function", "logistic", "--sgd")
+    done = learn("d.vw", "-b", 14, *words, "-f", "two", cwd=tmp_path)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert "9 of them placed after a look at 300 examples" in done.err
+    exact = learn("d.vw", "-t", "-i", "one", "--top_k", 3, "-p", "stdout", cwd=tmp_path).lines
+    greedy = learn("d.vw", "-t", "-i", "one", "--cpt_search", "greedy", "-p", "stdout", cwd=tmp_path).lines
+    assert sum(a.split(":")[0] == b for a, b in zip(exact, greedy, strict=True)) > 200
+
+
+def test_plain_steps_agree_with_arithmetic():
+    """One node, squared loss: w -= rate * 2 (s - y) x, after a look at both labels."""
+    done = learn(
+        "--cpt", 2, "--cpt_tree", "huffman", "--sgd", "-l", 0.25, "-b", 10, "--noconstant", "--top_k", 2,
+        "-p", "stdout", stdin="1 | a\n1 | a\n2 | b\n1 | a\n",
+    )  # fmt: skip
+    # label 1 is left, y = -1: s = 0, then 0 - .25 * 2 * 1 = -.5, then -.5 - .25 * 2 * .5 = -.75
+    first = [float(line.split("1:")[1].split()[0]) for line in done.lines]
+    assert first == pytest.approx([0.5, 0.75, 0.5, 0.875])
+
+
+def test_new_labels_come_after_the_tree_was_made():
+    text = streams.multiclass(5, 9, 200)
+    done = learn("--hsm", 0, "-b", 14, "--tree_sample", 50, stdin=text + "77 | new\n")
+    assert "classes in the tree = 10," in done.err
+    assert "placed after a look at 50 examples" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--hsm", 3, "--oaa", 3), "--oaa 3 and --hsm 3 exclude each other: choose one reduction"),
+        (("--hsm", 3, "--multiclass"), "--multiclass and --hsm 3 exclude each other: choose one reduction"),
+        (("--cpt", 3, "--sgd", "--adaptive"), "--sgd and --adaptive exclude each other with --cpt"),
+        (("--cpt", 3, "--tree_sample", 7), "looks at no examples; give kmeans or huffman"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words, message):
+    done = xclass(*words, stdin="1 | a\n")
+    assert done.status == 2
+    assert message in done.err
+
+
+def test_a_model_is_no_other_preset(tmp_path):
+    (tmp_path / "d.vw").write_text(streams.multiclass(5, 9, 100))
+    learn("d.vw", "-b", 12, "--cpt", 9, "-f", "m", cwd=tmp_path)
+    done = xclass("d.vw", "-i", "m", "--hsm", 9, cwd=tmp_path)
+    assert done.status == 2
+    assert "--hsm 9 disagrees with m, which was trained with --cpt_tree general" in done.err
