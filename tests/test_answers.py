@@ -390,7 +390,7 @@ def test_names_of_classes(name):
 
 @pytest.mark.parametrize("words", [("--top_k", 3), ("--probabilities",), ("--perplexity",), ("--calibration", "c")])
 def test_where_there_are_no_probabilities_asking_is_an_error(words):
-    done = xclass(*words, stdin="1 |w a\n")
+    done = xclass(*words, "--binary", stdin="1 |w a\n")
     assert done.status == 2
     assert done.err == (
         f"xclass: {words[0]} needs probabilities of classes, which the learner without a reduction does not give; "
