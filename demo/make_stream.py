@@ -13,12 +13,16 @@ Files are taken in random order, each read from top to bottom; every tenth is he
 own tests are left out. The same Python and the same options give the same bytes.
 
 FOLDER gets train.vw, test.vw, labels.txt (class, tab, token) and facts.json (what is printed below, for programs).
+
+With - in place of FOLDER the examples of all files go to standard output as the files are read, for a pipe. Nothing is
+counted beforehand: every token has a class of its own, and classes are numbered as they come.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import re
 import sys
@@ -26,6 +30,7 @@ import sysconfig
 import time
 from collections import Counter
 from pathlib import Path
+from typing import TextIO
 
 TOKEN = re.compile(r"\n[ \t]*(?=\S)|\w+|[^\w\s]")
 CONTEXT = 6  # tokens before the one to be said
@@ -44,6 +49,14 @@ def library_files(root: Path, seed: int) -> list[Path]:
     return found
 
 
+def tokens_of(path: Path) -> list[str]:
+    """Return the tokens of a file; none if it cannot be read as UTF-8."""
+    try:
+        return TOKEN.findall(path.read_text("utf-8"))
+    except (UnicodeDecodeError, OSError):
+        return []
+
+
 def read_tokens(files: list[Path], limit: int | None) -> tuple[list[list[str]], list[list[str]]]:
     """Return the tokens of each training file, `limit` in all, and of each test file, at least one."""
     train, test = [], []
@@ -52,10 +65,7 @@ def read_tokens(files: list[Path], limit: int | None) -> tuple[list[list[str]], 
     for path in files:
         if room == 0 and test:
             break
-        try:
-            tokens = TOKEN.findall(path.read_text("utf-8"))
-        except (UnicodeDecodeError, OSError):
-            continue
+        tokens = tokens_of(path)
         if not tokens:
             continue
         number += 1
@@ -90,6 +100,21 @@ def write_examples(path: Path, files: list[list[str]], number: dict[str, int], n
             file.writelines(map(LINE.__mod__, zip(labels, *before)))  # noqa: B905 - the first is the shortest
             count += len(tokens)
     return count
+
+
+def write_stream(out: TextIO, limit: int | None, seed: int, root: Path | None = None) -> None:
+    """Write the examples of one file after the other, `limit` in all; classes are numbered as their tokens come."""
+    number: dict[str, int] = {}
+    left = sys.maxsize if limit is None else limit
+    for path in library_files(root or Path(sysconfig.get_path("stdlib")), seed):
+        tokens = tokens_of(path)[:left]
+        left -= len(tokens)
+        names = [OUTSIDE] * CONTEXT + [written(token) for token in tokens]
+        labels = [number.setdefault(token, len(number) + 1) for token in tokens]
+        before = (names[CONTEXT - k :] for k in range(1, CONTEXT + 1))
+        out.writelines(map(LINE.__mod__, zip(labels, *before)))  # noqa: B905 - the first is the shortest
+        if not left:
+            return
 
 
 def pairs(files: list[list[int]]) -> Counter:
@@ -159,12 +184,20 @@ def make(folder: Path, limit: int | None = None, seed: int = 1, root: Path | Non
 def main() -> None:
     """Read the command line, make the stream, say what it is."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write; - for standard output")
     parser.add_argument("--limit", type=int, metavar="N", help="training examples (default: all)")
     parser.add_argument("--seed", type=int, default=1, help="of the order of files (default: 1)")
     options = parser.parse_args()
     if options.limit is not None and options.limit < 1:
         parser.error("--limit: at least 1")
+    if str(options.folder) == "-":
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        try:
+            write_stream(sys.stdout, options.limit, options.seed)
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader has had enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
     start = time.perf_counter()
     facts = make(options.folder, options.limit, options.seed)
     print(

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+import xclass
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -102,6 +104,49 @@ def test_same_stream_every_time(stream, tmp_path):
     assert (tmp_path / "train.vw").read_bytes() != first
 
 
+def test_stream_for_a_pipe_numbers_tokens_as_they_come(tmp_path):
+    command = [sys.executable, ROOT / "demo" / "make_stream.py", "-", "--limit", "5000"]
+    (tmp_path / "stream").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
+    examples = parsed(tmp_path / "stream")
+    assert len(examples) == 5000
+    met, highest = {}, 0
+    for (label, _), (_, following) in itertools.pairwise(examples):
+        assert label <= highest + 1
+        highest = max(highest, label)
+        if following != ["<start>"] * 6:
+            assert met.setdefault(label, following[0]) == following[0]
+    with subprocess.Popen([*command[:3]], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as maker:
+        maker.stdout.readline()
+        maker.stdout.close()  # the reader goes away
+        assert maker.wait(60) == 0 and maker.stderr.read() == b""
+
+
+def test_piped_stream_is_learned_as_it_goes_by(tmp_path):
+    for name in ("demo/piped.sh", "demo/make_stream.py", "scripts/environment.sh"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "pyproject.toml").touch()
+    programs = tmp_path / ".venv" / "bin"  # as if installed
+    programs.mkdir(parents=True)
+    package = Path(xclass.__file__).parents[1]
+    for name, what in (("python", ""), ("xclass", " -m xclass")):
+        (programs / name).write_text(f'#!/bin/sh\nPYTHONPATH="{package}" exec "{sys.executable}"{what} "$@"\n')
+        (programs / name).chmod(0o755)
+    wanted = subprocess.run(["cksum"], input="", capture_output=True, text=True).stdout
+    (tmp_path / ".venv" / "installed").write_text(f"{tmp_path} {wanted.strip()}\n")
+    script = ["sh", tmp_path / "demo" / "piped.sh"]
+    found = subprocess.run(script, cwd="/", env={**os.environ, "EXAMPLES": "6000"}, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert "--limit 6000 | xclass --cpt 0" in found.stdout
+    rows = [line.split() for line in found.stderr.splitlines() if re.match(r"\d\.\d{6} ", line)]
+    assert [int(row[2]) for row in rows] == [1 << i for i in range(len(rows))] and len(rows) == 13
+    assert float(rows[-1][0]) < float(rows[5][0])
+    assert "number of examples = 6000" in found.stderr
+    (programs / "xclass").write_text("#!/bin/sh\nexit 1\n")
+    found = subprocess.run(script, cwd="/", env={**os.environ, "EXAMPLES": "6000"}, capture_output=True, text=True)
+    assert found.returncode == 1 and "piped: learning from the pipe failed" in found.stderr
+
+
 def test_awkward_sources_become_plain_features(tmp_path):
     source = tmp_path / "source"
     (source / "tests").mkdir(parents=True)
@@ -158,9 +203,9 @@ def test_report_passes_a_failure_on(tmp_path):
 # -- the scripts -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("script", ["demo/quickstart.sh", "scripts/test.sh"])
+@pytest.mark.parametrize("script", ["demo/quickstart.sh", "demo/piped.sh", "scripts/test.sh"])
 def test_scripts_stop_where_there_is_no_python(tmp_path, script):
-    for name in ("demo/quickstart.sh", "scripts/test.sh", "scripts/environment.sh"):
+    for name in ("demo/quickstart.sh", "demo/piped.sh", "scripts/test.sh", "scripts/environment.sh"):
         (tmp_path / "a b" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / "a b" / name)
     (tmp_path / "a b" / "pyproject.toml").touch()

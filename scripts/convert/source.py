@@ -1,0 +1,216 @@
+"""What all converters share: reading packed text line by line, splits, numbers for labels, files of VW text.
+
+A converter yields examples `(label, rest)` in bytes, where `rest` is everything after the label on a line of VW text,
+and `write` makes of them, in the folder --out,
+
+    train.vw, test.vw     `number rest`; with --packed, .gz
+    labels.txt            number, tab, the label in the source, one line per class; written last
+
+Labels get the numbers 1..K in their order, numbers before words.
+Same source, same options, same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bz2
+import gzip
+import io
+import itertools
+import lzma
+import os
+import random
+import sys
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import lzw
+
+Example = tuple[bytes, bytes]
+
+
+class Bad(Exception):
+    """Something in a source that cannot be converted; the message is all the user sees."""
+
+
+def bad(path: Path, line: int, what: str) -> Bad:
+    """Return the error that a line is bad."""
+    return Bad(f"{path}:{line}: {what}")
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file, whatever it is packed with; what it begins with tells, not its name."""
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(6)
+    except OSError as error:
+        raise Bad(f"{path}: {error.strerror}") from None
+    if begin[:2] == b"\x1f\x8b":
+        return gzip.open(path)
+    if begin[:3] == b"BZh":
+        return bz2.open(path)
+    if begin == b"\xfd7zXZ\x00":
+        return lzma.open(path)
+    if begin[:2] == lzw.MAGIC:
+        try:
+            return io.BytesIO(lzw.unpack(path.read_bytes()))
+        except ValueError as error:
+            raise Bad(f"{path}: {error}") from None
+    if begin[:4] == b"PK\x03\x04":
+        archive = zipfile.ZipFile(path)
+        members = [one for one in archive.namelist() if not one.endswith("/")]
+        if len(members) != 1:
+            raise Bad(f"{path}: has {len(members)} files, not one: unpack it and name the right one")
+        return archive.open(members[0])
+    return open(path, "rb")
+
+
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file, from 1, without their ends."""
+    number = 0
+    with opened(path) as file:
+        try:
+            for number, line in enumerate(file, 1):
+                yield number, line.rstrip(b"\r\n")
+        except (OSError, EOFError, zipfile.BadZipFile) as error:
+            raise Bad(f"{path}: damaged after line {number:,}: {error}") from None
+
+
+def plain_name(name: str) -> str:
+    """Return a word as a feature: without the characters that VW text gives a meaning."""
+    return name.replace(":", "_").replace("|", "_")
+
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+def created(path: Path, packed: bool) -> BinaryIO:
+    """Return a file to write to, with .gz after its name if packed; the same content gives the same bytes."""
+    if not packed:
+        return open(path, "wb")
+    return gzip.GzipFile(path.with_name(path.name + ".gz"), "wb", compresslevel=1, mtime=0)
+
+
+def order(label: bytes) -> tuple[int, int, bytes]:
+    """Return what labels are sorted by: whole numbers by value, then words by their bytes."""
+    try:
+        return 0, int(label), label
+    except ValueError:
+        return 1, 0, label
+
+
+def write(
+    out: Path,
+    train: Callable[[], Iterable[Example]],
+    test: Callable[[], Iterable[Example]] | None = None,
+    *,
+    share: float = 0.1,
+    seed: int = 1,
+    shuffle: bool = False,
+    limit: int | None = None,
+    classes: int | None = None,
+    labels: list[bytes] | None = None,
+    packed: bool = False,
+) -> dict[str, int]:
+    """Write train.vw, test.vw and labels.txt; return how many examples and classes there are.
+
+    Parameters
+    ----------
+    train, test : give the examples anew at every call.
+    share : without `test`, the share of the examples drawn for it, exactly, to the nearest example.
+    seed : of that draw and of the shuffle.
+    shuffle : write training examples in random order; they are held in memory.
+    limit : take the first so many examples of each source.
+    classes : labels are the numbers 1..classes, and stay as they are.
+    labels : labels are these, numbered in this order; others do not occur.
+    packed : write train.vw.gz and test.vw.gz.
+    """
+    sources = [lambda source=source: itertools.islice(source(), limit) for source in (train, test) if source]
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "labels.txt").unlink(missing_ok=True)
+    found, counts = set(), []
+    if (classes is None and labels is None) or test is None:
+        for source in sources:
+            seen = [label for label, _ in source()]
+            counts.append(len(seen))
+            found.update(seen)
+    if labels is None:
+        labels = [b"%d" % y for y in range(1, classes + 1)] if classes else sorted(found, key=order)
+    number = {label: b"%d" % y for y, label in enumerate(labels, 1)}
+    held_out = set()
+    if test is None:
+        if counts[0] < 2:
+            raise Bad(f"{counts[0]} examples cannot be split into training and test examples")
+        held_out = set(random.Random(seed).sample(range(counts[0]), max(1, round(counts[0] * share))))
+    facts = {"train": 0, "test": 0, "classes": len(labels)}
+    kept: list[bytes] = []
+    with created(out / "train.vw", packed) as train_file, created(out / "test.vw", packed) as test_file:
+        for part, source in zip(("train", "test"), sources, strict=False):
+            for place, (label, rest) in enumerate(source()):
+                testing = part == "test" or place in held_out
+                line = b"%s %s\n" % (number[label], rest)
+                facts["test" if testing else "train"] += 1
+                if testing:
+                    test_file.write(line)
+                elif shuffle:
+                    kept.append(line)
+                else:
+                    train_file.write(line)
+        random.Random(seed).shuffle(kept)
+        train_file.writelines(kept)
+    if not facts["train"] or not facts["test"]:
+        raise Bad(f"{facts['train']} training and {facts['test']} test examples: there must be some of both")
+    with open(out / "labels.part", "wb") as file:
+        file.writelines(b"%s\t%s\n" % (y, label) for label, y in number.items())
+    os.replace(out / "labels.part", out / "labels.txt")
+    return facts
+
+
+# -- the command line of a converter -------------------------------------------------------------------------------
+
+
+def options(doc: str, several: bool = True) -> argparse.ArgumentParser:
+    """Return a parser with what all converters understand."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--train", type=Path, nargs="+", required=True, metavar="FILE", help="read one after the other")
+    parser.add_argument("--test", type=Path, nargs="+", metavar="FILE", help="without it, --share is drawn for testing")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--share", type=float, default=0.1, help="share of test examples (default: 0.1)")
+    parser.add_argument("--seed", type=int, default=1, help="of everything drawn at random (default: 1)")
+    parser.add_argument("--limit", type=int, metavar="N", help="first N examples of --train and of --test")
+    if several:
+        parser.add_argument("--shuffle", action="store_true", help="write training examples in random order")
+        parser.add_argument("--packed", action="store_true", help="write train.vw.gz and test.vw.gz")
+    return parser
+
+
+def settings(given: argparse.Namespace) -> dict:
+    """Return the keywords of `write` that a command line gave."""
+    if not 0 < given.share < 1:
+        raise Bad(f"--share {given.share}: must be between 0 and 1")
+    if given.limit is not None and given.limit < 1:
+        raise Bad(f"--limit {given.limit}: at least 1")
+    found = {"share": given.share, "seed": given.seed, "limit": given.limit}
+    for name in ("shuffle", "classes", "packed"):
+        if hasattr(given, name):
+            found[name] = getattr(given, name)
+    return found
+
+
+def run(main: Callable[[], dict[str, int]]) -> int:
+    """Carry out a converter, say what it wrote, return the exit status."""
+    name = Path(sys.argv[0]).stem
+    try:
+        facts = main()
+    except Bad as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    print(f"{facts['train']:,} training and {facts['test']:,} test examples, {facts['classes']:,} classes")
+    return 0

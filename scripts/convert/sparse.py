@@ -1,0 +1,86 @@
+"""LIBSVM files and those of the extreme classification repository -> VW text.
+
+    python scripts/convert/sparse.py --train aloi.bz2 --out FOLDER --shuffle
+
+A line is `label index:value ...` or, with several labels, `label,label index:value ...`; what follows a # is a comment,
+lines without a label do not count. Files of the repository begin with a line `examples features classes`, which is
+checked; their labels and indices begin at 0, those of LIBSVM at 1 or anywhere: labels are numbered anew, indices are
+names. --several says what becomes of an example with several labels.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from source import Bad, Example, bad, lines, options, run, settings, write
+
+FEATURE = re.compile(rb"(\d+):([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
+LABEL = re.compile(rb"[-+]?\d+(?:\.0*)?")
+HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s+(\d+)\s*")
+
+
+def features(path: Path, number: int, words: list[bytes]) -> bytes:
+    """Return the features of a line as VW text; raise Bad at the first that is none."""
+    for word in words:
+        if not FEATURE.fullmatch(word):
+            raise bad(path, number, f"{word.decode(errors='replace')!r} is no index:value such as 17:0.5")
+    return b"|f " + b" ".join(words)
+
+
+def chosen(path: Path, number: int, labels: list[bytes], several: str, draw: random.Random) -> bytes | None:
+    """Return the label an example gets, None if it has none or is to be left out."""
+    for label in labels:
+        if not LABEL.fullmatch(label):
+            raise bad(path, number, f"label {label.decode(errors='replace')!r} is no whole number")
+    if len(labels) > 1 and several == "error":
+        raise bad(path, number, f"{len(labels)} labels: choose one with --several first, draw or skip")
+    if not labels or (len(labels) > 1 and several == "skip"):
+        return None
+    label = draw.choice(labels) if several == "draw" and len(labels) > 1 else labels[0]
+    return b"%d" % int(float(label))
+
+
+def examples(paths: list[Path], several: str, seed: int) -> Iterator[Example]:
+    """Yield the examples of files, one after the other."""
+    draw = random.Random(seed)
+    for path in paths:
+        announced = None
+        count = 0
+        for number, line in lines(path):
+            line = line.split(b"#", 1)[0]
+            header = HEADER.fullmatch(line) if number == 1 else None
+            if header:
+                announced = int(header[1])
+                continue
+            if not line.strip():
+                continue
+            count += 1
+            words = line.split()
+            begin = next((i for i, word in enumerate(words) if b":" in word), len(words))
+            labels = [word.strip() for word in b" ".join(words[:begin]).split(b",") if word.strip()]
+            rest = features(path, number, words[begin:])
+            label = chosen(path, number, labels, several, draw)
+            if label is not None:
+                yield label, rest
+        if announced is not None and announced != count:
+            raise Bad(f"{path}: the first line announces {announced:,} examples, there are {count:,}")
+
+
+def main() -> dict[str, int]:
+    """Convert as the command line says."""
+    parser = options(__doc__)
+    parser.add_argument("--several", choices=("error", "first", "draw", "skip"), default="error")
+    given = parser.parse_args()
+
+    def source(paths):
+        return lambda: examples(paths, given.several, given.seed)
+
+    return write(given.out, source(given.train), source(given.test) if given.test else None, **settings(given))
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))

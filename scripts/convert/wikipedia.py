@@ -1,0 +1,114 @@
+"""A dump of Wikipedia, or its beginning, -> the plain words of its articles, one article per line.
+
+    python scripts/convert/wikipedia.py enwik9.zip articles.txt
+
+What a reader would see remains, in lower case letters a to z: text of links, captions and names of categories; digits
+are spelled out. Left out are redirections, markup, references, templates, tables, addresses and links to other
+languages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from source import Bad, lines
+
+BEGIN = re.compile(r"<text\b[^>]*?(/?)>")
+REMOVED = re.compile(
+    r"<!--.*?-->"
+    r"|<(ref|math|gallery|timeline)\b[^>]*?/>"
+    r"|<(ref|math|gallery|timeline)\b[^>]*>.*?</\2\s*>"
+    r"|<[^<>]*>",
+    re.DOTALL | re.IGNORECASE,
+)
+BRACES = re.compile(r"\{\{[^{}]*\}\}|\{\|(?:(?!\{\|).)*?\|\}", re.DOTALL)
+LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
+ADDRESS = re.compile(r"\[(?:https?|ftp)://[^\s\]]*([^\]]*)\]|\b(?:https?|ftp)://\S+")
+LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?|simple")
+NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+DIGITS = {ord("0") + d: f" {name} " for d, name in enumerate(NAMES)}
+WORD = re.compile(r"[a-z]+")
+
+
+def link_text(match: re.Match) -> str:
+    """Return what a reader sees of a link [[...]]."""
+    target, *more = match[1].split("|")
+    place, colon, name = target.partition(":")
+    place = place.strip().lower()
+    if colon and place in ("image", "file"):
+        return more[-1] if more and not re.fullmatch(r"\s*(thumb|left|right|center|\d+px|frame)\s*", more[-1]) else ""
+    if colon and place == "category":
+        return name
+    if colon and LANGUAGE.fullmatch(place) and not more:
+        return ""
+    return more[-1] if more else target
+
+
+def plain(markup: str) -> str:
+    """Return the words of an article's source, between single spaces."""
+    text = REMOVED.sub(" ", html.unescape(markup))
+    for pattern, replacement in ((BRACES, " "), (LINK, link_text)):
+        count = 1
+        while count:  # from the innermost out
+            text, count = pattern.subn(replacement, text)
+    text = ADDRESS.sub(lambda match: match[1] or " ", text)
+    return " ".join(WORD.findall(html.unescape(text).lower().translate(DIGITS)))
+
+
+def articles(path: Path) -> Iterator[str]:
+    """Yield the source of every article of a dump that is no redirection; the last one may be cut short."""
+    held: list[str] | None = None
+    for _, line in lines(path):
+        text = line.decode("utf-8", "replace")
+        if held is None:
+            begin = BEGIN.search(text)
+            if not begin or begin[1]:
+                continue
+            held, text = [], text[begin.end() :]
+        before, end, _ = text.partition("</text>")
+        held.append(before)
+        if end:
+            if not held[0].lstrip().lower().startswith("#redirect"):
+                yield "\n".join(held)
+            held = None
+    if held:
+        yield "\n".join(held)
+
+
+def main() -> int:
+    """Write the articles' words; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dump", type=Path, metavar="DUMP", help="XML, plain or packed")
+    parser.add_argument("out", type=Path, metavar="FILE")
+    parser.add_argument("--limit", type=int, metavar="N", help="first N articles")
+    given = parser.parse_args()
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    part = given.out.with_name(given.out.name + ".part")
+    count = tokens = 0
+    try:
+        with open(part, "w", encoding="ascii", newline="\n") as file:
+            for markup in articles(given.dump):
+                if count == given.limit:
+                    break
+                words = plain(markup)
+                if words:
+                    file.write(words + "\n")
+                    count += 1
+                    tokens += words.count(" ") + 1
+        if not count:
+            raise Bad(f"{given.dump}: no article (<text>...</text>) in it")
+    except Bad as error:
+        print(f"wikipedia: {error}", file=sys.stderr)
+        return 1
+    part.replace(given.out)
+    print(f"{count:,} articles, {tokens:,} words")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

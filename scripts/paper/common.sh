@@ -1,0 +1,191 @@
+# Read by the scripts of this folder with `.`. A script is
+#
+#     begin NAME TITLE EXAMPLES "$@"    the command line; --small takes the first EXAMPLES examples
+#     converted || {                    not yet, so:
+#         raw NAME URL... [--size N] [--md5 D]   a file of the source, loaded if DATA does not have it: its path is $file
+#         convert CONVERTER OPTIONS     makes train.vw, test.vw and labels.txt of it
+#     }
+#     row METHOD SETTING FIGURES OPTIONS...      train and test; methods and measures are listed in row.py
+#     tuned METHOD SETTING FIGURES OPTIONS...    the same with the best options of --probes random ones
+#     finish                            the table
+#
+# Every script understands
+#
+#     --small         a cut that takes about a minute
+#     --dry_run       print the commands, do nothing
+#     --methods A,B   these methods only
+#     --probes N      look for tuned options among N random ones where the paper does not give them (the papers: 59)
+#     --work DIR      where files go; without it, paper_data/NAME in the project's folder
+#
+# and DATA=DIR: files of the source that are in DIR are not loaded. Where DIR has train.vw, test.vw and labels.txt, plain
+# or .gz, these are taken as they are.
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+
+stop() {
+    echo "$name: $1" >&2
+    exit 1
+}
+
+choose_python() {
+    if [ -z "${PYTHON:-}" ] && [ -x "$root/.venv/bin/python" ]; then
+        python=$root/.venv/bin/python
+    else
+        python=${PYTHON:-python3}
+    fi
+    # without the current folder, since xclass will be run in another one
+    "$python" -c 'import importlib.util as i, sys; sys.path.remove("")
+sys.exit(not all(map(i.find_spec, ("numba", "xclass"))))' 2> /dev/null && return
+    [ -z "$dry_run" ] || stop "$python has no xclass; sh demo/quickstart.sh or pip install . puts it there"
+    . "$root/scripts/environment.sh"
+    install_xclass "" || stop "could not install xclass; see above"
+    python=$root/.venv/bin/python
+}
+
+begin() {
+    name=$1 title=$2 examples=$3
+    shift 3
+    small='' dry_run='' methods='' probes=0 work=$root/paper_data/$name
+    while [ $# -gt 0 ]; do
+        case $1 in
+            --small) small=--small ;;
+            --dry_run) dry_run=--dry_run ;;
+            --methods | --probes | --work)
+                [ $# -gt 1 ] || stop "$1 needs a value"
+                case $1 in
+                    --methods) methods=$2 ;;
+                    --probes) probes=$2 ;;
+                    --work) work=$2 ;;
+                esac
+                shift
+                ;;
+            -h | --help)
+                sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
+                sed -n '/^# Every script/,/^$/s/^# \{0,1\}//p' "$here/common.sh"
+                exit 0
+                ;;
+            *) stop "$1 is not known; --help tells what is" ;;
+        esac
+        shift
+    done
+    choose_python
+    known=$("$python" "$here/row.py" --list) || stop "xclass does not run; see above"
+    all=$(echo "$known" | sed 1q)
+    known=$(echo "$known" | sed 1d)
+    for one in $(echo "$methods" | tr , ' '); do
+        case " $all " in *" $one "*) ;; *) stop "--methods $one: must be one of $all" ;; esac
+    done
+    case $probes in '' | *[!0-9]*) stop "--probes $probes: must be a whole number" ;; esac
+    data=''
+    if [ -n "${DATA:-}" ]; then
+        data=$(cd "$DATA" && pwd) || stop "DATA=$DATA is no folder"
+    fi
+    case $work in /*) ;; *) work=$(pwd)/$work ;; esac
+    folder=$work/vw
+    limit=''
+    if [ -n "$small" ]; then
+        folder=$work/small
+        limit="--limit $examples"
+    fi
+    if [ -z "$dry_run" ]; then
+        mkdir -p "$folder" || stop "cannot write in $work"
+        rm -f "$folder/rows.jsonl"
+    fi
+    failed=0
+}
+
+# Print a command.
+say() {
+    printf '$'
+    printf ' %s' "$@"
+    printf '\n'
+}
+
+# Print the file of a set in a folder, plain or packed; fail if there is none.
+in_folder() {
+    for one in "$1/$2" "$1/$2.gz"; do
+        if [ -f "$one" ]; then
+            echo "$one"
+            return
+        fi
+    done
+    return 1
+}
+
+# What a converted set is made of and by.
+made_of() {
+    echo "$(cat "$0" "$root"/scripts/convert/*.py | cksum) $data ${GLOVE:-}"
+}
+
+converted() {
+    if [ -z "$dry_run" ] && [ -f "$folder/labels.txt" ] && [ "$(cat "$folder/made_of" 2> /dev/null)" = "$(made_of)" ]; then
+        return 0
+    fi
+    if [ -n "$data" ] && given_train=$(in_folder "$data" train.vw) && given_test=$(in_folder "$data" test.vw) &&
+        given_labels=$(in_folder "$data" labels.txt); then
+        if [ -n "$small" ]; then
+            convert vw --train "$given_train" --test "$given_test"
+            return 0
+        fi
+        [ -n "$dry_run" ] || clear_folder
+        for one in "$given_train" "$given_test" "$given_labels"; do
+            say ln -s "$one" "$folder"
+            [ -n "$dry_run" ] || ln -s "$one" "$folder" || exit 1
+        done
+        return 0
+    fi
+    return 1
+}
+
+clear_folder() {
+    for one in train.vw test.vw labels.txt; do
+        rm -f "$folder/$one" "$folder/$one.gz"
+    done
+    rm -f "$folder/made_of"
+}
+
+raw() {
+    file=$work/raw/$1
+    set -- python scripts/paper/fetch.py "$work/raw" "$@" ${data:+--data "$data"}
+    say "$@"
+    [ -z "$dry_run" ] || return 0
+    shift 2
+    file=$("$python" "$here/fetch.py" "$@") || exit 1
+}
+
+# Run a program of scripts/convert.
+program() {
+    converter=$1
+    shift
+    say python "scripts/convert/$converter.py" "$@"
+    [ -n "$dry_run" ] || "$python" "$root/scripts/convert/$converter.py" "$@" || exit 1
+}
+
+convert() {
+    [ -n "$dry_run" ] || clear_folder
+    # shellcheck disable=SC2086
+    program "$@" $limit --out "$folder"
+    [ -n "$dry_run" ] || made_of > "$folder/made_of"
+}
+
+row() {
+    method=$1 setting=$2 figures=$3
+    shift 3
+    case ,${methods:-$method}, in *",$method,"*) ;; *) return 0 ;; esac
+    # shellcheck disable=SC2086
+    "$python" "$here/row.py" "$folder" "$method" "$setting" "$figures" $small $dry_run ${look:-} \
+        --probes "$probes" --known="$known" -- "$@" || failed=$((failed + 1))
+}
+
+tuned() {
+    look=--tuned
+    row "$@"
+    look=''
+}
+
+finish() {
+    [ -n "$dry_run" ] ||
+        "$python" "$here/table.py" "$folder" "$title${small:+ (--small: a cut, not comparable)}" || failed=1
+    [ "$failed" = 0 ]
+}

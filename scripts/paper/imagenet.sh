@@ -1,0 +1,31 @@
+#!/bin/sh
+# ImageNet: 21,841 kinds of things in pictures, 6,144 features from the middle of a neural network; 14.2 million examples.
+# 104 GB, packed, and as much again while it runs.
+#
+#     sh scripts/paper/imagenet.sh
+#
+# Source: Vowpal Wabbit's demo of the recall tree. The papers' times of one-against-all are of 24 cores.
+
+set -eu
+. "$(dirname "$0")/common.sh"
+begin imagenet ImageNet 1000 "$@"
+source=http://hunch.net/~jl/datasets/imagenet
+classes='--classes 21841 --packed'
+[ -z "$small" ] || classes=''
+converted || {
+    raw training.txt.gz "$source/training.txt.gz"
+    most=$file
+    raw testing.txt.gz "$source/testing.txt.gz"
+    # shellcheck disable=SC2086
+    convert vw --train "$most" --test "$file" --namespace b $classes
+}
+row oaa 'Recall Tree paper, default' 'error=84.7 seconds=73440' -l 1 --oaa_subsample 1000
+tuned oaa 'Recall Tree paper, tuned' 'error=82.2' --oaa_subsample 1000
+row recall_tree 'Recall Tree paper, default' 'error=91.1 seconds=257040' -l 1 --node_only -q 'b\x88'
+tuned recall_tree 'Recall Tree paper, tuned' 'error=88.4' -q 'b\x88'
+row log_multi 'Recall Tree paper, default' 'error=96.7 seconds=50400' -l 1
+tuned log_multi 'LOMTree paper, tuned' 'error=90.17'
+row filter_tree 'LOMTree paper' 'error=92.12'
+row random_tree 'LOMTree paper' 'error=96.99'
+row cpt 'default' 'error=?'
+finish

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Isolet: the 26 letters, spoken by 150 people; 617 features; 7,017 training and 780 test examples.
+#
+#     sh scripts/paper/isolet.sh
+#
+# Source: the UCI repository's two files, put together and split 90 to 10 at random, as in the LOMTree paper. Its rows are the
+# best of several step sizes and up to 20 passes.
+
+set -eu
+. "$(dirname "$0")/common.sh"
+begin isolet Isolet 2000 "$@"
+uci=https://archive.ics.uci.edu/ml/machine-learning-databases/isolet
+converted || {
+    raw isolet1+2+3+4.data.Z "$uci/isolet1+2+3+4.data.Z"
+    most=$file
+    raw isolet5.data.Z "$uci/isolet5.data.Z"
+    convert uci --train "$most" "$file" --shuffle
+}
+row oaa 'LOMTree paper' 'error=3.56 seconds=20' --passes 20
+row log_multi 'LOMTree paper' 'error=6.36 seconds=16' --passes 20
+tuned log_multi 'LOMTree paper, tuned' 'error=6.36' --passes 20
+row filter_tree 'LOMTree paper' 'error=15.10' --passes 20
+row random_tree 'LOMTree paper' 'error=16.92' --passes 20
+row recall_tree 'default' 'error=?' --passes 20
+row cpt 'default' 'error=?' --passes 20
+row softmax_tree 'default' 'error=?'
+finish

@@ -1,0 +1,37 @@
+#!/bin/sh
+# LTCB: the next word of a text, one of the 80,000 most frequent or another, from the six before it; the first 10^9 bytes of a
+# dump of the English Wikipedia.
+#
+#     sh scripts/paper/ltcb.sh
+#     TEXT=enwik8 sh scripts/paper/ltcb.sh     the first 10^8 bytes
+#
+# Source: the Large Text Compression Benchmark. One article in ten is for testing. Features: the six words, the previous two
+# and three together. Random order is by a buffer of 10^7 examples, as in Vowpal Wabbit's demo; the papers' time of
+# one-against-all is of 24 cores.
+
+set -eu
+. "$(dirname "$0")/common.sh"
+: "${TEXT:=enwik9}"
+begin "ltcb_$TEXT" "LTCB, $TEXT" 20 "$@"
+case $TEXT in
+    enwik8) size=36445475 ;;
+    enwik9) size=322592222 ;;
+    *) stop "TEXT=$TEXT: must be enwik8 or enwik9" ;;
+esac
+converted || {
+    raw "$TEXT.zip" "http://mattmahoney.net/dc/$TEXT.zip" --size $size
+    # shellcheck disable=SC2086
+    program wikipedia "$file" "$folder/articles.txt" $limit
+    convert words --train "$folder/articles.txt" --context 6 --vocabulary 80000
+}
+row oaa 'default' 'error=78.7 seconds=68760' -l 1 -q ab --cubic abc --shuffle 10000000 --oaa_subsample 2000
+tuned oaa 'tuned' 'error=76.8' -q ab --cubic abc --shuffle 10000000 --oaa_subsample 2000
+row recall_tree 'default' 'error=78.0 progressive=74.6 seconds=17280' -l 1 -q ab --cubic abc -q 'a\x88' --shuffle 10000000
+tuned recall_tree 'tuned' 'error=77.6' -q ab --cubic abc -q 'a\x88' --shuffle 10000000
+row recall_tree 'in order' 'progressive=73.3' -l 1 -q ab --cubic abc -q 'a\x88'
+row recall_tree 'no Bernstein bound' 'error=91' -l 1 -q ab --cubic abc -q 'a\x88' --shuffle 10000000 --bern_hyper 0
+row log_multi 'default' 'error=78.4 seconds=15480' -l 1 -q ab --cubic abc --shuffle 10000000
+row filter_tree 'default' 'error=?' -q ab --cubic abc --shuffle 10000000
+row random_tree 'default' 'error=?' -q ab --cubic abc --shuffle 10000000
+row cpt 'default' 'error=?' -q ab --cubic abc --shuffle 10000000
+finish

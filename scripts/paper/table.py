@@ -1,0 +1,81 @@
+"""Show the rows of FOLDER/rows.jsonl, which row.py made, as a Markdown table: paper, xclass, difference, time.
+
+    python scripts/paper/table.py FOLDER TITLE
+
+Errors are in percent; the difference is xclass less paper. Times are of training, from the start of the process to its
+end, the paper's on its own machines.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+TITLES = {
+    "error": "test error, %",
+    "progressive": "progressive error, %",
+    "top5": "test error of five answers, %",
+    "perplexity": "perplexity",
+    "squared": "squared loss",
+}
+DIGITS = {"squared": 4, "perplexity": 0}
+HEAD = ("method", "setting", "measure", "paper", "xclass", "difference", "s", "paper's s")
+
+
+def number(value: float | None, digits: int = 2, sign: str = "") -> str:
+    """Return a figure as the table shows it, nothing for None."""
+    return "" if value is None else f"{value:{sign},.{digits}f}"
+
+
+def cells(row: dict) -> list[list[str]]:
+    """Return the lines of one method: one for each measure, times in the first."""
+    lines = []
+    paper, found = row["paper"], row["found"]
+    for name in [one for one in paper if one != "seconds"]:
+        digits = DIGITS.get(name, 2)
+        ours = found.get(name)
+        both = ours is not None and paper[name] is not None
+        shown = number(ours, digits) or ("failed" if "failed" in row else "")
+        first = not lines
+        lines.append(
+            [
+                row["method"] if first else "",
+                row["setting"] if first else "",
+                TITLES[name],
+                number(paper[name], digits),
+                shown,
+                number(ours - paper[name], digits, "+") if both else "",
+                number(found.get("seconds"), 1) if first else "",
+                number(paper.get("seconds"), 0) if first else "",
+            ]
+        )
+    return lines
+
+
+def table(rows: list[dict]) -> str:
+    """Return the Markdown table."""
+    lines = ["| " + " | ".join(HEAD) + " |", "| --- | --- | --- |" + " --: |" * (len(HEAD) - 3)]
+    lines += ["| " + " | ".join(line) + " |" for row in rows for line in cells(row)]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Print the table; return 1 if a row failed."""
+    if len(sys.argv) != 3:
+        print(__doc__.strip(), file=sys.stderr)
+        return 2
+    path = Path(sys.argv[1]) / "rows.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    if not rows:
+        print("no rows: xclass has none of the methods asked for")
+        return 0
+    print(f"\n{sys.argv[2]}\n\n{table(rows)}")
+    failed = [row for row in rows if "failed" in row]
+    for row in failed:
+        print(f"\nfailed: {row['method']}, {row['setting']}: {row['failed']}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
