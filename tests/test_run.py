@@ -286,7 +286,15 @@ def other_value(one, value):
 
 @pytest.mark.parametrize("name", ["scalar", "oaa", "recall_tree"])
 def test_every_stored_option_that_contradicts_the_model_names_both_values(data, name):
-    learn("train.vw", *(["--loss_function", "squared"] if name == "scalar" else [f"--{name}", K]), "-b", 10, "-f", "model", "--quiet")
+    learn(
+        "train.vw",
+        *(["--loss_function", "squared"] if name == "scalar" else [f"--{name}", K]),
+        "-b",
+        10,
+        "-f",
+        "model",
+        "--quiet",
+    )
     stored = model_file.load("model").options
     found = {}
     for declared in rooms()[0].values():

@@ -54,3 +54,53 @@ def test_probabilities_has_a_row_for_every_way(data):
         assert 0 < squared < 1 and log > 0 and perplexity > 1 and 0 <= error <= 100
     assert float(rows[1][2]) < float(rows[0][2])
     assert run("probabilities.py", str(data), "--sets", "small", "--ways", "none").returncode == 1
+
+
+def test_ablation_changes_one_part_at_a_time(data):
+    changes = "as it is: 4 trees, 10 candidates each;no scorers, 1 tree;nodes of 4 branches"
+    done = run("ablation.py", str(data), "--sets", "small", "--args=-b 14", "--changes", changes)
+    assert done.returncode == 0, done.stderr
+    head, _, *rows = done.stdout.splitlines()
+    assert head == "| | small, 15 |"
+    assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in changes.split(";")]
+    assert all(0 <= float(row.split(" | ")[1].split()[0]) <= 60 for row in rows)
+    done = run("ablation.py", str(data), "--sets", "small", "--changes", "no such change")
+    assert "'no such change' is none of" in done.stderr
+
+
+def test_peers_go_on_from_what_is_measured_and_print_it(data, tmp_path):
+    kept = tmp_path / "results.json"
+    words = (str(data), "--sets", "small", "--json", str(kept))
+    done = run("peers.py", *words, "--methods", "xclass --cpt")
+    assert done.returncode == 0, done.stderr
+    assert "small xclass --cpt: error" in done.stderr
+    done = run("peers.py", *words, "--methods", "xclass --cpt;VW --ect")
+    assert done.returncode == 0, done.stderr
+    assert "xclass --cpt" not in done.stderr
+    printed = run("peers.py", "--table", str(kept))
+    assert printed.stdout == done.stdout
+    assert [line.split(" | ")[0] for line in done.stdout.splitlines()[2:]] == ["| xclass --cpt", "| VW --ect"]
+    assert "none of" in run("peers.py", *words, "--methods", "nothing").stderr
+
+
+def test_peers_make_the_same_features_for_others(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import peers
+
+    (tmp_path / "a.vw").write_text("3 1.5 'tag|f x:2 y |g x y\n1 |f y y\n\n| unlabelled\n")
+    (tmp_path / "b.vw").write_text("2 |f new x:0.5\n")
+    vocabulary: dict[str, int] = {}
+    peers.to_libsvm(tmp_path / "a.vw", tmp_path / "a.svm", vocabulary, True)
+    peers.to_libsvm(tmp_path / "b.vw", tmp_path / "b.svm", vocabulary, False)
+    assert (tmp_path / "a.svm").read_text() == "3 1:2 2:1 3:1 4:1\n1 2:2\n"
+    assert (tmp_path / "b.svm").read_text() == "2 1:0.5\n"
+
+
+def test_peers_find_the_options_of_this_version(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import peers
+
+    assert not peers.unknown(peers.words_of("xclass", "ptb", 9))
+    assert peers.words_of("xclass", "ptb", 9) == ["--multiclass", "9", "-b", "26"]
+    assert peers.words_of("xclass --cpt", "reuters", 93) == ["--cpt", "93", "-b", "24"]
+    assert peers.unknown(["--no_such_reduction", "9"])

@@ -1,0 +1,83 @@
+"""What each part of `--multiclass` is worth: test error with one part changed at a time, on several data sets.
+
+    python scripts/ablation.py DATA_DIR --sets clinc150,reuters,spelling
+
+Data as in bench.py; `--holdout` as in variants.py. Prints a Markdown table, a row for each change: test error in
+percent, and in brackets the seconds of training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+from bench import BenchError, unpack
+from variants import EXTRA, run, split_train
+
+WHOLE = "--multiclass K"
+CHANGES: dict[str, str] = {  # name -> words; K is the number of classes
+    "as it is: 4 trees, 10 candidates each": WHOLE,
+    "1 tree": f"{WHOLE} --trees 1",
+    "2 trees": f"{WHOLE} --trees 2",
+    "8 trees": f"{WHOLE} --trees 8",
+    "5 candidates a tree": f"{WHOLE} --candidates 5",
+    "20 candidates a tree": f"{WHOLE} --candidates 20",
+    "all candidates, however unlikely": f"{WHOLE} --candidate_cut 0",
+    "no scorers": "--cpt K --trees 4",
+    "no scorers, 1 tree": "--cpt K",
+    "trees alike but for a noise of .05": f"{WHOLE} --tree_noise 0.05",
+    "trees with a noise of .3": f"{WHOLE} --tree_noise 0.3",
+    "alpha .3": f"{WHOLE} --cpt_alpha 0.3",
+    "alpha .9": f"{WHOLE} --cpt_alpha 0.9",
+    "trees by k-means": f"{WHOLE} --cpt_tree kmeans",
+    "nodes of 4 branches": f"{WHOLE} --cpt_arity 4",
+    "rate of the trees .35": f"{WHOLE} -l 0.35",
+    "rate of the trees .7": f"{WHOLE} -l 0.7",
+    "rate of the scorers .2": f"{WHOLE} --rerank_rate 0.2",
+    "rate of the scorers .6": f"{WHOLE} --rerank_rate 0.6",
+    "examples not of length 1": f"{WHOLE} --normalize_features none",
+}
+
+
+def main() -> int:
+    """Run every change on every set and print the table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("data_dir", type=Path)
+    options.add_argument("--sets", required=True, type=lambda text: text.split(","))
+    options.add_argument("--args", default="-b 25", help="more options for all of them, as one word")
+    options.add_argument("--changes", type=lambda text: text.split(";"), help="of those in the table, by semicolons")
+    options.add_argument("--holdout", action="store_true")
+    options.add_argument("--work", type=Path)
+    given = options.parse_args()
+    changes = given.changes or list(CHANGES)
+    strange = [name for name in changes if name not in CHANGES]
+    if strange:
+        raise BenchError(f"--changes: {strange[0]!r} is none of {'; '.join(CHANGES)}")
+    with tempfile.TemporaryDirectory() as temporary:
+        folders = {}
+        for name in given.sets:
+            folder = (given.work or Path(temporary)) / name
+            folders[name] = folder, unpack(given.data_dir / name, folder)
+        print("| | " + " | ".join(f"{name}, {classes:,}" for name, (_, classes) in folders.items()) + " |")
+        print("| --- |" + " --: |" * len(folders), flush=True)
+        for change in changes:
+            cells = []
+            for name, (folder, classes) in folders.items():
+                train, test = split_train(folder) if given.holdout else ("train.vw", "test.vw")
+                words = shlex.split(
+                    f"{CHANGES[change].replace('K', str(classes), 1)} {given.args} {EXTRA.get(name, '')}"
+                )
+                error, took = run(folder, train, test, words)
+                cells.append(f"{100 * error:.1f} ({took:.1f})")
+            print(f"| {change} | " + " | ".join(cells) + " |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        sys.exit(f"ablation: {error}")

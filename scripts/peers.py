@@ -1,0 +1,263 @@
+"""Error against time, xclass beside Vowpal Wabbit and napkinXC: each method as a whole process, one after the other.
+
+    python scripts/peers.py DATA_DIR --sets spelling,wordnet --json demo/results.json
+    python scripts/peers.py --table demo/results.json --plot demo/results.png
+
+The first measures and adds to the file what it does not hold yet, so that a run cut short goes on; `--methods` takes
+some of them. The second prints a Markdown table and draws training time against test error (matplotlib, the extra
+`plot`). Data as in bench.py. Needs `pip install vowpalwabbit napkinxc`; methods of a package that is not there are left
+out, and said to be.
+
+Times are of whole processes, reading included. napkinXC reads the same features as LIBSVM text, made of the VW text
+beforehand; its prediction takes the time its own call takes, without starting. A feature is a word with its namespace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import shlex
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench import TOOLS, BenchError, machine, measure, test_error, unpack
+from variants import EXTRA
+
+XCLASS, VW, NAPKIN = "xclass", "VW", "napkinXC"
+BITS = {"ptb": 26, "wiki": 26, "books": 26}
+METHODS: dict[str, tuple[str, str]] = {  # name -> tool and its words; K is the number of classes, B bits
+    "xclass": (XCLASS, "--multiclass K -b {B1}"),
+    "xclass, 3 passes": (XCLASS, "--multiclass K -b {B1} --passes 3 --holdout_off"),
+    "xclass --cpt": (XCLASS, "--cpt K -b {B}"),
+    "xclass --cpt_tree kmeans": (XCLASS, "--cpt K --cpt_tree kmeans -b {B}"),
+    "xclass --hsm": (XCLASS, "--hsm K -b {B}"),
+    "xclass --recall_tree": (XCLASS, "--recall_tree K -b 24"),
+    "xclass --log_multi": (XCLASS, "--log_multi K -b 24"),
+    "xclass --softmax_tree": (XCLASS, "--softmax_tree K"),
+    "VW --recall_tree": (VW, "--recall_tree K -b 24 --loss_function logistic"),
+    "VW --log_multi": (VW, "--log_multi K -b 24"),
+    "VW --ect": (VW, "--ect K -b 24"),
+    "napkinXC PLT": (NAPKIN, "PLT"),
+    "napkinXC HSM": (NAPKIN, "HSM tree_type=completeKaryRandom optimizer=adagrad eta=1.0 epochs=1"),
+    "napkinXC HSM k-means": (NAPKIN, "HSM tree_type=hierarchicalKmeans optimizer=adagrad eta=1.0 epochs=1"),
+}
+COLOURS = {XCLASS: "tab:red", VW: "tab:blue", NAPKIN: "tab:green"}
+
+
+# -- napkinXC, in a process of its own
+
+
+def to_libsvm(source: Path, target: Path, vocabulary: dict[str, int], grow: bool) -> None:
+    """Write VW text as LIBSVM text; features not in the vocabulary are added or, where it may not grow, left out."""
+    with open(source, encoding="utf-8", errors="surrogateescape") as lines, open(target, "w", encoding="ascii") as out:
+        for line in lines:
+            head, *spaces = line.split("|")
+            if not head.split():
+                continue
+            found: dict[int, float] = {}
+            for space in spaces:
+                words = space.split()
+                name = words.pop(0) if words and not space[:1].isspace() else ""
+                for word in words:
+                    feature, _, value = word.partition(":")
+                    j = vocabulary.get(f"{name}|{feature}", -1)
+                    if j < 0 and grow:
+                        j = vocabulary[f"{name}|{feature}"] = len(vocabulary) + 1
+                    if j >= 0:
+                        found[j] = found.get(j, 0.0) + float(value or 1)
+            cells = " ".join(f"{j}:{value:g}" for j, value in sorted(found.items()))
+            out.write(f"{int(head.split()[0])} {cells}\n")
+
+
+def napkin(words: list[str]) -> int:
+    """Train or test with napkinXC; what this process does is what is timed."""
+    from napkinxc import models
+    from napkinxc.datasets import load_libsvm_file
+
+    task, file, folder, kind, *options = words
+    given = {name: value for name, _, value in (option.partition("=") for option in options)}
+    for name, value in given.items():
+        given[name] = float(value) if name == "eta" else int(value) if value.isdigit() else value
+    model = getattr(models, kind)(folder, threads=2, verbose=0, **given)
+    rows, labels = load_libsvm_file(file, labels_format="list")
+    if task == "train":
+        model.fit(rows, labels if kind == "PLT" else [label[0] for label in labels])
+        return 0
+    model.load()
+    model.predict(rows[:50], top_k=1)
+    begin = time.perf_counter()
+    answers = model.predict(rows, top_k=1)
+    seconds = time.perf_counter() - begin
+    wrong = sum(not answer or answer[0] != label[0] for answer, label in zip(answers, labels, strict=True))
+    print(json.dumps({"seconds": seconds, "error": wrong / len(labels)}), file=sys.stderr)
+    return 0
+
+
+# -- one method on one set
+
+
+def words_of(method: str, name: str, classes: int) -> list[str]:
+    """The words a method is asked for with."""
+    bits = BITS.get(name, 24)
+    text = METHODS[method][1].replace("K", str(classes), 1) if METHODS[method][0] != NAPKIN else METHODS[method][1]
+    return shlex.split(text.replace("{B1}", str(min(bits + 1, 26))).replace("{B}", str(bits)))
+
+
+def run(method: str, name: str, folder: Path, classes: int) -> dict:
+    """Measure a method; seconds of training and testing, error, MB."""
+    tool = METHODS[method][0]
+    words = words_of(method, name, classes)
+    n = sum(1 for _ in open(folder / "test.vw", "rb"))
+    if tool == NAPKIN:
+        if not (folder / "train.svm").exists():
+            vocabulary: dict[str, int] = {}
+            to_libsvm(folder / "train.vw", folder / "train.svm", vocabulary, True)
+            to_libsvm(folder / "test.vw", folder / "test.svm", vocabulary, False)
+        child = [sys.executable, str(Path(__file__).resolve()), "--napkin"]
+        train = measure([*child, "train", "train.svm", "napkin.model", *words], folder)
+        test = measure([*child, "test", "test.svm", "napkin.model", *words], folder)
+        told = json.loads(test.said.strip().splitlines()[-1])
+        error, seconds = told["error"], told["seconds"]
+    else:
+        command = TOOLS["xclass" if tool == XCLASS else "vw"]
+        words += shlex.split(EXTRA.get(name, ""))
+        if tool == XCLASS:
+            measure([*command, "-d", "few.vw", *words, "-f", "few.model", "--quiet"], folder)  # compiles
+            measure([*command, "-d", "few.vw", "-t", "-i", "few.model", "-p", "p", "--quiet"], folder)
+        train = measure([*command, "-d", "train.vw", *words, "-f", "m.model"], folder)
+        test = measure([*command, "-d", "test.vw", "-t", "-i", "m.model", "-p", "p"], folder)
+        error, seconds = test_error(folder / "test.vw", folder / "p"), test.wall
+    return {
+        "set": name, "classes": classes, "method": method, "command": f"{tool} {' '.join(words)}",
+        "train": train.wall, "test": seconds, "test_us": seconds / n * 1e6, "error": error,
+        "memory": max(train.memory, test.memory), **machine(),
+    }  # fmt: skip
+
+
+def missing(tool: str) -> bool:
+    """Whether a tool's package is not installed."""
+    return tool != XCLASS and importlib.util.find_spec({VW: "vowpalwabbit", NAPKIN: "napkinxc"}[tool]) is None
+
+
+def unknown(words: list[str]) -> bool:
+    """Whether this xclass lacks a reduction."""
+    from xclass import cli
+
+    known = {flag for room in cli.rooms()[0].values() for one in cli.options_of(room).values() for flag in one.flags}
+    return words[0] not in known
+
+
+# -- the report
+
+
+def table(found: list[dict]) -> list[str]:
+    """Lines of Markdown: sets across, methods down, `error (seconds)`."""
+    sets = list(dict.fromkeys(one["set"] for one in found))
+    classes = {one["set"]: one["classes"] for one in found}
+    cells = {(one["set"], one["method"]): one for one in found}
+    best = {name: min(one["error"] for one in found if one["set"] == name) for name in sets}
+    lines = [
+        "| test error % (s of training) | " + " | ".join(f"{name}, {classes[name]:,}" for name in sets) + " |",
+        "| --- |" + " --: |" * len(sets),
+    ]
+    for method in METHODS:
+        row = []
+        for name in sets:
+            one = cells.get((name, method))
+            mark = "**" if one and one["error"] == best[name] else ""
+            row.append(f"{mark}{100 * one['error']:.1f}{mark} ({one['train']:.1f})" if one else "")
+        if any(row):
+            lines.append(f"| {method} | " + " | ".join(row) + " |")
+    return lines
+
+
+def draw(found: list[dict], file: Path) -> None:
+    """A panel for each set: seconds of training across, error up, a point for each method."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise BenchError("--plot needs matplotlib, which is not installed: pip install 'xclass[plot]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    sets = list(dict.fromkeys(one["set"] for one in found))
+    across = min(3, len(sets))
+    down = -(-len(sets) // across)
+    figure, areas = pyplot.subplots(down, across, figsize=(6 * across, 4.5 * down), squeeze=False)
+    for area in areas.flat[len(sets) :]:
+        area.set_visible(False)
+    for name, area in zip(sets, areas.flat, strict=False):
+        mine = [one for one in found if one["set"] == name]
+        for one in mine:
+            tool = METHODS[one["method"]][0]
+            area.semilogx(one["train"], 100 * one["error"], "o", color=COLOURS[tool])
+            label = one["method"].removeprefix("xclass ") if one["method"] != "xclass" else "xclass"
+            area.annotate(
+                label, (one["train"], 100 * one["error"]), textcoords="offset points", xytext=(5, 3), fontsize=7
+            )
+        area.set_title(f"{name}, {mine[0]['classes']:,} classes")
+        area.set_xlabel("seconds of training")
+        area.set_ylabel("test error %")
+    figure.tight_layout()
+    figure.savefig(file, dpi=80)
+
+
+def main() -> int:
+    """Measure what is not there yet; print and draw."""
+    if sys.argv[1:2] == ["--napkin"]:
+        return napkin(sys.argv[2:])
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("data_dir", type=Path, nargs="?")
+    options.add_argument("--sets", type=lambda text: text.split(","), default=[])
+    options.add_argument("--methods", type=lambda text: text.split(";"), help="of those in the table, by semicolons")
+    options.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
+    options.add_argument("--table", type=Path, metavar="FILE", help="print what --json kept and measure nothing")
+    options.add_argument("--plot", type=Path, metavar="FILE")
+    options.add_argument("--work", type=Path, help="folder for the unpacked data; a temporary one by default")
+    given = options.parse_args()
+    kept = given.table or given.json
+    found = json.loads(kept.read_text(encoding="utf-8")) if kept and kept.exists() else []
+    if given.table is None:
+        if given.data_dir is None or not given.sets:
+            raise BenchError("name a folder of data and --sets, or a file with --table")
+        methods = given.methods or list(METHODS)
+        strange = [method for method in methods if method not in METHODS]
+        if strange:
+            raise BenchError(f"--methods: {strange[0]!r} is none of {'; '.join(METHODS)}")
+        for tool in (VW, NAPKIN):
+            if missing(tool) and any(METHODS[method][0] == tool for method in methods):
+                print(f"peers: {tool} is not installed and left out", file=sys.stderr)
+        with tempfile.TemporaryDirectory() as temporary:
+            for name in given.sets:
+                folder = (given.work or Path(temporary)).absolute() / name
+                classes = unpack(given.data_dir / name, folder)
+                for method in methods:
+                    tool = METHODS[method][0]
+                    if missing(tool) or any((one["set"], one["method"]) == (name, method) for one in found):
+                        continue
+                    if tool == XCLASS and unknown(words_of(method, name, classes)):
+                        continue
+                    found.append(run(method, name, folder, classes))
+                    one = found[-1]
+                    print(
+                        f"{name} {method}: error {one['error']:.4f}, training {one['train']:.2f} s, "
+                        f"testing {one['test_us']:.1f} us an example",
+                        file=sys.stderr,
+                        flush=True,
+                    )
+                    if given.json:
+                        given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print("\n".join(table(found)))
+    if given.plot:
+        draw(found, given.plot)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        sys.exit(f"peers: {error}")
