@@ -110,7 +110,7 @@ def run(method: str, name: str, folder: Path, classes: int) -> dict:
     """Measure a method; seconds of training and testing, error, MB."""
     tool = METHODS[method][0]
     words = words_of(method, name, classes)
-    n = sum(1 for _ in open(folder / "test.vw", "rb"))
+    n = (folder / "test.vw").read_bytes().count(b"\n")
     if tool == NAPKIN:
         if not (folder / "train.svm").exists():
             vocabulary: dict[str, int] = {}
