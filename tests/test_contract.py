@@ -38,6 +38,15 @@ VARIANTS = {
         ("--max_candidates", 3, "--node_only", "--router_weight", "mean_entropy", "--max_depth", 2),
         ("--max_candidates", 3, "--calibration", "c"),
     ],
+    "log_multi": [
+        ("--layout", "vw", "--loss_function", "quantile", "--label_range", "seen", "--lom_rules", "vw"),
+        ("--max_predictors", 30, "--loss_function", "squared", "-q", "wn"),
+        ("--max_predictors", 10, "--swap_resistance", 1, "--loss_function", "logistic"),
+    ],
+    "random_tree": [
+        ("--layout", "vw", "--loss_function", "hinge", "--sgd", "-l", 0.2),
+        ("--random_seed", 3, "--loss_function", "logistic", "-q", "wn"),
+    ],
     "ect": [
         ("--error", 2),
         ("--error", 3, "--ect_play", "vw", "--layout", "vw", "--label_range", "seen"),
@@ -212,8 +221,8 @@ def test_testing_does_not_look_at_labels(place, name, args):
 
 @EVERY_VARIANT
 def test_lines_without_weight_or_label_change_nothing(place, name, args):
-    # as in VW, a weight of 0 draws classes, and a final has weights of its own
-    weights = (1, 2) if "--oaa_subsample" in args or "--ect_play" in args else (1, 0, 2)
+    # as in VW, a weight of 0 draws classes and counts in a tree, and a final has weights of its own
+    weights = (1, 2) if {"--oaa_subsample", "--ect_play", "--lom_rules"} & set(args) else (1, 0, 2)
     text = stream(name, 12, 150, tags=False, weights=weights, unlabelled=0.2)
     bare = without(text, lambda words: words[0] == "" or words[1] == "0")
     assert 30 < bare.count("\n") < 130

@@ -34,6 +34,8 @@ LEARNERS = [
     ("--loss_function quantile", 9, True),
     ("--ect 6", 6, False),
     ("--ect 6 --error 2", 6, False),
+    ("--log_multi 6", 6, False),
+    ("--log_multi 3 --swap_resistance 1", 6, False),
 ]
 CASES = [(args, learner) for args in OPTIONS for learner in range(2)] + [
     (OPTIONS[i], learner) for i in (0, 4, 6, 3, 9) for learner in range(2, len(LEARNERS))

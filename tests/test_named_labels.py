@@ -38,6 +38,7 @@ def data(seed: int) -> str:
         "--oaa 5 --probabilities --loss_function logistic",
         "--recall_tree 5",
         "--ect 5",
+        "--log_multi 5",
         "--oaa 5 -r r",
     ],
 )

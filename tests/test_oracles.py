@@ -17,6 +17,7 @@ import pytest
 from tests.oracles import learner as base
 from tests.oracles import reader
 from tests.oracles.ect import Tournament, schedule
+from tests.oracles.log_multi import LomTree
 from tests.oracles.oaa import OneAgainstAll
 from tests.oracles.recall_tree import RecallTree
 
@@ -433,6 +434,70 @@ def test_label_that_loses_no_more_than_e_times_wins_a_tournament(k, errors):
             if match.last:
                 winners.append(won[number])
         assert label in winners and len(winners) == errors + 1
+
+
+# -- LOMTree
+
+
+LOM_TREES = [
+    ("--log_multi 2", {}),
+    ("--log_multi 7", {}),
+    ("--log_multi 8 --swap_resistance 1", {"resistance": 1}),
+    ("--log_multi 4 --swap_resistance 2 -l 2", {"resistance": 2}),
+    ("--log_multi 23 --sgd -l 0.05", {}),
+    ("--log_multi 6 --adaptive -l 0.3", {}),
+    ("--log_multi 3 --swap_resistance 1 --normalized --invariant -l 0.2", {"resistance": 1}),
+    ("--log_multi 20 -b 10", {"bits": 10}),
+    ("--log_multi 3 --swap_resistance 1", {"resistance": 1}),
+]
+
+
+@needs_vw
+@pytest.mark.parametrize("case", range(len(LOM_TREES)))
+def test_lom_tree_agrees_in_answers_and_weights(vw, case):
+    args, options = LOM_TREES[case]
+    flags = args.split()
+    k = int(flags[1])
+    swaps = 0
+    for seed in range(3):
+        rng = generator(690 + 10 * case + seed)
+        data = class_data(rng, 300, k + 3)
+        oracle = LomTree(k, **options, **rule_of(flags))
+        want = base.run(class_examples(data, options.get("bits", 18)), oracle)
+        model = ["--predict_only_model", "--readable_model", str(vw.folder / "out.txt")]
+        assert want == [int(line) for line in vw.predictions(data, *flags, *model)]
+        got, weights = vw.weights(), oracle.learner.weights()
+        assert len(weights) > 5
+        slots = sorted(got.keys() | weights.keys())
+        np.testing.assert_allclose(
+            [got.get(slot, 0) for slot in slots], [weights.get(slot, 0) for slot in slots], rtol=CLOSE, atol=CLOSE
+        )
+        swaps += oracle.swaps
+    assert swaps > 0 or "--swap_resistance" not in flags
+
+
+@needs_vw
+def test_vw_loses_its_tree_where_the_smallest_leaf_is_right_below_the_root(vw):
+    lost = 0
+    for seed in range(60):
+        rng = generator(800 + seed)
+        lines = []
+        for i in range(300):
+            y = rng.randrange(1, 4)
+            told = y if rng.random() < 0.7 else rng.randrange(3)
+            word = "z" if rng.random() < max(0.02, 0.5 - i / 60) else f"q{told}"
+            lines.append(f"{y} |a {word} n{rng.randrange(4)}\n")
+        data = "".join(lines).encode()
+        oracle, kept = (LomTree(3, resistance=1, at_root=at_root) for at_root in ("vw", "sibling"))
+        want = base.run(class_examples(data), oracle)
+        if oracle.lost:
+            lost += 1
+            assert want == [int(line) for line in vw.predictions(data, "--log_multi", "3", "--swap_resistance", "1")]
+            assert want != base.run(class_examples(data), kept)
+            assert len(set(want[-20:])) == 1
+        if lost > 2:
+            return
+    pytest.fail("no stream lost its tree")
 
 
 # -- reader

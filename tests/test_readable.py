@@ -111,6 +111,7 @@ COMMANDS = [
     "--recall_tree 5 --max_candidates 2 --node_only --keep ws",
     "--ect 3 -q ws",
     "--ect 5 --error 2",
+    "--log_multi 5",
 ]
 
 
@@ -150,7 +151,7 @@ def audited(out: str) -> list[list[str]]:
 @pytest.mark.parametrize(
     "command",
     [
-        *(one for one in COMMANDS if "tree" not in one and "ect" not in one and "predict_only" not in one),
+        *(one for one in COMMANDS if not re.search("tree|ect|log_multi", one) and "predict_only" not in one),
         "-q ws --permutations",
         "--loss_function logistic --binary",
     ],

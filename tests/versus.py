@@ -47,6 +47,8 @@ def table(printed: str) -> list[str]:
         "average log loss =",
         "slots in use =",
         "seconds =",
+        "nodes =",
+        "swaps =",
         "no labelled example was held out",
     )
     return [line for line in lines[begin:] if not line.startswith(own)]

@@ -27,6 +27,7 @@ PRESETS: dict[str, Mapping[str, object] | Callable[[Any], Mapping[str, object]]]
         "loss_function": "squared",
         "router_weight": "example",
         "ect_play": "vw",
+        "lom_rules": "vw",
         "on_bad_line": "vw",
         "raw_order": "vw",
         "resume": "first",

@@ -20,6 +20,7 @@ import tempfile
 from pathlib import Path
 
 _marked: list = []
+_bare: set = set()
 _active = False
 _folder: Path | None = None
 
@@ -30,6 +31,16 @@ def jit(function):
     """Mark a function as a kernel: compiled by `activate()`, without the interpreter's lock."""
     _marked.append(function)
     return function
+
+
+def bare(function):
+    """`jit` for a kernel that makes no array: it does not count references to the arrays it is handed.
+
+    Counting is an atomic operation or two wherever an array is taken out of a tuple, a quarter of the time of a kernel
+    that walks down a tree.
+    """
+    _bare.add(function)
+    return jit(function)
 
 
 def activate() -> None:
@@ -50,7 +61,8 @@ def activate() -> None:
     cached = _folder is not None
     for function in _marked:
         module = sys.modules[function.__module__]
-        compiled = numba.njit(nogil=True, cache=cached, error_model="numpy")(function)
+        more = {"_nrt": False, "forceinline": True} if function in _bare else {}
+        compiled = numba.njit(nogil=True, cache=cached, error_model="numpy", **more)(function)
         setattr(module, function.__name__, compiled)
     _marked.clear()
 

@@ -106,7 +106,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "--challenger_epsilon",
         BANDITS,
     ),
-    ("--log_multi --no_progress --swap_resistance", "the nearest is --recall_tree K"),
+    ("--no_progress", "it has no effect in VW; leave it out"),
     (
         "--replay_b --replay_b_count --replay_c --replay_c_count --replay_m --replay_m_count",
         f"replayed examples: {NOTHING}; read the data more often",

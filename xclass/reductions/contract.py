@@ -5,7 +5,7 @@ The driver knows reductions by this page only. A reduction never sees text, file
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from ..answers import Listing
 from ..examples import Batch
+from ..outline import TreeNode
 
 
 @dataclass
@@ -94,6 +95,11 @@ class Learner(Protocol):
 
     def end_preview(self) -> None:
         """Called after the last of them, which may be fewer; `preview_size` is None from then on."""
+
+    # What `--print_tree` and `--dot_tree` ask for, when no stage is at work; only trees have it.
+
+    def outline(self, levels: int) -> Iterator[TreeNode]:
+        """The nodes of the first levels, see `outline.preorder`."""
 
     # What `--audit`, `--readable_model` and `--invert_hash` ask for, when no stage is at work.
 

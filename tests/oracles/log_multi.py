@@ -1,0 +1,247 @@
+"""Oracle of LOMTree: nodes with dicts, from Algorithm 1, its subroutines under their own names.
+
+Source   Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1; VW 9.11.9
+         `--log_multi` for what the paper leaves open.
+Differs  from the paper: T inner nodes instead of T - 1; a node made inner by a swap takes over the regressor of the
+         node taken back; C is brought up to date above the leaf an example ends in, too; a leaf that has seen nothing
+         answers what its parent did; means are rounded to float32 before they are compared.
+         A leaf right below the root has no grandparent. `at_root` "sibling": its sibling becomes the root. "vw": the
+         root becomes the right child of the node that splits, as a leaf, but examples still begin there.
+Names    as in the paper: l, m, n, e, E, C; r root, T, R_S.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+
+import numpy as np
+
+from .learner import F, Learner, vw_slot
+
+FIRST = 1  # the answer before anything was seen
+
+
+class Node:
+    """A leaf, until it is given `left` and `right`."""
+
+    def __init__(self):
+        self.parent = self.left = self.right = None
+        self.regressor: int | None = None
+        self.answer = FIRST
+        self.recycled = 0
+        self.set_node()
+
+    def set_node(self) -> None:
+        """Subroutine SetNode."""
+        self.left = self.right = self.regressor = None
+        self.m: dict[int, float] = {}
+        self.l: dict[int, int] = {}
+        self.n: dict[int, int] = {}
+        self.total = 0.0  # the sum of m, in the order of the examples
+        self.C = 0
+        self.most = 0  # max l, and its label is the answer
+
+    def e(self, y: int) -> np.float32:
+        return F(self.m.get(y, 0.0)) / F(self.n[y]) if self.n.get(y) else F(0)
+
+    def E(self) -> np.float32:
+        n = sum(self.n.values())
+        return F(self.total) / F(n) if n else F(0)
+
+    def is_leaf(self) -> bool:
+        return self.left is None
+
+    def nodes(self) -> list[Node]:
+        """This and all below."""
+        return [self] if self.is_leaf() else [self, *self.left.nodes(), *self.right.nodes()]
+
+
+class LomTree:
+    """`predict(features) -> label`, `learn(features, y, weight, clock)`.
+
+    Parameters
+    ----------
+    learner : has `predict(features, sub)`, clipped as the turn is taken, and `teach(features, y, weight, sub, clock)`,
+        which returns the prediction after the update, clipped, and what is added to the sums. VW's by default.
+
+    After learn: `route` [(regressor, label side)] of this example, `swapped` whether it took a leaf back.
+    """
+
+    def __init__(
+        self, k: int, *, most: int | None = None, resistance: int = 4, at_root: str = "vw", skip_zero_weight=False,
+        bits: int = 18, slot: Callable[[int, int], Hashable] | None = None, learner=None, **rule,
+    ):  # fmt: skip
+        self.T = k - 1 if most is None else most
+        self.R_S = resistance
+        self.at_root = at_root
+        self.skip_zero_weight = skip_zero_weight
+        rule = {**rule, "loss": "quantile", "tau": 0.5}
+        self.learner = learner or VwRouters(slot or vw_slot(max(1, self.T), bits), **rule)
+        self.r = Node()
+        self.t = 0
+        self.swaps = 0
+        self.lost = False
+        self.rooted = 0  # times a sibling became the root
+        self.route: list[tuple] = []
+        self.swapped = False
+
+    def predict(self, features: list[tuple]) -> int:
+        j = self.r
+        while not j.is_leaf():
+            j = j.left if self.learner.predict(features, j.regressor) < 0 else j.right
+        return j.answer
+
+    def learn(self, features: list[tuple], y: int, weight: float = 1.0, clock: float = 0.0) -> None:
+        self.route, self.swapped = [], False
+        if self.skip_zero_weight and weight == 0:
+            return
+        j = self.r
+        while True:
+            j.l[y] = j.l.get(y, 0) + 1
+            if j.l[y] > j.most:
+                j.most, j.answer = j.l[y], y
+            wanted = self.t < self.T or j.C - j.most > self.R_S * (self.r.C + 1)
+            if j.is_leaf() and len(j.l) > 1 and wanted:
+                self.split(j)
+            if j.is_leaf():
+                j.C += 1
+                self.update_C(j)
+                return
+            c = -1 if j.E() > j.e(y) else 1
+            self.route.append((j.regressor, c))
+            turn, h = self.learner.teach(features, c, weight, j.regressor, clock)
+            j.n[y] = j.n.get(y, 0) + 1
+            j.m[y] = j.m.get(y, 0.0) + float(h)
+            j.total += float(h)
+            j = j.left if turn < 0 else j.right
+
+    def split(self, j: Node) -> None:
+        if self.t < self.T:
+            j.left, j.right = Node(), Node()
+            j.regressor = self.t
+            self.t += 1
+        else:
+            self.swap(j)
+        for child in (j.left, j.right):
+            child.parent = j
+            child.answer = j.answer
+        j.left.C = j.C // 2
+        j.right.C = j.C - j.left.C
+        self.update_C(j.left)
+
+    def swap(self, v: Node) -> None:
+        """Subroutine Swap."""
+        self.swaps += 1
+        self.swapped = True
+        s = self.r
+        while not s.is_leaf():
+            s = s.left if s.left.C < s.right.C else s.right
+        above = s.parent
+        grand = above.parent
+        sibling = above.right if s is above.left else above.left
+        sibling.parent = grand
+        if grand is None and self.at_root == "vw":
+            self.lost = True
+        elif grand is None:
+            self.r = sibling
+            self.rooted += 1
+        elif above is grand.left:
+            grand.left = sibling
+        else:
+            grand.right = sibling
+        self.update_C(sibling)
+        regressor = above.regressor
+        s.set_node()
+        above.set_node()
+        s.recycled += 1
+        above.recycled += 1
+        v.left, v.right, v.regressor = s, above, regressor
+
+    def update_C(self, v: Node) -> None:
+        """Subroutine UpdateC."""
+        while v is not self.r and v.parent is not None and v.parent.C != v.C:
+            v = v.parent
+            v.C = min(v.left.C, v.right.C) if not v.is_leaf() else v.C
+
+    def depths(self) -> list[int]:
+        """Of the leaves, from left to right."""
+
+        def below(node, depth):
+            return [depth] if node.is_leaf() else below(node.left, depth + 1) + below(node.right, depth + 1)
+
+        return below(self.r, 0)
+
+
+class VwRouters(Learner):
+    """The base learner as VW calls it; sums take the prediction as it is before it is clipped."""
+
+    def teach(self, features, y, weight, sub, clock) -> tuple[np.float32, np.float32]:
+        self.learn(features, y, weight, sub, clock)
+        s = self.score(features, sub)
+        return self.clip(s), F(0) if np.isnan(s) else s
+
+
+class Routers:
+    """AdaGrad on scaled examples: xclass' own routers. Every regressor has its own weights."""
+
+    def __init__(self, loss: str = "hinge", rate: float = 1.0, tau: float = 0.5):
+        self.loss, self.rate, self.tau = loss, F(rate), F(tau)
+        self.w: dict[tuple, np.float32] = {}
+        self.g: dict[tuple, np.float32] = {}
+        self.largest: dict[int, np.float32] = {}
+
+    def look(self, features: list[tuple], learned: bool) -> list[tuple]:
+        """The features with every value divided by the feature's largest, then with length 1."""
+        row, total = [], 0.0
+        for index, value in features:
+            value = F(value)
+            largest = self.largest.get(index, F(0))
+            if abs(value) > largest and (learned or largest == 0):
+                largest = abs(value)
+                if learned:
+                    self.largest[index] = largest
+            row.append((index, value / largest if largest > 0 else F(0)))
+            total += float(row[-1][1]) ** 2
+        scale = F(1 / math.sqrt(total)) if total > 0 else F(1)
+        return [(index, x * scale) for index, x in row]
+
+    def predict(self, row: list[tuple], sub: int) -> np.float32:
+        """In four sums, as the kernel has it: how often hinge loss is a little above 0 depends on the last bit."""
+        parts = [F(0)] * 4
+        whole = len(row) // 4 * 4
+        for f, (index, x) in enumerate(row):
+            part = f % 4 if f < whole else 0
+            parts[part] = parts[part] + self.w.get((sub, index), F(0)) * x
+        return (parts[0] + parts[1]) + (parts[2] + parts[3])
+
+    def slope(self, s: float, y: int) -> float:
+        """dL/ds."""
+        if self.loss == "hinge":
+            return -y if y * s < 1 else 0.0
+        if self.loss == "quantile":
+            return 0.0 if s == y else (-float(self.tau) if s < y else 1 - float(self.tau))
+        if self.loss == "logistic":
+            return -y / (1 + math.exp(y * s))
+        return 2 * (min(max(s, -1.0), 1.0) - y)  # squared: no steeper outside of the labels than at them
+
+    def teach(self, row, y, weight, sub, clock) -> tuple[np.float32, np.float32]:
+        s = self.predict(row, sub)
+        slope = F(self.slope(float(s), y))
+        if slope == 0:
+            return s, s
+        reach = F(0)
+        rates = []
+        for index, x in row:
+            self.g[sub, index] = self.g.get((sub, index), F(0)) + F(weight) * slope * slope * (x * x)
+        for index, x in row:
+            g = self.g[sub, index]
+            rates.append(x / np.sqrt(g) if g > 0 else F(0))
+            reach = reach + x * rates[-1]
+        step = -self.rate * F(weight) * slope
+        after = s + step * reach
+        if self.loss != "logistic" and abs(step) * reach > abs(F(y) - s):
+            step, after = (F(y) - s) / reach, F(y)
+        for (index, _), rate in zip(row, rates, strict=True):
+            self.w[sub, index] = self.w.get((sub, index), F(0)) + step * rate
+        return after, after

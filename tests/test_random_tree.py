@@ -1,0 +1,89 @@
+"""The random tree: against its oracle, and its shape."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from command import learn
+from harness import batch_of, configure, examples_of, work_through
+from oracles import random_tree as oracle
+from streams import multiclass
+
+from xclass import jit
+from xclass.reductions import random_tree
+
+
+def check(k: int, *words, n: int = 250) -> float:
+    """Compare the answers to a stream; return the share that is right."""
+    settled = configure("--random_tree", k, *words)
+    jit.activate()
+    found = random_tree.RandomTree(settled, False)
+    text = multiclass(1, k, n, noise=0.3, weights=(1, 0.5, 3, 0), unlabelled=0.1, popular=2.0)
+    batch = batch_of(settled, text)
+    work, _ = work_through(found, batch)
+    o = settled.learner
+    plain = oracle.RandomTree(
+        k, settled.driver.random_seed, loss=o.loss_function, rate=o.learning_rate, tau=o.quantile_tau
+    )
+    for i, (features, label, weight) in enumerate(examples_of(batch)):
+        learned = label is not None and weight > 0
+        row = plain.routers.look(features, learned)
+        assert work.prediction[i] == plain.predict(row), f"example {i} of {words}"
+        if learned:
+            plain.learn(row, label, weight)
+    found.close()
+    return float(np.mean(work.prediction == batch.label))
+
+
+@pytest.mark.bounds
+@pytest.mark.parametrize(
+    "words",
+    [(), ("--loss_function", "hinge", "-l", 1), ("--loss_function", "quantile"), ("--random_seed", 7)],
+    ids=lambda words: " ".join(map(str, words)) or "defaults",
+)
+@pytest.mark.parametrize("k", [1, 2, 3, 8, 13, 40])
+def test_kernel_follows_the_oracle(k, words):
+    right = check(k, "-b", 22, *words)
+    assert right > 1.5 / k or k < 4
+
+
+@pytest.mark.plain
+def test_kernel_follows_the_oracle_without_compiling():
+    check(5, "-b", 16, n=40)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 64, 1000])
+def test_labels_are_in_an_order_drawn_by_the_seed(k):
+    jit.activate()
+    orders = [random_tree.new_order(k, seed) for seed in (0, 0, 1)]
+    for order in orders:
+        assert sorted(order.label.tolist()) == list(range(k))
+        assert (order.label[order.leaf] == np.arange(k)).all()
+    np.testing.assert_array_equal(orders[0].label, orders[1].label)
+    assert (orders[0].label + 1).tolist() == oracle.order_of(k, 0)
+    assert k < 5 or not np.array_equal(orders[0].label, orders[2].label)
+
+
+def test_every_order_is_as_likely():
+    jit.activate()
+    counts = np.zeros((4, 4))
+    for seed in range(4000):
+        counts[np.arange(4), random_tree.new_order(4, seed * 7919).label] += 1
+    assert (abs(counts - 1000) < 150).all()
+
+
+def test_places_of_routers_are_different_ones():
+    jit.activate()
+    for inner in (1, 2, 7, 8, 100, 5000):
+        number = {-1: np.int64(-1)}
+        for a in range(inner):
+            number[a] = random_tree.below(number[(a - 1) // 2 if a else -1], np.int64(a), False)
+        del number[-1]
+        assert len(set(number.values())) == inner
+        assert all(place >= 9 and place & 7 for place in number.values())
+
+
+def test_summary_tells_the_shape(tmp_path):
+    (tmp_path / "data").write_text(multiclass(2, 5, 50))
+    done = learn("data", "--random_tree", 5, cwd=tmp_path)
+    assert "nodes = 9, leaves = 5, depth mean = 2.40, max = 3\n" in done.err

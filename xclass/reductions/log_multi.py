@@ -1,0 +1,358 @@
+"""LOMTree: a tree that splits its leaves as examples come, so that labels part and halves are of a size.
+
+Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1.
+Learners  one per inner node; it learns to give the labels of its right side scores above 0, those of the left below.
+Cost      learn and predict O(s depth) for an example of s features, whatever K is: see split_tree.
+Names     T max_predictors | R_S swap_resistance | E mean score at a node, e(y) that of label y there.
+Defaults  hinge loss at rate 1, four routers for every class: README, "What decides the defaults".
+Differs   from the paper: T inner nodes in all, as VW has it (Algorithm 1 stops one short); a new inner node that comes
+          of a swap goes on with the router of the node that was taken back, as VW does. From VW's log_multi.cc under
+          the default layout: AdaGrad on scaled examples, the loss asked for, examples of weight 0 not learned.
+          With `--vw_exact` predictions are VW's: quantile loss whatever is asked for, as VW has it.
+          Where the smallest leaf is right below the root, the paper has no grandparent; here its sibling becomes the
+          root. VW makes the root a leaf below the leaf that splits, but goes on beginning there: all other nodes are
+          lost, and one answer is left (`--lom_rules vw`).
+          Before a leaf has seen an example it answers what its parent did, the root 1.
+
+An example (x, y) at an inner node: the router is trained towards left if E > e(y), else towards right, and then decides
+where the example goes. At a leaf the label is counted, and a leaf that has seen two labels splits: at once while there
+are fewer than T inner nodes, later where (2) of the paper allows it, for which the leaf seen least is taken back.
+Importance weights count for the routers, not in the tree.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import learner, outline, routers, split_tree, split_walk
+from ..options import option
+from ..outline import TreeNode
+from .contract import Look, Reduction, Work
+
+FIRST_ANSWER = 1  # VW's, before anything was seen
+LOSS, RATE = "hinge", 1.0
+MORE, MOST = 4, 2**27  # routers for every class, and in all: their places are int32
+
+
+@dataclass(frozen=True)
+class Options:
+    """LOMTree."""
+
+    log_multi: int = option(
+        "number of classes, labels 1..K", kind=int, metavar="K", minimum=1, maximum=2**31 - 1, stored=True
+    )
+    max_predictors: int = option(
+        "inner nodes of the tree, each with a router [T]; the paper tries K-1 to 64K-1",
+        kind=int,
+        metavar="T",
+        minimum=0,
+        maximum=MOST,
+        default_text="4 K - 1, and VW's K - 1 with --vw_exact",
+        stored=True,
+    )
+    swap_resistance: int = option(
+        "how much more a leaf must need two new leaves than the smallest leaf is needed where it is [R_S]",
+        kind=int,
+        metavar="R",
+        default=4,
+        minimum=1,
+        maximum=2**32,
+        stored=True,
+    )
+    lom_rules: str = option(
+        "as `vw` does, examples of weight 0 count in the tree, and where the leaf taken back is right below the root "
+        "nothing is left of the tree but one leaf; in the `paper` they do not, and its sibling becomes the root",
+        choices=("paper", "vw"),
+        default="paper",
+        stored=True,
+    )
+
+
+def settle(config) -> dict:
+    """Options whose defaults depend on others; with --vw_exact, VW's loss, which nobody can choose."""
+    o, learning = config.log_multi, config.learner
+    found = {}
+    most = o.max_predictors
+    if most is None:
+        most = o.log_multi - 1 if config.driver.vw_exact else MORE * o.log_multi - 1
+        found["max_predictors"] = min(most, MOST)
+    exact = learning.layout == "vw"
+    found.update(routers.settle(learning, o.log_multi, "quantile" if exact else LOSS, RATE))
+    if config.driver.vw_exact and config.driver.initial_regressor is None:
+        found["loss_function"] = "quantile"
+        pinned = learning.min_prediction is not None or learning.max_prediction is not None
+        if learning.loss_function == "logistic" and not pinned:  # all that is left of it in VW
+            limit = float(learner.LOGISTIC_RANGE)
+            found.update(min_prediction=-limit, max_prediction=limit)
+    return found
+
+
+def check(config) -> None:
+    """Refuse options that cannot be meant together."""
+    routers.check(config)
+
+
+def allowed(config) -> tuple[int, int, str]:
+    """Lowest and highest label, and the option that says so."""
+    classes = config.log_multi.log_multi
+    return 1, classes, f"--log_multi {classes}"
+
+
+class LomTree:
+    """The learner behind `--log_multi`."""
+
+    def __init__(self, config, testing: bool):
+        o = config.log_multi
+        self.options = o
+        self.learner_options = config.learner
+        self.most = o.max_predictors
+        self.routers = routers.new_routers(config.learner, self.most)
+        self.exact = self.routers.exact
+        if self.exact:
+            self.tables = [self.routers.table]
+        self.settings = split_walk.Settings(
+            self.most, o.swap_resistance, o.lom_rules == "vw",
+            config.driver.raw_predictions is not None,
+        )  # fmt: skip
+        self.tree, self.cells = split_tree.new_tree(), split_tree.new_cells()
+        split_tree.plant(self.tree, FIRST_ANSWER)
+        self.threads = ThreadPoolExecutor(os.cpu_count() or 1, "trees")
+        self.stages = [self._sweep]
+
+    @property
+    def rule(self) -> learner.Rule:
+        return self.routers.rule
+
+    def close(self):
+        self.threads.shutdown()
+
+    def end_pass(self) -> None:
+        if self.exact:
+            self.routers = self.routers._replace(rule=learner.after_pass(self.routers.rule, self.learner_options))
+
+    # stages
+
+    def _sweep(self, work: Work) -> None:
+        batch = work.batch
+        labelled = ~np.isnan(batch.label)
+        label = np.where(labelled, batch.label, 0.0).astype(np.int64)
+        learns = labelled & work.learns()
+        if not self.settings.as_vw:
+            learns &= batch.weight > 0
+        if work.learn:
+            lost = split_tree.is_lost(self.tree)
+            found = self._all(batch, label, learns, work.clock)
+            if split_tree.is_lost(self.tree) and not lost:
+                work.notes.append(
+                    "the leaf taken back was right below the root, where VW loses its tree: one leaf is left, which "
+                    "answers alike for all examples; --lom_rules paper goes on"
+                )
+        else:
+            found = self._shared(batch, label, learns, work.clock)
+        work.prediction = found.answer.astype(np.float64)
+        wrong = labelled & (work.prediction != batch.label)
+        work.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+        if self.settings.listing:
+            used = slice(0, found.first[-1])
+            work.scores, work.score_labels, work.score_start = found.score[used], found.node[used], found.first
+
+    def _found(self, n: int) -> split_walk.Found:
+        room = 4 * n if self.settings.listing else 0
+        return split_walk.Found(
+            np.zeros(n, np.int64), np.zeros(n + 1, np.int64), np.empty(room, np.int64), _floats(room)
+        )
+
+    def _levels(self) -> int:
+        return int(self.tree.size[split_tree.DEEPEST]) + 32
+
+    def _rows(self, batch, label, learns, clock, begin, end, row, found) -> int:
+        return split_walk.sweep(
+            self.tree, self.cells, self.settings, self.routers, batch, label, learns, clock, begin, end, row, found
+        )
+
+    def _all(self, batch, label, learns, clock) -> split_walk.Found:
+        """All examples in order; whatever lacks room grows in between."""
+        found, done = self._found(batch.n), 0
+        while True:
+            row = routers.new_row(batch, self._levels())
+            done = self._rows(batch, label, learns, clock, done, batch.n, row, found)
+            if done == batch.n:
+                return found
+            self.tree, self.cells = split_tree.grown(self.tree, self.cells, routers.HERD)
+            if self.settings.listing:
+                more = len(found.node) + routers.HERD * self._levels()
+                found = found._replace(
+                    node=np.concatenate([found.node, np.empty(more, np.int64)]),
+                    score=np.concatenate([found.score, _floats(more)]),
+                )
+
+    def _shared(self, batch, label, learns, clock) -> split_walk.Found:
+        """Examples that are only predicted, by several threads."""
+        shares = 1 if self.settings.listing else max(1, min(os.cpu_count() or 1, batch.n // 64))
+        if shares == 1:
+            return self._all(batch, label, learns, clock)
+        found = self._found(batch.n)
+        edges = [batch.n * t // shares for t in range(shares + 1)]
+        jobs = list(itertools.pairwise(edges))
+        levels = self._levels()
+        list(
+            self.threads.map(
+                lambda job: self._rows(batch, label, learns, clock, *job, routers.new_row(batch, levels), found), jobs
+            )
+        )
+        return found
+
+    def summary(self) -> list[str]:
+        """Lines after those every run has."""
+        tree = self.tree
+        nodes = int(tree.size[split_tree.NODES])
+        depth = self._depths()
+        at_leaf = depth[(tree.link[:nodes, split_tree.ROUTER] < 0) & (depth >= 0)]
+        times = tree.count[:nodes, split_tree.RECYCLED]
+        return [
+            outline.statistics(nodes, at_leaf),
+            f"swaps = {tree.size[split_tree.SWAPS]}, recycled nodes = {np.count_nonzero(times)}, "
+            f"one at most {times.max()} times",
+        ]
+
+    def _depths(self) -> np.ndarray:
+        depth = np.full(len(self.tree.link), -1, np.int32)
+        split_tree.depths(self.tree, depth)
+        return depth[: self.tree.size[split_tree.NODES]]
+
+    # inspection
+
+    own_rows = True
+
+    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+        return index.astype(np.uint64) * self.tables[table].width
+
+    def look(self, batch) -> list[Look]:
+        """The routers on the way to the leaf that answers."""
+        row = routers.new_row(batch, self._levels())
+        routers.load(self.routers, batch, 0, row, 0, False)
+        _, level = split_walk.predict(self.tree, self.routers, row, 0)
+        numbers = self.tree.link[row.node[:level], split_tree.ROUTER].tolist()
+        return [Look(0, number, number) for number in numbers]
+
+    def added(self) -> list[Look]:
+        return []
+
+    def describe(self) -> list[str]:
+        """VW's lines: every node, and what it counted of every label."""
+        t, size = self.tree, self.tree.size
+        used = int(size[split_tree.ROUTERS])
+        lines = [
+            f"k = {self.options.log_multi}nodes = {size[split_tree.NODES]} max predictors = {self.most} "
+            f"predictors_used = {used} progress = 1 "
+            f"swap_resist = {self.options.swap_resistance}"
+        ]
+        counted = self._labels_of_nodes()
+        for a in range(int(size[split_tree.NODES])):
+            left, right, parent, number = t.link[a].tolist()
+            labels = counted.get(a, [])
+            line = f" parent = {max(parent, 0)} preds = {len(labels)} min_count = {t.count[a, split_tree.SMALLEST]}"
+            if number >= 0:
+                total, n = t.score[a, split_tree.SCORES], int(t.count[a, split_tree.TRAINED])
+                line += (
+                    f" internal = 1 base_predictor = {number} left = {left} right = {right} "
+                    f"norm_Eh = {_mean(total, n):g} Eh = {total:g} n = {n}"
+                )
+            else:
+                line += (
+                    f" internal = 0 max_count = {t.count[a, split_tree.LARGEST]} "
+                    f"max_count_label = {t.count[a, split_tree.ANSWER]}"
+                )
+            lines.append(line)
+            lines += [
+                f"  Ehk = {total:g} norm_Ehk = {_mean(total, n):g} nk = {n} label = {y} label_count = {n + ended}"
+                for y, total, n, ended in labels
+            ]
+        return lines
+
+    def _labels_of_nodes(self) -> dict[int, list[tuple[int, float, int, int]]]:
+        """Node -> (label, sum of scores, times trained, times ended there) by rising label."""
+        found: dict[int, list] = {}
+        words = split_tree.arrays(self.tree, self.cells)["cells"]
+        sums, halves = words.view(np.float64), words.view(np.uint32)
+        for i, key in enumerate(words[:, 0].tolist()):
+            one = (key & 0xFFFFFFFF, float(sums[i, 1]), int(words[i, 2]), int(halves[i, split_tree.ENDED]))
+            found.setdefault((key >> 32) - 1, []).append(one)
+        return found
+
+    def outline(self, levels: int) -> Iterator[TreeNode]:
+        """The nodes of the first levels."""
+        t = self.tree
+
+        def look(a: int) -> outline.Seen:
+            left, right, _, number = t.link[a].tolist()
+            row = t.count[a]
+            facts = {"examples": int(row[split_tree.ARRIVED]), "labels": int(row[split_tree.LABELS])}
+            if number >= 0:
+                mean = _mean(t.score[a, split_tree.SCORES], int(row[split_tree.TRAINED]))
+                facts.update({"router": number, "mean score": f"{mean:.3g}"})
+                labels = ()
+            else:
+                labels = ((int(row[split_tree.ANSWER]), float(row[split_tree.LARGEST])),)
+            facts["smallest leaf"] = int(row[split_tree.SMALLEST])
+            if row[split_tree.RECYCLED]:
+                facts["recycled"] = int(row[split_tree.RECYCLED])
+            children = (left, right) if number >= 0 else ()
+            return outline.Seen(children, labels, facts)
+
+        return outline.preorder(int(t.size[split_tree.ROOT]), levels, look)
+
+    # model
+
+    def banner(self) -> list[str]:
+        lines = [
+            f"log_multi: max_predictors = {self.most} swap_resistance = {self.options.swap_resistance} "
+            f"routers' loss = {self.learner_options.loss_function}",
+            f"memory: {routers.memory(self.routers) / 2**20:.0f} MB of weights",
+        ]
+        if self.exact:
+            width = int(self.routers.table.width)
+            lines += learner.crowding(self.learner_options.bits, max(1, self.most), width, "vw")
+        return lines
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = split_tree.arrays(self.tree, self.cells)
+        found.update(routers.arrays(self.routers, self.learner_options.predict_only_model))
+        return found
+
+    def facts(self) -> dict:
+        return {}
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+        self.tree, self.cells = split_tree.restored(arrays)
+        number = self.tree.link[: self.tree.size[split_tree.NODES], split_tree.ROUTER]
+        routers.check_numbers("tree.link", number[number >= 0], self.routers)
+        routers.restore(self.routers, arrays, self.learner_options.resume)
+
+
+def _floats(n: int) -> np.ndarray:
+    return np.empty(n, np.float32)
+
+
+def _mean(total: float, n: int) -> np.float32:
+    return np.float32(total) / np.float32(n) if n else np.float32(0)
+
+
+REDUCTION = Reduction(
+    name="log_multi",
+    title="LOMTree",
+    summary="a tree that splits its leaves and takes them back as examples come; logarithmic time, the quickest",
+    options=Options,
+    labels="multiclass",
+    enabled="gd, scorer-identity, log_multi",
+    build=LomTree,
+    check=check,
+    settle=settle,
+    allowed=allowed,
+)

@@ -1,0 +1,478 @@
+"""A binary tree whose leaves split as examples come and, once it is full, take back the leaf least used.
+
+Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1: SetNode,
+          UpdateC, Swap and the counts. Knows nothing of learning.
+Names     j node | y label | l, m, n, e, E, C as in the paper, see Tree and Cells | T most inner nodes | R_S resistance.
+Cost      O(1) per node an example passes, O(depth) for the leaf that is taken back and the counts above it,
+          whatever the number of labels: what a node counts of a label is found by hashing, and what a recycled node
+          had counted is not cleared but outdated (`RECYCLED` in the node, `VERSION` in the cell).
+Differs   from the paper: C is also passed up when an example ends at a leaf, as its definition asks. A leaf right below
+          the root has no grandparent; if it is the smallest, its sibling becomes the root.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from . import intrinsics, model_file
+from .errors import ModelError
+from .jit import bare
+
+LEFT, RIGHT, PARENT, ROUTER = 0, 1, 2, 3  # columns of Tree.link
+SMALLEST, LARGEST, ANSWER, LABELS, TRAINED, RECYCLED, SCORES, ARRIVED = range(8)  # of Tree.count
+NODES, ROUTERS, BLOCKS, DEEPEST, SWAPS, ROOT = range(6)  # of Tree.size
+COLUMNS = 8
+KEY, SUM, TIMES, ENDED, VERSION = 0, 1, 2, 6, 7  # of a cell, the last two of its 32-bit words
+FIRST_NODES, FIRST_CELLS = 1 << 10, 1 << 12
+
+
+class Tree(NamedTuple):
+    """m nodes of which `size[NODES]` are in use. `count` and `score` are two views of one array.
+
+    Columns of a node's row in `count`: SMALLEST examples of the smallest leaf below [C], LARGEST those of the label
+    seen most, ANSWER that label, LABELS different labels, TRAINED examples its router learned [sum of n], RECYCLED
+    how often it was taken back, SCORES sum of its scores as float64 [sum of m], ARRIVED examples.
+    """
+
+    link: np.ndarray  # int32[m, 4]: left and right child (0 at a leaf), parent (-1 above the root), router (-1)
+    count: np.ndarray  # int64[m, 8]
+    score: np.ndarray  # float64[m, 8]
+    flat: np.ndarray  # int64[8 m], a view of count
+    size: np.ndarray  # int64[6]: nodes, routers and their blocks, depth of the deepest leaf ever, swaps, root
+
+
+class Cells(NamedTuple):
+    """What was counted of a label at a node: a hash table. The arrays are views of one.
+
+    32 bytes  | key: (node + 1) << 32 | label | m, sum of scores | n, trained | ended at the node | version |
+
+    l of the paper, the label's examples that arrived at the node, is n + ended.
+    """
+
+    word: np.ndarray  # uint64[4 cells], key; 0 is an empty cell
+    number: np.ndarray  # float64[4 cells], m
+    count: np.ndarray  # int64[4 cells], n
+    half: np.ndarray  # uint32[8 cells], ended and version
+    used: np.ndarray  # int64[1], cells with a key
+    shift: np.uint64  # 64 less the bits of a cell's number
+
+
+# -- kernels
+
+
+@bare
+def _home(cells, key):
+    """The cell where the search for a key begins."""
+    z = key * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64(((z ^ (z >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)) >> cells.shift)
+
+
+@bare
+def _key(a, label):
+    return (np.uint64(a + 1) << np.uint64(32)) | np.uint64(label)
+
+
+@bare
+def foresee(tree, cells, a, label):
+    """Ask for the cache lines of a node's counts and of its label's cell."""
+    intrinsics.prefetch(tree.flat, np.int64(a) * COLUMNS)
+    intrinsics.prefetch(cells.word, 4 * _home(cells, _key(a, label)))
+
+
+@bare
+def find(tree, cells, a, label):
+    """The cell of a label at node a, made or made anew if need be; the caller has seen to room."""
+    key = _key(a, label)
+    last = np.int64((cells.word.shape[0] >> 2) - 1)
+    at = _home(cells, key)
+    while cells.word[4 * at] != key and cells.word[4 * at] != np.uint64(0):
+        at = (at + 1) & last
+    version = np.uint32(tree.count[a, RECYCLED])
+    if cells.word[4 * at] != key:
+        cells.word[4 * at] = key
+        cells.used[0] += 1
+        cells.half[8 * at + VERSION] = version
+    elif cells.half[8 * at + VERSION] != version:
+        cells.number[4 * at + SUM] = 0.0
+        cells.count[4 * at + TIMES] = 0
+        cells.half[8 * at + ENDED] = np.uint32(0)
+        cells.half[8 * at + VERSION] = version
+    return at
+
+
+@bare
+def guess(tree, cells, a, label):
+    """What `expects_more` will say, for a label whose cell may not be there yet; nothing is written."""
+    key = _key(a, label)
+    last = np.int64((cells.word.shape[0] >> 2) - 1)
+    at = _home(cells, key)
+    while cells.word[4 * at] != key:
+        if cells.word[4 * at] == np.uint64(0):
+            return tree.score[a, SCORES] > 0.0
+        at = (at + 1) & last
+    return expects_more(tree, cells, a, at)
+
+
+@bare
+def rehash(tree, old, cells):
+    """Move the cells of `old` that are not outdated into `cells`, which is empty."""
+    last = np.int64((cells.word.shape[0] >> 2) - 1)
+    for i in range(old.word.shape[0] >> 2):
+        key = old.word[4 * i]
+        if key == np.uint64(0) or not _is_live(tree, old, i):
+            continue
+        at = _home(cells, key)
+        while cells.word[4 * at] != np.uint64(0):
+            at = (at + 1) & last
+        for j in range(4):
+            cells.word[4 * at + j] = old.word[4 * i + j]
+        cells.used[0] += 1
+
+
+@bare
+def _is_live(tree, cells, i):
+    a = np.int64(cells.word[4 * i] >> np.uint64(32)) - 1
+    return a < tree.size[NODES] and cells.half[8 * i + VERSION] == np.uint32(tree.count[a, RECYCLED])
+
+
+@bare
+def count_live(tree, cells):
+    """Cells that are not outdated."""
+    live = 0
+    for i in range(cells.word.shape[0] >> 2):
+        if cells.word[4 * i] != np.uint64(0) and _is_live(tree, cells, i):
+            live += 1
+    return live
+
+
+@bare
+def has_room(tree, cells, examples):
+    """Whether so many examples surely find nodes and empty cells; at most 5/8 of the cells are used."""
+    if tree.size[NODES] + 2 * examples > tree.link.shape[0]:
+        return False
+    wanted = cells.used[0] + (tree.size[DEEPEST] + examples + 2) * examples
+    return wanted * 8 <= (cells.word.shape[0] >> 2) * 5
+
+
+@bare
+def is_leaf(tree, a):
+    return tree.link[a, ROUTER] < 0
+
+
+@bare
+def arrive(tree, cells, a, label):
+    """Count an example of a label that arrives at node a [l(y)++]; return its cell, where l is one behind."""
+    at = find(tree, cells, a, label)
+    seen = cells.count[4 * at + TIMES] + np.int64(cells.half[8 * at + ENDED]) + 1
+    if seen == 1:
+        tree.count[a, LABELS] += 1
+    if seen > tree.count[a, LARGEST]:
+        tree.count[a, LARGEST] = seen
+        tree.count[a, ANSWER] = label
+    tree.count[a, ARRIVED] += 1
+    return at
+
+
+@bare
+def end(tree, cells, a, at):
+    """The example ends at leaf a [C++]."""
+    cells.half[8 * at + ENDED] += np.uint32(1)
+    tree.count[a, SMALLEST] += 1
+    _pass_up(tree, a)
+
+
+@bare
+def trained(tree, cells, a, at, score):
+    """The router of node a has learned from the example and gives it this score now."""
+    tree.score[a, SCORES] += score
+    tree.count[a, TRAINED] += 1
+    cells.number[4 * at + SUM] += score
+    cells.count[4 * at + TIMES] += 1
+
+
+@bare
+def expects_more(tree, cells, a, at):
+    """Whether examples of all labels have the higher score at node a, on average, than those of this one [E > e(y)].
+
+    Sums in float64, means in float32, as in VW.
+    """
+    n = tree.count[a, TRAINED]
+    k = cells.count[4 * at + TIMES]
+    mean = np.float32(tree.score[a, SCORES]) / np.float32(n) if n > 0 else np.float32(0)
+    of_label = np.float32(cells.number[4 * at + SUM]) / np.float32(k) if k > 0 else np.float32(0)
+    return mean > of_label
+
+
+@bare
+def _pass_up(tree, a):
+    """Bring the nodes above a up to date with its SMALLEST [UpdateC]."""
+    while tree.link[a, PARENT] >= 0:
+        up = np.int64(tree.link[a, PARENT])
+        if tree.count[up, SMALLEST] == tree.count[a, SMALLEST]:
+            return
+        left, right = np.int64(tree.link[up, LEFT]), np.int64(tree.link[up, RIGHT])
+        tree.count[up, SMALLEST] = min(tree.count[left, SMALLEST], tree.count[right, SMALLEST])
+        a = up
+
+
+@bare
+def _set(tree, a, parent, answer):
+    """Make a node a new leaf [SetNode]; until it has seen an example it answers what its parent answered."""
+    tree.link[a, LEFT] = 0
+    tree.link[a, RIGHT] = 0
+    tree.link[a, PARENT] = parent
+    tree.link[a, ROUTER] = -1
+    for j in range(COLUMNS):
+        if j != RECYCLED:
+            tree.count[a, j] = 0
+    tree.count[a, ANSWER] = answer
+
+
+@bare
+def plant(tree, answer):
+    """Make the root."""
+    tree.size[NODES] = 1
+    _set(tree, 0, -1, answer)
+
+
+@bare
+def _new_router(tree, a, blocked):
+    """The number of a router for node a: the next one, or a place in a block (see routers)."""
+    tree.size[ROUTERS] += 1
+    if not blocked:
+        return tree.size[ROUTERS] - 1
+    up = np.int64(tree.link[a, PARENT])
+    if up >= 0:
+        number = np.int64(tree.link[up, ROUTER])
+        q = 2 * (number & 7) + (1 if tree.link[up, RIGHT] == a else 0)
+        if q < 8:
+            return (number & ~np.int64(7)) + q
+    tree.size[BLOCKS] += 1
+    return 8 * tree.size[BLOCKS] + 1
+
+
+@bare
+def splits(tree, a, most, resistance):
+    """Whether leaf a splits: it has seen two labels, and there are fewer than `most` routers or (2) of the paper holds:
+    C - max l > R_S (C_root + 1)."""
+    if tree.count[a, LABELS] < 2:
+        return False
+    if tree.size[ROUTERS] < most:
+        return True
+    spare = tree.count[a, SMALLEST] - tree.count[a, LARGEST]
+    return spare > resistance * (tree.count[tree.size[ROOT], SMALLEST] + 1)
+
+
+@bare
+def split(tree, a, most, blocked, depth):
+    """Give leaf a, at this depth, a router and two leaves: new nodes while there are routers, else recycled ones."""
+    if tree.size[ROUTERS] < most:
+        left = tree.size[NODES]
+        right = left + 1
+        tree.size[NODES] += 2
+        number = _new_router(tree, a, blocked)
+    else:
+        left = _smallest_leaf(tree)
+        right = np.int64(tree.link[left, PARENT])
+        number = np.int64(tree.link[right, ROUTER])
+        _detach(tree, left, right)
+        tree.count[left, RECYCLED] += 1
+        tree.count[right, RECYCLED] += 1
+        tree.size[SWAPS] += 1
+    _set(tree, left, a, tree.count[a, ANSWER])
+    _set(tree, right, a, tree.count[a, ANSWER])
+    tree.link[a, LEFT] = left
+    tree.link[a, RIGHT] = right
+    tree.link[a, ROUTER] = number
+    tree.count[left, SMALLEST] = tree.count[a, SMALLEST] // 2
+    tree.count[right, SMALLEST] = tree.count[a, SMALLEST] - tree.count[left, SMALLEST]
+    _pass_up(tree, left)
+    tree.size[DEEPEST] = max(tree.size[DEEPEST], depth + 1)
+
+
+@bare
+def hangs_at_root(tree):
+    """Whether the leaf a swap would take back is right below the root."""
+    return tree.link[_smallest_leaf(tree), PARENT] == tree.size[ROOT]
+
+
+@bare
+def lose(tree, a):
+    """What VW does where leaf a splits and the leaf taken back is right below the root: the root is left alone, a leaf
+    that answers what leaf a did and never splits. Returns the router leaf a is given for the example at hand."""
+    number = np.int64(tree.link[0, ROUTER])
+    smallest = tree.count[a, SMALLEST]
+    answer = tree.count[a, ANSWER]
+    _set(tree, 0, -1, answer)
+    tree.count[0, SMALLEST] = smallest - smallest // 2
+    tree.count[0, RECYCLED] += 1
+    tree.size[SWAPS] += 1
+    tree.size[NODES] = 1
+    return number
+
+
+@bare
+def _smallest_leaf(tree):
+    """A leaf that has seen as few examples as any [C_s = C_root]."""
+    a = tree.size[ROOT]
+    while not is_leaf(tree, a):
+        left, right = np.int64(tree.link[a, LEFT]), np.int64(tree.link[a, RIGHT])
+        a = left if tree.count[left, SMALLEST] < tree.count[right, SMALLEST] else right
+    return a
+
+
+@bare
+def _detach(tree, leaf, parent):
+    """Take a leaf and its parent out of the tree; the leaf's sibling comes to the parent's place [Swap]."""
+    sibling = np.int64(tree.link[parent, RIGHT if tree.link[parent, LEFT] == leaf else LEFT])
+    above = np.int64(tree.link[parent, PARENT])
+    tree.link[sibling, PARENT] = above
+    if above < 0:
+        tree.size[ROOT] = sibling
+        return
+    tree.link[above, LEFT if tree.link[above, LEFT] == parent else RIGHT] = sibling
+    _pass_up(tree, sibling)
+
+
+@bare
+def depths(tree, depth):
+    """Fill in the depth of every node, int32[m], -1 where there is none; children may have lower numbers."""
+    for a in range(tree.size[NODES]):
+        depth[a] = -1
+    a = tree.size[ROOT]
+    depth[a] = 0
+    back = False
+    while True:
+        if not back and not is_leaf(tree, a):
+            left = np.int64(tree.link[a, LEFT])
+            depth[left] = depth[a] + 1
+            a = left
+            continue
+        up = np.int64(tree.link[a, PARENT])
+        if up < 0:
+            return
+        back = tree.link[up, RIGHT] == a
+        if back:
+            a = up
+        else:
+            right = np.int64(tree.link[up, RIGHT])
+            depth[right] = depth[up] + 1
+            a = right
+
+
+# -- Python
+
+
+def new_tree(nodes: int = FIRST_NODES) -> Tree:
+    """An empty tree with room for some nodes; `plant` begins it."""
+    count = aligned(nodes * COLUMNS).view(np.int64)
+    rows = count.reshape(nodes, COLUMNS)
+    return Tree(np.zeros((nodes, 4), np.int32), rows, rows.view(np.float64), count, np.zeros(6, np.int64))
+
+
+def aligned(words: int) -> np.ndarray:
+    """So many zeros, uint64, that begin with a cache line."""
+    memory = np.zeros(words + 8, np.uint64)
+    skip = -memory.ctypes.data // 8 % 8
+    return memory[skip : skip + words]
+
+
+def new_cells(cells: int = FIRST_CELLS) -> Cells:
+    """So many empty cells, a power of two."""
+    word = aligned(4 * cells)
+    return _views(word)
+
+
+def _views(word: np.ndarray) -> Cells:
+    cells = len(word) // 4
+    used = np.zeros(1, np.int64)
+    shift = np.uint64(64 - max(1, (cells - 1).bit_length()))
+    return Cells(word, word.view(np.float64), word.view(np.int64), word.view(np.uint32), used, shift)
+
+
+def grown(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]:
+    """The same with more room where `has_room` finds too little for so many; outdated cells are dropped."""
+    nodes = len(tree.link)
+    if tree.size[NODES] + 2 * examples > nodes:
+        larger = new_tree(2 * nodes)
+        larger.link[:nodes] = tree.link
+        larger.count[:nodes] = tree.count
+        tree = larger._replace(size=tree.size)
+    if not has_room(tree, cells, examples):
+        roomy = new_cells(_cells_for(int(count_live(tree, cells)) + (int(tree.size[DEEPEST]) + examples) * examples))
+        rehash(tree, cells, roomy)
+        cells = roomy
+    return tree, cells
+
+
+def _cells_for(number: int) -> int:
+    """Cells that hold so many, a quarter full or half: a power of two."""
+    return max(FIRST_CELLS, 1 << (2 * number).bit_length())
+
+
+def is_lost(tree: Tree) -> bool:
+    """Whether `lose` has left a single leaf."""
+    return bool(tree.size[NODES] == 1 and tree.size[ROUTERS] > 0)
+
+
+def arrays(tree: Tree, cells: Cells) -> dict[str, np.ndarray]:
+    """What a model keeps: the same for the same stream."""
+    nodes = int(tree.size[NODES])
+    words = cells.word.reshape(-1, 4)
+    filled = np.flatnonzero(words[:, 0])
+    halves = cells.half.reshape(-1, 8)[filled]
+    at = (words[filled, 0] >> np.uint64(32)).astype(np.int64) - 1
+    live = filled[(at < nodes) & (halves[:, VERSION] == tree.count[at, RECYCLED])]
+    kept = live[np.argsort(words[live, 0])]
+    return {
+        "tree.link": tree.link[:nodes],
+        "tree.count": tree.count[:nodes],
+        "tree.size": tree.size,
+        "cells": words[kept],
+    }
+
+
+def restored(found: dict[str, np.ndarray]) -> tuple[Tree, Cells]:
+    """The tree and the cells `arrays` gave.
+
+    Raises
+    ------
+    ModelError
+        where this is no tree.
+    """
+    size = model_file.take("tree.size", found, np.int64, (6,)).copy()
+    nodes = int(size[NODES])
+    link = model_file.take("tree.link", found, np.int32, (nodes, 4)) if nodes > 0 else np.zeros((0, 4), np.int32)
+    if not _is_tree(link, size):
+        raise ModelError("the model's array 'tree.link' describes no tree; train the model again")
+    tree = new_tree(max(FIRST_NODES, nodes + 2))._replace(size=size)
+    tree.link[:nodes] = link
+    tree.count[:nodes] = model_file.take("tree.count", found, np.int64, (nodes, COLUMNS))
+    model_file.check_range("tree.count", tree.count[:nodes, RECYCLED], 0, 2**31)
+    words = found.get("cells", np.zeros((0, 4), np.uint64))
+    words = model_file.take("cells", found, np.uint64, (len(words), 4))
+    model_file.check_range("cells", words[:, 0] >> np.uint64(32), 1, nodes)
+    loaded = np.ascontiguousarray(words).reshape(-1)
+    cells = new_cells(_cells_for(len(words)))
+    rehash(tree, _views(loaded), cells)
+    return tree, cells
+
+
+def _is_tree(link: np.ndarray, size: np.ndarray) -> bool:
+    """Whether every node but the root is the child of one inner node, and the root is above all of them."""
+    nodes, root = len(link), int(size[ROOT])
+    if not 0 <= root < nodes or link[root, PARENT] != -1 or size[DEEPEST] > size[ROUTERS]:
+        return False
+    inner = np.flatnonzero(link[:, ROUTER] >= 0)
+    children = link[inner, :2].ravel()
+    others = np.delete(np.arange(nodes), root)
+    if not np.array_equal(np.sort(children), others) or not (link[children, PARENT] == np.repeat(inner, 2)).all():
+        return False
+    level, seen, depth = np.array([root]), 0, -1  # a ring apart from the root is no tree either
+    while len(level):
+        seen += len(level)
+        depth += 1
+        level = link[level[link[level, ROUTER] >= 0], :2].ravel()
+    return seen == nodes and depth <= size[DEEPEST]
