@@ -11,7 +11,7 @@ from xclass.cli import rooms
 from xclass.options import options_of
 
 WRITTEN = {
-    "save_tree",
+    "dot_tree", "print_tree", "save_tree",
     "cache_file", "calibration", "final_regressor", "invert_hash", "predictions", "raw_predictions", "readable_model",
 }  # fmt: skip
 DATA = "1 |a b\n2 |a c\n" * 20

@@ -39,7 +39,7 @@ HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # heading, rooms, flags moved here from other rooms
     ("Classes, however many", ("multiclass",), ()),
     ("Input", ("reader",), ("-d", "--no_stdin", "-i", "-t", "--on_bad_line")),
-    ("Output and progress", ("driver", "timing", "readable"), ()),
+    ("Output and progress", ("driver", "timing", "readable", "tree_dump"), ()),
     ("Passes and cache", ("passes", "cache", "shuffle"), ()),
     ("Features", ("parser", "features", "interactions"), ()),
     ("Learner", ("learner",), ()),
@@ -74,6 +74,7 @@ def rooms() -> tuple[dict[str, type], Sequence[Any]]:
         reader,
         shuffle,
         timing,
+        tree_dump,
     )
     from .reductions import REDUCTIONS
 
@@ -85,6 +86,7 @@ def rooms() -> tuple[dict[str, type], Sequence[Any]]:
         "passes": passes.Options,
         "shuffle": shuffle.Options,
         "readable": readable.Options,
+        "tree_dump": tree_dump.Options,
         "timing": timing.Options,
         "parser": parser.Options,
         "features": features.Options,
@@ -331,7 +333,10 @@ def run(argv: Sequence[str]) -> int:
     flags = {flag: name for section in arranged for name, one in section.options.items() for flag in one.flags}
     sources = {flags["-d"], "cache_file", "no_stdin"}
     if not sources & set(given) and sys.stdin is not None and sys.stdin.isatty():
-        raise UsageError(f"no data\n\nUsage: {USAGE}\n\n{_examples()}\n\nxclass --help lists all options.")
+        if flags["-t"] in given and {"print_tree", "dot_tree"} & set(given):
+            given["no_stdin"] = True  # a saved model is looked at
+        else:
+            raise UsageError(f"no data\n\nUsage: {USAGE}\n\n{_examples()}\n\nxclass --help lists all options.")
 
     from . import driver
 

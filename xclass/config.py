@@ -80,6 +80,12 @@ NO_EFFECT = (
         "leave_duplicate_interactions", CROSSES, lambda *crosses: not any(crosses), "no namespaces are crossed; give -q"
     ),
     NoEffect("constant", "noconstant", bool, "--noconstant leaves the constant out"),
+    NoEffect(
+        "tree_levels",
+        ("print_tree", "dot_tree"),
+        lambda *files: not any(files),
+        "no tree is written; give --print_tree or --dot_tree",
+    ),
     NoEffect("no_stdin", "data", bool, "a data file is given"),
     NoEffect("scores", "probabilities", bool, "--probabilities writes probabilities in place of the scores"),
     NoEffect("scores", "top_k", lambda k: k is not None, "--top_k writes probabilities in place of the scores"),

@@ -36,6 +36,7 @@ from . import (
     stats,
     talk,
     timing,
+    tree_dump,
     usage,
 )
 from .errors import DataError, ModelError, UsageError
@@ -61,7 +62,7 @@ class Options:
         metavar="FILE",
     )
     raw_predictions: str = option(
-        "file for scores: of every class, of the candidates, or of the learner alone",
+        "file for scores: of every class, of the candidates, of routers on the way to a leaf, or of the learner alone",
         flags=("-r", "--raw_predictions"),
         metavar="FILE",
     )
@@ -136,6 +137,7 @@ class _Run:
             elif o.testonly:
                 self.talk.warn("-t without -i predicts with a new model, which knows nothing; give -i MODEL")
             self.inspector = self._inspector()
+            self.dump = tree_dump.Dump(self.config.tree_dump, self.learner, name, self.config.parser.label_names())
             self.reader = self._source()
             self.stream = passes.Stream(self.reader, self.config.passes, holdout, self._shuffler(), o.final_regressor)
             self.features = features.Features(self.config.features, constant=not self.config.parser.noconstant)
@@ -409,21 +411,24 @@ class _Run:
         """Save the model, and as text the very model that is saved."""
         path, counters = self.saver.finish()
         text = self.config.readable
-        if text.readable_model is None and text.invert_hash is None:
-            return
-        if path is not None:
+        as_text = text.readable_model is not None or text.invert_hash is not None
+        if path is not None and (as_text or self.dump.wanted):
             self._turn_to(model_file.load(path))
-        self.inspector.write(counters)
+        if as_text:
+            self.inspector.write(counters)
+        self.dump.write(self.learner)
 
     def _turn_to(self, model: model_file.Model) -> None:
         """Exchange the learner for one that has learned what a model holds, without room for both of them."""
         self.learner.close()
         self.learner = self.saver.learner = self.pipeline = None
-        self.inspector.show(None)
+        if self.inspector is not None:
+            self.inspector.show(None)
         gc.collect()  # a learner holds its own methods
         self.learner = self.saver.learner = self.config.reduction.build(self.config, self.options.testonly)
         self.learner.restore(model.arrays, model.facts["learner"])
-        self.inspector.show(self.learner)
+        if self.inspector is not None:
+            self.inspector.show(self.learner)
 
     def _summary(self) -> list[str]:
         limits = None

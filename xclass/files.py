@@ -47,7 +47,7 @@ def check(config: Any) -> None:
 
 def _places(config: Any) -> Iterator[Place]:
     for flag, path, written in config.files():
-        if written and path == STDOUT and flag in ("-p", "-r"):
+        if written and path == STDOUT and flag in ("-p", "-r", "--print_tree", "--dot_tree"):
             yield Place(flag, "standard output", True, STDOUT)
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 yield Place(flag, "standard output", True, _file_of(os.fstat(sys.stdout.fileno())))

@@ -22,6 +22,7 @@ import numpy as np
 from . import model_file
 from .errors import ModelError
 from .jit import jit
+from .outline import Seen
 
 NODES, BLOCKS, DEEPEST = 0, 1, 2  # Tree.size
 HIGHEST_LABEL = 2**31
@@ -225,6 +226,20 @@ def halved(labels: np.ndarray, room: int = 0) -> Tree:
     left, label = np.empty(nodes, np.int32), np.empty(nodes, np.int64)
     halve(labels, left, label)
     return shaped(left, label, room)
+
+
+def seen(tree: Tree, a: int) -> Seen:
+    """A node as it is shown."""
+    left = int(tree.left[a])
+    if left == 0:
+        return Seen(labels=((int(tree.label[a]), None),))
+    return Seen((left, left + 1), facts={"leaves": int(tree.leaves[a])})
+
+
+def depths(tree: Tree) -> np.ndarray:
+    """The depth of every leaf."""
+    nodes = int(tree.size[NODES])
+    return tree.depth[:nodes][tree.left[:nodes] == 0]
 
 
 def arrays(name: str, tree: Tree) -> dict[str, np.ndarray]:

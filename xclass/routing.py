@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import label_counts, learner, rng
+from . import label_counts, learner, outline, rng
 from .jit import jit
 from .label_counts import BOUND, ENTROPY, WEIGHT, Counts
+from .outline import Seen
 
 EXAMPLE, ENTROPY_CHANGE, MEAN_ENTROPY = 0, 1, 2
 ROUTER_WEIGHTS = ("example", "entropy", "mean_entropy")
@@ -252,6 +253,44 @@ def new_tree(depth: int, blocked: bool) -> tuple[Tree, int]:
     tree = Tree(np.zeros(nodes, np.int32), np.zeros(nodes, np.int32), np.zeros(nodes, np.int64))
     taken = grow_tree(depth, blocked, tree.left, tree.parent, tree.router, np.zeros(depth + 2, np.int64))
     return tree, int(taken)
+
+
+SHOWN = 5  # candidates of a node that are shown
+
+
+def seen(tree: Tree, counts: Counts, a: int) -> Seen:
+    """A node as it is shown; where no example has come to its children it is a leaf."""
+    children = _children_met(tree, counts, np.array([a]))
+    weight, nats = float(counts.node[a, WEIGHT]), float(counts.node[a, ENTROPY])
+    size = int(counts.top_size[a])
+    top = zip(counts.top_label[a, :SHOWN].tolist(), counts.top_count[a, :SHOWN].tolist(), strict=True)
+    facts = {
+        "candidates": size,
+        "weight": f"{weight:g}",
+        "bits": f"{nats / LN_2:.2f}" if weight > 0 else "0.00",
+        "recall at least": f"{float(counts.node[a, BOUND]):.3f}",
+    }
+    left = int(tree.left[a])
+    return Seen((left, left + 1) if children[0] else (), tuple((y + 1, c) for y, c in list(top)[:size]), facts)
+
+
+def _children_met(tree: Tree, counts: Counts, nodes: np.ndarray) -> np.ndarray:
+    """Whether an example has come to a child of these nodes."""
+    left = tree.left[nodes]
+    met = (counts.node[left, WEIGHT] > 0) | (counts.node[np.minimum(left + 1, len(tree.left) - 1), WEIGHT] > 0)
+    return (left > 0) & met
+
+
+def statistics(tree: Tree, counts: Counts) -> str:
+    """A line for the summary about the nodes examples have come to, and their siblings."""
+    level, depth, nodes, depths = np.zeros(1, np.int64), 0, 0, []
+    while len(level):
+        nodes += len(level)
+        inner = _children_met(tree, counts, level)
+        depths.append(np.full(len(level) - np.count_nonzero(inner), depth))
+        left = tree.left[level[inner]]
+        level, depth = np.concatenate([left, left + 1]), depth + 1
+    return outline.statistics(nodes, np.concatenate(depths))
 
 
 def describe(tree: Tree, counts: Counts, settings: Settings, depth: int) -> list[str]:

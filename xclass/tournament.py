@@ -26,6 +26,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .outline import Seen
+
 OUT = -1
 
 
@@ -79,6 +81,26 @@ def draw(classes: int, errors: int) -> Draw:
         waiting = [np.concatenate(parts) if parts else nobody for parts in following]
         at += 1
     return Draw(sides, entry, np.array(last, np.int32), rounds, at + errors.bit_length())
+
+
+def seen(found: Draw, classes: int, place: int) -> Seen:
+    """A place of a single tournament as it is shown: a label, or a match and its two sides."""
+    if place < classes:
+        return Seen(labels=((place + 1, None),))
+    match = (place - classes) >> 1
+    return Seen(tuple(found.sides[match].tolist()), facts={"match": match + 1})
+
+
+def depths(found: Draw, classes: int) -> np.ndarray:
+    """Matches of every label in a single tournament."""
+    depth = np.zeros(classes + 2 * len(found.sides), np.int64)
+    last = len(found.sides)
+    while last > 0:  # whole rounds, the last one first
+        first = int(np.searchsorted(found.round, found.round[last - 1]))
+        above = depth[classes + 2 * np.arange(first, last)] + 1
+        depth[found.sides[first:last]] = above[:, None]
+        last = first
+    return depth[:classes]
 
 
 def neighbourly(found: Draw, classes: int) -> tuple[np.ndarray, int]:

@@ -56,7 +56,9 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 
@@ -69,12 +71,14 @@ from .. import (
     loss,
     model_file,
     node_weights,
+    outline,
     probability_tree,
     reranking,
     tree_file,
 )  # fmt: skip
 from ..cpt_options import GROWN, MADE, Options, check, settle
 from ..errors import DataError
+from ..outline import TreeNode
 from ..probability_tree import DEEPEST, NODES, Found, Settings
 from ..reliability import Report
 from ..tree_member import Member
@@ -313,7 +317,18 @@ class ProbabilityTree:
         if self.label_weight > 0:
             shares.append(f"label not proposed (routing error) = {self.missed / self.label_weight:.6f}")
             shares.append(f"label proposed, not chosen (scoring error) = {self.mistaken / self.label_weight:.6f}")
-        return [*self.report.lines(), *shares, f"classes in the tree = {classes}{self.placed}, depth = {depth}"]
+        nodes = sum(int(one.tree.size[NODES]) for one in self.members)
+        return [
+            *self.report.lines(), *shares, f"classes in the tree = {classes}{self.placed}, depth = {depth}",
+            outline.statistics(nodes, np.concatenate([label_tree.depths(one.tree) for one in self.members])),
+        ]  # fmt: skip
+
+    def outline(self, levels: int) -> Iterator[TreeNode]:
+        """The nodes of the first levels, tree after tree."""
+        for t, one in enumerate(self.members):
+            if one.tree.size[NODES]:
+                name = "{}" if len(self.members) == 1 else f"{t}.{{}}"
+                yield from outline.preorder(0, levels, partial(label_tree.seen, one.tree), name)
 
     # model
 

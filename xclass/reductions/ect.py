@@ -24,15 +24,18 @@ Differs   from VW's ect.cc, which `--ect_play vw` follows. With E > 0, VW goes t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from .. import elementary, intrinsics, learner, model_file, successive, tournament
+from .. import elementary, intrinsics, learner, model_file, outline, successive, tournament
 from ..errors import UsageError
 from ..jit import jit
 from ..options import option
+from ..outline import TreeNode
 from .contract import Look, Reduction, Work
 
 MATCH_BYTES = 24  # of tournament.Draw and the numbers of sub-problems
@@ -290,6 +293,9 @@ def check(config) -> None:
     o = config.ect
     if o.ect + 2 * tournament.matches(o.ect, o.error) >= 2**31:
         raise UsageError(f"--ect {o.ect} --error {o.error} makes too many matches to number: give a smaller --error")
+    for name in ("print_tree", "dot_tree"):
+        if name in config.given and o.error > 0:
+            raise UsageError(f"--{name} shows a tree, which matches with --error {o.error} are not: drop one of them")
     if o.ect_play == "paper" and config.learner.link != "identity":
         raise UsageError("--link has no effect with --ect, which looks at the sign of a score only; leave it out")
 
@@ -315,7 +321,7 @@ class Tournament:
         total = tournament.matches(self.classes, self.errors)
         self.memory = learner.SLOT_BYTES << bits, MATCH_BYTES * total
         learner.check_memory(bits, more=self.memory[1])
-        found = tournament.draw(self.classes, self.errors)
+        found = self.draw = tournament.draw(self.classes, self.errors)
         self.longest = found.longest
         self.own_rows = config.learner.layout == "vw"
         if self.own_rows:
@@ -385,6 +391,18 @@ class Tournament:
             work.score_labels = asked[: first[-1]] + 1
 
     # inspection
+
+    def summary(self) -> list[str]:
+        """Lines after those every run has; with --error above 0 the matches are no tree."""
+        if self.errors:
+            return []
+        depths = tournament.depths(self.draw, self.classes)
+        return [outline.statistics(2 * self.classes - 1, depths)]
+
+    def outline(self, levels: int) -> Iterator[TreeNode]:
+        """The last matches, and who comes to them; nodes are called by their places."""
+        root = self.classes + 2 * len(self.draw.sides) - 2 if self.classes > 1 else 0
+        return outline.preorder(root, levels, partial(tournament.seen, self.draw, self.classes))
 
     def places(self, table: int, index: np.ndarray) -> np.ndarray:
         return index.astype(np.uint64) * self.tables[0].width

@@ -21,15 +21,18 @@ candidates, where the bound on recall and the probabilities are explained.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from .. import answers, candidates, label_counts, learner, model_file, routing
+from .. import answers, candidates, label_counts, learner, model_file, outline, routing
 from ..candidates import SHARDS
 from ..errors import UsageError
 from ..options import option, options_of
+from ..outline import TreeNode
 from ..reliability import Report
 from ..routing import Plan, Settings
 from .contract import Look, Reduction, Work
@@ -292,10 +295,15 @@ class RecallTree:
 
     def summary(self) -> list[str]:
         """Lines after those every run has."""
-        if not self.asked.wanted:
-            return []
-        self.report.write_calibration()
-        return self.report.lines()
+        lines = [routing.statistics(self.tree, self.counts)]
+        if self.asked.wanted:
+            self.report.write_calibration()
+            lines = [*self.report.lines(), *lines]
+        return lines
+
+    def outline(self, levels: int) -> Iterator[TreeNode]:
+        """The nodes of the first levels that examples have come to, and their siblings."""
+        return outline.preorder(0, levels, partial(routing.seen, self.tree, self.counts))
 
     def end_pass(self) -> None:
         self.rule = learner.after_pass(self.rule, self.learner_options)
