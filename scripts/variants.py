@@ -3,6 +3,7 @@
     python scripts/variants.py DATA_DIR --sets panlex,spelling --reduction recall_tree --common '-b 24' \
         --variant 'entropy=--router_weight entropy' --variant 'example=--router_weight example'
 
+Without `--reduction` every variant names its own, K being the number of classes: `--variant 'filter tree=--ect {K}'`.
 Data as in bench.py. `--holdout` leaves the test file alone and tests on the last tenth of the training file, which
 is what tuning should look at. Prints a Markdown table: test error, and in brackets the seconds of training.
 """
@@ -45,7 +46,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("data_dir", type=Path)
     options.add_argument("--sets", required=True, type=lambda text: text.split(","))
-    options.add_argument("--reduction", required=True)
+    options.add_argument("--reduction")
     options.add_argument("--common", default="")
     options.add_argument("--variant", action="append", required=True, metavar="NAME=ARGS")
     options.add_argument("--holdout", action="store_true")
@@ -62,8 +63,8 @@ def main() -> int:
             train, test = split_train(folder) if given.holdout else ("train.vw", "test.vw")
             cells = []
             for args in variants.values():
-                words = [f"--{given.reduction}", str(classes)]
-                words += shlex.split(f"{given.common} {EXTRA.get(name, '')} {args}")
+                words = [f"--{given.reduction}", str(classes)] if given.reduction else []
+                words += shlex.split(f"{given.common} {EXTRA.get(name, '')} {args}".replace("{K}", str(classes)))
                 error, took = run(folder, train, test, words)
                 cells.append(f"{100 * error:.1f} ({took:.1f})")
             print(f"| {name} | {classes} | " + " | ".join(cells) + " |", flush=True)

@@ -1,0 +1,55 @@
+"""scripts/scaling.py on tiny streams."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+@pytest.fixture
+def scaling(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import scaling
+
+    return scaling
+
+
+def test_table_has_every_reduction_and_number_of_classes():
+    words = ["--reductions", "log_multi,oaa", "--classes", "4,16", "--examples", "600", "--features", "3"]
+    done = subprocess.run(
+        [sys.executable, str(SCRIPTS / "scaling.py"), *words, "--args=-b 12"],
+        capture_output=True, text=True, timeout=400,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[2] == "| | K = 4 | K = 16 | growth: learning, testing, depth |"
+    number = r"-?\d+\.\d"
+    times = rf"{number} / {number}, {number} / {number}"
+    assert re.match(rf"\| log_multi \| {times}, \d\.\d / \d+ \| {times}, \d\.\d / \d+ \|", lines[4])
+    assert re.match(rf"\| oaa \| {times} \| {times} \|", lines[5])
+    depths = re.findall(r", (\d\.\d) / (\d+) \|", lines[4])
+    assert float(depths[0][0]) < float(depths[1][0])
+
+
+def test_streams_have_as_many_words_whatever_the_classes(scaling, tmp_path):
+    vocabularies = []
+    for k in (100, 100_000):
+        scaling.write_stream(tmp_path / "s", "train", k, 3000, 4)
+        lines = [line.split() for line in (tmp_path / "s").read_text().splitlines()]
+        assert {len(words) for words in lines} == {6}
+        assert all(1 <= int(words[0]) <= k for words in lines)
+        vocabularies.append({word for words in lines for word in words[2:]})
+    assert len(vocabularies[1]) <= 4 * scaling.VOCABULARY
+
+
+def test_growth_is_of_the_largest_over_the_smallest(scaling):
+    points = {k: scaling.Point(2.0 * k, 1.0, 1.0 * k, 1.0, (float(k), k)) for k in (10, 20, 40)}
+    assert scaling.row("x", points).endswith("| 4.00, 4.00, 4.00 |")
+    assert scaling.depth_of("nodes = 9, leaves = 5, depth mean = 2.40, max = 3\n") == (2.4, 3)
+    assert scaling.depth_of("average loss = 1\n") is None
