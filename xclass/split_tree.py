@@ -463,7 +463,7 @@ def restored(found: dict[str, np.ndarray]) -> tuple[Tree, Cells]:
 def _is_tree(link: np.ndarray, size: np.ndarray) -> bool:
     """Whether every node but the root is the child of one inner node, and the root is above all of them."""
     nodes, root = len(link), int(size[ROOT])
-    if not 0 <= root < nodes or link[root, PARENT] != -1 or size[DEEPEST] > size[ROUTERS]:
+    if not 0 <= root < nodes or link[root, PARENT] != -1 or size[DEEPEST] > size[ROUTERS] + 1:
         return False
     inner = np.flatnonzero(link[:, ROUTER] >= 0)
     children = link[inner, :2].ravel()
