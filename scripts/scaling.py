@@ -13,19 +13,22 @@ at the largest K over that at the smallest, beside the same of the depth. Prints
 from __future__ import annotations
 
 import argparse
-import random
 import re
 import shlex
 import sys
 import tempfile
 from dataclasses import dataclass
+from itertools import islice
+from operator import getitem
 from pathlib import Path
 
+import numpy as np
 from bench import TOOLS, BenchError, measure
 
 FEW = 200  # lines of the run that is taken off
 VOCABULARY = 2000  # words at each of the places of a line
 NOISE = 0.1
+PIECE = 10_000  # lines made at a time
 
 
 @dataclass
@@ -39,17 +42,20 @@ class Point:
     depth: tuple[float, int] | None  # mean and largest, of the leaves
 
 
-def write_stream(path: Path, seed: str, classes: int, examples: int, features: int) -> None:
+def write_stream(path: Path, seed: int, classes: int, examples: int, features: int) -> None:
     """Lines of a stream; its vocabulary, and so how many cache lines all weights take, does not depend on K."""
-    rng = random.Random(f"scaling {seed} {classes}")
+    random = np.random.default_rng([seed, classes])
+    words = [[f"{place}_{v}" for v in range(VOCABULARY)] for place in range(features)]
+    place = np.arange(features, dtype=np.uint64)
     with open(path, "w", encoding="ascii") as file:
-        for _ in range(examples):
-            y = rng.randrange(classes)
-            words = []
-            for place in range(features):
-                told = y if rng.random() >= NOISE else rng.randrange(classes)
-                words.append(f"{place}_{(told * (2 * place + 1) * 2654435761 >> 7 + place) % VOCABULARY}")
-            file.write(f"{y + 1} | {' '.join(words)}\n")
+        for begin in range(0, examples, PIECE):
+            n = min(PIECE, examples - begin)
+            label = random.integers(0, classes, n)
+            other = random.integers(0, classes, (n, features))
+            told = np.where(random.random((n, features)) < NOISE, other, label[:, None]).astype(np.uint64)
+            word = (told * (2 * place + 1) * np.uint64(2654435761) >> 7 + place) % np.uint64(VOCABULARY)
+            for y, row in zip(label.tolist(), word.tolist(), strict=True):
+                file.write(f"{y + 1} | {' '.join(map(getitem, words, row))}\n")
 
 
 def depth_of(said: str) -> tuple[float, int] | None:
@@ -61,20 +67,21 @@ def depth_of(said: str) -> tuple[float, int] | None:
 def time_point(folder: Path, examples: int, words: list[str]) -> Point:
     """Learn and test, less what a few lines take."""
     few = min(FEW, max(1, examples // 2))
-    lines = (folder / "train").read_bytes().splitlines(keepends=True)
-    (folder / "few").write_bytes(b"".join(lines[:few]))
-    del lines
+    with open(folder / "train", "rb") as whole, open(folder / "few", "wb") as part:
+        part.writelines(islice(whole, few))
+    learning = [*words, "-f", "m"]
+    measure([*TOOLS["xclass"], "-d", "few", *learning], folder)  # compiles
+    begin = measure([*TOOLS["xclass"], "-d", "few", *words], folder)
+    train = measure([*TOOLS["xclass"], "-d", "train", *words], folder)  # without the time to save a model
+    measure([*TOOLS["xclass"], "-d", "train", *learning], folder)
+    testing = ["-i", "m", "-t"]
+    measure([*TOOLS["xclass"], "-d", "few", *testing], folder)
+    load = measure([*TOOLS["xclass"], "-d", "few", *testing], folder)
+    test = measure([*TOOLS["xclass"], "-d", "test", *testing], folder)
     found = []
-    said = ""
-    for command in ("-d {} " + shlex.join(words) + " -f m", "-d {} -i m -t -p p"):
-        cost = []
-        for data in ("few", "few", "train" if "-f m" in command else "test"):  # the first run compiles
-            run = measure([*TOOLS["xclass"], *shlex.split(command.format(data))], folder)
-            cost.append((run.cpu, run.wall))
-            if data == "train":
-                said = run.said
-        found += [1e6 * (cost[2][kind] - cost[1][kind]) / (examples - few) for kind in (0, 1)]
-    return Point(*found, depth_of(said))
+    for run, less in ((train, begin), (test, load)):
+        found += [1e6 * (run.cpu - less.cpu) / (examples - few), 1e6 * (run.wall - less.wall) / (examples - few)]
+    return Point(*found, depth_of(train.said))
 
 
 def row(name: str, points: dict[int, Point]) -> str:
@@ -105,8 +112,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for k in given.classes:
-            for part in ("train", "test"):
-                write_stream(folder / part, part, k, given.examples, given.features)
+            for seed, part in enumerate(("train", "test")):
+                write_stream(folder / part, seed, k, given.examples, given.features)
             for name, found in points.items():
                 words = [f"--{name}", str(k), *shlex.split(given.args)]
                 found[k] = time_point(folder, given.examples, words)

@@ -40,7 +40,7 @@ def test_table_has_every_reduction_and_number_of_classes():
 def test_streams_have_as_many_words_whatever_the_classes(scaling, tmp_path):
     vocabularies = []
     for k in (100, 100_000):
-        scaling.write_stream(tmp_path / "s", "train", k, 3000, 4)
+        scaling.write_stream(tmp_path / "s", 0, k, 3000, 4)
         lines = [line.split() for line in (tmp_path / "s").read_text().splitlines()]
         assert {len(words) for words in lines} == {6}
         assert all(1 <= int(words[0]) <= k for words in lines)
