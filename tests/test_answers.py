@@ -394,7 +394,7 @@ def test_where_there_are_no_probabilities_asking_is_an_error(words):
     assert done.status == 2
     assert done.err == (
         f"xclass: {words[0]} needs probabilities of classes, which the learner without a reduction does not give; "
-        "choose one of --oaa, --recall_tree, --cpt\n"
+        "choose one of --oaa, --recall_tree, --cpt, --softmax_tree\n"
     )
     learn("-f", "m", stdin="1 |w a\n")
     assert xclass("-i", "m", "-t", *words, stdin="1 |w a\n").status == 2

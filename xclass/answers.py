@@ -34,7 +34,7 @@ class Options:
     )
     probabilities: bool = option(
         "write the probability of every class: all of --oaa, those met so far of --cpt, the candidates of "
-        "--recall_tree and `0:` the probability of all others",
+        "--recall_tree or the leaf of --softmax_tree, and `0:` the probability of all others",
         kind=bool,
     )
     calibration: str = option(

@@ -43,7 +43,7 @@ HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("Passes and cache", ("passes", "cache", "shuffle"), ()),
     ("Features", ("parser", "features", "interactions"), ()),
     ("Learner", ("learner",), ()),
-    ("Probabilities of classes, with --oaa, --recall_tree or --cpt", ("answers",), ()),
+    ("Probabilities of classes, with --oaa, --recall_tree, --cpt or --softmax_tree", ("answers",), ()),
 )
 
 

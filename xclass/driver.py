@@ -146,6 +146,8 @@ class _Run:
             self._banner()
             self.writers = self._open_writers()
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
+            if hasattr(self.learner, "attend"):
+                self.learner.attend(self.talk)
             with self.watch:
                 error = self._loop()
                 self.watch.end()
@@ -305,6 +307,8 @@ class _Run:
     def _stop(self) -> None:
         if self.pipeline is not None:
             self.pipeline.stop()
+        if hasattr(self.learner, "stop"):
+            self.learner.stop()
 
     def _preview_all(self) -> None:
         """Show the learner all of the data, in a pass of its own."""

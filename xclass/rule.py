@@ -80,9 +80,11 @@ class Options:
     normalized: bool = option("rates that do not depend on the scale of a feature", kind=bool, stored=True)
     invariant: bool = option("steps that do not overshoot, whatever the importance weight", kind=bool, stored=True)
     l1: float = option(
-        "strength of L1 regularisation: what every update takes off all weights",
+        "strength of L1 regularisation: what every update takes off all weights; with --softmax_tree the weight of "
+        "their sizes in the objective [alpha]",
         kind=float,
         default=0.0,
+        default_text="0; 0.15 with --softmax_tree",
         minimum=0,
         metavar="LAMBDA",
         stored=True,

@@ -93,6 +93,8 @@ class Saver:
             return cut.refused
         if not self._learning:
             return "with -t the model does not change"
+        if getattr(self.learner, "unlearned", False):
+            return "what was read is learned at the end of the data only"
         if cut.by_data and not model_file.may_replace(cut.path):
             return "there is another file of that name, which is no model"
         try:
@@ -149,7 +151,7 @@ class Saver:
             return ""
         if self._model is None:
             return "no -f was given, so nothing was saved" if self.learned else ""
-        if self.learned == 0:
+        if self.learned == 0 or getattr(self.learner, "unlearned", False):
             return "nothing was learned yet, so nothing was saved"
         path = self._model + ".interrupted"
         try:

@@ -29,6 +29,25 @@ class Talk:
         if not self.quiet:
             self.tell(f"warning: {note}")
 
+    def say(self, line: str) -> None:
+        """Write a line that goes with the progress table."""
+        if not self.quiet:
+            self.tell(line)
+
+    def start_steps(self, count: int, unit: str) -> None:
+        """Show, on a terminal, how much of work that is not reading is done, in place of the bar there is."""
+        self.end_bar()
+        if self.quiet or not sys.stderr.isatty():
+            return
+        from tqdm import tqdm
+
+        self._bar = tqdm(total=count, unit=unit, leave=False, file=sys.stderr, mininterval=0.2, dynamic_ncols=True)
+
+    def step(self) -> None:
+        """One step of that is done; from any thread."""
+        if self._bar is not None:
+            self._bar.update()
+
     def start_bar(self, size: int | None) -> None:
         """Show how much of `size` bytes is read, on a terminal."""
         if self.quiet or not sys.stderr.isatty():

@@ -85,6 +85,17 @@ class Learner(Protocol):
     def end_pass(self) -> None:
         """Called between two passes, when no stage is at work."""
 
+    # What a learner may have that learns in `end_pass` only, when it has seen all of the data.
+
+    unlearned: bool
+    """Whether it was given examples it has yet to learn from; a model is not saved then."""
+
+    def attend(self, talk: Any) -> None:
+        """Called before the first batch: whom to tell what `end_pass` does, see `talk.Talk`."""
+
+    def stop(self) -> None:
+        """Called when the user ends the run, at any time: `end_pass` is to return soon, with what it has."""
+
     # What a learner may ask for that wants to see examples before it learns from any. They are learned from afterwards.
 
     preview_size: int | None

@@ -1,0 +1,162 @@
+"""Tree alternating optimisation in plain NumPy, written from the paper: algorithm 1, problems (2) and (3), section 4.1.
+
+Dense, a node after the other, both convex problems by accelerated proximal gradient to their end. Rows are a dense
+array, the tree is complete, nodes are numbered breadth-first from 0; node i has the children 2 i + 1 and 2 i + 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def soft(w, limit):
+    return np.sign(w) * np.maximum(np.abs(w) - limit, 0.0)
+
+
+def softmax_fit(x, y, c, k, alpha, steps=20000):
+    """min sum_n c_n (log sum exp(z_n) - z_ny) + alpha |W|: W [k, F], b [k]; b is free."""
+    n, features = x.shape
+    whole = np.hstack([x, np.ones((n, 1))])
+    lipschitz = np.linalg.norm(whole * np.sqrt(c)[:, None], 2) ** 2 / 2 + 1e-9
+    w = np.zeros((k, features + 1))
+    shares = np.array([c[y == j].sum() for j in range(k)])
+    w[:, -1] = np.log(shares / shares.sum())
+    v, t = w.copy(), 1.0
+    truth = np.eye(k)[y]
+    for _ in range(steps):
+        z = whole @ v.T
+        p = np.exp(z - z.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        new = v - ((p - truth) * c[:, None]).T @ whole / lipschitz
+        new[:, :-1] = soft(new[:, :-1], alpha / lipschitz)
+        after = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        v = new + (t - 1) / after * (new - w)
+        if np.abs(new - w).max() < 1e-9:
+            w = new
+            break
+        w, t = new, after
+    return w[:, :-1], w[:, -1]
+
+
+def logistic_fit(x, right, c, alpha):
+    """min sum_n c_n log(1 + exp(-y z)) + alpha |w|: a softmax of two classes with one of them held at 0."""
+    n, features = x.shape
+    whole = np.hstack([x, np.ones((n, 1))])
+    lipschitz = np.linalg.norm(whole * np.sqrt(c)[:, None], 2) ** 2 / 4 + 1e-9
+    w = np.zeros(features + 1)
+    v, t = w.copy(), 1.0
+    for _ in range(20000):
+        p = 1 / (1 + np.exp(-whole @ v))
+        new = v - whole.T @ (c * (p - right)) / lipschitz
+        new[:-1] = soft(new[:-1], alpha / lipschitz)
+        after = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        v = new + (t - 1) / after * (new - w)
+        if np.abs(new - w).max() < 1e-9:
+            w = new
+            break
+        w, t = new, after
+    return w[:-1], w[-1]
+
+
+class Oracle:
+    def __init__(self, x, y, c, depth, alpha, k, zero_loss, beta):
+        self.x, self.y, self.c = x, y, c
+        self.depth, self.alpha, self.k, self.zero_loss, self.beta = depth, alpha, k, zero_loss, beta
+        self.inner = 2**depth - 1
+        self.router = {i: (np.zeros(x.shape[1]), 0.0) for i in range(self.inner)}
+        self.leaf = {}  # node -> classes, W, b
+
+    def side(self, i, x):
+        w, b = self.router[i]
+        return 2 * i + 2 if x @ w + b >= 0 else 2 * i + 1
+
+    def reach(self, x, i=0):
+        while i < self.inner:
+            i = self.side(i, x)
+        return i
+
+    def judged(self, n, i):
+        """Loss of row n from node i on, its answer."""
+        leaf = self.leaf[self.reach(self.x[n], i)]
+        if leaf is None:
+            return (1.0 if self.zero_loss == "01" else self.beta), 0
+        classes, w, b = leaf
+        z = w @ self.x[n] + b
+        answer = int(classes[int(np.argmax(z))])
+        if self.zero_loss == "01":
+            return float(answer != self.y[n]), answer
+        if self.y[n] not in classes:
+            return self.beta, answer
+        own = int(np.flatnonzero(classes == self.y[n])[0])
+        return float(np.log(np.exp(z - z.max()).sum()) + z.max() - z[own]), answer
+
+    def objective(self):
+        loss = sum(self.c[n] * self.judged(n, 0)[0] for n in range(len(self.y)))
+        size = sum(np.abs(w).sum() for w, _ in self.router.values())
+        if self.zero_loss != "01":
+            size += sum(np.abs(one[1]).sum() for one in self.leaf.values() if one is not None)
+        return loss + self.alpha * size
+
+    def iterate(self, leaf_of, first):
+        under = {i: [n for n in range(len(self.y)) if self._above(leaf_of[n], i)] for i in range(2 * self.inner + 1)}
+        for i in range(2 * self.inner, -1, -1):
+            if i >= self.inner:
+                self._fit_leaf(i, under[i], first)
+            else:
+                self._fit_router(i, under[i], first)
+
+    def _above(self, leaf, i):
+        while leaf > i:
+            leaf = (leaf - 1) // 2
+        return leaf == i
+
+    def _fit_leaf(self, i, rows, first):
+        if not rows:
+            if first:
+                self.leaf[i] = None
+            return
+        names = sorted(set(self.y[rows]))
+        worth = {name: sum(self.c[n] for n in rows if self.y[n] == name) for name in names}
+        classes = np.array(sorted(sorted(names, key=lambda name: (-worth[name], name))[: self.k]))
+        inside = [n for n in rows if self.y[n] in classes]
+        before = self._part(i, rows)
+        old = self.leaf.get(i)
+        w, b = softmax_fit(
+            self.x[inside], np.searchsorted(classes, self.y[inside]), self.c[inside], len(classes), self.alpha
+        )
+        self.leaf[i] = (classes, w, b)
+        if not first and self._part(i, rows) > before:
+            self.leaf[i] = old
+
+    def _part(self, i, rows):
+        """A leaf's part of the objective."""
+        if i not in self.leaf:
+            return np.inf
+        size = 0.0 if self.zero_loss == "01" or self.leaf[i] is None else np.abs(self.leaf[i][1]).sum()
+        return sum(self.c[n] * self.judged(n, i)[0] for n in rows) + self.alpha * size
+
+    def _fit_router(self, i, rows, first):
+        left = np.array([self.judged(n, 2 * i + 1)[0] for n in rows])
+        right = np.array([self.judged(n, 2 * i + 2)[0] for n in rows])
+        care = np.flatnonzero(left != right)
+        if not len(care):
+            return
+        mine = np.array(rows)[care]
+        gap = left[care] - right[care]
+
+        def part(w, b):
+            wrong = (self.x[mine] @ w + b >= 0) != (gap > 0)
+            return (self.c[mine] * np.abs(gap) * wrong).sum() + self.alpha * np.abs(w).sum()
+
+        w, b = logistic_fit(self.x[mine], (gap > 0).astype(float), self.c[mine] * np.abs(gap), self.alpha)
+        if first or part(w, b) <= part(*self.router[i]):
+            self.router[i] = (w, b)
+
+    def run(self, leaf_of, iterations):
+        """Objective and leaf of every row, after each iteration."""
+        found = []
+        for t in range(iterations):
+            self.iterate(leaf_of, t == 0)
+            leaf_of = [self.reach(x) for x in self.x]
+            found.append((self.objective(), leaf_of))
+        return found

@@ -1,0 +1,557 @@
+"""The softmax tree: its parts against plain NumPy, its training against the oracle, runs from the command line."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import random
+import re
+import signal
+import time
+
+import numpy as np
+import pytest
+from command import begin, learn, xclass
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streams import multiclass
+
+from tests.oracles import softmax_tree as oracle
+from xclass import class_prototypes, jit, model_file, softmax_nodes, softmax_paths, sparse_rows, tao
+from xclass import rows as batches
+from xclass.examples import CONSTANT_GROUP
+
+K = 9
+TREE = ("--softmax_tree", K, "-b", 16)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _compiled():
+    jit.activate()
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """An empty folder to run in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def in_turn(job, items) -> None:
+    for item in items:
+        job(*item)
+
+
+def rows_of(x: np.ndarray, y, weight) -> sparse_rows.Rows:
+    """Rows of a dense array."""
+    row, feature = np.nonzero(x)
+    start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(x)))]).astype(np.int64)
+    return sparse_rows.Rows(
+        start, feature.astype(np.uint32), x[row, feature].astype(np.float32), np.asarray(y, np.int64),
+        np.asarray(weight, np.float64),
+    )  # fmt: skip
+
+
+def groups(seed: int, n: int, k: int, features: int = 12, noise: float = 0.3):
+    """Rows near the centres of k classes, labels from 1 on, and weights."""
+    rng = np.random.default_rng(seed)
+    centre = rng.standard_normal((k, features)) * (rng.random((k, features)) < 0.5)
+    y = rng.integers(0, k, n)
+    x = centre[y] + noise * rng.standard_normal((n, features)) * (rng.random((n, features)) < 0.7)
+    x /= np.sqrt((x**2).sum(axis=1, keepdims=True)) + 1e-9
+    return x.astype(np.float32).astype(np.float64), y + 1, rng.choice((0.5, 1.0, 2.0), n)
+
+
+# -- rows
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 30), st.sampled_from((0.5, 1.0, -2.0))), max_size=60), max_size=8),
+    st.booleans(),
+)
+def test_store_gives_back_what_it_took(examples, unit):
+    batch = batches.empty(len(examples), sum(map(len, examples)), 0, 0)
+    at = 0
+    for i, one in enumerate(examples):
+        for index, value in one:
+            batch.index[at], batch.value[at] = 1000 * index, value
+            at += 1
+        batch.start[i + 1] = at
+        batch.label[i], batch.weight[i] = i + 1, 0.5 * i + 1
+    chosen = np.arange(len(examples)) % 3 != 1
+    store = sparse_rows.Store(unit)
+    cut = len(examples) // 2
+    store.add(batches.cut(batch, 0, cut), chosen[:cut])
+    store.add(batches.cut(batch, cut, len(examples)), chosen[cut:])
+    rows, hashes = store.finish()
+    assert rows.label.tolist() == [i + 1 for i in range(len(examples)) if chosen[i]]
+    assert rows.weight.tolist() == [0.5 * i + 1 for i in range(len(examples)) if chosen[i]]
+    assert (np.diff(hashes.astype(np.int64)) > 0).all()
+    for r, i in enumerate(np.flatnonzero(chosen)):
+        length = math.sqrt(sum(v * v for _, v in examples[i])) if unit else 1.0
+        wanted = {}
+        for index, value in examples[i]:
+            wanted[1000 * index] = wanted.get(1000 * index, 0.0) + value / length
+        mine = slice(rows.start[r], rows.start[r + 1])
+        got = dict(zip(hashes[rows.feature[mine]].tolist(), rows.value[mine].tolist(), strict=True))
+        assert (np.diff(rows.feature[mine].astype(np.int64)) > 0).all()
+        assert got == pytest.approx(wanted, abs=1e-6)
+    store.close()
+
+
+def test_constant_is_left_out():
+    batch = batches.empty(1, 3, 2, 0)
+    batch.index[:], batch.value[:] = (5, 6, 7), (3.0, 4.0, 1.0)
+    batch.start[1], batch.label[0], batch.weight[0] = 3, 1, 1
+    batch.group_first[1], batch.group_start[:] = 2, (0, 2, 3)
+    batch.group_name[:] = (ord("w"), CONSTANT_GROUP)
+    assert sparse_rows.values(batch, True).tolist() == pytest.approx([0.6, 0.8, 0.0])
+    assert sparse_rows.values(batch, False).tolist() == [3.0, 4.0, 0.0]
+
+
+# -- paths
+
+
+def some_tree(seed: int, depth: int, k: int, features: int) -> softmax_nodes.Tree:
+    """A complete tree of random weights."""
+    rng = np.random.default_rng(seed)
+    tree = softmax_nodes.Tree.complete(depth)
+    for i, one in enumerate(tree.inside):
+        if isinstance(one, softmax_nodes.Router):
+            mine = np.flatnonzero(rng.random(features) < 0.5).astype(np.uint32)
+            tree.inside[i] = softmax_nodes.Router(
+                mine, rng.standard_normal(len(mine)), float(rng.standard_normal()) / 4
+            )
+            continue
+        label = np.flatnonzero(rng.random(k) < 0.6) + 1
+        each = [np.flatnonzero(rng.random(features) < 0.2) for _ in label]
+        start = np.concatenate([[0], np.cumsum([len(one) for one in each])]).astype(np.int64)
+        feature = np.concatenate([np.empty(0, np.int64), *each]).astype(np.uint32)
+        bias = np.round(rng.standard_normal(len(label)), 1)  # some are equal
+        tree.inside[i] = softmax_nodes.Leaf(label, bias, start, feature, rng.standard_normal(len(feature)))
+    return tree
+
+
+def plainly(tree: softmax_nodes.Tree, x: np.ndarray):
+    """Where a dense row ends, the labels there and their probabilities."""
+    i = 0
+    while tree.left[i] >= 0:
+        one = tree.inside[i]
+        i = tree.right[i] if x[one.feature] @ one.weight + one.bias >= 0 else tree.left[i]
+    leaf = tree.inside[i]
+    owner = np.repeat(np.arange(len(leaf.label)), np.diff(leaf.start))
+    z = leaf.bias + np.bincount(owner, leaf.weight * x[leaf.feature], minlength=len(leaf.label))
+    p = np.exp(z)
+    return i, leaf.label, p / p.sum() if len(p) else p
+
+
+@pytest.mark.bounds
+@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_walk_is_the_plain_one(depth, seed):
+    k, features, n = 12, 10, 80
+    tree = some_tree(seed, depth, k, features)
+    rng = np.random.default_rng(seed)
+    x = (rng.standard_normal((n, features)) * (rng.random((n, features)) < 0.4)).astype(np.float32).astype(np.float64)
+    rows = rows_of(x, rng.integers(1, k + 1, n), np.ones(n))
+    for stored in (tree, softmax_nodes.unparted(softmax_nodes.parts(tree), lambda feature: feature)):
+        paths = softmax_paths.new_paths(softmax_nodes.parts(stored))
+        found = softmax_paths.new_found(n, 4)
+        softmax_paths.walk(
+            paths, rows.start, rows.feature, rows.value, rows.label, np.zeros(n, np.int32), 0, n,
+            softmax_paths.new_scratch(paths, 4), found,
+        )  # fmt: skip
+        for r in range(n):
+            node, label, p = plainly(tree, x[r])
+            assert tree.leaves()[found.leaf[r]] == node
+            assert found.size[r] == len(label)
+            order = np.argsort(-np.round(p, 9), kind="stable")[:4]
+            assert found.answer[r] == (label[order[0]] if len(label) else 0)
+            wanted = [*label[order].tolist(), 0, 0, 0, 0][:4]
+            assert found.top[r].tolist() == wanted
+            assert found.top_p[r, : len(order)] == pytest.approx(p[order], rel=1e-5)
+            own = np.flatnonzero(label == rows.label[r])
+            if len(own):
+                assert found.log_p[r] == pytest.approx(math.log(p[own[0]]), abs=1e-5)
+            else:
+                assert math.isnan(found.log_p[r])
+
+
+def test_what_is_no_tree_is_refused():
+    good = softmax_nodes.parts(some_tree(1, 2, 6, 8))
+    softmax_paths.check(good, 6)
+    circle = good.left.copy()
+    circle[1] = 0
+    high = good.owner.copy()
+    high[-1] = 99
+    bad = [
+        good._replace(left=circle), good._replace(owner=high), good._replace(label=good.label + 6),
+        good._replace(entry=good.entry[:-1]), good._replace(weight=good.weight[:-1]),
+        good._replace(first=good.first[::-1].copy()), good._replace(right=good.right + 50),
+        good._replace(leaf_node=good.leaf_node + 100), good._replace(bias=good.bias * np.float32("nan")),
+    ]  # fmt: skip
+    for one in bad:
+        with pytest.raises(model_file.ModelError, match="no softmax tree"):
+            softmax_paths.check(one, 6)
+
+
+# -- training
+
+
+def trained(x, y, weight, depth, begin, **more):
+    """A tree, and its reports."""
+    asked = {"alpha": 0.3, "leaf_classes": 99, "zero_loss": "01", "beta": 20.0, "iterations": 4, "intercept": True}
+    tree = softmax_nodes.Tree.complete(depth)
+    rows = rows_of(x, y, weight)
+    said = []
+    trainer = tao.Trainer(rows, x.shape[1], tree, tao.Settings(**{**asked, **more}), in_turn)
+    trainer.run(np.array(tree.leaves(), np.int32)[begin], said.append)
+    return tree, said, rows, trainer
+
+
+@pytest.mark.parametrize("zero_loss", ["01", "beta"])
+@pytest.mark.parametrize(("seed", "k", "most"), [(1, 6, 99), (2, 8, 3)])
+def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):
+    monkeypatch.setattr(tao, "ROUGH", 1e-9)
+    monkeypatch.setattr(tao, "FINE", 1e-9)
+    monkeypatch.setattr(tao, "ENOUGH", -1.0)
+    monkeypatch.setattr(tao.l1_softmax, "SWEEPS", 2000)
+    x, y, weight = groups(seed, 90, k)
+    begin = (y - 1) * 4 // k
+    tree, said, rows, trainer = trained(x, y, weight, 2, begin, leaf_classes=most, zero_loss=zero_loss, iterations=3)
+    slow = oracle.Oracle(x, y, weight, 2, 0.3, most, zero_loss, 20.0)
+    wanted = slow.run([3 + b for b in begin.tolist()], 3)
+    assert [one.objective for one in said] == pytest.approx([value for value, _ in wanted], rel=2e-3)
+    found = softmax_nodes.walk(tree, rows, in_turn)
+    same = np.array(tree.leaves())[found.leaf] == np.array(wanted[-1][1])
+    assert same.mean() > 0.97
+    assert trainer.objective(found) == said[-1].objective
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    zero_loss=st.sampled_from(("01", "beta")),
+    depth=st.integers(0, 3),
+    k=st.integers(2, 12),
+    most=st.integers(1, 12),
+    alpha=st.sampled_from((0.05, 0.5, 3.0)),
+)
+def test_objective_never_rises(seed, zero_loss, depth, k, most, alpha):
+    x, y, weight = groups(seed, 120, k, noise=0.8)
+    begin = np.random.default_rng(seed).integers(0, 1 << depth, 120)
+    enough, tao.ENOUGH = tao.ENOUGH, -1.0
+    try:
+        _, said, _, _ = trained(x, y, weight, depth, begin, zero_loss=zero_loss, leaf_classes=most, alpha=alpha)
+    finally:
+        tao.ENOUGH = enough
+    values = [one.objective for one in said]
+    assert len(values) == (4 if depth else 1) or values[-1] == 0.0
+    for before, after in itertools.pairwise(values):
+        assert after <= before * (1 + 1e-9) + 1e-9
+
+
+def test_remove_leaves_out_what_one_side_lacks():
+    x, y, weight = groups(4, 150, 6)
+    tree, said, _, _ = trained(x, y, weight, 1, (y > 3).astype(int), zero_loss="remove", leaf_classes=3)
+    # the sides share no class, so that no row tells the router anything
+    assert len(tree.inside[0].weight) == 0
+    _, other, _, _ = trained(x, y, weight, 1, (y > 3).astype(int), zero_loss="01", leaf_classes=3)
+    assert other[-1].error < said[-1].error
+
+
+def _ended(done: list, most: int) -> bool:
+    return len(done) >= most
+
+
+def test_stopping_leaves_a_tree_that_answers():
+    x, y, weight = groups(5, 200, 8)
+    rows = rows_of(x, y, weight)
+    for nodes in range(1, 9):
+        tree = softmax_nodes.Tree.complete(2)
+        done = []
+        asked = tao.Settings(0.2, 99, "01", 20.0, 3, True)
+        trainer = tao.Trainer(
+            rows, x.shape[1], tree, asked, in_turn, functools.partial(_ended, done, nodes),
+            functools.partial(done.append, 1),
+        )  # fmt: skip
+        trainer.run(np.array(tree.leaves(), np.int32)[(y - 1) // 2], lambda _: None)
+        assert len(done) == nodes
+        found = softmax_nodes.walk(tree, rows, in_turn)
+        weights = np.bincount(found.leaf, rows.weight, minlength=4)
+        small, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weights.tolist(), strict=True)))
+        assert len(small.left) == 7 - gone
+        again = softmax_nodes.walk(small, rows, in_turn)
+        assert (again.answer == found.answer).all()
+        softmax_paths.check(softmax_nodes.parts(small), 8)
+
+
+def test_pruning_takes_out_what_does_nothing():
+    x, y, weight = groups(6, 100, 4)
+    tree, _, rows, _ = trained(x, y, weight, 2, (y - 1) % 2 * 2)  # two of the leaves have no rows
+    found = softmax_nodes.walk(tree, rows, in_turn)
+    weights = np.bincount(found.leaf, rows.weight, minlength=4)
+    small, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weights.tolist(), strict=True)))
+    assert gone >= 2
+    assert (softmax_nodes.walk(small, rows, in_turn).answer == found.answer).all()
+    one = np.full(100, 3)
+    tree, _, rows, _ = trained(x, one, weight, 2, np.arange(100) % 4)
+    found = softmax_nodes.walk(tree, rows, in_turn)
+    weights = np.bincount(found.leaf, rows.weight, minlength=4)
+    small, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weights.tolist(), strict=True)))
+    assert (len(small.left), gone) == (1, 6)
+    assert (softmax_nodes.walk(small, rows, in_turn).answer == 3).all()
+
+
+# -- where classes begin
+
+
+def test_prototypes_are_means():
+    x, y, weight = groups(7, 60, 5)
+    label, size, (start, feature, value) = class_prototypes.prototypes(rows_of(x, y, weight), x.shape[1])
+    assert label.tolist() == sorted(set(y.tolist()))
+    for r, name in enumerate(label):
+        dense = np.zeros(x.shape[1])
+        dense[feature[start[r] : start[r + 1]]] = value[start[r] : start[r + 1]]
+        mine = y == name
+        assert dense == pytest.approx((x[mine] * weight[mine, None]).sum(axis=0) / weight[mine].sum(), abs=1e-6)
+        assert size[r] == pytest.approx(weight[mine].sum())
+
+
+def test_k_means_ends_where_no_prototype_is_nearer_to_another_centre():
+    rng = np.random.default_rng(8)
+    planted = np.repeat(np.arange(4), 10)
+    x = 5 * np.eye(4)[planted] + 0.2 * rng.standard_normal((40, 4))
+    rows = rows_of(x, np.arange(1, 41), rng.choice((1.0, 3.0), 40))
+    _, size, proto = class_prototypes.prototypes(rows, 4)
+    where, centre = class_prototypes.k_means(proto, size, 4, 4, 0)
+    x = x.astype(np.float32).astype(np.float64)
+    far = ((x[:, :, None] - centre[None]) ** 2).sum(axis=1)
+    assert (far.argmin(axis=1) == where).all()
+    for c in range(4):
+        assert centre[:, c] == pytest.approx(
+            (x[where == c] * size[where == c, None]).sum(axis=0) / size[where == c].sum()
+        )
+    assert len({(a, b) for a, b in zip(planted, where, strict=True)}) == 4
+
+
+def test_nearest_clusters_meet_first():
+    centre = np.array([[0.0, 10.0, 0.3, 11.0], [0.0, 0.0, 0.0, 0.0]])
+    assert class_prototypes.paired(centre, np.ones(4)) == [0, 2, 1, 3]
+    far = np.array([[0.0, 1.0, 5.0, 6.5, 100.0, 103.0, 108.0, 120.0]])
+    assert class_prototypes.paired(far, np.ones(8)) == [0, 1, 2, 3, 4, 5, 6, 7]
+
+
+def test_halves_begin_with_equally_many_classes():
+    x, y, weight = groups(9, 400, 13)
+    begin = class_prototypes.by_halves(rows_of(x, y, weight), 4, 0, in_turn)
+    classes = [set(y[begin == leaf].tolist()) for leaf in range(4)]
+    assert sorted(map(len, classes)) == [3, 3, 3, 4]
+    assert set.union(*classes) == set(range(1, 14))
+    # more leaves than classes
+    begin = class_prototypes.by_halves(rows_of(x, y, weight), 32, 0, in_turn)
+    assert len(np.unique(begin)) == 13
+
+
+# -- runs
+
+
+def answers_of(text: str) -> list[str]:
+    return [line.split(" ")[0] for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        (), ("--depth", 2), ("--depth", 3, "--leaf_classes", 4), ("--depth", 2, "--zero_loss", "01"),
+        ("--depth", 2, "--tree_init", "prototypes"), ("--depth", 2, "--tree_init", "random", "--l1", 0.02),
+        ("--depth", 1, "--normalize_features", "none"), ("--noconstant", "--depth", 1), ("-q", "wn", "--depth", 1),
+    ],
+    ids=lambda more: " ".join(map(str, more)),
+)  # fmt: skip
+def test_learns_what_is_known(place, more):
+    train, test = multiclass(1, K, 1500, noise=0.0), multiclass(2, K, 300, noise=0.0)
+    learn(*TREE, *more, "-f", "m", "--quiet", stdin=train)
+    done = learn("-i", "m", "-t", "-p", "stdout", "--quiet", stdin=test)
+    wrong = sum(a != b for a, b in zip(answers_of(test), done.lines, strict=True)) / 300
+    assert wrong < 0.05
+
+
+def told(err: str, what: str) -> float:
+    return float(re.search(re.escape(what) + r" = ([-\d.e+]+)", err).group(1))
+
+
+def test_summary_says_what_the_predictions_say(place):
+    train, test = multiclass(3, K, 1200, noise=0.4), multiclass(4, K, 400, noise=0.4, weights=(1, 2))
+    learn(*TREE, "--depth", 2, "--leaf_classes", 4, "--smooth", 0.01, "-f", "m", "--quiet", stdin=train)
+    done = learn("-i", "m", "-t", "-p", "p", "--probabilities", stdin=test)
+    lines = (place / "p").read_text().splitlines()
+    first = five = inside = weight = log = log_inside = 0.0
+    for line, said in zip(test.splitlines(), lines, strict=True):
+        y, w = line.split(" ")[0], float(line.split(" ")[1])
+        shown = {a: float(b) for a, b in (pair.split(":") for pair in said.split(" ") if ":" in pair)}
+        rest = shown.pop("0")
+        assert sum(shown.values()) + rest == pytest.approx(1.0, abs=1e-5)
+        assert rest == pytest.approx(0.01 * (K - len(shown)) / (1 + 0.01 * (K - len(shown))), abs=1e-5)
+        order = sorted(shown, key=lambda name: (-shown[name], int(name)))
+        weight += w
+        first += w * (order[0] != y)
+        five += w * (y not in order[:5])
+        log -= w * math.log(shown[y] if y in shown else rest / (K - len(shown)))
+        if y in shown:
+            inside += w
+            log_inside -= w * math.log(shown[y] / (1 - rest))
+    assert told(done.err, "average loss") == pytest.approx(first / weight, abs=2e-6)
+    assert told(done.err, "top-5 error") == pytest.approx(five / weight, abs=2e-6)
+    assert told(done.err, "class is in the leaf") == pytest.approx(inside / weight, abs=2e-6)
+    assert told(done.err, "perplexity where it is") == pytest.approx(math.exp(log_inside / inside), rel=1e-3)
+    assert told(done.err, "perplexity, smoothed by 0.01") == pytest.approx(math.exp(log / weight), rel=1e-3)
+    top = learn("-i", "m", "-t", "-p", "stdout", "--top_k", 2, "--quiet", stdin=test).lines
+    for line, said in zip(lines, top, strict=True):
+        shown = [pair.split(":") for pair in line.split(" ") if ":" in pair and not pair.startswith("0:")]
+        best = sorted(shown, key=lambda pair: (-float(pair[1]), int(pair[0])))[:2]
+        assert [pair.split(":")[0] for pair in said.split(" ")][:-1] == [name for name, _ in best]
+
+
+def test_smoothing_is_chosen_where_labels_are_most_probable(place):
+    text = multiclass(5, K, 2000, noise=0.6)
+    args = (*TREE, "--depth", 2, "--leaf_classes", 3, "--tao_iterations", 1)
+    done = learn(*args, "-f", "m", stdin=text)
+    assert "number of examples = 2000\n" in done.err
+    assert "softmax tree: 1960 examples, 9 classes" in done.err
+    chosen = model_file.load(place / "m").facts["learner"]["smooth"]
+    held = "".join(text.splitlines(keepends=True)[49::50])
+    rest = "".join(line for i, line in enumerate(text.splitlines(keepends=True)) if i % 50 != 49)
+    found = {}
+    for eps in (chosen / 3, chosen, min(1.0, 3 * chosen)):
+        learn(*args, "--smooth", repr(eps), "-f", "n", "--quiet", stdin=rest)
+        found[eps] = told(learn("-i", "n", "-t", stdin=held).err, "average log loss")
+    assert min(found, key=found.get) == chosen
+
+
+def test_threads_do_not_matter(place, monkeypatch):
+    text = multiclass(6, K, 600, noise=0.3)
+    models = []
+    for processors in (1, 2, 5):
+        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        learn(*TREE, "--depth", 3, "--leaf_classes", 5, "-f", "m", "--quiet", stdin=text)
+        models.append((place / "m").read_bytes())
+    assert models[0] == models[1] == models[2]
+
+
+def test_goes_on_from_a_model(place):
+    first, second = multiclass(7, K, 800, noise=0.3), multiclass(8, K, 800, noise=0.3)
+    learn(*TREE, "--depth", 2, "--tao_iterations", 1, "-f", "m", "--quiet", stdin=first)
+    same = learn("-i", "m", "-f", "n", "--tao_iterations", 1, stdin=first)
+    assert "average loss = n.a." not in same.err  # the model of -i answers while examples are collected
+    learn("-i", "m", "-f", "o", "--quiet", stdin=second)
+    test = multiclass(9, K, 400, noise=0.3)
+    errors = [told(learn("-i", name, "-t", stdin=test).err, "average loss") for name in "mo"]
+    assert errors[1] < errors[0] + 0.03
+    leaves = [int(told(learn("-i", name, "-t", stdin=test).err, "leaves")) for name in "mo"]
+    assert leaves[1] <= leaves[0]
+
+
+def test_objective_falls_on_the_screen(place):
+    done = learn(*TREE, "--depth", 2, "--leaf_classes", 4, stdin=multiclass(10, K, 900, noise=0.5))
+    rows = re.findall(r"^ +(\d+) +([\d.]+) +[\d.]+ +[\d.]+ +\d+ +\d+ +[\d.]+$", done.err, re.M)
+    values = [float(value) for number, value in rows if int(number) <= 4 and "." in value]
+    assert len(values) >= 2
+    assert values == sorted(values, reverse=True)
+    assert "average loss = n.a." in done.err
+
+
+def test_weights_are_rows_repeated(place):
+    rng = random.Random(11)
+    lines = multiclass(11, K, 400, noise=0.3).splitlines()
+    times = [rng.choice((1, 2, 3)) for _ in lines]
+    heavy = "".join(line.replace("|", f"{w} |", 1) + "\n" for line, w in zip(lines, times, strict=True))
+    often = "".join((line + "\n") * w for line, w in zip(lines, times, strict=True))
+    args = (*TREE, "--depth", 1, "--smooth", 0.001, "--quiet", "-f")
+    learn(*args, "m", stdin=heavy)
+    learn(*args, "n", stdin=often)
+    test = multiclass(12, K, 300, noise=0.3)
+    one, two = (learn("-i", name, "-t", "-p", "stdout", "--quiet", stdin=test).lines for name in "mn")
+    assert sum(a != b for a, b in zip(one, two, strict=True)) <= 6
+
+
+def test_first_interrupt_ends_training_with_a_model(place):
+    (place / "data").write_text(multiclass(13, 60, 6000, noise=0.6))
+    child = begin("data", "--softmax_tree", 60, "--depth", 4, "--tao_iterations", 10000, "--l1", 0.001, "-f", "m")
+    for line in child.stderr:
+        if line.startswith(b"iteration"):
+            break
+    time.sleep(0.3)
+    child.send_signal(signal.SIGINT)
+    err = child.stderr.read().decode()
+    assert child.wait() == 130, err
+    assert "what was learned from 6000 examples is in m.interrupted" in err
+    done = learn("data", "-i", "m.interrupted", "-t", "-p", "stdout", "--quiet")
+    assert set(done.lines) <= {str(y) for y in range(61)}
+
+
+def test_interrupt_ends_a_long_softmax(place):
+    (place / "data").write_text(multiclass(23, 300, 20000, noise=0.8))
+    child = begin("data", "--softmax_tree", 300, "--depth", 0, "--l1", 1e-5, "-f", "m")
+    for line in child.stderr:
+        if line.startswith(b"iteration"):
+            break
+    child.send_signal(signal.SIGTERM)
+    err = child.stderr.read().decode()
+    assert child.wait() == 143, err
+    assert " learned from 20000 examples is in m.interrupted" in err
+    assert model_file.load(place / "m.interrupted").arrays["tree.value"].size > 0
+
+
+def test_what_ends_before_the_end_of_the_data_learns_nothing(place):
+    done = xclass(*TREE, "-f", "m", stdin="1 |w a\n2 |w b\nx |w c\n")
+    assert done.status == 1
+    assert "nothing was learned yet, so nothing was saved" in done.err
+    assert not list(place.iterdir())
+    done = learn(*TREE, "-f", "m", stdin="1 |w a\n2 |w b\n save_s|\n1 |w a\n")
+    assert "what was read is learned at the end of the data only" in done.err
+    assert [one.name for one in place.iterdir()] == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("-l", 0.3), "--learning_rate has no effect: --softmax_tree is no online learner"),
+        (("--passes", 3), "--passes has no effect: --softmax_tree keeps the examples"),
+        (("--l1", 0), "--l1 0 leaves all weights in the leaves"),
+        (("--zero_loss", "01", "--beta", 3), "--beta has no effect: --zero_loss 01"),
+        (("--holdout_after", 10), "--holdout_after has no effect"),
+        (("--checkpoint", 10, "-f", "m"), "--checkpoint has no effect"),
+        (("--vw_exact",), "VW has no --softmax_tree"),
+        (("--audit",), "--audit shows weight tables, which --softmax_tree does not have"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(place, words, why):
+    done = xclass(*TREE, *words, stdin="1 |w a\n")
+    assert done.status == 2
+    assert why in done.err
+
+
+def test_tree_of_a_model_is_not_asked_for_again(place):
+    learn(*TREE, "--depth", 1, "-f", "m", "--quiet", stdin=multiclass(14, K, 100))
+    for words, why in (
+        (("-t", "--tao_iterations", 3), "-t learns nothing"),
+        (("--depth", 1), "the tree of -i is where learning begins"),
+        (("--leaf_classes", 3), "disagrees with m"),
+    ):
+        done = xclass("-i", "m", *words, stdin="1 |w a\n")
+        assert done.status == 2
+        assert why in done.err
+
+
+def test_model_with_another_tree_in_it_is_refused(place):
+    learn(*TREE, "--depth", 1, "-f", "m", "--quiet", stdin=multiclass(15, K, 200))
+    model = model_file.load(place / "m")
+    arrays = {name: np.array(one) for name, one in model.arrays.items()}
+    arrays["tree.left"][0] = 0
+    model_file.save(place / "n", options=model.options, facts=model.facts, arrays=arrays)
+    done = xclass("-i", "n", "-t", stdin="1 |w a\n")
+    assert done.status == 1
+    assert "no softmax tree" in done.err
