@@ -184,6 +184,19 @@ def test_softmax_goes_on_from_weights_it_is_given():
     assert after < before
 
 
+def test_softmax_that_is_stopped_ends_after_a_sweep():
+    x, y, weight = some_rows(6, 300, 10, 40, False)
+    problem = problem_of(x, weight)
+    start = np.searchsorted(y, np.arange(11)).astype(np.int64)
+    found = []
+    for stopped in (lambda: True, lambda: False):
+        bias = l1_softmax.first_bias(problem, start)
+        none = l1_softmax.empty_weights(10)
+        found.append(l1_softmax.solve(problem, start, 0.1, none, bias, stopped=stopped))
+    assert found[0][0].start[-1] > 0
+    assert found[0][1] > 1.01 * found[1][1]
+
+
 def test_separable_rows_do_no_harm():
     x = np.eye(4)[np.repeat(np.arange(4), 30)]
     y = np.repeat(np.arange(4), 30)

@@ -501,6 +501,9 @@ def test_interrupt_ends_a_long_softmax(place):
     child.send_signal(signal.SIGTERM)
     err = child.stderr.read().decode()
     assert child.wait() == 143, err
+    if "nothing was learned yet, so nothing was saved" in err:  # it came before the first node
+        assert [one.name for one in place.iterdir()] == ["data"]
+        return
     assert " learned from 20000 examples is in m.interrupted" in err
     assert model_file.load(place / "m.interrupted").arrays["tree.value"].size > 0
 

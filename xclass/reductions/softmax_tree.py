@@ -376,8 +376,9 @@ class SoftmaxTree:
         trainer = tao.Trainer(rows, len(hashes), tree, settings, self._share, lambda: self.ends, self.moved)
         trainer.run(begin, self._say)
         self._finish(tree, rows, held, hashes)
-        self.store.close()
-        self.store = sparse_rows.Store(self.unit)
+        if len(self.parts.label):  # else the user ended it before the first node
+            self.store.close()
+            self.store = sparse_rows.Store(self.unit)
 
     def _begin(self, tree, rows, features: int) -> np.ndarray:
         """The leaf (its node) where each row begins."""
