@@ -81,7 +81,7 @@ def test_model_knows_the_names(tmp_path):
     [
         (["--oaa", "3", "--named_labels", "a,b"], "--oaa 3 and 2 --named_labels: give as many names as classes"),
         (["--recall_tree", "2", "--named_labels", "a,a"], "--named_labels names 'a' twice; every name is one label"),
-        (["--named_labels", "a,b"], "--named_labels has no effect on real-valued labels"),
+        (["--binary", "--named_labels", "a,b"], "--named_labels has no effect on real-valued labels"),
     ],
 )
 def test_names_that_do_not_fit_are_refused(words, why, tmp_path):
