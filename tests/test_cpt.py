@@ -235,6 +235,23 @@ def test_budget_leaves_an_answer_and_tells_the_gap():
     assert 0 < float(done.err.split("may have up to ")[1].split()[0]) < 1
 
 
+@pytest.mark.parametrize("budget", [1, 3, 6, 12])
+def test_no_label_left_out_has_more_than_the_gap(tmp_path, budget):
+    text = multiclass(6, 50, 600, noise=0.4)
+    learn("--cpt", 50, *BITS, "-f", "m", stdin=text, cwd=tmp_path)
+    run = ("-i", "m", "-t", "-p", "stdout")
+    whole = learn(*run, "--probabilities", stdin=text, cwd=tmp_path)
+    cut = learn(*run, "--top_k", 3, "--max_expand", budget, stdin=text, cwd=tmp_path)
+    gap = float(cut.err.split("may have up to ")[1].split()[0])
+    missed = 0.0
+    for all_pairs, listed in zip(whole.lines, cut.lines, strict=True):
+        (p, _), (found, _) = pairs(all_pairs), pairs(listed)
+        left_out = max(mass for label, mass in p.items() if label not in found)
+        if len(found) < 3 or left_out > min(found.values()) + 1e-6:
+            missed = max(missed, left_out)
+    assert 0 < missed <= gap + 1e-5
+
+
 def test_greedy_search_follows_the_likelier_child():
     text = multiclass(7, 30, 900, noise=0.4)
     exact = fact(learn("--cpt", 30, *BITS, stdin=text).err, "average loss")

@@ -19,11 +19,13 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 _marked: list = []
 _bare: set = set()
 _waiting: list = []  # kernels whose dispatchers may not be made yet
+_making = threading.RLock()  # stages on several threads call kernels for the first time
 _active = False
 _folder: Path | None = None
 
@@ -80,18 +82,19 @@ class _Kernel:
 
     def dispatcher(self):
         """The compiled kernel, which takes this one's place."""
-        if self._dispatcher is None:
-            import numba
+        with _making:
+            if self._dispatcher is None:
+                import numba
 
-            more = {"_nrt": False, "forceinline": True} if self._function in _bare else {}
-            cached = _folder is not None
-            made = numba.njit(nogil=True, cache=cached, error_model="numpy", **more)(self._function)
-            self._dispatcher = made
-            self._place(made)
-            if hasattr(made, "_compiler"):  # not where numba is told to compile nothing
-                compiling = made._compiler.compile
-                made._compiler.compile = lambda *args: (_make_all(), compiling(*args))[1]
-        return self._dispatcher
+                more = {"_nrt": False, "forceinline": True} if self._function in _bare else {}
+                cached = _folder is not None
+                made = numba.njit(nogil=True, cache=cached, error_model="numpy", **more)(self._function)
+                if hasattr(made, "_compiler"):  # not where numba is told to compile nothing
+                    compiling = made._compiler.compile
+                    made._compiler.compile = lambda *args: (_make_all(), compiling(*args))[1]
+                self._dispatcher = made
+                self._place(made)
+            return self._dispatcher
 
     def _place(self, what) -> None:
         setattr(sys.modules[self._function.__module__], self._function.__name__, what)
@@ -99,8 +102,9 @@ class _Kernel:
 
 def _make_all() -> None:
     """Make the dispatchers of all kernels: one of them is compiled, and may call any other."""
-    while _waiting:
-        _waiting.pop().dispatcher()
+    with _making:
+        while _waiting:
+            _waiting.pop().dispatcher()
 
 
 def _start_numba() -> None:

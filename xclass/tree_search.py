@@ -133,6 +133,11 @@ def several(tree, weights, settings, example, count, known, top, top_p):
     while a >= 0:
         if opened >= settings.budget and size > 0:
             gap = p
+            for bucket in range(first, last + 1):  # one that waits in the same bucket may have more
+                item = head[bucket]
+                while item >= 0:
+                    gap = max(gap, mass[item])
+                    item = below[item]
             break
         opened += 1
         d = np.int64(tree.depth[a])
