@@ -42,7 +42,7 @@ class Options:
     )
 
 
-_looked: list[bytes] = []  # what was read of standard input before the reader began
+_looked: dict[Any, bytes] = {}  # what was read of a standard input before the reader began; at most one
 
 
 def look(paths: tuple[str, ...] | None, labels: Any) -> None:
@@ -59,12 +59,14 @@ def look(paths: tuple[str, ...] | None, labels: Any) -> None:
             stream = _unpacked(paths[0], file, closing)
         else:
             stream = _standard_input()
+            _looked.clear()  # what a run that came to nothing has left of another standard input
+            _looked[sys.stdin] = b""
         room = bytearray(FIRST_BLOCK)
         pull = getattr(stream, "readinto1", None) or stream.readinto
         while labels.classes is None:
             got = pull(room)
             if not paths:
-                _looked.append(bytes(room[:got]))
+                _looked[sys.stdin] += room[:got]
             text += room[:got]
             *lines, text = text.split(b"\n")
             for line in lines if got else (*lines, text):
@@ -268,10 +270,8 @@ class Reader:
                 if self._whole:
                     self.size = found.st_size
                     self._file = stream
-            if _looked:
-                stream = _Behind(b"".join(_looked), stream)
-                _looked.clear()
-            return stream
+            begin = _looked.pop(sys.stdin, b"")
+            return _Behind(begin, stream) if begin else stream
         self._file = closing.enter_context(open(self._path, "rb", buffering=0))  # noqa: SIM115
         closing.callback(setattr, self, "_file", None)
         self._whole = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
