@@ -47,7 +47,7 @@ def topics(seed: int, n: int, k: int = 64, noise: float = 0.2) -> str:
 
 
 def test_alike_classes_together_make_fewer_errors():
-    text, test = topics(1, 3000, 256, 0.4), topics(2, 1000, 256, 0.4)
+    text, test = topics(1, 2000, 256, 0.5), topics(2, 1000, 256, 0.5)
     errors = {}
     for tree in ("kmeans", "general", "random"):
         learn("--cpt", 256, "-b", 20, "--cpt_tree", tree, "-l", 0.5, "-f", "m", "--quiet", stdin=text)
@@ -200,7 +200,7 @@ def test_checkpoints_of_the_look_are_kept_in_order(place):
 def test_rate_depends_on_tree_and_passes():
     text = multiclass(16, 10, 50)
     for words, rate in (
-        ((), 0.35), (("--passes", 2), 0.25), (("-l", 0.7), 0.7), (("--loss_function", "logistic"), 1.0),
+        ((), 0.5), (("--passes", 2), 0.35), (("-l", 0.7), 0.7), (("--loss_function", "logistic"), 1.0),
     ):  # fmt: skip
         assert f"learning rate = {rate:g}\n" in learn(*KMEANS, *words, stdin=text).err.lower(), words
 

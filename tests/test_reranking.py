@@ -153,7 +153,7 @@ def test_probabilities_of_all_classes_keep_those_of_the_best(place):
 
 
 def test_better_than_the_trees_alone_where_classes_differ_in_single_features():
-    text, test = multiclass(24, 300, 3000), multiclass(25, 300, 900)
+    text, test = multiclass(24, 300, 2000, noise=0.5), multiclass(25, 300, 900, noise=0.5)
     error = {}
     for words in ((), ("--rerank",)):
         learn("--cpt", 300, *BITS, *words, "-f", "m", "--quiet", stdin=text)

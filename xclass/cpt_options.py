@@ -154,9 +154,7 @@ def settle(config) -> dict:
     o = config.cpt
     found = {"loss_function": config.learner.loss_function or "squared"}
     if config.learner.learning_rate is None:
-        found["learning_rate"] = _rate(
-            found["loss_function"], o.cpt_tree in GROWN, config.passes.passes, config.learner.sgd
-        )
+        found["learning_rate"] = _rate(found["loss_function"], config.passes.passes, config.learner.sgd)
     places = PLACES + (o.trees > 1)  # trees share the table
     settled = learner.settle(config.learner, o.cpt or UNKNOWN, True, node_weights.SLOT_BYTES, places)
     if o.candidates is None:
@@ -164,14 +162,12 @@ def settle(config) -> dict:
     return {**settled, **found}
 
 
-def _rate(loss_function: str, grown: bool, passes: int, plain: bool) -> float:
+def _rate(loss_function: str, passes: int, plain: bool) -> float:
     if plain:
         return PLAIN_RATE
     if loss_function == "logistic":
         return 1.0
-    if grown:
-        return 0.5
-    return 0.35 if passes == 1 else 0.25
+    return 0.5 if passes == 1 else 0.35
 
 
 def hierarchical_softmax(k: int) -> dict[str, object]:

@@ -146,24 +146,34 @@ def slope(weights, s, y):
 
 
 @jit
-def learn(weights, at, begin, count, x, s, y, weight):
-    """One AdaGrad step of a regressor towards y (-1 or 1), s being its score.
+def learn(weights, at, begin, count, x, s, y, weight, rate):
+    """One AdaGrad step of a regressor towards y (-1 or 1), s being its score; `rate`: float32[count], scratch.
 
-    G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G), feature by feature. With `plain`,
-    w -= rate * weight * slope * x.
+    G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G), feature by feature. With squared loss
+    a step that would take the score beyond y is the one that takes it to y: where features are many, or weights new,
+    steps would be far too long. With `plain`, w -= rate * weight * slope * x.
     """
     steep = slope(weights, s, y)
     if steep == ZERO:
         return
+    flat = weights.flat
     step = weights.rate * weight * steep
     if weights.plain:
         for f in range(count):
-            weights.flat[at[begin + f]] -= step * x[f]
+            flat[at[begin + f]] -= step * x[f]
         return
     square = weight * steep * steep
     for f in range(count):
-        a = at[begin + f]
-        g = weights.flat[a + 1] + square * x[f] * x[f]
-        if g > ZERO:
-            weights.flat[a + 1] = g
-            weights.flat[a] -= step * x[f] / np.float32(math.sqrt(g))
+        flat[at[begin + f] + 1] += square * (x[f] * x[f])
+    for f in range(count):
+        rate[f] = flat[at[begin + f] + 1]
+    for f in range(count):
+        rate[f] = x[f] / np.float32(math.sqrt(rate[f])) if rate[f] > ZERO else ZERO
+    if weights.kind != loss.LOGISTIC:
+        reach = ZERO
+        for f in range(count):
+            reach += x[f] * rate[f]
+        if abs(step) * reach > abs(s - y):
+            step = (s - y) / reach
+    for f in range(count):
+        flat[at[begin + f]] -= step * rate[f]

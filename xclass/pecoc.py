@@ -31,6 +31,7 @@ import math
 import numpy as np
 
 from . import intrinsics, node_weights
+from . import loss as loss_kinds
 from .jit import jit
 
 LEAST = 0.01
@@ -66,8 +67,11 @@ def score(weights, h, x, count, place, at, s):
 
 
 @jit
-def learn(weights, h, x, count, place, c, s, square, step, weight):
-    """One AdaGrad step of every regressor towards branch c, `s` being the scores; `square`, `step` float32[m]."""
+def learn(weights, h, x, count, place, c, s, square, step, reach, weight):
+    """One AdaGrad step of every regressor towards branch c, `s` being the scores, as `node_weights.learn` does it.
+
+    square, step, reach : float32[m], scratch
+    """
     m = s.shape[0]
     width = min(m, LINE)
     step[0] = ZERO
@@ -75,19 +79,33 @@ def learn(weights, h, x, count, place, c, s, square, step, weight):
         slope = node_weights.slope(weights, s[i], ONE if odd(i, c) else -ONE)
         square[i] = weight * slope * slope
         step[i] = weights.rate * weight * slope
+        reach[i] = ZERO
     for first in range(0, m, width):
+        if not weights.plain:
+            for f in range(count):
+                slot = node_weights.slot(weights, h[f], place + first)
+                for i in range(first, first + width):
+                    if step[i] != ZERO:
+                        a = slot ^ (2 * (i - first))
+                        weights.flat[a + 1] += square[i] * (x[f] * x[f])
+                        reach[i] += x[f] * _rate(x[f], weights.flat[a + 1])
+            if weights.kind != loss_kinds.LOGISTIC:
+                for i in range(max(first, 1), first + width):
+                    y = ONE if odd(i, c) else -ONE
+                    if abs(step[i]) * reach[i] > abs(s[i] - y):
+                        step[i] = (s[i] - y) / reach[i]
         for f in range(count):
             slot = node_weights.slot(weights, h[f], place + first)
             for i in range(first, first + width):
                 if step[i] != ZERO:
                     a = slot ^ (2 * (i - first))
-                    if weights.plain:
-                        weights.flat[a] -= step[i] * x[f]
-                        continue
-                    g = weights.flat[a + 1] + square[i] * x[f] * x[f]
-                    if g > ZERO:
-                        weights.flat[a + 1] = g
-                        weights.flat[a] -= step[i] * x[f] / np.float32(math.sqrt(g))
+                    weights.flat[a] -= step[i] * (x[f] if weights.plain else _rate(x[f], weights.flat[a + 1]))
+
+
+@jit
+def _rate(x, g):
+    """AdaGrad's rate of a weight, times its feature's value."""
+    return x / np.float32(math.sqrt(g)) if g > ZERO else ZERO
 
 
 @jit

@@ -43,6 +43,7 @@ class Scratch(NamedTuple):
     one: np.ndarray  # float32[m], scores of any other block
     square: np.ndarray  # float32[m], of its update
     step: np.ndarray  # float32[m]
+    reach: np.ndarray  # float32[m]
     levels: int
 
 
@@ -53,7 +54,7 @@ def scratch(levels: int, longest: int, depth: int) -> Scratch:
         np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(2 * longest, np.int64),
         np.empty(blocks, np.int64), np.empty(blocks, np.int64), np.empty((blocks, m), np.float32),
         np.empty((blocks, m)), np.empty((blocks, m), np.int64), np.empty((blocks, m)), np.empty(m, np.float32),
-        np.empty(m, np.float32), np.empty(m, np.float32), levels,
+        np.empty(m, np.float32), np.empty(m, np.float32), np.empty(m, np.float32), levels,
     )  # fmt: skip
 
 
@@ -157,7 +158,7 @@ def _learn_path(tree, weights, scratch, leaf, count, weight):
     for b in range(blocks):
         pecoc.learn(
             weights, scratch.h, scratch.x, count, _place(scratch.root[b], m), scratch.branch[b], scratch.score[b],
-            scratch.square, scratch.step, weight,
+            scratch.square, scratch.step, scratch.reach, weight,
         )  # fmt: skip
     if tree.depth[leaf] % scratch.levels > 0:
         return
@@ -165,7 +166,8 @@ def _learn_path(tree, weights, scratch, leaf, count, weight):
         place = _place(leaf, m)
         pecoc.score(weights, scratch.h, scratch.x, count, place, scratch.at, scratch.one)
         pecoc.learn(
-            weights, scratch.h, scratch.x, count, place, 0, scratch.one, scratch.square, scratch.step, weight
+            weights, scratch.h, scratch.x, count, place, 0, scratch.one, scratch.square, scratch.step, scratch.reach,
+            weight,
         )  # fmt: skip
 
 

@@ -37,6 +37,7 @@ class Scratch(NamedTuple):
 
     h: np.ndarray  # uint64[s]
     x: np.ndarray  # float32[s]
+    rate: np.ndarray  # float32[s]
     at: np.ndarray  # int64[levels * s], slots of the nodes on the path
     path: np.ndarray  # int64[levels], from the root to the label's leaf
     score: np.ndarray  # float32[levels]
@@ -100,7 +101,7 @@ def _learn_path(tree, weights, scratch, leaf, count, weight):
     depth = np.int64(tree.depth[leaf])
     for d in range(depth + 1):
         y = ONE if d < depth and scratch.path[d + 1] > tree.left[scratch.path[d]] else -ONE
-        node_weights.learn(weights, scratch.at, d * count, count, scratch.x, scratch.score[d], y, weight)
+        node_weights.learn(weights, scratch.at, d * count, count, scratch.x, scratch.score[d], y, weight, scratch.rate)
 
 
 @jit
@@ -108,7 +109,7 @@ def _train(tree, weights, scratch, a, count, y, weight):
     """Score one node and train it."""
     node_weights.locate(weights, scratch.h, count, tree.place[a], scratch.at, 0)
     s = node_weights.score(weights, scratch.at, 0, count, scratch.x)
-    node_weights.learn(weights, scratch.at, 0, count, scratch.x, s, y, weight)
+    node_weights.learn(weights, scratch.at, 0, count, scratch.x, s, y, weight, scratch.rate)
 
 
 @jit

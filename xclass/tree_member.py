@@ -28,7 +28,8 @@ class Member:
             return pecoc_tree.scratch(self.levels, longest, levels)
         waiting = min(2 * (self.settings.budget + levels), len(self.tree.left)) + levels
         return Scratch(
-            np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest * levels, np.int64),
+            np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest, np.float32),
+            np.empty(longest * levels, np.int64),
             np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels),
             tree_search.new_waiting(waiting),
         )  # fmt: skip

@@ -98,10 +98,14 @@ class Tree:
         if slope == 0:
             return
         for index, x in row:
-            g = node.g.get(index, F(0)) + F(weight) * slope * slope * x * x
-            if g > 0:
-                node.g[index] = g
-                node.w[index] = node.w.get(index, F(0)) - self.rate * F(weight) * slope * x / np.sqrt(g)
+            node.g[index] = node.g.get(index, F(0)) + F(weight) * slope * slope * x * x
+        rates = [x / np.sqrt(node.g[index]) if node.g[index] > 0 else F(0) for index, x in row]
+        step = self.rate * F(weight) * slope
+        reach = F(sum(x * rate for (_, x), rate in zip(row, rates, strict=True)))
+        if self.loss == "squared" and abs(step) * reach > abs(s - F(y)):
+            step = (s - F(y)) / reach
+        for (index, _), rate in zip(row, rates, strict=True):
+            node.w[index] = node.w.get(index, F(0)) - step * rate
 
     def learn(self, features, y: int, weight: float = 1.0) -> None:
         row = self.scaled(features)
