@@ -4,7 +4,8 @@ Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction"
 Learners  one per inner node; it learns to give the labels of its right side scores above 0, those of the left below.
 Cost      learn and predict O(s depth) for an example of s features, whatever K is: see split_tree.
 Names     T max_predictors | R_S swap_resistance | E mean score at a node, e(y) that of label y there.
-Defaults  hinge loss at rate 1, four routers for every class: README, "What decides the defaults".
+Defaults  hinge loss at rate 1, four routers for every class, but ENOUGH or K - 1 of them where that is less: README,
+          "What decides the defaults".
 Differs   from the paper: T inner nodes in all, as VW has it (Algorithm 1 stops one short); a new inner node that comes
           of a swap goes on with the router of the node that was taken back, as VW does. From VW's log_multi.cc under
           the default layout: AdaGrad on scaled examples, the loss asked for, examples of weight 0 not learned.
@@ -37,7 +38,8 @@ from .contract import Look, Reduction, Work
 
 FIRST_ANSWER = 1  # VW's, before anything was seen
 LOSS, RATE = "hinge", 1.0
-MORE, MOST = 4, 2**27  # routers for every class, and in all: their places are int32
+MORE, ENOUGH = 4, 2**16  # routers for every class, as long as there are no more than so many
+MOST = 2**27  # routers: their places are int32
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Options:
         metavar="T",
         minimum=0,
         maximum=MOST,
-        default_text="4 K - 1, and VW's K - 1 with --vw_exact",
+        default_text="4 K - 1 as far as that is below 65536, else K - 1; VW's K - 1 with --vw_exact",
         stored=True,
     )
     swap_resistance: int = option(
@@ -80,7 +82,9 @@ def settle(config) -> dict:
     found = {}
     most = o.max_predictors
     if most is None:
-        most = o.log_multi - 1 if config.driver.vw_exact else MORE * o.log_multi - 1
+        most = o.log_multi - 1
+        if not config.driver.vw_exact:
+            most = max(most, min(MORE * o.log_multi - 1, ENOUGH - 1))
         found["max_predictors"] = min(most, MOST)
     exact = learning.layout == "vw"
     found.update(routers.settle(learning, o.log_multi, "quantile" if exact else LOSS, RATE))
