@@ -1,15 +1,16 @@
-"""Error against time, xclass beside Vowpal Wabbit and napkinXC: each method as a whole process, one after the other.
+"""Error against time, xclass beside other tools: each method as a whole process, one after the other.
 
     python scripts/peers.py DATA_DIR --sets spelling,wordnet --json demo/results.json
     python scripts/peers.py --table demo/results.json --plot demo/results.png
 
 The first measures and adds to the file what it does not hold yet, so that a run cut short goes on; `--methods` takes
 some of them. The second prints a Markdown table and draws training time against test error (matplotlib, the extra
-`plot`). Data as in bench.py. Needs `pip install vowpalwabbit napkinxc`; methods of a package that is not there are left
-out, and said to be.
+`plot`). Data as in bench.py. Needs `pip install vowpalwabbit napkinxc fasttext-wheel`; methods of a package that is not
+there are left out, and said to be.
 
 Times are of whole processes, reading included. napkinXC reads the same features as LIBSVM text, made of the VW text
-beforehand; its prediction takes the time its own call takes, without starting. A feature is a word with its namespace.
+beforehand, fastText the words, for it has no values; their prediction takes the time their own call takes, without
+starting. A feature is a word with its namespace.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ import shlex
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench import TOOLS, BenchError, machine, measure, test_error, unpack
 from variants import EXTRA
 
-XCLASS, VW, NAPKIN = "xclass", "VW", "napkinXC"
+XCLASS, VW, NAPKIN, FASTTEXT = "xclass", "VW", "napkinXC", "fastText"
+PACKAGES = {VW: "vowpalwabbit", NAPKIN: "napkinxc", FASTTEXT: "fasttext"}
+CHILDREN = {NAPKIN: "--napkin", FASTTEXT: "--fasttext"}  # first word of a process of this script
 BITS = {"ptb": 26, "wiki": 26, "books": 26}
 METHODS: dict[str, tuple[str, str]] = {  # name -> tool and its words; K is the number of classes, B bits
     "xclass": (XCLASS, "--multiclass K -b {B1}"),
@@ -43,33 +47,52 @@ METHODS: dict[str, tuple[str, str]] = {  # name -> tool and its words; K is the 
     "napkinXC PLT": (NAPKIN, "PLT"),
     "napkinXC HSM": (NAPKIN, "HSM tree_type=completeKaryRandom optimizer=adagrad eta=1.0 epochs=1"),
     "napkinXC HSM k-means": (NAPKIN, "HSM tree_type=hierarchicalKmeans optimizer=adagrad eta=1.0 epochs=1"),
+    "fastText hierarchical": (FASTTEXT, "loss=hs epoch=5 dim=100 lr=0.5 minCount=1"),
+    "fastText softmax": (FASTTEXT, "loss=softmax epoch=5 dim=100 lr=0.5 minCount=1"),
 }
-COLOURS = {XCLASS: "tab:red", VW: "tab:blue", NAPKIN: "tab:green"}
+COLOURS = {XCLASS: "tab:red", VW: "tab:blue", NAPKIN: "tab:green", FASTTEXT: "tab:orange"}
 
 
-# -- napkinXC, in a process of its own
+# -- napkinXC and fastText, in processes of their own
 
 
-def to_libsvm(source: Path, target: Path, vocabulary: dict[str, int], grow: bool) -> None:
-    """Write VW text as LIBSVM text; features not in the vocabulary are added or, where it may not grow, left out."""
-    with open(source, encoding="utf-8", errors="surrogateescape") as lines, open(target, "w", encoding="ascii") as out:
+def lines_of(source: Path) -> Iterator[tuple[int, list[tuple[str, float]]]]:
+    """The label and the features, `namespace|name` and value, of every line of VW text."""
+    with open(source, encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
             head, *spaces = line.split("|")
             if not head.split():
                 continue
-            found: dict[int, float] = {}
+            found = []
             for space in spaces:
                 words = space.split()
                 name = words.pop(0) if words and not space[:1].isspace() else ""
                 for word in words:
                     feature, _, value = word.partition(":")
-                    j = vocabulary.get(f"{name}|{feature}", -1)
-                    if j < 0 and grow:
-                        j = vocabulary[f"{name}|{feature}"] = len(vocabulary) + 1
-                    if j >= 0:
-                        found[j] = found.get(j, 0.0) + float(value or 1)
+                    found.append((f"{name}|{feature}", float(value or 1)))
+            yield int(head.split()[0]), found
+
+
+def to_fasttext(source: Path, target: Path) -> None:
+    """Write VW text as fastText's: a word for every feature, whatever its value."""
+    with open(target, "w", encoding="utf-8", errors="surrogateescape") as out:
+        for label, features in lines_of(source):
+            out.write(f"__label__{label} {' '.join(name for name, _ in features)}\n")
+
+
+def to_libsvm(source: Path, target: Path, vocabulary: dict[str, int], grow: bool) -> None:
+    """Write VW text as LIBSVM text; features not in the vocabulary are added or, where it may not grow, left out."""
+    with open(target, "w", encoding="ascii") as out:
+        for label, features in lines_of(source):
+            found: dict[int, float] = {}
+            for name, value in features:
+                j = vocabulary.get(name, -1)
+                if j < 0 and grow:
+                    j = vocabulary[name] = len(vocabulary) + 1
+                if j >= 0:
+                    found[j] = found.get(j, 0.0) + value
             cells = " ".join(f"{j}:{value:g}" for j, value in sorted(found.items()))
-            out.write(f"{int(head.split()[0])} {cells}\n")
+            out.write(f"{label} {cells}\n")
 
 
 def napkin(words: list[str]) -> int:
@@ -96,13 +119,33 @@ def napkin(words: list[str]) -> int:
     return 0
 
 
+def fasttext(words: list[str]) -> int:
+    """Train or test with fastText."""
+    import fasttext
+
+    task, file, folder, *options = words
+    if task == "train":
+        given = {name: value for name, _, value in (option.partition("=") for option in options)}
+        kinds = {"loss": str, "lr": float}
+        given = {name: kinds.get(name, int)(value) for name, value in given.items()}
+        fasttext.train_supervised(file, thread=2, verbose=0, **given).save_model(folder)
+        return 0
+    model = fasttext.load_model(folder)
+    begin = time.perf_counter()
+    _, right, _ = model.test(file)
+    print(json.dumps({"seconds": time.perf_counter() - begin, "error": 1 - right}), file=sys.stderr)
+    return 0
+
+
 # -- one method on one set
 
 
 def words_of(method: str, name: str, classes: int) -> list[str]:
     """The words a method is asked for with."""
     bits = BITS.get(name, 24)
-    text = METHODS[method][1].replace("K", str(classes), 1) if METHODS[method][0] != NAPKIN else METHODS[method][1]
+    text = (
+        METHODS[method][1].replace("K", str(classes), 1) if METHODS[method][0] in (XCLASS, VW) else METHODS[method][1]
+    )
     return shlex.split(text.replace("{B1}", str(min(bits + 1, 26))).replace("{B}", str(bits)))
 
 
@@ -111,14 +154,18 @@ def run(method: str, name: str, folder: Path, classes: int) -> dict:
     tool = METHODS[method][0]
     words = words_of(method, name, classes)
     n = (folder / "test.vw").read_bytes().count(b"\n")
-    if tool == NAPKIN:
-        if not (folder / "train.svm").exists():
+    if tool in (NAPKIN, FASTTEXT):
+        if tool == FASTTEXT and not (folder / "train.words").exists():
+            for part in ("train", "test"):
+                to_fasttext(folder / f"{part}.vw", folder / f"{part}.words")
+        if tool == NAPKIN and not (folder / "train.svm").exists():
             vocabulary: dict[str, int] = {}
             to_libsvm(folder / "train.vw", folder / "train.svm", vocabulary, True)
             to_libsvm(folder / "test.vw", folder / "test.svm", vocabulary, False)
-        child = [sys.executable, str(Path(__file__).resolve()), "--napkin"]
-        train = measure([*child, "train", "train.svm", "napkin.model", *words], folder)
-        test = measure([*child, "test", "test.svm", "napkin.model", *words], folder)
+        child = [sys.executable, str(Path(__file__).resolve()), CHILDREN[tool]]
+        ending = "svm" if tool == NAPKIN else "words"
+        train = measure([*child, "train", f"train.{ending}", "peer.model", *words], folder)
+        test = measure([*child, "test", f"test.{ending}", "peer.model", *words], folder)
         told = json.loads(test.said.strip().splitlines()[-1])
         error, seconds = told["error"], told["seconds"]
     else:
@@ -139,7 +186,7 @@ def run(method: str, name: str, folder: Path, classes: int) -> dict:
 
 def missing(tool: str) -> bool:
     """Whether a tool's package is not installed."""
-    return tool != XCLASS and importlib.util.find_spec({VW: "vowpalwabbit", NAPKIN: "napkinxc"}[tool]) is None
+    return tool != XCLASS and importlib.util.find_spec(PACKAGES[tool]) is None
 
 
 def unknown(words: list[str]) -> bool:
@@ -207,8 +254,9 @@ def draw(found: list[dict], file: Path) -> None:
 
 def main() -> int:
     """Measure what is not there yet; print and draw."""
-    if sys.argv[1:2] == ["--napkin"]:
-        return napkin(sys.argv[2:])
+    for tool, job in ((NAPKIN, napkin), (FASTTEXT, fasttext)):
+        if sys.argv[1:2] == [CHILDREN[tool]]:
+            return job(sys.argv[2:])
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("data_dir", type=Path, nargs="?")
     options.add_argument("--sets", type=lambda text: text.split(","), default=[])
@@ -227,7 +275,7 @@ def main() -> int:
         strange = [method for method in methods if method not in METHODS]
         if strange:
             raise BenchError(f"--methods: {strange[0]!r} is none of {'; '.join(METHODS)}")
-        for tool in (VW, NAPKIN):
+        for tool in PACKAGES:
             if missing(tool) and any(METHODS[method][0] == tool for method in methods):
                 print(f"peers: {tool} is not installed and left out", file=sys.stderr)
         with tempfile.TemporaryDirectory() as temporary:

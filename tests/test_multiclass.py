@@ -164,7 +164,9 @@ def test_a_model_goes_on_as_what_it_is(tmp_path, text):
 
 
 def test_what_a_refused_run_looked_at_is_not_read_by_the_next():
-    refused = xclass("--trees", 4, "--tree_noise", 1, "--candidates", 3, "--candidate_cut", 7, stdin="1 | a\n2 | b\n3 | c\n")
+    refused = xclass(
+        "--trees", 4, "--tree_noise", 1, "--candidates", 3, "--candidate_cut", 7, stdin="1 | a\n2 | b\n3 | c\n"
+    )
     assert refused.status == 2
     run = ("--cpt", 3, "-b", 12, "--named_labels", "x,y", "-p", "stdout", "--quiet")
     assert len(learn(*run, stdin="x | a\ny | b\n").lines) == 2

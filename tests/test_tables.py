@@ -94,6 +94,8 @@ def test_peers_make_the_same_features_for_others(tmp_path, monkeypatch):
     peers.to_libsvm(tmp_path / "b.vw", tmp_path / "b.svm", vocabulary, False)
     assert (tmp_path / "a.svm").read_text() == "3 1:2 2:1 3:1 4:1\n1 2:2\n"
     assert (tmp_path / "b.svm").read_text() == "2 1:0.5\n"
+    peers.to_fasttext(tmp_path / "a.vw", tmp_path / "a.words")
+    assert (tmp_path / "a.words").read_text() == "__label__3 f|x f|y g|x g|y\n__label__1 f|y f|y\n"
 
 
 def test_peers_find_the_options_of_this_version(monkeypatch):
