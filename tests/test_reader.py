@@ -265,3 +265,32 @@ def test_warnings_are_there_to_be_taken(plain):
     reading = read(plain, block_bytes=4)
     assert len(list(reading)) == 3
     assert len(reading.notes) == 1 and "data.vw:2: '17' touches the bar" in reading.notes[0]
+
+
+@pytest.mark.parametrize("processors", [1, 2, 5])
+@pytest.mark.parametrize("block", [40, None])
+def test_the_same_on_any_number_of_threads(plain, wanted, monkeypatch, processors, block):
+    monkeypatch.setattr("os.cpu_count", lambda: processors)
+    reading = read(plain, block_bytes=block)
+    assert_same(whole(reading), wanted)
+    assert_same(whole(reading), wanted)  # another pass
+    assert (reading.bytes, reading.lines) == (len(TEXT), 300)
+
+
+def test_threads_name_the_line_and_deliver_what_is_before(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    path = tmp_path / "d.vw"
+    path.write_text("".join(f"{i} | a b\n" for i in range(1, 200)) + "x y z | a\n" + "5 | a\n" * 100)
+    reading = read(path, block_bytes=64)
+    batches = []
+    with pytest.raises(DataError, match=r"d.vw:200:"):
+        batches.extend(reading)
+    found = []
+    with pytest.raises(DataError):
+        for batch in reading:
+            found.extend(batch.label.tolist())
+    assert found == list(range(1, 200))
+    skipping = read(path, block_bytes=64, on_bad_line="skip")
+    assert sum(batch.n for batch in skipping) == 299
+    assert skipping.skipped == 1
+    assert "d.vw:200:" in skipping.report()[1]

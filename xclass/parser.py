@@ -15,6 +15,7 @@ With these three the only room that knows the text format.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,6 +53,19 @@ class Options:
         return tuple(self.named_labels.split(",")) if self.named_labels else ()
 
 
+class Scan(NamedTuple):
+    """A block parsed as if it began the file."""
+
+    batch: Batch  # with more room than is used
+    size: tuple[int, int, int]  # examples, features and groups
+    used: int  # bytes up to the end of the last whole line
+    lines: int  # read
+    bad: int  # malformed places
+    skipped: int  # lines left out
+    stopped: bool  # whether the last line read ends the run
+    notes: np.ndarray  # int64[KEPT + 2, 4], see text_lines
+
+
 class Parser:
     """Turns text into batches, and remembers what was wrong with it.
 
@@ -67,7 +81,6 @@ class Parser:
     ----------
     lines, skipped, bad : lines read, lines left out, malformed places met
     notes : messages for the user that nobody took yet
-    pool : memory of the batches
     """
 
     def __init__(
@@ -83,7 +96,6 @@ class Parser:
         self.lines = self.skipped = self.bad = 0
         self.notes: list[str] = []
         self.kept: list[str] = []  # the first messages about malformed lines
-        self.pool = Pool()
         self._told_tag = False
         treatment = TREATMENTS.index(options.on_bad_line)
         free = highest is None or treatment == VW
@@ -107,8 +119,11 @@ class Parser:
         names = np.arange(256 + PADDING).astype(np.uint8)
         letters = [hashing.name_hash(names, i, i + 1, seed, every) for i in range(256)]
         self._letters = np.array(letters, np.uint32)
-        self._positions = np.empty(0, np.int32)
-        self._line_of = np.empty(256, np.int64)
+        self._scanner = self.scanner()
+
+    def scanner(self) -> Scanner:
+        """What parses blocks for this parser, on a thread of its own if need be."""
+        return Scanner(self._rules, self._letters)
 
     def begin(self) -> None:
         """Start at line 1 again (another pass, another file)."""
@@ -128,27 +143,22 @@ class Parser:
         error : what ends the run, or None
         used : bytes up to the end of the last whole line
         """
-        if len(self._positions) < end + 64:
-            self._positions = np.empty(end + 64, np.int32)
-        kept, blanks, bars, lines, returns = text_lines.find_delimiters(text, end, self._positions)
-        out = self.pool.batch(lines, blanks + lines, bars + lines, text[:end])
-        if kept == 0:
-            return _trimmed(out, 0, 0, 0), None, 0
-        used = int(self._positions[kept - 1]) + 1
-        notes = np.zeros((KEPT + 2, 4), np.int64)
-        self._line_of[:] = -1
-        rules = self._rules
-        n, z, g, line, bad, skipped, unmerged, stopped = text_lines.parse_lines(
-            text, self._positions, kept, returns, rules, self._letters, self.lines, out, notes, self._line_of
-        )
-        if unmerged > 0:
-            index, value = np.empty(unmerged, np.uint32), np.empty(unmerged, np.float32)
-            g = text_lines.merge_groups(n, rules.constant, out, index, value)
-        self.lines = line
-        self.skipped += skipped
-        self.bad += bad
-        error = self._take_notes(text, notes, min(bad, KEPT), stopped, name)
-        return _trimmed(out, n, z, g), error, used
+        scan = self._scanner.scan(text, end)
+        return *self.take(scan, name), scan.used
+
+    def take(self, scan: Scan, name: str) -> tuple[Batch, DataError | None]:
+        """The block's examples, before the malformed line that ends the run, and what ends it, or None.
+
+        Blocks are taken in the order they have in the file, whatever the order in which they were parsed.
+        """
+        n, z, g = scan.size
+        batch = _trimmed(scan.batch, n, z, g)
+        batch.line[:] += self.lines
+        scan.notes[:, 1] += self.lines
+        self.lines += scan.lines
+        self.skipped += scan.skipped
+        self.bad += scan.bad
+        return batch, self._take_notes(scan.batch.text, scan.notes, min(scan.bad, KEPT), scan.stopped, name)
 
     def report(self) -> list[str]:
         """What to tell the user at the end of the run about malformed lines."""
@@ -180,6 +190,36 @@ class Parser:
         if self._rules.treatment == VW and problem in VW_DOES:
             message += f"; {VW_DOES[problem]}"
         return message
+
+
+class Scanner:
+    """Parses blocks of text for a `Parser`, knowing nothing of the lines before; one thread at a time uses it."""
+
+    def __init__(self, rules: Rules, letters: np.ndarray):
+        self._rules, self._letters = rules, letters
+        self._pool = Pool()  # memory of the batches
+        self._positions = np.empty(0, np.int32)
+        self._line_of = np.empty(256, np.int64)
+
+    def scan(self, text: np.ndarray, end: int) -> Scan:
+        """Parse the whole lines of `text[:end]`; text : as in `Parser.parse`."""
+        if len(self._positions) < end + 64:
+            self._positions = np.empty(end + 64, np.int32)
+        kept, blanks, bars, lines, returns = text_lines.find_delimiters(text, end, self._positions)
+        out = self._pool.batch(lines, blanks + lines, bars + lines, text[:end])
+        notes = np.zeros((KEPT + 2, 4), np.int64)
+        if kept == 0:
+            return Scan(out, (0, 0, 0), 0, 0, 0, 0, False, notes)
+        used = int(self._positions[kept - 1]) + 1
+        self._line_of[:] = -1
+        rules = self._rules
+        n, z, g, line, bad, skipped, unmerged, stopped = text_lines.parse_lines(
+            text, self._positions, kept, returns, rules, self._letters, 0, out, notes, self._line_of
+        )
+        if unmerged > 0:
+            index, value = np.empty(unmerged, np.uint32), np.empty(unmerged, np.float32)
+            g = text_lines.merge_groups(n, rules.constant, out, index, value)
+        return Scan(out, (n, z, g), used, line, bad, skipped, stopped, notes)
 
 
 def _trimmed(out: Batch, n: int, z: int, g: int) -> Batch:

@@ -2,20 +2,24 @@
 
     bytes -> blocks that end after a newline -> parser -> Batch, Batch, ...
 
-Blocks start small, so that the first rows of the table appear at once, and grow. A line longer than a block
-makes its block grow. A pipe delivers what has arrived, without waiting for a full block. Every batch has a block
-of its own, so that several may be in flight.
+Blocks of a file are parsed on as many threads as there are processors, and delivered in order. Blocks start small, so
+that the first rows of the table appear at once, and grow. A line longer than a block makes its block grow. A pipe
+delivers what has arrived, without waiting for a full block. Every batch has a block of its own, so that several may be
+in flight.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import stat
 import sys
 import time
 import zlib
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -23,11 +27,12 @@ import numpy as np
 
 from . import model_file, parser
 from .errors import DataError
-from .examples import Batch
+from .examples import Batch, Pool
 from .options import option
 
 NO_TEXT = b"xclass cache\n"  # begins a cache
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 18  # bytes
+LOOK_BACK = 1 << 12  # bytes, in search of the end of a line
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ class Reader:
     before : lines of the files before the one being read
     wrap, wrapped : called, if not None, with each file once it is open, and what it returned
     bytes : of text, parsed in this pass
-    parsing_seconds : spent on parsing, in all passes
+    parsing_seconds : spent on parsing or on waiting for it, in all passes
     parser : its `lines`, `skipped`, `bad`, `notes` and `report()` tell of the lines
     """
 
@@ -131,6 +136,8 @@ class Reader:
         self.name = self.paths[0] or "stdin"
         self.bytes = self.before = 0
         self.parsing_seconds = 0.0
+        self._pool = Pool()  # of text
+        self._scanners = [self.parser.scanner() for _ in range(os.cpu_count() or 1)]
         self.size: int | None = None
         self.wrap: Any = None
         self.wrapped: list[Any] = []
@@ -197,31 +204,72 @@ class Reader:
             self.before += self.parser.lines
 
     def _batches(self, stream) -> Iterator[Batch]:
-        size, largest = self._sizes
-        before = self.bytes
-        left = np.empty(0, np.uint8)  # of a line whose end is still to come
-        ended = False
-        while not ended:
-            begin = len(left)
-            text = self.parser.pool.take(begin + size + 1 + parser.PADDING)
-            text[:begin] = left
-            filled, ended, error = self._fill(stream, text, begin, begin + size)
-            if ended and error is None and filled and text[filled - 1] != parser.NEWLINE:
-                text[filled] = parser.NEWLINE
-                filled += 1
-            text[filled : filled + parser.PADDING] = 0
-            self._refuse_other(text[: min(filled, 128)].tobytes() if self.bytes == before else b"")
-            begun = time.perf_counter()
-            batch, problem, used = self.parser.parse(text, filled, self.name)
-            self.parsing_seconds += time.perf_counter() - begun
-            self.bytes += used
-            left = text[used:filled]
+        for scan, error in self._scanned(self._blocks(stream)):
+            batch, problem = self.parser.take(scan, self.name)
+            self.bytes += scan.used
             if batch.n:
                 yield batch
             error = problem or error
             if error is not None:
                 raise error
-            size = min(size * 2, largest) if used else max(size, len(left))
+
+    def _blocks(self, stream) -> Iterator[tuple[np.ndarray, int, DataError | None]]:
+        """Text that ends with a line, padded, where it ends, and what keeps from reading on."""
+        size, largest = self._sizes
+        left = np.empty(0, np.uint8)  # of a line whose end is still to come
+        first = True
+        ended = False
+        while not ended:
+            begin = len(left)
+            text = self._pool.take(begin + size + 1 + parser.PADDING)
+            text[:begin] = left
+            filled, ended, error = self._fill(stream, text, begin, begin + size)
+            if ended and error is None and filled and text[filled - 1] != parser.NEWLINE:
+                text[filled] = parser.NEWLINE
+                filled += 1
+            self._refuse_other(text[: min(filled, 128)].tobytes() if first else b"")
+            end = _end_of_lines(text, begin, filled)
+            left = text[end:filled].copy()
+            text[end : end + parser.PADDING] = 0
+            first = first and end == 0
+            yield text, end, error
+            size = min(size * 2, largest) if end else max(size, len(left))
+
+    def _scanned(self, blocks) -> Iterator[tuple[parser.Scan, DataError | None]]:
+        """The blocks parsed: of a file some at a time, each on a thread of its own, delivered in order."""
+        if not self._whole or len(self._scanners) == 1:
+            for text, end, error in blocks:
+                begun = time.perf_counter()
+                scan = self._scanners[0].scan(text, end)
+                self.parsing_seconds += time.perf_counter() - begun
+                yield scan, error
+            return
+        free: queue.SimpleQueue[parser.Scanner] = queue.SimpleQueue()
+        for scanner in self._scanners:
+            free.put(scanner)
+
+        def job(text, end):
+            scanner = free.get()
+            try:
+                return scanner.scan(text, end)
+            finally:
+                free.put(scanner)
+
+        def next_one():
+            future, error = waiting.popleft()
+            begun = time.perf_counter()
+            scan = future.result()
+            self.parsing_seconds += time.perf_counter() - begun
+            return scan, error
+
+        waiting: deque = deque()
+        with ThreadPoolExecutor(len(self._scanners), "parse") as threads:
+            for text, end, error in blocks:
+                waiting.append((threads.submit(job, text, end), error))
+                if len(waiting) > len(self._scanners):
+                    yield next_one()
+            while waiting:
+                yield next_one()
 
     def _refuse_other(self, begin: bytes) -> None:
         """Refuse what is no text: a model or a cache."""
@@ -286,6 +334,17 @@ class Reader:
         if isinstance(error, IsADirectoryError):
             return DataError(f"{self.name}: is a directory; name a file of examples")
         return DataError(f"{self.name}: cannot be opened ({error.strerror}); check the name and its permissions")
+
+
+def _end_of_lines(text: np.ndarray, begin: int, end: int) -> int:
+    """Where the last whole line of `text[:end]` ends, 0 if there is none; before `begin` there is none."""
+    while end > begin:
+        piece = max(begin, end - LOOK_BACK)
+        at = text[piece:end].tobytes().rfind(b"\n")
+        if at >= 0:
+            return piece + at + 1
+        end = piece
+    return 0
 
 
 def _standard_input():
