@@ -1,18 +1,23 @@
-"""Time per example against the number of classes, for any reductions, on generated streams of so many features.
+"""Time per example against classes, features, the size of the table or processors, on generated streams.
 
     python scripts/scaling.py --reductions log_multi,ect,random_tree --classes 1000,10000,100000,1000000 \
         --examples 1000000 --args='-b 24'
+    python scripts/scaling.py --reductions cpt,recall_tree --classes 10000 --features 5,20,80
+    python scripts/scaling.py --reductions cpt,recall_tree --classes 10000 --bits 18,22,26
+    python scripts/scaling.py --reductions oaa,cpt --classes 1000 --processors 1,2
 
-A stream has `--examples` lines for every K: a class, each as likely as any other, and `--features` words that tell it,
-all from one vocabulary of fixed size, one in ten of them of another class. Learning and testing are whole processes;
-a run over the first few lines, which compiles what is not compiled, is taken off both. Microseconds per example:
-processor time of all threads, and wall time. Depth is what the summary says of the leaves. `growth` is processor time
-at the largest K over that at the smallest, beside the same of the depth. Prints a Markdown table.
+One of the four takes several values. A stream has `--examples` lines for every K: a class, each as likely as any other,
+and `--features` words that tell it, all from one fixed vocabulary, one in ten of them of another class. Learning
+and testing are whole processes; a run over the first few lines, which compiles what is not compiled, is taken off both.
+Microseconds per example: processor time of all threads, and wall time. Depth is what the summary says of the leaves.
+`growth` is processor time at the largest value over that at the smallest, beside the same of the depth; for processors
+it is wall time. Prints a Markdown table; `--plot FILE` draws it (matplotlib, the extra `plot`).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import sys
@@ -24,6 +29,7 @@ from pathlib import Path
 
 import numpy as np
 from bench import TOOLS, BenchError, measure
+from pecoc_curve import plotting
 
 FEW = 200  # lines of the run that is taken off
 VOCABULARY = 2000  # words at each of the places of a line
@@ -84,45 +90,88 @@ def time_point(folder: Path, examples: int, words: list[str]) -> Point:
     return Point(*found, depth_of(train.said))
 
 
-def row(name: str, points: dict[int, Point]) -> str:
+def row(name: str, points: dict[int, Point], wall: bool) -> str:
     """A line of the table."""
     cells = []
     for one in points.values():
         depth = f", {one.depth[0]:.1f} / {one.depth[1]}" if one.depth else ""
         cells.append(f"{one.train:.1f} / {one.train_wall:.1f}, {one.test:.1f} / {one.test_wall:.1f}{depth}")
     first, last = points[min(points)], points[max(points)]
-    growth = f"{last.train / first.train:.2f}, {last.test / first.test:.2f}" if first.train > 0 < first.test else ""
+    ratios = [(last.train_wall, first.train_wall), (last.test_wall, first.test_wall)]
+    if not wall:
+        ratios = [(last.train, first.train), (last.test, first.test)]
+    growth = ", ".join(f"{a / b:.2f}" if b > 0 else "" for a, b in ratios)
     if first.depth and last.depth:
         growth += f", {last.depth[0] / first.depth[0]:.2f}"
     return f"| {name} | " + " | ".join([*cells, growth]) + " |"
 
 
+def draw(points: dict[str, dict[int, Point]], what: str, wall: bool, file: Path) -> None:
+    """Learning on the left, testing on the right, a line for each reduction."""
+    pyplot = plotting()
+    figure, areas = pyplot.subplots(1, 2, figsize=(10, 4))
+    for area, title, one in zip(areas, ("learning", "testing"), ("train", "test"), strict=True):
+        for name, found in points.items():
+            values = [getattr(point, one + ("_wall" if wall else "")) for point in found.values()]
+            area.loglog(list(found), values, "o-", label=name)
+        area.set_title(title)
+        area.set_xlabel(what)
+        area.set_ylabel("microseconds an example" + ("" if wall else " (processor time)"))
+        area.legend()
+    figure.tight_layout()
+    figure.savefig(file, dpi=80)
+
+
 def main() -> int:
-    """Measure every reduction on every K and print the table."""
+    """Measure every reduction on every value and print the table."""
+
+    def numbers(text: str) -> list[int]:
+        return [int(one) for one in text.split(",")]
+
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--reductions", required=True, type=lambda text: text.split(","), metavar="NAME,...")
-    options.add_argument("--classes", required=True, type=lambda text: [int(k) for k in text.split(",")])
+    options.add_argument("--classes", required=True, type=numbers)
+    options.add_argument("--features", type=numbers, default=[10])
+    options.add_argument("--bits", type=numbers, default=[])
+    options.add_argument("--processors", type=numbers, default=[])
     options.add_argument("--examples", type=int, default=1_000_000)
-    options.add_argument("--features", type=int, default=10)
     options.add_argument("--args", default="", help="options of every run of xclass")
+    options.add_argument("--plot", type=Path, metavar="FILE")
     given = options.parse_args()
-    if given.examples < 2 or given.features < 1 or min(given.classes) < 1:
+    if given.examples < 2 or min(given.features) < 1 or min(given.classes) < 1:
         raise BenchError("give at least 2 examples, a feature and a class")
+    lists = {"K": given.classes, "features": given.features, "bits": given.bits, "processors": given.processors}
+    several = [name for name, values in lists.items() if len(values) > 1]
+    if len(several) > 1:
+        raise BenchError(f"{' and '.join(several)} have several values: vary one at a time")
+    what = several[0] if several else "K"
+    if max(given.processors, default=1) > len(os.sched_getaffinity(0)):
+        raise BenchError(f"there are {len(os.sched_getaffinity(0))} processors, not {max(given.processors)}")
+    everywhere = os.sched_getaffinity(0)
     points: dict[str, dict[int, Point]] = {name: {} for name in given.reductions}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        for k in given.classes:
-            for seed, part in enumerate(("train", "test")):
-                write_stream(folder / part, seed, k, given.examples, given.features)
+        made = None
+        for value in lists[what]:
+            at = {name: value if name == what else (values or [None])[0] for name, values in lists.items()}
+            if made != (made := (at["K"], at["features"])):
+                for seed, part in enumerate(("train", "test")):
+                    write_stream(folder / part, seed, at["K"], given.examples, at["features"])
+            os.sched_setaffinity(0, sorted(everywhere)[: at["processors"]])
             for name, found in points.items():
-                words = [f"--{name}", str(k), *shlex.split(given.args)]
-                found[k] = time_point(folder, given.examples, words)
-                print(f"{name} {k}: {found[k]}", file=sys.stderr, flush=True)
+                words = [f"--{name}", str(at["K"]), *shlex.split(given.args)]
+                words += ["-b", str(at["bits"])] if at["bits"] else []
+                found[value] = time_point(folder, given.examples, words)
+                print(f"{name} {what} {value}: {found[value]}", file=sys.stderr, flush=True)
+            os.sched_setaffinity(0, everywhere)
     print("Learning CPU / wall, testing CPU / wall in microseconds per example, depth mean / largest.\n")
-    print("| | " + " | ".join(f"K = {k:,}" for k in given.classes) + " | growth: learning, testing, depth |")
-    print("| --- |" + " --: |" * (len(given.classes) + 1))
+    growth = "growth: learning, testing, depth"
+    print("| | " + " | ".join(f"{what} = {value:,}" for value in lists[what]) + f" | {growth} |")
+    print("| --- |" + " --: |" * (len(lists[what]) + 1))
     for name, found in points.items():
-        print(row(name, found))
+        print(row(name, found, what == "processors"))
+    if given.plot:
+        draw(points, what, what == "processors", given.plot)
     return 0
 
 

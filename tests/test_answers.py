@@ -348,7 +348,7 @@ def test_threads_and_number_of_rows_at_a_time_do_not_matter(place, monkeypatch, 
     text, test = multiclass(5, k, 100, unlabelled=0.1), multiclass(6, k, 150)
     found = []
     for processors, most in ((1, 1 << 22), (2, 7 * k), (5, 1)):
-        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
         monkeypatch.setattr(answers, "MOST_PAIRS", most)
         done = learn(*chosen(name, k), "-b", 18, *words, "-p", "stdout", "-f", "m", "--perplexity", stdin=text)
         tested = learn("-i", "m", "-t", *words, "-p", "stdout", "--perplexity", stdin=test)

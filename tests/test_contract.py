@@ -165,7 +165,7 @@ def test_number_of_processors_does_not_matter(place, monkeypatch, name):
     text = multiclass(3, k, 60, unlabelled=0.1)
     found = []
     for processors in (1, 2, 7):
-        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
         monkeypatch.setattr("os.sched_getaffinity", lambda _, processors=processors: set(range(processors)))
         monkeypatch.setattr(recall_tree, "ThreadPoolExecutor", lambda _, *a, n=processors: ThreadPoolExecutor(n))
         found.append((*run(place, *chosen(name, k), "-b", 15, "-r", "raw", stdin=text), (place / "raw").read_text()))

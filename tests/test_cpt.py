@@ -371,7 +371,7 @@ def test_several_trees_give_the_same_bytes_on_any_number_of_threads(place, monke
     text, test = multiclass(11, 25, 500), multiclass(12, 25, 200)
     found = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
         done = learn("--cpt", 25, *BITS, "--trees", 4, "-p", "stdout", "-f", "m", "--quiet", stdin=text)
         tested = learn("-i", "m", "-t", "--top_k", 3, "-p", "stdout", "--quiet", stdin=test)
         found.append((done.out, tested.out, (place / "m").read_bytes()))

@@ -142,7 +142,7 @@ def test_threads_change_nothing_and_seeds_do(place, monkeypatch):
     run = ("--cpt", 64, "-b", 18, "--cpt_tree", "kmeans", "--trees", 3, "--quiet", "--save_tree", "t")
     found = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
         learn(*run, "-f", "m", stdin=text)
         found.append((place / "m").read_bytes())
     assert found[0] == found[1] == found[2]

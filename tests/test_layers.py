@@ -53,7 +53,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("label_tree", "node_weights", "label_counts", "tournament", "weight_table", "text_lines"),
     ("rule", "label_words"),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant"),
-    ("elementary", "stored_arrays", "table_size", "bad_lines", "multiclass", "outline"),
+    ("elementary", "stored_arrays", "table_size", "bad_lines", "multiclass", "outline", "processors"),
     ("examples", "options", "errors", "jit"),  # anyone may import these
     ("intrinsics", "__init__"),
 )

@@ -400,7 +400,7 @@ def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch):
             assert len(model_file.load(tmp_path / "m").arrays["tree.link"]) > split_tree.FIRST_NODES
         found = []
         for processors in (1, 2, 5):
-            monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+            monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
             found.append(learn("-i", "m", "-t", "test", "--quiet", "-p", "stdout", cwd=tmp_path).out)
         one_by_one = learn("-i", "m", "-t", "test", "--quiet", "-p", "stdout", "-r", "r", cwd=tmp_path).out
         assert found == [one_by_one] * 3

@@ -301,7 +301,7 @@ def test_several_trees_give_the_same_bytes_on_any_number_of_threads(place, monke
     text, test = multiclass(11, 45, 500), multiclass(12, 45, 200)
     found = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
         run = ("--cpt", 45, *BITS, "--cpt_arity", 4, "--trees", 3, "-p", "stdout", "-f", "m", "--quiet")
         done = learn(*run, stdin=text)
         tested = learn("-i", "m", "-t", "--top_k", 3, "-p", "stdout", "--quiet", stdin=test)

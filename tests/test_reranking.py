@@ -166,7 +166,7 @@ def test_same_bytes_on_any_number_of_threads_and_resumed(place, monkeypatch):
     run = ("--cpt", 25, *BITS, "--trees", 3, "--rerank", "--quiet")
     found = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
         done = learn(*run, "-p", "stdout", "-f", "m", stdin=text)
         tested = learn("-i", "m", "-t", "--top_k", 3, "-p", "stdout", "--quiet", stdin=test)
         found.append((done.out, tested.out, (place / "m").read_bytes()))

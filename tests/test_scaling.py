@@ -37,6 +37,23 @@ def test_table_has_every_reduction_and_number_of_classes():
     assert float(depths[0][0]) < float(depths[1][0])
 
 
+def test_features_the_table_and_processors_are_varied_one_at_a_time(tmp_path):
+    def run(*words):
+        fixed = [str(SCRIPTS / "scaling.py"), "--reductions", "cpt", "--classes", "5", "--examples", "400"]
+        return subprocess.run([sys.executable, *fixed, *words], capture_output=True, text=True, timeout=400)
+
+    for words, head in (
+        (["--features", "2,8", "--bits", "12"], "| | features = 2 | features = 8 |"),
+        (["--bits", "10,14", "--features", "2"], "| | bits = 10 | bits = 14 |"),
+        (["--processors", "1", "--features", "2"], "| | K = 5 |"),
+    ):
+        done = run(*words)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[2].startswith(head)
+    assert "vary one at a time" in run("--features", "2,8", "--bits", "10,14").stderr
+    assert "processors, not 9999" in run("--processors", "1,9999").stderr
+
+
 def test_streams_have_as_many_words_whatever_the_classes(scaling, tmp_path):
     vocabularies = []
     for k in (100, 100_000):
@@ -50,6 +67,7 @@ def test_streams_have_as_many_words_whatever_the_classes(scaling, tmp_path):
 
 def test_growth_is_of_the_largest_over_the_smallest(scaling):
     points = {k: scaling.Point(2.0 * k, 1.0, 1.0 * k, 1.0, (float(k), k)) for k in (10, 20, 40)}
-    assert scaling.row("x", points).endswith("| 4.00, 4.00, 4.00 |")
+    assert scaling.row("x", points, True).endswith("| 1.00, 1.00, 4.00 |")
+    assert scaling.row("x", points, False).endswith("| 4.00, 4.00, 4.00 |")
     assert scaling.depth_of("nodes = 9, leaves = 5, depth mean = 2.40, max = 3\n") == (2.4, 3)
     assert scaling.depth_of("average loss = 1\n") is None

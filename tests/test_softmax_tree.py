@@ -435,7 +435,7 @@ def test_threads_do_not_matter(place, monkeypatch):
     text = multiclass(6, K, 600, noise=0.3)
     models = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
         learn(*TREE, "--depth", 3, "--leaf_classes", 5, "-f", "m", "--quiet", stdin=text)
         models.append((place / "m").read_bytes())
     assert models[0] == models[1] == models[2]

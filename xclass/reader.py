@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from . import model_file, parser
+from . import model_file, parser, processors
 from .errors import DataError
 from .examples import Batch, Pool
 from .options import option
@@ -137,7 +137,7 @@ class Reader:
         self.bytes = self.before = 0
         self.parsing_seconds = 0.0
         self._pool = Pool()  # of text
-        self._scanners = [self.parser.scanner() for _ in range(os.cpu_count() or 1)]
+        self._scanners = [self.parser.scanner() for _ in range(processors.count())]
         self.size: int | None = None
         self.wrap: Any = None
         self.wrapped: list[Any] = []

@@ -72,6 +72,7 @@ from .. import (
     node_weights,
     outline,
     probability_tree,
+    processors,
     reranking,
     tree_file,
 )  # fmt: skip
@@ -143,7 +144,7 @@ class ProbabilityTree:
         # weights: of all labels; of those not proposed; of those proposed and not chosen
         self.label_weight = self.missed = self.mistaken = 0.0
         self.examples = 0
-        self.threads = ThreadPoolExecutor(os.cpu_count() or 1, "trees")
+        self.threads = ThreadPoolExecutor(processors.count(), "trees")
         self.stages = [self._sweep] if self.scorers is None else [self._sweep, self._rerank]
 
     @property
@@ -268,7 +269,7 @@ class ProbabilityTree:
             list(self.threads.map(lambda item: job(*item), items))
 
     def _shares(self, n: int) -> list[tuple[int, int]]:
-        shares = max(1, min(os.cpu_count() or 1, n // 64))
+        shares = max(1, min(processors.count(), n // 64))
         edges = [n * t // shares for t in range(shares + 1)]
         return list(itertools.pairwise(edges))
 

@@ -24,14 +24,13 @@ Importance weights count for the routers, not in the tree.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from .. import learner, outline, routers, split_tree, split_walk
+from .. import learner, outline, processors, routers, split_tree, split_walk
 from ..options import option
 from ..outline import TreeNode
 from .contract import Look, Reduction, Work
@@ -126,7 +125,7 @@ class LomTree:
         )  # fmt: skip
         self.tree, self.cells = split_tree.new_tree(), split_tree.new_cells()
         split_tree.plant(self.tree, FIRST_ANSWER)
-        self.threads = ThreadPoolExecutor(os.cpu_count() or 1, "trees")
+        self.threads = ThreadPoolExecutor(processors.count(), "trees")
         self.stages = [self._sweep]
 
     @property
@@ -198,7 +197,7 @@ class LomTree:
 
     def _shared(self, batch, label, learns, clock) -> split_walk.Found:
         """Examples that are only predicted, by several threads."""
-        shares = 1 if self.settings.listing else max(1, min(os.cpu_count() or 1, batch.n // 64))
+        shares = 1 if self.settings.listing else max(1, min(processors.count(), batch.n // 64))
         if shares == 1:
             return self._all(batch, label, learns, clock)
         found = self._found(batch.n)

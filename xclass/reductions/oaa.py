@@ -15,13 +15,12 @@ begins at `hash * 2**ceil(log2 K) mod 2**b`.
 from __future__ import annotations
 
 import itertools
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from .. import answers, class_rows, learner, loss, model_file
+from .. import answers, class_rows, learner, loss, model_file, processors
 from ..errors import UsageError
 from ..options import option
 from ..reliability import Report
@@ -122,7 +121,7 @@ class OneAgainstAll:
         self.raw_vw = o.raw_order == "vw"
         # updates with other rules widen one shared label range, class after class: one thread
         one = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular
-        shares = 1 if one else os.cpu_count() or 1
+        shares = 1 if one else processors.count()
         shares = max(1, min(shares, self.classes // class_rows.BLOCK))
         edges = [self.classes * t // shares for t in range(shares + 1)]
         self.shares = list(itertools.pairwise(edges))

@@ -12,7 +12,6 @@ The tree is a heap: node a has the children 2 a + 1 and 2 a + 2, the inner nodes
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import learner, outline, rng, routers
+from .. import learner, outline, processors, rng, routers
 from ..errors import UsageError
 from ..jit import bare
 from ..options import option
@@ -240,7 +239,7 @@ class RandomTree:
         if self.routers.exact:
             self.tables = [self.routers.table]
         self.listing = config.driver.raw_predictions is not None
-        self.threads = ThreadPoolExecutor(os.cpu_count() or 1, "trees")
+        self.threads = ThreadPoolExecutor(processors.count(), "trees")
         self.outside = 0
         self.stages = [self._sweep]
 
@@ -270,7 +269,7 @@ class RandomTree:
             np.empty(n, np.int64), np.empty((rows, self.levels), np.int64),
             np.empty((rows, self.levels), np.float32), np.empty(n, np.int64),
         )  # fmt: skip
-        shares = 1 if work.learn else max(1, min(os.cpu_count() or 1, n // 64))
+        shares = 1 if work.learn else max(1, min(processors.count(), n // 64))
         edges = [n * t // shares for t in range(shares + 1)]
 
         def one(job):

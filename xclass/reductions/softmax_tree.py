@@ -18,7 +18,6 @@ Differs   from the paper: see `tao`, `class_prototypes` and the defaults in READ
 from __future__ import annotations
 
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -30,6 +29,7 @@ from .. import (
     label_tree,
     learner,
     model_file,
+    processors,
     softmax_nodes,
     softmax_paths,
     sparse_rows,
@@ -202,7 +202,7 @@ class SoftmaxTree:
         self.tell = lambda line: None
         self.bar = self.moved = lambda *_: None
         self.ends = False
-        self.threads = ThreadPoolExecutor(os.cpu_count() or 1, "nodes")
+        self.threads = ThreadPoolExecutor(processors.count(), "nodes")
         self.stages = [self._predict] if testing else [self._predict, self._collect]
 
     @property
@@ -264,7 +264,7 @@ class SoftmaxTree:
             scratch = softmax_paths.new_scratch(self.paths, most)
             softmax_paths.walk(self.paths, start, index, value, label, node, low, high, scratch, found)
 
-        parts = max(1, min(os.cpu_count() or 1, n // SHARE))
+        parts = max(1, min(processors.count(), n // SHARE))
         self._share(job, [(n * t // parts, n * (t + 1) // parts) for t in range(parts)])
         work.prediction = found.answer.astype(np.float64)
         weight = batch.weight.astype(np.float64)

@@ -1,0 +1,33 @@
+"""How many processors a process may use."""
+
+import os
+
+import pytest
+from command import xclass_process
+
+from xclass import processors
+
+
+def test_what_the_system_leaves_this_process(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {2, 5, 7}, raising=False)
+    assert processors.count() == 3
+
+
+def test_where_the_system_does_not_tell_all_count(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert processors.count() == 6
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert processors.count() == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not bind processes to processors")
+def test_one_processor_gives_the_same_bytes(tmp_path):
+    from streams import multiclass
+
+    (tmp_path / "d.vw").write_text(multiclass(5, 9, 3000))
+    run = ("-d", "d.vw", "--cpt", 9, "-b", 14, "--trees", 3, "--rerank", "--quiet", "-f")
+    xclass_process(*run, "all", cwd=tmp_path)
+    one = min(os.sched_getaffinity(0))
+    xclass_process(*run, "one", cwd=tmp_path, preexec_fn=lambda: os.sched_setaffinity(0, {one}))
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "all").read_bytes()
