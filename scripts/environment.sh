@@ -2,6 +2,8 @@
 #
 # install_xclass EXTRAS    makes $root/.venv where there is none and installs the project into it, from its sources
 #                          in place, with EXTRAS ("" or "[test]"); nothing is done where that is up to date.
+# choose_python            sets $python to one that has xclass, PYTHON, .venv's or python3, and installs it if none has;
+#                          with $dry_run it is only looked for. The script has a function `stop` that says why and ends.
 
 install_xclass() {
     environment=$root/.venv
@@ -32,4 +34,18 @@ install_xclass() {
         return 1
     fi
     echo "$wanted" > "$stamp"
+}
+
+choose_python() {
+    if [ -z "${PYTHON:-}" ] && [ -x "$root/.venv/bin/python" ]; then
+        python=$root/.venv/bin/python
+    else
+        python=${PYTHON:-python3}
+    fi
+    # without the current folder, since xclass will be run in another one
+    "$python" -c 'import importlib.util as i, sys; sys.path.remove("")
+sys.exit(not all(map(i.find_spec, ("numba", "xclass"))))' 2> /dev/null && return
+    [ -z "$dry_run" ] || stop "$python has no xclass; sh demo/quickstart.sh or pip install . puts it there"
+    install_xclass "" || stop "could not install xclass; see above"
+    python=$root/.venv/bin/python
 }

@@ -22,25 +22,11 @@
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+. "$root/scripts/environment.sh"
 
 stop() {
     echo "$name: $1" >&2
     exit 1
-}
-
-choose_python() {
-    if [ -z "${PYTHON:-}" ] && [ -x "$root/.venv/bin/python" ]; then
-        python=$root/.venv/bin/python
-    else
-        python=${PYTHON:-python3}
-    fi
-    # without the current folder, since xclass will be run in another one
-    "$python" -c 'import importlib.util as i, sys; sys.path.remove("")
-sys.exit(not all(map(i.find_spec, ("numba", "xclass"))))' 2> /dev/null && return
-    [ -z "$dry_run" ] || stop "$python has no xclass; sh demo/quickstart.sh or pip install . puts it there"
-    . "$root/scripts/environment.sh"
-    install_xclass "" || stop "could not install xclass; see above"
-    python=$root/.venv/bin/python
 }
 
 begin() {
