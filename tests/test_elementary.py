@@ -1,4 +1,4 @@
-"""exp and log against libm, over their whole range."""
+"""exp, exp32 and log against libm, over their whole range."""
 
 import math
 
@@ -27,3 +27,13 @@ def test_log_is_right_to_the_last_digits(x):
 def test_log_near_one_keeps_its_digits():
     for x in 1 + np.linspace(-1e-6, 1e-6, 201):
         assert math.isclose(elementary.log(x), math.log(x), rel_tol=1e-12, abs_tol=1e-22)
+
+
+@given(st.floats(-86, 87, width=32))
+def test_exp32_is_right_to_single_precision(x):
+    assert math.isclose(elementary.exp32(np.float32(x)), math.exp(x), rel_tol=3e-7)
+
+
+def test_exp32_stays_finite_and_positive_outside_its_range():
+    assert 0 < elementary.exp32(np.float32(-1e30)) < 1e-37
+    assert 1e38 < elementary.exp32(np.float32(1e30)) < math.inf

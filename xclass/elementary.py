@@ -1,11 +1,14 @@
-"""exp and log in double precision, written so that loops over them vectorise.
+"""exp and log in double precision, exp in single, written so that loops over them vectorise.
 
 numba has no vector library of its own and calls libm once per element; here a loop of 8 takes the time of
 about two libm calls. Relative error below 1e-15 for exp on [-708, 709], absolute error below 1e-15 plus
-half a unit in the last place for log on the positive normal numbers (tests/test_elementary.py).
+half a unit in the last place for log on the positive normal numbers; below 3e-7 for exp32 on [-87, 88]
+(tests/test_elementary.py).
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from . import intrinsics
 from .jit import jit
@@ -14,6 +17,13 @@ ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, found
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 6.93147180369123816490e-01  # the low 32 bits are zero, so k * LN2_HIGH is exact
 LN2_LOW = 1.90821492927058770002e-10
+ROUND32 = np.float32(12582912.0)  # 1.5 * 2**23
+LOG2_E32 = np.float32(LOG2_E)
+LN2_HIGH32 = np.float32(0.693359375)
+LN2_LOW32 = np.float32(-2.12194440e-4)
+C6, C5, C4, C3, HALF, ONE = (np.float32(1.0 / d) for d in (720, 120, 24, 6, 2, 1))
+LEAST32, MOST32 = np.float32(-87), np.float32(88)
+PLACE32 = np.int32(23)
 
 
 @jit
@@ -63,3 +73,15 @@ def log(x):
     p = p * z + 2.0 / 5.0
     p = p * z + 2.0 / 3.0
     return k * LN2_HIGH + (2.0 * s + (s * z * p + k * LN2_LOW))
+
+
+@jit
+def exp32(x):
+    """e**x for float32 x; clamped, so never infinite or 0."""
+    x = min(max(x, LEAST32), MOST32)
+    shifted = x * LOG2_E32 + ROUND32
+    k = shifted - ROUND32
+    r = (x - k * LN2_HIGH32) - k * LN2_LOW32
+    p = ((((C6 * r + C5) * r + C4) * r + C3) * r + HALF) * r + ONE
+    p = p * r + ONE
+    return intrinsics.from_bits32(np.int32(intrinsics.bits_of32(p) + (intrinsics.bits_of32(shifted) << PLACE32)))

@@ -25,6 +25,16 @@ def from_bits(i):
     return struct.unpack("<d", struct.pack("<Q", int(i) % 2**64))[0]
 
 
+def bits_of32(x):
+    """The 32 bits of a float32 as int32."""
+    return struct.unpack("<i", struct.pack("<f", x))[0]
+
+
+def from_bits32(i):
+    """The float32 whose bits are the low ones of the integer `i`."""
+    return np.float32(struct.unpack("<f", struct.pack("<I", int(i) % 2**32))[0])
+
+
 def pointer(array):
     """The elements of a contiguous array, for small kernels: `pointer(array)[i]` works as `array[i]` does.
 
@@ -102,6 +112,20 @@ def install() -> None:
         return types.float64(types.int64), codegen
 
     @intrinsic
+    def bits_of32(typingctx, x):
+        def codegen(context, builder, signature, args):
+            return builder.bitcast(args[0], ir.IntType(32))
+
+        return types.int32(types.float32), codegen
+
+    @intrinsic
+    def from_bits32(typingctx, i):
+        def codegen(context, builder, signature, args):
+            return builder.bitcast(args[0], ir.FloatType())
+
+        return types.float32(types.int32), codegen
+
+    @intrinsic
     def pointer(typingctx, array):
         def codegen(context, builder, signature, args):
             return context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -147,6 +171,8 @@ def install() -> None:
         prefetch=prefetch,
         bits_of=bits_of,
         from_bits=from_bits,
+        bits_of32=bits_of32,
+        from_bits32=from_bits32,
         pointer=pointer,
         load32=load32,
         equal64=equal64,
