@@ -33,7 +33,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("split_walk",),
     ("class_rows", "candidates", "successive", "routers", "split_tree"),
     ("routing",),
-    ("tree_member", "cpt_options"),
+    ("tree_member", "cpt_options", "softmax_options"),
     ("pecoc_tree", "tao", "class_prototypes"),
     (
         "parser",
@@ -48,6 +48,7 @@ LAYERS = (  # a room may import from the rows below its own
         "tree_file",
         "pecoc",
     ),
+    ("softmax_steps",),
     ("tree_search", "l1_logistic", "l1_softmax", "softmax_nodes"),
     ("softmax_paths", "sparse_rows", "l1_step"),
     ("label_tree", "node_weights", "label_counts", "tournament", "weight_table", "text_lines"),

@@ -18,7 +18,16 @@ from hypothesis import strategies as st
 from streams import multiclass
 
 from tests.oracles import softmax_tree as oracle
-from xclass import class_prototypes, jit, model_file, softmax_nodes, softmax_paths, sparse_rows, tao
+from xclass import (
+    class_prototypes,
+    jit,
+    model_file,
+    softmax_nodes,
+    softmax_options,
+    softmax_paths,
+    sparse_rows,
+    tao,
+)
 from xclass import rows as batches
 from xclass.examples import CONSTANT_GROUP
 
@@ -477,8 +486,36 @@ def test_weights_are_rows_repeated(place):
     assert sum(a != b for a, b in zip(one, two, strict=True)) <= 6
 
 
+def test_defaults_are_said_and_follow_the_data(place):
+    sparse = "".join(f"{i % 40 + 1} |w w{i % 40} x{i % 97} y{i % 89}\n" for i in range(400))
+    said = learn("--softmax_tree", 40, "-f", "m", stdin=sparse).err
+    assert "depth 0, 1 leaves, at most all classes a leaf, l1 0.0707, 8 passes of steps a leaf\n" in said
+    for words, why in (
+        (("--leaf_solver", "exact"), "l1 0.15, leaves fitted to the end\n"),
+        (("--leaf_passes", 3, "--l1", 0.2), "l1 0.2, 3 passes of steps a leaf\n"),
+    ):
+        assert why in learn("--softmax_tree", 40, *words, "-f", "n", stdin=sparse).err
+    assert softmax_options.default_solver(45_000, 405, 45_000 * 130) == "exact"
+    assert softmax_options.default_solver(900_000, 60_000, 900_000 * 6) == "steps"
+    assert softmax_options.default_passes(900_000, 10_000) == softmax_options.FEWEST_PASSES
+    assert softmax_options.default_passes(78_000, 20_000) == softmax_options.MOST_PASSES
+    assert softmax_options.default_l1("steps", 135_000, 3_500) == softmax_options.STEPS_L1
+    assert softmax_options.default_l1("steps", 600_000, 10_000) == 2 * softmax_options.STEPS_L1
+    assert softmax_options.default_l1("steps", 100, 100) == softmax_options.MOST_L1
+    assert [softmax_options.default_depth(n, 10_000) for n in (10**6, 2 * 10**6, 8 * 10**6)] == [0, 1, 3]
+
+
+def test_steps_at_every_depth_learn(place):
+    text, test = multiclass(25, K, 900, noise=0.3), multiclass(26, K, 400, noise=0.3)
+    for depth in (0, 2):
+        for solver in ("steps", "exact"):
+            learn(*TREE, "--depth", depth, "--leaf_solver", solver, "-f", "m", "--quiet", stdin=text)
+            assert told(learn("-i", "m", "-t", stdin=test).err, "average loss") < 0.2
+
+
 def test_first_interrupt_ends_training_with_a_model(place):
     (place / "data").write_text(multiclass(13, 60, 6000, noise=0.6))
+    learn("data", *TREE[:1], 60, "--depth", 4, "--tao_iterations", 1, "--quiet")  # compiled now
     child = begin("data", "--softmax_tree", 60, "--depth", 4, "--tao_iterations", 10000, "--l1", 0.001, "-f", "m")
     for line in child.stderr:
         if line.startswith(b"iteration"):

@@ -6,8 +6,9 @@ Objective (1)  sum_n c_n L(y_n, x_n)  +  alpha (sum over routers |w|_1  +  sum o
           it: they learn by cross-entropy with the penalty as ever, and are kept if their errors do not rise. `remove`
           leaves rows out of a router's problem that lack their class on one side, and of the objective.
 Steps     from the deepest level to the root, all nodes of a level independent of each other. A leaf takes the k classes
-          most of its rows have and goes on from its weights [problem (3), `l1_softmax`]. A router's rows prefer
-          the side on which they lose less, by the difference; those who prefer neither are left out [(2),
+          most of its rows have and goes on from its weights [problem (3), `softmax_steps` or, to the end,
+          `l1_softmax`]. A router's rows prefer the side on which they lose less, by the difference; those who prefer
+          neither are left out [(2),
           `l1_logistic`].
           What was found is kept if the node's own part of the objective does not rise; so the objective never rises.
           In the first iteration rows lie where they were put, not where routers send them, and all is kept.
@@ -23,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import l1_logistic, l1_softmax, l1_step, softmax_nodes, softmax_paths, sparse_rows
+from . import l1_logistic, l1_softmax, l1_step, softmax_nodes, softmax_paths, softmax_steps, sparse_rows
 
 ENOUGH = 1e-3  # share of the objective an iteration has to gain for another one
 ROUGH, FINE = 1e-2, 1e-3  # tolerance of leaves, in the first iteration and later
@@ -38,6 +39,9 @@ class Settings(NamedTuple):
     beta: float
     iterations: int
     intercept: bool
+    solver: str = "exact"  # of leaves: steps or exact
+    passes: int = softmax_steps.PASSES  # of steps
+    seed: int = 0
 
 
 class Report(NamedTuple):
@@ -72,6 +76,7 @@ class Trainer:
         self.rows, self.features, self.tree, self.settings = rows, features, tree, settings
         self._share, self._stopped, self._moved = share, stopped, moved
         self.total = float(rows.weight.sum())
+        self.found: softmax_paths.Found | None = None  # of all rows, after the last iteration
 
     # what the tree says
 
@@ -102,10 +107,10 @@ class Trainer:
                 return
             found = None
             if not first:
-                found = softmax_nodes.walk(self.tree, self.rows, self._share)
+                found = self.found or softmax_nodes.walk(self.tree, self.rows, self._share)
                 leaf_of = np.array(numbers, np.int32)[found.leaf]
             kept = self._iterate(leaf_of, found, first)
-            found = softmax_nodes.walk(self.tree, self.rows, self._share)
+            found = self.found = softmax_nodes.walk(self.tree, self.rows, self._share)
             now = self.objective(found)
             weight = self.rows.weight
             error = float(weight[found.answer != self.rows.label].sum()) / self.total
@@ -135,12 +140,14 @@ class Trainer:
                 right = self.losses(softmax_nodes.walk(tree, self.rows, self._share, begin_right, chosen, paths))
             worse = np.zeros(len(tree.left), bool)
 
-            def job(i, left=left, right=right, worse=worse):
+            only = len(level) == 1
+
+            def job(i, left=left, right=right, worse=worse, only=only):
                 if self._stopped():
                     return
                 new = self._router(i, under[i], left, right, first) if tree.left[i] >= 0 else None
                 if tree.left[i] < 0:
-                    new = self._leaf(i, under[i], None if first else old_loss, first)
+                    new = self._leaf(i, under[i], None if first else old_loss, first, only)
                 if new is None:
                     worse[i] = True
                 else:
@@ -204,8 +211,8 @@ class Trainer:
         order = order[w[order] != 0.0]
         return softmax_nodes.Router(name[order], w[order], b)
 
-    def _leaf(self, i: int, rows, old_loss, first: bool) -> softmax_nodes.Leaf | None:
-        """A new softmax for a leaf, or None where the old one is better."""
+    def _leaf(self, i: int, rows, old_loss, first: bool, only: bool) -> softmax_nodes.Leaf | None:
+        """A new softmax for a leaf, or None where the old one is better. `only` : no other node is at work."""
         old: softmax_nodes.Leaf = self.tree.inside[i]
         s = self.settings
         if not len(rows):
@@ -223,16 +230,19 @@ class Trainer:
         class_start = np.searchsorted(place[number[inside]], np.arange(len(classes) + 1)).astype(np.int64)
         bias = l1_softmax.first_bias(problem, class_start) if s.intercept else np.zeros(len(classes))
         weights = _carried(old, classes, bias, name)
-        weights, _ = l1_softmax.solve(
-            problem,
-            class_start,
-            s.alpha,
-            weights,
-            bias,
-            s.intercept,
-            tol=ROUGH if first else FINE,
-            stopped=self._stopped,
-        )
+        if s.solver == "steps":
+            share = self._share if only else softmax_steps.in_turn
+            passes = s.passes if first else -(-s.passes // 2)
+            seed = s.seed + i
+            weights = softmax_steps.fit(
+                problem, class_start, s.alpha, weights, bias, s.intercept, passes, seed=seed, share=share,
+                stopped=self._stopped,
+            )  # fmt: skip
+        else:
+            weights, _ = l1_softmax.solve(
+                problem, class_start, s.alpha, weights, bias, s.intercept, tol=ROUGH if first else FINE,
+                stopped=self._stopped,
+            )  # fmt: skip
         used = int(weights.start[-1])
         new = softmax_nodes.Leaf(
             classes, bias.astype(np.float32).astype(np.float64), weights.start,
@@ -245,14 +255,9 @@ class Trainer:
         alone = softmax_nodes.Tree([-1], [-1])
         alone.inside[0] = new
         mine = sparse_rows.chosen(self.rows, rows)
-        found = softmax_nodes.walk(alone, mine, _in_turn)
+        found = softmax_nodes.walk(alone, mine, softmax_steps.in_turn)
         after = _finite(self.losses(found, mine.label) * weight) + penalty * float(np.abs(new.weight).sum())
         return None if after > before else new
-
-
-def _in_turn(job, items) -> None:
-    for one in items:
-        job(*one)
 
 
 def _finite(values: np.ndarray) -> float:
