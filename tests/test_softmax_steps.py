@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -140,7 +139,7 @@ def test_threads_do_not_matter(monkeypatch):
     alone = fitted(x, y, weight, 0.02, passes=3)
     monkeypatch.setattr(softmax_steps, "WORTH_THREADS", 0)
     for workers in (2, 3):
-        monkeypatch.setattr(os, "cpu_count", lambda workers=workers: workers)
+        monkeypatch.setattr("xclass.processors.count", lambda workers=workers: workers)
         with ThreadPoolExecutor(workers) as pool:
             shares = []
 

@@ -239,7 +239,7 @@ def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):
     assert trainer.objective(found) == said[-1].objective
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     zero_loss=st.sampled_from(("01", "beta")),
@@ -247,13 +247,16 @@ def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):
     k=st.integers(2, 12),
     most=st.integers(1, 12),
     alpha=st.sampled_from((0.05, 0.5, 3.0)),
+    solver=st.sampled_from(("exact", "steps")),
 )
-def test_objective_never_rises(seed, zero_loss, depth, k, most, alpha):
+def test_objective_never_rises(seed, zero_loss, depth, k, most, alpha, solver):
     x, y, weight = groups(seed, 120, k, noise=0.8)
     begin = np.random.default_rng(seed).integers(0, 1 << depth, 120)
     enough, tao.ENOUGH = tao.ENOUGH, -1.0
     try:
-        _, said, _, _ = trained(x, y, weight, depth, begin, zero_loss=zero_loss, leaf_classes=most, alpha=alpha)
+        _, said, _, _ = trained(
+            x, y, weight, depth, begin, zero_loss=zero_loss, leaf_classes=most, alpha=alpha, solver=solver
+        )
     finally:
         tao.ENOUGH = enough
     values = [one.objective for one in said]
@@ -445,9 +448,12 @@ def test_threads_do_not_matter(place, monkeypatch):
     models = []
     for processors in (1, 2, 5):
         monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
-        learn(*TREE, "--depth", 3, "--leaf_classes", 5, "-f", "m", "--quiet", stdin=text)
-        models.append((place / "m").read_bytes())
-    assert models[0] == models[1] == models[2]
+        for solver in ("steps", "exact"):
+            words = ("--depth", 3, "--leaf_classes", 5, "--leaf_solver", solver)
+            learn(*TREE, *words, "-f", "m", "--quiet", stdin=text)
+            models.append((place / "m").read_bytes())
+    assert models[0] == models[2] == models[4]
+    assert models[1] == models[3] == models[5]
 
 
 def test_goes_on_from_a_model(place):

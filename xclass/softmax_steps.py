@@ -19,13 +19,12 @@ Names     K classes, a multiple of LANES, those beyond k have no weights and no 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from . import elementary, l1_softmax
+from . import elementary, l1_softmax, processors
 from .jit import jit
 
 PASSES = 8
@@ -337,7 +336,7 @@ def fit(
     )
     slope = np.zeros(size, np.float32)
     width = len(problem.row_feature) / max(n, 1)
-    workers = 1 if share is in_turn or block * size * (width + 1) < WORTH_THREADS else os.cpu_count() or 1
+    workers = 1 if share is in_turn or block * size * (width + 1) < WORTH_THREADS else processors.count()
     scratch = [Scratch(np.empty(size, np.float32), np.empty(LANES, np.float32)) for _ in range(workers)]
     mean = float(problem.weight.mean())
     long = float((problem.row_value.astype(np.float64) ** 2).sum()) / max(n, 1)  # mean squared length
