@@ -199,10 +199,12 @@ def test_checkpoints_of_the_look_are_kept_in_order(place):
 
 def test_rate_depends_on_tree_and_passes():
     text = multiclass(16, 10, 50)
-    for words, rate in (
-        ((), 0.5), (("--passes", 2), 0.35), (("-l", 0.7), 0.7), (("--loss_function", "logistic"), 1.0),
+    for tree, words, rate in (
+        ("kmeans", (), 0.5), ("kmeans", ("--passes", 2), 0.25), ("general", ("--passes", 2), 0.35),
+        ("kmeans", ("-l", 0.7), 0.7), ("kmeans", ("--loss_function", "logistic"), 1.0),
     ):  # fmt: skip
-        assert f"learning rate = {rate:g}\n" in learn(*KMEANS, *words, stdin=text).err.lower(), words
+        done = learn("--cpt", 30, "-b", 20, "--cpt_tree", tree, *words, stdin=text)
+        assert f"learning rate = {rate:g}\n" in done.err.lower(), (tree, words)
 
 
 def test_options_without_effect_are_refused():

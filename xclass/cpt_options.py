@@ -154,7 +154,8 @@ def settle(config) -> dict:
     o = config.cpt
     found = {"loss_function": config.learner.loss_function or "squared"}
     if config.learner.learning_rate is None:
-        found["learning_rate"] = _rate(found["loss_function"], config.passes.passes, config.learner.sgd)
+        grown = o.cpt_tree in GROWN
+        found["learning_rate"] = _rate(found["loss_function"], grown, config.passes.passes, config.learner.sgd)
     places = PLACES + (o.trees > 1)  # trees share the table
     settled = learner.settle(config.learner, o.cpt or UNKNOWN, True, node_weights.SLOT_BYTES, places)
     if o.candidates is None:
@@ -162,12 +163,14 @@ def settle(config) -> dict:
     return {**settled, **found}
 
 
-def _rate(loss_function: str, passes: int, plain: bool) -> float:
+def _rate(loss_function: str, grown: bool, passes: int, plain: bool) -> float:
     if plain:
         return PLAIN_RATE
     if loss_function == "logistic":
         return 1.0
-    return 0.5 if passes == 1 else 0.35
+    if passes == 1:
+        return 0.5
+    return 0.35 if grown else 0.25
 
 
 def hierarchical_softmax(k: int) -> dict[str, object]:
