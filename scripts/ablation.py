@@ -19,12 +19,12 @@ from variants import EXTRA, run, split_train
 
 WHOLE = "--multiclass K"
 CHANGES: dict[str, str] = {  # name -> words; K is the number of classes
-    "as it is: 4 trees, 10 candidates each": WHOLE,
+    "as it is: 4 trees, 8 candidates each": WHOLE,
     "1 tree": f"{WHOLE} --trees 1",
     "2 trees": f"{WHOLE} --trees 2",
     "8 trees": f"{WHOLE} --trees 8",
-    "5 candidates a tree": f"{WHOLE} --candidates 5",
-    "20 candidates a tree": f"{WHOLE} --candidates 20",
+    "4 candidates a tree": f"{WHOLE} --candidates 4",
+    "16 candidates a tree": f"{WHOLE} --candidates 16",
     "all candidates, however unlikely": f"{WHOLE} --candidate_cut 0",
     "no scorers": "--cpt K --trees 4",
     "no scorers, 1 tree": "--cpt K",

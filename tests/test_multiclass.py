@@ -143,7 +143,7 @@ def test_options_of_classes_ask_for_classes():
     for words in (("--trees", 2), ("--top_k", 2), ("--named_labels", "a,b")):
         text = "a | x\nb | y\n" if words[0] == "--named_labels" else "1 | x\n2 | y\n"
         done = learn("-b", 12, *words, stdin=text)
-        assert "rerank, candidates = 10" in done.err
+        assert "rerank, candidates = 8" in done.err
 
 
 def test_a_model_goes_on_as_what_it_is(tmp_path, text):

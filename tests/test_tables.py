@@ -57,7 +57,7 @@ def test_probabilities_has_a_row_for_every_way(data):
 
 
 def test_ablation_changes_one_part_at_a_time(data):
-    changes = "as it is: 4 trees, 10 candidates each;no scorers, 1 tree;nodes of 4 branches"
+    changes = "as it is: 4 trees, 8 candidates each;no scorers, 1 tree;nodes of 4 branches"
     done = run("ablation.py", str(data), "--sets", "small", "--args=-b 14", "--changes", changes)
     assert done.returncode == 0, done.stderr
     head, _, *rows = done.stdout.splitlines()
