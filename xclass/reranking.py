@@ -10,11 +10,13 @@ Model     p(y|x, y proposed) = softmax over the proposed of  w_y . x + v . o(y),
 Learners  by the gradient of log loss on proposals made before the example was learned from: AdaGrad with DELTA added to
           the sum of squares, so that the first steps of a weight are small where the slope is; STEPS steps per
           example, which one pass needs.
-Figures   before steps of the trees ended at the label: error % on the last tenth of train, clinc150 / reuters / spelling, 4 trees with 8 candidates each:
+Figures   before steps of the trees ended at the label, error % on the last tenth of train, clinc150 / reuters /
+          spelling, 4 trees with 8 candidates each:
           DELTA 0: 5.7 / 16.3 / 11.7 (5 candidates); with DELTA 5.4 / 15.2 / 11.1; o(y) of three in place of the mean
           4.9 / 15.3 / 11.0; STEPS 2 in place of 1: 5.2 / 15.2 / 10.8. One logistic regression per class in place of
           the softmax: 7.3 / 18.1 / 16.0 with one tree, softmax 6.8 / 17.9 / 14.0.
-          Since, candidates of a tree and the least share of its best they have, spelling / wordnet / reuters, s of wordnet:
+          Since then, by candidates of a tree and the least share of its best they have, spelling / wordnet / reuters,
+          and seconds of wordnet:
           10 and .01  10.8 / 69.0 / 14.4, 11.8;  8 and .05  11.0 / 69.1 / 14.2, 9.6;  6 and .03  11.0 / 69.4 / 14.3, 8.1
           10 and .1   11.1 / 68.9 / 14.3, 10.7.
 Cost      O(s C) for C proposed classes and s features.
