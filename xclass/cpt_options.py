@@ -122,14 +122,14 @@ class Options:
         kind=int,
         minimum=1,
         maximum=1000,
-        default_text="8 with --rerank, else 5",
+        default_text="with --rerank 10, or 8 with several trees; else 5",
         metavar="N",
         stored=True,
     )
     candidate_cut: float = option(
         "a tree proposes no class that is less than this share as likely as its best, with --rerank",
         kind=float,
-        default=0.05,
+        default_text="0.01 with one tree, 0.05 with several",
         minimum=0,
         maximum=1,
         metavar="SHARE",
@@ -159,7 +159,9 @@ def settle(config) -> dict:
     places = PLACES + (o.trees > 1)  # trees share the table
     settled = learner.settle(config.learner, o.cpt or UNKNOWN, True, node_weights.SLOT_BYTES, places)
     if o.candidates is None:
-        found["candidates"] = 8 if o.rerank else 5
+        found["candidates"] = (10 if o.trees == 1 else 8) if o.rerank else 5
+    if o.candidate_cut is None:
+        found["candidate_cut"] = 0.01 if o.trees == 1 else 0.05
     return {**settled, **found}
 
 
