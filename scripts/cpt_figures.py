@@ -24,6 +24,7 @@ from figures import (
     learn,
     lines_of,
     log_axis,
+    name_axes,
     numbers,
     options_of,
     parser,
@@ -67,11 +68,8 @@ def draw(pyplot, given: argparse.Namespace, found: dict, classes: dict[str, int]
         for (of, way), points in found.items():
             if of == name:
                 area.plot([p["cpu_seconds"] for p in points], [p["squared"] for p in points], "o-", label=way)
-        area.set_title(f"{name}, {k:,} classes")
         log_axis(area)
-        area.set_xlabel("CPU s")
-        area.set_ylabel("progressive squared loss")
-        area.legend(fontsize=8)
+        name_axes(area, f"{name}, {k:,} classes", "CPU s", "progressive squared loss")
     save(figure, given.plot)
 
 

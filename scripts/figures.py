@@ -104,6 +104,14 @@ def log_axis(area, ticks: Iterable[int] = ()) -> None:
     area.tick_params(axis="x", which="minor", labelbottom=False)
 
 
+def name_axes(area, title: str, across: str, up: str) -> None:
+    """Say what a panel shows."""
+    area.set_title(title)
+    area.set_xlabel(across)
+    area.set_ylabel(up)
+    area.legend(fontsize=8)
+
+
 def save(figure, file: Path) -> None:
     """Write a picture."""
     figure.tight_layout()

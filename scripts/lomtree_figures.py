@@ -22,7 +22,21 @@ import shlex
 from pathlib import Path
 
 from bench import BenchError
-from figures import cost, error_of, head, learn, lines_of, numbers, options_of, parser, place, run, save, table
+from figures import (
+    cost,
+    error_of,
+    head,
+    learn,
+    lines_of,
+    name_axes,
+    numbers,
+    options_of,
+    parser,
+    place,
+    run,
+    save,
+    table,
+)  # fmt: skip
 from pecoc_curve import plotting
 from peers import BITS
 from scaling import time_point, write_stream
@@ -92,10 +106,7 @@ def equal_time(given: argparse.Namespace, pyplot) -> None:
             area.plot(across, [found[name, method]["accuracy"] for name in sets], style, label=method)
         area.set_xticks(across, [f"{name}\n{classes[name]:,}" for name in sets])
         area.set_ylim(0, 1)
-        area.set_xlabel("set, number of classes")
-        area.set_ylabel("test accuracy")
-        area.set_title(f"In the training time of {FIRST}")
-        area.legend(fontsize=8)
+        name_axes(area, f"In the training time of {FIRST}", "set, number of classes", "test accuracy")
         save(figure, given.plot)
 
 
@@ -147,10 +158,7 @@ def ratio(given: argparse.Namespace, pyplot) -> None:
         for what, title in (("test", "testing"), ("train", "training")):
             area.plot(across, logs[what], "o-", label=title)
         area.axhline(0, color="grey", linewidth=0.5)
-        area.set_xlabel("log2 (number of classes)")
-        area.set_ylabel("log2 (time of OAA / time of LOMTree)")
-        area.set_title("CPU time of an example")
-        area.legend()
+        name_axes(area, "CPU time of an example", "log2 (number of classes)", "log2 (time of OAA / time of LOMTree)")
         save(figure, given.plot)
 
 

@@ -22,7 +22,21 @@ import shlex
 from pathlib import Path
 
 from bench import summary_loss, table_row
-from figures import Kept, error_of, learn, log_axis, numbers, options_of, parser, place, run, save, table, with_data
+from figures import (
+    Kept,
+    error_of,
+    learn,
+    log_axis,
+    name_axes,
+    numbers,
+    options_of,
+    parser,
+    place,
+    run,
+    save,
+    table,
+    with_data,
+)  # fmt: skip
 from pecoc_curve import plotting
 from peers import BITS
 from stand_in_sets import path_crosses, prepare
@@ -86,10 +100,7 @@ def order(given: argparse.Namespace, pyplot) -> None:
                 shown = [point for point in curves[name, way] if point[0] >= FIRST] or curves[name, way]
                 area.plot(*zip(*shown, strict=True), "o-", markersize=3, label=way)
             log_axis(area)
-            area.set_title(f"Recall Tree, {name}")
-            area.set_xlabel("examples")
-            area.set_ylabel("progressive error so far, %")
-            area.legend()
+            name_axes(area, f"Recall Tree, {name}", "examples", "progressive error so far, %")
         save(figure, given.plot)
 
 
@@ -127,11 +138,8 @@ def candidates(given: argparse.Namespace, pyplot) -> None:
         for name, area in zip(sets, areas[0], strict=True):
             for way in ways_of(name):
                 area.plot(sizes[name], [found[name, f, way]["error"] for f in sizes[name]], "o-", label=way)
-            area.set_title(f"Recall Tree, {name}")
             log_axis(area, sizes[name])
-            area.set_xlabel("candidates")
-            area.set_ylabel("test error, %")
-            area.legend()
+            name_axes(area, f"Recall Tree, {name}", "candidates", "test error, %")
         save(figure, given.plot)
 
 
@@ -157,10 +165,7 @@ def bernstein(given: argparse.Namespace, pyplot) -> None:
         for name in sets:
             errors = [found[name, multiplier]["error"] for multiplier in given.multipliers]
             area.plot([f"{one:g}" for one in given.multipliers], errors, "o-", label=name)
-        area.set_title("Recall Tree, the penalty of the bound")
-        area.set_xlabel("multiplier")
-        area.set_ylabel("test error, %")
-        area.legend()
+        name_axes(area, "Recall Tree, the penalty of the bound", "multiplier", "test error, %")
         save(figure, given.plot)
 
 

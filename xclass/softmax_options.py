@@ -11,7 +11,9 @@ from .options import option, options_of
 
 BITS = 28  # they cost nothing: features are numbered anew
 MOST_DEPTH = 20
-TRAINING = ("tao_iterations", "leaf_passes")
+TRAINING = (  # what has no effect with -t
+    "tao_iterations", "tree_init", "zero_loss", "beta", "depth", "leaf_classes", "leaf_solver", "leaf_passes",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -139,16 +141,7 @@ def check(config) -> None:
                 "the data; see --tao_iterations"
             )
     if config.driver.testonly:
-        for name in (
-            "tao_iterations",
-            "tree_init",
-            "zero_loss",
-            "beta",
-            "depth",
-            "leaf_classes",
-            "leaf_solver",
-            "leaf_passes",
-        ):
+        for name in TRAINING:
             if name in given:
                 raise UsageError(f"--{name} has no effect: -t learns nothing; leave it out")
     if config.driver.initial_regressor is not None:

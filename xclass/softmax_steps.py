@@ -351,20 +351,9 @@ def fit(
             now = rate * (1.0 - (number + j / len(pieces)) / passes)
             if workers == 1:
                 alone(
-                    problem,
-                    table,
-                    order,
-                    draw,
-                    low,
-                    high,
-                    block,
-                    y,
-                    scratch[0],
-                    found,
-                    slope,
-                    np.float32(now),
-                    bias_rate,
-                )
+                    problem, table, order, draw, low, high, block, y,
+                    scratch[0], found, slope, np.float32(now), bias_rate,
+                )  # fmt: skip
             else:
                 for first in range(low, high, block):
                     last = min(first + block, high)

@@ -8,8 +8,7 @@ Objective (1)  sum_n c_n L(y_n, x_n)  +  alpha (sum over routers |w|_1  +  sum o
 Steps     from the deepest level to the root, all nodes of a level independent of each other. A leaf takes the k classes
           most of its rows have and goes on from its weights [problem (3), `softmax_steps` or, to the end,
           `l1_softmax`]. A router's rows prefer the side on which they lose less, by the difference; those who prefer
-          neither are left out [(2),
-          `l1_logistic`].
+          neither are left out [(2), `l1_logistic`].
           What was found is kept if the node's own part of the objective does not rise; so the objective never rises.
           In the first iteration rows lie where they were put, not where routers send them, and all is kept.
 Differs   from the paper: intercepts have no penalty.
