@@ -15,7 +15,7 @@ import pytest
 from command import learn, script, xclass
 from streams import multiclass, real
 
-from xclass import class_rows, model_file, pipeline, reader
+from xclass import class_rows, first_run, model_file, pipeline, reader
 from xclass.reductions import REDUCTIONS, recall_tree
 
 K = 9
@@ -132,6 +132,22 @@ def test_size_of_batches_does_not_matter(place, monkeypatch, name, args):
         monkeypatch.setattr(reader, "FIRST_BLOCK", size)
         monkeypatch.setattr(reader, "LARGEST_BLOCK", size)
         assert run(place, *args, stdin=text) == whole
+
+
+@pytest.mark.bounds
+@EVERY_VARIANT
+def test_a_batch_of_no_examples_changes_nothing(place, monkeypatch, name, args):
+    text = stream(name, 1, 60)
+    straight = run(place, *args, stdin=text)
+    calls = []
+
+    def prepare(learner, learning, reads):
+        calls.append(learner)
+        first_run.go_through(learner, learning)
+
+    monkeypatch.setattr(first_run, "prepare", prepare)
+    assert run(place, *args, stdin=text) == straight
+    assert calls
 
 
 @EVERY_VARIANT

@@ -1,7 +1,10 @@
 """Kernels are compiled when a run begins, all of them, and nothing is when only help is asked for."""
 
+import os
 import subprocess
 import sys
+
+from xclass import processors
 
 RUN = """
 import sys
@@ -32,6 +35,48 @@ def test_first_run_is_announced_and_the_second_is_not(tmp_path):
     said = [subprocess.run(words, capture_output=True, text=True, timeout=240).stderr for _ in range(2)]
     assert "finished run" in said[0]
     assert "compiling the kernels" not in said[1]
+
+
+COMPILED = """
+import sys
+from numba.core import event
+found = []
+class Listener(event.Listener):
+    def on_start(self, one):
+        found.append(one.data["dispatcher"].py_func.__name__)
+    def on_end(self, one):
+        pass
+event.register("numba:compile", Listener())
+from xclass import cli
+status = cli.status(["-d", sys.argv[1], "-p", "stdout", "--quiet"])
+print(*sorted(set(found)), file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def test_a_first_run_compiles_reading_beside_learning_and_two_of_them_agree(tmp_path):
+    data = tmp_path / "d.vw"
+    data.write_text("1 |w a\n-1 |w b\n1 |w a b\n" * 20)
+    place = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    place.pop("NUMBA_CACHE_DIR", None)
+
+    def start():
+        return subprocess.Popen(
+            [sys.executable, "-c", COMPILED, str(data)], env=place,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    first = [start(), start()]  # at once, into one cache
+    said = [(*one.communicate(timeout=400), one.returncode) for one in first]
+    again = start()
+    said.append((*again.communicate(timeout=400), again.returncode))
+    assert [status for _, _, status in said] == [0, 0, 0]
+    assert len({out for out, _, _ in said}) == 1
+    compiled = [set(err.split()) for _, err, _ in said]
+    if processors.count() > 1:
+        assert "parse_lines" not in compiled[0] & compiled[1]
+        assert any("learn" in " ".join(names) for names in compiled[:2])
+    assert not compiled[2]
 
 
 def test_a_warm_start_makes_few_dispatchers(tmp_path):

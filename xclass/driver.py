@@ -22,6 +22,7 @@ from . import (
     cache_key,
     features,
     files,
+    first_run,
     interactions,
     jit,
     model_file,
@@ -148,6 +149,7 @@ class _Run:
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
             if hasattr(self.learner, "attend"):
                 self.learner.attend(self.talk)
+            first_run.prepare(self.learner, self.learning, self.reader.parsing)
             with self.watch:
                 error = self._loop()
                 self.watch.end()
@@ -158,6 +160,8 @@ class _Run:
                         error = error or failed
                 status = self._finish(error, time.perf_counter() - began)
             jit.note_compiled(name)
+            if self.reader.parsing:
+                jit.note_compiled(first_run.READING)
             return status
         finally:
             self.talk.end_bar()

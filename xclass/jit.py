@@ -14,6 +14,7 @@ of the kernel's file only, not of the kernels it calls. NUMBA_CACHE_DIR override
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import shutil
@@ -92,12 +93,29 @@ class _Kernel:
                 if hasattr(made, "_compiler"):  # not where numba is told to compile nothing
                     compiling = made._compiler.compile
                     made._compiler.compile = lambda *args: (_make_all(), compiling(*args))[1]
+                    if cached:
+                        made._cache.save_overload = functools.partial(_save, made._cache.save_overload)
                 self._dispatcher = made
                 self._place(made)
             return self._dispatcher
 
     def _place(self, what) -> None:
         setattr(sys.modules[self._function.__module__], self._function.__name__, what)
+
+
+def _save(saving, *args) -> None:
+    """Put a compiled kernel into the cache while no other process does.
+
+    numba reads a kernel's list of versions, adds a file, and writes the list: two processes that do so at once may give
+    two versions the same file, and either would then run the other's code.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on every system
+        return saving(*args)
+    with open(_folder / "lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return saving(*args)
 
 
 def _make_all() -> None:
@@ -124,8 +142,13 @@ def _start_numba() -> None:
             del sys.modules["scipy"]
 
 
+def folder() -> Path | None:
+    """Where compiled code is kept; None before `activate()` and where numba is told to compile nothing."""
+    return _folder
+
+
 def is_first_run(what: str) -> bool:
-    """Tell whether `what` (a reduction's name) has yet to be compiled on this machine."""
+    """Tell whether `what` (a name given to `note_compiled`) has yet to be compiled on this machine."""
     return _folder is None or not (_folder / (what + ".ready")).exists()
 
 

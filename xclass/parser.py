@@ -15,6 +15,7 @@ With these three the only room that knows the text format.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -116,10 +117,18 @@ class Parser:
             highest=-1 if free else high,
             names=label_words.lay_out(options.label_names()),
         )
+
+    @cached_property
+    def _letters(self) -> np.ndarray:
+        """The hash of every name of one byte."""
         names = np.arange(256 + PADDING).astype(np.uint8)
-        letters = [hashing.name_hash(names, i, i + 1, seed, every) for i in range(256)]
-        self._letters = np.array(letters, np.uint32)
-        self._scanner = self.scanner()
+        rules = self._rules
+        letters = [hashing.name_hash(names, i, i + 1, rules.hash_seed, rules.hash_all) for i in range(256)]
+        return np.array(letters, np.uint32)
+
+    @cached_property
+    def _scanner(self) -> Scanner:
+        return self.scanner()
 
     def scanner(self) -> Scanner:
         """What parses blocks for this parser, on a thread of its own if need be."""

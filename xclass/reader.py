@@ -137,7 +137,7 @@ class Reader:
         self.bytes = self.before = 0
         self.parsing_seconds = 0.0
         self._pool = Pool()  # of text
-        self._scanners = [self.parser.scanner() for _ in range(processors.count())]
+        self._scanners: list[parser.Scanner] = []
         self.size: int | None = None
         self.wrap: Any = None
         self.wrapped: list[Any] = []
@@ -190,6 +190,8 @@ class Reader:
     def __iter__(self) -> Iterator[Batch]:
         self.bytes = self.before = self._done = 0
         self.wrapped = []
+        if not self._scanners:
+            self._scanners = [self.parser.scanner() for _ in range(processors.count())]
         for path in self.paths:
             self._path = path
             self.name = path or "stdin"

@@ -1,0 +1,79 @@
+"""The first run on a machine: while this process compiles what learns, another compiles what reads text.
+
+numba compiles one kernel at a time in a process. Reading and learning have hardly a kernel in common and each takes
+seconds, so that two processes halve the wait. They leave what they compiled in the one cache (`jit`).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import jit, processors, rows
+from .parser import Options, Parser
+from .reductions.contract import Work
+
+READING = "reading"  # under this name `jit` remembers that text can be read
+LINE = b"1 't |n:2 a:1 b c=d\n"
+
+
+def prepare(learner: Any, learning: bool, reads: bool) -> None:
+    """Compile at once what can be, if this is a first run; otherwise return at once.
+
+    Parameters
+    ----------
+    learner, learning : as in `go_through`
+    reads : whether text will be read
+    """
+    if not (reads and jit.folder() and jit.is_first_run(READING) and processors.count() > 1):
+        return
+    beside = _start()
+    try:
+        go_through(learner, learning)
+        beside.wait()
+    finally:
+        beside.kill()
+        beside.wait()
+
+
+def go_through(learner: Any, learning: bool) -> None:
+    """Give a learner's stages a batch of no examples, which compiles them and teaches nothing.
+
+    Parameters
+    ----------
+    learner : left alone if it wants to see examples before
+    learning : whether the stages are to learn, or to predict only
+    """
+    if getattr(learner, "preview_size", None) is None:
+        work = Work(rows.empty(0, 0, 0, 0), learning, np.empty(0))
+        for stage in learner.stages:
+            stage(work)
+
+
+def _start() -> subprocess.Popen:
+    """Start the other process; whatever goes wrong there, this one compiles what is missing when it needs it."""
+    root = str(Path(__file__).parent.parent)
+    path = os.pathsep.join(word for word in (root, os.environ.get("PYTHONPATH")) if word)
+    return subprocess.Popen(
+        [sys.executable, "-m", "xclass.first_run"],
+        env={**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(jit.folder())},
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def read() -> None:
+    """Read a line, so that every kernel of the parser gets compiled."""
+    jit.activate()
+    parser = Parser(Options(), 18, True)
+    text = np.zeros(len(LINE) + 64, np.uint8)
+    text[: len(LINE)] = np.frombuffer(LINE, np.uint8)
+    parser.parse(text, len(LINE), "")
+
+
+if __name__ == "__main__":
+    read()
