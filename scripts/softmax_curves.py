@@ -5,14 +5,14 @@
 Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree", EMNLP 2021: figures 2 and 4 (depth and k), and
           3 (--inits).
 Data as in bench.py. One run of `xclass --softmax_tree K --depth D` each, whole processes; the time of a test example
-is that of the test file less that of its first example, so that the start is not in it. Prints a Markdown table;
-`--json FILE` keeps the numbers, `--plot FILE` draws them (matplotlib, the extra `plot`).
+is that of the test file less that of its first example, so that the start is not in it. Times are CPU s of all
+threads. Prints a Markdown table; `--json FILE` keeps the numbers, and what stands there is not measured again;
+`--plot FILE` draws them (matplotlib, the extra `plot`).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import shlex
 import sys
@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench import TOOLS, BenchError, measure, unpack
+from figures import Kept
 from pecoc_curve import plotting
 
 INITS = ("clusters", "prototypes", "random")
@@ -41,7 +42,7 @@ class Point:
     train_error: float
     leaves: int
     weights: int
-    seconds: float  # to train
+    seconds: float  # of CPU, to train
     micro: float  # microseconds for a test example
 
 
@@ -92,15 +93,15 @@ def run(folder: Path, name: str, classes: int, init: str, depth: int, most: str,
         told(train.said, "training error"),
         int(told(test.said, "leaves")),
         int(told(test.said, "weights that are not 0")),
-        train.wall,
-        1e6 * max(test.wall - one.wall, 0.0) / n,
+        train.cpu,
+        1e6 * max(test.cpu - one.cpu, 0.0) / n,
     )
 
 
 def draw(pyplot, points: list[Point], file: Path) -> None:
     """Error and time against depth, a line for every k and init, a row per set."""
     sets = list(dict.fromkeys(p.set for p in points))
-    figure, axes = pyplot.subplots(len(sets), 2, figsize=(9, 3.5 * len(sets)), squeeze=False)
+    figure, axes = pyplot.subplots(len(sets), 2, figsize=(9, 3.2 * len(sets)), squeeze=False)
     for name, (left, right) in zip(sets, axes, strict=True):
         for init, most in dict.fromkeys((p.init, p.leaf_classes) for p in points if p.set == name):
             mine = [p for p in points if (p.set, p.init, p.leaf_classes) == (name, init, most)]
@@ -112,7 +113,7 @@ def draw(pyplot, points: list[Point], file: Path) -> None:
         right.set_title(f"{name}: microseconds for a test example")
         for area in (left, right):
             area.set_xlabel("depth")
-            area.legend()
+            area.legend(fontsize=7)
     figure.tight_layout()
     figure.savefig(file)
 
@@ -142,7 +143,7 @@ def main() -> int:
         if init not in INITS:
             raise BenchError(f"--inits: {init!r} is none of {', '.join(INITS)}")
     pyplot = plotting() if given.plot else None
-    points = []
+    points, kept = [], Kept(given.json)
     with tempfile.TemporaryDirectory() as temporary:
         work = (given.work or Path(temporary)).absolute()
         folders = {name: (work / name, unpack(given.data_dir / name, work / name)) for name in given.sets}
@@ -152,10 +153,13 @@ def main() -> int:
             for init in given.inits:
                 for most in given.leaf_classes:
                     for depth in given.depths:
-                        points.append(run(folder, name, classes, init, depth, most, shlex.split(given.args)))
+                        key = {"set": name, "init": init, "depth": depth, "leaf_classes": most, "args": given.args}
+
+                        def make(at=(folder, name, classes, init, depth, most)):
+                            return asdict(run(*at, shlex.split(given.args)))
+
+                        points.append(Point(**kept.get(key, make)))
                         print("| " + " | ".join(cell.format(p=points[-1]) for _, cell in COLUMNS) + " |", flush=True)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(p) for p in points], indent=1) + "\n", encoding="utf-8")
     if pyplot:
         draw(pyplot, points, given.plot)
     return 0

@@ -38,7 +38,7 @@ def test_curves_are_what_single_runs_say(sets, tmp_path):
     assert done.returncode == 0, done.stderr
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
     assert [(row[2], row[3]) for row in rows[2:]] == [("0", "all"), ("2", "all"), ("0", "3"), ("2", "3")]
-    records = json.loads((tmp_path / "j").read_text())
+    records = [record["found"] for record in json.loads((tmp_path / "j").read_text())]
     last = records[-1]
     text = (sets / "tiny" / "train.vw").read_text()
     learn("--softmax_tree", 12, "--depth", 2, "--leaf_classes", 3, "-f", "m", "--quiet", stdin=text)
@@ -46,6 +46,8 @@ def test_curves_are_what_single_runs_say(sets, tmp_path):
     assert f"average loss = {last['error']:.6f}\n" in said
     assert f"class is in the leaf = {last['covered']:.6f}\n" in said
     assert records[2]["error"] > 0.5 > records[0]["error"]  # three classes of twelve
+    again = script(sets, "--sets", "tiny", "--depths", "0,2", "--leaf_classes", "all,3", "--json", "j")
+    assert again.stdout == done.stdout  # times too: nothing is measured again
 
 
 def test_curves_refuse_what_they_do_not_know(sets):
