@@ -3,7 +3,7 @@
     python scripts/ablation.py DATA_DIR --sets clinc150,reuters,spelling
 
 Data as in bench.py; `--holdout` as in variants.py. Prints a Markdown table, a row for each change: test error in
-percent, and in brackets the seconds of training.
+percent, and in brackets the CPU seconds of training, of all threads.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
 
 Without `--reduction` every variant names its own, K being the number of classes: `--variant 'filter tree=--ect {K}'`.
 Data as in bench.py. `--holdout` leaves the test file alone and tests on the last tenth of the training file, which
-is what tuning should look at. Prints a Markdown table: test error, and in brackets the seconds of training.
+is what tuning should look at. Prints a Markdown table: test error, and in brackets the CPU seconds of training, of all
+threads, which other work on the machine changes little.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ def split_train(folder: Path) -> tuple[str, str]:
 
 
 def run(folder: Path, train: str, test: str, words: list[str]) -> tuple[float, float]:
-    """Train and test once; return the error and the seconds of training."""
+    """Train and test once; return the error and the CPU seconds of training, of all threads."""
     xclass = TOOLS["xclass"]
     few = [*xclass, "-d", "few.vw", *words, "--quiet"]
     measure(few, folder)  # compiles what is not compiled yet
-    took = measure([*xclass, "-d", train, *words, "-f", "v.model", "--quiet"], folder).wall
+    took = measure([*xclass, "-d", train, *words, "-f", "v.model", "--quiet"], folder).cpu
     measure([*xclass, "-d", test, "-t", "-i", "v.model", "-p", "v.predictions", "--quiet"], folder)
     return test_error(folder / test, folder / "v.predictions"), took
 
