@@ -26,6 +26,8 @@ from .weight_table import (
     columns,
     new_table,
     odd_width,
+    only_predicts,
+    predicting,
     restore_table,
     settle_weights,
     table_arrays,
@@ -35,7 +37,7 @@ from .weight_table import (
 __all__ = [  # none of them a kernel: kernels are called by the name of their own room
     "FIELDS", "LEAST_BITS", "LOGISTIC_RANGE", "MOST_BITS", "PLACES", "SLOT_BYTES", "Options", "Rule", "Table",
     "after_pass", "check", "check_memory", "columns", "crowding", "make_rule", "new_table", "odd_width",
-    "restore_table", "settle", "settle_weights", "table_arrays", "vw_width",
+    "only_predicts", "predicting", "restore_table", "settle", "settle_weights", "table_arrays", "vw_width",
 ]  # fmt: skip
 
 TINY_X2 = np.float32(1.17549435e-38)  # smaller squares count as this

@@ -288,6 +288,8 @@ def load(path: str | os.PathLike, verify: bool = True) -> Model:
                 crc = zlib.crc32(piece, crc)
             if f"{crc:08x}" != sums[name]:
                 raise _damaged(path, f"array {name!r}", "its bytes do not fit its checksum")
+            if hasattr(mmap, "MADV_DONTNEED"):  # it stays in the system's cache; not all of it has to be in memory
+                mapped.madvise(mmap.MADV_DONTNEED)
             if dtype.kind == "b" and not all((piece < 2).all() for piece in _pieces(array)):
                 raise _damaged(path, f"array {name!r}", "a truth value is neither 0 nor 1")
         arrays[name] = array

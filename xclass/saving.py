@@ -55,7 +55,10 @@ class Saver:
 
     def restore(self, model: model_file.Model, name: str, preserve: bool) -> None:
         """Go on from a model; with `preserve`, counting too."""
-        self.learner.restore(model.arrays, model.facts["learner"])
+        arrays = model.arrays
+        if learner.only_predicts(self._config):
+            arrays = learner.predicting(arrays)
+        self.learner.restore(arrays, model.facts["learner"])
         self.examples = model.facts["examples"]
         self.clock = model.facts["clock"]
         self._counters = model.facts.get("counters")

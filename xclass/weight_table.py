@@ -142,6 +142,19 @@ def restore_table(
         _pin(rule, table.range)
 
 
+def only_predicts(config) -> bool:
+    """Whether a run needs nothing of the tables but what scores are made of, and need not keep the rest."""
+    texts = config.readable.readable_model or config.readable.invert_hash or config.readable.audit
+    return config.driver.testonly and config.driver.final_regressor is None and not texts
+
+
+def predicting(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Leave out what tables need for learning only, as if the model had been saved with --predict_only_model."""
+    tables = [name[: -len(".range")] for name in arrays if name.endswith(".range")]
+    lost = {f"{one}.{c}" for one in tables if f"{one}.shrunk" not in arrays for c in ("g", "n", "sums")}
+    return {name: array for name, array in arrays.items() if name not in lost}
+
+
 def settle_weights(table: Table) -> None:
     """Apply the state of --l1 and --l2 to the weights themselves."""
     if _is_shrunk(table):

@@ -148,10 +148,11 @@ class RecallTree:
             self.stages = [self._in_turn]
         else:
             part = max(bits - 2, 2)
+            apart = learner.only_predicts(config)  # then the weights alone take memory, and lie closer together
             shard = -(-self.classes // SHARDS)
-            self.tables = [learner.new_table(self.rule, part, taken, learner.odd_width(taken))]
+            self.tables = [learner.new_table(self.rule, part, taken, learner.odd_width(taken), apart)]
             for _ in range(SHARDS):
-                self.tables.append(learner.new_table(self.rule, part, shard, learner.odd_width(shard)))
+                self.tables.append(learner.new_table(self.rule, part, shard, learner.odd_width(shard), apart))
             self.stages = [self._route, self._score]
         width = learner.vw_width(taken + self.classes)
         self.crowding = learner.crowding(bits, self.classes, width, config.learner.layout)
