@@ -1,6 +1,9 @@
 """Compare xclass with Vowpal Wabbit as whole processes: error, time and memory, side by side.
 
     python scripts/bench.py DATA_DIR --sets panlex,spelling --reduction recall_tree --args '-b 24'
+    python scripts/bench.py DATA_DIR --table all --repetitions 5
+
+The second prints every comparison there is, see bench_table.py.
 
 DATA_DIR/SET holds train.vw, test.vw and labels.txt (one line per class), each plain or `.gz`; they are unpacked
 before any clock starts. Every repetition runs one tool after the other, training with `-f` and then testing with
@@ -68,6 +71,8 @@ class Result:
     test: list[Run]
     progressive_loss: float
     test_error: float
+    test_memory: float = 0.0  # bytes, the most of all test runs
+    differing: int | None = None  # test predictions that are not those of the tool before
 
     def median(self, phase: str, what: str) -> float:
         """Return the median of a measurement of the phase "train" or "test"."""
@@ -155,7 +160,8 @@ def unpack(source: Path, target: Path) -> int:
 def commands(tool: str, options: argparse.Namespace, classes: int) -> tuple[list[str], list[str]]:
     """Return the commands that train on train.vw and test on test.vw."""
     extra = shlex.split(options.args) + shlex.split(getattr(options, tool + "_args"))
-    train = [*TOOLS[tool], "-d", "train.vw", "--" + options.reduction, str(classes), *extra, "-f", tool + ".model"]
+    reduction = getattr(options, tool + "_reduction") or options.reduction
+    train = [*TOOLS[tool], "-d", "train.vw", "--" + reduction, str(classes), *extra, "-f", tool + ".model"]
     test = [*TOOLS[tool], "-d", "test.vw", "-t", "-i", tool + ".model", "-p", tool + ".predictions"]
     if tool == "vw":
         test += shlex.split(options.vw_test_args)
@@ -183,12 +189,17 @@ def run_set(name: str, options: argparse.Namespace, work: Path, tools: list[str]
             if repetition and (loss, error) != (result.progressive_loss, result.test_error):
                 print(f"bench: {tool} on {name} gives another answer than before", file=sys.stderr)
             result.progressive_loss, result.test_error = loss, error
+            result.test_memory = max(result.test_memory, result.test[-1].memory)
             print(
                 f"{name} {repetition + 1}/{options.repetitions} {tool}: train {result.train[-1].wall:.2f} s, "
                 f"test {result.test[-1].wall:.2f} s, test error {error:.4f}",
                 file=sys.stderr,
                 flush=True,
             )
+    if len(results) == 2:
+        first, second = ((folder / (tool + ".predictions")).read_text().split("\n") for tool in results)
+        answers = [[line.split()[0] for line in lines if line] for lines in (first, second)]
+        results[tools[0]].differing = sum(float(a) != float(b) for a, b in zip(*answers, strict=True))
     return list(results.values())
 
 
@@ -261,11 +272,13 @@ def report(options: argparse.Namespace, results: list[Result], reached: list[dic
     """Return the Markdown report."""
     both = {r.tool for r in results} == set(TOOLS)
     train, test = (ratios(results, "train"), ratios(results, "test")) if both else ({}, {})
-    columns = ["set", "K", "tool", "test error", "progressive loss", "train s", "CPU s", "peak MB", "test s"]
-    columns += ["train ratio", "test ratio"]
-    lines = ["| " + " | ".join(columns) + " |", "| --- | --: | --- " + "| --: " * 8 + "|"]
+    columns = ["set", "K", "tool", "test error", "progressive loss", "train s", "CPU s", "peak MB", "test s", "peak MB"]
+    columns += ["train ratio", "test ratio", "other answers"]
+    lines = ["| " + " | ".join(columns) + " |", "| --- | --: | --- " + "| --: " * 10 + "|"]
     for r in results:
-        own = [f"{train[r.set]:.2f}", f"{test[r.set]:.2f}"] if both and r.tool == "xclass" else ["", ""]
+        own = ["", "", ""]
+        if both and r.tool == "xclass":
+            own = [f"{train[r.set]:.2f}", f"{test[r.set]:.2f}", str(r.differing)]
         cells = [
             r.set,
             str(r.classes),
@@ -276,12 +289,13 @@ def report(options: argparse.Namespace, results: list[Result], reached: list[dic
             f"{r.median('train', 'cpu'):.2f}",
             f"{max(run.memory for run in r.train) / 1e6:.0f}",
             f"{r.median('test', 'wall'):.2f}",
+            f"{r.test_memory / 1e6:.0f}",
             *own,
         ]
         lines.append("| " + " | ".join(cells) + " |")
     if both:
         means = [f"{geometric_mean(list(found.values())):.2f}" for found in (train, test)]
-        lines.append("| geometric mean" + " |" * 9 + " " + " | ".join(means) + " |")
+        lines.append("| geometric mean" + " |" * 10 + " " + " | ".join(means) + " | |")
     if reached:
         lines += [
             "",
@@ -299,15 +313,36 @@ def report(options: argparse.Namespace, results: list[Result], reached: list[dic
         made_it = [one["ratio"] for one in reached if one["seconds"] is not None]
         of = f" of the {len(made_it)} that reached it" if len(made_it) < len(reached) else ""
         lines.append(f"| geometric mean{of} | | | | | {geometric_mean(made_it):.2f} |")
-    lines += [
-        "",
-        f"Runs, interleaved: {options.repetitions}; times are medians, ratios xclass / VW. {where['date']}, "
-        f"{where['cpu']}, {where['cores']} cores, "
-        + ", ".join(f"{name} {version}" for name, version in where["versions"].items())
-        + ".",
-    ]
+    lines += ["", measured_on(options.repetitions, where)]
     lines += ["", *(f"    {command}" for command in dict.fromkeys(r.train_command for r in results))]
     return "\n".join(lines)
+
+
+def measured_on(repetitions: int, where: dict) -> str:
+    """Return the line that says how, when and with what."""
+    versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
+    return (
+        f"Runs, interleaved: {repetitions}; times are medians, ratios xclass / VW. {where['date']}, "
+        f"{where['cpu']}, {where['cores']} cores, {versions}."
+    )
+
+
+def compare(options: argparse.Namespace, work: Path) -> None:
+    """Measure all sets and print the report."""
+    tools = [options.only] if options.only else list(TOOLS)
+    results: list[Result] = []
+    reached = []
+    for name in options.sets.split(","):
+        found = run_set(name, options, work, tools)
+        results += found
+        if options.reach:
+            peer = next(r for r in found if r.tool == "vw")
+            reached.append(reach(name, options, work, peer))
+    where = machine()
+    print(report(options, results, reached, where), flush=True)
+    if options.json:
+        kept = {**where, "repetitions": options.repetitions, "results": [asdict(r) for r in results], "reach": reached}
+        options.json.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def main() -> int:
@@ -318,9 +353,12 @@ def main() -> int:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("data_dir", type=Path, metavar="DATA_DIR", help="folder of data sets")
-    parser.add_argument("--sets", default="panlex,wordnet,wiki,ptb,spelling", help="names of sets, by commas")
+    parser.add_argument("--sets", help="names of sets, by commas (panlex,wordnet,wiki,ptb,spelling)")
+    parser.add_argument("--table", metavar="PARTS", help="all, or parts by commas: see bench_table.py")
     parser.add_argument("--reduction", default="recall_tree", help="its option, without dashes")
     parser.add_argument("--args", default="-b 24 --loss_function logistic", help="options of both tools")
+    parser.add_argument("--xclass_reduction", help="where it is another one for xclass")
+    parser.add_argument("--vw_reduction", help="and for VW")
     parser.add_argument("--xclass_args", default="", help="options of xclass alone")
     parser.add_argument("--vw_args", default="", help="options of VW alone")
     parser.add_argument("--vw_test_args", default="", help="options VW needs again to test")
@@ -335,31 +373,25 @@ def main() -> int:
         parser.error("--reach compares both tools; leave out --only")
     if options.repetitions < 1:
         parser.error("--repetitions: at least 1")
-    tools = [options.only] if options.only else list(TOOLS)
-    results: list[Result] = []
-    reached = []
     try:
         with contextlib.ExitStack() as stack:
             work = options.work or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
             work.mkdir(parents=True, exist_ok=True)
-            for name in options.sets.split(","):
-                found = run_set(name, options, work, tools)
-                results += found
-                if options.reach:
-                    peer = next(r for r in found if r.tool == "vw")
-                    reached.append(reach(name, options, work, peer))
+            if options.table:
+                import bench_table
+
+                return bench_table.run(options, work)
+            options.sets = options.sets or "panlex,wordnet,wiki,ptb,spelling"
+            compare(options, work)
     except BenchError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    where = machine()
-    print(report(options, results, reached, where))
-    if options.json:
-        kept = {**where, "repetitions": options.repetitions, "results": [asdict(r) for r in results], "reach": reached}
-        options.json.write_text(json.dumps(kept, indent=1) + "\n")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    import bench  # one of it, whoever imports it
+
+    sys.exit(bench.main())

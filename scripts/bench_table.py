@@ -1,0 +1,126 @@
+"""The table xclass is measured by, a part for each comparison with Vowpal Wabbit: `bench.py DATA_DIR --table all`.
+
+    recall_tree   with VW's update and loss, and how soon xclass has the loss VW ends with
+    vw_exact      the same, every prediction VW's: equal work
+    oaa, log_multi
+    cpt           beside VW's tree for as many classes, --log_multi
+    reading       text and gzip with nothing to learn, beside VW's --noop
+    start         ten lines, with everything compiled and with nothing
+
+Each part is a report of bench.py, so `--repetitions`, `--json` and the rest hold for all of them; `--sets` takes other
+sets than a part's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+import bench
+
+LARGE = "panlex,wordnet,wiki,ptb,spelling,books"
+PARTS = {
+    "recall_tree": {"sets": LARGE, "reduction": "recall_tree", "reach": True},
+    "vw_exact": {"sets": LARGE, "reduction": "recall_tree", "xclass_args": "--vw_exact"},
+    "oaa": {"sets": "spelling,panlex", "reduction": "oaa"},
+    "log_multi": {"sets": "panlex,wiki,books", "reduction": "log_multi", "args": "-b 24"},
+    "cpt": {"sets": LARGE, "reduction": "cpt", "vw_reduction": "log_multi", "args": "-b 24"},
+}
+READ = "panlex,ptb,wiki"
+OTHERS = ("reading", "start")
+STARTS = ("--multiclass", "--recall_tree", "--oaa", "--log_multi", "--cpt", "--softmax_tree")
+TEN = 10  # lines
+
+
+def read(file: str) -> int:
+    """Read all of a file and do nothing with it, in a process of its own."""
+    from xclass import jit, parser, reader
+
+    jit.activate()
+    found = reader.Reader(reader.Options(data=(file,)), parser.Options(), 24, True)
+    print(sum(batch.n for batch in found), "examples")
+    return 0
+
+
+def reading(options: argparse.Namespace, work: Path, sets: list[str]) -> list[str]:
+    """Time reading alone; return the lines of the report."""
+    lines = ["| set | MB | text, xclass s | VW s | ratio | gzip, xclass s | VW s | ratio |"]
+    lines.append("| --- " + "| --: " * 7 + "|")
+    ratios: dict[str, list[float]] = {"train.vw": [], "train.vw.gz": []}
+    for name in sets:
+        folder = work / name
+        bench.unpack(options.data_dir / name, folder)
+        cells = [name, f"{(folder / 'train.vw').stat().st_size / 1e6:.0f}"]
+        if not (folder / "train.vw.gz").exists():
+            (folder / "train.vw.gz").symlink_to((options.data_dir / name / "train.vw.gz").absolute())
+        for file, found in ratios.items():
+            commands = [[sys.executable, __file__, "--read", file], [*bench.TOOLS["vw"], "--noop", "-d", file]]
+            bench.measure(commands[0], folder)  # compiles
+            times: list[list[float]] = [[], []]
+            for _ in range(options.repetitions):
+                for command, taken in zip(commands, times, strict=True):
+                    taken.append(bench.measure(command, folder).wall)
+            ours, theirs = map(statistics.median, times)
+            found.append(ours / theirs)
+            cells += [f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    means = [f"{bench.geometric_mean(found):.2f}" for found in ratios.values()]
+    return [*lines, f"| geometric mean | | | | {means[0]} | | | {means[1]} |"]
+
+
+def start(options: argparse.Namespace, work: Path, sets: list[str]) -> list[str]:
+    """Time runs over ten lines; return the lines of the report."""
+    folder = work / sets[0]
+    classes = bench.unpack(options.data_dir / sets[0], folder)
+    with open(folder / "few.vw", "rb") as few:
+        (folder / "ten.vw").write_bytes(b"".join(line for line, _ in zip(few, range(TEN), strict=False)))
+    lines = ["| | warm s | CPU s | MB | first run ever, s | CPU s |", "| --- | --: | --: | --: | --: | --: |"]
+    for way in STARTS:
+        command = [*bench.TOOLS["xclass"], "-d", "ten.vw", way, str(classes), "-b", "18"]
+        with tempfile.TemporaryDirectory(prefix="bench-") as cache:
+            before = os.environ.get("XDG_CACHE_HOME")
+            os.environ["XDG_CACHE_HOME"] = cache
+            try:
+                cold = bench.measure(command, folder)
+                warm = [bench.measure(command, folder) for _ in range(max(3, options.repetitions))]
+            finally:
+                del os.environ["XDG_CACHE_HOME"]
+                if before is not None:
+                    os.environ["XDG_CACHE_HOME"] = before
+        wall, cpu = (statistics.median(getattr(one, what) for one in warm) for what in ("wall", "cpu"))
+        memory = max(one.memory for one in warm) / 1e6
+        lines.append(f"| `{way}` | {wall:.2f} | {cpu:.2f} | {memory:.0f} | {cold.wall:.1f} | {cold.cpu:.1f} |")
+    vw = [bench.measure([*bench.TOOLS["vw"], "-d", "ten.vw", "--oaa", str(classes)], folder) for _ in range(3)]
+    wall, cpu = (statistics.median(getattr(one, what) for one in vw) for what in ("wall", "cpu"))
+    return [*lines, f"| VW `--oaa` | {wall:.2f} | {cpu:.2f} | {max(one.memory for one in vw) / 1e6:.0f} | | |"]
+
+
+def run(options: argparse.Namespace, work: Path) -> int:
+    """Measure the parts that were asked for, and print a report for each."""
+    every = [*PARTS, *OTHERS]
+    names = every if options.table == "all" else options.table.split(",")
+    for name in names:
+        if name not in every:
+            raise bench.BenchError(f"--table: {name!r} is none of all, {', '.join(every)}")
+    for name in names:
+        sets = options.sets or PARTS.get(name, {}).get("sets", READ)
+        print(f"\n## {name}\n", flush=True)
+        if name in PARTS:
+            part = argparse.Namespace(**{**vars(options), **PARTS[name], "sets": sets})
+            if options.json:
+                part.json = options.json.with_name(f"{options.json.stem}.{name}{options.json.suffix}")
+            bench.compare(part, work)
+        else:
+            lines = {"reading": reading, "start": start}[name](options, work, sets.split(","))
+            print("\n".join([*lines, "", bench.measured_on(options.repetitions, bench.machine())]), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] != ["--read"]:
+        sys.exit("bench_table: python scripts/bench.py DATA_DIR --table all")
+    sys.exit(read(sys.argv[2]))

@@ -1,0 +1,63 @@
+"""The script that times xclass beside Vowpal Wabbit, on a tiny set: every part of its table has both tools' answers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from streams import multiclass
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+def bench(*args) -> subprocess.CompletedProcess:
+    """Run it in a process of its own."""
+    path = os.pathsep.join([str(SCRIPTS.parent), os.environ.get("PYTHONPATH", "")])
+    words = [sys.executable, str(SCRIPTS / "bench.py"), *map(str, args)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=900, env={**os.environ, "PYTHONPATH": path})
+
+
+@pytest.fixture
+def sets(tmp_path, monkeypatch):
+    """A data set of 12 classes."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "data" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "labels.txt").write_text("".join(f"l{y}\n" for y in range(1, 13)))
+    with gzip.open(folder / "train.vw.gz", "wt") as train:
+        train.write(multiclass(21, 12, 600, noise=0.3))
+    (folder / "test.vw").write_text(multiclass(22, 12, 200, noise=0.3))
+    return tmp_path / "data"
+
+
+def cells(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
+
+
+def test_the_table_compares_both_tools(sets, tmp_path):
+    pytest.importorskip("vowpalwabbit")
+    done = bench(sets, "--table", "vw_exact,cpt,reading", "--sets", "tiny", "--repetitions", 1, "--json", "j.json")
+    assert done.returncode == 0, done.stderr
+    _, exact, cpt, reading = done.stdout.split("## ")
+    head, _, ours, theirs, _ = cells(exact)
+    ours, theirs = dict(zip(head, ours, strict=True)), dict(zip(head, theirs, strict=True))
+    assert ours["other answers"] == "0"
+    assert ours["test error"] == theirs["test error"]
+    assert "--vw_exact" in exact
+    assert "xclass -d train.vw --cpt 12 -b 24" in cpt
+    assert "vowpalwabbit -d train.vw --log_multi 12 -b 24" in cpt
+    assert [row[0] for row in cells(reading)] == ["set", "---", "tiny", "geometric mean"]
+    kept = json.loads((tmp_path / "j.vw_exact.json").read_text())
+    assert {one["tool"] for one in kept["results"]} == {"xclass", "vw"}
+    assert all(one["test_memory"] > 1e6 for one in kept["results"])
+
+
+def test_the_table_refuses_parts_it_does_not_have(sets):
+    done = bench(sets, "--table", "speed", "--sets", "tiny")
+    assert done.returncode == 1
+    assert "--table: 'speed' is none of all, recall_tree, vw_exact" in done.stderr
