@@ -11,9 +11,9 @@ import sys
 import numpy as np
 import pytest
 from command import learn, script, xclass
-from streams import real
+from streams import multiclass, real
 
-from xclass import model_file
+from xclass import learner, model_file
 
 needs_vw = pytest.mark.skipif(
     importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
@@ -266,3 +266,29 @@ def test_testing_without_a_model_is_pointed_out(tmp_path):
     learn("--oaa", 4, "-f", "m", stdin=noisy(1), cwd=tmp_path)
     assert "without -i" not in learn("-i", "m", "-t", stdin=noisy(1), cwd=tmp_path).err
     assert learn("--oaa", 4, "-t", "--quiet", stdin=noisy(1), cwd=tmp_path).err == ""
+
+
+@pytest.mark.parametrize("name", ["oaa", "recall_tree", "ect"])
+def test_testing_takes_in_the_weights_alone(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    learn(f"--{name}", 5, "-b", 10, "-f", "m", "--quiet", stdin=multiclass(3, 5, 200))
+    given = []
+    restore = learner.restore_table
+
+    def noted(at, table, arrays, *more):
+        given.append((at, table, arrays))
+        restore(at, table, arrays, *more)
+
+    monkeypatch.setattr(learner, "restore_table", noted)
+    words = ("-i", "m", "-t", "-p", "stdout", "--quiet")
+    quick = learn(*words, stdin=multiclass(4, 5, 100)).out
+    assert given
+    for at, table, arrays in given:
+        assert f"{at}.w" in arrays
+        assert not {f"{at}.g", f"{at}.n", f"{at}.sums"} & set(arrays)
+        assert not learner.columns(table)["g"].any()
+    given.clear()
+    whole = learn(*words, "-f", "again", stdin=multiclass(4, 5, 100)).out
+    assert all(f"{at}.g" in arrays for at, _, arrays in given)
+    assert quick == whole
+    assert model_file.load("again").arrays.keys() == model_file.load("m").arrays.keys()
