@@ -27,6 +27,7 @@ from . import (
     model_file,
     passes,
     predictions,
+    progress_table,
     readable,
     reader,
     rows,
@@ -212,7 +213,7 @@ class _Run:
         self.learner.cross_path(named)
 
     def _pace(self):
-        pace = stats.pace(self.options.progress)
+        pace = progress_table.pace(self.options.progress)
         if pace.note:
             self.talk.warn(pace.note)
         return pace
@@ -223,7 +224,7 @@ class _Run:
         lines = talk.banner(
             self.config, self.reader.banner(), self.features.banner, self.learner.banner(), self.reader.name
         )
-        for line in [*self.notes, *self.crosser.notes, *lines, *stats.HEADER]:
+        for line in [*self.notes, *self.crosser.notes, *lines, *progress_table.HEADER]:
             self.talk.tell(line)
         for note in self.features.notes:
             self.talk.warn(note)

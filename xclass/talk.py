@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import stats
+from . import progress_table, stats
 
 
 class Talk:
@@ -90,7 +90,7 @@ def banner(c: Any, source: list[str], namespaces: list[str], learner: list[str],
             output = "SCALARS"
         elif o.raw_predictions is not None:
             enabled += "-raw"
-    return stats.banner(
+    return progress_table.banner(
         quadratic=c.interactions.quadratic,
         cubic=c.interactions.cubic,
         interactions=c.interactions.interactions,
