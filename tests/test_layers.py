@@ -15,7 +15,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("__main__",),
     ("cli",),
     ("config", "driver"),
-    ("readable", "saving", "talk", "timing", "signals", "files"),
+    ("readable", "saving", "talk", "timing", "signals", "files", "outputs"),
     ("passes", "cache", "shuffle", "names", "vw_flags", "tree_dump"),
     ("cache_file", "cache_key"),
     ("blocks",),

@@ -25,8 +25,8 @@ from . import (
     interactions,
     jit,
     model_file,
+    outputs,
     passes,
-    predictions,
     progress_table,
     readable,
     reader,
@@ -231,17 +231,7 @@ class _Run:
         self.talk.start_bar(self.reader.size)
 
     def _open_writers(self) -> dict:
-        kind = self.config.reduction.labels
-        if self.config.answers.listed or self.config.oaa.scores:
-            kind = "scores"
-        writers = {}
-        if self.options.predictions is not None:
-            names = self.config.parser.label_names()
-            writers["predictions"] = predictions.Writer(self.options.predictions, kind, names)
-        if self.options.raw_predictions is not None:
-            raw = "simple" if self.config.reduction.labels == "simple" else "raw_scores"
-            writers["raw"] = predictions.Writer(self.options.raw_predictions, raw)
-        return writers
+        return outputs.open_writers(self.config)
 
     # work
 
@@ -366,19 +356,7 @@ class _Run:
         if self.saver.whole is not self.progress:
             self.saver.whole.update(*told)
         self.talk.move_bar(self.reader.position, self.progress.examples)
-        self.stopwatch.timed("writing", self._write)(work)
-
-    def _write(self, work) -> None:
-        batch = work.batch
-        for name, writer in self.writers.items():
-            if writer.kind == "simple":
-                writer.write(batch, values=work.raw if name == "raw" else work.prediction)
-            elif writer.kind == "multiclass":
-                writer.write(batch, values=work.prediction)
-            elif name == "predictions":
-                writer.write(batch, **work.listing._asdict())
-            else:
-                writer.write(batch, scores=work.scores, labels=work.score_labels, start=work.score_start)
+        self.stopwatch.timed("writing", outputs.write)(self.writers, work)
 
     # end
 
@@ -387,7 +365,8 @@ class _Run:
         self.talk.end_bar()
         more = self.learner.summary() if hasattr(self.learner, "summary") else []
         if not o.quiet and not isinstance(error, BrokenPipeError):
-            for line in [*self._summary(), *more, *self._own_summary(seconds)]:
+            lines = talk.summary(self.config, self.progress, self.learner)
+            for line in [*lines, *more, *self._own_summary(seconds)]:
                 self.talk.tell(line)
         for line in self.reader.report():
             self.talk.warn(line)
@@ -434,17 +413,6 @@ class _Run:
         self.learner.restore(model.arrays, model.facts["learner"])
         if self.inspector is not None:
             self.inspector.show(self.learner)
-
-    def _summary(self) -> list[str]:
-        limits = None
-        if self.config.reduction.labels == "simple":
-            limits = tuple(float(v) for v in self.learner.table.range)
-        return self.progress.summary(
-            self.config.learner.loss_function,
-            self.config.learner.quantile_tau,
-            limits,
-            not self.config.scalar.dont_output_best_constant,
-        )
 
     def _own_summary(self, seconds: float) -> list[str]:
         text = self.config.readable
