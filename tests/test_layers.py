@@ -51,7 +51,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("softmax_steps",),
     ("tree_search", "l1_logistic", "l1_softmax", "softmax_nodes"),
     ("softmax_paths", "sparse_rows", "l1_step"),
-    ("label_tree", "node_weights", "label_counts", "tournament", "weight_table", "text_lines"),
+    ("label_tree", "node_weights", "label_counts", "split_cells", "tournament", "weight_table", "text_lines"),
     ("rule", "label_words"),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant"),
     ("elementary", "stored_arrays", "table_size", "bad_lines", "multiclass", "outline", "processors", "progress_table"),
