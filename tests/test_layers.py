@@ -30,7 +30,7 @@ LAYERS = (  # a room may import from the rows below its own
         "reductions.scalar",
         "reductions.softmax_tree",
     ),
-    ("split_walk",),
+    ("split_walk", "matches"),
     ("class_rows", "candidates", "successive", "routers", "split_tree"),
     ("routing",),
     ("tree_member", "cpt_options", "softmax_options"),
