@@ -59,7 +59,7 @@ def test_probabilities_are_vws_where_all_are_labelled(tmp_path):
         agree(tmp_path, data, *["--oaa", "4", "--probabilities", "--loss_function", "logistic"], *args.split())
 
 
-def test_every_tenth_line_is_held_out_and_empty_lines_count(tmp_path):
+def test_every_tenth_line_is_held_out_and_empty_lines_count():
     lines = np.array([1, 2, 9, 10, 12, 20, 30])
     many = passes.Holdout(passes.Options(passes=2))
     assert many.mask(lines).tolist() == [False, False, False, True, False, True, True]

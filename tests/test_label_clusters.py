@@ -13,13 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import label_clusters as oracle
-from xclass import jit, label_clusters, label_sums, label_tree, rows
+from xclass import label_clusters, label_sums, label_tree, rows
 from xclass.examples import Batch
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _compiled():
-    jit.activate()
 
 
 def one_by_one(job, items) -> None:

@@ -13,7 +13,7 @@ from oracles import learner as oracle_learner
 from oracles import log_multi as oracle
 from streams import multiclass
 
-from xclass import jit, model_file, routers, split_cells, split_tree
+from xclass import model_file, routers, split_cells, split_tree
 from xclass.errors import ModelError, UsageError
 from xclass.reductions import log_multi
 from xclass.split_tree import ANSWER, LABELS, LARGEST, NODES, RECYCLED, ROOT, ROUTER, SMALLEST, SWAPS
@@ -128,7 +128,6 @@ def root_alone(plain: oracle.LomTree) -> oracle.Node:
 def check(text: str, *words, k: int = K) -> oracle.LomTree:
     """Run both over a text and compare the answers, and the trees at the end; return the oracle's."""
     settled = configure("--log_multi", k, *words)
-    jit.activate()
     found = log_multi.LomTree(settled, False)
     batch = batch_of(settled, text)
     work, _ = work_through(found, batch)

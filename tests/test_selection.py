@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xclass import jit, selection
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _compiled():
-    jit.activate()
+from xclass import selection
 
 
 @settings(max_examples=80, deadline=None)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xclass import jit, split_cells
+from xclass import split_cells
 
 NODES = 4
 STEPS = st.lists(
@@ -17,7 +17,6 @@ STEPS = st.lists(
 
 def counted(steps, first: int):
     """The table after `steps`, its nodes' versions, and (node, label) -> [sum of scores, trained, ended]."""
-    jit.activate()
     cells, version = split_cells.new_cells(first), np.zeros(NODES, np.int64)
     wanted: dict[tuple[int, int], list] = {}
     for i, (a, label, what) in enumerate(steps):

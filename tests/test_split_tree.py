@@ -9,14 +9,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xclass import jit, split_cells, split_tree
+from xclass import split_cells, split_tree
 from xclass.split_cells import ENDED
 from xclass.split_tree import LABELS, LARGEST, NODES, RECYCLED, ROOT, ROUTER, SMALLEST
 
 
 def grow(steps, most: int, resistance: int, look=None):
     """Algorithm 1 with turns given in place of routers: `steps` are (label, bits that say left or right)."""
-    jit.activate()
     tree, cells = split_tree.new_tree(8), split_cells.new_cells(16)
     split_tree.plant(tree, 1)
     for label, turns in steps:
