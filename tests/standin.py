@@ -50,7 +50,6 @@ class Scalar:
 class Oaa:
     oaa: int = option("one against all, K classes", kind=int, minimum=1, metavar="K", stored=True)
     indexing: int = option("first label", kind=int, minimum=0, maximum=1, stored=True)
-    subset: int = option("how many classes to look at", kind=int)
 
 
 @dataclass(frozen=True)

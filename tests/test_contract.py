@@ -237,7 +237,7 @@ def test_testing_changes_nothing_and_has_no_order(place, name, args):
 
 
 @EVERY_VARIANT
-def test_testing_does_not_look_at_labels(place, name, args):
+def test_testing_does_not_look_at_labels(name, args):
     learn(*args, "--quiet", "-f", "kept", stdin=stream(name, 10, 100))
     test = stream(name, 11, 60, tags=False)
     done = learn("-i", "kept", "-t", "--quiet", "-p", "stdout", stdin=test)

@@ -163,7 +163,7 @@ def test_alpha_1_gives_a_perfectly_balanced_tree():
 
 
 @pytest.mark.parametrize("order", ["rising", "falling", "random", "clusters"])
-def test_order_of_labels_does_not_break_the_balance(place, order):
+def test_order_of_labels_does_not_break_the_balance(order):
     k = 200
     labels = {
         "rising": list(range(1, k + 1)),
@@ -192,7 +192,7 @@ def test_places_of_regressors_are_different_ones():
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("tree", ["general", "random"])
 @pytest.mark.parametrize("seed", range(3))
-def test_top_k_is_the_top_of_all_labels(place, loss, tree, seed):
+def test_top_k_is_the_top_of_all_labels(loss, tree, seed):
     k = 60
     learn(
         "--cpt", k, *BITS, "--loss_function", loss, "--cpt_tree", tree, "--random_seed", seed, "-f", "m", "--quiet",
@@ -326,7 +326,7 @@ def test_empty_tree_answers_0():
 
 
 @pytest.mark.bounds
-def test_many_labels_make_the_tree_grow(place):
+def test_many_labels_make_the_tree_grow():
     text = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 3001))
     learn("--cpt", 0, "-b", 16, "--cpt_alpha", 0.05, "-f", "m", "--quiet", stdin=text)
     learn("-i", "m", "-f", "n", "--quiet", stdin=text)
@@ -336,7 +336,7 @@ def test_many_labels_make_the_tree_grow(place):
 # -- models
 
 
-def test_model_that_holds_no_tree_is_refused(place):
+def test_model_that_holds_no_tree_is_refused():
     learn("--cpt", 0, *BITS, "-f", "m", "--quiet", stdin=multiclass(10, 9, 100))
     model = model_file.load("m")
     arrays = {name: np.array(array) for name, array in model.arrays.items()}

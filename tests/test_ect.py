@@ -12,7 +12,7 @@ from oracles import ect as oracle
 from oracles import learner as oracle_learner
 from streams import multiclass
 
-from xclass import learner, tournament
+from xclass import table_size, tournament
 from xclass.errors import UsageError
 from xclass.reductions import ect
 
@@ -64,7 +64,7 @@ def check(*words, k: int = K, text: str = NOISE) -> int:
             clock += weight
             finals += any(sub >= len(plain.matches) for sub, _, _ in plain.route)
         assert work.batch.weight[i] == weight + plain.drift - before
-    flat = found.tables[0].flat.reshape(-1, learner.FIELDS)
+    flat = found.tables[0].flat.reshape(-1, table_size.FIELDS)
     expected = np.zeros((len(flat), 3), F)
     for slot, one in plain.learner.table.items():
         expected[slot] = one.w, one.g, one.n

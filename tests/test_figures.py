@@ -75,7 +75,7 @@ def test_order_of_the_file_is_put_beside_a_random_one(data, tmp_path):
     assert rows[-1][1] == "1,500"
 
 
-def test_candidates_are_tried_with_and_without_path_features(data, tmp_path):
+def test_candidates_are_tried_with_and_without_path_features(data):
     words = ["--sets", "tiny", "--candidates", "2,6,40", "--passes", "2", "--json", "j"]
     rows = body(script("recall_tree", "candidates", data, *words))
     assert [row[1] for row in rows[1:]] == ["2", "6"]  # 40 are more than there are classes
@@ -182,7 +182,7 @@ def test_ratio_of_times_is_that_of_what_was_timed(monkeypatch, tmp_path, capsys)
         lomtree_figures.run(lomtree_figures.main, "lomtree_figures")
 
 
-def test_squared_loss_is_that_of_the_first_examples(data, tmp_path):
+def test_squared_loss_is_that_of_the_first_examples(data):
     rows = body(script("cpt", data, "--sets", "tiny", "--shares", "0.5,1", "--seconds", "0.1", "--json", "j"))
     assert rows[0][2:] == ["50 %", "100 %"]
     assert [row[1] for row in rows[1:]] == ["general", "balanced", "random", "one-against-all"]

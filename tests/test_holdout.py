@@ -9,7 +9,7 @@ import pytest
 from command import learn, xclass
 from versus import agree, small
 
-from xclass import model_file, passes, stats
+from xclass import model_file, passes, progress_table, stats
 
 OPTIONS = [
     "--passes 2",
@@ -59,7 +59,7 @@ def test_probabilities_are_vws_where_all_are_labelled(tmp_path):
         agree(tmp_path, data, *["--oaa", "4", "--probabilities", "--loss_function", "logistic"], *args.split())
 
 
-def test_every_tenth_line_is_held_out_and_empty_lines_count(tmp_path):
+def test_every_tenth_line_is_held_out_and_empty_lines_count():
     lines = np.array([1, 2, 9, 10, 12, 20, 30])
     many = passes.Holdout(passes.Options(passes=2))
     assert many.mask(lines).tolist() == [False, False, False, True, False, True, True]
@@ -144,7 +144,7 @@ def test_batches_do_not_matter_for_the_table():
     columns["loss"] = np.where(columns["label"] != columns["prediction"], columns["weight"], 0).astype(float)
     found = []
     for size in (1, 7, 64, n):
-        progress = stats.Progress("multiclass", stats.pace("5"), holdout=True)
+        progress = stats.Progress("multiclass", progress_table.pace("5"), holdout=True)
         printed = []
         for _ in range(3):
             for i in range(0, n, size):

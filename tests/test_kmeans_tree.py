@@ -165,7 +165,7 @@ def test_model_that_goes_on_keeps_its_tree(place):
     assert np.array_equal(before.left[:nodes], after.left[:nodes])
 
 
-def test_bad_line_ends_the_look_and_what_came_before_is_learned(place):
+def test_bad_line_ends_the_look_and_what_came_before_is_learned():
     text = multiclass(13, 10, 120) + "nothing | a\n" + multiclass(14, 10, 50)
     done = xclass(*KMEANS, "-f", "m", stdin=text)
     assert done.status == 1
@@ -190,7 +190,7 @@ def test_data_without_labels_leaves_the_tree_empty():
     assert "classes in the tree = 2," in done.err
 
 
-def test_checkpoints_of_the_look_are_kept_in_order(place):
+def test_checkpoints_of_the_look_are_kept_in_order():
     text = multiclass(15, 10, 100)
     learn(*KMEANS, "--checkpoint", 30, "-f", "m", "--quiet", stdin=text)
     done = learn(*KMEANS, "--checkpoint", 30, "-f", "m", stdin=text)

@@ -13,13 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import label_clusters as oracle
-from xclass import jit, label_clusters, label_tree, rows
+from xclass import label_clusters, label_sums, label_tree, rows
 from xclass.examples import Batch
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _compiled():
-    jit.activate()
 
 
 def one_by_one(job, items) -> None:
@@ -150,8 +145,8 @@ def test_sample_ends_at_the_very_example():
 
 @pytest.mark.bounds
 def test_heaviest_features_are_kept_where_memory_ends(monkeypatch):
-    monkeypatch.setattr(label_clusters, "FIRST_CELLS", 64)
-    monkeypatch.setattr(label_clusters, "MOST_CELLS", 1024)
+    monkeypatch.setattr(label_sums, "FIRST_CELLS", 64)
+    monkeypatch.setattr(label_sums, "MOST_CELLS", 1024)
     examples = some(6, 40, 3000)
     extra = random.Random(6)
     for features, _, _ in examples:  # rare words, far more than fit
@@ -161,7 +156,7 @@ def test_heaviest_features_are_kept_where_memory_ends(monkeypatch):
     assert len(sample._sums.key) == 1024
     assert sample._sums.used[0] <= 512
     assert sample._sums.used[0] == np.count_nonzero(sample._sums.key)
-    label, feature, prototypes, _ = label_clusters.in_rows(sample._sums)
+    label, feature, prototypes, _ = label_sums.in_rows(sample._sums)
     assert label.tolist() == sorted({y for _, y, _ in examples})
     for r, y in enumerate(label.tolist()):
         assert 1000 + (y - 3) // 7 in feature[prototypes.feature[prototypes.start[r] : prototypes.start[r + 1]]]
@@ -169,15 +164,15 @@ def test_heaviest_features_are_kept_where_memory_ends(monkeypatch):
 
 
 def test_more_labels_than_memory_has_room_for_are_all_there(monkeypatch):
-    monkeypatch.setattr(label_clusters, "FIRST_CELLS", 64)
-    monkeypatch.setattr(label_clusters, "MOST_CELLS", 256)
+    monkeypatch.setattr(label_sums, "FIRST_CELLS", 64)
+    monkeypatch.setattr(label_sums, "MOST_CELLS", 256)
     examples = [({j % 50: 1.0, 100 + j: 0.5}, j + 1, 1.0) for j in range(700)]
     assert sorted(sample_of(examples).orders([0], one_by_one)[0].tolist()) == list(range(1, 701))
 
 
 def test_example_longer_than_memory_is_looked_at(monkeypatch):
-    monkeypatch.setattr(label_clusters, "FIRST_CELLS", 16)
-    monkeypatch.setattr(label_clusters, "MOST_CELLS", 64)
+    monkeypatch.setattr(label_sums, "FIRST_CELLS", 16)
+    monkeypatch.setattr(label_sums, "MOST_CELLS", 64)
     examples = [({j: 1.0 for j in range(500)}, 1, 1.0), ({j: 1.0 for j in range(90)}, 2, 1.0), ({3: 1.0}, 9, 1.0)]
     assert sorted(sample_of(examples).orders([0], one_by_one)[0].tolist()) == [1, 2, 9]
 
@@ -188,23 +183,3 @@ def test_weights_and_values_without_bounds_do_no_harm():
     examples += [({5: math.inf}, 4, 1.0), ({5: 1.0}, 5, 1.0), ({}, 6, 1.0)]
     found = sample_of(examples).orders([0], one_by_one)[0].tolist()
     assert sorted(found) == [1, 2, 3, 5]
-
-
-@settings(max_examples=80, deadline=None)
-@given(
-    worth=st.lists(st.sampled_from([0.0, -1.0, 1.0, 2.5, -3.0, 7.0]), min_size=1, max_size=60),
-    data=st.data(),
-)
-def test_selection_puts_the_best_first(worth, data):
-    n = len(worth)
-    begin = data.draw(st.integers(0, n - 1))
-    end = data.draw(st.integers(begin + 1, n))
-    middle = data.draw(st.integers(begin, end))
-    item = np.arange(n)[::-1].copy()
-    before = item.copy()
-    label_clusters.select(item, begin, end, middle, np.array(worth))
-    assert item[:begin].tolist() == before[:begin].tolist()
-    assert item[end:].tolist() == before[end:].tolist()
-    ranked = sorted(before[begin:end].tolist(), key=lambda i: (-worth[i], i))
-    assert sorted(item[begin:middle].tolist()) == sorted(ranked[: middle - begin])
-    assert sorted(item[middle:end].tolist()) == sorted(ranked[middle - begin :])

@@ -92,9 +92,9 @@ def test_named_update_rules_switch_off_the_others_and_change_the_rate():
 
 def test_table_size_follows_the_number_of_classes():
     sizes = [learner.settle(learner.Options(), k, reduction=True)["bits"] for k in (10, 1000, 10_000, 10**6)]
-    assert sizes[0] == learner.LEAST_BITS
+    assert sizes[0] == table_size.LEAST_BITS
     assert sizes == sorted(sizes)
-    assert sizes[-1] <= learner.MOST_BITS
+    assert sizes[-1] <= table_size.MOST_BITS
 
 
 def test_table_that_cannot_fit_is_refused_with_the_largest_that_does(monkeypatch):

@@ -1,4 +1,4 @@
-"""LOMTree: against its oracle example by example, Lemma 3, and that the tree stays one."""
+"""LOMTree: against its oracle example by example, models and what the command says; see also test_split_tree."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 from command import learn, xclass
 from harness import batch_of, configure, examples_of, work_through
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from oracles import learner as oracle_learner
 from oracles import log_multi as oracle
 from streams import multiclass
 
-from xclass import jit, model_file, routers, split_tree
+from xclass import model_file, routers, split_cells, split_tree
 from xclass.errors import ModelError, UsageError
 from xclass.reductions import log_multi
-from xclass.split_tree import ANSWER, ENDED, LABELS, LARGEST, NODES, RECYCLED, ROOT, ROUTER, SMALLEST, SWAPS
+from xclass.split_tree import ANSWER, LABELS, LARGEST, NODES, RECYCLED, ROOT, ROUTER, SMALLEST, SWAPS
 
 K = 13
 F = np.float32
@@ -98,7 +96,7 @@ class FollowingVw(Following):
 def assert_same_tree(found: log_multi.LomTree, plain: oracle.LomTree) -> None:
     """Shape, counts and sums of every node."""
     tree = found.tree
-    counted = found._labels_of_nodes()
+    counted = split_cells.by_node(split_tree.arrays(tree, found.cells)["cells"])
     pairs = [(int(tree.size[ROOT]), plain.r if not plain.lost else root_alone(plain))]
     seen = 0
     while pairs:
@@ -130,7 +128,6 @@ def root_alone(plain: oracle.LomTree) -> oracle.Node:
 def check(text: str, *words, k: int = K) -> oracle.LomTree:
     """Run both over a text and compare the answers, and the trees at the end; return the oracle's."""
     settled = configure("--log_multi", k, *words)
-    jit.activate()
     found = log_multi.LomTree(settled, False)
     batch = batch_of(settled, text)
     work, _ = work_through(found, batch)
@@ -221,120 +218,6 @@ def test_tree_is_told_when_it_is_lost(tmp_path):
             assert len({line.split()[0] for line in again.lines}) == 1
             return
     pytest.fail("no stream lost its tree")
-
-
-# -- the tree alone ------------------------------------------------------------------------------------------------
-
-
-def grow(steps, most: int, resistance: int, look=None):
-    """Algorithm 1 with turns given in place of routers: `steps` are (label, bits that say left or right)."""
-    jit.activate()
-    tree, cells = split_tree.new_tree(8), split_tree.new_cells(16)
-    split_tree.plant(tree, 1)
-    for label, turns in steps:
-        if not split_tree.has_room(tree, cells, 1):
-            tree, cells = split_tree.grown(tree, cells, 1)
-        a, level = int(tree.size[ROOT]), 0
-        while True:
-            at = split_tree.arrive(tree, cells, a, label)
-            if split_tree.is_leaf(tree, a):
-                if not split_tree.splits(tree, a, most, resistance):
-                    split_tree.end(tree, cells, a, at)
-                    break
-                split_tree.split(tree, a, most, False, level)
-            right = (turns >> (level % 24)) & 1
-            split_tree.trained(tree, cells, a, at, 1.0 if right else -1.0)
-            a = int(tree.link[a, 1 if right else 0])
-            level += 1
-        if look is not None:
-            look(tree, cells)
-    return tree, cells
-
-
-def assert_whole(tree, cells) -> None:
-    """Every node but the root has one parent, inner ones have as many routers as there are, and the counts agree."""
-    nodes = int(tree.size[NODES])
-    assert split_tree._is_tree(tree.link[:nodes], tree.size)
-    inner = [a for a in range(nodes) if tree.link[a, ROUTER] >= 0]
-    assert sorted(tree.link[inner, ROUTER].tolist()) == list(range(len(inner)))
-    assert nodes == 2 * len(inner) + 1
-    for a in inner:
-        left, right = tree.link[a, :2].tolist()
-        assert tree.count[a, SMALLEST] == min(tree.count[left, SMALLEST], tree.count[right, SMALLEST])
-    kept = split_tree.arrays(tree, cells)["cells"]
-    halves = kept.view(np.uint32)
-    labels = np.zeros(nodes, np.int64)
-    arrived = np.zeros(nodes, np.int64)
-    most = np.zeros(nodes, np.int64)
-    for i, key in enumerate(kept[:, 0].tolist()):
-        a, count = (key >> 32) - 1, int(kept[i, 2]) + int(halves[i, ENDED])
-        labels[a] += 1
-        arrived[a] += count
-        most[a] = max(most[a], count)
-    np.testing.assert_array_equal(labels, tree.count[:nodes, LABELS])
-    np.testing.assert_array_equal(arrived, tree.count[:nodes, split_tree.ARRIVED])
-    np.testing.assert_array_equal(most, tree.count[:nodes, LARGEST])
-
-
-STEPS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2**24 - 1)), min_size=1, max_size=120)
-
-
-@settings(max_examples=150, deadline=None)
-@given(STEPS, st.integers(0, 6), st.integers(1, 5))
-def test_tree_stays_a_tree_and_its_counts_agree(steps, most, resistance):
-    grow(steps, most, resistance, assert_whole)
-
-
-def old_and_new(rng: random.Random, n: int, most: int):
-    """Streams that want leaves taken back: most examples go where few leaves are, and that place changes."""
-    way = rng.getrandbits(24)
-    for _ in range(n):
-        if rng.random() < 0.01:
-            way = rng.getrandbits(24)
-        noise = rng.getrandbits(24) & rng.getrandbits(24) & rng.getrandbits(24) if rng.random() < 0.5 else 0
-        yield rng.randrange(1, 6), way ^ noise
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 12), st.integers(4, 6), st.integers(50, 4000))
-def test_no_node_is_taken_back_more_often_than_the_logarithm_of_the_examples(seed, most, resistance, n):
-    """Lemma 3."""
-    tree, _ = grow(old_and_new(random.Random(seed), n, most), most, resistance)
-    assert tree.count[: tree.size[NODES], RECYCLED].max() <= math.log2(n)
-
-
-def test_streams_of_lemma_3_take_leaves_back_many_times():
-    most = 0
-    for seed in range(5):
-        tree, _ = grow(old_and_new(random.Random(seed), 20000, 6), 6, 4)
-        most = max(most, int(tree.count[:13, RECYCLED].max()))
-        assert most <= math.log2(20000)
-    assert most >= 3
-
-
-def test_tables_that_grow_change_nothing():
-    rng = random.Random(3)
-    steps = list(old_and_new(rng, 5000, 300))
-    small = split_tree.arrays(*grow(steps, 300, 4))
-    first = split_tree.FIRST_NODES, split_tree.FIRST_CELLS
-    try:
-        split_tree.FIRST_NODES, split_tree.FIRST_CELLS = 1 << 12, 1 << 16
-        large = split_tree.arrays(*grow(steps, 300, 4))
-    finally:
-        split_tree.FIRST_NODES, split_tree.FIRST_CELLS = first
-    for name, array in small.items():
-        np.testing.assert_array_equal(array, large[name], err_msg=name)
-
-
-def test_depths_are_those_of_a_walk():
-    tree, _ = grow(old_and_new(random.Random(1), 3000, 40), 40, 4)
-    depth = np.full(len(tree.link), -1, np.int32)
-    split_tree.depths(tree, depth)
-    for a in range(int(tree.size[NODES])):
-        steps, up = 0, a
-        while up != tree.size[ROOT]:
-            up, steps = int(tree.link[up, 2]), steps + 1
-        assert depth[a] == steps
 
 
 # -- models --------------------------------------------------------------------------------------------------------

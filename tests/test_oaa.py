@@ -11,7 +11,7 @@ from oracles import learner as oracle_learner
 from oracles import oaa as oracle
 from streams import multiclass
 
-from xclass import class_rows, learner
+from xclass import class_rows, table_size
 from xclass.reductions import oaa
 
 F = np.float32
@@ -258,4 +258,4 @@ def test_planes_of_a_table_are_not_interleaved():
     many = oaa.OneAgainstAll(settled, False)
     many.close()
     assert (int(many.table.stride), int(many.table.field)) == (1, 1 << 10)
-    assert len(many.table.flat) == learner.FIELDS << 10
+    assert len(many.table.flat) == table_size.FIELDS << 10

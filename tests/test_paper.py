@@ -228,7 +228,7 @@ def test_methods_that_xclass_lacks_are_left_out(tmp_path, monkeypatch, capsys):
         (["--work"], "aloi: --work needs a value"),
     ],
 )
-def test_wrong_command_lines_are_refused(words, says, tmp_path):
+def test_wrong_command_lines_are_refused(words, says):
     status, _, err = script("aloi", *words)
     assert status == 1 and err.startswith(says)
 

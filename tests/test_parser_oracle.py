@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from tests.oracles import reader as oracle
 from xclass import parser
 
-GROUPS = "ab xyé5"
 WORDS = [
     "a",
     "b",

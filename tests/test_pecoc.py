@@ -370,7 +370,7 @@ def test_examples_held_out_are_never_learned_from():
     assert len(set(lines_of("p")[500:])) > 20
 
 
-def test_arity_that_is_none_is_refused(place):
+def test_arity_that_is_none_is_refused():
     for m in (3, 6, 1000):
         done = xclass("--cpt", 3, "--cpt_arity", m, stdin="1 |w a\n")
         assert done.status == 2

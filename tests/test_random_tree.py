@@ -9,14 +9,12 @@ from harness import batch_of, configure, examples_of, work_through
 from oracles import random_tree as oracle
 from streams import multiclass
 
-from xclass import jit
 from xclass.reductions import random_tree
 
 
 def check(k: int, *words, n: int = 250) -> float:
     """Compare the answers to a stream; return the share that is right."""
     settled = configure("--random_tree", k, *words)
-    jit.activate()
     found = random_tree.RandomTree(settled, False)
     text = multiclass(1, k, n, noise=0.3, weights=(1, 0.5, 3, 0), unlabelled=0.1, popular=2.0)
     batch = batch_of(settled, text)
@@ -54,7 +52,6 @@ def test_kernel_follows_the_oracle_without_compiling():
 
 @pytest.mark.parametrize("k", [1, 2, 5, 64, 1000])
 def test_labels_are_in_an_order_drawn_by_the_seed(k):
-    jit.activate()
     orders = [random_tree.new_order(k, seed) for seed in (0, 0, 1)]
     for order in orders:
         assert sorted(order.label.tolist()) == list(range(k))
@@ -65,7 +62,6 @@ def test_labels_are_in_an_order_drawn_by_the_seed(k):
 
 
 def test_every_order_is_as_likely():
-    jit.activate()
     counts = np.zeros((4, 4))
     for seed in range(4000):
         counts[np.arange(4), random_tree.new_order(4, seed * 7919).label] += 1
@@ -73,7 +69,6 @@ def test_every_order_is_as_likely():
 
 
 def test_places_of_routers_are_different_ones():
-    jit.activate()
     for inner in (1, 2, 7, 8, 100, 5000):
         number = {-1: np.int64(-1)}
         for a in range(inner):

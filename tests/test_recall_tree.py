@@ -11,7 +11,7 @@ from oracles import learner as oracle_learner
 from oracles import recall_tree as oracle
 from streams import multiclass
 
-from xclass import candidates, label_counts, learner, routing
+from xclass import candidates, label_counts, learner, routing, table_size
 from xclass.errors import UsageError
 from xclass.reductions import recall_tree
 
@@ -147,7 +147,7 @@ def compare_weights(settled, tree, plain) -> None:
     """Every slot of every table: weight, G and N; and the sums of every sub-problem."""
 
     def numbers(table, slots: dict):
-        flat = table.flat.reshape(-1, learner.FIELDS)
+        flat = table.flat.reshape(-1, table_size.FIELDS)
         expected = np.zeros((len(flat), 3), F)
         for slot, one in slots.items():
             expected[slot] = one.w, one.g, one.n

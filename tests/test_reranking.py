@@ -129,7 +129,7 @@ def test_features_so_large_that_scores_overflow_do_no_lasting_harm():
     assert np.isfinite(found.top_p).all() and found.top[0, 0] == 1
 
 
-def test_probabilities_and_tail_are_one_and_top_1_is_the_prediction(place):
+def test_probabilities_and_tail_are_one_and_top_1_is_the_prediction():
     text, test = multiclass(22, 30, 600), multiclass(23, 30, 100)
     learn("--cpt", 0, *BITS, "--trees", 3, "--rerank", "-f", "m", "--quiet", stdin=text)
     lists = [pairs(line) for line in learn("-i", "m", "-t", "--top_k", 50, "-p", "stdout", "--quiet", stdin=test).lines]
@@ -139,7 +139,7 @@ def test_probabilities_and_tail_are_one_and_top_1_is_the_prediction(place):
         assert int(answer.split()[0]) == next(iter(found))
 
 
-def test_probabilities_of_all_classes_keep_those_of_the_best(place):
+def test_probabilities_of_all_classes_keep_those_of_the_best():
     text, test = multiclass(22, 30, 600), multiclass(23, 30, 50)
     learn("--cpt", 0, *BITS, "--trees", 2, "--rerank", "--candidates", 3, "-f", "m", "--quiet", stdin=text)
     run = ("-i", "m", "-t", "-p", "stdout", "--quiet")

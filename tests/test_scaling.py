@@ -37,7 +37,7 @@ def test_table_has_every_reduction_and_number_of_classes():
     assert float(depths[0][0]) < float(depths[1][0])
 
 
-def test_features_the_table_and_processors_are_varied_one_at_a_time(tmp_path):
+def test_features_the_table_and_processors_are_varied_one_at_a_time():
     def run(*words):
         fixed = [str(SCRIPTS / "scaling.py"), "--reductions", "cpt", "--classes", "5", "--examples", "400"]
         return subprocess.run([sys.executable, *fixed, *words], capture_output=True, text=True, timeout=400)

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from xclass import jit, l1_logistic, l1_softmax, l1_step
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _compiled():
-    jit.activate()
+from xclass import l1_logistic, l1_softmax, l1_step
 
 
 def problem_of(x: np.ndarray, weight: np.ndarray) -> l1_step.Problem:

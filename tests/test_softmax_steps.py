@@ -10,12 +10,7 @@ import pytest
 from command import xclass
 from test_softmax_solvers import problem_of, softmax_objective, some_rows
 
-from xclass import jit, l1_softmax, softmax_steps
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _compiled():
-    jit.activate()
+from xclass import l1_softmax, softmax_steps
 
 
 def starts(y) -> np.ndarray:

@@ -20,7 +20,6 @@ from streams import multiclass
 from tests.oracles import softmax_tree as oracle
 from xclass import (
     class_prototypes,
-    jit,
     model_file,
     softmax_nodes,
     softmax_options,
@@ -33,11 +32,6 @@ from xclass.examples import CONSTANT_GROUP
 
 K = 9
 TREE = ("--softmax_tree", K, "-b", 16)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _compiled():
-    jit.activate()
 
 
 @pytest.fixture

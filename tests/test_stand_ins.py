@@ -95,7 +95,7 @@ def test_script_goes_from_data_to_tables_and_goes_on_where_it_was(data, tmp_path
     assert "Not run: OAA on isolet1, books; Recall Tree on isolet1, books;" in report
 
 
-def test_small_cut_takes_the_first_examples(data, tmp_path, stand_ins, monkeypatch):
+def test_small_cut_takes_the_first_examples(data, tmp_path, stand_ins):
     done = script(data, "--work", tmp_path / "work", "--small", "--methods", "random_tree,softmax_tree")
     assert done.returncode == 0, done.stdout + done.stderr
     small = tmp_path / "work" / "small"

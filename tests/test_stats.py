@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xclass import stats
-from xclass.errors import UsageError
+from xclass import progress_table, stats
 
 PACES = ["2.0", "1.5", "10.0", "1", "7", "0.5", "0", "1e1"]
 VW = [sys.executable, "-m", "vowpalwabbit"]
@@ -23,7 +22,7 @@ def vw(folder: Path, lines: list[str], *options: str) -> list[str]:
     command = [*VW, "-d", "data", "-p", "p", *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     printed = done.stderr.split("\n")
-    return printed[printed.index(stats.HEADER[0]) : -1]
+    return printed[printed.index(progress_table.HEADER[0]) : -1]
 
 
 def ours(progress, sizes, columns, **summary) -> list[str]:
@@ -36,7 +35,7 @@ def ours(progress, sizes, columns, **summary) -> list[str]:
         part = {name: None if c is None else c[begin : begin + size] for name, c in columns.items()}
         rows += progress.update(**part)
         begin += size
-    return [*stats.HEADER, *rows, *progress.summary(**summary)]
+    return [*progress_table.HEADER, *rows, *progress.summary(**summary)]
 
 
 def batches(rng, n):
@@ -74,7 +73,7 @@ def test_multiclass_table_is_vws(tmp_path, text, reduction):
         "loss": np.where(wrong, weight.astype(np.float64), 0.0),
     }
     for sizes in ([n], [1], batches(rng, n)):
-        assert ours(stats.Progress("multiclass", stats.pace(text)), sizes, columns) == expected
+        assert ours(stats.Progress("multiclass", progress_table.pace(text)), sizes, columns) == expected
 
 
 def test_table_without_reported_loss_is_vws(tmp_path):
@@ -88,7 +87,7 @@ def test_table_without_reported_loss_is_vws(tmp_path):
         "prediction": np.loadtxt(tmp_path / "p"),
         "loss": None,
     }
-    progress = stats.Progress("multiclass", stats.pace("2.0"))
+    progress = stats.Progress("multiclass", progress_table.pace("2.0"))
     assert ours(progress, [7], columns) == expected
     assert progress.average_loss is None
 
@@ -111,7 +110,7 @@ def test_table_of_probabilities_is_vws(tmp_path):
         "log_loss": -np.log(scores[np.arange(len(label)), label.astype(int) - 1]) * weight,
         "shown": scores.max(1),
     }
-    found = ours(stats.Progress("multiclass", stats.pace("9")), [50, 1, 33], columns)
+    found = ours(stats.Progress("multiclass", progress_table.pace("9")), [50, 1, 33], columns)
     place = next(i for i, line in enumerate(expected) if "log loss" in line)
     assert found[:place] == expected[:place]
     assert found[place + 1 :] == expected[place + 1 :]
@@ -172,12 +171,12 @@ def test_simple_table_is_vws(tmp_path, loss, kind, text):
         "loss": each.astype(np.float64),
     }
     for sizes in ([n], batches(rng, n)):
-        progress = stats.Progress("simple", stats.pace(text))
+        progress = stats.Progress("simple", progress_table.pace(text))
         assert ours(progress, sizes, columns, loss=loss, tau=0.3) == expected
 
 
 def test_negative_weights_enter_the_sums():
-    progress = stats.Progress("simple", stats.pace("1"))
+    progress = stats.Progress("simple", progress_table.pace("1"))
     columns = {
         "label": np.array([1.0, 1.0, 1.0, 1.0]),
         "weight": np.array([1, -2, 1, 1], np.float32),
@@ -190,7 +189,7 @@ def test_negative_weights_enter_the_sums():
 
 
 def test_empty_run_is_vws(tmp_path):
-    assert [*stats.HEADER, *stats.Progress("simple", None).summary()] == vw(tmp_path, [""])
+    assert [*progress_table.HEADER, *stats.Progress("simple", None).summary()] == vw(tmp_path, [""])
 
 
 def test_loss_beyond_the_label_range_goes_on_straight():
@@ -210,50 +209,8 @@ def test_loss_beyond_the_label_range_goes_on_straight():
     assert f"best constant's loss = {straight:.6f}" in progress.summary(label_range=(0.0, 1.0))
 
 
-def test_cells_that_are_too_long_are_cut():
-    text = stats.row("1234567890", "n.a.", 10**13, 1e15, "x" * 15, "y" * 14, 10**9)
-    assert text == "12345678 n.a.     100000000000 10000000000000 xxxxxxxxxxx... yyyyyyyyyyyyyy 10000000"
-
-
 def test_no_rows_without_a_pace():
     progress = stats.Progress("multiclass", None)
     ones = np.ones(5)
     assert progress.update(ones, ones.astype(np.float32), np.ones(5, int), ones, np.zeros(5)) == []
     assert (progress.examples, progress.average_loss) == (5, 0.0)
-
-
-@pytest.mark.parametrize("text", ["", "x", "1.x", "nan", "-2.0", "-1.0"])
-def test_pace_that_is_no_number_is_refused(text):
-    with pytest.raises(UsageError, match="--progress"):
-        stats.pace(text)
-
-
-def test_pace_out_of_range_is_told():
-    assert "every example" in stats.pace("-3").note
-    assert "1 is added" in stats.pace("0.5").note
-    assert "every 10 examples" in stats.pace("10.0").note
-    assert not stats.pace("2.0").note
-
-
-def test_banner_is_vws(tmp_path):
-    pytest.importorskip("vowpalwabbit")
-    (tmp_path / "data").write_text("1 |a x |b y\n")
-    options = "-d data --oaa 3 -q ab -q aa --cubic aba --interactions abab -f m -p p -r r -b 20 -l 0.25"
-    done = subprocess.run([*VW, *options.split()], cwd=tmp_path, capture_output=True, text=True, check=True)
-    printed = done.stderr.split("\n")
-    assert printed[: printed.index(stats.HEADER[0])] == stats.banner(
-        quadratic=("ab", "aa"),
-        cubic=("aba",),
-        interactions=("abab",),
-        model="m",
-        predictions="p",
-        raw_predictions="r",
-        data="data",
-        bits=20,
-        learning_rate=0.25,
-        initial_t=0.0,
-        power_t=0.5,
-        enabled="gd, scorer-identity, oaa-raw",
-        labels="MULTICLASS",
-        output="MULTICLASS",
-    )

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import multiclass
 
-from xclass import jit, label_tree, model_file, tree_file
+from xclass import label_tree, model_file, tree_file
 
 BITS = ("-b", 18)
 
@@ -20,7 +20,6 @@ BITS = ("-b", 18)
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
     """An empty folder to run in."""
-    jit.activate()
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -163,14 +163,6 @@ class Reader:
         if blocks != self.facts["blocks"] or total != self._sum:
             raise Damaged("blocks are missing")
 
-    def sizes(self) -> Iterator[int]:
-        """Bytes of each block."""
-        at = len(MAGIC)
-        while at < self.end:
-            size = self._unpacker.unpack(at)[2]
-            yield size
-            at += size
-
     def _look_ahead(self, ready: int) -> int:
         """Let go of the window before `ready` but one; have the one that begins there mapped; return where it ends."""
         if not hasattr(self._map, "madvise"):

@@ -26,8 +26,9 @@ from . import (
     interactions,
     jit,
     model_file,
+    outputs,
     passes,
-    predictions,
+    progress_table,
     readable,
     reader,
     rows,
@@ -145,7 +146,7 @@ class _Run:
             self.crosser = interactions.Crosser(self.config.interactions)
             self._cross_path(self.crosser.with_group(PATH_GROUP))
             self._banner()
-            self.writers = self._open_writers()
+            self.writers = outputs.open_writers(self.config)
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
             if hasattr(self.learner, "attend"):
                 self.learner.attend(self.talk)
@@ -216,7 +217,7 @@ class _Run:
         self.learner.cross_path(named)
 
     def _pace(self):
-        pace = stats.pace(self.options.progress)
+        pace = progress_table.pace(self.options.progress)
         if pace.note:
             self.talk.warn(pace.note)
         return pace
@@ -227,24 +228,11 @@ class _Run:
         lines = talk.banner(
             self.config, self.reader.banner(), self.features.banner, self.learner.banner(), self.reader.name
         )
-        for line in [*self.notes, *self.crosser.notes, *lines, *stats.HEADER]:
+        for line in [*self.notes, *self.crosser.notes, *lines, *progress_table.HEADER]:
             self.talk.tell(line)
         for note in self.features.notes:
             self.talk.warn(note)
         self.talk.start_bar(self.reader.size)
-
-    def _open_writers(self) -> dict:
-        kind = self.config.reduction.labels
-        if self.config.answers.listed or self.config.oaa.scores:
-            kind = "scores"
-        writers = {}
-        if self.options.predictions is not None:
-            names = self.config.parser.label_names()
-            writers["predictions"] = predictions.Writer(self.options.predictions, kind, names)
-        if self.options.raw_predictions is not None:
-            raw = "simple" if self.config.reduction.labels == "simple" else "raw_scores"
-            writers["raw"] = predictions.Writer(self.options.raw_predictions, raw)
-        return writers
 
     # work
 
@@ -369,19 +357,7 @@ class _Run:
         if self.saver.whole is not self.progress:
             self.saver.whole.update(*told)
         self.talk.move_bar(self.reader.position, self.progress.examples)
-        self.stopwatch.timed("writing", self._write)(work)
-
-    def _write(self, work) -> None:
-        batch = work.batch
-        for name, writer in self.writers.items():
-            if writer.kind == "simple":
-                writer.write(batch, values=work.raw if name == "raw" else work.prediction)
-            elif writer.kind == "multiclass":
-                writer.write(batch, values=work.prediction)
-            elif name == "predictions":
-                writer.write(batch, **work.listing._asdict())
-            else:
-                writer.write(batch, scores=work.scores, labels=work.score_labels, start=work.score_start)
+        self.stopwatch.timed("writing", outputs.write)(self.writers, work)
 
     # end
 
@@ -390,7 +366,8 @@ class _Run:
         self.talk.end_bar()
         more = self.learner.summary() if hasattr(self.learner, "summary") else []
         if not o.quiet and not isinstance(error, BrokenPipeError):
-            for line in [*self._summary(), *more, *self._own_summary(seconds)]:
+            lines = talk.summary(self.config, self.progress, self.learner)
+            for line in [*lines, *more, *self._own_summary(seconds)]:
                 self.talk.tell(line)
         for line in self.reader.report():
             self.talk.warn(line)
@@ -437,17 +414,6 @@ class _Run:
         self.learner.restore(model.arrays, model.facts["learner"])
         if self.inspector is not None:
             self.inspector.show(self.learner)
-
-    def _summary(self) -> list[str]:
-        limits = None
-        if self.config.reduction.labels == "simple":
-            limits = tuple(float(v) for v in self.learner.table.range)
-        return self.progress.summary(
-            self.config.learner.loss_function,
-            self.config.learner.quantile_tau,
-            limits,
-            not self.config.scalar.dont_output_best_constant,
-        )
 
     def _own_summary(self, seconds: float) -> list[str]:
         text = self.config.readable

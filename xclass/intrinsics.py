@@ -97,33 +97,17 @@ def install() -> None:
 
         return types.void(array, types.intp), codegen
 
-    @intrinsic
-    def bits_of(typingctx, x):
-        def codegen(context, builder, signature, args):
-            return builder.bitcast(args[0], ir.IntType(64))
+    def cast(given, wanted):
+        """The intrinsic that takes the bits of a number of one type for those of another."""
 
-        return types.int64(types.float64), codegen
+        @intrinsic
+        def cast(typingctx, x):
+            def codegen(context, builder, signature, args):
+                return builder.bitcast(args[0], context.get_value_type(signature.return_type))
 
-    @intrinsic
-    def from_bits(typingctx, i):
-        def codegen(context, builder, signature, args):
-            return builder.bitcast(args[0], ir.DoubleType())
+            return wanted(given), codegen
 
-        return types.float64(types.int64), codegen
-
-    @intrinsic
-    def bits_of32(typingctx, x):
-        def codegen(context, builder, signature, args):
-            return builder.bitcast(args[0], ir.IntType(32))
-
-        return types.int32(types.float32), codegen
-
-    @intrinsic
-    def from_bits32(typingctx, i):
-        def codegen(context, builder, signature, args):
-            return builder.bitcast(args[0], ir.FloatType())
-
-        return types.float32(types.int32), codegen
+        return cast
 
     @intrinsic
     def pointer(typingctx, array):
@@ -169,10 +153,10 @@ def install() -> None:
 
     globals().update(
         prefetch=prefetch,
-        bits_of=bits_of,
-        from_bits=from_bits,
-        bits_of32=bits_of32,
-        from_bits32=from_bits32,
+        bits_of=cast(types.float64, types.int64),
+        from_bits=cast(types.int64, types.float64),
+        bits_of32=cast(types.float32, types.int32),
+        from_bits32=cast(types.int32, types.float32),
         pointer=pointer,
         load32=load32,
         equal64=equal64,

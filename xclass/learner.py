@@ -19,7 +19,7 @@ import numpy as np
 from . import loss, weight_table
 from .jit import jit
 from .rule import Options, Rule, after_pass, check, make_rule, settle
-from .table_size import FIELDS, LEAST_BITS, MOST_BITS, PLACES, SLOT_BYTES, check_memory, crowding
+from .table_size import SLOT_BYTES, check_memory, crowding
 from .weight_table import (
     LOGISTIC_RANGE,
     Table,
@@ -35,9 +35,9 @@ from .weight_table import (
 )
 
 __all__ = [  # none of them a kernel: kernels are called by the name of their own room
-    "FIELDS", "LEAST_BITS", "LOGISTIC_RANGE", "MOST_BITS", "PLACES", "SLOT_BYTES", "Options", "Rule", "Table",
-    "after_pass", "check", "check_memory", "columns", "crowding", "make_rule", "new_table", "odd_width",
-    "only_predicts", "predicting", "restore_table", "settle", "settle_weights", "table_arrays", "vw_width",
+    "LOGISTIC_RANGE", "SLOT_BYTES", "Options", "Rule", "Table", "after_pass", "check", "check_memory", "columns",
+    "crowding", "make_rule", "new_table", "odd_width", "only_predicts", "predicting", "restore_table", "settle",
+    "settle_weights", "table_arrays", "vw_width",
 ]  # fmt: skip
 
 TINY_X2 = np.float32(1.17549435e-38)  # smaller squares count as this

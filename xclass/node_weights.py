@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import elementary, intrinsics, loss, model_file
-from .jit import jit
+from .jit import bare, jit
 
 SLOT_BYTES = 8
 LEAST = 0.01  # with squared loss no turn is given less probability than this, nor more than 1 - LEAST
@@ -145,6 +145,12 @@ def slope(weights, s, y):
     return TWO * (min(max(s, -ONE), ONE) - y)
 
 
+@bare
+def adagrad(x, g):
+    """AdaGrad's rate of a weight whose G is `g`, times its feature's value."""
+    return x / np.float32(math.sqrt(g)) if g > ZERO else ZERO
+
+
 @jit
 def learn(weights, at, begin, count, x, s, y, weight, rate):
     """One AdaGrad step of a regressor towards y (-1 or 1), s being its score; `rate`: float32[count], scratch.
@@ -168,7 +174,7 @@ def learn(weights, at, begin, count, x, s, y, weight, rate):
     for f in range(count):
         rate[f] = flat[at[begin + f] + 1]
     for f in range(count):
-        rate[f] = x[f] / np.float32(math.sqrt(rate[f])) if rate[f] > ZERO else ZERO
+        rate[f] = adagrad(x[f], rate[f])
     if weights.kind != loss.LOGISTIC:
         reach = ZERO
         for f in range(count):

@@ -88,7 +88,7 @@ def learn(weights, h, x, count, place, c, s, square, step, reach, weight):
                     if step[i] != ZERO:
                         a = slot ^ (2 * (i - first))
                         weights.flat[a + 1] += square[i] * (x[f] * x[f])
-                        reach[i] += x[f] * _rate(x[f], weights.flat[a + 1])
+                        reach[i] += x[f] * node_weights.adagrad(x[f], weights.flat[a + 1])
             if weights.kind != loss_kinds.LOGISTIC:
                 for i in range(max(first, 1), first + width):
                     y = ONE if odd(i, c) else -ONE
@@ -99,13 +99,8 @@ def learn(weights, h, x, count, place, c, s, square, step, reach, weight):
             for i in range(first, first + width):
                 if step[i] != ZERO:
                     a = slot ^ (2 * (i - first))
-                    weights.flat[a] -= step[i] * (x[f] if weights.plain else _rate(x[f], weights.flat[a + 1]))
-
-
-@jit
-def _rate(x, g):
-    """AdaGrad's rate of a weight, times its feature's value."""
-    return x / np.float32(math.sqrt(g)) if g > ZERO else ZERO
+                    rate = x[f] if weights.plain else node_weights.adagrad(x[f], weights.flat[a + 1])
+                    weights.flat[a] -= step[i] * rate
 
 
 @jit

@@ -1,4 +1,4 @@
-"""VW's random numbers. The state is an array handed in: nothing is hidden, everything can be saved."""
+"""VW's random numbers, and bits well mixed. The state is an array handed in: nothing is hidden, all can be saved."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ import numpy as np
 
 from .jit import jit
 
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # added to a number, then mixed, for the next one
+
 
 @jit
 def draw(state):
     """The next float32 in [0, 1); the 64-bit state is `state[0]`, at first `--random_seed`."""
     state[0] = np.uint64(0xEECE66D5DEECE66D) * state[0] + np.uint64(2147483647)
     return np.float32((state[0] >> np.uint64(25)) & np.uint64(0x7FFFFF)) / np.float32(8388608)
+
+
+@jit
+def mix(z):
+    """Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

@@ -184,7 +184,7 @@ def learn(routers, row, g, number, s, y, weight, clock):
     for f in range(count):
         rate[f] = flat[(row.slot[g, f] ^ q) + np.uint64(1)]
     for f in range(count):
-        rate[f] = row.x[g, f] / np.float32(math.sqrt(rate[f])) if rate[f] > ZERO else ZERO
+        rate[f] = node_weights.adagrad(row.x[g, f], rate[f])
     reach = ZERO
     for f in range(count):
         reach += row.x[g, f] * rate[f]

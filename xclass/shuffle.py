@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import rows
+from . import rng, rows
 from .examples import Batch
 from .jit import jit
 from .options import option
@@ -36,12 +36,8 @@ class Options:
 def permute(order, random):
     """Fisher and Yates, with numbers of splitmix64; `random` : uint64[1], its state."""
     for i in range(order.shape[0] - 1, 0, -1):
-        random[0] += np.uint64(0x9E3779B97F4A7C15)
-        x = random[0]
-        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        x ^= x >> np.uint64(31)
-        j = np.int64(x % np.uint64(i + 1))
+        random[0] += rng.GOLDEN
+        j = np.int64(rng.mix(random[0]) % np.uint64(i + 1))
         order[i], order[j] = order[j], order[i]
 
 

@@ -2,10 +2,11 @@
 
 Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1: SetNode,
           UpdateC, Swap and the counts. Knows nothing of learning.
-Names     j node | y label | l, m, n, e, E, C as in the paper, see Tree and Cells | T most inner nodes | R_S resistance.
+Names     j node | y label | E, C as in the paper, see Tree | l, m, n, e, see split_cells | T most inner nodes |
+          R_S resistance.
 Cost      O(1) per node an example passes, O(depth) for the leaf that is taken back and the counts above it,
-          whatever the number of labels: what a node counts of a label is found by hashing, and what a recycled node
-          had counted is not cleared but outdated (`RECYCLED` in the node, `VERSION` in the cell).
+          whatever the number of labels: what a node counts of a label is found by hashing (split_cells), and what a
+          recycled node had counted is not cleared but outdated: `RECYCLED` is the version of what it counts.
 Differs   from the paper: C is also passed up when an example ends at a leaf, as its definition asks. A leaf right below
           the root has no grandparent; if it is the smallest, its sibling becomes the root.
 """
@@ -16,16 +17,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import intrinsics, model_file
+from . import intrinsics, model_file, split_cells
 from .errors import ModelError
 from .jit import bare
+from .split_cells import Cells
 
 LEFT, RIGHT, PARENT, ROUTER = 0, 1, 2, 3  # columns of Tree.link
 SMALLEST, LARGEST, ANSWER, LABELS, TRAINED, RECYCLED, SCORES, ARRIVED = range(8)  # of Tree.count
 NODES, ROUTERS, BLOCKS, DEEPEST, SWAPS, ROOT = range(6)  # of Tree.size
 COLUMNS = 8
-KEY, SUM, TIMES, ENDED, VERSION = 0, 1, 2, 6, 7  # of a cell, the last two of its 32-bit words
-FIRST_NODES, FIRST_CELLS = 1 << 10, 1 << 12
+FIRST_NODES = 1 << 10
 
 
 class Tree(NamedTuple):
@@ -43,117 +44,31 @@ class Tree(NamedTuple):
     size: np.ndarray  # int64[6]: nodes, routers and their blocks, depth of the deepest leaf ever, swaps, root
 
 
-class Cells(NamedTuple):
-    """What was counted of a label at a node: a hash table. The arrays are views of one.
-
-    32 bytes  | key: (node + 1) << 32 | label | m, sum of scores | n, trained | ended at the node | version |
-
-    l of the paper, the label's examples that arrived at the node, is n + ended.
-    """
-
-    word: np.ndarray  # uint64[4 cells], key; 0 is an empty cell
-    number: np.ndarray  # float64[4 cells], m
-    count: np.ndarray  # int64[4 cells], n
-    half: np.ndarray  # uint32[8 cells], ended and version
-    used: np.ndarray  # int64[1], cells with a key
-    shift: np.uint64  # 64 less the bits of a cell's number
-
-
 # -- kernels
-
-
-@bare
-def _home(cells, key):
-    """The cell where the search for a key begins."""
-    z = key * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64(((z ^ (z >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)) >> cells.shift)
-
-
-@bare
-def _key(a, label):
-    return (np.uint64(a + 1) << np.uint64(32)) | np.uint64(label)
 
 
 @bare
 def foresee(tree, cells, a, label):
     """Ask for the cache lines of a node's counts and of its label's cell."""
     intrinsics.prefetch(tree.flat, np.int64(a) * COLUMNS)
-    intrinsics.prefetch(cells.word, 4 * _home(cells, _key(a, label)))
-
-
-@bare
-def find(tree, cells, a, label):
-    """The cell of a label at node a, made or made anew if need be; the caller has seen to room."""
-    key = _key(a, label)
-    last = np.int64((cells.word.shape[0] >> 2) - 1)
-    at = _home(cells, key)
-    while cells.word[4 * at] != key and cells.word[4 * at] != np.uint64(0):
-        at = (at + 1) & last
-    version = np.uint32(tree.count[a, RECYCLED])
-    if cells.word[4 * at] != key:
-        cells.word[4 * at] = key
-        cells.used[0] += 1
-        cells.half[8 * at + VERSION] = version
-    elif cells.half[8 * at + VERSION] != version:
-        cells.number[4 * at + SUM] = 0.0
-        cells.count[4 * at + TIMES] = 0
-        cells.half[8 * at + ENDED] = np.uint32(0)
-        cells.half[8 * at + VERSION] = version
-    return at
+    split_cells.foresee(cells, a, label)
 
 
 @bare
 def guess(tree, cells, a, label):
     """What `expects_more` will say, for a label whose cell may not be there yet; nothing is written."""
-    key = _key(a, label)
-    last = np.int64((cells.word.shape[0] >> 2) - 1)
-    at = _home(cells, key)
-    while cells.word[4 * at] != key:
-        if cells.word[4 * at] == np.uint64(0):
-            return tree.score[a, SCORES] > 0.0
-        at = (at + 1) & last
+    at = split_cells.seek(cells, a, label)
+    if at < 0:
+        return tree.score[a, SCORES] > 0.0
     return expects_more(tree, cells, a, at)
 
 
 @bare
-def rehash(tree, old, cells):
-    """Move the cells of `old` that are not outdated into `cells`, which is empty."""
-    last = np.int64((cells.word.shape[0] >> 2) - 1)
-    for i in range(old.word.shape[0] >> 2):
-        key = old.word[4 * i]
-        if key == np.uint64(0) or not _is_live(tree, old, i):
-            continue
-        at = _home(cells, key)
-        while cells.word[4 * at] != np.uint64(0):
-            at = (at + 1) & last
-        for j in range(4):
-            cells.word[4 * at + j] = old.word[4 * i + j]
-        cells.used[0] += 1
-
-
-@bare
-def _is_live(tree, cells, i):
-    a = np.int64(cells.word[4 * i] >> np.uint64(32)) - 1
-    return a < tree.size[NODES] and cells.half[8 * i + VERSION] == np.uint32(tree.count[a, RECYCLED])
-
-
-@bare
-def count_live(tree, cells):
-    """Cells that are not outdated."""
-    live = 0
-    for i in range(cells.word.shape[0] >> 2):
-        if cells.word[4 * i] != np.uint64(0) and _is_live(tree, cells, i):
-            live += 1
-    return live
-
-
-@bare
 def has_room(tree, cells, examples):
-    """Whether so many examples surely find nodes and empty cells; at most 5/8 of the cells are used."""
+    """Whether so many examples surely find nodes and empty cells."""
     if tree.size[NODES] + 2 * examples > tree.link.shape[0]:
         return False
-    wanted = cells.used[0] + (tree.size[DEEPEST] + examples + 2) * examples
-    return wanted * 8 <= (cells.word.shape[0] >> 2) * 5
+    return split_cells.has_room(cells, (tree.size[DEEPEST] + examples + 2) * examples)
 
 
 @bare
@@ -164,8 +79,8 @@ def is_leaf(tree, a):
 @bare
 def arrive(tree, cells, a, label):
     """Count an example of a label that arrives at node a [l(y)++]; return its cell, where l is one behind."""
-    at = find(tree, cells, a, label)
-    seen = cells.count[4 * at + TIMES] + np.int64(cells.half[8 * at + ENDED]) + 1
+    at = split_cells.find(cells, a, label, tree.count[a, RECYCLED])
+    seen = split_cells.arrived(cells, at) + 1
     if seen == 1:
         tree.count[a, LABELS] += 1
     if seen > tree.count[a, LARGEST]:
@@ -178,7 +93,7 @@ def arrive(tree, cells, a, label):
 @bare
 def end(tree, cells, a, at):
     """The example ends at leaf a [C++]."""
-    cells.half[8 * at + ENDED] += np.uint32(1)
+    split_cells.end(cells, at)
     tree.count[a, SMALLEST] += 1
     _pass_up(tree, a)
 
@@ -188,8 +103,7 @@ def trained(tree, cells, a, at, score):
     """The router of node a has learned from the example and gives it this score now."""
     tree.score[a, SCORES] += score
     tree.count[a, TRAINED] += 1
-    cells.number[4 * at + SUM] += score
-    cells.count[4 * at + TIMES] += 1
+    split_cells.trained(cells, at, score)
 
 
 @bare
@@ -199,10 +113,8 @@ def expects_more(tree, cells, a, at):
     Sums in float64, means in float32, as in VW.
     """
     n = tree.count[a, TRAINED]
-    k = cells.count[4 * at + TIMES]
     mean = np.float32(tree.score[a, SCORES]) / np.float32(n) if n > 0 else np.float32(0)
-    of_label = np.float32(cells.number[4 * at + SUM]) / np.float32(k) if k > 0 else np.float32(0)
-    return mean > of_label
+    return mean > split_cells.mean(cells, at)
 
 
 @bare
@@ -367,29 +279,9 @@ def depths(tree, depth):
 
 def new_tree(nodes: int = FIRST_NODES) -> Tree:
     """An empty tree with room for some nodes; `plant` begins it."""
-    count = aligned(nodes * COLUMNS).view(np.int64)
+    count = split_cells.aligned(nodes * COLUMNS).view(np.int64)
     rows = count.reshape(nodes, COLUMNS)
     return Tree(np.zeros((nodes, 4), np.int32), rows, rows.view(np.float64), count, np.zeros(6, np.int64))
-
-
-def aligned(words: int) -> np.ndarray:
-    """So many zeros, uint64, that begin with a cache line."""
-    memory = np.zeros(words + 8, np.uint64)
-    skip = -memory.ctypes.data // 8 % 8
-    return memory[skip : skip + words]
-
-
-def new_cells(cells: int = FIRST_CELLS) -> Cells:
-    """So many empty cells, a power of two."""
-    word = aligned(4 * cells)
-    return _views(word)
-
-
-def _views(word: np.ndarray) -> Cells:
-    cells = len(word) // 4
-    used = np.zeros(1, np.int64)
-    shift = np.uint64(64 - max(1, (cells - 1).bit_length()))
-    return Cells(word, word.view(np.float64), word.view(np.int64), word.view(np.uint32), used, shift)
 
 
 def grown(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]:
@@ -401,15 +293,13 @@ def grown(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]:
         larger.count[:nodes] = tree.count
         tree = larger._replace(size=tree.size)
     if not has_room(tree, cells, examples):
-        roomy = new_cells(_cells_for(int(count_live(tree, cells)) + (int(tree.size[DEEPEST]) + examples) * examples))
-        rehash(tree, cells, roomy)
-        cells = roomy
+        cells = split_cells.grown(cells, versions(tree), (int(tree.size[DEEPEST]) + examples) * examples)
     return tree, cells
 
 
-def _cells_for(number: int) -> int:
-    """Cells that hold so many, a quarter full or half: a power of two."""
-    return max(FIRST_CELLS, 1 << (2 * number).bit_length())
+def versions(tree: Tree) -> np.ndarray:
+    """That of every node in use, int64[nodes]."""
+    return np.ascontiguousarray(tree.count[: tree.size[NODES], RECYCLED])
 
 
 def is_lost(tree: Tree) -> bool:
@@ -420,17 +310,11 @@ def is_lost(tree: Tree) -> bool:
 def arrays(tree: Tree, cells: Cells) -> dict[str, np.ndarray]:
     """What a model keeps: the same for the same stream."""
     nodes = int(tree.size[NODES])
-    words = cells.word.reshape(-1, 4)
-    filled = np.flatnonzero(words[:, 0])
-    halves = cells.half.reshape(-1, 8)[filled]
-    at = (words[filled, 0] >> np.uint64(32)).astype(np.int64) - 1
-    live = filled[(at < nodes) & (halves[:, VERSION] == tree.count[at, RECYCLED])]
-    kept = live[np.argsort(words[live, 0])]
     return {
         "tree.link": tree.link[:nodes],
         "tree.count": tree.count[:nodes],
         "tree.size": tree.size,
-        "cells": words[kept],
+        "cells": split_cells.array(cells, versions(tree)),
     }
 
 
@@ -451,13 +335,7 @@ def restored(found: dict[str, np.ndarray]) -> tuple[Tree, Cells]:
     tree.link[:nodes] = link
     tree.count[:nodes] = model_file.take("tree.count", found, np.int64, (nodes, COLUMNS))
     model_file.check_range("tree.count", tree.count[:nodes, RECYCLED], 0, 2**31)
-    words = found.get("cells", np.zeros((0, 4), np.uint64))
-    words = model_file.take("cells", found, np.uint64, (len(words), 4))
-    model_file.check_range("cells", words[:, 0] >> np.uint64(32), 1, nodes)
-    loaded = np.ascontiguousarray(words).reshape(-1)
-    cells = new_cells(_cells_for(len(words)))
-    rehash(tree, _views(loaded), cells)
-    return tree, cells
+    return tree, split_cells.restored("cells", found, versions(tree))
 
 
 def _is_tree(link: np.ndarray, size: np.ndarray) -> bool:

@@ -1,4 +1,4 @@
-"""What a run says on standard error: banner, rows, warnings, a bar on a terminal, and the end of the summary."""
+"""What a run says on standard error: banner, rows, warnings, a bar on a terminal, and the summary."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import stats
+from . import progress_table, stats
 
 
 class Talk:
@@ -90,7 +90,7 @@ def banner(c: Any, source: list[str], namespaces: list[str], learner: list[str],
             output = "SCALARS"
         elif o.raw_predictions is not None:
             enabled += "-raw"
-    return stats.banner(
+    return progress_table.banner(
         quadratic=c.interactions.quadratic,
         cubic=c.interactions.cubic,
         interactions=c.interactions.interactions,
@@ -113,6 +113,15 @@ def banner(c: Any, source: list[str], namespaces: list[str], learner: list[str],
         labels=labels,
         output=output,
     )
+
+
+def summary(c: Any, progress: stats.Progress, learner: Any) -> list[str]:
+    """VW's lines after the table."""
+    limits = None
+    if c.reduction.labels == "simple":
+        limits = tuple(float(v) for v in learner.table.range)
+    constant = not c.scalar.dont_output_best_constant
+    return progress.summary(c.learner.loss_function, c.learner.quantile_tau, limits, constant)
 
 
 def best_pass(progress: stats.Progress, saved: int | None, stopped: bool) -> list[str]:

@@ -65,7 +65,7 @@ class LomTree:
     learner : has `predict(features, sub)`, clipped as the turn is taken, and `teach(features, y, weight, sub, clock)`,
         which returns the prediction after the update, clipped, and what is added to the sums. VW's by default.
 
-    After learn: `route` [(regressor, label side)] of this example, `swapped` whether it took a leaf back.
+    After learn: `route` [(regressor, label side)] of this example.
     """
 
     def __init__(
@@ -84,7 +84,6 @@ class LomTree:
         self.lost = False
         self.rooted = 0  # times a sibling became the root
         self.route: list[tuple] = []
-        self.swapped = False
 
     def predict(self, features: list[tuple]) -> int:
         j = self.r
@@ -93,7 +92,7 @@ class LomTree:
         return j.answer
 
     def learn(self, features: list[tuple], y: int, weight: float = 1.0, clock: float = 0.0) -> None:
-        self.route, self.swapped = [], False
+        self.route = []
         if self.skip_zero_weight and weight == 0:
             return
         j = self.r
@@ -133,7 +132,6 @@ class LomTree:
     def swap(self, v: Node) -> None:
         """Subroutine Swap."""
         self.swaps += 1
-        self.swapped = True
         s = self.r
         while not s.is_leaf():
             s = s.left if s.left.C < s.right.C else s.right

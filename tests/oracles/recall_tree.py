@@ -133,12 +133,6 @@ class RecallTree:
         """Sub-problem of label y."""
         return self.routers + y - 1
 
-    def router_value(self, node: int, index: int) -> np.float32:
-        return self.router_learner.weight(index, self.nodes[node].router)
-
-    def scorer_value(self, y: int, index: int) -> np.float32:
-        return self.scorer_learner.weight(index, self.scorer(y))
-
     def path_value(self, y: int, node: int) -> np.float32:
         return self.scorer_learner.weight(self.path_index(node), self.scorer(y), scaled=False)
 

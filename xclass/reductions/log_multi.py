@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import learner, outline, processors, routers, split_tree, split_walk
+from .. import learner, outline, processors, routers, split_cells, split_tree, split_walk
 from ..options import option
 from ..outline import TreeNode
 from .contract import Look, Reduction, Work
@@ -123,7 +123,7 @@ class LomTree:
             self.most, o.swap_resistance, o.lom_rules == "vw",
             config.driver.raw_predictions is not None,
         )  # fmt: skip
-        self.tree, self.cells = split_tree.new_tree(), split_tree.new_cells()
+        self.tree, self.cells = split_tree.new_tree(), split_cells.new_cells()
         split_tree.plant(self.tree, FIRST_ANSWER)
         self.threads = ThreadPoolExecutor(processors.count(), "trees")
         self.stages = [self._sweep]
@@ -256,7 +256,7 @@ class LomTree:
             f"predictors_used = {used} progress = 1 "
             f"swap_resist = {self.options.swap_resistance}"
         ]
-        counted = self._labels_of_nodes()
+        counted = split_cells.by_node(split_tree.arrays(self.tree, self.cells)["cells"])
         for a in range(int(size[split_tree.NODES])):
             left, right, parent, number = t.link[a].tolist()
             labels = counted.get(a, [])
@@ -278,16 +278,6 @@ class LomTree:
                 for y, total, n, ended in labels
             ]
         return lines
-
-    def _labels_of_nodes(self) -> dict[int, list[tuple[int, float, int, int]]]:
-        """Node -> (label, sum of scores, times trained, times ended there) by rising label."""
-        found: dict[int, list] = {}
-        words = split_tree.arrays(self.tree, self.cells)["cells"]
-        sums, halves = words.view(np.float64), words.view(np.uint32)
-        for i, key in enumerate(words[:, 0].tolist()):
-            one = (key & 0xFFFFFFFF, float(sums[i, 1]), int(words[i, 2]), int(halves[i, split_tree.ENDED]))
-            found.setdefault((key >> 32) - 1, []).append(one)
-        return found
 
     def outline(self, levels: int) -> Iterator[TreeNode]:
         """The nodes of the first levels."""

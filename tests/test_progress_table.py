@@ -1,0 +1,54 @@
+"""The progress table's banner and rows are VW's; a pace that makes no sense is refused or told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from xclass import progress_table
+from xclass.errors import UsageError
+
+
+def test_cells_that_are_too_long_are_cut():
+    text = progress_table.row("1234567890", "n.a.", 10**13, 1e15, "x" * 15, "y" * 14, 10**9)
+    assert text == "12345678 n.a.     100000000000 10000000000000 xxxxxxxxxxx... yyyyyyyyyyyyyy 10000000"
+
+
+@pytest.mark.parametrize("text", ["", "x", "1.x", "nan", "-2.0", "-1.0"])
+def test_pace_that_is_no_number_is_refused(text):
+    with pytest.raises(UsageError, match="--progress"):
+        progress_table.pace(text)
+
+
+def test_pace_out_of_range_is_told():
+    assert "every example" in progress_table.pace("-3").note
+    assert "1 is added" in progress_table.pace("0.5").note
+    assert "every 10 examples" in progress_table.pace("10.0").note
+    assert not progress_table.pace("2.0").note
+
+
+def test_banner_is_vws(tmp_path):
+    pytest.importorskip("vowpalwabbit")
+    (tmp_path / "data").write_text("1 |a x |b y\n")
+    options = "-d data --oaa 3 -q ab -q aa --cubic aba --interactions abab -f m -p p -r r -b 20 -l 0.25"
+    command = [sys.executable, "-m", "vowpalwabbit", *options.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    printed = done.stderr.split("\n")
+    assert printed[: printed.index(progress_table.HEADER[0])] == progress_table.banner(
+        quadratic=("ab", "aa"),
+        cubic=("aba",),
+        interactions=("abab",),
+        model="m",
+        predictions="p",
+        raw_predictions="r",
+        data="data",
+        bits=20,
+        learning_rate=0.25,
+        initial_t=0.0,
+        power_t=0.5,
+        enabled="gd, scorer-identity, oaa-raw",
+        labels="MULTICLASS",
+        output="MULTICLASS",
+    )

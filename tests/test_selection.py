@@ -1,0 +1,29 @@
+"""The best of many items come first, the others behind, and nothing else moves."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xclass import selection
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    worth=st.lists(st.sampled_from([0.0, -1.0, 1.0, 2.5, -3.0, 7.0]), min_size=1, max_size=60),
+    data=st.data(),
+)
+def test_selection_puts_the_best_first(worth, data):
+    n = len(worth)
+    begin = data.draw(st.integers(0, n - 1))
+    end = data.draw(st.integers(begin + 1, n))
+    middle = data.draw(st.integers(begin, end))
+    item = np.arange(n)[::-1].copy()
+    before = item.copy()
+    selection.select(item, begin, end, middle, np.array(worth))
+    assert item[:begin].tolist() == before[:begin].tolist()
+    assert item[end:].tolist() == before[end:].tolist()
+    ranked = sorted(before[begin:end].tolist(), key=lambda i: (-worth[i], i))
+    assert sorted(item[begin:middle].tolist()) == sorted(ranked[: middle - begin])
+    assert sorted(item[middle:end].tolist()) == sorted(ranked[middle - begin :])

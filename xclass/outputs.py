@@ -1,0 +1,37 @@
+"""The files of -p and -r: which of them a run writes, and what it has found of a batch goes into which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .predictions import Writer
+from .reductions.contract import Work
+
+
+def open_writers(c: Any) -> dict[str, Writer]:
+    """Those asked for, by "predictions" and "raw". `c` : the configuration"""
+    o = c.driver
+    kind = c.reduction.labels
+    if c.answers.listed or c.oaa.scores:
+        kind = "scores"
+    writers = {}
+    if o.predictions is not None:
+        writers["predictions"] = Writer(o.predictions, kind, c.parser.label_names())
+    if o.raw_predictions is not None:
+        raw = "simple" if c.reduction.labels == "simple" else "raw_scores"
+        writers["raw"] = Writer(o.raw_predictions, raw)
+    return writers
+
+
+def write(writers: dict[str, Writer], work: Work) -> None:
+    """A line for every example of a batch in each of them."""
+    batch = work.batch
+    for name, writer in writers.items():
+        if writer.kind == "simple":
+            writer.write(batch, values=work.raw if name == "raw" else work.prediction)
+        elif writer.kind == "multiclass":
+            writer.write(batch, values=work.prediction)
+        elif name == "predictions":
+            writer.write(batch, **work.listing._asdict())
+        else:
+            writer.write(batch, scores=work.scores, labels=work.score_labels, start=work.score_start)
