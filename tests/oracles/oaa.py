@@ -55,6 +55,7 @@ class OneAgainstAll:
         self.learner = Learner(slot or vw_slot(k, bits), **rule)
         self.scores = [F(0)] * k
         self.subsample = subsample if subsample < k else 0
+        self.advances_clock = self.subsample == 0  # `run` asks; VW books such examples as unlabelled
         self.order = list(range(k))
         self.position = 0
         if self.subsample:
