@@ -4,7 +4,7 @@
     vw_exact      the same, every prediction VW's: equal work
     oaa, log_multi
     cpt           beside VW's tree for as many classes, --log_multi
-    reading       text and gzip with nothing to learn, beside VW's --noop
+    reading       text and gzip with nothing to learn, beside VW's --noop, with and without the start of the process
     start         ten lines, with everything compiled and with nothing
 
 Each part is a report of bench.py, so `--repetitions`, `--json` and the rest hold for all of them; `--sets` takes other
@@ -30,7 +30,7 @@ PARTS = {
     "log_multi": {"sets": "panlex,wiki,books", "reduction": "log_multi", "args": "-b 24"},
     "cpt": {"sets": LARGE, "reduction": "cpt", "vw_reduction": "log_multi", "args": "-b 24"},
 }
-READ = "panlex,ptb,wiki"
+READ = "panlex,ptb,wiki,books"
 OTHERS = ("reading", "start")
 STARTS = ("--multiclass", "--recall_tree", "--oaa", "--log_multi", "--cpt", "--softmax_tree")
 TEN = 10  # lines
@@ -47,29 +47,32 @@ def read(file: str) -> int:
 
 
 def reading(options: argparse.Namespace, work: Path, sets: list[str]) -> list[str]:
-    """Time reading alone; return the lines of the report."""
-    lines = ["| set | MB | text, xclass s | VW s | ratio | gzip, xclass s | VW s | ratio |"]
-    lines.append("| --- " + "| --: " * 7 + "|")
-    ratios: dict[str, list[float]] = {"train.vw": [], "train.vw.gz": []}
+    """Time reading alone, whole processes and less what the same takes for a few lines; return the report's lines."""
+    lines = ["| set | MB | file | xclass s | VW s | ratio | xclass s less the start | VW s | ratio |"]
+    lines.append("| --- | --: | --- " + "| --: " * 6 + "|")
+    ratios: dict[str, list[float]] = {"text": [], "gzip": []}
     for name in sets:
         folder = work / name
         bench.unpack(options.data_dir / name, folder)
-        cells = [name, f"{(folder / 'train.vw').stat().st_size / 1e6:.0f}"]
-        if not (folder / "train.vw.gz").exists():
-            (folder / "train.vw.gz").symlink_to((options.data_dir / name / "train.vw.gz").absolute())
-        for file, found in ratios.items():
-            commands = [[sys.executable, __file__, "--read", file], [*bench.TOOLS["vw"], "--noop", "-d", file]]
-            bench.measure(commands[0], folder)  # compiles
-            times: list[list[float]] = [[], []]
+        size = (folder / "train.vw").stat().st_size / 1e6
+        packed = folder / "train.vw.gz"
+        if not packed.exists():
+            packed.symlink_to((options.data_dir / name / "train.vw.gz").absolute())
+        for kind, file in (("text", "train.vw"), ("gzip", "train.vw.gz")):
+            ways = [[sys.executable, __file__, "--read"], [*bench.TOOLS["vw"], "--noop", "-d"]]
+            jobs = [(way, one) for way in ways for one in (file, "few.vw")]
+            bench.measure([*ways[0], file], folder)  # compiles
+            taken: dict[int, list[float]] = {j: [] for j in range(len(jobs))}
             for _ in range(options.repetitions):
-                for command, taken in zip(commands, times, strict=True):
-                    taken.append(bench.measure(command, folder).wall)
-            ours, theirs = map(statistics.median, times)
-            found.append(ours / theirs)
-            cells += [f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}"]
-        lines.append("| " + " | ".join(cells) + " |")
-    means = [f"{bench.geometric_mean(found):.2f}" for found in ratios.values()]
-    return [*lines, f"| geometric mean | | | | {means[0]} | | | {means[1]} |"]
+                for j, (way, one) in enumerate(jobs):
+                    taken[j].append(bench.measure([*way, one], folder).wall)
+            ours, our_start, theirs, their_start = (statistics.median(taken[j]) for j in range(len(jobs)))
+            less = max(ours - our_start, 1e-3), max(theirs - their_start, 1e-3)
+            ratios[kind].append(less[0] / less[1])
+            numbers = (ours, theirs, ours / theirs, *less, less[0] / less[1])
+            lines.append(f"| {name} | {size:.0f} | {kind} | " + " | ".join(f"{one:.2f}" for one in numbers) + " |")
+    means = ", ".join(f"{kind} {bench.geometric_mean(found):.2f}" for kind, found in ratios.items())
+    return [*lines, "", f"Geometric mean, less the start: {means}."]
 
 
 def start(options: argparse.Namespace, work: Path, sets: list[str]) -> list[str]:

@@ -51,7 +51,7 @@ def test_the_table_compares_both_tools(sets, tmp_path):
     assert "--vw_exact" in exact
     assert "xclass -d train.vw --cpt 12 -b 24" in cpt
     assert "vowpalwabbit -d train.vw --log_multi 12 -b 24" in cpt
-    assert [row[0] for row in cells(reading)] == ["set", "---", "tiny", "geometric mean"]
+    assert [row[2] for row in cells(reading)] == ["file", "---", "text", "gzip"]
     kept = json.loads((tmp_path / "j.vw_exact.json").read_text())
     assert {one["tool"] for one in kept["results"]} == {"xclass", "vw"}
     assert all(one["test_memory"] > 1e6 for one in kept["results"])
