@@ -103,6 +103,6 @@ def test_peers_find_the_options_of_this_version(monkeypatch):
     import peers
 
     assert not peers.unknown(peers.words_of("xclass", "ptb", 9))
-    assert peers.words_of("xclass", "ptb", 9) == ["--multiclass", "9", "-b", "26"]
+    assert peers.words_of("xclass", "ptb", 9) == ["--multiclass", "9", "-b", "25"]
     assert peers.words_of("xclass --cpt", "reuters", 93) == ["--cpt", "93", "-b", "24"]
     assert peers.unknown(["--no_such_reduction", "9"])
