@@ -5,11 +5,11 @@
 
 The second prints every comparison there is, see bench_table.py.
 
-DATA_DIR/SET holds train.vw, test.vw and labels.txt (one line per class), each plain or `.gz`; they are unpacked
-before any clock starts. Every repetition runs one tool after the other, training with `-f` and then testing with
-`-t -i`, so that whatever else the machine does meets both. Wall time runs from starting a process to its end; CPU
-and peak memory are what the system counted for it. Errors are counted here, from the predictions. xclass learns a
-few lines first, unmeasured, so that nothing has to be compiled later.
+DATA_DIR/SET holds train.vw, test.vw and labels.txt (one line per class), each plain or `.gz`, or the words of a text;
+they are unpacked before any clock starts. Every repetition runs one tool after the other, training with `-f` and then
+testing with `-t -i`, so that whatever else the machine does meets both. Wall time runs from starting a process to its
+end; CPU and peak memory are what the system counted for it. Errors are counted here, from the predictions. xclass
+learns a few lines first, unmeasured, so that nothing has to be compiled later.
 
 `--reach` also asks how long xclass takes, from the start of its process, until its average progressive loss is down
 to what Vowpal Wabbit ends with.
@@ -157,6 +157,13 @@ def unpack(source: Path, target: Path) -> int:
         return sum(1 for line in f if line.strip())
 
 
+def prepare(data_dir: Path, name: str, work: Path) -> int:
+    """Put a set's files into `work / name`, made of the words of a text where it holds them; return the classes."""
+    import stand_in_sets  # which imports this room
+
+    return stand_in_sets.prepare(data_dir, name, work)[1]
+
+
 def commands(tool: str, options: argparse.Namespace, classes: int) -> tuple[list[str], list[str]]:
     """Return the commands that train on train.vw and test on test.vw."""
     extra = shlex.split(options.args) + shlex.split(getattr(options, tool + "_args"))
@@ -171,7 +178,7 @@ def commands(tool: str, options: argparse.Namespace, classes: int) -> tuple[list
 def run_set(name: str, options: argparse.Namespace, work: Path, tools: list[str]) -> list[Result]:
     """Measure all tools on one set, interleaved."""
     folder = work / name
-    classes = unpack(options.data_dir / name, folder)
+    classes = prepare(options.data_dir, name, work)
     results = {}
     for tool in tools:
         train, test = commands(tool, options, classes)
