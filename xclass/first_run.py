@@ -32,7 +32,10 @@ def prepare(learner: Any, learning: bool, reads: bool) -> None:
     """
     if not (reads and jit.folder() and jit.is_first_run(READING) and processors.count() > 1):
         return
-    beside = _start()
+    try:
+        beside = _start()
+    except OSError:  # no room for another process: this one compiles all, when it is needed
+        return
     try:
         go_through(learner, learning)
         beside.wait()
@@ -56,7 +59,7 @@ def go_through(learner: Any, learning: bool) -> None:
 
 
 def _start() -> subprocess.Popen:
-    """Start the other process; whatever goes wrong there, this one compiles what is missing when it needs it."""
+    """Start the other process. What it fails to compile, this one compiles when it needs it."""
     root = str(Path(__file__).parent.parent)
     path = os.pathsep.join(word for word in (root, os.environ.get("PYTHONPATH")) if word)
     return subprocess.Popen(

@@ -109,12 +109,11 @@ def _save(saving, *args) -> None:
     numba reads a kernel's list of versions, adds a file, and writes the list: two processes that do so at once may give
     two versions the same file, and either would then run the other's code.
     """
-    try:
-        import fcntl
-    except ImportError:  # not on every system
-        return saving(*args)
-    with open(_folder / "lock", "wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with contextlib.ExitStack() as closing:
+        with contextlib.suppress(ImportError, OSError):  # not on every system, nor on every file system
+            import fcntl
+
+            fcntl.flock(closing.enter_context(open(_folder / "lock", "wb")), fcntl.LOCK_EX)
         return saving(*args)
 
 
