@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from command import tool
 from streams import multiclass
-
-SCRIPTS = Path(__file__).parents[1] / "scripts"
-
-
-def bench(*args) -> subprocess.CompletedProcess:
-    """Run it in a process of its own."""
-    path = os.pathsep.join([str(SCRIPTS.parent), os.environ.get("PYTHONPATH", "")])
-    words = [sys.executable, str(SCRIPTS / "bench.py"), *map(str, args)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=900, env={**os.environ, "PYTHONPATH": path})
 
 
 @pytest.fixture
@@ -41,7 +29,9 @@ def cells(text: str) -> list[list[str]]:
 
 def test_the_table_compares_both_tools(sets, tmp_path):
     pytest.importorskip("vowpalwabbit")
-    done = bench(sets, "--table", "vw_exact,cpt,reading", "--sets", "tiny", "--repetitions", 1, "--json", "j.json")
+    done = tool(
+        "bench.py", sets, "--table", "vw_exact,cpt,reading", "--sets", "tiny", "--repetitions", 1, "--json", "j.json"
+    )
     assert done.returncode == 0, done.stderr
     _, exact, cpt, reading = done.stdout.split("## ")
     head, _, ours, theirs, _ = cells(exact)
@@ -58,6 +48,6 @@ def test_the_table_compares_both_tools(sets, tmp_path):
 
 
 def test_the_table_refuses_parts_it_does_not_have(sets):
-    done = bench(sets, "--table", "speed", "--sets", "tiny")
+    done = tool("bench.py", sets, "--table", "speed", "--sets", "tiny")
     assert done.returncode == 1
     assert "--table: 'speed' is none of all, recall_tree, vw_exact" in done.stderr

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from command import learn
+from command import learn, tool
 from streams import multiclass
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 
 
 def script(name, *words) -> subprocess.CompletedProcess:
-    """Run a script in a process of its own."""
-    path = os.pathsep.join([str(SCRIPTS.parent), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, str(SCRIPTS / f"{name}_figures.py"), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=400, env={**os.environ, "PYTHONPATH": path})
+    return tool(f"{name}_figures.py", *words)
 
 
 def body(done: subprocess.CompletedProcess) -> list[list[str]]:

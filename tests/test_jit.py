@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from xclass import processors
+from xclass import first_run, jit, processors
 
 RUN = """
 import sys
@@ -94,3 +94,14 @@ def test_a_warm_start_makes_few_dispatchers(tmp_path):
         assert status == "0", done.stderr
         waiting.append(int(left))
     assert waiting[1] > 100
+
+
+def test_without_room_for_another_process_this_one_compiles(monkeypatch):
+    def none(*args, **more):
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(first_run.subprocess, "Popen", none)
+    monkeypatch.setattr(jit, "is_first_run", lambda what: True)
+    monkeypatch.setattr(processors, "count", lambda: 2)
+    monkeypatch.setattr(jit, "folder", lambda: "somewhere")
+    first_run.prepare(None, True, True)  # touches no learner

@@ -3,23 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from command import learn
+from command import learn, tool
 from streams import multiclass
-
-SCRIPTS = Path(__file__).parents[1] / "scripts"
-
-
-def script(*args) -> subprocess.CompletedProcess:
-    """Run it in a process of its own."""
-    path = os.pathsep.join([str(SCRIPTS.parent), os.environ.get("PYTHONPATH", "")])
-    words = [sys.executable, str(SCRIPTS / "softmax_curves.py"), *map(str, args)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=400, env={**os.environ, "PYTHONPATH": path})
 
 
 @pytest.fixture
@@ -34,7 +21,9 @@ def sets(tmp_path, monkeypatch):
 
 
 def test_curves_are_what_single_runs_say(sets, tmp_path):
-    done = script(sets, "--sets", "tiny", "--depths", "0,2", "--leaf_classes", "all,3", "--json", "j")
+    done = tool(
+        "softmax_curves.py", sets, "--sets", "tiny", "--depths", "0,2", "--leaf_classes", "all,3", "--json", "j"
+    )
     assert done.returncode == 0, done.stderr
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
     assert [(row[2], row[3]) for row in rows[2:]] == [("0", "all"), ("2", "all"), ("0", "3"), ("2", "3")]
@@ -46,21 +35,23 @@ def test_curves_are_what_single_runs_say(sets, tmp_path):
     assert f"average loss = {last['error']:.6f}\n" in said
     assert f"class is in the leaf = {last['covered']:.6f}\n" in said
     assert records[2]["error"] > 0.5 > records[0]["error"]  # three classes of twelve
-    again = script(sets, "--sets", "tiny", "--depths", "0,2", "--leaf_classes", "all,3", "--json", "j")
+    again = tool(
+        "softmax_curves.py", sets, "--sets", "tiny", "--depths", "0,2", "--leaf_classes", "all,3", "--json", "j"
+    )
     assert again.stdout == done.stdout  # times too: nothing is measured again
 
 
 def test_curves_refuse_what_they_do_not_know(sets):
-    done = script(sets, "--sets", "tiny", "--inits", "best")
+    done = tool("softmax_curves.py", sets, "--sets", "tiny", "--inits", "best")
     assert done.returncode == 1
     assert "--inits: 'best' is none of clusters, prototypes, random" in done.stderr
-    done = script(sets, "--sets", "tiny", "--depths", "0,30")
+    done = tool("softmax_curves.py", sets, "--sets", "tiny", "--depths", "0,30")
     assert done.returncode == 1
     assert "--depths" in done.stderr
 
 
 def test_curves_are_drawn(sets, tmp_path):
     pytest.importorskip("matplotlib")
-    done = script(sets, "--sets", "tiny", "--depths", "0,1", "--plot", "curves.svg")
+    done = tool("softmax_curves.py", sets, "--sets", "tiny", "--depths", "0,1", "--plot", "curves.svg")
     assert done.returncode == 0, done.stderr
     assert "<svg" in (tmp_path / "curves.svg").read_text()
