@@ -1,8 +1,12 @@
-"""exp, exp32 and log against libm, over their whole range."""
+"""exp, expf, exp32 and log against libm, over their whole range."""
 
+import ctypes
+import ctypes.util
 import math
+import platform
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +31,27 @@ def test_log_is_right_to_the_last_digits(x):
 def test_log_near_one_keeps_its_digits():
     for x in 1 + np.linspace(-1e-6, 1e-6, 201):
         assert math.isclose(elementary.log(x), math.log(x), rel_tol=1e-12, abs_tol=1e-22)
+
+
+@given(st.floats(-110, 100, width=32))
+def test_expf_is_right_to_the_last_place(x):
+    with np.errstate(over="ignore"):
+        want = np.float32(math.exp(x))
+        assert np.nextafter(want, np.float32(0)) <= elementary.expf(np.float32(x)) <= np.nextafter(want, np.inf)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library may round in another way")
+def test_expf_is_that_of_the_c_library():
+    theirs = ctypes.CDLL(ctypes.util.find_library("m")).expf
+    theirs.restype, theirs.argtypes = ctypes.c_float, [ctypes.c_float]
+    x = np.random.default_rng(0).normal(0, 5, 20000).astype(np.float32)
+    ours = [float(elementary.expf(one)) for one in x]
+    assert sum(a != theirs(float(b)) for a, b in zip(ours, x, strict=True)) <= 1
+    assert sum(np.float32(math.exp(b)) != np.float32(a) for a, b in zip(ours, x, strict=True)) > 1  # what it is for
+
+
+def test_expf_outside_the_range_of_single_precision():
+    assert elementary.expf(np.float32(-1e30)) == 0 and elementary.expf(np.float32(1e30)) == math.inf
 
 
 @given(st.floats(-86, 87, width=32))

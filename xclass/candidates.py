@@ -172,6 +172,58 @@ def best_candidates(plan, odds, top, top_p):
 
 
 @jit
+def _apart(tree, table, place, count, full, z, scratch, lanes, met):
+    """Whether no lane shares a slot with another or with a router on the way to node z.
+
+    Places of the first `count` features are multiples of the table's width, so that different sub-problems have
+    different slots there. Those of path features, behind them, are not: every slot of theirs is looked at.
+    `met` (uint8, 0 for every sub-problem) is left as it was.
+    """
+    width, mask = table.width, table.mask
+    if width > mask:
+        return False
+    for j in range(lanes):
+        met[np.int64(scratch.sub[j])] = 1
+    a = z
+    while a >= 0:
+        if tree.router[a] >= 0:
+            met[tree.router[a]] = 1
+        a = tree.parent[a]
+    shared = False
+    least, most = scratch.sub[0], scratch.sub[0]
+    for j in range(lanes):
+        least = min(least, scratch.sub[j])
+        most = max(most, scratch.sub[j])
+    row = mask ^ (width - np.uint64(1))  # the bits of a slot that are the feature's
+    for q in range(count, full):
+        first, last = (place[q] + least) & row, (place[q] + most) & row
+        near = False
+        for f in range(count):
+            near |= (place[f] & row) == first or (place[f] & row) == last
+        for o in range(count, q):
+            between = (place[q] - place[o]) & mask
+            if min(between, mask + np.uint64(1) - between) < np.uint64(met.shape[0]):
+                for j in range(lanes):
+                    sub = (scratch.sub[j] + between) & mask
+                    shared |= sub < np.uint64(met.shape[0]) and met[np.int64(sub)] > 0
+        if near:
+            for j in range(lanes):
+                slot = (place[q] + scratch.sub[j]) & mask
+                sub = slot & (width - np.uint64(1))
+                if sub < np.uint64(met.shape[0]) and met[np.int64(sub)] > 0:
+                    for f in range(count):
+                        shared |= (place[f] & row) == (slot & row)
+    for j in range(lanes):
+        met[np.int64(scratch.sub[j])] = 0
+    a = z
+    while a >= 0:
+        if tree.router[a] >= 0:
+            met[tree.router[a]] = 0
+        a = tree.parent[a]
+    return not shared
+
+
+@jit
 def learn_in_turn(
     tree,
     depth,
@@ -190,13 +242,15 @@ def learn_in_turn(
     x,
     scratch,
     out,
+    met,
 ):
     """Route, score and train one example after the other with one table: VW's order to the last collision.
 
     Under `--layout vw` routers, scorers and the path features, which VW does not scale by the number of
-    sub-problems, can share slots, so neither stages nor shards nor lanes may run ahead.
+    sub-problems, can share slots, so neither stages nor shards may run ahead; lanes where none of an example's do.
     """
     unscaled = np.uint64(1)
+    alike = not rule.widen and not rule.regular and pairs.shape[0] == 0  # what one lane learns is nothing to others
     for i in range(begin, batch.label.shape[0]):
         label = plan.label[i]
         if label >= 0 and not label_counts.has_room(depth, counts):
@@ -231,6 +285,20 @@ def learn_in_turn(
         if not candidate:
             continue
         full = path(tree, settings, pairs, z, unscaled, batch, i, place, x, count)
+        for j in range(size):
+            scratch.sub[j] = np.uint64(routers + counts.top_label[z, j])
+        if alike and _apart(tree, table, place, count, full, z, scratch, size, met):
+            if z == a and known:  # the same classes, in another order at most, and nothing they know has changed
+                for j in range(size):
+                    scratch.sub[j] = np.uint64(routers + plan.item[at + j])
+                    out[j] = plan.score[at + j]
+            else:
+                learner.score_lanes(table, place, x, full, scratch.sub, size, out)
+            for j in range(size):
+                scratch.y[j] = ONE if scratch.sub[j] == np.uint64(routers + label) else -ONE
+            _clip_lanes(table, scratch, out, size)
+            learner.learn_lanes(table, rule, place, x, full, size, scratch, weight, clock[i])
+            continue
         for j in range(-1, size):  # the label first
             c = label if j < 0 else np.int64(counts.top_label[z, j])
             if j >= 0 and c == label:

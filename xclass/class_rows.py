@@ -98,7 +98,7 @@ def _learn_block(table, rule, place, x, count, final, c, size, p, y, d, g2, q, n
         if g2[j] > ZERO:
             table.sums[c + j, 0] += weight * norm[j]
             table.sums[c + j, 1] += weight
-            norm[j] = np.float32(math.sqrt(np.float32(table.sums[c + j, 1] / table.sums[c + j, 0])))
+            norm[j] = np.float32(math.sqrt(np.float32(table.sums[c + j, 1]) / np.float32(table.sums[c + j, 0])))
             q[j] *= norm[j]
         else:
             norm[j] = ZERO
@@ -150,7 +150,7 @@ def sweep(
                 p[j] = learner.clip(s[j], limits)
             if link:
                 for j in range(size):
-                    p[j] = ONE / (ONE + np.float32(elementary.exp(np.float64(-p[j]))))
+                    p[j] = ONE / (ONE + elementary.expf(-p[j]))
             for j in range(size):
                 if best[i] < 0 or p[j] > best_score[i]:
                     best[i] = c + j
@@ -218,7 +218,7 @@ def sweep_in_turn(
         for c in range(classes):
             p[c] = learner.clip(learner.score(table, place, x, count, np.uint64(c), ZERO), table.range)
             if link:
-                p[c] = ONE / (ONE + np.float32(elementary.exp(np.float64(-p[c]))))
+                p[c] = ONE / (ONE + elementary.expf(-p[c]))
             if best[i] < 0 or p[c] > best_score[i]:
                 best[i] = c
                 best_score[i] = p[c]
@@ -293,7 +293,7 @@ def judge(scores, linked, begin, end, p, top, top_p):
         row = p[i]
         for j in range(classes):
             s = scores[i, j]
-            row[j] = s if linked else ONE / (ONE + np.float32(elementary.exp(np.float64(-s))))
+            row[j] = s if linked else ONE / (ONE + elementary.expf(-s))
         total = ZERO
         for j in range(classes):  # in VW's order
             total += row[j]

@@ -131,11 +131,11 @@ def _rescale_of(rule, old, new):
 
 @jit
 def mean_scale(rule, sum_norm, total):
-    """The factor that makes up for features of many or few non-zeros, from S and T of a sub-problem."""
+    """The factor that makes up for features of many or few non-zeros, from S and T of a sub-problem, in float32."""
     if rule.root:
-        mean = np.float32(total / sum_norm)
+        mean = np.float32(total) / np.float32(sum_norm)
         return np.float32(math.sqrt(mean)) if rule.adaptive else mean
-    return np.float32(math.pow(np.float32(sum_norm / total), rule.power_t - ONE))
+    return np.float32(math.pow(np.float32(sum_norm) / np.float32(total), rule.power_t - ONE))
 
 
 @jit
@@ -315,7 +315,7 @@ def learn_lanes(table, rule, place, x, count, lanes, scratch, weight, clock):
         k = np.int64(sub[j])
         table.sums[k, 0] += weight * norm[j]
         table.sums[k, 1] += weight
-        n[j] = np.float32(math.sqrt(np.float32(table.sums[k, 1] / table.sums[k, 0])))
+        n[j] = np.float32(math.sqrt(np.float32(table.sums[k, 1]) / np.float32(table.sums[k, 0])))
         q[j] *= n[j]
     loss.logistic_steps(p, y, d, step_scale(rule, weight, clock), q, u, kept)
     for j in range(kept):

@@ -32,10 +32,10 @@ def value(kind, tau, p, y, low, high):
     """Loss of prediction p for label y; squared loss is linear outside [low, high]."""
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
-            return np.float32(math.log(ONE + np.float32(elementary.exp(np.float64(-y * p)))))
+            return np.float32(math.log(ONE + elementary.expf(-y * p)))
         share = (y + ONE) * HALF
-        up = np.float32(math.log(ONE + np.float32(elementary.exp(np.float64(-p)))))
-        down = np.float32(math.log(ONE + np.float32(elementary.exp(np.float64(p)))))
+        up = np.float32(math.log(ONE + elementary.expf(-p)))
+        down = np.float32(math.log(ONE + elementary.expf(p)))
         return share * up + (ONE - share) * down
     if kind == HINGE:
         return max(ZERO, ONE - y * p)
@@ -56,11 +56,11 @@ def squared_slope(kind, tau, p, y):
     """(dL/dp)**2."""
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
-            d = -y / (ONE + np.float32(elementary.exp(np.float64(y * p))))
+            d = -y / (ONE + elementary.expf(y * p))
             return d * d
         share = (y + ONE) * HALF
-        up = -ONE / (ONE + np.float32(elementary.exp(np.float64(p))))
-        down = ONE / (ONE + np.float32(elementary.exp(np.float64(-p))))
+        up = -ONE / (ONE + elementary.expf(p))
+        down = ONE / (ONE + elementary.expf(-p))
         d = share * up + (ONE - share) * down
         return d * d
     if kind == HINGE:
@@ -79,10 +79,10 @@ def slope(kind, tau, p, y, low, high):
     """dL/dp; that of the squared loss as at the nearer end where p is outside [low, high]."""
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
-            return -y / (ONE + np.float32(elementary.exp(np.float64(y * p))))
+            return -y / (ONE + elementary.expf(y * p))
         share = (y + ONE) * HALF
-        up = -ONE / (ONE + np.float32(elementary.exp(np.float64(p))))
-        down = ONE / (ONE + np.float32(elementary.exp(np.float64(-p))))
+        up = -ONE / (ONE + elementary.expf(p))
+        down = ONE / (ONE + elementary.expf(-p))
         return share * up + (ONE - share) * down
     if kind == HINGE:
         return ZERO if y * p >= ONE else -y
@@ -113,7 +113,7 @@ def lambert_less_x(x):
 
 @jit
 def _logistic_step(p, y, s, q):
-    d = np.float32(elementary.exp(np.float64(y * p)))
+    d = elementary.expf(y * p)
     if s * q < TINY_STEP:
         return y * s / (ONE + d)
     return -(y * lambert_less_x(s * q + y * p + d) + p) / q
@@ -141,7 +141,7 @@ def step(kind, tau, p, y, s, q):
         return -(ONE - tau) * s if -(ONE - tau) * (s * q) > e else e / q
     if s * q < TINY_STEP or kind == CLASSIC:
         return TWO * (y - p) * s
-    return (y - p) * (ONE - np.float32(elementary.exp(np.float64(-TWO * s * q)))) / q
+    return (y - p) * (ONE - elementary.expf(-TWO * s * q)) / q
 
 
 @jit
@@ -149,8 +149,8 @@ def plain_step(kind, tau, p, y, s):
     """One gradient step of rate s: -s dL/dp."""
     if kind == LOGISTIC:
         share = (y + ONE) * HALF
-        up = s / (ONE + np.float32(elementary.exp(np.float64(p))))
-        down = -s / (ONE + np.float32(elementary.exp(np.float64(-p))))
+        up = s / (ONE + elementary.expf(p))
+        down = -s / (ONE + elementary.expf(-p))
         return share * up + (ONE - share) * down
     if kind == HINGE:
         return ZERO if y * p >= ONE else y * s
@@ -170,7 +170,7 @@ def logistic_slopes(p, y, d, out, count):
     """
     for j in range(count):
         yp = y[j] * p[j]
-        d[j] = np.float32(elementary.exp(np.float64(yp)))
+        d[j] = elementary.expf(yp)
         slope = ONE / (ONE + d[j])
         out[j] = slope * slope if yp < NO_LOSS else ZERO
 

@@ -39,7 +39,7 @@ def _seen(hall, table, s):
     """A score as it is compared with 0: above, the right side wins."""
     s = learner.clip(s, table.range)
     if hall.link:
-        s = ONE / (ONE + np.float32(elementary.exp(np.float64(-s)))) - HALF
+        s = ONE / (ONE + elementary.expf(-s)) - HALF
     return s
 
 

@@ -145,6 +145,7 @@ class RecallTree:
         if self.in_turn:
             subs = taken + self.classes
             self.tables = [learner.new_table(self.rule, bits, subs, learner.vw_width(subs))]
+            self.met = np.zeros(subs, np.uint8)
             self.stages = [self._in_turn]
         else:
             part = max(bits - 2, 2)
@@ -252,7 +253,7 @@ class RecallTree:
             done = candidates.learn_in_turn(
                 self.tree, self.depth, self.counts, self.settings, self.pairs, self.tables[0], self.rule, self.routers,
                 batch, work.clock, self.random, plan, done, place, x, learner.new_lanes(most),
-                np.empty(most, np.float32),
+                np.empty(most, np.float32), self.met,
             )  # fmt: skip
             if done == batch.n:
                 break

@@ -51,7 +51,7 @@ def run(table, rule, link, batch, learns, clock, place, x, raw, prediction, lost
         s = learner.score(table, place, x, count, np.uint64(0), batch.initial[i])
         p = learner.clip(s, table.range)
         raw[i] = s
-        prediction[i] = ONE / (ONE + np.float32(elementary.exp(np.float64(-p)))) if link else p
+        prediction[i] = ONE / (ONE + elementary.expf(-p)) if link else p
         lost[i] = 0.0
         if labelled:
             value = loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1])

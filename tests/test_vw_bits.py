@@ -1,0 +1,55 @@
+"""Weights after `xclass --vw_exact ARGS` against those after `vw ARGS`, learned live: the same bits."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import streams
+from command import learn
+from versus import VW
+
+from xclass import model_file
+
+pytest.importorskip("vowpalwabbit")
+
+FIELDS = ("w", "g", "n")  # VW keeps an index and these three of every slot that was touched
+CASES = {  # name -> options, classes, lines. Small tables: path features and scorers share slots
+    "recall tree": ("--recall_tree 60 --loss_function logistic -b 18", 60, 3000),
+    "recall tree, crowded": ("--recall_tree 60 --max_candidates 9 --loss_function logistic -b 11", 60, 3000),
+    "recall tree, tiny table": ("--recall_tree 60 --loss_function logistic -b 5", 60, 800),
+    "recall tree, squared loss": ("--recall_tree 60 -b 18", 60, 2000),
+    "one-against-all": ("--oaa 30 --loss_function logistic -b 18", 30, 2000),
+    "one regressor": ("-b 18", 30, 2000),
+    "one regressor, quantile loss": ("--loss_function quantile -b 18", 30, 2000),
+    "one regressor, other decay": ("--power_t 0.3 -b 18", 30, 2000),
+    "LOMTree": ("--log_multi 30 -b 18", 30, 2000),
+    "LOMTree, logistic": ("--log_multi 30 --loss_function logistic -b 18", 30, 2000),
+}
+
+
+def slots_of_vw(model: Path, count: int) -> np.ndarray:
+    """The slots at the end of a VW model: structured array of `count` rows."""
+    row = np.dtype([("index", "<u4"), *((name, "<f4") for name in FIELDS)])
+    return np.frombuffer(model.read_bytes()[-count * row.itemsize :], row)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_weights_are_those_of_vw_to_the_last_bit(case, tmp_path):
+    args, classes, n = CASES[case]
+    (tmp_path / "data.vw").write_text(streams.multiclass(3, classes, n))
+    args = ["-d", "data.vw", *args.split()]
+    subprocess.run([*VW, *args, "--save_resume", "-f", "theirs", "--quiet"], cwd=tmp_path, check=True, timeout=60)
+    learn(*args, "--vw_exact", "-f", "ours", "--quiet", cwd=tmp_path)
+    ours = model_file.load(tmp_path / "ours").arrays
+    index = ours.get("weights.index")  # a full table comes without
+    index = np.flatnonzero(ours["weights.w"]) if index is None else index
+    theirs = slots_of_vw(tmp_path / "theirs", len(index))
+    assert np.array_equal(index, theirs["index"])
+    for name in FIELDS:
+        mine, want = ours[f"weights.{name}"], theirs[name]
+        mine = mine[index] if len(mine) > len(index) else mine
+        differ = np.flatnonzero(mine.view(np.int32) != want.copy().view(np.int32))
+        assert not len(differ), f"{name} of {len(differ)} of {len(mine)}, first {mine[differ[0]]} and {want[differ[0]]}"
