@@ -253,7 +253,7 @@ def machine() -> dict[str, str | int]:
         cpu = found.group(1).strip() if found else cpu
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = {"python": platform.python_version()}
-    for package in ("xclass", "vowpalwabbit", "numba", "numpy"):
+    for package in ("xclass", "vowpalwabbit", "napkinxc", "fasttext-wheel", "numba", "numpy"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
     root = Path(__file__).resolve().parent.parent
@@ -329,7 +329,7 @@ def measured_on(repetitions: int, where: dict) -> str:
     """Return the line that says how, when and with what."""
     versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
     return (
-        f"Runs, interleaved: {repetitions}; times are medians, ratios xclass / VW. {where['date']}, "
+        f"Runs, interleaved: {repetitions}; times are medians, ratios those of xclass over the other's. {where['date']}, "
         f"{where['cpu']}, {where['cores']} cores, {versions}."
     )
 

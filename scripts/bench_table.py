@@ -4,6 +4,7 @@
     vw_exact      the same, every prediction VW's: equal work
     oaa, log_multi
     cpt           beside VW's tree for as many classes, --log_multi
+    peers         fastText and napkinXC, each beside what xclass has of its kind; peers.py has the commands
     reading       text and gzip with nothing to learn, beside VW's --noop, with and without the start of the process
     start         ten lines, with everything compiled and with nothing
 
@@ -23,6 +24,7 @@ import tempfile
 from pathlib import Path
 
 import bench
+import peers
 
 LARGE = "panlex,wordnet,wiki,ptb,spelling,books"
 PARTS = {
@@ -33,7 +35,16 @@ PARTS = {
     "cpt": {"sets": LARGE, "reduction": "cpt", "vw_reduction": "log_multi", "args": "-b 24"},
 }
 READ = "panlex,ptb,wiki,books"
-OTHERS = ("reading", "start")
+BESIDE = "clinc150,reuters,spelling,wordnet,panlex,ptb"
+OTHERS = ("peers", "reading", "start")
+RIVALS = {  # what is compared -> xclass's method and the other's, by their names in peers.py
+    "xclass / napkinXC PLT": ("xclass", "napkinXC PLT"),
+    "xclass --cpt / napkinXC HSM": ("xclass --cpt", "napkinXC HSM"),
+    "xclass --cpt / fastText hierarchical": ("xclass --cpt", "fastText hierarchical"),
+    "xclass / fastText softmax": ("xclass", "fastText softmax"),
+}
+DENSE = 2e9  # examples times classes, above which fastText's softmax takes hours
+LONG = 100  # seconds, above which a run is not repeated
 STARTS = ("--multiclass", "--recall_tree", "--oaa", "--log_multi", "--cpt", "--softmax_tree")
 TEN = 10  # lines
 
@@ -78,6 +89,51 @@ def reading(options: argparse.Namespace, work: Path, sets: list[str]) -> list[st
     return [*lines, "", f"Geometric mean, less the start: {means}."]
 
 
+def _rivals(options: argparse.Namespace, work: Path, name: str) -> dict[str, dict]:
+    """Medians of the methods of `RIVALS` on one set, and of one run where that is long."""
+    folder = work / name
+    classes = bench.prepare(options.data_dir, name, work)
+    examples = (folder / "train.vw").read_bytes().count(b"\n")
+    methods = dict.fromkeys(method for pair in RIVALS.values() for method in pair)
+    methods = [one for one in methods if not peers.missing(peers.METHODS[one][0])]
+    if examples * classes > DENSE:
+        methods.remove("fastText softmax")
+    found: dict[str, list[dict]] = {method: [] for method in methods}
+    for _ in range(options.repetitions):
+        for method, runs in found.items():
+            if not runs or runs[0]["train"] < LONG:
+                runs.append(peers.run(method, name, folder, classes))
+    numbers = ("error", "train", "train_cpu", "test_us", "memory")
+    return {
+        method: {**runs[0], **{one: statistics.median(run[one] for run in runs) for one in numbers}, "runs": len(runs)}
+        for method, runs in found.items()
+    }
+
+
+def beside_peers(options: argparse.Namespace, work: Path, sets: list[str]) -> list[str]:
+    """Time xclass beside the batch learners; return the lines of the report."""
+    lines = ["| set | K | method | test error | train s | CPU s | peak MB | test us an example | runs |"]
+    lines.append("| --- | --: | --- " + "| --: " * 6 + "|")
+    found = {name: _rivals(options, work, name) for name in sets}
+    for name, methods in found.items():
+        for method, one in methods.items():
+            numbers = (one["train"], one["train_cpu"], one["memory"] / 1e6, one["test_us"], one["runs"])
+            lines.append(
+                f"| {name} | {one['classes']} | {method} | {one['error']:.4f} | "
+                + " | ".join(f"{number:.{digits}f}" for number, digits in zip(numbers, (2, 2, 0, 1, 0), strict=True))
+                + " |"
+            )
+    lines += ["", "| training s | " + " | ".join(sets) + " | geometric mean |", "| --- |" + " --: |" * (len(sets) + 1)]
+    for what, (ours, theirs) in RIVALS.items():
+        pairs = [(one.get(ours), one.get(theirs)) for one in found.values()]
+        ratios = [a["train"] / b["train"] if a and b else None for a, b in pairs]
+        known = [ratio for ratio in ratios if ratio is not None]
+        if known:
+            cells = ["" if ratio is None else f"{ratio:.2f}" for ratio in [*ratios, bench.geometric_mean(known)]]
+            lines.append(f"| {what} | " + " | ".join(cells) + " |")
+    return lines
+
+
 def start(options: argparse.Namespace, work: Path, sets: list[str]) -> list[str]:
     """Time runs over ten lines; return the lines of the report."""
     folder = work / sets[0]
@@ -113,7 +169,7 @@ def run(options: argparse.Namespace, work: Path) -> int:
         if name not in every:
             raise bench.BenchError(f"--table: {name!r} is none of all, {', '.join(every)}")
     for name in names:
-        sets = options.sets or PARTS.get(name, {}).get("sets", READ)
+        sets = options.sets or PARTS.get(name, {}).get("sets", BESIDE if name == "peers" else READ)
         print(f"\n## {name}\n", flush=True)
         if name in PARTS:
             part = argparse.Namespace(**{**vars(options), **PARTS[name], "sets": sets})
@@ -121,7 +177,7 @@ def run(options: argparse.Namespace, work: Path) -> int:
                 part.json = options.json.with_name(f"{options.json.stem}.{name}{options.json.suffix}")
             bench.compare(part, work)
         else:
-            lines = {"reading": reading, "start": start}[name](options, work, sets.split(","))
+            lines = {"peers": beside_peers, "reading": reading, "start": start}[name](options, work, sets.split(","))
             print("\n".join([*lines, "", bench.measured_on(options.repetitions, bench.machine())]), flush=True)
     return 0
 

@@ -165,8 +165,8 @@ def run(method: str, name: str, folder: Path, classes: int) -> dict:
             to_libsvm(folder / "test.vw", folder / "test.svm", vocabulary, False)
         child = [sys.executable, str(Path(__file__).resolve()), CHILDREN[tool]]
         ending = "svm" if tool == NAPKIN else "words"
-        train = measure([*child, "train", f"train.{ending}", "peer.model", *words], folder)
-        test = measure([*child, "test", f"test.{ending}", "peer.model", *words], folder)
+        train = measure([*child, "train", f"train.{ending}", f"{ending}.model", *words], folder)
+        test = measure([*child, "test", f"test.{ending}", f"{ending}.model", *words], folder)
         told = json.loads(test.said.strip().splitlines()[-1])
         error, seconds = told["error"], told["seconds"]
     else:
@@ -180,7 +180,7 @@ def run(method: str, name: str, folder: Path, classes: int) -> dict:
         error, seconds = test_error(folder / "test.vw", folder / "p"), test.wall
     return {
         "set": name, "classes": classes, "method": method, "command": f"{tool} {' '.join(words)}",
-        "train": train.wall, "test": seconds, "test_us": seconds / n * 1e6, "error": error,
+        "train": train.wall, "train_cpu": train.cpu, "test": seconds, "test_us": seconds / n * 1e6, "error": error,
         "memory": max(train.memory, test.memory), **machine(),
     }  # fmt: skip
 

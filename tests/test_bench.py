@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
 
 import pytest
@@ -45,6 +46,22 @@ def test_the_table_compares_both_tools(sets, tmp_path):
     kept = json.loads((tmp_path / "j.vw_exact.json").read_text())
     assert {one["tool"] for one in kept["results"]} == {"xclass", "vw"}
     assert all(one["test_memory"] > 1e6 for one in kept["results"])
+
+
+def test_the_table_has_batch_learners_that_are_installed(sets):
+    done = tool("bench.py", sets, "--table", "peers", "--sets", "tiny", "--repetitions", 2)
+    assert done.returncode == 0, done.stderr
+    head, _, *rows = cells(done.stdout)
+    methods = {row[2]: dict(zip(head, row, strict=True)) for row in rows if row[0] == "tiny"}
+    assert {"xclass", "xclass --cpt"} <= set(methods)
+    for one in methods.values():
+        assert one["runs"] == "2"
+        assert 0 <= float(one["test error"]) < 0.9
+        assert float(one["CPU s"]) > 0
+    for name, other in (("napkinxc", "napkinXC PLT"), ("fasttext", "fastText softmax")):
+        there = importlib.util.find_spec(name) is not None
+        assert (other in methods) == there
+        assert (f"| xclass / {other} |" in done.stdout) == there
 
 
 def test_the_table_refuses_parts_it_does_not_have(sets):
