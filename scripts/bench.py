@@ -329,8 +329,8 @@ def measured_on(repetitions: int, where: dict) -> str:
     """Return the line that says how, when and with what."""
     versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
     return (
-        f"Runs, interleaved: {repetitions}; times are medians, ratios those of xclass over the other's. {where['date']}, "
-        f"{where['cpu']}, {where['cores']} cores, {versions}."
+        f"Runs, interleaved: {repetitions}; times are medians, ratios those of xclass over the other's. "
+        f"{where['date']}, {where['cpu']}, {where['cores']} cores, {versions}."
     )
 
 
