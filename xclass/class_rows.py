@@ -15,6 +15,7 @@ from . import answers, elementary, learner, loss, rng
 from .jit import jit
 
 BLOCK = 512  # classes handled together: the rates of some 30 features stay in the first-level cache
+CHUNK = 64  # classes looked at at once for the best
 LONGEST = 1 << 13  # features of an example whose rates are kept for a block: 16 MB; longer ones go class by class
 ZERO = np.float32(0)
 ONE = np.float32(1)
@@ -63,24 +64,26 @@ def _learn_block(table, rule, place, x, count, final, c, size, p, y, d, g2, q, n
             xv = learner.TINY_X if xv > ZERO else -learner.TINY_X
             x2 = learner.TINY_X2
         size_x = abs(xv)
-        least, most = n[0], n[0]
-        for j in range(size):
-            least = min(least, n[j])
-            most = max(most, n[j])
-        if least < size_x:
+        first = n[0]
+        below = uneven = False
+        for j in range(size):  # not by min and max, which do not vectorise
+            below |= n[j] < size_x
+            uneven |= n[j] != first
+        if below:
             w = flat[at : at + size]
-            least = size_x
             for j in range(size):
                 if n[j] < size_x and g2[j] > ZERO:
                     if n[j] > ZERO:
                         w[j] *= n[j] / size_x
                     n[j] = size_x
-                least = min(least, n[j])
-            most = max(most, size_x)
+            first = n[0]
+            uneven = False
+            for j in range(size):
+                uneven |= n[j] != first
         r = rate[f * BLOCK : f * BLOCK + size]
-        if least == most:  # the usual case, where x / N is the same for all and two divisions can go
-            inverse = ONE / least
-            share = x2 / (least * least)
+        if not uneven:  # the usual case, where x / N is the same for all and two divisions can go
+            inverse = ONE / first
+            share = x2 / (first * first)
             for j in range(size):
                 g[j] += g2[j] * x2
                 v = (ONE / np.float32(math.sqrt(g[j]))) * inverse
@@ -94,15 +97,14 @@ def _learn_block(table, rule, place, x, count, final, c, size, p, y, d, g2, q, n
                 r[j] = v if g2[j] > ZERO else ZERO
                 q[j] += x2 * r[j]
                 norm[j] += x2 / (n[j] * n[j])
-    for j in range(size):
-        if g2[j] > ZERO:
-            table.sums[c + j, 0] += weight * norm[j]
-            table.sums[c + j, 1] += weight
-            norm[j] = np.float32(math.sqrt(np.float32(table.sums[c + j, 1]) / np.float32(table.sums[c + j, 0])))
-            q[j] *= norm[j]
-        else:
-            norm[j] = ZERO
-            q[j] = ONE
+    sums = table.sums[c : c + size]
+    for j in range(size):  # without branches, so that it vectorises
+        some = g2[j] > ZERO
+        sums[j, 0] += weight * norm[j] if some else ZERO
+        sums[j, 1] += weight if some else ZERO
+        mean = np.float32(math.sqrt(np.float32(sums[j, 1]) / np.float32(sums[j, 0])))
+        norm[j] = mean if some else ZERO
+        q[j] = q[j] * mean if some else ONE
     loss.logistic_steps(p, y, d, learner.step_scale(rule, weight, clock), q, u, size)
     for j in range(size):
         u[j] = u[j] * norm[j] if g2[j] > ZERO and math.isfinite(u[j]) else ZERO
@@ -114,6 +116,24 @@ def _learn_block(table, rule, place, x, count, final, c, size, p, y, d, g2, q, n
         xv = x[f]
         for j in range(size):
             w[j] += u[j] * (xv * r[j])
+
+
+@jit
+def _keep_best(p, size, c, i, best, best_score):
+    """Note the best of the scores `p[:size]` of classes c, c + 1, ... if it beats what was found before."""
+    if best[i] < 0:
+        best[i] = c
+        best_score[i] = p[0]
+    for begin in range(0, size, CHUNK):
+        end = min(size, begin + CHUNK)
+        better = False
+        for j in range(begin, end):  # vectorises; there is something to note in few of the chunks
+            better |= p[j] > best_score[i]
+        if better:
+            for j in range(begin, end):
+                if p[j] > best_score[i]:
+                    best[i] = c + j
+                    best_score[i] = p[j]
 
 
 @jit
@@ -151,10 +171,7 @@ def sweep(
             if link:
                 for j in range(size):
                     p[j] = ONE / (ONE + elementary.expf(-p[j]))
-            for j in range(size):
-                if best[i] < 0 or p[j] > best_score[i]:
-                    best[i] = c + j
-                    best_score[i] = p[j]
+            _keep_best(p, size, c, i, best, best_score)
             if wanted:
                 scores[i, c : c + size] = p[:size]
             if not whole:
