@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import os
 import shutil
 import statistics
@@ -115,6 +116,10 @@ def beside_peers(options: argparse.Namespace, work: Path, sets: list[str]) -> li
     lines = ["| set | K | method | test error | train s | CPU s | peak MB | test us an example | runs |"]
     lines.append("| --- | --: | --- " + "| --: " * 6 + "|")
     found = {name: _rivals(options, work, name) for name in sets}
+    if options.json:  # as peers.py keeps it, whose --table and --plot take it
+        kept = options.json.with_name(f"{options.json.stem}.peers{options.json.suffix}")
+        runs = [one for methods in found.values() for one in methods.values()]
+        kept.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
     for name, methods in found.items():
         for method, one in methods.items():
             numbers = (one["train"], one["train_cpu"], one["memory"] / 1e6, one["test_us"], one["runs"])

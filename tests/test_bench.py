@@ -49,7 +49,7 @@ def test_the_table_compares_both_tools(sets, tmp_path):
 
 
 def test_the_table_has_batch_learners_that_are_installed(sets):
-    done = tool("bench.py", sets, "--table", "peers", "--sets", "tiny", "--repetitions", 2)
+    done = tool("bench.py", sets, "--table", "peers", "--sets", "tiny", "--repetitions", 2, "--json", "j.json")
     assert done.returncode == 0, done.stderr
     head, _, *rows = cells(done.stdout)
     methods = {row[2]: dict(zip(head, row, strict=True)) for row in rows if row[0] == "tiny"}
@@ -58,6 +58,8 @@ def test_the_table_has_batch_learners_that_are_installed(sets):
         assert one["runs"] == "2"
         assert 0 <= float(one["test error"]) < 0.9
         assert float(one["CPU s"]) > 0
+    drawn = tool("peers.py", "--table", sets.parent / "j.peers.json")
+    assert "| xclass --cpt |" in drawn.stdout
     for name, other in (("napkinxc", "napkinXC PLT"), ("fasttext", "fastText softmax")):
         there = importlib.util.find_spec(name) is not None
         assert (other in methods) == there
