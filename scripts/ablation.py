@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import BenchError, unpack
+from bench import BenchError, prepare
 from variants import EXTRA, run, split_train
 
 WHOLE = "--multiclass K"
@@ -38,6 +38,7 @@ CHANGES: dict[str, str] = {  # name -> words; K is the number of classes
     "rate of the trees .7": f"{WHOLE} -l 0.7",
     "rate of the scorers .2": f"{WHOLE} --rerank_rate 0.2",
     "rate of the scorers .6": f"{WHOLE} --rerank_rate 0.6",
+    "examples in another order": f"{WHOLE} --shuffle 100000000",
     "examples not of length 1": f"{WHOLE} --normalize_features none",
 }
 
@@ -59,8 +60,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folders = {}
         for name in given.sets:
-            folder = (given.work or Path(temporary)) / name
-            folders[name] = folder, unpack(given.data_dir / name, folder)
+            work = given.work or Path(temporary)
+            folders[name] = work / name, prepare(given.data_dir, name, work)
         print("| | " + " | ".join(f"{name}, {classes:,}" for name, (_, classes) in folders.items()) + " |")
         print("| --- |" + " --: |" * len(folders), flush=True)
         for change in changes:

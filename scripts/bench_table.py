@@ -1,4 +1,4 @@
-"""The table xclass is measured by, a part for each comparison with Vowpal Wabbit: `bench.py DATA_DIR --table all`.
+"""The table xclass is measured by, a part for each comparison: `bench.py DATA_DIR --table all`.
 
     recall_tree   with VW's update and loss, and how soon xclass has the loss VW ends with
     vw_exact      the same, every prediction VW's: equal work
@@ -96,15 +96,15 @@ def _rivals(options: argparse.Namespace, work: Path, name: str) -> dict[str, dic
     classes = bench.prepare(options.data_dir, name, work)
     examples = (folder / "train.vw").read_bytes().count(b"\n")
     methods = dict.fromkeys(method for pair in RIVALS.values() for method in pair)
-    methods = [one for one in methods if not peers.missing(peers.METHODS[one][0])]
-    if examples * classes > DENSE:
-        methods.remove("fastText softmax")
-    found: dict[str, list[dict]] = {method: [] for method in methods}
+    left_out = {"fastText softmax"} if examples * classes > DENSE else set()
+    found: dict[str, list[dict]] = {
+        method: [] for method in methods if method not in left_out and not peers.missing(peers.METHODS[method][0])
+    }
     for _ in range(options.repetitions):
         for method, runs in found.items():
             if not runs or runs[0]["train"] < LONG:
                 runs.append(peers.run(method, name, folder, classes))
-    numbers = ("error", "train", "train_cpu", "test_us", "memory")
+    numbers = ("error", "train", "train_cpu", "test", "test_us", "memory")
     return {
         method: {**runs[0], **{one: statistics.median(run[one] for run in runs) for one in numbers}, "runs": len(runs)}
         for method, runs in found.items()
@@ -115,11 +115,14 @@ def beside_peers(options: argparse.Namespace, work: Path, sets: list[str]) -> li
     """Time xclass beside the batch learners; return the lines of the report."""
     lines = ["| set | K | method | test error | train s | CPU s | peak MB | test us an example | runs |"]
     lines.append("| --- | --: | --- " + "| --: " * 6 + "|")
-    found = {name: _rivals(options, work, name) for name in sets}
-    if options.json:  # as peers.py keeps it, whose --table and --plot take it
-        kept = options.json.with_name(f"{options.json.stem}.peers{options.json.suffix}")
-        runs = [one for methods in found.values() for one in methods.values()]
-        kept.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
+    peers.say_what_is_missing([method for pair in RIVALS.values() for method in pair])
+    found = {}
+    for name in sets:
+        found[name] = _rivals(options, work, name)
+        if options.json:  # as peers.py keeps it, whose --table and --plot take it
+            kept = options.json.with_name(f"{options.json.stem}.peers{options.json.suffix}")
+            runs = [one for methods in found.values() for one in methods.values()]
+            kept.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
     for name, methods in found.items():
         for method, one in methods.items():
             numbers = (one["train"], one["train_cpu"], one["memory"] / 1e6, one["test_us"], one["runs"])
@@ -128,14 +131,17 @@ def beside_peers(options: argparse.Namespace, work: Path, sets: list[str]) -> li
                 + " | ".join(f"{number:.{digits}f}" for number, digits in zip(numbers, (2, 2, 0, 1, 0), strict=True))
                 + " |"
             )
-    lines += ["", "| training s | " + " | ".join(sets) + " | geometric mean |", "| --- |" + " --: |" * (len(sets) + 1)]
+    ratios_of = []
     for what, (ours, theirs) in RIVALS.items():
         pairs = [(one.get(ours), one.get(theirs)) for one in found.values()]
         ratios = [a["train"] / b["train"] if a and b else None for a, b in pairs]
         known = [ratio for ratio in ratios if ratio is not None]
         if known:
             cells = ["" if ratio is None else f"{ratio:.2f}" for ratio in [*ratios, bench.geometric_mean(known)]]
-            lines.append(f"| {what} | " + " | ".join(cells) + " |")
+            ratios_of.append(f"| {what} | " + " | ".join(cells) + " |")
+    if ratios_of:
+        head = "| ratio of training s | " + " | ".join(sets) + " | geometric mean |"
+        lines += ["", head, "| --- |" + " --: |" * (len(sets) + 1), *ratios_of]
     return lines
 
 

@@ -17,7 +17,7 @@ import tempfile
 from itertools import islice
 from pathlib import Path
 
-from bench import TOOLS, BenchError, measure, unpack
+from bench import TOOLS, BenchError, measure, prepare
 
 CLOSE = 2e-5  # probabilities are written with six digits
 
@@ -56,7 +56,7 @@ def main() -> int:
         work = given.work or Path(temporary)
         for name in given.sets:
             folder = work / name
-            classes = unpack(given.data_dir / name, folder)
+            classes = prepare(given.data_dir, name, work)
             with open(folder / "test.vw", "rb") as lines:
                 (folder / "some.vw").write_bytes(b"".join(islice(lines, given.examples)))
             xclass = TOOLS["xclass"]

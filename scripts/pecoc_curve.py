@@ -30,7 +30,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench import TOOLS, BenchError, measure, test_error, unpack
+from bench import TOOLS, BenchError, measure, prepare, test_error
 
 MOST = 1024  # branches --cpt_arity takes
 
@@ -190,7 +190,7 @@ def main() -> int:
     points = []
     with tempfile.TemporaryDirectory() as temporary:
         work = (given.work or Path(temporary)).absolute()
-        folders = {name: (work / name, unpack(given.data_dir / name, work / name)) for name in given.sets}
+        folders = {name: (work / name, prepare(given.data_dir, name, work)) for name in given.sets}
         print("| " + " | ".join(head for head, _ in COLUMNS) + " |")
         print("| --- |" + " --: |" * (len(COLUMNS) - 1), flush=True)
         for name, (folder, classes) in folders.items():

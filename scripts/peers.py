@@ -25,7 +25,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import TOOLS, BenchError, machine, measure, test_error, unpack
+from bench import TOOLS, BenchError, machine, measure, prepare, test_error
 from variants import EXTRA
 
 XCLASS, VW, NAPKIN, FASTTEXT = "xclass", "VW", "napkinXC", "fastText"
@@ -151,7 +151,7 @@ def words_of(method: str, name: str, classes: int) -> list[str]:
 
 
 def run(method: str, name: str, folder: Path, classes: int) -> dict:
-    """Measure a method; seconds of training and testing, error, MB."""
+    """Measure a method; seconds of training and testing, error, bytes."""
     tool = METHODS[method][0]
     words = words_of(method, name, classes)
     n = (folder / "test.vw").read_bytes().count(b"\n")
@@ -188,6 +188,13 @@ def run(method: str, name: str, folder: Path, classes: int) -> dict:
 def missing(tool: str) -> bool:
     """Whether a tool's package is not installed."""
     return tool != XCLASS and importlib.util.find_spec(PACKAGES[tool]) is None
+
+
+def say_what_is_missing(methods: list[str]) -> None:
+    """Name the tools that are left out."""
+    for tool in PACKAGES:
+        if missing(tool) and any(METHODS[method][0] == tool for method in methods):
+            print(f"peers: {tool} is not installed and left out", file=sys.stderr)
 
 
 def unknown(words: list[str]) -> bool:
@@ -276,13 +283,11 @@ def main() -> int:
         strange = [method for method in methods if method not in METHODS]
         if strange:
             raise BenchError(f"--methods: {strange[0]!r} is none of {'; '.join(METHODS)}")
-        for tool in PACKAGES:
-            if missing(tool) and any(METHODS[method][0] == tool for method in methods):
-                print(f"peers: {tool} is not installed and left out", file=sys.stderr)
+        say_what_is_missing(methods)
         with tempfile.TemporaryDirectory() as temporary:
             for name in given.sets:
-                folder = (given.work or Path(temporary)).absolute() / name
-                classes = unpack(given.data_dir / name, folder)
+                work = (given.work or Path(temporary)).absolute()
+                folder, classes = work / name, prepare(given.data_dir, name, work)
                 for method in methods:
                     tool = METHODS[method][0]
                     if missing(tool) or any((one["set"], one["method"]) == (name, method) for one in found):

@@ -18,7 +18,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from bench import TOOLS, BenchError, measure, unpack
+from bench import TOOLS, BenchError, measure, prepare
 
 WAYS = {
     "general": "--cpt {k}",
@@ -100,7 +100,7 @@ def main() -> int:
         work = given.work or Path(temporary)
         for name in given.sets:
             folder = work / name
-            classes = unpack(given.data_dir / name, folder)
+            classes = prepare(given.data_dir, name, work)
             squared, log, perplexity, error = counts_alone(folder)
             print(f"| {name} | counts | {squared:.4f} | {log:.3f} | {perplexity:.1f} | {100 * error:.1f} | |")
             for way in given.ways:

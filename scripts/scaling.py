@@ -4,14 +4,15 @@
         --examples 1000000 --args='-b 24'
     python scripts/scaling.py --reductions cpt,recall_tree --classes 10000 --features 5,20,80
     python scripts/scaling.py --reductions cpt,recall_tree --classes 10000 --bits 18,22,26
-    python scripts/scaling.py --reductions oaa,cpt --classes 1000 --processors 1,2
+    python scripts/scaling.py --reductions oaa,cpt,reading --classes 1000 --processors 1,2
 
 One of the four takes several values. A stream has `--examples` lines for every K: a class, each as likely as any other,
 and `--features` words that tell it, all from one fixed vocabulary, one in ten of them of another class. Learning
 and testing are whole processes; a run over the first few lines, which compiles what is not compiled, is taken off both.
 Microseconds per example: processor time of all threads, and wall time. Depth is what the summary says of the leaves.
 `growth` is processor time at the largest value over that at the smallest, beside the same of the depth; for processors
-it is wall time. Prints a Markdown table; `--plot FILE` draws it (matplotlib, the extra `plot`).
+it is wall time. `reading` is no reduction: the lines are parsed and left. Prints a Markdown table; `--plot FILE` draws
+it (matplotlib, the extra `plot`).
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from operator import getitem
 from pathlib import Path
 
 import numpy as np
-from bench import TOOLS, BenchError, measure
+from bench import TOOLS, BenchError, Run, measure
 from pecoc_curve import plotting
 
 FEW = 200  # lines of the run that is taken off
 VOCABULARY = 2000  # words at each of the places of a line
 NOISE = 0.1
+READING = "--reading"  # stands where a reduction's option would
 PIECE = 10_000  # lines made at a time
 
 
@@ -75,6 +77,11 @@ def time_point(folder: Path, examples: int, words: list[str]) -> Point:
     few = min(FEW, max(1, examples // 2))
     with open(folder / "train", "rb") as whole, open(folder / "few", "wb") as part:
         part.writelines(islice(whole, few))
+    if words[0] == READING:
+        read = [sys.executable, str(Path(__file__).with_name("bench_table.py")), "--read"]
+        measure([*read, "few"], folder)  # compiles
+        begin, train, test = (measure([*read, file], folder) for file in ("few", "train", "test"))
+        return _less(examples - few, (train, begin), (test, begin), None)
     learning = [*words, "-f", "m"]
     measure([*TOOLS["xclass"], "-d", "few", *learning], folder)  # compiles
     begin = measure([*TOOLS["xclass"], "-d", "few", *words], folder)
@@ -84,10 +91,15 @@ def time_point(folder: Path, examples: int, words: list[str]) -> Point:
     measure([*TOOLS["xclass"], "-d", "few", *testing], folder)
     load = measure([*TOOLS["xclass"], "-d", "few", *testing], folder)
     test = measure([*TOOLS["xclass"], "-d", "test", *testing], folder)
+    return _less(examples - few, (train, begin), (test, load), depth_of(train.said))
+
+
+def _less(n: int, train: tuple[Run, Run], test: tuple[Run, Run], depth: tuple[float, int] | None) -> Point:
+    """What n examples take: long runs less short ones."""
     found = []
-    for run, less in ((train, begin), (test, load)):
-        found += [1e6 * (run.cpu - less.cpu) / (examples - few), 1e6 * (run.wall - less.wall) / (examples - few)]
-    return Point(*found, depth_of(train.said))
+    for run, less in (train, test):
+        found += [1e6 * (run.cpu - less.cpu) / n, 1e6 * (run.wall - less.wall) / n]
+    return Point(*found, depth)
 
 
 def row(name: str, points: dict[int, Point], wall: bool) -> str:

@@ -21,7 +21,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench import TOOLS, BenchError, measure, unpack
+from bench import TOOLS, BenchError, measure, prepare
 from figures import Kept
 from pecoc_curve import plotting
 
@@ -152,7 +152,7 @@ def main() -> int:
     points, kept = [], Kept(given.json)
     with tempfile.TemporaryDirectory() as temporary:
         work = (given.work or Path(temporary)).absolute()
-        folders = {name: (work / name, unpack(given.data_dir / name, work / name)) for name in given.sets}
+        folders = {name: (work / name, prepare(given.data_dir, name, work)) for name in given.sets}
         print("| " + " | ".join(head for head, _ in COLUMNS) + " |")
         print("| --- | --- |" + " --: |" * (len(COLUMNS) - 2), flush=True)
         for name, (folder, classes) in folders.items():

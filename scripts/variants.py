@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import TOOLS, BenchError, measure, test_error, unpack
+from bench import TOOLS, BenchError, measure, prepare, test_error
 
 EXTRA = {"aloi27": "-q ff"}  # options a set needs to be worth learning, as its description says
 
@@ -60,7 +60,7 @@ def main() -> int:
         work = given.work or Path(temporary)
         for name in given.sets:
             folder = work / name
-            classes = unpack(given.data_dir / name, folder)
+            classes = prepare(given.data_dir, name, work)
             train, test = split_train(folder) if given.holdout else ("train.vw", "test.vw")
             cells = []
             for args in variants.values():

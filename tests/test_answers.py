@@ -287,6 +287,15 @@ def test_summary_and_calibration_are_those_of_the_lines(name, words):
 
 
 @GIVING
+@pytest.mark.parametrize("asked", [("--top_k", 2), ("--probabilities",)], ids=str)
+def test_probabilities_that_are_listed_come_with_their_calibration_error(name, asked, tmp_path):
+    told, kept = (
+        learn(*chosen(name), *BITS, *asked, *more, stdin=TEXT) for more in ((), ("--calibration", tmp_path / "c"))
+    )
+    assert fact(told.err, "expected calibration error") == fact(kept.err, "expected calibration error")
+
+
+@GIVING
 def test_nothing_asked_nothing_told(name):
     done = learn(*chosen(name), *BITS, stdin=TEXT)
     for words in ("top-", "perplexity", "calibration"):

@@ -10,10 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import learn, tool
+from command import SCRIPTS, learn, tool
 from streams import multiclass
-
-SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 
 
 def script(name, *words) -> subprocess.CompletedProcess:

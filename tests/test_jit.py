@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from xclass import first_run, jit, processors
 
 RUN = """
@@ -94,6 +96,20 @@ def test_a_warm_start_makes_few_dispatchers(tmp_path):
         assert status == "0", done.stderr
         waiting.append(int(left))
     assert waiting[1] > 100
+
+
+def test_nothing_is_kept_that_cannot_be_locked(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuses(*args):
+        raise OSError("no locks here")
+
+    saved = []
+    monkeypatch.setattr(jit, "_folder", tmp_path)
+    jit._save(saved.append, 1)
+    monkeypatch.setattr(fcntl, "flock", refuses)
+    jit._save(saved.append, 2)
+    assert saved == [1]
 
 
 def test_without_room_for_another_process_this_one_compiles(monkeypatch):

@@ -363,3 +363,38 @@ def test_tree_is_complete_and_its_routers_are_distinct(depth, blocked):
 def test_path_features_need_a_path():
     with pytest.raises(UsageError, match="--node_only chooses among path features and --no_path_features has none"):
         configure("--recall_tree", K, "--node_only", "--no_path_features")
+
+
+@pytest.mark.bounds
+@pytest.mark.plain
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("bits", [8, 9, 12, 14])
+def test_lanes_are_apart_where_no_slot_of_theirs_is_met_twice(bits):
+    depth, classes = 3, 40
+    tree, routers = routing.new_tree(depth, blocked=False)
+    width, mask = 64, (1 << bits) - 1
+    table = learner.new_table(learner.make_rule(configure("--oaa", "2").learner, True), bits, routers + classes, width)
+    rng = np.random.default_rng(bits)
+    met = np.zeros(routers + classes, np.uint8)
+    scratch = learner.new_lanes(12)
+    found = []
+    for _ in range(60):
+        a, way = int(rng.integers(len(tree.left))), []
+        lanes = np.sort(rng.choice(classes, 12, replace=False)) + routers
+        scratch.sub[:] = lanes
+        up = a
+        while up >= 0:
+            way += [int(tree.router[up])] if tree.router[up] >= 0 else []
+            up = int(tree.parent[up])
+        ordinary = [int(one) * width for one in rng.choice(1 << (bits - 6), rng.integers(1, 4), replace=False)]
+        of_path = [int(one) for one in rng.integers(0, 1 << 40, rng.integers(0, 4))]
+        place = np.array(ordinary + of_path, np.uint64)
+        apart = candidates._apart(tree, table, place, len(ordinary), len(place), a, scratch, 12, met)
+        slots = {sub: {(one + sub) & mask for one in ordinary} for sub in way}
+        slots.update({int(sub): {(one + int(sub)) & mask for one in ordinary + of_path} for sub in lanes})
+        shared = sum(map(len, slots.values())) > len(set().union(*slots.values()))
+        assert not (apart and shared)
+        assert apart or shared or len(set(of_path)) > 1  # two of the path near each other are enough to say no
+        assert not met.any()
+        found.append(apart)
+    assert any(found) and (bits > 12 or not all(found))

@@ -21,7 +21,7 @@ def scaling(monkeypatch):
 
 
 def test_table_has_every_reduction_and_number_of_classes():
-    words = ["--reductions", "log_multi,oaa", "--classes", "4,16", "--examples", "600", "--features", "3"]
+    words = ["--reductions", "log_multi,oaa,reading", "--classes", "4,16", "--examples", "600", "--features", "3"]
     done = subprocess.run(
         [sys.executable, str(SCRIPTS / "scaling.py"), *words, "--args=-b 12"],
         capture_output=True, text=True, timeout=400,
@@ -33,6 +33,7 @@ def test_table_has_every_reduction_and_number_of_classes():
     times = rf"{number} / {number}, {number} / {number}"
     assert re.match(rf"\| log_multi \| {times}, \d\.\d / \d+ \| {times}, \d\.\d / \d+ \|", lines[4])
     assert re.match(rf"\| oaa \| {times} \| {times} \|", lines[5])
+    assert re.match(rf"\| reading \| {times} \| {times} \|", lines[6])
     depths = re.findall(r", (\d\.\d) / (\d+) \|", lines[4])
     assert float(depths[0][0]) < float(depths[1][0])
 

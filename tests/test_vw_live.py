@@ -27,8 +27,8 @@ if importlib.util.find_spec("vowpalwabbit") is None:
 CLOSE = 1e-4  # absolute below 1, relative above
 ROW = re.compile(r"(\d+\.\d+|n\.a\.) +(\d+\.\d+|n\.a\.) +\d+ +[\d.]+ ")
 OWN = (
-    "average squared loss = ", "average log loss = ", "seconds = ", "slots in use = ", "best pass = ", "warning",
-    "nodes = ", "swaps = ",
+    "average squared loss = ", "average log loss = ", "expected calibration error = ", "seconds = ",
+    "slots in use = ", "best pass = ", "warning", "nodes = ", "swaps = ",
 )  # fmt: skip
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 WORDS = ("a", "b", "c", "dog", "cat", "12", "007", "été", "a-b", "x_1", "Q", "-", "3.5")

@@ -45,6 +45,7 @@ def table(printed: str) -> list[str]:
         "best pass =",
         "average squared loss =",
         "average log loss =",
+        "expected calibration error =",
         "slots in use =",
         "seconds =",
         "nodes =",

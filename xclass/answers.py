@@ -38,7 +38,9 @@ class Options:
         kind=bool,
     )
     calibration: str = option(
-        "file for a reliability table: probability of the answers against how often they are right", metavar="FILE"
+        "file for a reliability table: probability of the answers against how often they are right; the summary has "
+        "its calibration error, as it has with --top_k and --probabilities",
+        metavar="FILE",
     )
     perplexity: bool = option("report the perplexity of the labels", kind=bool)
 

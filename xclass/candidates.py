@@ -176,7 +176,8 @@ def _apart(tree, table, place, count, full, z, scratch, lanes, met):
     """Whether no lane shares a slot with another or with a router on the way to node z.
 
     Places of the first `count` features are multiples of the table's width, so that different sub-problems have
-    different slots there. Those of path features, behind them, are not: every slot of theirs is looked at.
+    different slots there. Those of path features, behind them, are not; but the lanes' slots of one lie in two rows
+    at most, those of the first and the last, and only where another feature has one of these is every slot looked at.
     `met` (uint8, 0 for every sub-problem) is left as it was.
     """
     width, mask = table.width, table.mask
@@ -196,6 +197,8 @@ def _apart(tree, table, place, count, full, z, scratch, lanes, met):
         most = max(most, scratch.sub[j])
     row = mask ^ (width - np.uint64(1))  # the bits of a slot that are the feature's
     for q in range(count, full):
+        if shared:
+            break
         first, last = (place[q] + least) & row, (place[q] + most) & row
         near = False
         for f in range(count):
@@ -247,10 +250,12 @@ def learn_in_turn(
     """Route, score and train one example after the other with one table: VW's order to the last collision.
 
     Under `--layout vw` routers, scorers and the path features, which VW does not scale by the number of
-    sub-problems, can share slots, so neither stages nor shards may run ahead; lanes where none of an example's do.
+    sub-problems, can share slots, so neither stages nor shards may run ahead, and lanes only where an example shares
+    none.
     """
     unscaled = np.uint64(1)
-    alike = not rule.widen and not rule.regular and pairs.shape[0] == 0  # what one lane learns is nothing to others
+    # else what one lane learns changes the range or the weights of all, or there are too many places to look at
+    independent = not rule.widen and not rule.regular and pairs.shape[0] == 0
     for i in range(begin, batch.label.shape[0]):
         label = plan.label[i]
         if label >= 0 and not label_counts.has_room(depth, counts):
@@ -287,7 +292,7 @@ def learn_in_turn(
         full = path(tree, settings, pairs, z, unscaled, batch, i, place, x, count)
         for j in range(size):
             scratch.sub[j] = np.uint64(routers + counts.top_label[z, j])
-        if alike and _apart(tree, table, place, count, full, z, scratch, size, met):
+        if independent and _apart(tree, table, place, count, full, z, scratch, size, met):
             if z == a and known:  # the same classes, in another order at most, and nothing they know has changed
                 for j in range(size):
                     scratch.sub[j] = np.uint64(routers + plan.item[at + j])

@@ -107,13 +107,18 @@ def _save(saving, *args) -> None:
     """Put a compiled kernel into the cache while no other process does.
 
     numba reads a kernel's list of versions, adds a file, and writes the list: two processes that do so at once may give
-    two versions the same file, and either would then run the other's code.
+    two versions the same file, and either would then run the other's code. Where a file cannot be locked nothing is
+    kept, and the next run compiles again.
     """
+    try:
+        import fcntl
+    except ImportError:  # not on every system
+        return saving(*args)
     with contextlib.ExitStack() as closing:
-        with contextlib.suppress(ImportError, OSError):  # not on every system, nor on every file system
-            import fcntl
-
+        try:
             fcntl.flock(closing.enter_context(open(_folder / "lock", "wb")), fcntl.LOCK_EX)
+        except OSError:
+            return None
         return saving(*args)
 
 

@@ -21,7 +21,6 @@ CODES = {"squared": SQUARED, "logistic": LOGISTIC, "hinge": HINGE, "quantile": Q
 
 TINY_STEP = np.float32(1e-6)  # below it the invariant step is replaced by its first-order form
 NO_LOSS = np.float32(24 * math.log(2))  # from this margin on 1 + e**-margin is 1 in float32, and the loss 0
-TWO_THIRDS = 2.0 / 3.0
 ONE = np.float32(1)
 TWO = np.float32(2)
 HALF = np.float32(0.5)
@@ -99,7 +98,7 @@ def slope(kind, tau, p, y, low, high):
 
 @jit
 def lambert_less_x(x):
-    """W(e**x) - x for float32 x, error below 1e-4: VW's two-step approximation, in float64."""
+    """W(e**x) - x for float32 x, error below 1e-4: VW's two-step approximation, in float64 and in VW's order."""
     big = np.float64(x)
     if x >= ONE:
         w = 0.86 * big + 0.01
@@ -108,8 +107,8 @@ def lambert_less_x(x):
         w = elementary.exp(0.8 * big - 0.65)
         r = 0.2 * big + 0.65 - w
     t = 1.0 + w
-    v = 2.0 * t * (t + TWO_THIRDS * r)
-    return np.float32(w * (1.0 + r * (v - r) / (t * (v - 2.0 * r))) - big)
+    v = 2.0 * t * (t + 2.0 * r / 3.0)
+    return np.float32(w * (1.0 + r / t * (v - r) / (v - 2.0 * r)) - big)
 
 
 @jit
@@ -191,8 +190,8 @@ def logistic_steps(p, y, d, s, q, out, count):
         w = 0.86 * big + 0.01
         r = big - elementary.log(w) - w
         t = 1.0 + w
-        v = 2.0 * t * (t + TWO_THIRDS * r)
-        more = np.float32(w * (1.0 + r * (v - r) / (t * (v - 2.0 * r))) - big)
+        v = 2.0 * t * (t + 2.0 * r / 3.0)
+        more = np.float32(w * (1.0 + r / t * (v - r) / (v - 2.0 * r)) - big)
         out[j] = -(y[j] * more + p[j]) / q[j]
     for j in range(count):
         out[j] = y[j] * s / (ONE + d[j]) if s * q[j] < TINY_STEP else out[j]

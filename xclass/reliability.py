@@ -25,6 +25,7 @@ class Report:
 
     def __init__(self, asked: answers.Options, regressors: int = 1, unknown: str = "labels seen for the first time"):
         self.calibration, self.perplexity, self.top_k = asked.calibration, asked.perplexity, asked.top_k
+        self.calibrated = asked.listed or asked.calibration is not None  # whether forecasts are held against answers
         self.of_node, self.unknown = regressors, unknown
         self.weight = self.squared = 0.0  # of all labelled
         self.missed = 0.0  # of those whose label was not among the top k
@@ -66,7 +67,7 @@ class Report:
 
     def answers(self, forecast, labelled, weight, right) -> None:
         """Count how often answers of such a probability are right."""
-        if self.calibration is not None:
+        if self.calibrated:
             forecast = forecast[labelled]
             w = weight[labelled]
             place = np.minimum((forecast * BINS).astype(np.int64), BINS - 1)
@@ -100,7 +101,7 @@ class Report:
             found.append(
                 f"searches ended by --max_expand = {self.stopped}; a class left out may have up to {self.gap:.6f}"
             )
-        if self.calibration is not None and (weight := self.bins[0].sum()) > 0:
+        if weight := self.bins[0].sum():
             found.append(f"expected calibration error = {np.abs(self.bins[1] - self.bins[2]).sum() / weight:.6f}")
         return found
 

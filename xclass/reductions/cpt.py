@@ -134,6 +134,7 @@ class ProbabilityTree:
         self.whole = (
             self.listing
             or driver.predictions is not None
+            or self.asked.listed
             or self.asked.calibration is not None
             or o.cpt_search == "greedy"
             or "progress" in config.given
