@@ -32,6 +32,9 @@ REDUCTIONS: tuple[tuple[str, ...], ...] = (
     ("--cpt", str(CLASSES)),
     ("--cpt", str(CLASSES), "--cpt_arity", "4"),
     ("--cpt", str(CLASSES), "--trees", "2", "--rerank"),
+    ("--multiclass", str(CLASSES)),
+    ("--log_multi", str(CLASSES)),
+    ("--random_tree", str(CLASSES)),
 )
 
 

@@ -25,6 +25,9 @@ MOST = {  # words -> slots and cache lines of an example at most, some 2 % above
     ("--cpt", "64"): (55, 21.5),
     ("--cpt", "64", "--cpt_arity", "4"): (110, 27),
     ("--cpt", "64", "--trees", "2", "--rerank"): (380, 164),
+    ("--multiclass", "64"): (507, 203.5),
+    ("--log_multi", "64"): (50.4, 15.9),
+    ("--random_tree", "64"): (53.2, 16.8),
 }
 
 

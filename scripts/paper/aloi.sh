@@ -23,6 +23,9 @@ row log_multi 'Recall Tree paper, default' 'error=21.4 seconds=112' --passes 80 
 tuned log_multi 'LOMTree paper, tuned' 'error=16.5 seconds=52' --passes 20
 row filter_tree 'LOMTree paper' 'error=80.5' --passes 20
 row random_tree 'LOMTree paper' 'error=83.74' --passes 20
+row softmax_tree 'k = 30, depth 8, random start' 'error=12.51' --leaf_classes 30 --depth 8 --tree_init random
+row softmax_tree 'k = 50, depth 7, random start' 'error=12.01' --leaf_classes 50 --depth 7 --tree_init random
+row softmax_tree 'k = all, depth 7, random start' 'error=10.78' --leaf_classes '{K}' --depth 7 --tree_init random
 row softmax_tree 'k = 30, depth 8' 'error=10.47 top5=4.81' --leaf_classes 30 --depth 8
 row softmax_tree 'k = 100, depth 7' 'error=9.33' --leaf_classes 100 --depth 7
 row softmax_tree 'k = all, depth 3' 'error=8.54 top5=2.09 seconds=2220' --leaf_classes '{K}' --depth 3

@@ -30,6 +30,9 @@ row log_multi 'Recall Tree paper, default' 'error=95.4 seconds=2160' -l 1 --shuf
 tuned log_multi 'LOMTree paper, tuned' 'error=93.46' --shuffle 100000
 row filter_tree 'LOMTree paper' 'error=93.76' --shuffle 100000
 row random_tree 'LOMTree paper' 'error=93.85' --shuffle 100000
+row softmax_tree 'k = 50, depth 11, random start' 'error=88.44' --leaf_classes 50 --depth 11 --tree_init random
+row softmax_tree 'k = 100, depth 11, random start' 'error=88.29' --leaf_classes 100 --depth 11 --tree_init random
+row softmax_tree 'k = 1000, depth 8, random start' 'error=86.54' --leaf_classes 1000 --depth 8 --tree_init random
 row softmax_tree 'k = 300, depth 9' 'error=83.78 top5=76.04' --leaf_classes 300 --depth 9
 row softmax_tree 'k = 300, depth 9, beta = 100' 'error=81.84 seconds=172800' \
     --leaf_classes 300 --depth 9 --zero_loss beta --beta 100

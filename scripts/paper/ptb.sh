@@ -25,7 +25,12 @@ three='--ignore d --ignore e --ignore f'
 {
     row oaa 'one-vs-all' 'error=87.5 top5=80.2 perplexity=220' $three
     row hsm 'default' 'error=91.1 top5=81.1 perplexity=575' $three
+    row hsm 'approximate' 'error=92.2' $three --cpt_search greedy
+    row softmax_tree 'softmax' 'error=86.9 top5=79.6 perplexity=217' $three --depth 0
     row softmax_tree 'k = 50, depth 8' 'error=86.5 top5=72.5 perplexity=869' $three --leaf_classes 50 --depth 8
+    row softmax_tree 'k = 100, depth 7' 'error=86.5 top5=71.5 perplexity=761' $three --leaf_classes 100 --depth 7
+    row softmax_tree 'k = 200, depth 6' 'error=86.4 top5=70.6 perplexity=657' $three --leaf_classes 200 --depth 6
+    row softmax_tree 'k = 400, depth 5' 'error=86.4 top5=69.7 perplexity=566' $three --leaf_classes 400 --depth 5
     row softmax_tree 'k = 800, depth 4' 'error=86.4 top5=68.4 perplexity=427' $three --leaf_classes 800 --depth 4
     row cpt 'default' 'error=? top5=? perplexity=?' $three
     row recall_tree 'default' 'error=? top5=? perplexity=?' $three

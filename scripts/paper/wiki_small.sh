@@ -20,7 +20,12 @@ converted || {
 }
 row oaa 'Softmax Tree paper' 'error=85.71' --shuffle 100000
 row recall_tree 'Softmax Tree paper' 'error=92.64 seconds=3180' --shuffle 100000 --max_depth 15 --max_candidates 60
+row softmax_tree 'k = 200, depth 8, random start' 'error=84.74' --leaf_classes 200 --depth 8 --tree_init random
+row softmax_tree 'k = 50, depth 8, random start' 'error=81.02' --leaf_classes 50 --depth 8 --tree_init random
+row softmax_tree 'k = 80, depth 7, random start' 'error=80.80' --leaf_classes 80 --depth 7 --tree_init random
+row softmax_tree 'k = 100, depth 7, random start' 'error=79.68' --leaf_classes 100 --depth 7 --tree_init random
 row softmax_tree 'k = 100, depth 7' 'error=77.26 top5=59.89' --leaf_classes 100 --depth 7
+row softmax_tree 'k = 300, depth 7' 'error=76.86' --leaf_classes 300 --depth 7
 row softmax_tree 'k = 150, depth 8' 'error=76.33 top5=57.91' --leaf_classes 150 --depth 8
 row softmax_tree 'k = 150, depth 8, beta = 100' 'error=75.65 seconds=61980' \
     --leaf_classes 150 --depth 8 --zero_loss beta --beta 100
