@@ -125,7 +125,9 @@ def draw(points: dict[str, dict[int, Point]], what: str, wall: bool, file: Path)
     for area, title, one in zip(areas, ("learning", "testing"), ("train", "test"), strict=True):
         for name, found in points.items():
             values = [getattr(point, one + ("_wall" if wall else "")) for point in found.values()]
-            area.loglog(list(found), values, "o-", label=name)
+            (area.semilogy if what == "bits" else area.loglog)(list(found), values, "o-", label=name)
+            area.set_xticks(list(found), [f"{value:,}" for value in found])
+        area.xaxis.minorticks_off()
         area.set_title(title)
         area.set_xlabel(what)
         area.set_ylabel("microseconds an example" + ("" if wall else " (processor time)"))
