@@ -189,11 +189,15 @@ def test_counters_are_asked_for_where_there_are_some(tmp_path):
 
 LATE = """
 import signal
+import time
 from xclass import {room}
 before = {room}.{function}
 def late(*args, **more):
     for _ in range({times}):
-        signal.raise_signal(signal.{name})  # in this thread, so that two are not taken for one
+        caught = signal.getsignal(signal.{name})
+        signal.raise_signal(signal.{name})
+        while signal.getsignal(signal.{name}) is caught:  # until it is seen, so that two are not taken for one
+            time.sleep(0.001)
     return before(*args, **more)
 {room}.{function} = late
 """
