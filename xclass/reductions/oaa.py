@@ -27,6 +27,7 @@ from ..reliability import Report
 from .contract import Look, Reduction, Work
 
 SLOT_BYTES = 12  # w, G and N; the rates' plane is only touched by update rules other than the default one
+LEAST_SHARE = 64  # classes of a thread
 PLACES = 12  # bits of table per class when -b is not given
 UNDECIDED = 2  # label base not found out yet
 NO_PROBABILITY = 999.0  # log loss where the label's probability is 0, VW's
@@ -122,7 +123,7 @@ class OneAgainstAll:
         # updates with other rules widen one shared label range, class after class: one thread
         one = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular
         shares = 1 if one else processors.count()
-        shares = max(1, min(shares, self.classes // class_rows.BLOCK))
+        shares = max(1, min(shares, self.classes // LEAST_SHARE))
         edges = [self.classes * t // shares for t in range(shares + 1)]
         self.shares = list(itertools.pairwise(edges))
         self.threads = ThreadPoolExecutor(shares, "classes")
