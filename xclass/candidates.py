@@ -172,6 +172,18 @@ def best_candidates(plan, odds, top, top_p):
 
 
 @jit
+def _mark(tree, z, scratch, lanes, met, mark):
+    """`met` = `mark` for the lanes and the routers on the way to node z."""
+    for j in range(lanes):
+        met[np.int64(scratch.sub[j])] = mark
+    a = z
+    while a >= 0:
+        if tree.router[a] >= 0:
+            met[tree.router[a]] = mark
+        a = tree.parent[a]
+
+
+@jit
 def _apart(tree, table, place, count, full, z, scratch, lanes, met):
     """Whether no lane shares a slot with another or with a router on the way to node z.
 
@@ -183,13 +195,7 @@ def _apart(tree, table, place, count, full, z, scratch, lanes, met):
     width, mask = table.width, table.mask
     if width > mask:
         return False
-    for j in range(lanes):
-        met[np.int64(scratch.sub[j])] = 1
-    a = z
-    while a >= 0:
-        if tree.router[a] >= 0:
-            met[tree.router[a]] = 1
-        a = tree.parent[a]
+    _mark(tree, z, scratch, lanes, met, 1)
     shared = False
     least, most = scratch.sub[0], scratch.sub[0]
     for j in range(lanes):
@@ -216,13 +222,7 @@ def _apart(tree, table, place, count, full, z, scratch, lanes, met):
                 if sub < np.uint64(met.shape[0]) and met[np.int64(sub)] > 0:
                     for f in range(count):
                         shared |= (place[f] & row) == (slot & row)
-    for j in range(lanes):
-        met[np.int64(scratch.sub[j])] = 0
-    a = z
-    while a >= 0:
-        if tree.router[a] >= 0:
-            met[tree.router[a]] = 0
-        a = tree.parent[a]
+    _mark(tree, z, scratch, lanes, met, 0)
     return not shared
 
 
