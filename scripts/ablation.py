@@ -39,6 +39,7 @@ CHANGES: dict[str, str] = {  # name -> words; K is the number of classes
     "rate of the scorers .2": f"{WHOLE} --rerank_rate 0.2",
     "rate of the scorers .6": f"{WHOLE} --rerank_rate 0.6",
     "examples in another order": f"{WHOLE} --shuffle 100000000",
+    "columns of numbers as they are": f"{WHOLE} --normalize_features unit",
     "examples not of length 1": f"{WHOLE} --normalize_features none",
 }
 

@@ -58,6 +58,8 @@ VARIANTS = {
         ("--cpt_tree", "random", "--random_seed", 5, "--calibration", "c"),
         ("--normalize_features", "none", "-l", 0.2, "-q", "wn"),
         ("--trees", 3),
+        ("--normalize_features", "columns"),
+        ("--normalize_features", "unit", "--trees", 2),
         ("--cpt_tree", "kmeans", "--tree_sample", 25),
         ("--cpt_tree", "kmeans", "--tree_sample", 20, "--trees", 2),
         ("--cpt_arity", 4),

@@ -15,6 +15,7 @@ from streams import multiclass
 
 from tests.oracles import reader as plain_reader
 from tests.oracles.cpt import Tree
+from tests.oracles.feature_scales import as_learned
 from xclass import label_tree, model_file, probability_tree, reliability
 
 BITS = ("-b", 20)
@@ -60,6 +61,7 @@ def fact(text: str, name: str) -> float:
         (("--cpt_tree", "balanced"), {"rule": "balanced"}),
         (("--cpt_tree", "random", "--random_seed", 3), {"rule": "random", "seed": 3}),
         (("--normalize_features", "none", "-l", 0.2), {"unit": False, "rate": 0.2}),
+        (("--normalize_features", "unit"), {}),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
 )
@@ -68,11 +70,11 @@ def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle)
     text = multiclass(1, k, 250, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
     run = ("--cpt", k, "-b", 24, "--loss_function", loss, *options)
     done = learn(*run, "--top_k", k, "-p", "p", stdin=text)
+    scaled = as_learned(examples(text), "none" if "--normalize_features" in options else "auto")
     tree = Tree(loss=loss, **{"rate": 0.5 if loss == "squared" else 1.0, **oracle})
     squared = log = weight_sum = known_sum = 0.0
     lines = lines_of("p")
-    for number, ((features, y, weight), line) in enumerate(zip(examples(text), lines, strict=True), 1):
-        row = [item[:2] for item in features]
+    for number, ((row, y, weight), line) in enumerate(zip(scaled, lines, strict=True), 1):
         want = tree.probabilities(row)
         got, rest = pairs(line)
         assert set(got) == set(want), number
@@ -388,8 +390,8 @@ def test_several_trees_differ_and_agree_on_the_best_by_the_sum_of_logarithms():
             told = [y if rng.random() < 0.6 else rng.randrange(k) for _ in range(3)]
             yield f"{y + 1} | {' '.join(str(100 * j + z) for j, z in enumerate(told, 1))}\n"
 
-    run = ("--cpt", k, *BITS, "--trees", trees, "--tree_noise", 0.3, "--noconstant", "-f", "m", "--quiet")
-    learn(*run, stdin="".join(lines(600)))
+    run = ("--cpt", k, *BITS, "--trees", trees, "--tree_noise", 0.3, "--noconstant", "--normalize_features", "unit")
+    learn(*run, "-f", "m", "--quiet", stdin="".join(lines(600)))
     model = model_file.load("m")
     shapes = {tuple(model.arrays[f"tree.{t}.left"]) for t in range(trees)}
     assert len(shapes) == trees

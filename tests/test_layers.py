@@ -41,6 +41,7 @@ LAYERS = (  # a room may import from the rows below its own
         "learner",
         "huffman",
         "label_clusters",
+        "feature_scales",
         "reductions.contract",
         "probability_tree",
         "reranking",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from streams import multiclass
 from test_cpt import BITS, examples, fact, lines_of, pairs
 
+from tests.oracles.feature_scales import as_learned
 from tests.oracles.pecoc import LEAST, Tree, estimates, hadamard, nearest
 from xclass import label_tree, loss, model_file, node_weights, pecoc, pecoc_tree
 from xclass.reductions import cpt
@@ -46,10 +47,10 @@ def test_probabilities_are_the_oracles_example_by_example(m, loss_function, opti
     text = multiclass(1, k, 150, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
     run = ("--cpt", k, "--cpt_arity", m, "-b", 24, "--loss_function", loss_function, *options)
     done = learn(*run, "--top_k", k, "-p", "p", stdin=text)
+    scaled = as_learned(examples(text), "none" if "--normalize_features" in options else "auto")
     tree = Tree(m, loss=loss_function, **{"rate": 0.5 if loss_function == "squared" else 1.0, **oracle})
     squared = weight_sum = known_sum = asked = mean = 0.0
-    for number, ((features, y, weight), line) in enumerate(zip(examples(text), lines_of("p"), strict=True), 1):
-        row = [item[:2] for item in features]
+    for number, ((row, y, weight), line) in enumerate(zip(scaled, lines_of("p"), strict=True), 1):
         want = tree.probabilities(row)
         got, rest = pairs(line)
         assert set(got) == set(want), number

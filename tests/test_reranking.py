@@ -12,6 +12,7 @@ from streams import multiclass
 from test_cpt import examples, fact, lines_of, pairs
 
 from tests.oracles.cpt import Tree
+from tests.oracles.feature_scales import as_learned
 from tests.oracles.reranking import Scorers
 from xclass import node_weights, reranking
 from xclass.examples import Batch
@@ -40,8 +41,7 @@ def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut):
     done = learn(*run, "--top_k", k, "-p", "p", stdin=text)
     tree, scorers = Tree(), Scorers(0.3)
     missed = mistaken = weight_sum = 0.0
-    for number, ((features, y, weight), line) in enumerate(zip(examples(text), lines_of("p"), strict=True), 1):
-        row = [item[:2] for item in features]
+    for number, ((row, y, weight), line) in enumerate(zip(as_learned(examples(text)), lines_of("p"), strict=True), 1):
         got, rest = pairs(line)
         proposed = [proposals_of(tree, row, k, cut)]
         if tree.root is None:

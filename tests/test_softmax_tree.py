@@ -84,11 +84,11 @@ def test_store_gives_back_what_it_took(examples, unit):
         batch.start[i + 1] = at
         batch.label[i], batch.weight[i] = i + 1, 0.5 * i + 1
     chosen = np.arange(len(examples)) % 3 != 1
-    store = sparse_rows.Store(unit)
+    store = sparse_rows.Store()
     cut = len(examples) // 2
     store.add(batches.cut(batch, 0, cut), chosen[:cut])
     store.add(batches.cut(batch, cut, len(examples)), chosen[cut:])
-    rows, hashes = store.finish()
+    rows, hashes = store.finish(unit, None)
     assert rows.label.tolist() == [i + 1 for i in range(len(examples)) if chosen[i]]
     assert rows.weight.tolist() == [0.5 * i + 1 for i in range(len(examples)) if chosen[i]]
     assert (np.diff(hashes.astype(np.int64)) > 0).all()

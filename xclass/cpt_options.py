@@ -75,7 +75,12 @@ class Options:
         stored=True,
     )
     normalize_features: str = option(
-        "scale every example to length 1 before the tree sees it", choices=("unit", "none"), default="unit", stored=True
+        "`unit` scales every example to length 1 before the tree sees it; `columns` divides every feature by its root "
+        "mean square so far, and then does the same; `auto` is `columns` where features come back so often that they "
+        "are columns of numbers (judged by the first 1000 examples), else `unit`",
+        choices=("auto", "columns", "unit", "none"),
+        default="auto",
+        stored=True,
     )
     cpt_search: str = option(
         "how the most probable class is found: `exact`, or `greedy`, which follows the likelier child",

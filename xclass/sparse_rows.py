@@ -8,7 +8,9 @@ their hashes, and features that stand twice in a row are one. The constant is le
 
 from __future__ import annotations
 
+import math
 import tempfile
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -54,20 +56,19 @@ def chosen(rows: Rows, which: np.ndarray) -> Rows:
 
 
 class Store:
-    """Takes rows in, gives them back as one. `unit` : scale them to length 1"""
+    """Takes rows in, gives them back as one."""
 
     KINDS = (np.int64, np.uint32, np.float32, np.int32, np.float32)
 
-    def __init__(self, unit: bool):
+    def __init__(self):
         self.rows = 0
-        self._unit = unit
         self._files = [tempfile.TemporaryFile() for _ in self.KINDS]  # noqa: SIM115 (closed by close)
 
     def add(self, batch: Batch, chosen: np.ndarray) -> None:
         """Keep the rows of a batch that are `chosen` (bool[n])."""
         if not chosen.any():
             return
-        value = values(batch, self._unit)
+        value = values(batch, False)
         row = np.repeat(np.arange(batch.n), np.diff(batch.start))
         kept = chosen[row] & (value != 0.0)
         index = batch.index[int(batch.start[0]) : int(batch.start[-1])][kept]
@@ -77,12 +78,22 @@ class Store:
             np.ascontiguousarray(part, kind).tofile(file)
         self.rows += len(size)
 
-    def finish(self) -> tuple[Rows, np.ndarray]:
-        """All rows, and the hash of every feature: uint32[F], rising."""
+    def finish(self, unit: bool, scale: Callable[[np.ndarray, np.ndarray], None] | None) -> tuple[Rows, np.ndarray]:
+        """All rows, and the hash of every feature: uint32[F], rising.
+
+        Parameters
+        ----------
+        unit : scale rows to length 1
+        scale : before that, `scale(hashes, value)` changes values in place
+        """
         size, index, value, label, weight = (
             _mapped(file, kind) for file, kind in zip(self._files, self.KINDS, strict=True)
         )
         start = np.concatenate([[0], np.cumsum(size)])
+        if scale is not None:
+            scale(index, value)
+        if unit:
+            to_unit(start, value)
         pieces = [index[i : i + PIECE] for i in range(0, len(index), PIECE)]
         hashes = np.unique(np.concatenate([np.empty(0, np.uint32), *(np.unique(piece) for piece in pieces)]))
         for piece in pieces:
@@ -107,6 +118,19 @@ def _mapped(file, kind) -> np.ndarray:
 
 
 # -- kernels
+
+
+@jit
+def to_unit(start, value):
+    """Scale rows to length 1, in place."""
+    for r in range(start.shape[0] - 1):
+        square = 0.0
+        for i in range(start[r], start[r + 1]):
+            square += np.float64(value[i]) * np.float64(value[i])
+        if square > 0.0:
+            scale = 1.0 / math.sqrt(square)
+            for i in range(start[r], start[r + 1]):
+                value[i] = np.float32(np.float64(value[i]) * scale)
 
 
 @jit

@@ -63,6 +63,7 @@ import numpy as np
 
 from .. import (
     answers,
+    feature_scales,
     huffman,
     label_clusters,
     label_tree,
@@ -102,7 +103,7 @@ class ProbabilityTree:
         settings = Settings(
             alpha={"balanced": 1.0, "random": 0.0}.get(o.cpt_tree, o.cpt_alpha),
             noise=np.float32(0),
-            unit=o.normalize_features == "unit",
+            unit=o.normalize_features != "none",
             greedy=o.cpt_search == "greedy",
             budget=o.max_expand,
             search=o.cpt_report == "argmax",
@@ -115,6 +116,7 @@ class ProbabilityTree:
             one = settings._replace(noise=np.float32(o.tree_noise if t > 0 else 0.0))
             seed = driver.random_seed + t
             self.members.append(Member(min(o.cpt, 1 << 20), part, kind, config.learner, one, o.cpt_arity, seed))
+        self.scales = feature_scales.for_option(o.normalize_features)
         self.scorers = None
         if o.rerank:
             self.memory += node_weights.SLOT_BYTES << bits
@@ -123,9 +125,11 @@ class ProbabilityTree:
         if o.save_tree is not None:
             tree_file.check_place(o.save_tree)
         self.sample: label_clusters.Sample | huffman.Counts | None = None
+        self.sampled: feature_scales.Scales | None = None  # of the sample
         self.placed = ""  # for the summary
         if driver.initial_regressor is None and not testing and o.cpt_tree in MADE:
             self.sample = {"kmeans": label_clusters.Sample, "huffman": huffman.Counts}[o.cpt_tree](o.tree_sample)
+            self.sampled = feature_scales.for_option(o.normalize_features)
         elif driver.initial_regressor is None and o.cpt_tree not in GROWN:
             self._plant(self._read(o.cpt_tree))
         self.search = settings.search
@@ -147,6 +151,8 @@ class ProbabilityTree:
         self.examples = 0
         self.threads = ThreadPoolExecutor(processors.count(), "trees")
         self.stages = [self._sweep] if self.scorers is None else [self._sweep, self._rerank]
+        if self.scales is not None:
+            self.stages.insert(0, self._scale)
 
     @property
     def most_rows(self) -> int | None:
@@ -164,8 +170,10 @@ class ProbabilityTree:
         return None if self.sample is None else self.sample.examples
 
     def preview(self, work: Work) -> bool:
-        batch = work.batch
-        return self.sample.add(batch, ~np.isnan(batch.label) & (batch.weight > 0) & work.learns())
+        batch, counted = work.batch, _learned(work)
+        if self.sampled is not None:
+            batch = self.sampled.scaled(batch, counted)
+        return self.sample.add(batch, counted)
 
     def end_preview(self) -> None:
         room = min(self.options.cpt, 1 << 20)
@@ -174,7 +182,7 @@ class ProbabilityTree:
             self._plant(trees)
             classes = (int(trees[0].size[NODES]) + 1) // 2
             self.placed = f", {classes} of them placed after a look at {self.sample.seen} examples"
-        self.sample = None
+        self.sample = self.sampled = None
 
     def _read(self, path: str) -> list[label_tree.Tree]:
         if not os.path.exists(path):
@@ -191,12 +199,16 @@ class ProbabilityTree:
     def end_pass(self) -> None:
         """Nothing changes between passes."""
 
+    def _scale(self, work: Work) -> None:
+        """The first stage, where features may be columns."""
+        work.batch = self.scales.scaled(work.batch, _learned(work))
+
     def _sweep(self, work: Work) -> None:
         batch = work.batch
         n = batch.n
         labelled = ~np.isnan(batch.label)
         label = np.where(labelled, batch.label, 0.0).astype(np.int64)
-        learns = labelled & (batch.weight > 0) & work.learns()
+        learns = _learned(work)
         # a row of the progress table shows the very argmax; else being right or wrong is enough
         number = self.examples + 1 + np.arange(n)
         whole = np.ones(n, bool) if self.whole else number & (number - 1) == 0
@@ -244,7 +256,7 @@ class ProbabilityTree:
         probability_tree.unite(found.top, candidate)
         ranked = reranking.Ranked(np.zeros((n, best), np.int64), np.zeros((n, best)), np.zeros(n), np.zeros(n, bool))
         shares = [(0, n)] if work.learn else self._shares(n)
-        unit = self.options.normalize_features == "unit"
+        unit = self.options.normalize_features != "none"
 
         def job(begin, end):
             reranking.rank(
@@ -348,6 +360,8 @@ class ProbabilityTree:
         for t, one in enumerate(self.members):
             found.update(label_tree.arrays(f"tree.{t}", one.tree))
             found.update(node_weights.weights_arrays(f"weights.{t}", one.weights))
+        if self.scales is not None:
+            found.update(self.scales.arrays())
         if self.scorers is not None:
             found.update(reranking.arrays(self.scorers))
         return found
@@ -356,14 +370,22 @@ class ProbabilityTree:
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        self.sample = None
+        self.sample = self.sampled = None
         random = model_file.take("random", arrays, np.uint64, (len(self.members),))
         for t, one in enumerate(self.members):
             one.tree = label_tree.restored(f"tree.{t}", arrays)
             node_weights.restore_weights(f"weights.{t}", one.weights, arrays)
             one.random[0] = random[t]
+        if self.scales is not None:
+            self.scales.restore(arrays)
         if self.scorers is not None:
             reranking.restore(self.scorers, arrays)
+
+
+def _learned(work: Work) -> np.ndarray:
+    """Which examples are learned from: bool[n]."""
+    batch = work.batch
+    return ~np.isnan(batch.label) & (batch.weight > 0) & work.learns()
 
 
 def _mean_listing(spread) -> answers.Listing:

@@ -26,6 +26,7 @@ import numpy as np
 from .. import (
     answers,
     class_prototypes,
+    feature_scales,
     model_file,
     processors,
     softmax_nodes,
@@ -57,9 +58,11 @@ class SoftmaxTree:
         self.alpha = config.learner.l1 or None
         self.asked = config.answers
         self.intercept = not config.parser.noconstant
-        self.unit = self.options.normalize_features == "unit"
+        self.unit = self.options.normalize_features != "none"
+        self.scales = feature_scales.for_option(self.options.normalize_features)  # of the examples the tree has learned
+        self.counted = None if self.scales is None else self.scales.copy()  # and of those that it will learn
         self.seed = config.driver.random_seed
-        self.store = None if testing else sparse_rows.Store(self.unit)
+        self.store = None if testing else sparse_rows.Store()
         self.eps = self.options.smooth if self.options.smooth is not None else UNTUNED
         self._take(softmax_paths.nothing())
         self.listing = self.asked.top_k is not None or config.driver.raw_predictions is not None
@@ -122,7 +125,8 @@ class SoftmaxTree:
         if self.asked.probabilities:
             most = self.largest
         found = softmax_paths.new_found(n, most)
-        value = sparse_rows.values(batch, self.unit)
+        known = batch if self.scales is None else self.scales.scaled(batch, np.zeros(n, bool))
+        value = sparse_rows.values(known, self.unit)
         index = batch.index[int(batch.start[0]) : int(batch.start[-1])]
         start = batch.start - batch.start[0]
         node = np.zeros(n, np.int32)
@@ -206,13 +210,16 @@ class SoftmaxTree:
 
     def _collect(self, work: Work) -> None:
         batch = work.batch
-        self.store.add(batch, ~np.isnan(batch.label) & (batch.weight > 0) & work.learns())
+        learns = ~np.isnan(batch.label) & (batch.weight > 0) & work.learns()
+        if self.counted is not None:
+            self.counted.count(batch, learns)
+        self.store.add(batch, learns)
 
     def end_pass(self) -> None:
         """The end of the data: learn."""
         if not self.store.rows:
             return
-        rows, hashes = self.store.finish()
+        rows, hashes = self.store.finish(self.unit, None if self.counted is None else self.counted.divide)
         held = None
         if self.options.smooth is None and len(rows.label) >= HELD * FEWEST_HELD:
             out = np.arange(len(rows.label)) % HELD == HELD - 1
@@ -252,8 +259,9 @@ class SoftmaxTree:
         trainer.run(begin, self._say)
         self._finish(tree, rows, trainer.found, held, hashes)
         if len(self.parts.label):  # else the user ended it before the first node
+            self.scales = None if self.counted is None else self.counted.copy()
             self.store.close()
-            self.store = sparse_rows.Store(self.unit)
+            self.store = sparse_rows.Store()
 
     def _begin(self, tree, rows, features: int) -> np.ndarray:
         """The leaf (its node) where each row begins."""
@@ -308,7 +316,8 @@ class SoftmaxTree:
         return found
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {f"tree.{name}": array for name, array in self.parts._asdict().items()}
+        found = {f"tree.{name}": array for name, array in self.parts._asdict().items()}
+        return found if self.scales is None else {**found, **self.scales.arrays()}
 
     def facts(self) -> dict:
         return {"smooth": self.eps}
@@ -322,6 +331,9 @@ class SoftmaxTree:
         )
         softmax_paths.check(parts, self.classes)
         self._take(parts)
+        if self.scales is not None:
+            self.scales.restore(arrays)
+            self.counted = self.scales.copy()
         self.eps = self.options.smooth if self.options.smooth is not None else float(facts["smooth"])
 
 
