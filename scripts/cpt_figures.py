@@ -37,10 +37,11 @@ from figures import (
 from pecoc_curve import plotting
 from peers import BITS
 from probabilities import WAYS, fact
-from stand_in_sets import ONE_AGAINST_ALL, prepare
+from stand_in_sets import prepare
 
 TREES = ("general", "balanced", "random")
 LAST = "one-against-all"
+ONE_AGAINST_ALL = 5_000  # classes above which it is not tried
 
 
 def curve(kept: Kept, folder, name: str, way: str, classes: int, shares: list[float], seconds: float) -> list[dict]:

@@ -126,15 +126,18 @@ def test_one_against_all_is_left_out_where_classes_are_many(tmp_path):
     (tmp_path / "data" / "wordnet").mkdir(parents=True)
     for part in ("train", "test"):
         (tmp_path / "data" / "wordnet" / f"{part}.vw").write_text(multiclass(1, 12, 30))
-    (tmp_path / "data" / "wordnet" / "labels.txt").write_text("".join(f"{y}\tx\n" for y in range(1, 5002)))
+    (tmp_path / "data" / "wordnet" / "labels.txt").write_text("".join(f"{y}\tx\n" for y in range(1, 25002)))
     words = [tmp_path / "data", "--work", tmp_path / "work", "--methods", "oaa,filter_tree"]
     done = script(*words, "--sets", "wordnet")
     assert done.returncode == 0, done.stderr
-    assert "left out: wordnet oaa: 5,001 classes are more than 5,000" in done.stdout
+    assert "left out: wordnet oaa: 25,001 classes are more than 25,000" in done.stdout
     report = (tmp_path / "work" / "stand_ins.md").read_text()
-    assert "OAA is left out above 5,000 classes: wordnet." in report
-    assert "| ODP, WIKI-Small | wordnet | 5,001 |" in report
-    assert "left out: oaa: 5,001 classes are more than 5,000" in script(*words, "--sets", "wordnet", "--dry_run").stdout
+    assert "OAA is left out above 25,000 classes: wordnet." in report
+    assert "| ODP, WIKI-Small | wordnet | 25,001 |" in report
+    dry = [*words, "--sets", "wordnet", "--dry_run"]
+    assert "left out: oaa: 25,001 classes are more than 25,000" in script(*dry).stdout
+    (tmp_path / "data" / "wordnet" / "labels.txt").write_text("".join(f"{y}\tx\n" for y in range(1, 6001)))
+    assert "--oaa 6000 -b 28 " in script(*dry).stdout
 
 
 def test_a_cell_that_fails_is_told_and_the_others_stand(data, tmp_path):
