@@ -3,6 +3,12 @@
 The preset is made of ordinary options of `--cpt`, each of which can be given another value by hand. What is a class is
 told by the labels: whole numbers from 1, three different ones among the first. Other labels (-1 and 1, 0, numbers with
 a fraction) are for the learner alone, as they are in VW.
+
+Figures   error % on the last tenth of train with 4 trees and with 8, which take 1.2 to 1.7 times the CPU time: clinc150
+          5.4, 5.7, reuters 14.9, 15.6, isolet1 12.8, 12.8, aloi27 `-q ff` 18.2, 16.9, spelling 11.0, 10.6. No shape of
+          the data that is known before they are learned tells which is better, so there are 4. What does depend on
+          the data: bits of the table (on K), rates (`cpt_options`, on passes), scales of features (`feature_scales`, on
+          what they look like). scripts/ablation.py changes one part at a time, demo/RESULTS.md has its table.
 """
 
 from __future__ import annotations
