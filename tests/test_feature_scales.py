@@ -130,6 +130,46 @@ def test_a_model_goes_on_with_its_scales(make):
         assert answers[0] == answers[1]
 
 
+@pytest.mark.parametrize("reduction", ["multiclass", "softmax_tree"])
+def test_one_wild_value_spoils_one_example(reduction):
+    lines = table(10, 1500).splitlines(keepends=True)
+    wild = "".join(f" c{c}:{x}" for c, x in enumerate(("3e30", "-2e15", "7e9", "1e-30", "4", "5e3")))
+    lines[700] = lines[700].split("|")[0] + "|" + wild + "\n"
+    test = table(11, 400)
+    learn(f"--{reduction}", 12, "-b", 18, "-f", "m", "--quiet", stdin="".join(lines))
+    spoilt = error(learn("-t", "-i", "m", stdin=test).err)
+    learn(f"--{reduction}", 12, "-b", 18, "-f", "m", "--quiet", stdin=table(10, 1500))
+    assert spoilt <= error(learn("-t", "-i", "m", stdin=test).err) + 0.03
+    # and no value met later, however large, brings anything down
+    done = learn("-t", "-i", "m", "--top_k", 2, "-p", "stdout", "--quiet", stdin=f"1 |{wild}\n| c1:1e38 c2:-1e38\n")
+    assert all(0 < float(word.split(":")[1]) < 1 for line in done.lines for word in line.split()[:2])
+
+
+def test_a_change_of_unit_is_forgotten():
+    before, after = table(12, 300, (1, 1e3, 1, 1, 1, 1)), table(13, 12000, (1, 1, 1, 1, 1, 1))
+    learn("--multiclass", 12, "-b", 18, "-f", "m", "--quiet", stdin=before + after)
+    assert error(learn("-t", "-i", "m", stdin=table(14, 400, (1,) * 6)).err) < 0.1
+
+
+def test_the_summary_says_what_features_are():
+    told = "features are columns of numbers, each divided by its mean size"
+    assert told in learn("--cpt", 12, "-b", 18, "-f", "m", stdin=table(15, 50)).err
+    assert told in learn("-t", "-i", "m", stdin=table(16, 5)).err
+    assert told not in learn("--cpt", 12, "-b", 18, stdin=stories(15, 50)).err
+    assert told not in learn("--cpt", 12, "-b", 18, "--normalize_features", "unit", stdin=table(15, 50)).err
+    assert told not in learn("--cpt", 12, "-b", 18, stdin="1 | a b\n2 | b c\n" * 50).err
+
+
+def test_indicators_beside_numbers_do_not_hide_that_these_are_columns():
+    rng = random.Random(17)
+    lines = [line.rstrip() + f" place={rng.randrange(900)}\n" for line in table(17, 1500).splitlines()]
+    errors = {
+        how: error(learn("--multiclass", 12, "-b", 18, "--normalize_features", how, stdin="".join(lines)).err)
+        for how in ("auto", "unit")
+    }
+    assert errors["auto"] < errors["unit"] - 0.1
+
+
 def test_what_is_not_learned_from_changes_no_scale():
     text = table(4, 300)
     wild = "".join(f"| c{c}:1e6\n" for c in range(6)) * 50 + "3 0 | c1:1e9\n" * 50

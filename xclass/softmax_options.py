@@ -92,8 +92,8 @@ class Options:
         stored=True,
     )
     normalize_features: str = option(
-        "`unit` scales every example to length 1 before the tree sees it; `columns` divides every feature by its root "
-        "mean square, and then does the same; `auto` is `columns` where features come back so often that they are "
+        "`unit` scales every example to length 1 before the tree sees it; `columns` divides every feature by its mean "
+        "size, and then does the same; `auto` is `columns` where features come back so often that they are "
         "columns of numbers (judged by the first 1000 examples), else `unit`",
         choices=("auto", "columns", "unit", "none"),
         default="auto",

@@ -1,14 +1,12 @@
-"""Features divided by their root mean square: kept in dicts, decided anew after every example.
+"""Features divided by their mean size: kept in dicts, decided anew after every example.
 
 Differs from the learner: features are told apart by their index, not by a hash of it in a table of a million.
 """
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-
 Row = list[tuple[int, float]]
+WINDOW, MOST = 1000, 10.0
 
 
 class Scales:
@@ -16,30 +14,38 @@ class Scales:
 
     def __init__(self, how: str = "auto"):
         self.how = how
-        self.squares: dict[int, list[float]] = defaultdict(list)
+        self.means: dict[int, float] = {}
+        self.times: dict[int, int] = {}
+        self.valued: set[int] = set()
         self.examples = 0
         self.columns = how == "columns"
 
     def seen(self, row: Row) -> None:
         """Take in an example that is learned from."""
         for feature, x in row:
-            self.squares[feature].append(x * x)
+            if x == 0:
+                continue
+            a = float(abs(x))
+            if x != 1:
+                self.valued.add(feature)
+            if feature in self.means:
+                a = min(a, MOST * self.means[feature])
+            self.times[feature] = self.times.get(feature, 0) + 1
+            mean = self.means.get(feature, 0.0)
+            self.means[feature] = mean + (a - mean) / min(self.times[feature], WINDOW)
         self.examples += 1
         if self.how == "auto" and self.examples <= 1000:
-            times = [len(found) for found in self.squares.values()]
+            times = [self.times[feature] for feature in self.valued]
             mean = sum(times) / len(times) if times else 0.0
-            self.columns = mean / self.examples >= 1 / 16 - 1e-12 and mean >= 4
+            self.columns = mean / self.examples >= 1 / 8 - 1e-12 and mean >= 4
 
     def scaled(self, row: Row) -> Row:
         """The example as the regressors see it."""
         if not self.columns:
             return row
-        found = []
-        for feature, x in row:
-            squares = self.squares.get(feature)
-            mean = sum(squares) / len(squares) if squares else 0.0
-            found.append((feature, x / math.sqrt(mean or x * x) if x else x))
-        return found
+        return [
+            (feature, max(-MOST, min(MOST, x / (self.means.get(feature) or abs(x)))) if x else x) for feature, x in row
+        ]
 
 
 def as_learned(examples, how: str = "auto"):

@@ -332,7 +332,8 @@ class ProbabilityTree:
             shares.append(f"label proposed, not chosen (scoring error) = {self.mistaken / self.label_weight:.6f}")
         nodes = sum(int(one.tree.size[NODES]) for one in self.members)
         return [
-            *self.report.lines(), *shares, f"classes in the tree = {classes}{self.placed}, depth = {depth}",
+            *self.report.lines(), *shares, *(self.scales.told if self.scales is not None else []),
+            f"classes in the tree = {classes}{self.placed}, depth = {depth}",
             outline.statistics(nodes, np.concatenate([label_tree.depths(one.tree) for one in self.members])),
         ]  # fmt: skip
 

@@ -194,6 +194,7 @@ class SoftmaxTree:
         return [
             *found,
             *self.lines,
+            *(self.scales.told if self.scales is not None else []),
             f"leaves = {len(sizes)}, depth = {self._depth()}, classes of a leaf = {sizes.mean():.1f} (mean), "
             f"{sizes.max()} (most), weights that are not 0 = {weights}",
         ]
