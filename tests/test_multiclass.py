@@ -192,3 +192,31 @@ def test_data_that_are_not_there_are_named():
     done = xclass("nowhere.vw")
     assert done.status == 1
     assert done.err == "xclass: nowhere.vw: there is no such file; check the name given to -d\n"
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ("120312", "labels are whole numbers, one of them 0: learning numbers, as VW does; classes are counted from"),
+        (
+            "121212",
+            "labels are two whole numbers: learning numbers, as VW does; to learn two classes give --multiclass",
+        ),
+        ("111111", ""),
+        ("0101", ""),
+    ],
+)
+def test_labels_that_may_have_been_meant_as_classes_are_pointed_out(labels, said):
+    text = "".join(f"{y} | a{y}\n" for y in labels)
+    done = learn(stdin=text)
+    assert said in done.err if said else "labels are" not in done.err
+    assert "labels are" not in learn("--loss_function", "squared", stdin=text).err
+    assert "labels are" not in learn("--quiet", stdin=text).err
+    named = learn("--multiclass", "--named_labels", "0,1,2,3", "-b", 12, "-p", "stdout", stdin=text)
+    assert set(named.lines) <= {"0", "1", "2", "3"} | {""}
+
+
+def test_a_class_0_is_told_where_classes_begin():
+    done = xclass("--multiclass", "-b", 12, stdin="1 | a\n0 | b\n")
+    assert done.status == 1
+    assert "stdin:2:1: label 0 is outside 1..2147483648 (--multiclass); classes are counted from 1. " in done.err

@@ -343,7 +343,8 @@ def test_a_class_outside_the_range_is_malformed(label):
     batch, error, _ = parse(text, **rules)
     assert batch.n == 1
     assert str(error) == (
-        f"train.vw:2:1: label {label.decode()} is outside 1..1000 (--oaa 1000). "
+        f"train.vw:2:1: label {label.decode()} is outside 1..1000 (--oaa 1000)"
+        f"{'; classes are counted from 1' if label == b'0' else ''}. "
         "Correct the line, or use --on_bad_line skip"
     )
     batch, error, _ = parse(text.replace(b" |f", b" 2 |f"), **rules)

@@ -147,6 +147,25 @@ def test_real_label_that_is_no_number_stops(place):
     assert (place / "model.interrupted").exists()
 
 
+def test_label_before_a_tab_is_pointed_out(place):
+    done = learn("--oaa", 3, "-p", "stdout", stdin="1 | a\n2\t| b\nname\t3 | c\n")
+    assert "stdin:2: '2' stands before a tab and is left out, so the line is unlabelled; write '2 |'" in done.err
+    assert "stdin:1" not in done.err and "stdin:3" not in done.err
+    assert "tab" not in learn("--oaa", 3, stdin="1 | a\nname\t3 | c\n9\t2 | d\n").err
+
+
+def test_compressed_bytes_where_text_is_expected_are_named(place):
+    packed = gzip.compress(b"1 | a\n2 | b\n")
+    done = xclass("--oaa", 3, stdin=packed)
+    assert done.status == 1
+    assert (
+        "stdin: is compressed, and not named as such; unpack it, `zcat FILE.gz | xclass ...`, or give -d FILE.gz"
+        in done.err
+    )
+    (place / "data.vw").write_bytes(packed)
+    assert "data.vw: is compressed, and not named as such; rename it to end in .gz" in xclass("--oaa", 3, "data.vw").err
+
+
 def test_label_that_touches_the_bar_is_pointed_out(place):
     done = learn(*OAA, stdin=GOOD + "1|w a\n2|w a\n")
     assert done.err.count("read as a tag") == 1

@@ -359,10 +359,9 @@ def _take_multiclass(given: dict[str, Any], found: Mapping[str, type], reduction
         return []
     common = set(cpt_options.TAKEN) - {"loss_function", "sgd"}
     wanted = multiclass.wanted(given, owners, names, common, lambda labels: reader.look(given.get("data"), labels))
-    if not wanted:
-        return []
-    given["multiclass"] = 0
-    return [] if wanted is True else [wanted.note()]
+    if wanted is True or (wanted and wanted.classes):
+        given["multiclass"] = 0
+    return [wanted.note()] if isinstance(wanted, multiclass.Labels) and wanted.note() else []
 
 
 def _examples() -> str:

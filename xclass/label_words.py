@@ -17,6 +17,7 @@ from .bad_lines import (
     INITIAL,
     LABEL,
     LABEL_AS_TAG,
+    LABEL_BEFORE_TAB,
     LABEL_WORDS,
     NAME,
     NEGATIVE,
@@ -91,13 +92,13 @@ def read_label(text, begin, end, rules):
     -------
     label, weight, initial : float64, float32, float32; label NaN where there is none
     tag_start, tag_end : the tag's place
-    problem, where : what is wrong and where, or 0; LABEL_AS_TAG is no more than a warning
+    problem, where : what is wrong and where, or 0; LABEL_AS_TAG and LABEL_BEFORE_TAB are no more than warnings
     """
     label, weight, initial = np.nan, np.float32(1), np.float32(0)
     p = begin
     while p < end and text[p] != TAB:
         p += 1
-    p = p + 1 if p < end else begin
+    p = first = p + 1 if p < end else begin
     words = 0
     word0 = word1 = word2 = last = last_end = p
     end0 = end1 = end2 = p
@@ -131,6 +132,12 @@ def read_label(text, begin, end, rules):
             if p == last_end:
                 problem, where = LABEL_AS_TAG, last
     if words == 0:
+        if tag_start == end and begin < first and rules.multiclass:
+            p = begin
+            while numbers.is_digit(text[p]):
+                p += 1
+            if p > begin and text[p] == TAB:
+                problem, where = LABEL_BEFORE_TAB, begin
         return label, weight, initial, tag_start, tag_end, problem, where
 
     strict = rules.treatment != VW

@@ -56,6 +56,7 @@ class Labels:
 
     def __init__(self) -> None:
         self.classes: bool | None = None
+        self.from_zero = self.two = False  # what may have been meant as classes, and is not taken for them
         self._seen: set[int] = set()
         self._labels = self._lines = 0
 
@@ -70,7 +71,8 @@ class Labels:
         self._lines += 1
         if words and not words[0].startswith(b"'"):
             if not LABEL.fullmatch(words[0]) or int(words[0]) > HIGHEST_LABEL:
-                self.classes = False
+                self.from_zero = not words[0].strip(b"0") and len(self._seen) >= DIFFERENT - 1
+                self.classes = self.two = False
                 return
             self._labels += 1
             self._seen.add(int(words[0]))
@@ -81,9 +83,19 @@ class Labels:
         """No more lines are looked at."""
         if self.classes is None:
             self.classes = len(self._seen) >= DIFFERENT
+            self.two = len(self._seen) == DIFFERENT - 1
 
     def note(self) -> str:
-        """What the user is told."""
+        """What the user is told; nothing where it is plain that labels are numbers."""
+        if self.from_zero:
+            return (
+                "labels are whole numbers, one of them 0: learning numbers, as VW does; classes are counted from 1: to "
+                "learn them add 1 to every label, or give --multiclass and --named_labels 0,1,2,..."
+            )
+        if self.two:
+            return "labels are two whole numbers: learning numbers, as VW does; to learn two classes give --multiclass"
+        if not self.classes:
+            return ""
         return (
             f"labels are whole numbers ({len(self._seen)} different among the first {self._labels}): learning classes, "
             "as with --multiclass; for a number to be predicted give --loss_function squared"
@@ -109,7 +121,7 @@ def wanted(
 
     Returns
     -------
-    False; or True where options say so; or the labels that say so.
+    Whether options say so; or, where they say nothing, the labels, which say so or not.
     """
     if (reductions | {"multiclass", "hsm"}) & given.keys():
         return False
@@ -127,4 +139,4 @@ def wanted(
     labels = Labels()
     look(labels)
     labels.end()
-    return labels if labels.classes else False
+    return labels

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import hashing, label_words, text_lines
-from .bad_lines import CURE, KEPT, SENTENCES, TREATMENTS, VW, VW_DOES, word_at
+from .bad_lines import CURE, KEPT, OUTSIDE, SENTENCES, TREATMENTS, VW, VW_DOES, WARNINGS, word_at
 from .errors import DataError
 from .examples import Batch, Pool
 from .options import option
@@ -181,12 +181,8 @@ class Parser:
     def _take_notes(self, text, notes, bad: int, stopped: bool, name: str) -> DataError | None:
         if notes[0, 0] and not self._told_tag:
             self._told_tag = True
-            _, line, _, where = notes[0].tolist()
-            seen = word_at(text, where)
-            self.notes.append(
-                f"{name}:{line}: '{seen}' touches the bar and is read as a tag, so the line is unlabelled; "
-                f"write '{seen} |' for a label"
-            )
+            problem, line, _, where = notes[0].tolist()
+            self.notes.append(f"{name}:{line}: {WARNINGS[problem].format(seen=word_at(text, where))}")
         for note in notes[1 : bad + 1].tolist():
             if len(self.kept) < KEPT:
                 self.kept.append(self._message(text, note, name))
@@ -194,7 +190,10 @@ class Parser:
 
     def _message(self, text, note: list[int], name: str) -> str:
         problem, line, start, where = note
-        sentence = SENTENCES[problem].format(seen=word_at(text, where), range=self._range)
+        seen = word_at(text, where)
+        sentence = SENTENCES[problem].format(seen=seen, range=self._range)
+        if problem == OUTSIDE and seen == "0":
+            sentence += "; classes are counted from 1"
         message = f"{name}:{line}:{where - start + 1}: {sentence}"
         if self._rules.treatment == VW and problem in VW_DOES:
             message += f"; {VW_DOES[problem]}"

@@ -30,6 +30,7 @@ from .errors import DataError
 from .examples import Batch, Pool
 from .options import option
 
+PACKED = ((b"\x1f\x8b", ".gz", "zcat"), (b"\x28\xb5\x2f\xfd", ".zst", "zstdcat"))  # first bytes, ending, what unpacks
 NO_TEXT = b"xclass cache\n"  # begins a cache
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 18  # bytes
 LOOK_BACK = 1 << 12  # bytes, in search of the end of a line
@@ -278,6 +279,12 @@ class Reader:
         what = model_file.model_that_begins(begin)
         if what:
             raise DataError(f"{self.name}: is {what}, not data; name a file of examples, and a model with -i")
+        for magic, ending, tool in PACKED:
+            if begin.startswith(magic):
+                cure = f"unpack it, `{tool} FILE{ending} | xclass ...`, or give -d FILE{ending}"
+                if self._path is not None:
+                    cure = f"rename it to end in {ending}"
+                raise DataError(f"{self.name}: is compressed, and not named as such; {cure}")
         if begin.startswith(NO_TEXT):
             raise DataError(f"{self.name}: is a cache of xclass, not data; give it with --cache_file")
 

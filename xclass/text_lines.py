@@ -20,6 +20,7 @@ from .bad_lines import (
     INNER_RETURN,
     KEPT,
     LABEL_AS_TAG,
+    LABEL_BEFORE_TAB,
     NAMESPACE,
     NAMESPACE_WEIGHT,
     OUTSIDE,
@@ -119,8 +120,8 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
     letters : uint32[256], hashes of the namespaces whose name is one byte
     line : number of the line before the first
     out : Batch with room for whatever the lines may hold, written
-    notes : int64[KEPT + 2, 4], written: problem, line, its first byte, place. Row 0 is for LABEL_AS_TAG, the last
-        for what ended the reading
+    notes : int64[KEPT + 2, 4], written: problem, line, its first byte, place. Row 0 is for labels that are none, the
+        last for what ended the reading
     line_of : int64[256], scratch: the line in which a group was last seen
 
     Returns
@@ -176,7 +177,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
             if c == NEWLINE and e > at and text[e - 1] == RETURN:
                 e -= 1
             label, weight, initial, tag_start, tag_end, problem, where = label_words.read_label(text, at, e, rules)
-            if problem == LABEL_AS_TAG:
+            if problem == LABEL_AS_TAG or problem == LABEL_BEFORE_TAB:
                 if notes[0, 0] == 0:
                     _note(notes, 0, problem, line, start, where)
                 problem = 0

@@ -88,7 +88,7 @@ from .contract import Reduction, Work
 
 def allowed(config) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
-    return 1, label_tree.HIGHEST_LABEL, f"--cpt {config.cpt.cpt}"
+    return 1, label_tree.HIGHEST_LABEL, "--multiclass" if "multiclass" in config.given else f"--cpt {config.cpt.cpt}"
 
 
 class ProbabilityTree:
