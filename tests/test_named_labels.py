@@ -115,3 +115,44 @@ def _parse(data: bytes, names):
     text = np.zeros(len(data) + parser.PADDING, np.uint8)
     text[: len(data)] = np.frombuffer(data, np.uint8)
     return read.parse(text, len(data), "data")
+
+
+def test_names_may_be_the_lines_of_a_file(tmp_path):
+    (tmp_path / "names").write_text("".join(name + "\n" for name in NAMES))
+    text = data(5).replace("unheard-of", "cat")
+    learn("--oaa", 5, "--named_labels", ",".join(NAMES), "-f", "a", stdin=text, cwd=tmp_path)
+    learn("--oaa", 5, "--named_labels", "@names", "-f", "b", stdin=text, cwd=tmp_path)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    (tmp_path / "names").unlink()  # the model has them
+    done = learn("-i", "b", "-t", "-p", "stdout", "--quiet", stdin=text, cwd=tmp_path)
+    assert {line.split()[0] for line in done.lines} <= set(NAMES)
+
+
+def test_more_names_than_a_command_line_could_hold(tmp_path):
+    names = [f"a-class-with-a-long-name-{i:06d}" for i in range(20_000)]
+    (tmp_path / "names").write_text("\n".join(names))
+    text = "".join(f"{names[i]} | w{i}\n" for i in range(0, 20_000, 1000))
+    learn("--multiclass", "--named_labels", "@names", "-b", 18, "-f", "m", "--quiet", stdin=text * 4, cwd=tmp_path)
+    done = learn("-i", "m", "-t", "-p", "stdout", "--quiet", stdin=text, cwd=tmp_path)
+    assert done.lines == [line.split()[0] for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            None,
+            "--named_labels @names: cannot be read (No such file or directory); name a file that has a name",
+        ),
+        ("", "--named_labels @names: the file is empty; write a name on each line"),
+        ("cat\n\ndog\n", "names:2: an empty line; a label is one word of a line of data"),
+        ("cat\nbig dog\n", "names:2: 'big dog' has a blank, a tab, a comma or a bar; a label is one word"),
+        ("cat\ncat\n", "--named_labels names 'cat' twice"),
+    ],
+)
+def test_a_file_of_names_that_is_none_is_refused(content, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        (tmp_path / "names").write_text(content)
+    done = xclass("--multiclass", "--named_labels", "@names", stdin="cat | a\n")
+    assert done.status == 2 and said in done.err

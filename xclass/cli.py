@@ -338,8 +338,11 @@ def run(argv: Sequence[str]) -> int:
         else:
             raise UsageError(f"no data\n\nUsage: {USAGE}\n\n{_examples()}\n\nxclass --help lists all options.")
 
-    from . import driver
+    from . import driver, label_words
 
+    names = given.get("named_labels")
+    if names is not None and names.startswith("@"):
+        given["named_labels"] = label_words.read_names(names[1:])
     model = given.get(flags["-i"])
     stored = driver.stored_options(model) if model is not None else None
     notes = _take_multiclass(given, found, reductions)

@@ -162,7 +162,8 @@ def settle(config) -> dict:
         grown = o.cpt_tree in GROWN
         found["learning_rate"] = _rate(found["loss_function"], grown, config.passes.passes, config.learner.sgd)
     places = PLACES + (o.trees > 1)  # trees share the table
-    settled = learner.settle(config.learner, o.cpt or UNKNOWN, True, node_weights.SLOT_BYTES, places)
+    classes = o.cpt or len(config.parser.label_names()) or UNKNOWN
+    settled = learner.settle(config.learner, classes, True, node_weights.SLOT_BYTES, places)
     if o.candidates is None:
         found["candidates"] = (10 if o.trees == 1 else 8) if o.rerank else 5
     if o.candidate_cut is None:

@@ -25,6 +25,7 @@ from .bad_lines import (
     VW,
     WEIGHT,
 )
+from .errors import UsageError
 from .jit import jit
 
 SPACE, TAB, NEWLINE = 32, 9, 10
@@ -195,6 +196,30 @@ def read_label(text, begin, end, rules):
 
 
 # -- Python
+
+
+def read_names(path: str) -> str:
+    """The names a file has, one on each line, as --named_labels lists them: separated by commas.
+
+    Raises
+    ------
+    UsageError
+        where there is no such file, or a line is no name that could stand in data.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
+            names = file.read().splitlines()
+    except OSError as error:
+        raise UsageError(
+            f"--named_labels @{path}: cannot be read ({error.strerror}); name a file that has a name on each line"
+        ) from None
+    for number, name in enumerate(names, 1):
+        if not name or any(c in name for c in " \t,|"):
+            what = f"{name!r} has a blank, a tab, a comma or a bar" if name else "an empty line"
+            raise UsageError(f"{path}:{number}: {what}; a label is one word of a line of data, without commas")
+    if not names:
+        raise UsageError(f"--named_labels @{path}: the file is empty; write a name on each line")
+    return ",".join(names)
 
 
 def lay_out(labels: tuple[str, ...]) -> Names:

@@ -22,7 +22,7 @@ import numpy as np
 
 from . import hashing, label_words, text_lines
 from .bad_lines import CURE, KEPT, OUTSIDE, SENTENCES, TREATMENTS, VW, VW_DOES, WARNINGS, word_at
-from .errors import DataError
+from .errors import DataError, UsageError
 from .examples import Batch, Pool
 from .options import option
 from .text_lines import NEWLINE, PADDING, Rules
@@ -42,12 +42,21 @@ class Options:
         "seed of the hash", kind=int, default=0, metavar="N", minimum=0, maximum=2**32 - 1, stored=True
     )
     named_labels: str = option(
-        "labels are these names, separated by commas, instead of numbers", metavar="A,B,C", stored=True
+        "labels are these names instead of numbers, separated by commas, or the lines of a file",
+        metavar="A,B,C|@FILE",
+        stored=True,
     )
     noconstant: bool = option("leave the constant feature out", kind=bool, stored=True)
     on_bad_line: str = option(
         "at a malformed line: stop, skip the line, or read it the way VW does", choices=TREATMENTS, default="stop"
     )
+
+    def __post_init__(self):
+        known: set[str] = set()
+        for name in self.label_names():
+            if name in known:
+                raise UsageError(f"--named_labels names {name!r} twice; every name is one label")
+            known.add(name)
 
     def label_names(self) -> tuple[str, ...]:
         """The names of labels 1, 2, ...; none where labels are numbers."""

@@ -254,9 +254,6 @@ def check(config) -> None:
     labels, reduction = config.parser.label_names(), config.reduction.name
     if labels and reduction == "scalar":
         raise UsageError("--named_labels has no effect on real-valued labels; choose a reduction such as --oaa")
-    twice = [label for label in labels if labels.count(label) > 1] if len(set(labels)) < len(labels) else []
-    if twice:
-        raise UsageError(f"--named_labels names {twice[0]!r} twice; every name is one label")
     classes = getattr(getattr(config, reduction), reduction, None)
     if labels and len(labels) != classes:
         raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give as many names as classes")
