@@ -72,6 +72,7 @@ VARIANTS = {
         ("--depth", 2, "--tree_init", "prototypes", "--zero_loss", "beta", "--beta", 10),
         ("--depth", 2, "--tree_init", "random", "--zero_loss", "remove"),
         ("--depth", 1, "--normalize_features", "none", "-q", "wn"),
+        ("--depth", 1, "--normalize_features", "columns"),
     ],
 }
 AT_THE_END = ("softmax_tree",)  # learn when all of the data was seen, and know nothing before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 
 import numpy as np
@@ -15,7 +16,7 @@ from tests.oracles import feature_scales as oracle
 from xclass import feature_scales, model_file, rows
 from xclass.examples import Batch
 
-VALUES = st.sampled_from([0.0, 1.0, -2.5, 1e3, 1e-3, 7.0])
+VALUES = st.sampled_from([0.0, 1.0, -2.5, 1e3, 1e-3, 7.0, math.inf, math.nan])
 EXAMPLES = st.lists(
     st.tuples(st.lists(st.tuples(st.integers(0, 7), VALUES), max_size=6), st.booleans()), min_size=1, max_size=60
 )
@@ -79,18 +80,19 @@ def test_values_are_the_oracles(examples, how, pieces):
             if learned:
                 plain.seen(row)
             want = [x for _, x in plain.scaled(row)]
-            assert got.value[got.start[i] : got.start[i + 1]].tolist() == pytest.approx(want, rel=1e-6)
+            assert got.value[got.start[i] : got.start[i + 1]].tolist() == pytest.approx(want, rel=1e-6, nan_ok=True)
 
 
 def test_after_so_many_examples_it_is_decided():
     words = [[(100 * i + j, 0.5) for j in range(3)] for i in range(feature_scales.LOOKED)]
-    numbers = [[(j, 0.5 + i % 3) for j in range(3)] for i in range(feature_scales.LOOKED)]
+    numbers = [[(j, (0.5 + i % 3) * 100**j) for j in range(3)] for i in range(feature_scales.LOOKED)]
     for first, then, columns in ((words, numbers, False), (numbers, words, True)):
         scales = feature_scales.Scales(False)
         scales.scaled(batch_of(first), np.ones(len(first), bool))
         batch = batch_of(then * 3)
         out = scales.scaled(batch, np.ones(batch.n, bool))
-        assert (out is batch) is scales.idle is not columns
+        assert scales.idle is not columns
+        assert (out is batch) is not columns
 
 
 def test_columns_in_units_of_their_own_are_learned_as_in_one():
@@ -117,10 +119,11 @@ def test_a_model_goes_on_with_its_scales(make):
     lines = make(2, 1600).splitlines(keepends=True)
     run = ("--multiclass", 12, "-b", 18, "--quiet")
     learn(*run, "-f", "whole", stdin="".join(lines))
-    for cut in (2, 500, 1400):
+    for cut in (2, 500, 1023, 1400):
         learn(*run, "-f", "half", stdin="".join(lines[:cut]))
         learn("-i", "half", "-f", "rest", "--quiet", stdin="".join(lines[cut:]))
         whole, rest = (model_file.load(name).arrays for name in ("whole", "rest"))
+        assert "scales.state" in whole
         for name in whole:
             if name.startswith("scales"):
                 assert np.array_equal(np.asarray(whole[name]), np.asarray(rest[name]))
@@ -130,19 +133,36 @@ def test_a_model_goes_on_with_its_scales(make):
         assert answers[0] == answers[1]
 
 
+@pytest.mark.parametrize("at", [0, 1, 700])
 @pytest.mark.parametrize("reduction", ["multiclass", "softmax_tree"])
-def test_one_wild_value_spoils_one_example(reduction):
+def test_one_wild_value_spoils_one_example(reduction, at):
     lines = table(10, 1500).splitlines(keepends=True)
     wild = "".join(f" c{c}:{x}" for c, x in enumerate(("3e30", "-2e15", "7e9", "1e-30", "4", "5e3")))
-    lines[700] = lines[700].split("|")[0] + "|" + wild + "\n"
+    lines[at] = lines[at].split("|")[0] + "|" + wild + "\n"
     test = table(11, 400)
     learn(f"--{reduction}", 12, "-b", 18, "-f", "m", "--quiet", stdin="".join(lines))
     spoilt = error(learn("-t", "-i", "m", stdin=test).err)
     learn(f"--{reduction}", 12, "-b", 18, "-f", "m", "--quiet", stdin=table(10, 1500))
-    assert spoilt <= error(learn("-t", "-i", "m", stdin=test).err) + 0.03
+    assert spoilt <= error(learn("-t", "-i", "m", stdin=test).err) + 0.06
     # and no value met later, however large, brings anything down
     done = learn("-t", "-i", "m", "--top_k", 2, "-p", "stdout", "--quiet", stdin=f"1 |{wild}\n| c1:1e38 c2:-1e38\n")
     assert all(0 < float(word.split(":")[1]) < 1 for line in done.lines for word in line.split()[:2])
+
+
+def test_crossed_features_beyond_what_a_number_holds_spoil_one_example():
+    lines = table(18, 900).splitlines(keepends=True)
+    lines[0] = lines[5] = "1 | c0:1e30 c1:1e30 c2:0\n"
+    errors = []
+    for text in ("".join(lines), table(18, 900)):
+        learn("--multiclass", 12, "-b", 18, "-q", "::", "-f", "m", "--quiet", stdin=text)
+        errors.append(error(learn("-t", "-i", "m", stdin=table(19, 300)).err))
+    assert errors[0] <= errors[1] + 0.05
+
+
+def test_columns_in_like_units_are_left_as_they_are():
+    text = table(20, 1500, (1,) * 6)
+    run = ("--multiclass", 12, "-b", 18, "-p", "stdout")
+    assert learn(*run, stdin=text).out == learn(*run, "--normalize_features", "unit", stdin=text).out
 
 
 def test_a_change_of_unit_is_forgotten():
@@ -176,6 +196,7 @@ def test_what_is_not_learned_from_changes_no_scale():
     learn("--cpt", 12, "-b", 18, "-f", "a", "--quiet", stdin=text)
     learn("--cpt", 12, "-b", 18, "-f", "b", "--quiet", stdin=wild + text)
     a, b = (model_file.load(name).arrays for name in "ab")
+    assert "scales.size" in a
     for name in a:
         if name.startswith("scales"):
             assert np.array_equal(np.asarray(a[name]), np.asarray(b[name]))
@@ -200,7 +221,10 @@ def test_a_softmax_tree_sees_columns_by_the_scales_of_all_data():
         learn("--softmax_tree", 12, "--normalize_features", how, "-f", how, "--quiet", stdin=table(1, 1500))
         errors[how] = error(learn("-t", "-i", how, stdin=table(8, 500)).err)
     assert errors["auto"] == errors["columns"] < errors["unit"]
-    learn("--softmax_tree", 12, "-f", "alike", "--quiet", stdin=table(1, 1500, (1,) * 6))
+    learn(
+        *("--softmax_tree", 12, "--normalize_features", "columns", "-f", "alike", "--quiet"),
+        stdin=table(1, 1500, (1,) * 6),
+    )
     one, other = (
         learn("-t", "-i", name, "-p", "stdout", stdin=table(8, 500, units)).out
         for name, units in (("auto", (1, 1e4, 1, 1e-3, 1, 1)), ("alike", (1,) * 6))
@@ -210,7 +234,7 @@ def test_a_softmax_tree_sees_columns_by_the_scales_of_all_data():
     assert model_file.load("more").arrays["scales.state"][0] == 2200
 
 
-def test_an_old_model_is_read_as_it_was(tmp_path):
+def test_how_features_are_scaled_is_the_models(tmp_path):
     learn("--cpt", 12, "-b", 18, "--normalize_features", "unit", "-f", "m", "--quiet", stdin=table(6, 100))
     assert not any(name.startswith("scales") for name in model_file.load("m").arrays)
     done = xclass("-i", "m", "-t", "--normalize_features", "columns", stdin=table(7, 10))

@@ -197,6 +197,7 @@ def test_data_that_are_not_there_are_named():
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
+        ("012012", "the first labels are whole numbers, one of them 0: learning numbers, as VW does; classes are"),
         ("120312", "labels are whole numbers, one of them 0: learning numbers, as VW does; classes are counted from"),
         (
             "121212",
@@ -206,14 +207,22 @@ def test_data_that_are_not_there_are_named():
         ("0101", ""),
     ],
 )
-def test_labels_that_may_have_been_meant_as_classes_are_pointed_out(labels, said):
+def test_labels_that_may_have_been_meant_as_classes_are_pointed_out(labels, said, tmp_path):
     text = "".join(f"{y} | a{y}\n" for y in labels)
-    done = learn(stdin=text)
+    (tmp_path / "d").write_text(text)
+    done = learn("d", cwd=tmp_path)
     assert said in done.err if said else "labels are" not in done.err
+    if labels[0] != "0":  # a pipe is not kept waiting
+        assert said in learn(stdin=text).err
     assert "labels are" not in learn("--loss_function", "squared", stdin=text).err
     assert "labels are" not in learn("--quiet", stdin=text).err
     named = learn("--multiclass", "--named_labels", "0,1,2,3", "-b", 12, "-p", "stdout", stdin=text)
     assert set(named.lines) <= {"0", "1", "2", "3"} | {""}
+
+
+def test_numbers_that_begin_like_classes_are_not_taken_for_them(tmp_path):
+    (tmp_path / "d").write_text("".join(f"{y} | a\n" for y in (3, 7, 0, -2, 1.5)))
+    assert "labels are" not in learn("d", cwd=tmp_path).err
 
 
 def test_a_class_0_is_told_where_classes_begin():

@@ -151,6 +151,8 @@ def test_label_before_a_tab_is_pointed_out(place):
     done = learn("--oaa", 3, "-p", "stdout", stdin="1 | a\n2\t| b\nname\t3 | c\n")
     assert "stdin:2: '2' stands before a tab and is left out, so the line is unlabelled; write '2 |'" in done.err
     assert "stdin:1" not in done.err and "stdin:3" not in done.err
+    named = learn("--oaa", 2, "--named_labels", "cat,dog", stdin="cat | a\ndog\t| b\n")
+    assert "stdin:2: 'dog' stands before a tab" in named.err
     assert "tab" not in learn("--oaa", 3, stdin="1 | a\nname\t3 | c\n9\t2 | d\n").err
 
 
@@ -164,6 +166,8 @@ def test_compressed_bytes_where_text_is_expected_are_named(place):
     )
     (place / "data.vw").write_bytes(packed)
     assert "data.vw: is compressed, and not named as such; rename it to end in .gz" in xclass("--oaa", 3, "data.vw").err
+    (place / "data.vw.gz").write_bytes(gzip.compress(packed))
+    assert "data.vw.gz: is compressed twice; unpack it once" in xclass("--oaa", 3, "data.vw.gz").err
 
 
 def test_label_that_touches_the_bar_is_pointed_out(place):

@@ -343,10 +343,19 @@ def run(argv: Sequence[str]) -> int:
     names = given.get("named_labels")
     if names is not None and names.startswith("@"):
         given["named_labels"] = label_words.read_names(names[1:])
+        _keep_names(names[1:], given, flags)
     model = given.get(flags["-i"])
     stored = driver.stored_options(model) if model is not None else None
     notes = _take_multiclass(given, found, reductions)
     return driver.run(config.resolve(given, stored, found, reductions, model=model or ""), notes)
+
+
+def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -> None:
+    """Refuse to write over the file that --named_labels was read from."""
+    for flag in ("-f", "-p", "-r", "--readable_model", "--invert_hash", "--calibration", "--save_tree"):
+        other = given.get(flags[flag])
+        if isinstance(other, str) and os.path.realpath(other) == os.path.realpath(path):
+            raise UsageError(f"{flag} {other} would write over the names of --named_labels: give another file")
 
 
 def _take_multiclass(given: dict[str, Any], found: Mapping[str, type], reductions: Sequence[Any]) -> list[str]:
@@ -361,10 +370,13 @@ def _take_multiclass(given: dict[str, Any], found: Mapping[str, type], reduction
     if given.get("no_stdin") or (not given.get("data") and "cache_file" in given):
         return []
     common = set(cpt_options.TAKEN) - {"loss_function", "sgd"}
-    wanted = multiclass.wanted(given, owners, names, common, lambda labels: reader.look(given.get("data"), labels))
-    if wanted is True or (wanted and wanted.classes):
+    from_file = bool(given.get("data"))
+    wanted, note = multiclass.wanted(
+        given, owners, names, common, lambda labels: reader.look(given.get("data"), labels), from_file
+    )
+    if wanted:
         given["multiclass"] = 0
-    return [wanted.note()] if isinstance(wanted, multiclass.Labels) and wanted.note() else []
+    return [note] if note else []
 
 
 def _examples() -> str:

@@ -228,6 +228,9 @@ def resolve(
     return config.settled(records[chosen].settle(config))
 
 
+MOST_SHOWN = 200  # characters of a value in a message
+
+
 def typed(one: Option, value: object) -> str:
     """Return an option and its value as they stand on a command line."""
     flag = long_flag(one)
@@ -237,6 +240,7 @@ def typed(one: Option, value: object) -> str:
         return flag
     values = value if isinstance(value, tuple) else (value,)
     shown = [format(v, "g") if isinstance(v, float) and float(format(v, "g")) == v else str(v) for v in values]
+    shown = [v if len(v) <= MOST_SHOWN else v[:MOST_SHOWN] + "..." for v in shown]
     return " ".join(f"{flag} {v}" for v in shown)
 
 

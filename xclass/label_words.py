@@ -137,7 +137,8 @@ def read_label(text, begin, end, rules):
             p = begin
             while numbers.is_digit(text[p]):
                 p += 1
-            if p > begin and text[p] == TAB:
+            number = p > begin and text[p] == TAB
+            if number or (len(rules.names.hash) > 0 and find_name(text, begin, first - 1, rules.names) > 0):
                 problem, where = LABEL_BEFORE_TAB, begin
         return label, weight, initial, tag_start, tag_end, problem, where
 
@@ -207,8 +208,8 @@ def read_names(path: str) -> str:
         where there is no such file, or a line is no name that could stand in data.
     """
     try:
-        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-            names = file.read().splitlines()
+        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+            names = [line.removesuffix("\n").removesuffix("\r") for line in file]
     except OSError as error:
         raise UsageError(
             f"--named_labels @{path}: cannot be read ({error.strerror}); name a file that has a name on each line"

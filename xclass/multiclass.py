@@ -4,11 +4,11 @@ The preset is made of ordinary options of `--cpt`, each of which can be given an
 told by the labels: whole numbers from 1, three different ones among the first. Other labels (-1 and 1, 0, numbers with
 a fraction) are for the learner alone, as they are in VW.
 
-Figures   error % on the last tenth of train with 4 trees and with 8, which take 1.2 to 1.7 times the CPU time: clinc150
-          5.4, 5.7, reuters 14.9, 15.6, isolet1 12.8, 12.8, aloi27 `-q ff` 18.2, 16.9, spelling 11.0, 10.6. No shape of
-          the data that is known before they are learned tells which is better, so there are 4. What does depend on
-          the data: bits of the table (on K), rates (`cpt_options`, on passes), scales of features (`feature_scales`, on
-          what they look like). scripts/ablation.py changes one part at a time, demo/RESULTS.md has its table.
+Figures   error % on the last tenth of train with 4 trees and with 8, which take 1.2 to 1.7 times the CPU time there:
+          clinc150 5.4, 5.7, reuters 14.9, 15.6, spelling 11.0, 10.6. No shape of the data tells before they are learned
+          which is better, so there are 4. What does depend on the data: bits of the table (on K), rates (`cpt_options`,
+          on passes), scales of features (`feature_scales`, on what they look like). scripts/ablation.py changes one
+          part at a time, demo/RESULTS.md has its table.
 """
 
 from __future__ import annotations
@@ -49,12 +49,18 @@ def preset(k: int) -> dict[str, object]:
 class Labels:
     """Looks at lines of text until it can tell whether their labels are classes.
 
+    Parameters
+    ----------
+    patient : go on looking after a label 0, which is no class, to tell the user what the others are; from a pipe
+        nobody should have to wait for that
+
     Attributes
     ----------
     classes : True or False once that is known, None before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patient: bool = False) -> None:
+        self._patient, self._zero = patient, False
         self.classes: bool | None = None
         self.from_zero = self.two = False  # what may have been meant as classes, and is not taken for them
         self._seen: set[int] = set()
@@ -70,9 +76,11 @@ class Labels:
             words.pop()  # it touches the bar: a tag
         self._lines += 1
         if words and not words[0].startswith(b"'"):
-            if not LABEL.fullmatch(words[0]) or int(words[0]) > HIGHEST_LABEL:
-                self.from_zero = not words[0].strip(b"0") and len(self._seen) >= DIFFERENT - 1
-                self.classes = self.two = False
+            self._zero = self._zero or not words[0].strip(b"0")
+            whole = not words[0].strip(b"0") or (LABEL.fullmatch(words[0]) and int(words[0]) <= HIGHEST_LABEL)
+            if not whole or (self._zero and not self._patient):
+                self.from_zero = bool(whole) and len(self._seen) >= DIFFERENT - 1
+                self.classes = False
                 return
             self._labels += 1
             self._seen.add(int(words[0]))
@@ -82,18 +90,22 @@ class Labels:
     def end(self) -> None:
         """No more lines are looked at."""
         if self.classes is None:
-            self.classes = len(self._seen) >= DIFFERENT
-            self.two = len(self._seen) == DIFFERENT - 1
+            several = len(self._seen) >= DIFFERENT
+            self.classes, self.from_zero = several and not self._zero, several and self._zero
+            self.two = len(self._seen) == DIFFERENT - 1 and not self._zero
 
     def note(self) -> str:
         """What the user is told; nothing where it is plain that labels are numbers."""
         if self.from_zero:
             return (
-                "labels are whole numbers, one of them 0: learning numbers, as VW does; classes are counted from 1: to "
-                "learn them add 1 to every label, or give --multiclass and --named_labels 0,1,2,..."
+                "the first labels are whole numbers, one of them 0: learning numbers, as VW does; classes are counted "
+                "from 1: to learn them add 1 to every label, or give --multiclass and --named_labels 0,1,2,..."
             )
         if self.two:
-            return "labels are two whole numbers: learning numbers, as VW does; to learn two classes give --multiclass"
+            return (
+                "the first labels are two whole numbers: learning numbers, as VW does; to learn two classes give "
+                "--multiclass"
+            )
         if not self.classes:
             return ""
         return (
@@ -108,7 +120,8 @@ def wanted(
     reductions: set[str],
     common: set[str],
     look: Callable[[Labels], None],
-) -> Labels | bool:
+    patient: bool,
+) -> tuple[bool, str]:
     """Whether a command line that names no reduction asks for --multiclass.
 
     Parameters
@@ -118,25 +131,27 @@ def wanted(
     reductions : names of the reductions.
     common : options of the binary learner that --cpt takes too; another one asks for the learner alone.
     look : shows the first lines of the data to a `Labels`.
+    patient : see `Labels`.
 
     Returns
     -------
-    Whether options say so; or, where they say nothing, the labels, which say so or not.
+    wanted : whether options say so or, where they say nothing, labels.
+    note : what the user is told about it, or nothing.
     """
     if (reductions | {"multiclass", "hsm"}) & given.keys():
-        return False
+        return False, ""
     if any(name in given for name in ("initial_regressor", "testonly", "vw_exact")):
-        return False
+        return False, ""
     rooms = [owners[name] for name in given]
     if any(reductions & room and "cpt" not in room for room in rooms):
-        return False  # of another reduction: an error that says so, or the learner alone
+        return False, ""  # of another reduction: an error that says so, or the learner alone
     if any("cpt" in room or "answers" in room for room in rooms) or "named_labels" in given:
-        return True
+        return True, ""
     if any("learner" in owners[name] and name not in common for name in given):
-        return False
+        return False, ""
     if any(name in given for name in ("readable_model", "invert_hash", "audit")):
-        return False  # they show the tables of the learner alone
-    labels = Labels()
+        return False, ""  # they show the tables of the learner alone
+    labels = Labels(patient)
     look(labels)
     labels.end()
-    return labels
+    return labels.classes, labels.note()

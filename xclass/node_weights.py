@@ -1,7 +1,8 @@
 """Weights of very many small regressors, one per node of a tree, in 8 bytes a weight.
 
 Source    Duchi, Hazan, Singer, "Adaptive Subgradient Methods", JMLR 2011 (the diagonal rule), on examples of unit
-          length: neither the largest |x| of a feature nor a norm per regressor has to be kept beside a weight.
+          length: neither the largest |x| of a feature nor a norm per regressor has to be kept beside a weight
+          (`feature_scales` keeps a size per feature where features are columns of numbers).
 Slot      two float32:  | w | G |     w weight, G sum of importance * slope**2 * x**2
 Lines     Eight slots are a cache line. A feature has a line for every block of a tree (label_tree: up to three
           levels, seven nodes), found by one multiplicative hash of (feature, block); a path of 15 nodes touches 5

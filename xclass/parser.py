@@ -106,7 +106,7 @@ class Parser:
         self.lines = self.skipped = self.bad = 0
         self.notes: list[str] = []
         self.kept: list[str] = []  # the first messages about malformed lines
-        self._told_tag = False
+        self._told_label = False
         treatment = TREATMENTS.index(options.on_bad_line)
         free = highest is None or treatment == VW
         low, high = (0, label_words.UNLABELLED) if highest is None else (lowest or 0, highest)
@@ -188,8 +188,8 @@ class Parser:
         return [f"{self.bad} {what}" + ("; the first:" if self.bad > KEPT else ":"), *self.kept]
 
     def _take_notes(self, text, notes, bad: int, stopped: bool, name: str) -> DataError | None:
-        if notes[0, 0] and not self._told_tag:
-            self._told_tag = True
+        if notes[0, 0] and not self._told_label:
+            self._told_label = True
             problem, line, _, where = notes[0].tolist()
             self.notes.append(f"{name}:{line}: {WARNINGS[problem].format(seen=word_at(text, where))}")
         for note in notes[1 : bad + 1].tolist():

@@ -284,6 +284,8 @@ class Reader:
                 cure = f"unpack it, `{tool} FILE{ending} | xclass ...`, or give -d FILE{ending}"
                 if self._path is not None:
                     cure = f"rename it to end in {ending}"
+                if self.name.endswith((".gz", ".zst")):
+                    raise DataError(f"{self.name}: is compressed twice; unpack it once")
                 raise DataError(f"{self.name}: is compressed, and not named as such; {cure}")
         if begin.startswith(NO_TEXT):
             raise DataError(f"{self.name}: is a cache of xclass, not data; give it with --cache_file")

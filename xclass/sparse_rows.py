@@ -3,7 +3,8 @@
     five files, unnamed   size int64[n]   index uint32[z]   value float32[z]   label int32[n]   weight float32[n]
 
 The folder is that of temporary files (TMPDIR). At the end the different features are numbered 0..F-1 in the order of
-their hashes, and features that stand twice in a row are one. The constant is left out: who learns has intercepts.
+their hashes, features that stand twice in a row are one, and values, kept as they were read, are scaled. The constant
+is left out: who learns has intercepts.
 """
 
 from __future__ import annotations

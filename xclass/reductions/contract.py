@@ -48,6 +48,10 @@ class Work:
             return np.full(self.batch.n, self.learn)
         return ~self.held
 
+    def learned(self) -> np.ndarray:
+        """Whether each example is learned from, having a label and a weight above 0: bool[n]."""
+        return ~np.isnan(self.batch.label) & (self.batch.weight > 0) & self.learns()
+
 
 class Look(NamedTuple):
     """One sub-problem that was asked about an example."""

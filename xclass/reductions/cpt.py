@@ -11,7 +11,8 @@ Differs   from the paper: labels are -1 and 1, so an untrained squared-loss regr
           that is split leaves its regressor to the node it becomes, and the old label's new leaf starts afresh: a
           copy is not possible in hashed slots. That regressor has learned "left" on the old label's examples
           (error % without and with: wordnet 76.8 / 74.6, spelling 18.8 / 18.4, panlex 80.5 / 80.7).
-          AdaGrad on examples of unit length, no step beyond the label: `node_weights`. Nodes of more than two branches:
+          AdaGrad on examples of unit length, columns of numbers divided by their mean size (`feature_scales`), no
+          step beyond the label: `node_weights`. Nodes of more than two branches:
           `pecoc_tree`.
 Defaults  by error % on the last tenth of train, spelling / wordnet / panlex at -b 24, one pass:
           squared loss, rate .5, alpha .6     16.9 / 73.1 / 80.0    (log loss 1.04 of spelling, 4.96 of panlex)
@@ -129,7 +130,7 @@ class ProbabilityTree:
         self.placed = ""  # for the summary
         if driver.initial_regressor is None and not testing and o.cpt_tree in MADE:
             self.sample = {"kmeans": label_clusters.Sample, "huffman": huffman.Counts}[o.cpt_tree](o.tree_sample)
-            self.sampled = feature_scales.for_option(o.normalize_features)
+            self.sampled = feature_scales.for_option(o.normalize_features) if o.cpt_tree == "kmeans" else None
         elif driver.initial_regressor is None and o.cpt_tree not in GROWN:
             self._plant(self._read(o.cpt_tree))
         self.search = settings.search
@@ -170,7 +171,7 @@ class ProbabilityTree:
         return None if self.sample is None else self.sample.examples
 
     def preview(self, work: Work) -> bool:
-        batch, counted = work.batch, _learned(work)
+        batch, counted = work.batch, work.learned()
         if self.sampled is not None:
             batch = self.sampled.scaled(batch, counted)
         return self.sample.add(batch, counted)
@@ -201,14 +202,14 @@ class ProbabilityTree:
 
     def _scale(self, work: Work) -> None:
         """The first stage, where features may be columns."""
-        work.batch = self.scales.scaled(work.batch, _learned(work))
+        work.batch = self.scales.scaled(work.batch, work.learned())
 
     def _sweep(self, work: Work) -> None:
         batch = work.batch
         n = batch.n
         labelled = ~np.isnan(batch.label)
         label = np.where(labelled, batch.label, 0.0).astype(np.int64)
-        learns = _learned(work)
+        learns = work.learned()
         # a row of the progress table shows the very argmax; else being right or wrong is enough
         number = self.examples + 1 + np.arange(n)
         whole = np.ones(n, bool) if self.whole else number & (number - 1) == 0
@@ -381,12 +382,6 @@ class ProbabilityTree:
             self.scales.restore(arrays)
         if self.scorers is not None:
             reranking.restore(self.scorers, arrays)
-
-
-def _learned(work: Work) -> np.ndarray:
-    """Which examples are learned from: bool[n]."""
-    batch = work.batch
-    return ~np.isnan(batch.label) & (batch.weight > 0) & work.learns()
 
 
 def _mean_listing(spread) -> answers.Listing:

@@ -6,7 +6,8 @@ Learners  a router at every inner node and k scorers at every leaf, all with L1 
 Cost      answering O(s depth + weights that an example's s features have in one leaf). Training goes through the data
           some (depth + 2) times an iteration, and is mostly the leaves: see `softmax_steps` and `l1_softmax`.
 Stream    Examples are read once and kept (`sparse_rows`); the end of the data is where learning happens. Until then
-          answers are those of the model of -i, which is where the tree then begins, or 0.
+          answers are those of the model of -i, which is where the tree then begins, or 0. Columns of numbers are
+          brought to one scale first (`feature_scales`): counted as they are read, divided when all are read.
 Smoothing [eps] Every class the leaf lacks has eps, those of the leaf their softmax, all divided by 1 + eps (K - k).
           Every HELD-th example is kept out of training to choose eps, unless --smooth says it.
 Defaults  by error % on the last tenth of train, see README. --l1 .02, .05, .1, .2 and 12 passes: clinc150 6.3, 6.3,
@@ -59,7 +60,8 @@ class SoftmaxTree:
         self.asked = config.answers
         self.intercept = not config.parser.noconstant
         self.unit = self.options.normalize_features != "none"
-        self.scales = feature_scales.for_option(self.options.normalize_features)  # of the examples the tree has learned
+        # of the examples the tree has learned; all of them count alike, whatever their order
+        self.scales = feature_scales.for_option(self.options.normalize_features, math.inf)
         self.counted = None if self.scales is None else self.scales.copy()  # and of those that it will learn
         self.seed = config.driver.random_seed
         self.store = None if testing else sparse_rows.Store()
@@ -210,11 +212,10 @@ class SoftmaxTree:
     # learning
 
     def _collect(self, work: Work) -> None:
-        batch = work.batch
-        learns = ~np.isnan(batch.label) & (batch.weight > 0) & work.learns()
+        learned = work.learned()
         if self.counted is not None:
-            self.counted.count(batch, learns)
-        self.store.add(batch, learns)
+            self.counted.count(work.batch, learned)
+        self.store.add(work.batch, learned)
 
     def end_pass(self) -> None:
         """The end of the data: learn."""
