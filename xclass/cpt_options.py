@@ -76,8 +76,8 @@ class Options:
     )
     normalize_features: str = option(
         "`unit` scales every example to length 1 before the tree sees it; `columns` divides every feature by its mean "
-        "size so far, and then does the same; `auto` is `columns` where features come back so often that they "
-        "are columns of numbers (judged by the first 1000 examples), else `unit`",
+        "size so far, and then does the same; `auto` is `columns` where features come back often and differ in size, "
+        "as columns of a table do and words do not (judged by the first 1024 examples), else `unit`",
         choices=("auto", "columns", "unit", "none"),
         default="auto",
         stored=True,
