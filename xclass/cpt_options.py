@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import label_tree, learner, node_weights
+from . import feature_scales, label_tree, learner, node_weights
 from .errors import UsageError
 from .options import option, options_of
 
@@ -74,14 +74,7 @@ class Options:
         metavar="M",
         stored=True,
     )
-    normalize_features: str = option(
-        "`unit` scales every example to length 1 before the tree sees it; `columns` divides every feature by its mean "
-        "size so far, and then does the same; `auto` is `columns` where features come back often and differ in size, "
-        "as columns of a table do and words do not (judged by the first 1024 examples), else `unit`",
-        choices=("auto", "columns", "unit", "none"),
-        default="auto",
-        stored=True,
-    )
+    normalize_features: str = feature_scales.declared("its mean size so far")
     cpt_search: str = option(
         "how the most probable class is found: `exact`, or `greedy`, which follows the likelier child",
         choices=("exact", "greedy"),

@@ -24,11 +24,13 @@ Cost      one pass over the features of an example; none where the first LOOKED 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from . import model_file
 from .jit import jit
+from .options import option
 
 LOOKED = 1024  # examples, after which it is known whether features are columns
 RARE, FEW, SPREAD = 8, 4, 1.0
@@ -38,6 +40,18 @@ BITS = 20  # of the table of scales
 SHIFT = np.uint64(64 - BITS)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 EXAMPLES, COLUMNS, NUMBERS = range(3)  # what `state` holds
+
+
+def declared(size: str) -> Any:
+    """The option `normalize_features`; `size`: what features are divided by."""
+    return option(
+        f"`unit` scales every example to length 1 before the tree sees it; `columns` divides every feature by {size}, "
+        "and then does the same; `auto` is `columns` where features come back often and differ in size, as columns of "
+        "a table do and words do not (judged by the first 1024 examples), else `unit`",
+        choices=("auto", "columns", "unit", "none"),
+        default="auto",
+        stored=True,
+    )
 
 
 def for_option(how: str, window: float = WINDOW) -> Scales | None:

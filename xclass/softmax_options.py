@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from . import label_tree, learner, softmax_steps
+from . import feature_scales, label_tree, learner, softmax_steps
 from .errors import UsageError
 from .options import option, options_of
 
@@ -91,14 +91,7 @@ class Options:
         metavar="EPS",
         stored=True,
     )
-    normalize_features: str = option(
-        "`unit` scales every example to length 1 before the tree sees it; `columns` divides every feature by its mean "
-        "size, and then does the same; `auto` is `columns` where features come back often and differ in size, as "
-        "columns of a table do and words do not (judged by the first 1024 examples), else `unit`",
-        choices=("auto", "columns", "unit", "none"),
-        default="auto",
-        stored=True,
-    )
+    normalize_features: str = feature_scales.declared("its mean size")
 
 
 TAKEN = ("bits", "l1", "predict_only_model")  # of the learner's options
