@@ -62,7 +62,7 @@ LAYERS = (  # a room may import from the rows below its own
         "weight_table",
         "text_lines",
     ),
-    ("rule", "label_words", "selection"),
+    ("rule", "label_words", "selection", "class_names"),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant"),
     ("elementary", "stored_arrays", "table_size", "bad_lines", "multiclass", "outline", "processors", "progress_table"),
     ("examples", "options", "errors", "jit"),  # anyone may import these

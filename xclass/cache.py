@@ -120,6 +120,7 @@ class Source:
         parser = self._text.parser
         parser.bad, parser.skipped = cache.facts["bad"], cache.facts["skipped"]
         parser.kept = list(cache.facts["kept"])
+        parser.names.add(cache.facts.get("names", []))
         self._told = list(cache.facts["told"])
         if self._pass == 0:
             self.notes += self._told
@@ -253,6 +254,8 @@ class Source:
             "told": self._told,
             "lines": self.lines,
         }
+        if parser.names.growing:
+            facts["names"] = parser.names.names
         try:
             writer.finish(facts)
             if not self._reread:

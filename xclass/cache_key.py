@@ -16,6 +16,7 @@ import time
 from typing import Any
 
 VERSION = 2  # raised whenever blocks are read in another way
+MOST_SHOWN = 200  # characters of a value in a message
 RACY = 2 * 10**9  # nanoseconds: a file changed this shortly before it was read may change again unnoticed
 
 
@@ -59,7 +60,8 @@ def why_stale(kept: dict[str, Any], wanted: dict[str, Any], paths: list[str] | N
         if kept.get(name) != value:
             if name == "version":
                 return "another version of xclass made it"
-            return f"it was made with {name} {kept.get(name)}, and this is {name} {value}"
+            then, now = (str(one) if len(str(one)) <= MOST_SHOWN else "..." for one in (kept.get(name), value))
+            return f"it was made with {name} {then}, and this is {name} {now}"
     if set(kept) - {"files"} != set(wanted):
         return "another version of xclass made it"
     if paths is None:

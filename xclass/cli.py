@@ -359,7 +359,7 @@ def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -
 
 
 def _take_multiclass(given: dict[str, Any], found: Mapping[str, type], reductions: Sequence[Any]) -> list[str]:
-    """Choose --multiclass where no reduction is named and the data are of classes; return what the user is told."""
+    """Choose --multiclass and --learn_names where the data ask for them; return what the user is told."""
     from . import cpt_options, reader
 
     owners: dict[str, set[str]] = {}
@@ -374,8 +374,7 @@ def _take_multiclass(given: dict[str, Any], found: Mapping[str, type], reduction
     wanted, note = multiclass.wanted(
         given, owners, names, common, lambda labels: reader.look(given.get("data"), labels), from_file
     )
-    if wanted:
-        given["multiclass"] = 0
+    given.update(wanted)
     return [note] if note else []
 
 

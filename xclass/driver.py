@@ -20,6 +20,7 @@ import numpy as np
 from . import (
     cache,
     cache_key,
+    class_names,
     features,
     files,
     first_run,
@@ -125,13 +126,13 @@ class _Run:
         self.learner = self.config.reduction.build(self.config, o.testonly)
         try:
             holdout = passes.Holdout(self.config.passes)
+            self.names = class_names.Names(self.config.parser.label_names(), self.config.parser.learn_names)
+            if hasattr(self.learner, "names"):
+                self.learner.names = self.names.names
             self.progress = stats.Progress(
-                self.config.reduction.labels,
-                None if o.quiet else self._pace(),
-                holdout.on,
-                self.config.parser.label_names(),
+                self.config.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.names.shown
             )
-            self.saver = saving.Saver(self.config, self.learner, self.progress)
+            self.saver = saving.Saver(self.config, self.learner, self.progress, self.names)
             if o.initial_regressor is not None:
                 model = _loaded.pop(o.initial_regressor)
                 self.saver.restore(model, o.initial_regressor, o.preserve_performance_counters)
@@ -139,14 +140,14 @@ class _Run:
             elif o.testonly:
                 self.talk.warn("-t without -i predicts with a new model, which knows nothing; give -i MODEL")
             self.inspector = self._inspector()
-            self.dump = tree_dump.Dump(self.config.tree_dump, self.learner, name, self.config.parser.label_names())
+            self.dump = tree_dump.Dump(self.config.tree_dump, self.learner, name, self.names.names)
             self.reader = self._source()
             self.stream = passes.Stream(self.reader, self.config.passes, holdout, self._shuffler(), o.final_regressor)
             self.features = features.Features(self.config.features, constant=not self.config.parser.noconstant)
             self.crosser = interactions.Crosser(self.config.interactions)
             self._cross_path(self.crosser.with_group(PATH_GROUP))
             self._banner()
-            self.writers = outputs.open_writers(self.config)
+            self.writers = outputs.open_writers(self.config, self.names)
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
             if hasattr(self.learner, "attend"):
                 self.learner.attend(self.talk)
@@ -178,7 +179,9 @@ class _Run:
         lowest, highest, because = c.reduction.allowed(c) or (None, None, "")
         multiclass = c.reduction.labels == "multiclass"
         nothing = io.BytesIO() if o.no_stdin and not c.reader.data else None
-        text = reader.Reader(c.reader, c.parser, c.learner.bits, multiclass, lowest, highest, because, stream=nothing)
+        text = reader.Reader(
+            c.reader, c.parser, c.learner.bits, multiclass, lowest, highest, because, stream=nothing, names=self.names
+        )
         limit = passes.source_limit(c.passes)
         key = cache_key.make_key(c.parser, c.learner.bits, multiclass, lowest, highest, limit)
         turns = c.passes.passes + (self._preview_size == 0)

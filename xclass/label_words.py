@@ -28,7 +28,7 @@ from .bad_lines import (
 from .errors import UsageError
 from .jit import jit
 
-SPACE, TAB, NEWLINE = 32, 9, 10
+SPACE, TAB, NEWLINE, COMMA = 32, 9, 10, 44
 UNLABELLED = 2**32 - 1  # as a class
 
 
@@ -91,7 +91,8 @@ def read_label(text, begin, end, rules):
 
     Returns
     -------
-    label, weight, initial : float64, float32, float32; label NaN where there is none
+    label, weight, initial : float64, float32, float32; label NaN where there is none, and where names come as they
+        like the place of the name
     tag_start, tag_end : the tag's place
     problem, where : what is wrong and where, or 0; LABEL_AS_TAG and LABEL_BEFORE_TAB are no more than warnings
     """
@@ -130,7 +131,7 @@ def read_label(text, begin, end, rules):
             p = last
             while p < last_end and numbers.is_digit(text[p]):
                 p += 1
-            if p == last_end:
+            if p == last_end or rules.names_come:
                 problem, where = LABEL_AS_TAG, last
     if words == 0:
         if tag_start == end and begin < first and rules.multiclass:
@@ -138,6 +139,8 @@ def read_label(text, begin, end, rules):
             while numbers.is_digit(text[p]):
                 p += 1
             number = p > begin and text[p] == TAB
+            if rules.names_come:
+                number = first - 1 > begin
             if number or (len(rules.names.hash) > 0 and find_name(text, begin, first - 1, rules.names) > 0):
                 problem, where = LABEL_BEFORE_TAB, begin
         return label, weight, initial, tag_start, tag_end, problem, where
@@ -146,7 +149,12 @@ def read_label(text, begin, end, rules):
     if rules.multiclass:
         if words > 2:
             return label, weight, initial, tag_start, tag_end, CLASS_WORDS, word0
-        if len(rules.names.hash) > 0:
+        if rules.names_come:
+            value, p = word0, end0  # class_names makes a number of it
+            for q in range(word0, end0):
+                if text[q] == COMMA:
+                    return label, weight, initial, tag_start, tag_end, CLASS, word0
+        elif len(rules.names.hash) > 0:
             value, p = find_name(text, word0, end0, rules.names), end0
             if value == 0:
                 problem, where = NAME, word0
@@ -161,7 +169,8 @@ def read_label(text, begin, end, rules):
         value &= UNLABELLED
         if value != UNLABELLED:
             label = np.float64(value)
-            if problem == 0 and rules.highest >= 0 and (value < rules.lowest or value > rules.highest):
+            in_range = rules.names_come or rules.highest < 0 or (value >= rules.lowest and value <= rules.highest)
+            if problem == 0 and not in_range:
                 problem, where = OUTSIDE, word0
     else:
         if words > 3:

@@ -8,15 +8,15 @@ from .predictions import Writer
 from .reductions.contract import Work
 
 
-def open_writers(c: Any) -> dict[str, Writer]:
-    """Those asked for, by "predictions" and "raw". `c` : the configuration"""
+def open_writers(c: Any, names: Any) -> dict[str, Writer]:
+    """Those asked for, by "predictions" and "raw". `c` : the configuration; `names` : of the classes"""
     o = c.driver
     kind = c.reduction.labels
     if c.answers.listed or c.oaa.scores:
         kind = "scores"
     writers = {}
     if o.predictions is not None:
-        writers["predictions"] = Writer(o.predictions, kind, c.parser.label_names())
+        writers["predictions"] = Writer(o.predictions, kind, names.shown)
     if o.raw_predictions is not None:
         raw = "simple" if c.reduction.labels == "simple" else "raw_scores"
         writers["raw"] = Writer(o.raw_predictions, raw)

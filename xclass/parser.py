@@ -20,8 +20,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import hashing, label_words, text_lines
-from .bad_lines import CURE, KEPT, OUTSIDE, SENTENCES, TREATMENTS, VW, VW_DOES, WARNINGS, word_at
+from . import hashing, label_words, rows, text_lines
+from .bad_lines import (
+    CLASS,
+    COMMA,
+    CURE,
+    FULL,
+    KEPT,
+    OUTSIDE,
+    SENTENCES,
+    SKIP,
+    TREATMENTS,
+    VW,
+    VW_DOES,
+    WARNINGS,
+    word_at,
+)
+from .class_names import Names
 from .errors import DataError, UsageError
 from .examples import Batch, Pool
 from .options import option
@@ -44,6 +59,12 @@ class Options:
     named_labels: str = option(
         "labels are these names instead of numbers, separated by commas, or the lines of a file",
         metavar="A,B,C|@FILE",
+        stored=True,
+    )
+    learn_names: bool = option(
+        "labels are names, which become classes 1, 2, ... in the order in which they come, after those of "
+        "--named_labels; the model keeps them. Taken by itself where the first label is no number",
+        kind=bool,
         stored=True,
     )
     noconstant: bool = option("leave the constant feature out", kind=bool, stored=True)
@@ -86,6 +107,7 @@ class Parser:
     multiclass : whether labels are classes, or real numbers
     lowest, highest : classes allowed; None for every class. Not looked at under `--on_bad_line vw`
     because : what sets the range, for the message: `--oaa 1000`
+    names : of the classes; None for those of the options
 
     Attributes
     ----------
@@ -101,8 +123,10 @@ class Parser:
         lowest: int | None = None,
         highest: int | None = None,
         because: str = "",
+        names: Names | None = None,
     ):
         self.options = options
+        self.names = names or Names(options.label_names(), options.learn_names)
         self.lines = self.skipped = self.bad = 0
         self.notes: list[str] = []
         self.kept: list[str] = []  # the first messages about malformed lines
@@ -124,7 +148,8 @@ class Parser:
             treatment=treatment,
             lowest=0 if free else low,
             highest=-1 if free else high,
-            names=label_words.lay_out(options.label_names()),
+            names=label_words.lay_out(() if options.learn_names else options.label_names()),
+            names_come=options.learn_names,
         )
 
     @cached_property
@@ -176,7 +201,32 @@ class Parser:
         self.lines += scan.lines
         self.skipped += scan.skipped
         self.bad += scan.bad
-        return batch, self._take_notes(scan.batch.text, scan.notes, min(scan.bad, KEPT), scan.stopped, name)
+        full = None
+        if self.names.growing:
+            batch, full = self._number_names(batch, name)
+        error = self._take_notes(scan.batch.text, scan.notes, min(scan.bad, KEPT), scan.stopped, name)
+        return batch, full or error
+
+    def _number_names(self, batch: Batch, name: str) -> tuple[Batch, DataError | None]:
+        """The batch with numbers of classes as labels, cut where there is a name too many, or without such rows."""
+        most = self._rules.highest if self._rules.highest >= 0 else None
+        kept = np.ones(batch.n, bool)
+        row = 0
+        while (row := self.names.number(batch.text, batch.label, row, most)) < batch.n:
+            where = int(batch.label[row])
+            begin = batch.text[:where].tobytes().rfind(b"\n") + 1
+            message = self._message(batch.text, [FULL, int(batch.line[row]), begin, where], name)
+            if self._rules.treatment != SKIP:
+                return rows.cut(batch, 0, row), DataError(f"{message}. {CURE}")
+            self.bad += 1
+            self.skipped += 1
+            if len(self.kept) < KEPT:
+                self.kept.append(message)
+            kept[row] = False
+            batch.label[row] = np.nan
+        if not kept.all():
+            batch = rows.pick([(batch, np.flatnonzero(kept))], lines=True)
+        return batch, None
 
     def report(self) -> list[str]:
         """What to tell the user at the end of the run about malformed lines."""
@@ -200,7 +250,8 @@ class Parser:
     def _message(self, text, note: list[int], name: str) -> str:
         problem, line, start, where = note
         seen = word_at(text, where)
-        sentence = SENTENCES[problem].format(seen=seen, range=self._range)
+        sentence = COMMA if problem == CLASS and self._rules.names_come else SENTENCES[problem]
+        sentence = sentence.format(seen=seen, range=self._range)
         if problem == OUTSIDE and seen == "0":
             sentence += "; classes are counted from 1"
         message = f"{name}:{line}:{where - start + 1}: {sentence}"

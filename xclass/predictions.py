@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +57,14 @@ def _powers() -> Powers:
     nearest = np.array(whole)
     high = (nearest.view(np.int64) & ~np.int64((1 << 27) - 1)).view(np.float64)
     return Powers(nearest, high, nearest - high, np.array(low))
+
+
+class Letters(NamedTuple):
+    """Names of classes: class j has `letters[start[j]:start[j + 1]]`, class 0 and those beyond nothing."""
+
+    named: bool  # False: classes are written as numbers
+    start: np.ndarray  # int64[classes + 2]
+    letters: np.ndarray  # uint8[...]
 
 
 POWERS = _powers()
@@ -220,6 +228,18 @@ def put_tag(out, at, text, begin, end):
 
 
 @jit
+def put_class(out, at, label, names):
+    """A class as a number, or its name."""
+    if not names.named:
+        return put_digits(out, at, label, 1)
+    if label + 1 < len(names.start):
+        for p in range(names.start[label], names.start[label + 1]):
+            out[at] = names.letters[p]
+            at += 1
+    return at
+
+
+@jit
 def simple_lines(values, text, tag_start, tag_end, row, out):
     """Lines of examples from `row` on while they fit; returns the next row and the bytes written."""
     at = 0
@@ -231,29 +251,30 @@ def simple_lines(values, text, tag_start, tag_end, row, out):
 
 
 @jit
-def multiclass_lines(values, text, tag_start, tag_end, row, out):
-    """As `simple_lines`, for classes."""
+def multiclass_lines(values, names, longest, text, tag_start, tag_end, row, out):
+    """As `simple_lines`, for classes; no name is longer than `longest`."""
     at = 0
-    while row < len(values) and at + NUMBER_ROOM + tag_end[row] - tag_start[row] <= len(out):
-        at = put_digits(out, at, np.int64(values[row]), 1)
+    room = NUMBER_ROOM + longest
+    while row < len(values) and at + room + tag_end[row] - tag_start[row] <= len(out):
+        at = put_class(out, at, np.int64(values[row]), names)
         at = put_tag(out, at, text, tag_start[row], tag_end[row])
         row += 1
     return row, at
 
 
 @jit
-def score_lines(scores, labels, start, space_first, text, tag_start, tag_end, row, out):
-    """As `simple_lines`, for lists of label:score."""
+def score_lines(scores, labels, start, space_first, names, longest, text, tag_start, tag_end, row, out):
+    """As `multiclass_lines`, for lists of label:score; 0 is all other classes."""
     at = 0
     while row < len(tag_start):
-        room = (start[row + 1] - start[row]) * SCORE_ROOM + NUMBER_ROOM + tag_end[row] - tag_start[row]
+        room = (start[row + 1] - start[row]) * (SCORE_ROOM + longest) + NUMBER_ROOM + tag_end[row] - tag_start[row]
         if at + room > len(out):
             break
         for i in range(start[row], start[row + 1]):
             if space_first or i > start[row]:
                 out[at] = SPACE
                 at += 1
-            at = put_digits(out, at, labels[i], 1)
+            at = put_class(out, at, labels[i], names) if labels[i] > 0 else put_digits(out, at, labels[i], 1)
             out[at] = COLON
             at = put_general(out, at + 1, scores[i])
         at = put_tag(out, at, text, tag_start[row], tag_end[row])
@@ -271,16 +292,20 @@ class Writer:
     ----------
     path : file to write; "stdout" is standard output.
     kind : one of KINDS, see the head of this file.
-    names : written for the classes 1, 2, ... (multiclass, scores); none for numbers. Other classes have an empty name,
-        but for 0 in a list, which is all others.
+    names : written for the classes 1, 2, ... (multiclass, scores), may grow; None for numbers. Other classes have an
+        empty name, but for 0 in a list, which is all others.
     """
 
-    def __init__(self, path: str, kind: str, names: Sequence[str] = ()) -> None:
+    def __init__(self, path: str, kind: str, names: Sequence[str] | None = None) -> None:
         if kind not in KINDS:
             raise ValueError(kind)
         self.kind = kind
         self.path = path
-        self._names = [b"", *(name.encode("utf-8", "surrogateescape") for name in names)]
+        self._names = () if names is None else names
+        self._laid_out = 0  # of the names
+        named = names is not None and kind in ("multiclass", "scores")
+        self._letters = Letters(named, np.zeros(2, np.int64), np.empty(0, np.uint8))
+        self._longest = 0  # of the names, in bytes
         self._own = path != STDOUT
         try:
             self._file = open(path, "wb") if self._own else sys.stdout.buffer  # noqa: SIM115 (closed by close)
@@ -314,15 +339,13 @@ class Writer:
         """
         if batch.n == 0:
             return
-        if len(self._names) > 1 and self.kind in ("multiclass", "scores"):
-            self._do(self._file.write, b"".join(self._named(batch, values, scores, labels, start)))
-            if self._at_once:
-                self._do(self._file.flush)
-            return
+        if self._letters.named and len(self._names) > self._laid_out:
+            self._lay_out()
         tags = (batch.text, batch.tag_start, batch.tag_end)
-        most = int((batch.tag_end - batch.tag_start).max()) + NUMBER_ROOM
+        names = (self._letters, self._longest)
+        most = int((batch.tag_end - batch.tag_start).max()) + NUMBER_ROOM + self._longest
         if values is None:
-            most += int((start[1:] - start[:-1]).max()) * SCORE_ROOM
+            most += int((start[1:] - start[:-1]).max()) * (SCORE_ROOM + self._longest)
         if most > len(self._out):
             self._out = np.empty(most, np.uint8)
         row = 0
@@ -330,28 +353,23 @@ class Writer:
             if self.kind == "simple":
                 row, size = simple_lines(np.asarray(values, np.float64), *tags, row, self._out)
             elif self.kind == "multiclass":
-                row, size = multiclass_lines(np.asarray(values, np.float64), *tags, row, self._out)
+                row, size = multiclass_lines(np.asarray(values, np.float64), *names, *tags, row, self._out)
             else:
-                row, size = score_lines(scores, labels, start, self.kind == "raw_scores", *tags, row, self._out)
+                first = self.kind == "raw_scores"
+                row, size = score_lines(scores, labels, start, first, *names, *tags, row, self._out)
             self._do(self._file.write, self._out[:size].data)
         if self._at_once:
             self._do(self._file.flush)
 
-    def _named(self, batch: Batch, values, scores, labels, start) -> Iterator[bytes]:
-        """The lines of a batch with names of classes."""
-
-        def name(label: int) -> bytes:
-            return self._names[label] if label < len(self._names) else b""
-
-        for i in range(batch.n):
-            if self.kind == "multiclass":
-                line = name(int(values[i]))
-            else:
-                some = range(start[i], start[i + 1])
-                pairs = ((name(int(labels[j])) if labels[j] else b"0", f"{float(scores[j]):g}".encode()) for j in some)
-                line = b" ".join(b"%s:%s" % pair for pair in pairs)
-            tag = batch.text[batch.tag_start[i] : batch.tag_end[i]].tobytes()
-            yield line + (b" " + tag if tag else b"") + b"\n"
+    def _lay_out(self) -> None:
+        """Take in the names that have come since the last batch."""
+        fresh = [name.encode("utf-8", "surrogateescape") for name in self._names[self._laid_out :]]
+        self._laid_out += len(fresh)
+        old = self._letters
+        ends = old.start[-1] + np.cumsum([len(name) for name in fresh])
+        letters = np.concatenate((old.letters, np.frombuffer(b"".join(fresh), np.uint8)))
+        self._letters = old._replace(start=np.concatenate((old.start, ends)), letters=letters)
+        self._longest = max(self._longest, *map(len, fresh))
 
     def close(self) -> None:
         """Finish the file."""

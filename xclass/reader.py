@@ -102,7 +102,7 @@ class Reader:
     Parameters
     ----------
     options, parse : the options of this room and of parser
-    bits, multiclass, lowest, highest, because : as in `parser.Parser`
+    bits, multiclass, lowest, highest, because, names : as in `parser.Parser`
     block_bytes : size of a block; None for the usual sizes
     stream : read instead of the file; anything with `readinto`
 
@@ -130,8 +130,9 @@ class Reader:
         because: str = "",
         block_bytes: int | None = None,
         stream: BinaryIO | None = None,
+        names: Any = None,
     ):
-        self.parser = parser.Parser(parse, bits, multiclass, lowest, highest, because)
+        self.parser = parser.Parser(parse, bits, multiclass, lowest, highest, because, names)
         self.paths: tuple[str | None, ...] = (options.data,) if isinstance(options.data, str) else options.data
         self.paths = tuple(self.paths or (None,))
         self.name = self.paths[0] or "stdin"

@@ -254,8 +254,10 @@ def check(config) -> None:
     labels, reduction = config.parser.label_names(), config.reduction.name
     if labels and reduction == "scalar":
         raise UsageError("--named_labels has no effect on real-valued labels; choose a reduction such as --oaa")
+    if config.parser.learn_names and reduction == "scalar":
+        raise UsageError("--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass")
     classes = getattr(getattr(config, reduction), reduction, None)
-    if labels and len(labels) != classes:
+    if labels and len(labels) != classes and not config.parser.learn_names:
         raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give as many names as classes")
     if o.constant is not None and config.reduction.name != "scalar":
         raise UsageError(

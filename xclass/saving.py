@@ -25,6 +25,7 @@ class Saver:
     config : of the run
     learning : the learner
     progress : of this run
+    names : of the classes
 
     Attributes
     ----------
@@ -36,8 +37,10 @@ class Saver:
     early : whether passes ended before they ran out
     """
 
-    def __init__(self, config: Any, learning: Any, progress: Progress):
+    def __init__(self, config: Any, learning: Any, progress: Progress, names: Any):
         self.learner = learning
+        self._names = names
+        self._highest = names.begun  # class met so far: the reader may be ahead of the learner
         self.examples = 0
         self.clock = 0.0
         self.learned = 0
@@ -78,6 +81,8 @@ class Saver:
         self.learned += learned
         self.examples += learned
         self.clock = float(work.clock[-1])
+        if self._names.growing and work.batch.n:
+            self._highest = int(np.nanmax(work.batch.label, initial=self._highest))
 
     def save(self, path: str) -> None:
         """Save what was learned so far."""
@@ -88,7 +93,10 @@ class Saver:
             "clock": self.clock if whole else 0.0,
             "counters": (self.whole.counters() if self._learning else self._counters) if whole else None,
         }
-        model_file.save(path, options=self._config.stored(), facts=facts, arrays=self.learner.arrays())
+        options = self._config.stored()
+        if self._names.growing and self._highest:
+            options["named_labels"] = ",".join(self._names.names[: self._highest])
+        model_file.save(path, options=options, facts=facts, arrays=self.learner.arrays())
 
     def save_at(self, cut: Any) -> str:
         """Save where the data or --checkpoint say so; return why not, where it was not done."""

@@ -68,14 +68,16 @@ class Progress:
     pace : when rows are due; None for no rows at all.
     holdout : whether examples may be held out; their losses are then in `holdout`, and from the second pass on
         rows show these.
-    names : of the classes, where labels are names.
+    names : of the classes 1, 2, ..., where labels are names; may grow.
 
     Attributes
     ----------
     passes : number of passes that have ended.
     """
 
-    def __init__(self, labels: str, pace: Pace | None, holdout: bool = False, names: Sequence[str] = ()) -> None:
+    def __init__(
+        self, labels: str, pace: Pace | None, holdout: bool = False, names: Sequence[str] | None = None
+    ) -> None:
         self.simple = labels == "simple"
         self.names = names
         self.pace = pace
@@ -313,7 +315,7 @@ class Progress:
 
     def _class_text(self, label: float) -> str:
         """A class as a number, or its name."""
-        if not self.names:
+        if self.names is None:
             return str(int(label))
         return self.names[int(label) - 1] if 1 <= label <= len(self.names) else UNKNOWN
 

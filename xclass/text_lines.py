@@ -48,6 +48,7 @@ class Rules(NamedTuple):
     lowest: int  # classes allowed
     highest: int  # -1: every class
     names: label_words.Names
+    names_come: bool  # labels are names that are numbered later; `names` is empty
 
 
 # -- kernels
@@ -139,7 +140,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
     n = z = g = k = start = bad = skipped = largest = 0
     scattered = stopped = False
     treatment = rules.treatment
-    numbered = rules.multiclass and len(rules.names.hash) == 0
+    numbered = rules.multiclass and len(rules.names.hash) == 0 and not rules.names_come
     while k < count:
         line += 1
         at = start

@@ -1,0 +1,253 @@
+"""Labels that are names nobody listed: numbered as they come, kept in the model, the same however data are read."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from command import learn, xclass
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xclass import class_names, model_file, parser, processors, reader
+
+needs_vw = pytest.mark.skipif(
+    importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
+)
+SMALL = ("-b", 14, "--quiet")
+
+
+def stream(names: list[str], n: int, seed: int = 1) -> str:
+    """Lines with a name each, told by the words; the first names are the likelier ones, later ones come late."""
+    rng = random.Random(seed)
+    lines = []
+    for i in range(n):
+        j = min(int(rng.expovariate(3 / len(names))), len(names) - 1, 2 + i // 2)
+        lines.append(f"{names[j]} | w{j} w{rng.randrange(9)}")
+    return "".join(line + "\n" for line in lines)
+
+
+def in_order(text: str) -> list[str]:
+    """The names in the order in which they come."""
+    return list(dict.fromkeys(line.split(" ")[0] for line in text.splitlines()))
+
+
+NAMES = ["cat", "dog", "élan", "__label__x", "a:b", "7", "é", "e", "00", "nan"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.text(st.characters(codec="utf-8", exclude_characters=" \t\r\n|,\0"), min_size=1, max_size=9), min_size=1
+    ),
+    st.integers(1, 300),
+    st.booleans(),
+)
+def test_names_are_numbered_as_they_come(words, block_bytes, weighted):
+    """Whatever they are made of, and wherever blocks end."""
+    words = [word for word in words if not word.startswith(("'", "\ufeff"))] or ["x"]
+    text = "".join(f"{word} {'2 ' if weighted else ''}| a\n" for word in words).encode()
+    number = {name: j for j, name in enumerate(dict.fromkeys(words), 1)}
+    names = class_names.Names((), True)
+    read = _read(text, names, block_bytes)
+    assert read == [number[word] for word in words]
+    assert names.names == list(number)
+
+
+def _read(text: bytes, names, block_bytes: int) -> list[int]:
+    found = reader.Reader(
+        reader.Options(),
+        parser.Options(learn_names=True),
+        14,
+        True,
+        block_bytes=block_bytes,
+        stream=io.BytesIO(text),
+        names=names,
+    )
+    return [int(label) for batch in found for label in batch.label]
+
+
+def test_the_table_of_names_grows():
+    """Past its first size, with names longer than all its letters."""
+    words = [f"{'long' * (j % 7)}-{j}" for j in range(5000)] + ["x" * 70_000]
+    names = class_names.Names(("listed", *words[:3]), True)
+    text = "".join(f"{word} | a\n" for word in words + words).encode()
+    found = _read(text, names, 1 << 17)
+    assert found == list(range(2, 5003)) * 2
+    assert names.names == ["listed", *words]
+
+
+def test_names_of_equal_hash_are_told_apart():
+    slots, starts = np.array([1, 2, 3, 0], np.int32), np.array([0, 3, 6, 8])
+    table = class_names.Table(slots, np.full(3, 4, np.uint32), starts, np.frombuffer(b"onetwoab", np.uint8))
+    text = np.frombuffer(b"two one ab  on", np.uint8)
+    places = (0, 3), (4, 7), (8, 10), (12, 14)
+    found = [class_names.slot_of(text, low, high, np.uint32(4), table) for low, high in places]
+    assert slots[found].tolist() == [2, 1, 3, 0]
+
+
+@pytest.mark.parametrize(
+    "reduction", ["--multiclass", "--oaa 10", "--recall_tree 10", "--log_multi 10", "--ect 10", "--softmax_tree 10"]
+)
+def test_learns_as_if_the_names_had_been_listed(reduction, tmp_path):
+    text = stream(NAMES, 400)
+    listed = ",".join([*in_order(text), *(name for name in NAMES if name not in in_order(text))])
+    words = reduction.split()
+    learn(*words, "--learn_names", *SMALL, "-f", "a", "-p", "pa", stdin=text, cwd=tmp_path)
+    learn(*words, "--named_labels", listed, *SMALL, "-f", "b", "-p", "pb", stdin=text, cwd=tmp_path)
+    assert (tmp_path / "pa").read_text() == (tmp_path / "pb").read_text()
+    answers = [learn("-t", "-i", model, "-p", "stdout", "--quiet", stdin=text, cwd=tmp_path).out for model in "ab"]
+    assert answers[0] == answers[1]
+    assert set(answers[0].split()) <= set(NAMES)
+
+
+@needs_vw
+def test_predictions_are_vws_with_the_names_listed(tmp_path):
+    text = stream(NAMES, 300)
+    (tmp_path / "data").write_text(text)
+    names = in_order(text)
+    args = ["-d", "data", "--oaa", str(len(names)), "-p"]
+    subprocess.run(
+        [sys.executable, "-m", "vowpalwabbit", *args, "wanted", "--named_labels", ",".join(names)],
+        capture_output=True,
+        cwd=tmp_path,
+        timeout=60,
+        check=True,
+    )
+    learn("--vw_exact", "--learn_names", *args, "found", cwd=tmp_path)
+    assert (tmp_path / "found").read_text() == (tmp_path / "wanted").read_text()
+
+
+def test_taken_where_the_first_label_is_no_number(tmp_path):
+    text = stream(["cat", "dog"], 20)
+    done = learn("-b", 14, "-f", "m", stdin=text, cwd=tmp_path)
+    assert "labels are names, the first of them 'cat': learning classes, as with --multiclass --learn_names" in done.err
+    done = learn("-b", 14, "--oaa", 2, stdin=text, cwd=tmp_path)
+    assert "labels are names, the first of them 'cat': numbered as they come, as with --learn_names" in done.err
+    (tmp_path / "d").write_text("'tag | x\n| y\n" + text)
+    assert "labels are names" in learn("-d", "d", "-b", 14, "--top_k", 1, cwd=tmp_path).err
+
+
+@pytest.mark.parametrize(
+    "first", ["1 | a", "-1 | a", "nan | a", "inf | a", ".5 | a", "cat a b", "shared | a", "1:0.5 | a"]
+)
+def test_not_taken_elsewhere(first):
+    done = xclass("-b", 14, stdin=first + "\n2 | b\n")
+    assert "labels are names" not in done.err
+
+
+def test_the_model_goes_on_with_its_names(tmp_path):
+    text = stream([*NAMES, "cow", "emu"], 600)
+    lines = text.splitlines(keepends=True)
+    learn(*SMALL, "-f", "whole", stdin=text, cwd=tmp_path)
+    learn(*SMALL, "-f", "half", stdin="".join(lines[:7]), cwd=tmp_path)
+    learn("-i", "half", "--quiet", "-f", "rest", stdin="".join(lines[7:]), cwd=tmp_path)
+    assert (tmp_path / "rest").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_in_test_data_an_unknown_name_is_an_error_of_the_answer(tmp_path):
+    learn(*SMALL, "-f", "m", stdin="cat | a\ndog | b\nowl | c\n" * 9, cwd=tmp_path)
+    done = learn("-t", "-i", "m", "-p", "p", "-P", 1, stdin="cat | a\nunheard-of | b\ndog | b\n", cwd=tmp_path)
+    assert "average loss = 0.333333" in done.err
+    assert (tmp_path / "p").read_text() == "cat\ndog\ndog\n"
+    assert any(line.split()[4:6] == ["unheard-of", "dog"] for line in done.err.splitlines() if line[:1].isdigit())
+
+
+def test_probabilities_and_trees_have_the_names(tmp_path):
+    text = "cat | a\ndog | b\nowl | c\n" * 20
+    learn("--cpt", 0, *SMALL, "-f", "m", "--save_tree", "tree", stdin=text, cwd=tmp_path)
+    assert {line.split()[-1] for line in (tmp_path / "tree").read_text().splitlines()} >= {"cat", "dog", "owl"}
+    done = learn("-t", "-i", "m", "--top_k", 3, "-p", "stdout", "--quiet", stdin="| a\n", cwd=tmp_path)
+    assert done.out.startswith("cat:") and {"dog", "owl"} <= {pair.split(":")[0] for pair in done.out.split()}
+    done = learn("-t", "-i", "m", "--print_tree", "stdout", "--no_stdin", "--quiet", cwd=tmp_path)
+    assert "owl" in done.out
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_same_bytes_however_data_are_read(count, tmp_path, monkeypatch):
+    """From a file in many blocks, from a pipe, through a cache, in two files, parsed by one thread or several."""
+    monkeypatch.setattr(processors, "count", lambda: count)
+    text = stream([f"name-{i}" for i in range(300)], 30_000)
+    (tmp_path / "d").write_text(text)
+    cut = text.index("\n", len(text) // 3) + 1
+    (tmp_path / "d1").write_text(text[:cut])
+    (tmp_path / "d2").write_text(text[cut:])
+    words = ("--oaa", 300, *SMALL)
+    learn("-d", "d", *words, "-f", "file", cwd=tmp_path)
+    learn(*words, "-f", "pipe", stdin=text, cwd=tmp_path)
+    learn("-d", "d", "-c", *words, "-f", "making", cwd=tmp_path)
+    learn("-d", "d", "-c", *words, "-f", "cached", cwd=tmp_path)
+    learn("-d", "d1", "-d", "d2", *words, "-f", "two", cwd=tmp_path)
+    models = {(tmp_path / name).read_bytes() for name in ("file", "pipe", "making", "cached", "two")}
+    assert len(models) == 1
+
+
+def test_a_checkpoint_has_the_names_learned_and_no_more(tmp_path):
+    text = "".join(f"n{i} | w{i}\n" for i in range(200))
+    (tmp_path / "d").write_text(text)
+    learn("-d", "d", "--oaa", 200, *SMALL, "-f", "m", "--checkpoint", 50, "--examples", 130, cwd=tmp_path)
+    assert _names_of(tmp_path / "m") == [f"n{i}" for i in range(130)]
+    cut = text.replace("n60 |", "n60 x y |")
+    (tmp_path / "d").write_text(cut)
+    done = xclass("-d", "d", "--oaa", 200, *SMALL, "-f", "i", cwd=tmp_path)
+    assert done.status == 1
+    assert _names_of(tmp_path / "i.interrupted") == [f"n{i}" for i in range(60)]
+
+
+def _names_of(path) -> list[str]:
+    return model_file.load(str(path)).options["named_labels"].split(",")
+
+
+def test_more_names_than_classes(tmp_path):
+    (tmp_path / "d").write_text("a | x\nb | y\n\nc | z\na | x\nd | y\n")
+    words = ("-d", "d", "--oaa", 2, "-b", 14, "-f", "m", "-p", "p")
+    done = xclass(*words, cwd=tmp_path)
+    assert done.status == 1
+    assert "d:4:1: label 'c' is one name more than there are classes, 1..2 (--oaa 2). Correct the line" in done.err
+    assert (tmp_path / "p").read_text().count("\n") == 2
+    done = learn(*words, "--on_bad_line", "skip", cwd=tmp_path)
+    assert "2 malformed lines were skipped" in done.err
+    assert "d:6:1: label 'd' is one name more than there are classes" in done.err
+    assert (tmp_path / "p").read_text().count("\n") == 3
+    assert _names_of(tmp_path / "m") == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a | x\nb,c | y\n", "stdin:2:1: label 'b,c' has a comma, which the name of a class may not have; put another"),
+        ("a b c | x\n", "stdin:1:1: 'a' begins more words than label and weight"),
+        ("a | x\nb heavy | y\n", "stdin:2:3: weight 'heavy' is not a finite number"),
+    ],
+)
+def test_lines_that_are_wrong_are_named(text, said):
+    done = xclass("--multiclass", "--learn_names", *SMALL, stdin=text)
+    assert done.status == 1 and said in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("cat|f x", "'cat' touches the bar and is read as a tag, so the line is unlabelled; write 'cat |' for a label"),
+        (
+            "cat\t|f x",
+            "'cat' stands before a tab and is left out, so the line is unlabelled; write 'cat |', with a blank",
+        ),
+    ],
+)
+def test_names_that_are_no_label_are_pointed_out(line, said):
+    done = learn("--multiclass", "--learn_names", "-b", 14, stdin=f"dog |f y\n{line}\n")
+    assert f"stdin:2: {said}" in done.err
+
+
+def test_refused_without_classes():
+    done = xclass("--binary", "--learn_names", stdin="a | x\n")
+    assert done.status == 2
+    assert "--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass" in done.err
+    done = xclass("--loss_function", "squared", stdin="a | x\n")
+    assert "label 'a' is not a finite number; for classes that are names give --learn_names" in done.err
