@@ -168,6 +168,11 @@ def test_probabilities_and_trees_have_the_names(tmp_path):
     assert "owl" in done.out
 
 
+def test_a_model_as_text_has_the_names(tmp_path):
+    learn("--oaa", 3, *SMALL, "--readable_model", "t", stdin="cat | a\ndog | b\ncat | c\n", cwd=tmp_path)
+    assert "options: --named_labels cat,dog --oaa 3" in (tmp_path / "t").read_text()
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_same_bytes_however_data_are_read(count, tmp_path, monkeypatch):
     """From a file in many blocks, from a pipe, through a cache, in two files, parsed by one thread or several."""

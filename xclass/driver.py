@@ -403,7 +403,7 @@ class _Run:
         if path is not None and (as_text or self.dump.wanted):
             self._turn_to(model_file.load(path))
         if as_text:
-            self.inspector.write(counters)
+            self.inspector.write(counters, self.saver.options())
         self.dump.write(self.learner)
 
     def _turn_to(self, model: model_file.Model) -> None:

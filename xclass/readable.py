@@ -184,16 +184,22 @@ class Inspector:
 
     # models as text
 
-    def write(self, counters: dict[str, Any]) -> None:
-        """Write the files that were asked for; `counters` are VW's lines about the run."""
+    def write(self, counters: dict[str, Any], stored: dict[str, Any]) -> None:
+        """Write the files that were asked for.
+
+        Parameters
+        ----------
+        counters : VW's lines about the run
+        stored : the options a model keeps
+        """
         for path, named in ((self.options.readable_model, False), (self.options.invert_hash, True)):
             if path is not None:
                 with open(path, "wb") as file:
-                    for line in self._header(counters):
+                    for line in self._header(counters, stored):
                         file.write(line.encode("utf-8", "surrogateescape") + b"\n")
                     file.writelines(self._lines(named))
 
-    def _header(self, counters: dict[str, Any]) -> Iterator[str]:
+    def _header(self, counters: dict[str, Any], stored: dict[str, Any]) -> Iterator[str]:
         config, model = self._config, self._model
         table = self._tables[0]
         low, high = (_shown(end) for end in table.range)
@@ -201,7 +207,7 @@ class Inspector:
         yield from (f"bits:{config.learner.bits}", "lda:0")
         for what, sizes in (("ngram", config.features.ngram), ("skip", config.features.skips)):
             yield f"{len(sizes)} {what}:" + "".join(f"{size} " for size in sizes)
-        yield "options:" + _command(config)
+        yield "options:" + _command(config, stored)
         yield "Checksum: "
         yield from model.describe()
         if config.learner.predict_only_model:
@@ -263,9 +269,8 @@ VW_KEEPS = (
 )  # fmt: skip
 
 
-def _command(config: Any) -> str:
+def _command(config: Any, stored: dict[str, Any]) -> str:
     """The options VW keeps in a model, as on a command line, each with a space before it."""
-    stored = config.stored()
     words = []
     for room in (
         config.parser,

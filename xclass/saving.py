@@ -93,10 +93,14 @@ class Saver:
             "clock": self.clock if whole else 0.0,
             "counters": (self.whole.counters() if self._learning else self._counters) if whole else None,
         }
+        model_file.save(path, options=self.options(), facts=facts, arrays=self.learner.arrays())
+
+    def options(self) -> dict[str, Any]:
+        """The options a model keeps, the names of the classes met so far among them."""
         options = self._config.stored()
         if self._names.growing and self._highest:
             options["named_labels"] = ",".join(self._names.names[: self._highest])
-        model_file.save(path, options=options, facts=facts, arrays=self.learner.arrays())
+        return options
 
     def save_at(self, cut: Any) -> str:
         """Save where the data or --checkpoint say so; return why not, where it was not done."""
