@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import os
 import random
+import re
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
-from command import learn, xclass
+from command import begin, learn, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,7 +46,8 @@ NAMES = ["cat", "dog", "élan", "__label__x", "a:b", "7", "é", "e", "00", "nan"
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.text(st.characters(codec="utf-8", exclude_characters=" \t\r\n|,\0"), min_size=1, max_size=9), min_size=1
+        st.text(st.characters(codec="utf-8", min_codepoint=33, exclude_characters="|,"), min_size=1, max_size=9),
+        min_size=1,
     ),
     st.integers(1, 300),
     st.booleans(),
@@ -129,6 +133,8 @@ def test_taken_where_the_first_label_is_no_number(tmp_path):
     assert "labels are names, the first of them 'cat': learning classes, as with --multiclass --learn_names" in done.err
     done = learn("-b", 14, "--oaa", 2, stdin=text, cwd=tmp_path)
     assert "labels are names, the first of them 'cat': numbered as they come, as with --learn_names" in done.err
+    done = learn("-b", 14, "--oaa", 2, stdin="'tag | x\n| y\n" + text, cwd=tmp_path)
+    assert "numbered as they come" in done.err
     (tmp_path / "d").write_text("'tag | x\n| y\n" + text)
     assert "labels are names" in learn("-d", "d", "-b", 14, "--top_k", 1, cwd=tmp_path).err
 
@@ -150,12 +156,34 @@ def test_the_model_goes_on_with_its_names(tmp_path):
     assert (tmp_path / "rest").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
-def test_in_test_data_an_unknown_name_is_an_error_of_the_answer(tmp_path):
-    learn(*SMALL, "-f", "m", stdin="cat | a\ndog | b\nowl | c\n" * 9, cwd=tmp_path)
-    done = learn("-t", "-i", "m", "-p", "p", "-P", 1, stdin="cat | a\nunheard-of | b\ndog | b\n", cwd=tmp_path)
-    assert "average loss = 0.333333" in done.err
-    assert (tmp_path / "p").read_text() == "cat\ndog\ndog\n"
-    assert any(line.split()[4:6] == ["unheard-of", "dog"] for line in done.err.splitlines() if line[:1].isdigit())
+@pytest.mark.parametrize(
+    "reduction",
+    [
+        "--multiclass",
+        "--cpt 3",
+        "--oaa 3",
+        "--recall_tree 3",
+        "--log_multi 3",
+        "--ect 3",
+        "--random_tree 3",
+        "--softmax_tree 3",
+    ],
+)
+def test_in_test_data_an_unknown_name_is_an_error_of_the_answer(reduction, tmp_path):
+    words = reduction.split()
+    learn(*words, *SMALL, "-f", "m", stdin="cat | a\ndog | b\nowl | c\n" * 40, cwd=tmp_path)
+    text = "cat | a\nunheard-of | b\ndog | b\nspelt wrong | c\n".replace("t w", "t-w")
+    (tmp_path / "d").write_text(text)
+    for more in ((), ("-c",), ("-c",)):
+        done = learn("-t", "-i", "m", "-d", "d", *more, "-p", "p", "-P", 1, cwd=tmp_path)
+        assert "average loss = 0.500000" in done.err
+        assert (tmp_path / "p").read_text() == "cat\ndog\ndog\nowl\n"
+        rows = [line.split()[4:6] for line in done.err.splitlines() if line[:1].isdigit()]
+        assert rows == [["cat", "cat"], ["unknown", "dog"], ["dog", "dog"], ["unknown", "owl"]]
+    # a cache made in testing does not make a learner forget a name
+    learn("-i", "m", "-d", "d", "-c", "-f", "more", "--quiet", cwd=tmp_path) if reduction == "--multiclass" else None
+    if reduction == "--multiclass":
+        assert _names_of(tmp_path / "more") == ["cat", "dog", "owl", "unheard-of", "spelt-wrong"]
 
 
 def test_probabilities_and_trees_have_the_names(tmp_path):
@@ -170,7 +198,7 @@ def test_probabilities_and_trees_have_the_names(tmp_path):
 
 def test_a_model_as_text_has_the_names(tmp_path):
     learn("--oaa", 3, *SMALL, "--readable_model", "t", stdin="cat | a\ndog | b\ncat | c\n", cwd=tmp_path)
-    assert "options: --named_labels cat,dog --oaa 3" in (tmp_path / "t").read_text()
+    assert re.search("^options:.* --named_labels cat,dog --oaa 3$", (tmp_path / "t").read_text(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -208,16 +236,108 @@ def _names_of(path) -> list[str]:
     return model_file.load(str(path)).options["named_labels"].split(",")
 
 
+@pytest.mark.parametrize("reduction", ["--random_tree 60", "--ect 60", "--oaa 60"])
+def test_a_class_has_no_name_before_it_is_met(reduction, tmp_path):
+    """However far the reader is ahead: a pipe may come line by line, a file in blocks."""
+    text = stream([f"n{i}" for i in range(60)], 400)
+    words = (*reduction.split(), *SMALL, "-p")
+    (tmp_path / "d").write_text(text)
+    learn("-d", "d", *words, "file", cwd=tmp_path)
+    lines = text.splitlines(keepends=True)
+    with begin(*map(str, words), "slow", cwd=tmp_path) as process:
+        for low in range(0, 400, 40):
+            process.stdin.write("".join(lines[low : low + 40]).encode())
+            process.stdin.flush()
+            time.sleep(0.02)
+        process.stdin.close()
+        assert process.wait(timeout=120) == 0
+    answers = (tmp_path / "file").read_text().splitlines()
+    assert answers == (tmp_path / "slow").read_text().splitlines()
+    met: set[str] = {""}
+    for line, answer in zip(lines, answers, strict=True):
+        met.add(line.split()[0])
+        assert answer in met
+
+
+def test_names_that_are_not_utf8_in_trees(tmp_path):
+    text = b"caf\xe9 | x\nth\xe9 | y\n" * 9
+    done = learn(
+        "--cpt",
+        0,
+        *SMALL,
+        "-f",
+        "m",
+        "--save_tree",
+        "t",
+        "--print_tree",
+        "p",
+        "--dot_tree",
+        "dot",
+        stdin=text,
+        cwd=tmp_path,
+    )
+    assert done.err == ""
+    assert all(b"caf\xe9" in (tmp_path / name).read_bytes() for name in ("t", "p", "dot"))
+    (tmp_path / "names").write_bytes(b"th\xe9\ncaf\xe9\n")
+    words = ("--cpt", 0, *SMALL, "--named_labels", "@names", "--cpt_tree", "t", "-f", "n", "-p", "answers")
+    learn(*words, stdin=text, cwd=tmp_path)
+    assert (tmp_path / "answers").read_bytes().endswith(b"caf\xe9\nth\xe9\n")
+
+
+def test_a_tree_that_cannot_be_written_costs_no_model(tmp_path):
+    done = xclass("--cpt", 0, *SMALL, "-f", "m", "--save_tree", "/dev/full", stdin="a | x\nb | y\n" * 9, cwd=tmp_path)
+    assert done.status == 1 and "/dev/full: the tree cannot be written there" in done.err
+    assert learn("-t", "-i", "m", "-p", "stdout", "--quiet", stdin="| x\n", cwd=tmp_path).out == "a\n"
+
+
+def test_a_given_tree_needs_the_names(tmp_path):
+    text = "spam | x\nham | y\n" * 9
+    learn("--cpt", 0, *SMALL, "--save_tree", "t", stdin=text, cwd=tmp_path)
+    done = xclass("--cpt", 0, *SMALL, "--cpt_tree", "t", stdin=text, cwd=tmp_path)
+    assert done.status == 2
+    assert "--cpt_tree t has classes before their names come: list the names with --named_labels @FILE" in done.err
+    learn(
+        "--cpt", 0, *SMALL, "--cpt_tree", "t", "--named_labels", "ham,spam", "--learn_names", stdin=text, cwd=tmp_path
+    )
+
+
+def test_a_model_of_the_middle_of_a_run_names_the_classes_placed_before(tmp_path):
+    names = [f"n{i}" for i in range(40)]
+    lines = [f"{name} | w{name}\n" for name in names]
+    (tmp_path / "d").write_text("".join([*lines[:20], "'save_half.model |\n", *lines[20:]]))
+    learn("-d", "d", "--cpt", 0, "--cpt_tree", "huffman", *SMALL, "-f", "full.model", cwd=tmp_path)
+    assert _names_of(tmp_path / "half.model") == names
+    learn("-t", "-i", "half.model", "-d", "d", "--save_tree", "t", "--quiet", cwd=tmp_path)
+    assert all(f" {name}\n" in (tmp_path / "t").read_text() for name in names)
+
+
+def test_names_through_a_pipe_that_makes_a_cache(tmp_path):
+    text = stream(NAMES, 50)
+    learn("--cache_file", "c", *SMALL, "-f", "a", stdin=text, cwd=tmp_path)
+    learn(*SMALL, "-f", "b", stdin=text, cwd=tmp_path)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_named_pipe_is_opened_once(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    with begin("-d", "fifo", "--oaa", "3", "-b", "14", "-f", "m", "--quiet", cwd=tmp_path) as process:
+        with open(tmp_path / "fifo", "w") as file:
+            file.write("1 | a\n2 | b\n")
+        assert process.wait(timeout=120) == 0
+    assert (tmp_path / "m").exists()
+
+
 def test_more_names_than_classes(tmp_path):
     (tmp_path / "d").write_text("a | x\nb | y\n\nc | z\na | x\nd | y\n")
     words = ("-d", "d", "--oaa", 2, "-b", 14, "-f", "m", "-p", "p")
     done = xclass(*words, cwd=tmp_path)
     assert done.status == 1
-    assert "d:4:1: label 'c' is one name more than there are classes, 1..2 (--oaa 2). Correct the line" in done.err
+    assert "d:4:1: label 'c' is new, and there are no more than 1..2 (--oaa 2). Correct the line" in done.err
     assert (tmp_path / "p").read_text().count("\n") == 2
     done = learn(*words, "--on_bad_line", "skip", cwd=tmp_path)
     assert "2 malformed lines were skipped" in done.err
-    assert "d:6:1: label 'd' is one name more than there are classes" in done.err
+    assert "d:6:1: label 'd' is new, and there are no more than 1..2" in done.err
     assert (tmp_path / "p").read_text().count("\n") == 3
     assert _names_of(tmp_path / "m") == ["a", "b"]
 
@@ -225,7 +345,11 @@ def test_more_names_than_classes(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a | x\nb,c | y\n", "stdin:2:1: label 'b,c' has a comma, which the name of a class may not have; put another"),
+        (
+            "a | x\nb,c | y\n",
+            "stdin:2:1: label 'b,c' has a comma or an unprintable sign, which the name of a class may not have",
+        ),
+        ("x\ta\tb |\n", "stdin:1:3: label 'a' has a comma or an unprintable sign"),
         ("a b c | x\n", "stdin:1:1: 'a' begins more words than label and weight"),
         ("a | x\nb heavy | y\n", "stdin:2:3: weight 'heavy' is not a finite number"),
     ],
@@ -255,4 +379,12 @@ def test_refused_without_classes():
     assert done.status == 2
     assert "--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass" in done.err
     done = xclass("--loss_function", "squared", stdin="a | x\n")
-    assert "label 'a' is not a finite number; for classes that are names give --learn_names" in done.err
+    assert (
+        "label 'a' is not a finite number; a line is `label | features`, and names of classes need a reduc" in done.err
+    )
+    for words, said in (
+        (("--oaa", 3, "--indexing", 0), "--learn_names counts classes from 1: leave --indexing 0 out"),
+        (("--oaa", 2, "--named_labels", "a,b,c"), "--oaa 2 and 3 --named_labels: give at least as many classes"),
+    ):
+        done = xclass(*words, "--learn_names", stdin="a | x\n")
+        assert done.status == 2 and said in done.err

@@ -15,14 +15,15 @@ NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG, NAME, 
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
     CLASS: "label '{seen}' is not a class number; a line is label, weight, 'tag, then |namespace features; "
-    "for classes that are names give --learn_names",
+    "where a model is new, --learn_names takes names",
     CLASS_WORDS: "'{seen}' begins more words than label and weight; write a tag as 'tag, or touching the bar",
     NEGATIVE: "label {seen} is negative; leave the label out where it is not known",
     OUTSIDE: "label {seen} is outside {range}",
     NAME: "label '{seen}' is none of --named_labels",
-    FULL: "label '{seen}' is one name more than there are classes, {range}",
+    FULL: "label '{seen}' is new, and there are no more than {range}",
     LABEL_WORDS: "'{seen}' begins more words than label, weight and initial; write a tag as 'tag, or touching the bar",
-    LABEL: "label '{seen}' is not a finite number; for classes that are names give --learn_names",
+    LABEL: "label '{seen}' is not a finite number; a line is `label | features`, and names of classes need a "
+    "reduction, --multiclass for one",
     WEIGHT: "weight '{seen}' is not a finite number of at least 0",
     INITIAL: "initial prediction '{seen}' is not a finite number",
     NAMESPACE: "'{seen}' is no name of a namespace; a namespace is |name or |name:weight",
@@ -31,7 +32,7 @@ SENTENCES = {
     INFINITE: "'{seen}' is not a finite number; a feature is name, name:number, name:word or :number",
     INNER_RETURN: "a carriage return within the line; lines end in a newline, before which one may stand",
 }
-COMMA = "label '{seen}' has a comma, which the name of a class may not have; put another sign in its place"
+NO_NAME = "label '{seen}' has a comma or an unprintable sign, which the name of a class may not have; put another there"
 WARNINGS = {  # about labels that are none; the line is taken as VW takes it
     LABEL_AS_TAG: "'{seen}' touches the bar and is read as a tag, so the line is unlabelled; write '{seen} |' for a "
     "label",

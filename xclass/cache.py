@@ -111,7 +111,9 @@ class Source:
             self._take(cache)
             self._used = True
         elif alone:
-            raise DataError(f"{self.path}: cannot be used: {why}; give the data with -d")
+            raise DataError(
+                f"{self.path}: cannot be used: {why}; give the data with -d, or the options it was made with"
+            )
         else:
             self.notes.append(f"{self.path} is made anew: {why}")
 

@@ -19,6 +19,8 @@ from .jit import jit
 
 SPACE = 32
 DONE, NO_ROOM, ONE_TOO_MANY = range(3)
+UNKNOWN = 2**32 - 2  # label of a name that the model of -t does not know; no class has it
+NAMELESS = 2**53  # stands for a class whose name has not come yet, where names are written
 
 
 class Table(NamedTuple):
@@ -52,7 +54,7 @@ def slot_of(data, begin, end, h, table):
 
 
 @jit
-def number_names(data, label, row, table, count, most):
+def number_names(data, label, row, table, count, most, fixed):
     """Turn places of names, as they are in `label` from `row` on, into their numbers; new names go into the table.
 
     Parameters
@@ -60,6 +62,7 @@ def number_names(data, label, row, table, count, most):
     data : uint8[...], the text; every name ends with a blank, which is followed by three bytes or more
     label : float64[n], where in the text the name begins, NaN where there is none; written
     count, most : names known, and how many there may be
+    fixed : no name is new: others are UNKNOWN
 
     Returns
     -------
@@ -77,6 +80,9 @@ def number_names(data, label, row, table, count, most):
         h = hashing.murmur3_at(text, begin, end, np.uint32(0))
         at = slot_of(data, begin, end, h, table)
         if table.slot[at] == 0:
+            if fixed:
+                label[i] = UNKNOWN
+                continue
             if count >= most:
                 return i, count, ONE_TOO_MANY
             low = table.start[count]
@@ -116,13 +122,15 @@ class Names:
 
     Attributes
     ----------
-    names : str list, in the order of the classes; grows while data are read, so it is shared and never copied
-    begun : how many were listed
+    names : str list, in the order of the classes; grows while data are read, ahead of what is learned, so it is shared
+        and never copied
+    met : the highest class the learner has met; what is saved and shown goes no further, or it would depend on how far
+        the reader is ahead
     """
 
     def __init__(self, listed: tuple[str, ...] = (), growing: bool = False):
         self.names = list(listed)
-        self.begun = len(listed)
+        self.met = len(listed)
         self.growing = growing
         self._table: Table | None = None
 
@@ -130,6 +138,16 @@ class Names:
     def shown(self) -> list[str] | None:
         """`names`; None where labels are numbers."""
         return self.names if self.names or self.growing else None
+
+    def meet(self, label: np.ndarray) -> np.ndarray:
+        """Take note of the labels of examples that were learned, or predicted: float64[n], NaN where there is none.
+
+        Returns the highest class met up to and with each example: float64[n].
+        """
+        met = np.fmax.accumulate(np.concatenate(([self.met], label)))[1:]
+        if len(met):
+            self.met = int(met[-1])
+        return met
 
     def add(self, names: list[str]) -> None:
         """Take in names in their order, known ones among them."""
@@ -140,6 +158,8 @@ class Names:
     def number(self, text: np.ndarray, label: np.ndarray, row: int, most: int | None = None) -> int:
         """Number the names of a block: see `number_names`; return the first row whose name is one too many, or n.
 
+        Where names do not grow, unknown ones are UNKNOWN.
+
         Parameters
         ----------
         most : how many names there may be; None for as many as come
@@ -147,7 +167,8 @@ class Names:
         table = self._table or self._new_table(0)
         count = known = len(self.names)
         while True:
-            row, count, why = number_names(text, label, row, table, count, 1 << 31 if most is None else most)
+            room = 1 << 31 if most is None else most
+            row, count, why = number_names(text, label, row, table, count, room, not self.growing)
             if count > known:
                 ends = table.start[known : count + 1].tolist()
                 for low, high in itertools.pairwise(ends):
@@ -175,6 +196,11 @@ class Names:
         self._table = Table(np.zeros(2 * capacity, np.int32), h, end, letters)
         fill_slots(self._table, count)
         return self._table
+
+
+def shown(classes: np.ndarray, met: np.ndarray) -> np.ndarray:
+    """The classes with NAMELESS in place of those beyond `met`, of the same shape."""
+    return np.where(classes > met, NAMELESS, classes)
 
 
 def hash_of(name: bytes) -> int:

@@ -360,14 +360,14 @@ def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -
 
 def _take_multiclass(given: dict[str, Any], found: Mapping[str, type], reductions: Sequence[Any]) -> list[str]:
     """Choose --multiclass and --learn_names where the data ask for them; return what the user is told."""
-    from . import cpt_options, reader
+    from . import cache, cpt_options, reader
 
     owners: dict[str, set[str]] = {}
     for room, declared in found.items():
         for name in options_of(declared):
             owners.setdefault(name, set()).add(room)
     names = {record.name for record in reductions}
-    if given.get("no_stdin") or (not given.get("data") and "cache_file" in given):
+    if given.get("no_stdin") or (not given.get("data") and "cache_file" in given and cache.no_input()):
         return []
     common = set(cpt_options.TAKEN) - {"loss_function", "sgd"}
     from_file = bool(given.get("data"))

@@ -208,6 +208,12 @@ def check(config) -> None:
     elif o.cpt_search == "greedy" or o.cpt_report == "losses":
         what = "--cpt_search greedy" if o.cpt_search == "greedy" else "--cpt_report losses"
         raise UsageError(f"{what} leaves out the search that makes the candidates of --rerank: drop one of them")
+    names = config.parser
+    from_file = o.cpt_tree not in GROWN and o.cpt_tree not in MADE
+    if from_file and names.learn_names and not names.label_names() and config.driver.initial_regressor is None:
+        raise UsageError(
+            f"--cpt_tree {o.cpt_tree} has classes before their names come: list the names with --named_labels @FILE"
+        )
     if "tree_sample" in given and o.cpt_tree not in MADE:
         raise UsageError(
             f"--tree_sample has no effect: --cpt_tree {o.cpt_tree} looks at no examples; give {' or '.join(MADE)}"

@@ -126,7 +126,8 @@ class _Run:
         self.learner = self.config.reduction.build(self.config, o.testonly)
         try:
             holdout = passes.Holdout(self.config.passes)
-            self.names = class_names.Names(self.config.parser.label_names(), self.config.parser.learn_names)
+            growing = self.config.parser.learn_names and self.learning
+            self.names = class_names.Names(self.config.parser.label_names(), growing)
             if hasattr(self.learner, "names"):
                 self.learner.names = self.names.names
             self.progress = stats.Progress(
@@ -184,6 +185,8 @@ class _Run:
         )
         limit = passes.source_limit(c.passes)
         key = cache_key.make_key(c.parser, c.learner.bits, multiclass, lowest, highest, limit)
+        if c.parser.learn_names and not self.learning:
+            key["names"] = "those of the model"
         turns = c.passes.passes + (self._preview_size == 0)
         return cache.Source(text, c.cache, key, not c.parser.noconstant, turns, self._names_wanted())
 
@@ -294,6 +297,7 @@ class _Run:
         except (DataError, ModelError, BrokenPipeError) as error:
             self.pipeline.stop()
             for work in self.pipeline:  # learned already, or about to be: let it come to rest
+                self._meet(work)
                 if work.learn:
                     self.saver.note(work)
             return error
@@ -344,8 +348,16 @@ class _Run:
             self.learner.end_pass()
         return self.saver.end_pass(better, last=not self.stream.another())
 
+    def _meet(self, work) -> np.ndarray | None:
+        """Take note of the names met; return the highest class met up to each example, None where names are fixed."""
+        if not self.names.growing:
+            return None
+        self.names.met = max(self.names.met, getattr(self.learner, "highest_placed", 0))
+        return self.names.meet(work.batch.label)
+
     def _count(self, work) -> None:
         batch = work.batch
+        met = self._meet(work)
         if work.learn:
             self.saver.note(work)
         while self.reader.notes:
@@ -353,21 +365,27 @@ class _Run:
         for note in work.notes:
             self.talk.warn(note)
         told = (
-            batch.label, batch.weight, work.features, work.prediction, work.loss, work.log_loss, work.shown, work.held
+            batch.label, batch.weight, work.features,
+            work.prediction if met is None else class_names.shown(work.prediction, met),
+            work.loss, work.log_loss, work.shown, work.held,
         )  # fmt: skip
         for row in self.progress.update(*told):
             self.talk.tell(row)
         if self.saver.whole is not self.progress:
             self.saver.whole.update(*told)
         self.talk.move_bar(self.reader.position, self.progress.examples)
-        self.stopwatch.timed("writing", outputs.write)(self.writers, work)
+        self.stopwatch.timed("writing", outputs.write)(self.writers, work, met)
 
     # end
 
     def _finish(self, error, seconds: float) -> int:
         o, stopped = self.options, self.watch.stopped
         self.talk.end_bar()
-        more = self.learner.summary() if hasattr(self.learner, "summary") else []
+        more, unwritten = [], None
+        try:
+            more = self.learner.summary() if hasattr(self.learner, "summary") else []
+        except DataError as caught:  # a file that goes with it; the model comes first
+            unwritten = caught
         if not o.quiet and not isinstance(error, BrokenPipeError):
             lines = talk.summary(self.config, self.progress, self.learner)
             for line in [*lines, *more, *self._own_summary(seconds)]:
@@ -380,6 +398,8 @@ class _Run:
                     f"{self.reader.name}: not one example was learned from; a labelled line is `label | features`"
                 )
             self._save()
+            if unwritten is not None:
+                raise unwritten
             if self.watch.late is None:
                 return 0
             if not o.quiet:
@@ -393,6 +413,8 @@ class _Run:
         if error is not None:
             raise DataError(f"{error}" + (f"\nxclass: {kept}" if kept else ""))
         self.talk.tell(f"xclass: stopped by {stopped.name}" + (f"; {kept}" if kept else ""))
+        if unwritten is not None:
+            raise unwritten
         return 128 + stopped
 
     def _save(self) -> None:

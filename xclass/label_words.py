@@ -152,7 +152,7 @@ def read_label(text, begin, end, rules):
         if rules.names_come:
             value, p = word0, end0  # class_names makes a number of it
             for q in range(word0, end0):
-                if text[q] == COMMA:
+                if text[q] == COMMA or text[q] < SPACE:
                     return label, weight, initial, tag_start, tag_end, CLASS, word0
         elif len(rules.names.hash) > 0:
             value, p = find_name(text, word0, end0, rules.names), end0

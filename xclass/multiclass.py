@@ -21,9 +21,10 @@ from .options import option
 
 HIGHEST_LABEL = 2**31
 LABELS, LINES = 100, 1000  # labels that are looked at, in so many lines
+MOST_SHOWN = 40  # characters of a name in a message
 DIFFERENT = 3  # of them make classes; two may be what VW users have for two classes, or counts
 LABEL = re.compile(rb"0*[1-9][0-9]{0,9}")
-NUMBERS = (b"+", b"-", b".", b"nan", b"inf")  # begin labels that are numbers, or meant as such; digits do, too
+MEANT_AS_NUMBER = re.compile(rb"[+-]?\.?[0-9].*|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 OTHERS = (b"shared",)  # words of formats of VW that are not for classes
 
 
@@ -94,7 +95,7 @@ class Labels:
                 return
             self._labels += 1
             self._seen.add(int(words[0]))
-        if self._labels == LABELS or self._lines == LINES or (self._only_names and not self._patient):
+        if self._labels == LABELS or self._lines == LINES:
             self.end()
 
     def end(self) -> None:
@@ -122,7 +123,8 @@ class Labels:
             what = "numbered as they come, as with --learn_names"
             if not self._only_names:
                 what = "learning classes, as with --multiclass --learn_names"
-            return f"labels are names, the first of them {self.name!r}: {what}"
+            name = self.name if len(self.name) <= MOST_SHOWN else self.name[:MOST_SHOWN] + "..."
+            return f"labels are names, the first of them {name!r}: {what}"
         if not self.classes or self._only_names:
             return ""
         return (
@@ -133,8 +135,7 @@ class Labels:
 
 def _is_name(word: bytes) -> bool:
     """Whether a label cannot be meant as a number."""
-    number = word[:1].isdigit() or word.lower().startswith(NUMBERS)
-    return not number and word not in OTHERS
+    return not MEANT_AS_NUMBER.fullmatch(word) and word not in OTHERS
 
 
 def wanted(

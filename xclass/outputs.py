@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from . import class_names
 from .predictions import Writer
 from .reductions.contract import Work
 
@@ -23,15 +26,19 @@ def open_writers(c: Any, names: Any) -> dict[str, Writer]:
     return writers
 
 
-def write(writers: dict[str, Writer], work: Work) -> None:
-    """A line for every example of a batch in each of them."""
+def write(writers: dict[str, Writer], work: Work, met: np.ndarray | None = None) -> None:
+    """A line for every example of a batch in each of them; classes beyond `met` (float64[n]) get no name."""
     batch = work.batch
     for name, writer in writers.items():
         if writer.kind == "simple":
             writer.write(batch, values=work.raw if name == "raw" else work.prediction)
         elif writer.kind == "multiclass":
-            writer.write(batch, values=work.prediction)
+            writer.write(batch, values=work.prediction if met is None else class_names.shown(work.prediction, met))
         elif name == "predictions":
-            writer.write(batch, **work.listing._asdict())
+            listing = work.listing
+            if met is not None:
+                each = np.repeat(met, np.diff(listing.start))
+                listing = listing._replace(labels=class_names.shown(listing.labels, each))
+            writer.write(batch, **listing._asdict())
         else:
             writer.write(batch, scores=work.scores, labels=work.score_labels, start=work.score_start)

@@ -23,10 +23,10 @@ import numpy as np
 from . import hashing, label_words, rows, text_lines
 from .bad_lines import (
     CLASS,
-    COMMA,
     CURE,
     FULL,
     KEPT,
+    NO_NAME,
     OUTSIDE,
     SENTENCES,
     SKIP,
@@ -202,7 +202,7 @@ class Parser:
         self.skipped += scan.skipped
         self.bad += scan.bad
         full = None
-        if self.names.growing:
+        if self.options.learn_names:
             batch, full = self._number_names(batch, name)
         error = self._take_notes(scan.batch.text, scan.notes, min(scan.bad, KEPT), scan.stopped, name)
         return batch, full or error
@@ -250,7 +250,7 @@ class Parser:
     def _message(self, text, note: list[int], name: str) -> str:
         problem, line, start, where = note
         seen = word_at(text, where)
-        sentence = COMMA if problem == CLASS and self._rules.names_come else SENTENCES[problem]
+        sentence = NO_NAME if problem == CLASS and self._rules.names_come else SENTENCES[problem]
         sentence = sentence.format(seen=seen, range=self._range)
         if problem == OUTSIDE and seen == "0":
             sentence += "; classes are counted from 1"

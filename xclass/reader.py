@@ -59,9 +59,9 @@ def look(paths: tuple[str, ...] | None, labels: Any) -> None:
     text = b""
     with contextlib.ExitStack() as closing, contextlib.suppress(OSError, DataError, EOFError, zlib.error):
         if paths:
+            if not stat.S_ISREG(os.stat(paths[0]).st_mode):
+                return  # a named pipe can be opened and read once
             file = closing.enter_context(open(paths[0], "rb", buffering=0))
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return  # a named pipe can be read once
             stream = _unpacked(paths[0], file, closing)
         else:
             stream = _standard_input()

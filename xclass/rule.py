@@ -257,6 +257,8 @@ def check(config) -> None:
     if config.parser.learn_names and reduction == "scalar":
         raise UsageError("--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass")
     classes = getattr(getattr(config, reduction), reduction, None)
+    if config.parser.learn_names and classes and len(labels) > classes:
+        raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give at least as many classes")
     if labels and len(labels) != classes and not config.parser.learn_names:
         raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give as many names as classes")
     if o.constant is not None and config.reduction.name != "scalar":

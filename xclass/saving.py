@@ -40,7 +40,6 @@ class Saver:
     def __init__(self, config: Any, learning: Any, progress: Progress, names: Any):
         self.learner = learning
         self._names = names
-        self._highest = names.begun  # class met so far: the reader may be ahead of the learner
         self.examples = 0
         self.clock = 0.0
         self.learned = 0
@@ -81,8 +80,6 @@ class Saver:
         self.learned += learned
         self.examples += learned
         self.clock = float(work.clock[-1])
-        if self._names.growing and work.batch.n:
-            self._highest = int(np.nanmax(work.batch.label, initial=self._highest))
 
     def save(self, path: str) -> None:
         """Save what was learned so far."""
@@ -98,8 +95,8 @@ class Saver:
     def options(self) -> dict[str, Any]:
         """The options a model keeps, the names of the classes met so far among them."""
         options = self._config.stored()
-        if self._names.growing and self._highest:
-            options["named_labels"] = ",".join(self._names.names[: self._highest])
+        if self._names.growing and self._names.met:
+            options["named_labels"] = ",".join(self._names.names[: self._names.met])
         return options
 
     def save_at(self, cut: Any) -> str:

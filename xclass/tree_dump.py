@@ -14,7 +14,7 @@ import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from . import model_file
 from .errors import UsageError
@@ -66,7 +66,8 @@ class Dump:
         for path, lines in ((self._options.print_tree, self.text), (self._options.dot_tree, self.drawing)):
             if path is not None:
                 with _opened(path) as file:
-                    file.writelines(line + "\n" for line in lines(learner.outline(self._options.tree_levels)))
+                    for line in lines(learner.outline(self._options.tree_levels)):
+                        file.write(line.encode("utf-8", "surrogateescape") + b"\n")
 
     def text(self, nodes: Iterable[TreeNode]) -> Iterator[str]:
         """A line per node, what is below it indented."""
@@ -111,10 +112,11 @@ def _quoted(*rows: str) -> str:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[TextIO]:
+def _opened(path: str) -> Iterator[BinaryIO]:
     if path == STDOUT:
-        yield sys.stdout
+        sys.stdout.flush()
+        yield sys.stdout.buffer
         sys.stdout.flush()
         return
-    with open(path, "w", encoding="utf-8") as file:
+    with open(path, "wb") as file:
         yield file

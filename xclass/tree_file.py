@@ -19,6 +19,7 @@ again is the same, to the place of every regressor.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -28,6 +29,7 @@ from .errors import DataError
 from .label_tree import HIGHEST_LABEL, NODES, Tree
 
 HIGHEST_NODE = 2**63 - 1
+WORD = re.compile(r"[^ \t\r\n]+")  # the blanks that no name in data has
 
 
 def write(path: str, trees: Sequence[Tree], names: Sequence[str] = ()) -> None:
@@ -39,7 +41,7 @@ def write(path: str, trees: Sequence[Tree], names: Sequence[str] = ()) -> None:
         where it cannot be written.
     """
     try:
-        with open(path, "w", encoding="utf-8") as file:
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write("# node parent label\n")
             for tree in trees:
                 file.writelines(_lines(tree, names))
@@ -109,9 +111,9 @@ def read(path: str, names: Sequence[str] = ()) -> list[Tree]:
     number = {name: j for j, name in enumerate(names, 1)}
     found: list[_Growing] = []
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="surrogateescape" if names else "strict") as file:
             for count, text in enumerate(file, 1):
-                words = text.split()
+                words = WORD.findall(text)
                 if words and not words[0].startswith("#"):
                     _take(words, f"{path}:{count}", number, found)
     except OSError as error:
@@ -174,7 +176,9 @@ def _label(word: str, where: str, number: dict[str, int]) -> int:
             raise DataError(f"{where}: label {word!r} is none of the --named_labels")
         return number[word]
     if not (word.isascii() and word.isdigit()) or not 1 <= int(word) <= HIGHEST_LABEL:
-        raise DataError(f"{where}: a label is a whole number from 1 to {HIGHEST_LABEL}, not {word!r}")
+        raise DataError(
+            f"{where}: a label is a whole number from 1 to {HIGHEST_LABEL}, or one of --named_labels, not {word!r}"
+        )
     return int(word)
 
 

@@ -128,6 +128,7 @@ class ProbabilityTree:
         self.sample: label_clusters.Sample | huffman.Counts | None = None
         self.sampled: feature_scales.Scales | None = None  # of the sample
         self.placed = ""  # for the summary
+        self.highest_placed = 0  # label
         if driver.initial_regressor is None and not testing and o.cpt_tree in MADE:
             self.sample = {"kmeans": label_clusters.Sample, "huffman": huffman.Counts}[o.cpt_tree](o.tree_sample)
             self.sampled = feature_scales.for_option(o.normalize_features) if o.cpt_tree == "kmeans" else None
@@ -182,6 +183,7 @@ class ProbabilityTree:
         if trees:
             self._plant(trees)
             classes = (int(trees[0].size[NODES]) + 1) // 2
+            self.highest_placed = int(trees[0].label.max())
             self.placed = f", {classes} of them placed after a look at {self.sample.seen} examples"
         self.sample = self.sampled = None
 

@@ -59,14 +59,17 @@ class Options:
 
 
 def settle(config) -> dict:
-    """Options whose defaults depend on K."""
-    return learner.settle(config.learner, config.oaa.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES)
+    """Options whose defaults depend on others."""
+    first = {"indexing": 1} if config.parser.learn_names else {}
+    return first | learner.settle(config.learner, config.oaa.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES)
 
 
 def check(config) -> None:
     """Refuse options that cannot be meant together."""
     learner.check(config)
     o = config.oaa
+    if o.indexing == 0 and config.parser.learn_names:
+        raise UsageError("--learn_names counts classes from 1: leave --indexing 0 out")
     if o.raw_order == "vw" and "raw_order" in config.given and config.driver.raw_predictions is None:
         raise UsageError("--raw_order says how -r writes scores; give -r FILE, or leave it out")
 
