@@ -127,24 +127,41 @@ def test_predictions_are_vws_with_the_names_listed(tmp_path):
     assert (tmp_path / "found").read_text() == (tmp_path / "wanted").read_text()
 
 
-def test_taken_where_the_first_label_is_no_number(tmp_path):
+def test_taken_where_the_first_labels_are_no_numbers(tmp_path):
     text = stream(["cat", "dog"], 20)
     done = learn("-b", 14, "-f", "m", stdin=text, cwd=tmp_path)
     assert "labels are names, the first of them 'cat': learning classes, as with --multiclass --learn_names" in done.err
     done = learn("-b", 14, "--oaa", 2, stdin=text, cwd=tmp_path)
     assert "labels are names, the first of them 'cat': numbered as they come, as with --learn_names" in done.err
-    done = learn("-b", 14, "--oaa", 2, stdin="'tag | x\n| y\n" + text, cwd=tmp_path)
-    assert "numbered as they come" in done.err
     (tmp_path / "d").write_text("'tag | x\n| y\n" + text)
+    assert "numbered as they come" in learn("-d", "d", "-b", 14, "--oaa", 2, cwd=tmp_path).err
     assert "labels are names" in learn("-d", "d", "-b", 14, "--top_k", 1, cwd=tmp_path).err
 
 
+@pytest.mark.parametrize("label", ["info", "nancy", "+", "a+b", "infinite"])
+def test_names_that_begin_like_numbers(label):
+    assert "labels are names" in learn("-b", 14, stdin=f"{label} | a\nx | b\n").err
+
+
 @pytest.mark.parametrize(
-    "first", ["1 | a", "-1 | a", "nan | a", "inf | a", ".5 | a", "cat a b", "shared | a", "1:0.5 | a"]
+    "first",
+    [
+        "label | features",
+        "1 | a",
+        "-1 | a",
+        "nan | a",
+        "-INF | a",
+        ".5 | a",
+        "1st | a",
+        "cat a b",
+        "shared | a",
+        "1:0.5 | a",
+    ],
 )
 def test_not_taken_elsewhere(first):
-    done = xclass("-b", 14, stdin=first + "\n2 | b\n")
-    assert "labels are names" not in done.err
+    for words in ((), ("--oaa", 3)):
+        done = xclass("-b", 14, *words, stdin=first + "\n2 | b\n")
+        assert "labels are names" not in done.err
 
 
 def test_the_model_goes_on_with_its_names(tmp_path):

@@ -197,7 +197,7 @@ def test_run_that_learns_nothing_fails_and_saves_nothing(place, args, text):
 
 
 def test_run_whose_lines_were_all_skipped_fails(place):
-    done = xclass(*OAA, "--on_bad_line", "skip", "--quiet", stdin="x |w a\ny |w a\n")
+    done = xclass(*OAA, "--on_bad_line", "skip", "--quiet", stdin="1 |w a:1:2\n2 |w a:nan\n")
     assert done.status == 1
     assert "not one example was learned from" in done.err
 

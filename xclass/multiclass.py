@@ -2,7 +2,7 @@
 
 The preset is made of ordinary options of `--cpt`, each of which can be given another value by hand. What is a class is
 told by the labels: whole numbers from 1, three different ones among the first. Other numbers (-1 and 1, 0, with
-a fraction) are for the learner alone, as they are in VW. Where the first label is no number, labels are names.
+a fraction) are for the learner alone, as they are in VW. Where the first three labels are no numbers, labels are names.
 
 Figures   error % on the last tenth of train with 4 trees and with 8, which take 1.2 to 1.7 times the CPU time there:
           clinc150 5.4, 5.7, reuters 14.9, 15.6, spelling 11.0, 10.6. No shape of the data tells before they are learned
@@ -21,6 +21,7 @@ from .options import option
 
 HIGHEST_LABEL = 2**31
 LABELS, LINES = 100, 1000  # labels that are looked at, in so many lines
+NAMES = 3  # labels that have to be names before labels are taken for names; a first line may be a heading
 MOST_SHOWN = 40  # characters of a name in a message
 DIFFERENT = 3  # of them make classes; two may be what VW users have for two classes, or counts
 LABEL = re.compile(rb"0*[1-9][0-9]{0,9}")
@@ -54,14 +55,14 @@ class Labels:
 
     Parameters
     ----------
-    patient : go on looking after a label 0, which is no class, to tell the user what the others are; from a pipe
-        nobody should have to wait for that
+    patient : go on looking after a label 0, which is no class, to tell the user what the others are, and behind a line
+        without a label for names; from a pipe nobody should have to wait for that
     only_names : that they are classes is known; look whether they are names
 
     Attributes
     ----------
     classes : True or False once that is known, None before.
-    name : the first label where it is no number, else empty
+    name : the first label where labels are names, else empty
     """
 
     def __init__(self, patient: bool = False, only_names: bool = False) -> None:
@@ -70,7 +71,7 @@ class Labels:
         self.name = ""
         self.from_zero = self.two = False  # what may have been meant as classes, and is not taken for them
         self._seen: set[int] = set()
-        self._labels = self._lines = 0
+        self._labels = self._names = self._lines = 0
 
     def add(self, line: bytes) -> None:
         """Look at one line."""
@@ -83,9 +84,12 @@ class Labels:
         self._lines += 1
         if words and not words[0].startswith(b"'"):
             if bar and not self._labels and _is_name(words[0]):
-                self.name = words[0].decode("utf-8", "replace")
-            if self.name or self._only_names:
-                self.classes = True
+                self.name = self.name or words[0].decode("utf-8", "replace")
+                self._names += 1
+                self.classes = True if self._names == NAMES else None
+                return
+            if self.name or self._only_names:  # a line or two that are wrong, such as a heading, or numbers
+                self.name, self.classes = "", self._only_names
                 return
             self._zero = self._zero or not words[0].strip(b"0")
             whole = not words[0].strip(b"0") or (LABEL.fullmatch(words[0]) and int(words[0]) <= HIGHEST_LABEL)
@@ -95,12 +99,12 @@ class Labels:
                 return
             self._labels += 1
             self._seen.add(int(words[0]))
-        if self._labels == LABELS or self._lines == LINES:
+        if self._labels == LABELS or self._lines == LINES or (self._only_names and not self._patient):
             self.end()
 
     def end(self) -> None:
         """No more lines are looked at."""
-        if self.classes is None and self._only_names:
+        if self.classes is None and (self._only_names or self.name):
             self.classes = True
         if self.classes is None:
             several = len(self._seen) >= DIFFERENT

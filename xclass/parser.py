@@ -63,7 +63,7 @@ class Options:
     )
     learn_names: bool = option(
         "labels are names, which become classes 1, 2, ... in the order in which they come, after those of "
-        "--named_labels; the model keeps them. Taken by itself where the first label is no number",
+        "--named_labels; the model keeps them. Taken by itself where the first three labels are no numbers",
         kind=bool,
         stored=True,
     )
