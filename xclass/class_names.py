@@ -192,7 +192,7 @@ class Names:
         if self._table is not None:
             h[:count] = self._table.hash[:count]
         else:
-            h[:count] = [hash_of(one) for one in raw]
+            h[:count] = [hashing.of_bytes(one) for one in raw]
         self._table = Table(np.zeros(2 * capacity, np.int32), h, end, letters)
         fill_slots(self._table, count)
         return self._table
@@ -201,8 +201,3 @@ class Names:
 def shown(classes: np.ndarray, met: np.ndarray) -> np.ndarray:
     """The classes with NAMELESS in place of those beyond `met`, of the same shape."""
     return np.where(classes > met, NAMELESS, classes)
-
-
-def hash_of(name: bytes) -> int:
-    """The hash of a name."""
-    return hashing.murmur3(np.frombuffer(name + b"000", np.uint8), 0, len(name), np.uint32(0))

@@ -126,3 +126,11 @@ def name_hash(data, begin, end, seed, every):
     if is_short(text, begin, end):
         return short_at(text, begin, end, seed)
     return name_at(text, begin, end, seed, every)
+
+
+# -- Python
+
+
+def of_bytes(name: bytes) -> int:
+    """MurmurHash3_x86_32 of a name, with seed 0."""
+    return murmur3(np.frombuffer(name + b"000", np.uint8), 0, len(name), np.uint32(0))

@@ -235,7 +235,7 @@ def read_names(path: str) -> str:
 def lay_out(labels: tuple[str, ...]) -> Names:
     """Make of the names of labels 1, 2, ... what `find_name` needs."""
     raw = [label.encode("utf-8", "surrogateescape") for label in labels]
-    hashes = np.array([hashing.murmur3(np.frombuffer(n + b"000", np.uint8), 0, len(n), np.uint32(0)) for n in raw])
+    hashes = np.array([hashing.of_bytes(name) for name in raw])
     order = np.argsort(hashes, kind="stable").astype(np.int64)
     end = np.cumsum([0, *map(len, raw)], dtype=np.int64)
     letters = np.frombuffer(bytearray(b"".join(raw) or b"0"), np.uint8)
