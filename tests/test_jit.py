@@ -39,6 +39,25 @@ def test_first_run_is_announced_and_the_second_is_not(tmp_path):
     assert "compiling the kernels" not in said[1]
 
 
+WARM = """
+import sys
+from xclass import cli
+status = cli.status(["--oaa", "2", "--quiet", "-p", "stdout", "-d", sys.argv[1]])
+needless = [name for name in ("scipy", "numba.np.npyimpl") if name in sys.modules]
+import numba
+double = numba.njit(lambda x: [2 * y for y in x])  # a list: numba has to know its own functions again
+sys.exit(f"status {status}, imported: {needless}" if status or needless or double((1, 2)) != [2, 4] else 0)
+"""
+
+
+def test_a_warm_start_imports_no_compiler_of_what_it_does_not_compile(tmp_path):
+    data = tmp_path / "d.vw"
+    data.write_text("1 |w a\n2 |w b\n")
+    subprocess.run([sys.executable, "-c", RUN, str(data)], capture_output=True, timeout=400, check=True)
+    done = subprocess.run([sys.executable, "-c", WARM, str(data)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 COMPILED = """
 import sys
 from numba.core import event

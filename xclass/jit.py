@@ -4,7 +4,8 @@ A kernel is a plain module-level function marked with `@jit`. Nothing is compile
 imported until `activate()`, so that a room can declare its options beside its kernels and `--help` stays
 quick. `activate()` readies every marked function of the package: at its first call from Python a numba dispatcher
 takes its place. Kernels that are called by kernels alone get theirs when something has to be compiled, which a warm
-start does not: making one takes .3 ms, and there are some three hundred. Kernels call each other by module name
+start does not: making one takes .3 ms, and there are some three hundred. For the same reason numba is told of its
+types and functions only then (.08 s). Kernels call each other by module name
 (`learner.score(...)`), never by `from learner import score`.
 
 Compiled code is kept in a folder named by a hash of the package's sources: numba's own check sees an edit
@@ -28,6 +29,7 @@ _bare: set = set()
 _waiting: list = []  # kernels whose dispatchers may not be made yet
 _making = threading.RLock()  # stages on several threads call kernels for the first time
 _active = False
+_can_compile = False
 _folder: Path | None = None
 
 KEPT_FOLDERS = 3  # caches of the most recent versions; older ones are removed
@@ -55,15 +57,11 @@ def activate() -> None:
     if not _active:
         _choose_folder()
         _active = True
-    _start_numba()
-    import numba
-
-    from . import intrinsics
+    with _without_scipy():
+        import numba
 
     if _folder is not None:
         numba.config.CACHE_DIR = str(_folder)  # also where somebody imported numba before us
-
-    intrinsics.install()
     for function in _marked:
         _Kernel(function)
     _marked.clear()
@@ -95,6 +93,7 @@ class _Kernel:
                     made._compiler.compile = lambda *args: (_make_all(), compiling(*args))[1]
                     if cached:
                         made._cache.save_overload = functools.partial(_save, made._cache.save_overload)
+                        made._cache.load_overload = functools.partial(_load, made._cache.load_overload)
                 self._dispatcher = made
                 self._place(made)
             return self._dispatcher
@@ -123,24 +122,46 @@ def _save(saving, *args) -> None:
 
 
 def _make_all() -> None:
-    """Make the dispatchers of all kernels: one of them is compiled, and may call any other."""
+    """Make numba and the dispatchers of all kernels ready: one of them is compiled, and may call any other."""
+    global _can_compile
     with _making:
+        if not _can_compile:
+            from numba.core.registry import cpu_target
+
+            from . import intrinsics
+
+            with _without_scipy():
+                cpu_target.target_context.refresh()
+            intrinsics.install()
+            _can_compile = True
         while _waiting:
             _waiting.pop().dispatcher()
 
 
-def _start_numba() -> None:
-    """Import numba and let it load its type tables, without SciPy.
+def _load(loading, signature, context):
+    """Load a compiled kernel from the cache, None if it is not there.
 
-    numba asks for SciPy's BLAS, which no kernel here uses; importing it takes 0.2 s of a warm start.
+    Before it looks, numba has the context learn of all that numba can compile. What is compiled needs no more of the
+    context than the counting of references.
     """
+    from numba.core.runtime import rtsys
+
+    with _making, _without_scipy():
+        context.refresh = functools.partial(rtsys.initialize, context)
+        try:
+            return loading(signature, context)
+        finally:
+            del context.refresh  # the class's own is back
+
+
+@contextlib.contextmanager
+def _without_scipy():
+    """SciPy cannot be imported: numba asks for its BLAS, which no kernel here uses, and importing it takes 0.2 s."""
     absent = "scipy" not in sys.modules
     if absent:
         sys.modules["scipy"] = None
     try:
-        from numba.core.registry import cpu_target
-
-        cpu_target.target_context.refresh()
+        yield
     finally:
         if absent:
             del sys.modules["scipy"]
