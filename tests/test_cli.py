@@ -169,3 +169,27 @@ def test_help_is_quick():
         subprocess.run([sys.executable, "-m", "xclass", "--help"], check=True, stdout=subprocess.DEVNULL)
         times.append(spent() - begin)
     assert min(times) < 1.0  # about 0.3 s; this bound only catches an import that compiles
+
+
+@pytest.mark.parametrize(("argv", "code"), [(["--version"], 0), (["--no_such_option"], 2)])
+def test_the_end_is_quick_but_not_hasty(argv, code):
+    script = (
+        "import atexit, sys\nfrom xclass import cli\n"
+        "atexit.register(print, 'cleaned up', end='')\n"
+        f"sys.argv = ['xclass', *{argv}]\ncli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.endswith("cleaned up")) == (code, True)
+    assert ("no option" in done.stderr) == (code == 2)
+
+
+def test_a_profiler_sees_the_end(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["xclass", "--version"])
+    before = sys.getprofile()
+    sys.setprofile(lambda *_: None)
+    try:
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+    finally:
+        sys.setprofile(before)
+    assert end.value.code == 0
