@@ -1,4 +1,4 @@
-"""The first run on a machine: while this process compiles what learns, another compiles what reads text.
+"""The first run on a machine: while this process compiles what learns, another compiles what reads text and model files.
 
 numba compiles one kernel at a time in a process. Reading and learning have hardly a kernel in common and each takes
 seconds, so that two processes halve the wait. They leave what they compiled in the one cache (`jit`).
@@ -17,9 +17,11 @@ import numpy as np
 from . import jit, processors, rows
 from .parser import Options, Parser
 from .reductions.contract import Work
+from .stored_arrays import dense, sparse
 
 READING = "reading"  # under this name `jit` remembers that text can be read
 LINE = b"1 't |n:2 a:1 b c=d\n"
+SLOTS = 16  # of a table whose model takes fewer rows than that
 
 
 def prepare(learner: Any, learning: bool, reads: bool) -> None:
@@ -70,12 +72,21 @@ def _start() -> subprocess.Popen:
 
 
 def read() -> None:
-    """Read a line, so that every kernel of the parser gets compiled."""
+    """Read a line and keep a table, so that every kernel of the parser and of model files gets compiled."""
     jit.activate()
     parser = Parser(Options(), 18, True)
     text = np.zeros(len(LINE) + 64, np.uint8)
     text[: len(LINE)] = np.frombuffer(LINE, np.uint8)
     parser.parse(text, len(LINE), "")
+    _keep_and_take()
+
+
+def _keep_and_take() -> None:
+    """Take a weight table apart and put it together again, as a model file does."""
+    table = np.zeros((SLOTS, 4), np.float32)
+    table[0] = 1
+    planes = {"w": table[:, 0]}
+    dense("table", {name: np.asarray(array) for name, array in sparse("table", planes).items()}, planes)
 
 
 if __name__ == "__main__":

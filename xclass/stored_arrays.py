@@ -12,9 +12,66 @@ from typing import Any
 import numpy as np
 
 from .errors import ModelError
+from .jit import bare
 
 PIECE = 1 << 18  # rows filled at a time
 PIECE_SLOTS = 1 << 17  # slots of a table looked at at a time; a multiple of 8
+
+# -- kernels: a bitmap has a bit for every slot, the highest of a byte for the first of eight -------------------------
+
+
+@bare
+def mark(bits, bitmap):
+    """Set the bits of the slots that are not zero: uint[slots], uint8[slots / 8]. Returns how many bits are set."""
+    count = 0
+    for i in range(len(bitmap)):
+        byte = np.uint8(0)
+        for slot in range(8 * i, min(8 * i + 8, len(bits))):
+            byte |= np.uint8(bits[slot] != 0) << np.uint8(7 - slot % 8)
+        byte |= bitmap[i]
+        bitmap[i] = byte
+        while byte:
+            byte &= np.uint8(byte - 1)
+            count += 1
+    return count
+
+
+@bare
+def gather(bits, bitmap, out):
+    """Copy the slots whose bits are set into `out`; returns how many there are."""
+    n = 0
+    for i in range(len(bitmap)):
+        byte = bitmap[i]
+        if byte:
+            for k in range(8):
+                if byte >> np.uint8(7 - k) & 1:
+                    out[n] = bits[8 * i + k]
+                    n += 1
+    return n
+
+
+@bare
+def number(bitmap, first, out):
+    """Write the numbers of the slots whose bits are set, the first slot being `first`; returns how many there are."""
+    n = 0
+    for i in range(len(bitmap)):
+        byte = bitmap[i]
+        if byte:
+            for k in range(8):
+                if byte >> np.uint8(7 - k) & 1:
+                    out[n] = first + 8 * i + k
+                    n += 1
+    return n
+
+
+@bare
+def spread(bits, index, rows):
+    """Undo `gather`: put every row into the slot of its number."""
+    for i in range(len(index)):
+        bits[index[i]] = rows[i]
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------
 
 
 class Kept:
@@ -30,14 +87,15 @@ class Kept:
         self.shape = (count,)
 
     def pieces(self) -> Iterator[np.ndarray]:
+        out = np.empty(PIECE_SLOTS, self.dtype)
         step = PIECE_SLOTS // 8
         for i in range(0, len(self.bitmap), step):
-            chosen = np.unpackbits(self.bitmap[i : i + step])
+            bitmap = self.bitmap[i : i + step]
             if self.plane is None:
-                yield (np.flatnonzero(chosen) + i * 8).astype(np.uint32)
+                n = number(bitmap, i * 8, out)
             else:
-                plane = self.plane[i * 8 : (i + step) * 8]
-                yield plane[chosen[: len(plane)].view(bool)]
+                n = gather(_bits(self.plane[i * 8 : (i + step) * 8]), bitmap, _bits(out))
+            yield out[:n].copy()
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return np.concatenate([np.empty(0, self.dtype), *self.pieces()]).astype(dtype or self.dtype, copy=False)
@@ -62,13 +120,11 @@ def sparse(name: str, planes: Mapping[str, np.ndarray]) -> dict[str, Any]:
     slots = len(next(iter(planes.values())))
     bitmap = np.zeros(-(-slots // 8), np.uint8)
     count = 0
-    for i in range(0, slots, PIECE_SLOTS):
-        any_bit = None  # compared as bits: -0.0 is kept
+    for i in range(0, slots, PIECE_SLOTS):  # a piece of all planes is near while one after the other is looked at
+        part = bitmap[i // 8 : (i + PIECE_SLOTS) // 8]
         for plane in planes.values():
-            bits = plane[i : i + PIECE_SLOTS].view(f"u{plane.itemsize}") != 0
-            any_bit = bits if any_bit is None else np.logical_or(any_bit, bits, out=any_bit)
-        count += int(np.count_nonzero(any_bit))
-        bitmap[i // 8 : (i + PIECE_SLOTS) // 8] = np.packbits(any_bit)
+            marked = mark(_bits(plane[i : i + PIECE_SLOTS]), part)
+        count += marked
     row = sum(plane.itemsize for plane in planes.values())
     if slots > 1 << 32 or count * (4 + row) >= slots * row:
         return {f"{name}.{key}": plane for key, plane in planes.items()}
@@ -100,7 +156,7 @@ def dense(name: str, arrays: Mapping[str, Any], planes: Mapping[str, np.ndarray]
     for key, plane in planes.items():
         rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
         for i in range(0, len(index), step):
-            plane[index[i : i + step]] = rows[i : i + step]
+            spread(_bits(plane), index[i : i + step], _bits(rows[i : i + step]))
 
 
 def fill(name: str, arrays: Mapping[str, Any], target: np.ndarray) -> None:
@@ -143,6 +199,11 @@ def take(name: str, arrays: Mapping[str, Any], dtype: np.dtype, shape: tuple[int
         wanted = "[any]" if shape is None else list(shape)
         raise _unfit(name, f"it is {array.dtype}{list(array.shape)}, the options ask for {np.dtype(dtype)}{wanted}")
     return array
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    """The same numbers as bits, so that -0.0 is something and kernels are compiled for sizes alone."""
+    return array.view(f"u{array.itemsize}")
 
 
 def _unfit(name: str, why: str) -> ModelError:
