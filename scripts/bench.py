@@ -11,6 +11,8 @@ testing with `-t -i`, so that whatever else the machine does meets both. Wall ti
 end; CPU and peak memory are what the system counted for it. Errors are counted here, from the predictions. xclass
 learns a few lines first, unmeasured, so that nothing has to be compiled later.
 
+`--beside "cpt"` (or any other reduction and options of it) has xclass run once more beside the two, with that.
+
 `--reach` also asks how long xclass takes, from the start of its process, until its average progressive loss is down
 to what Vowpal Wabbit ends with.
 
@@ -50,6 +52,18 @@ class BenchError(Exception):
 
 
 @dataclass
+class Tool:
+    """One of what is compared."""
+
+    name: str  # in the report
+    program: str  # a key of TOOLS
+    short: str  # in the names of its files
+    reduction: str
+    args: list[str]
+    test_args: list[str]
+
+
+@dataclass
 class Run:
     """One process from start to end."""
 
@@ -72,7 +86,7 @@ class Result:
     progressive_loss: float
     test_error: float
     test_memory: float = 0.0  # bytes, the most of all test runs
-    differing: int | None = None  # test predictions that are not those of the tool before
+    differing: int | None = None  # test predictions that are not VW's
 
     def median(self, phase: str, what: str) -> float:
         """Return the median of a measurement of the phase "train" or "test"."""
@@ -164,50 +178,67 @@ def prepare(data_dir: Path, name: str, work: Path) -> int:
     return stand_in_sets.prepare(data_dir, name, work)[1]
 
 
-def commands(tool: str, options: argparse.Namespace, classes: int) -> tuple[list[str], list[str]]:
+def tools_of(options: argparse.Namespace) -> list[Tool]:
+    """Return what the options ask to compare, in the order it runs."""
+    common = shlex.split(options.args)
+    found = []
+    for program in [options.only] if options.only else TOOLS:
+        reduction = getattr(options, program + "_reduction") or options.reduction
+        args = common + shlex.split(getattr(options, program + "_args"))
+        test_args = shlex.split(options.vw_test_args) if program == "vw" else []
+        found.append(Tool(program, program, program, reduction, args, test_args))
+    for number, words in enumerate(options.beside or [], 1):
+        reduction, *more = shlex.split(words)
+        found.append(Tool(f"xclass --{words}", "xclass", f"xclass{number}", reduction, common + more, []))
+    return found
+
+
+def commands(tool: Tool, classes: int) -> tuple[list[str], list[str]]:
     """Return the commands that train on train.vw and test on test.vw."""
-    extra = shlex.split(options.args) + shlex.split(getattr(options, tool + "_args"))
-    reduction = getattr(options, tool + "_reduction") or options.reduction
-    train = [*TOOLS[tool], "-d", "train.vw", "--" + reduction, str(classes), *extra, "-f", tool + ".model"]
-    test = [*TOOLS[tool], "-d", "test.vw", "-t", "-i", tool + ".model", "-p", tool + ".predictions"]
-    if tool == "vw":
-        test += shlex.split(options.vw_test_args)
+    program, short = TOOLS[tool.program], tool.short
+    train = [*program, "-d", "train.vw", "--" + tool.reduction, str(classes), *tool.args, "-f", short + ".model"]
+    test = [*program, "-d", "test.vw", "-t", "-i", short + ".model", "-p", short + ".predictions", *tool.test_args]
     return train, test
 
 
-def run_set(name: str, options: argparse.Namespace, work: Path, tools: list[str]) -> list[Result]:
+def run_set(name: str, options: argparse.Namespace, work: Path) -> list[Result]:
     """Measure all tools on one set, interleaved."""
     folder = work / name
     classes = prepare(options.data_dir, name, work)
-    results = {}
+    tools = tools_of(options)
+    results = []
     for tool in tools:
-        train, test = commands(tool, options, classes)
-        if tool == "xclass":
+        train, test = commands(tool, classes)
+        if tool.program == "xclass":
             measure([word.replace("train.vw", "few.vw") for word in train], folder)
             measure([word.replace("test.vw", "few.vw") for word in test], folder)
-        results[tool] = Result(name, tool, classes, shlex.join(train[2:]), [], [], math.nan, math.nan)
+        results.append(Result(name, tool.name, classes, shlex.join(train[2:]), [], [], math.nan, math.nan))
     for repetition in range(options.repetitions):
-        for tool, result in results.items():
-            train, test = commands(tool, options, classes)
+        for tool, result in zip(tools, results, strict=True):
+            train, test = commands(tool, classes)
             result.train.append(measure(train, folder))
             result.test.append(measure(test, folder))
             loss = summary_loss(result.train[-1].said)
-            error = test_error(folder / "test.vw", folder / (tool + ".predictions"))
+            error = test_error(folder / "test.vw", folder / (tool.short + ".predictions"))
             if repetition and (loss, error) != (result.progressive_loss, result.test_error):
-                print(f"bench: {tool} on {name} gives another answer than before", file=sys.stderr)
+                print(f"bench: {tool.name} on {name} gives another answer than before", file=sys.stderr)
             result.progressive_loss, result.test_error = loss, error
             result.test_memory = max(result.test_memory, result.test[-1].memory)
             print(
-                f"{name} {repetition + 1}/{options.repetitions} {tool}: train {result.train[-1].wall:.2f} s, "
+                f"{name} {repetition + 1}/{options.repetitions} {tool.name}: train {result.train[-1].wall:.2f} s, "
                 f"test {result.test[-1].wall:.2f} s, test error {error:.4f}",
                 file=sys.stderr,
                 flush=True,
             )
-    if len(results) == 2:
-        first, second = ((folder / (tool + ".predictions")).read_text().split("\n") for tool in results)
-        answers = [[line.split()[0] for line in lines if line] for lines in (first, second)]
-        results[tools[0]].differing = sum(float(a) != float(b) for a, b in zip(*answers, strict=True))
-    return list(results.values())
+    answers = {}
+    for tool in tools:
+        lines = (folder / (tool.short + ".predictions")).read_text().split("\n")
+        answers[tool.name] = [float(line.split()[0]) for line in lines if line]
+    for result in results:
+        if "vw" in answers and result.tool != "vw":
+            both = zip(answers[result.tool], answers["vw"], strict=True)
+            result.differing = sum(ours != theirs for ours, theirs in both)
+    return results
 
 
 def reach(name: str, options: argparse.Namespace, work: Path, peer: Result) -> dict:
@@ -216,7 +247,7 @@ def reach(name: str, options: argparse.Namespace, work: Path, peer: Result) -> d
     found = {"set": name, "loss": peer.progressive_loss, "seconds": None, "examples": None}
     times = []
     for _ in range(options.repetitions):
-        command = [*commands("xclass", options, peer.classes)[0], "-P", str(options.reach_every)]
+        command = [*commands(tools_of(options)[0], peer.classes)[0], "-P", str(options.reach_every)]
         start = time.perf_counter()
         with subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -269,23 +300,24 @@ def geometric_mean(values: list[float]) -> float:
     return math.exp(statistics.fmean(map(math.log, values))) if values else math.nan
 
 
-def ratios(results: list[Result], phase: str) -> dict[str, float]:
-    """Return set -> wall time of xclass over wall time of VW."""
-    walls = {(r.set, r.tool): r.median(phase, "wall") for r in results}
-    return {name: walls[name, "xclass"] / walls[name, "vw"] for name, tool in walls if tool == "vw"}
+def ratio_to_vw(results: list[Result], of: Result, phase: str) -> float | None:
+    """Return the wall time of a result over VW's on the same set; None for VW and where it did not run."""
+    peer = next((r for r in results if r.set == of.set and r.tool == "vw"), None)
+    return None if peer is None or of is peer else of.median(phase, "wall") / peer.median(phase, "wall")
 
 
 def report(options: argparse.Namespace, results: list[Result], reached: list[dict], where: dict) -> str:
     """Return the Markdown report."""
-    both = {r.tool for r in results} == set(TOOLS)
-    train, test = (ratios(results, "train"), ratios(results, "test")) if both else ({}, {})
+    found: dict[str, list[tuple[float, float]]] = {}  # a tool's ratios, set by set
     columns = ["set", "K", "tool", "test error", "progressive loss", "train s", "CPU s", "peak MB", "test s", "peak MB"]
     columns += ["train ratio", "test ratio", "other answers"]
     lines = ["| " + " | ".join(columns) + " |", "| --- | --: | --- " + "| --: " * 10 + "|"]
     for r in results:
         own = ["", "", ""]
-        if both and r.tool == "xclass":
-            own = [f"{train[r.set]:.2f}", f"{test[r.set]:.2f}", str(r.differing)]
+        train, test = (ratio_to_vw(results, r, phase) for phase in ("train", "test"))
+        if train and test:
+            own = [f"{train:.2f}", f"{test:.2f}", str(r.differing)]
+            found.setdefault(r.tool, []).append((train, test))
         cells = [
             r.set,
             str(r.classes),
@@ -300,9 +332,9 @@ def report(options: argparse.Namespace, results: list[Result], reached: list[dic
             *own,
         ]
         lines.append("| " + " | ".join(cells) + " |")
-    if both:
-        means = [f"{geometric_mean(list(found.values())):.2f}" for found in (train, test)]
-        lines.append("| geometric mean" + " |" * 10 + " " + " | ".join(means) + " | |")
+    for tool, pairs in found.items():
+        means = [f"{geometric_mean(list(one)):.2f}" for one in zip(*pairs, strict=True)]
+        lines.append(f"| geometric mean | | {tool}" + " |" * 8 + " " + " | ".join(means) + " | |")
     if reached:
         lines += [
             "",
@@ -336,11 +368,10 @@ def measured_on(repetitions: int, where: dict) -> str:
 
 def compare(options: argparse.Namespace, work: Path) -> None:
     """Measure all sets and print the report."""
-    tools = [options.only] if options.only else list(TOOLS)
     results: list[Result] = []
     reached = []
     for name in options.sets.split(","):
-        found = run_set(name, options, work, tools)
+        found = run_set(name, options, work)
         results += found
         if options.reach:
             peer = next(r for r in found if r.tool == "vw")
@@ -362,6 +393,7 @@ def main() -> int:
     parser.add_argument("data_dir", type=Path, metavar="DATA_DIR", help="folder of data sets")
     parser.add_argument("--sets", help="names of sets, by commas (panlex,wordnet,wiki,ptb,spelling)")
     parser.add_argument("--table", metavar="PARTS", help="all, or parts by commas: see bench_table.py")
+    parser.add_argument("--methods", help="of the part `peers`, by commas (all)")
     parser.add_argument("--reduction", default="recall_tree", help="its option, without dashes")
     parser.add_argument("--args", default="-b 24 --loss_function logistic", help="options of both tools")
     parser.add_argument("--xclass_reduction", help="where it is another one for xclass")
@@ -369,6 +401,7 @@ def main() -> int:
     parser.add_argument("--xclass_args", default="", help="options of xclass alone")
     parser.add_argument("--vw_args", default="", help="options of VW alone")
     parser.add_argument("--vw_test_args", default="", help="options VW needs again to test")
+    parser.add_argument("--beside", action="append", metavar="WORDS", help="one more of xclass: reduction, options")
     parser.add_argument("--repetitions", type=int, default=3, metavar="R", help="runs of each")
     parser.add_argument("--only", choices=list(TOOLS), help="measure one tool")
     parser.add_argument("--reach", action="store_true", help="time xclass until it is as good as VW at its end")

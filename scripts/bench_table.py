@@ -1,9 +1,9 @@
 """The table xclass is measured by, a part for each comparison: `bench.py DATA_DIR --table all`.
 
-    recall_tree   with VW's update and loss, and how soon xclass has the loss VW ends with
-    vw_exact      the same, every prediction VW's: equal work
-    oaa, log_multi
-    cpt           beside VW's tree for as many classes, --log_multi
+    recall_tree   with VW's update and loss, and how soon xclass has the loss VW ends with; the same with --vw_exact,
+                  every prediction VW's: equal work
+    oaa
+    log_multi     and --cpt beside the same tree of VW's, for as many classes
     peers         fastText and napkinXC, each beside what xclass has of its kind; peers.py has the commands
     reading       text and gzip with nothing to learn, beside VW's --noop, with and without the start of the process
     start         ten lines, with everything compiled and with nothing
@@ -29,11 +29,9 @@ import peers
 
 LARGE = "panlex,wordnet,wiki,ptb,spelling,books"
 PARTS = {
-    "recall_tree": {"sets": LARGE, "reduction": "recall_tree", "reach": True},
-    "vw_exact": {"sets": LARGE, "reduction": "recall_tree", "xclass_args": "--vw_exact"},
+    "recall_tree": {"sets": LARGE, "reduction": "recall_tree", "beside": ["recall_tree --vw_exact"], "reach": True},
     "oaa": {"sets": "spelling,panlex", "reduction": "oaa"},
-    "log_multi": {"sets": "panlex,wiki,books", "reduction": "log_multi", "args": "-b 24"},
-    "cpt": {"sets": LARGE, "reduction": "cpt", "vw_reduction": "log_multi", "args": "-b 24"},
+    "log_multi": {"sets": LARGE, "reduction": "log_multi", "beside": ["cpt"], "args": "-b 24"},
 }
 READ = "panlex,ptb,wiki,books"
 BESIDE = "clinc150,reuters,spelling,wordnet,panlex,ptb"
@@ -90,15 +88,26 @@ def reading(options: argparse.Namespace, work: Path, sets: list[str]) -> list[st
     return [*lines, "", f"Geometric mean, less the start: {means}."]
 
 
+def _methods(options: argparse.Namespace) -> list[str]:
+    """The methods of `RIVALS` that are asked for."""
+    every = list(dict.fromkeys(method for pair in RIVALS.values() for method in pair))
+    wanted = options.methods.split(",") if options.methods else every
+    for method in wanted:
+        if method not in every:
+            raise bench.BenchError(f"--methods: {method!r} is none of {', '.join(every)}")
+    return wanted
+
+
 def _rivals(options: argparse.Namespace, work: Path, name: str) -> dict[str, dict]:
     """Medians of the methods of `RIVALS` on one set, and of one run where that is long."""
     folder = work / name
     classes = bench.prepare(options.data_dir, name, work)
     examples = (folder / "train.vw").read_bytes().count(b"\n")
-    methods = dict.fromkeys(method for pair in RIVALS.values() for method in pair)
     left_out = {"fastText softmax"} if examples * classes > DENSE else set()
     found: dict[str, list[dict]] = {
-        method: [] for method in methods if method not in left_out and not peers.missing(peers.METHODS[method][0])
+        method: []
+        for method in _methods(options)
+        if method not in left_out and not peers.missing(peers.METHODS[method][0])
     }
     for _ in range(options.repetitions):
         for method, runs in found.items():
@@ -115,7 +124,7 @@ def beside_peers(options: argparse.Namespace, work: Path, sets: list[str]) -> li
     """Time xclass beside the batch learners; return the lines of the report."""
     lines = ["| set | K | method | test error | train s | CPU s | peak MB | test us an example | runs |"]
     lines.append("| --- | --: | --- " + "| --: " * 6 + "|")
-    peers.say_what_is_missing([method for pair in RIVALS.values() for method in pair])
+    peers.say_what_is_missing(_methods(options))
     found = {}
     for name in sets:
         found[name] = _rivals(options, work, name)

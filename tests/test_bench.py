@@ -30,21 +30,24 @@ def cells(text: str) -> list[list[str]]:
 
 def test_the_table_compares_both_tools(sets, tmp_path):
     pytest.importorskip("vowpalwabbit")
-    done = tool(
-        "bench.py", sets, "--table", "vw_exact,cpt,reading", "--sets", "tiny", "--repetitions", 1, "--json", "j.json"
-    )
+    parts = "recall_tree,log_multi,reading"
+    done = tool("bench.py", sets, "--table", parts, "--sets", "tiny", "--repetitions", 1, "--json", "j.json")
     assert done.returncode == 0, done.stderr
-    _, exact, cpt, reading = done.stdout.split("## ")
-    head, _, ours, theirs, _ = cells(exact)
-    ours, theirs = dict(zip(head, ours, strict=True)), dict(zip(head, theirs, strict=True))
-    assert ours["other answers"] == "0"
-    assert ours["test error"] == theirs["test error"]
-    assert "--vw_exact" in exact
-    assert "xclass -d train.vw --cpt 12 -b 24" in cpt
-    assert "vowpalwabbit -d train.vw --log_multi 12 -b 24" in cpt
+    _, recall, tree, reading = done.stdout.split("## ")
+    head, _, *rows = cells(recall.split("reached after")[0])
+    rows = {row[2]: dict(zip(head, row, strict=True)) for row in rows if row[0] == "tiny" and len(row) == len(head)}
+    assert set(rows) == {"xclass", "vw", "xclass --recall_tree --vw_exact"}
+    exact = rows["xclass --recall_tree --vw_exact"]
+    assert exact["other answers"] == "0"
+    assert exact["test error"] == rows["vw"]["test error"]
+    assert float(exact["train ratio"]) > 0
+    assert rows["vw"]["train ratio"] == ""
+    assert "xclass -d train.vw --recall_tree 12 -b 24 --loss_function logistic --vw_exact -f" in recall
+    assert "xclass -d train.vw --cpt 12 -b 24 -f" in tree
+    assert "vowpalwabbit -d train.vw --log_multi 12 -b 24 -f" in tree
     assert [row[2] for row in cells(reading)] == ["file", "---", "text", "gzip"]
-    kept = json.loads((tmp_path / "j.vw_exact.json").read_text())
-    assert {one["tool"] for one in kept["results"]} == {"xclass", "vw"}
+    kept = json.loads((tmp_path / "j.recall_tree.json").read_text())
+    assert {one["tool"] for one in kept["results"]} == set(rows)
     assert all(one["test_memory"] > 1e6 for one in kept["results"])
 
 
@@ -69,4 +72,10 @@ def test_the_table_has_batch_learners_that_are_installed(sets):
 def test_the_table_refuses_parts_it_does_not_have(sets):
     done = tool("bench.py", sets, "--table", "speed", "--sets", "tiny")
     assert done.returncode == 1
-    assert "--table: 'speed' is none of all, recall_tree, vw_exact" in done.stderr
+    assert "--table: 'speed' is none of all, recall_tree, oaa" in done.stderr
+
+
+def test_the_table_refuses_methods_it_does_not_have(sets):
+    done = tool("bench.py", sets, "--table", "peers", "--sets", "tiny", "--methods", "xclass,liblinear")
+    assert done.returncode == 1
+    assert "--methods: 'liblinear' is none of xclass, napkinXC PLT" in done.stderr
