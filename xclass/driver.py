@@ -9,7 +9,6 @@ model that was asked for is saved as `<model>.interrupted`; the model itself is 
 
 from __future__ import annotations
 
-import gc
 import io
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from . import (
     cache,
     cache_key,
     class_names,
+    ending,
     features,
     files,
     first_run,
@@ -40,7 +40,6 @@ from . import (
     talk,
     timing,
     tree_dump,
-    usage,
 )
 from .errors import DataError, ModelError, UsageError
 from .options import option
@@ -161,7 +160,7 @@ class _Run:
                         writer.close()
                     except (DataError, BrokenPipeError) as failed:
                         error = error or failed
-                status = self._finish(error, time.perf_counter() - began)
+                status = ending.finish(self, error, time.perf_counter() - began)
             jit.note_compiled(name)
             if self.reader.parsing:
                 jit.note_compiled(first_run.READING)
@@ -375,78 +374,3 @@ class _Run:
             self.saver.whole.update(*told)
         self.talk.move_bar(self.reader.position, self.progress.examples)
         self.stopwatch.timed("writing", outputs.write)(self.writers, work, met)
-
-    # end
-
-    def _finish(self, error, seconds: float) -> int:
-        o, stopped = self.options, self.watch.stopped
-        self.talk.end_bar()
-        more, unwritten = [], None
-        try:
-            more = self.learner.summary() if hasattr(self.learner, "summary") else []
-        except DataError as caught:  # a file that goes with it; the model comes first
-            unwritten = caught
-        if not o.quiet and not isinstance(error, BrokenPipeError):
-            lines = talk.summary(self.config, self.progress, self.learner)
-            for line in [*lines, *more, *self._own_summary(seconds)]:
-                self.talk.tell(line)
-        for line in self.reader.report():
-            self.talk.warn(line)
-        if error is None and stopped is None:
-            if self.learning and self.saver.learned == 0 and not o.no_stdin:
-                raise DataError(
-                    f"{self.reader.name}: not one example was learned from; a labelled line is `label | features`"
-                )
-            self._save()
-            if unwritten is not None:
-                raise unwritten
-            if self.watch.late is None:
-                return 0
-            if not o.quiet:
-                self.talk.tell(f"xclass: {self.watch.late.name} came when all was read; the run has ended as it should")
-            return 128 + self.watch.late
-        kept = self.saver.interrupted()
-        if isinstance(error, BrokenPipeError):
-            if kept and o.final_regressor is not None:
-                self.talk.tell(f"xclass: nobody reads the predictions any more; {kept}")
-            raise error
-        if error is not None:
-            raise DataError(f"{error}" + (f"\nxclass: {kept}" if kept else ""))
-        self.talk.tell(f"xclass: stopped by {stopped.name}" + (f"; {kept}" if kept else ""))
-        if unwritten is not None:
-            raise unwritten
-        return 128 + stopped
-
-    def _save(self) -> None:
-        """Save the model, and as text the very model that is saved."""
-        path, counters = self.saver.finish()
-        text = self.config.readable
-        as_text = text.readable_model is not None or text.invert_hash is not None
-        if path is not None and (as_text or self.dump.wanted):
-            self._turn_to(model_file.load(path))
-        if as_text:
-            self.inspector.write(counters, self.saver.options())
-        self.dump.write(self.learner)
-
-    def _turn_to(self, model: model_file.Model) -> None:
-        """Exchange the learner for one that has learned what a model holds, without room for both of them."""
-        self.learner.close()
-        self.learner = self.saver.learner = self.pipeline = None
-        if self.inspector is not None:
-            self.inspector.show(None)
-        gc.collect()  # a learner holds its own methods
-        self.learner = self.saver.learner = self.config.reduction.build(self.config, self.options.testonly)
-        self.learner.restore(model.arrays, model.facts["learner"])
-        if self.inspector is not None:
-            self.inspector.show(self.learner)
-
-    def _own_summary(self, seconds: float) -> list[str]:
-        text = self.config.readable
-        saves = any(one is not None for one in (self.options.final_regressor, text.readable_model, text.invert_hash))
-        tables = hasattr(self.learner, "tables")
-        return [
-            *talk.best_pass(self.progress, self.saver.pass_kept() if saves else None, self.watch.stopped is not None),
-            *([usage.line(self.learner.tables, self.learner.rule)] if tables else []),
-            *([self.stopwatch.line(self.reader.parsing_seconds)] if self.config.timing.timing else []),
-            talk.cost(seconds, self.progress.examples),
-        ]
