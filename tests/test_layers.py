@@ -15,6 +15,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("__main__",),
     ("cli",),
     ("config", "driver"),
+    ("ending",),
     ("readable", "saving", "talk", "timing", "signals", "files", "outputs", "first_run"),
     ("passes", "cache", "shuffle", "names", "vw_flags", "tree_dump"),
     ("cache_file", "cache_key"),
@@ -62,7 +63,8 @@ LAYERS = (  # a room may import from the rows below its own
         "weight_table",
         "text_lines",
     ),
-    ("rule", "label_words", "selection", "class_names"),
+    ("rule", "label_words", "selection"),
+    ("class_names",),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant"),
     ("elementary", "stored_arrays", "table_size", "bad_lines", "multiclass", "outline", "processors", "progress_table"),
     ("examples", "options", "errors", "jit"),  # anyone may import these

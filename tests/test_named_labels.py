@@ -13,7 +13,7 @@ import pytest
 from command import learn, xclass
 from streams import multiclass
 
-from xclass import hashing, label_words, parser
+from xclass import class_names, hashing, parser
 
 needs_vw = pytest.mark.skipif(
     importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
@@ -99,11 +99,12 @@ def test_label_without_a_name_ends_the_run(tmp_path):
 
 def test_names_of_equal_hash_are_told_apart():
     """Collisions of the hash are made by listing the same hash for all."""
-    names = label_words.lay_out(("one", "two", "three"))
+    names = class_names.listed_table(("one", "two", "three"))
     text = np.zeros(64, np.uint8)
     text[:3] = np.frombuffer(b"two", np.uint8)
     h = hashing.murmur3(text, 0, 3, np.uint32(0))
-    names = names._replace(hash=np.full(3, h, np.uint32))
+    names = names._replace(hash=np.full_like(names.hash, h), slot=np.zeros_like(names.slot))
+    class_names.fill_slots(names, 3)
     batch, error, _ = _parse(b"two |f x\none |f x\n", names)
     assert error is None
     assert batch.label.tolist()[0] == 2

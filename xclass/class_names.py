@@ -10,6 +10,7 @@ Differs   from VW, whose --named_labels has to list all names before.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -51,6 +52,12 @@ def slot_of(data, begin, end, h, table):
                 break
         i = (i + 1) & last
     return i
+
+
+@jit
+def class_of(data, begin, end, table):
+    """The class named `data[begin:end]`, 0 if there is none."""
+    return table.slot[slot_of(data, begin, end, hashing.murmur3_at(data, begin, end, np.uint32(0)), table)]
 
 
 @jit
@@ -181,21 +188,37 @@ class Names:
 
     def _new_table(self, needed: int) -> Table:
         """Make room for as many names again, and for `needed` letters more."""
-        raw = [name.encode("utf-8", "surrogateescape") for name in self.names]
-        count = len(raw)
-        capacity = 1 << max(10, (2 * count).bit_length())
-        end = np.zeros(capacity + 1, np.int64)
-        end[1 : count + 1] = np.cumsum([len(one) for one in raw])
-        letters = np.zeros(2 * int(end[count]) + needed + 16 * capacity, np.uint8)
-        letters[: end[count]] = np.frombuffer(b"".join(raw), np.uint8)
-        h = np.zeros(capacity, np.uint32)
-        if self._table is not None:
-            h[:count] = self._table.hash[:count]
-        else:
-            h[:count] = [hashing.of_bytes(one) for one in raw]
-        self._table = Table(np.zeros(2 * capacity, np.int32), h, end, letters)
-        fill_slots(self._table, count)
+        count = len(self.names)
+        known = self._table.hash[:count] if self._table is not None else None
+        self._table = new_table(self.names, 1 << max(10, (2 * count).bit_length()), needed, known)
         return self._table
+
+
+def new_table(names: Sequence[str], capacity: int, needed: int = 0, known: np.ndarray | None = None) -> Table:
+    """A table of names, class 1 the first.
+
+    Parameters
+    ----------
+    capacity : names there is room for; 0, or a power of two
+    needed : letters more than theirs that there is room for
+    known : their hashes
+    """
+    raw = [name.encode("utf-8", "surrogateescape") for name in names]
+    count = len(raw)
+    end = np.zeros(capacity + 1, np.int64)
+    end[1 : count + 1] = np.cumsum([len(one) for one in raw])
+    letters = np.zeros(2 * int(end[count]) + needed + 16 * capacity, np.uint8)
+    letters[: end[count]] = np.frombuffer(b"".join(raw), np.uint8)
+    h = np.zeros(capacity, np.uint32)
+    h[:count] = [hashing.of_bytes(one) for one in raw] if known is None else known
+    table = Table(np.zeros(max(1, 2 * capacity), np.int32), h, end, letters)
+    fill_slots(table, count)
+    return table
+
+
+def listed_table(names: Sequence[str]) -> Table:
+    """A table of names that stay as they are."""
+    return new_table(names, 1 << len(names).bit_length() if names else 0)
 
 
 def shown(classes: np.ndarray, met: np.ndarray) -> np.ndarray:

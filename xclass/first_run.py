@@ -1,4 +1,4 @@
-"""The first run on a machine: while this process compiles what learns, another compiles what reads text and model files.
+"""The first run on a machine: while this process compiles what learns, another compiles what reads and saves.
 
 numba compiles one kernel at a time in a process. Reading and learning have hardly a kernel in common and each takes
 seconds, so that two processes halve the wait. They leave what they compiled in the one cache (`jit`).

@@ -6,11 +6,10 @@ Source    the grammar and its corners are those of VW 9.11 (parse_example_text.c
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-from . import hashing, numbers
+from . import class_names, numbers
 from .bad_lines import (
     CLASS,
     CLASS_WORDS,
@@ -30,16 +29,6 @@ from .jit import jit
 
 SPACE, TAB, NEWLINE, COMMA = 32, 9, 10, 44
 UNLABELLED = 2**32 - 1  # as a class
-
-
-class Names(NamedTuple):
-    """Names of labels in the order of their hashes; none where labels are numbers."""
-
-    hash: np.ndarray  # uint32[k]
-    label: np.ndarray  # int64[k]
-    start: np.ndarray  # int64[k], where the name begins in `letters`
-    end: np.ndarray  # int64[k]
-    letters: np.ndarray  # uint8[...]
 
 
 # -- kernels
@@ -67,22 +56,6 @@ def _read_class(text, begin):
     if negative:
         value = -value - 1 if value == 9223372036854775807 else -value
     return value, p
-
-
-@jit
-def find_name(text, begin, end, names):
-    """The label named `text[begin:end]`, 0 if there is none."""
-    h = hashing.murmur3_at(text, begin, end, np.uint32(0))
-    i = np.searchsorted(names.hash, h)
-    while i < len(names.hash) and names.hash[i] == h:
-        same = names.end[i] - names.start[i] == end - begin
-        if same:
-            for j in range(end - begin):
-                same = same and names.letters[names.start[i] + j] == text[begin + j]
-        if same:
-            return names.label[i]
-        i += 1
-    return 0
 
 
 @jit
@@ -141,7 +114,7 @@ def read_label(text, begin, end, rules):
             number = p > begin and text[p] == TAB
             if rules.names_come:
                 number = first - 1 > begin
-            if number or (len(rules.names.hash) > 0 and find_name(text, begin, first - 1, rules.names) > 0):
+            if number or (len(rules.names.hash) > 0 and class_names.class_of(text, begin, first - 1, rules.names) > 0):
                 problem, where = LABEL_BEFORE_TAB, begin
         return label, weight, initial, tag_start, tag_end, problem, where
 
@@ -155,7 +128,7 @@ def read_label(text, begin, end, rules):
                 if text[q] == COMMA or text[q] < SPACE:
                     return label, weight, initial, tag_start, tag_end, CLASS, word0
         elif len(rules.names.hash) > 0:
-            value, p = find_name(text, word0, end0, rules.names), end0
+            value, p = class_names.class_of(text, word0, end0, rules.names), end0
             if value == 0:
                 problem, where = NAME, word0
         else:
@@ -230,13 +203,3 @@ def read_names(path: str) -> str:
     if not names:
         raise UsageError(f"--named_labels @{path}: the file is empty; write a name on each line")
     return ",".join(names)
-
-
-def lay_out(labels: tuple[str, ...]) -> Names:
-    """Make of the names of labels 1, 2, ... what `find_name` needs."""
-    raw = [label.encode("utf-8", "surrogateescape") for label in labels]
-    hashes = np.array([hashing.of_bytes(name) for name in raw])
-    order = np.argsort(hashes, kind="stable").astype(np.int64)
-    end = np.cumsum([0, *map(len, raw)], dtype=np.int64)
-    letters = np.frombuffer(bytearray(b"".join(raw) or b"0"), np.uint8)
-    return Names(hashes.astype(np.uint32)[order], order + 1, end[:-1][order], end[1:][order], letters)

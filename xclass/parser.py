@@ -36,7 +36,7 @@ from .bad_lines import (
     WARNINGS,
     word_at,
 )
-from .class_names import Names
+from .class_names import Names, listed_table
 from .errors import DataError, UsageError
 from .examples import Batch, Pool
 from .options import option
@@ -148,7 +148,7 @@ class Parser:
             treatment=treatment,
             lowest=0 if free else low,
             highest=-1 if free else high,
-            names=label_words.lay_out(() if options.learn_names else options.label_names()),
+            names=listed_table(() if options.learn_names else options.label_names()),
             names_come=options.learn_names,
         )
 

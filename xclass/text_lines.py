@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import hashing, intrinsics, label_words, numbers
+from . import class_names, hashing, intrinsics, label_words, numbers
 from .bad_lines import (
     CLASS_WORDS,
     INFINITE,
@@ -47,7 +47,7 @@ class Rules(NamedTuple):
     treatment: int
     lowest: int  # classes allowed
     highest: int  # -1: every class
-    names: label_words.Names
+    names: class_names.Table
     names_come: bool  # labels are names that are numbered later; `names` is empty
 
 
