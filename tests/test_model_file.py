@@ -169,6 +169,19 @@ def test_sparse_tables_come_back(tmp_path, slots, share, strided, seed):
         assert back.tobytes() == table.tobytes()
 
 
+def test_sparse_tables_of_other_numbers_come_back():
+    size, seen = np.zeros(1000), np.zeros(1000, np.int8)
+    size[[3, 500]] = -0.0, 5e-324  # the first is in its high half alone, the second in its low half
+    seen[[7, 999]] = 1, -1
+    arrays = model_file.sparse("s", {"size": size, "seen": seen})
+    arrays = {name: np.asarray(array) for name, array in arrays.items()}
+    assert arrays["s.index"].tolist() == [3, 7, 500, 999]
+    back = {"size": np.zeros(1000), "seen": np.zeros(1000, np.int8)}
+    model_file.dense("s", arrays, back)
+    assert back["size"].tobytes() == size.tobytes()
+    assert back["seen"].tobytes() == seen.tobytes()
+
+
 def test_tables_that_do_not_fit_are_refused():
     def planes():
         return {"w": np.zeros(10, np.float32)}

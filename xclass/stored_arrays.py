@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from .errors import ModelError
 from .jit import bare
@@ -17,18 +18,21 @@ from .jit import bare
 PIECE = 1 << 18  # rows filled at a time
 PIECE_SLOTS = 1 << 17  # slots of a table looked at at a time; a multiple of 8
 
-# -- kernels: a bitmap has a bit for every slot, the highest of a byte for the first of eight -------------------------
+# -- kernels: a bitmap has a bit for every slot, the highest of a byte for the first of eight. The numbers of a plane
+#    are taken as words of four bytes, `wide` (1 or 2) to a slot and `step` from one slot to the next.
 
 
 @bare
-def mark(bits, bitmap):
-    """Set the bits of the slots that are not zero: uint[slots], uint8[slots / 8]. Returns how many bits are set."""
+def mark(words, step, wide, slots, bitmap):
+    """Set the bits of the slots that are not zero: uint32[...], uint8[slots / 8]. Returns how many bits are set."""
     count = 0
     for i in range(len(bitmap)):
-        byte = np.uint8(0)
-        for slot in range(8 * i, min(8 * i + 8, len(bits))):
-            byte |= np.uint8(bits[slot] != 0) << np.uint8(7 - slot % 8)
-        byte |= bitmap[i]
+        byte = bitmap[i]
+        for slot in range(8 * i, min(8 * i + 8, slots)):
+            word = words[slot * step]
+            if wide == 2:
+                word |= words[slot * step + 1]
+            byte |= np.uint8(word != 0) << np.uint8(7 - slot % 8)
         bitmap[i] = byte
         while byte:
             byte &= np.uint8(byte - 1)
@@ -37,15 +41,16 @@ def mark(bits, bitmap):
 
 
 @bare
-def gather(bits, bitmap, out):
-    """Copy the slots whose bits are set into `out`; returns how many there are."""
+def gather(words, step, wide, bitmap, out):
+    """Copy the words of slots whose bits are set into `out`; returns how many slots there are."""
     n = 0
     for i in range(len(bitmap)):
         byte = bitmap[i]
         if byte:
             for k in range(8):
                 if byte >> np.uint8(7 - k) & 1:
-                    out[n] = bits[8 * i + k]
+                    for j in range(wide):
+                        out[n * wide + j] = words[(8 * i + k) * step + j]
                     n += 1
     return n
 
@@ -65,10 +70,11 @@ def number(bitmap, first, out):
 
 
 @bare
-def spread(bits, index, rows):
+def spread(words, step, wide, index, rows):
     """Undo `gather`: put every row into the slot of its number."""
     for i in range(len(index)):
-        bits[index[i]] = rows[i]
+        for j in range(wide):
+            words[np.int64(index[i]) * step + j] = rows[i * wide + j]
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------
@@ -87,15 +93,15 @@ class Kept:
         self.shape = (count,)
 
     def pieces(self) -> Iterator[np.ndarray]:
-        out = np.empty(PIECE_SLOTS, self.dtype)
+        out = _wide(np.empty(PIECE_SLOTS, self.dtype))
         step = PIECE_SLOTS // 8
         for i in range(0, len(self.bitmap), step):
             bitmap = self.bitmap[i : i + step]
             if self.plane is None:
                 n = number(bitmap, i * 8, out)
             else:
-                n = gather(_bits(self.plane[i * 8 : (i + step) * 8]), bitmap, _bits(out))
-            yield out[:n].copy()
+                n = gather(*_words(_wide(self.plane[i * 8 : (i + step) * 8])), bitmap, _words(out)[0])
+            yield out[:n].astype(self.dtype)
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return np.concatenate([np.empty(0, self.dtype), *self.pieces()]).astype(dtype or self.dtype, copy=False)
@@ -123,7 +129,7 @@ def sparse(name: str, planes: Mapping[str, np.ndarray]) -> dict[str, Any]:
     for i in range(0, slots, PIECE_SLOTS):  # a piece of all planes is near while one after the other is looked at
         part = bitmap[i // 8 : (i + PIECE_SLOTS) // 8]
         for plane in planes.values():
-            marked = mark(_bits(plane[i : i + PIECE_SLOTS]), part)
+            marked = mark(*_words(_wide(plane[i : i + PIECE_SLOTS])), min(PIECE_SLOTS, slots - i), part)
         count += marked
     row = sum(plane.itemsize for plane in planes.values())
     if slots > 1 << 32 or count * (4 + row) >= slots * row:
@@ -155,8 +161,11 @@ def dense(name: str, arrays: Mapping[str, Any], planes: Mapping[str, np.ndarray]
             raise _unfit(f"{name}.index", f"its row numbers are not rising or beyond the {slots} rows of the table")
     for key, plane in planes.items():
         rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
+        target, rows = _wide(plane), _wide(rows)
         for i in range(0, len(index), step):
-            spread(_bits(plane), index[i : i + step], _bits(rows[i : i + step]))
+            spread(*_words(target), index[i : i + step], _words(rows[i : i + step])[0])
+        if target is not plane:
+            plane[...] = target
 
 
 def fill(name: str, arrays: Mapping[str, Any], target: np.ndarray) -> None:
@@ -201,9 +210,23 @@ def take(name: str, arrays: Mapping[str, Any], dtype: np.dtype, shape: tuple[int
     return array
 
 
-def _bits(array: np.ndarray) -> np.ndarray:
-    """The same numbers as bits, so that -0.0 is something and kernels are compiled for sizes alone."""
-    return array.view(f"u{array.itemsize}")
+def _wide(plane: np.ndarray) -> np.ndarray:
+    """A plane as it is, or a copy with four bytes to a number where there are fewer."""
+    return plane if plane.itemsize >= 4 else plane.view(f"u{plane.itemsize}").astype(np.uint32)
+
+
+def _words(plane: np.ndarray) -> tuple[np.ndarray, int, int]:
+    """A plane of four bytes or eight as kernels take it, whatever its strides, so that each is compiled once.
+
+    Numbers are compared as bits, where -0.0 is something.
+
+    Returns
+    -------
+    words, step, wide : from its first number to its last, and what lies between: uint32[...], shared with it
+    """
+    wide, step = plane.itemsize // 4, plane.strides[0] // 4
+    words = plane[:1].view(np.uint32)
+    return as_strided(words, ((len(plane) - 1) * step + wide if len(plane) else 0,), (4,)), step, wide
 
 
 def _unfit(name: str, why: str) -> ModelError:
