@@ -34,24 +34,26 @@ def mark(words, step, wide, slots, bitmap):
                 word |= words[slot * step + 1]
             byte |= np.uint8(word != 0) << np.uint8(7 - slot % 8)
         bitmap[i] = byte
-        while byte:
-            byte &= np.uint8(byte - 1)
-            count += 1
+        for k in range(8):
+            count += int(byte >> np.uint8(k) & 1)
     return count
 
 
 @bare
-def gather(words, step, wide, bitmap, out):
-    """Copy the words of slots whose bits are set into `out`; returns how many slots there are."""
+def gather(words, step, wide, slots, bitmap, out):
+    """Copy the words of slots whose bits are set into `out`, which has room for all; returns how many slots there are.
+
+    Every slot is written and only those set are counted: nobody knows which are, and a wrong guess takes longer.
+    """
     n = 0
     for i in range(len(bitmap)):
         byte = bitmap[i]
         if byte:
-            for k in range(8):
-                if byte >> np.uint8(7 - k) & 1:
-                    for j in range(wide):
-                        out[n * wide + j] = words[(8 * i + k) * step + j]
-                    n += 1
+            for slot in range(8 * i, min(8 * i + 8, slots)):
+                out[n * wide] = words[slot * step]
+                if wide == 2:
+                    out[n * wide + 1] = words[slot * step + 1]
+                n += int(byte >> np.uint8(7 - slot % 8) & 1)
     return n
 
 
@@ -63,9 +65,8 @@ def number(bitmap, first, out):
         byte = bitmap[i]
         if byte:
             for k in range(8):
-                if byte >> np.uint8(7 - k) & 1:
-                    out[n] = first + 8 * i + k
-                    n += 1
+                out[n] = first + 8 * i + k
+                n += int(byte >> np.uint8(7 - k) & 1)
     return n
 
 
@@ -93,14 +94,15 @@ class Kept:
         self.shape = (count,)
 
     def pieces(self) -> Iterator[np.ndarray]:
-        out = _wide(np.empty(PIECE_SLOTS, self.dtype))
+        out = _wide(np.empty(PIECE_SLOTS + 1, self.dtype))  # one to spare behind the last
         step = PIECE_SLOTS // 8
         for i in range(0, len(self.bitmap), step):
             bitmap = self.bitmap[i : i + step]
             if self.plane is None:
                 n = number(bitmap, i * 8, out)
             else:
-                n = gather(*_words(_wide(self.plane[i * 8 : (i + step) * 8])), bitmap, _words(out)[0])
+                plane = _wide(self.plane[i * 8 : (i + step) * 8])
+                n = gather(*_words(plane), len(plane), bitmap, _words(out)[0])
             yield out[:n].astype(self.dtype)
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
