@@ -411,6 +411,10 @@ def main() -> int:
     options = parser.parse_args()
     if options.reach and options.only:
         parser.error("--reach compares both tools; leave out --only")
+    if options.methods and "peers" not in (options.table or "").replace("all", "peers").split(","):
+        parser.error("--methods chooses from the part peers; give --table peers")
+    if not all(shlex.split(words) for words in options.beside or ()):
+        parser.error("--beside: name a reduction, without dashes")
     if options.repetitions < 1:
         parser.error("--repetitions: at least 1")
     try:

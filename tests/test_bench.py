@@ -79,3 +79,16 @@ def test_the_table_refuses_methods_it_does_not_have(sets):
     done = tool("bench.py", sets, "--table", "peers", "--sets", "tiny", "--methods", "xclass,liblinear")
     assert done.returncode == 1
     assert "--methods: 'liblinear' is none of xclass, napkinXC PLT" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--methods", "xclass"], "--methods chooses from the part peers"),
+        (["--beside", ""], "--beside: name a reduction"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(sets, words, said):
+    done = tool("bench.py", sets, *words)
+    assert done.returncode == 2
+    assert said in done.stderr
