@@ -22,8 +22,7 @@ from peers import BITS
 from variants import EXTRA
 
 HERE = Path(__file__).resolve().parent
-ONE_AGAINST_ALL = 25_000  # classes above which --oaa is not tried
-CROWDED, ROOMY = 5_000, 28  # classes above which --oaa gets a larger table, and its bits
+ROOMY = ((25_000, 30), (5_000, 28))  # classes above which --oaa gets a larger table, and its bits
 WORDS_OF_A_LINE = 500  # of a text, about: a cut takes so many fewer lines
 
 
@@ -67,8 +66,8 @@ def words_of(name: str, method: str, classes: int | str) -> list[str]:
         words.append(path_crosses(name))
     if method != "softmax_tree":  # which keeps the examples, and its weights as they come
         bits = BITS.get(name, 24)
-        if method == "oaa" and isinstance(classes, int) and classes > CROWDED:
-            bits = ROOMY
+        if method == "oaa" and isinstance(classes, int):
+            bits = next((larger for above, larger in ROOMY if classes > above), bits)
         words.append(f"-b {min(bits + 1, 26) if method == 'multiclass' else bits}")
         words.append(f"--passes {how.passes} --holdout_off" if how.passes > 1 else "")
     return shlex.split(" ".join(words))

@@ -9,7 +9,8 @@ cell is a training and a test by whole processes, one after the other. What was 
 not measured again, so that a run cut short goes on; a command that has changed is. The tables, in Markdown, are of
 everything the file has: errors, then what the methods with probabilities tell, then processor time of training (of all
 threads, from the start of the process to its end). In brackets stands the best figure that the papers have for a method
-on the sets a set stands for, from scripts/paper/*.sh. One-against-all is left out above 5,000 classes.
+on the sets a set stands for, from scripts/paper/*.sh. On books one-against-all, with a table of 13 GB, and the softmax
+tree take hours each.
 
 --small takes the first 500 examples of each set, in a minute or two; its figures compare with nothing.
 """
@@ -24,7 +25,7 @@ import sys
 from pathlib import Path
 
 from bench import TOOLS, BenchError, machine, measure
-from stand_in_sets import METHODS, ONE_AGAINST_ALL, SETS, best, held, prepare, row, titles, words_of
+from stand_in_sets import METHODS, SETS, best, held, prepare, row, titles, words_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = 500  # examples
@@ -84,11 +85,6 @@ def run(name: str, method: str, folder: Path, classes: int, small: bool) -> dict
     return found
 
 
-def infeasible(method: str, classes: int) -> bool:
-    """Tell whether a cell is left empty."""
-    return method == "oaa" and classes > ONE_AGAINST_ALL
-
-
 # -- the report ------------------------------------------------------------------------------------------------------
 
 
@@ -133,13 +129,10 @@ def report(found: list[dict]) -> str:
     lines = [line for measure in TABLES for line in table(found, measure)]
     classes = {one["set"]: one["classes"] for one in found}
     there = {(one["set"], one["method"]) for one in found}
-    barred = [name for name in classes if infeasible("oaa", classes[name])]
-    if barred:
-        lines += [f"OAA is left out above {ONE_AGAINST_ALL:,} classes: {', '.join(barred)}.", ""]
     lacking = [
         f"{HEADS[method]} on {', '.join(missing)}"
         for method in METHODS
-        if (missing := [n for n in classes if (n, method) not in there and not infeasible(method, classes[n])])
+        if (missing := [name for name in classes if (name, method) not in there])
     ]
     if lacking:
         lines += [f"Not run: {'; '.join(lacking)}.", ""]
@@ -206,9 +199,6 @@ def show(name: str, methods: list[str], classes: int | str, small: bool) -> None
     """Print the commands of a set."""
     print(f"{name}, for {titles(name)}:")
     for method in methods:
-        if classes != "K" and infeasible(method, classes):
-            print(f"left out: {method}: {classes:,} classes are more than {ONE_AGAINST_ALL:,}")
-            continue
         learn, answer = commands(name, method, classes, small)
         print(row.shown(["-d", "train.vw", *learn]))
         print(row.shown(["-d", "test.vw", *answer]))
@@ -223,9 +213,6 @@ def measure_all(
     for name in names:
         folder, classes = prepare(given.data_dir, name, work, SMALL if given.small else None)
         for method in methods:
-            if infeasible(method, classes):
-                print(f"left out: {name} {method}: {classes:,} classes are more than {ONE_AGAINST_ALL:,}", flush=True)
-                continue
             command = "xclass " + shlex.join(commands(name, method, classes, given.small)[0])
             old = next((one for one in found if (one["set"], one["method"]) == (name, method)), None)
             if old and old["command"] == command:

@@ -122,22 +122,15 @@ def test_commands_of_a_text_are_printed_without_its_classes(data, tmp_path):
     assert "$ xclass -d train.vw --multiclass K -q ab --cubic abc -b 26 -f multiclass.model\n" in done.stdout
 
 
-def test_one_against_all_is_left_out_where_classes_are_many(tmp_path):
-    (tmp_path / "data" / "wordnet").mkdir(parents=True)
+def test_one_against_all_gets_a_table_by_the_number_of_classes(tmp_path):
+    folder = tmp_path / "data" / "wordnet"
+    folder.mkdir(parents=True)
     for part in ("train", "test"):
-        (tmp_path / "data" / "wordnet" / f"{part}.vw").write_text(multiclass(1, 12, 30))
-    (tmp_path / "data" / "wordnet" / "labels.txt").write_text("".join(f"{y}\tx\n" for y in range(1, 25002)))
-    words = [tmp_path / "data", "--work", tmp_path / "work", "--methods", "oaa,filter_tree"]
-    done = script(*words, "--sets", "wordnet")
-    assert done.returncode == 0, done.stderr
-    assert "left out: wordnet oaa: 25,001 classes are more than 25,000" in done.stdout
-    report = (tmp_path / "work" / "stand_ins.md").read_text()
-    assert "OAA is left out above 25,000 classes: wordnet." in report
-    assert "| ODP, WIKI-Small | wordnet | 25,001 |" in report
-    dry = [*words, "--sets", "wordnet", "--dry_run"]
-    assert "left out: oaa: 25,001 classes are more than 25,000" in script(*dry).stdout
-    (tmp_path / "data" / "wordnet" / "labels.txt").write_text("".join(f"{y}\tx\n" for y in range(1, 6001)))
-    assert "--oaa 6000 -b 28 " in script(*dry).stdout
+        (folder / f"{part}.vw").write_text(multiclass(1, 12, 30))
+    for classes, bits in ((5_000, 24), (5_001, 28), (25_001, 30)):
+        (folder / "labels.txt").write_text("".join(f"{y}\tx\n" for y in range(1, classes + 1)))
+        done = script(tmp_path / "data", "--methods", "oaa", "--sets", "wordnet", "--dry_run")
+        assert f"--oaa {classes} -b {bits} " in done.stdout, done.stderr
 
 
 def test_a_cell_that_fails_is_told_and_the_others_stand(data, tmp_path):
