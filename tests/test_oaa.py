@@ -198,6 +198,31 @@ def test_blocks_of_classes_join_without_a_seam():
     check("-b", 16, "-r", "raw", text="".join(lines), k=k)
 
 
+def test_what_is_known_of_norms_follows_them():
+    """N of a feature is one number for a block of classes until it grows: for all, for those that learn, or unseen."""
+    k = class_rows.BLOCK + 2
+    unsure = "1 1e4 |w a b\n2 1e4 |w a b\n" * 3  # between 1 and 2; the others lose nothing any more, their N stays
+    text = f"{unsure}1 |w a:5 b\n3 |w a b\n4 |w a:2 b:3 c\n1 |w a:5 b:.5 c:.1\n{k} |w a:9 b c:2\n2 |w a b c\n"
+    many = check("-b", 16, "-l", 20, text=text, k=k)
+    norms = many.table.flat[2 << 16 : 3 << 16][: int(many.rows) * k].reshape(-1, k)
+    kinds = [len(set(row)) for row in norms[:, : k // 2] if row.any()]  # half of the classes, which one thread has
+    assert 1 in kinds and max(kinds) > 1
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")  # of the oracle
+def test_norms_that_grow_class_by_class_are_read_again():
+    """Where a square is beyond float32, examples go another way; the sums tell what N the next ones go by."""
+    settled = configure("--oaa", K, "-b", 10)
+    batch = batch_of(settled, "1 |w a b\n2 |w a:1e20 b\n1 |w a b\n3 |w a:2 b\n")
+    many, plain = oaa.OneAgainstAll(settled, False), oracle_of(settled)
+    work_through(many, batch)
+    many.close()
+    for clock, (features, label, weight) in enumerate(examples_of(batch)):
+        plain.predict(features)
+        plain.learn(features, label, weight, float(clock))
+    np.testing.assert_allclose(many.table.sums, [plain.learner.norms[c] for c in range(K)], rtol=1e-5)
+
+
 @pytest.mark.bounds
 def test_long_example_is_learned_class_by_class_with_the_same_result():
     """Beyond some thousand features rates are not kept for a block of classes, which would take much memory."""

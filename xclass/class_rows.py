@@ -22,12 +22,13 @@ ONE = np.float32(1)
 
 
 @jit
-def _row_places(table, rows, batch, i, place, x):
-    """`place[f]` = first slot of feature f's row; return the number of features."""
+def _find_rows(table, rows, batch, i, row, place, x):
+    """`row[f]` = feature f's row, `place[f]` = its first slot; return the number of features."""
     begin, end = batch.start[i], batch.start[i + 1]
     for f in range(end - begin):
-        index = np.uint64(batch.index[begin + f])
-        place[f] = (index % rows) * table.width
+        at = np.uint64(batch.index[begin + f]) % rows
+        row[f] = at
+        place[f] = at * table.width
         x[f] = batch.value[begin + f]
     return end - begin
 
@@ -46,8 +47,32 @@ def _score_block(table, place, x, count, c, size, s):
 
 
 @jit
-def _learn_block(table, rule, place, x, count, final, c, size, p, y, d, g2, q, norm, u, rate, weight, clock):
-    """`learner.learn` for neighbouring classes c, c + 1, ... under the default rule and logistic loss."""
+def _grow_norms(w, n, size_x, g2, size):
+    """Let N of the classes that learn grow to |x|, and return the N that all classes have then, 0 if they differ."""
+    below = False
+    for j in range(size):  # not by min, which does not vectorise
+        below |= n[j] < size_x
+    if below:
+        for j in range(size):
+            if n[j] < size_x and g2[j] > ZERO:
+                if n[j] > ZERO:
+                    w[j] *= n[j] / size_x
+                n[j] = size_x
+    first = n[0]
+    differs = False
+    for j in range(size):
+        differs |= n[j] != first
+    return ZERO if differs else first
+
+
+@jit
+def _learn_block(
+    table, rule, place, x, count, final, row, norms, k, c, size, p, y, d, g2, q, norm, u, rate, weight, clock
+):  # fmt: skip
+    """`learner.learn` for neighbouring classes c, c + 1, ... under the default rule and logistic loss.
+
+    `norms[r, k]` is the N that all of them have for row r, so that it need not be read, or 0.
+    """
     flat, field = table.flat, np.int64(table.field)
     loss.logistic_slopes(p, y, d, g2, size)
     for j in range(size):
@@ -58,32 +83,19 @@ def _learn_block(table, rule, place, x, count, final, c, size, p, y, d, g2, q, n
         at = np.int64(place[f]) + c
         g = flat[at + field : at + field + size]
         n = flat[at + 2 * field : at + 2 * field + size]
-        xv = x[f]
-        x2 = xv * xv
+        x2 = x[f] * x[f]
+        size_x = abs(x[f])
         if x2 < learner.TINY_X2:
-            xv = learner.TINY_X if xv > ZERO else -learner.TINY_X
             x2 = learner.TINY_X2
-        size_x = abs(xv)
-        first = n[0]
-        below = uneven = False
-        for j in range(size):  # not by min and max, which do not vectorise
-            below |= n[j] < size_x
-            uneven |= n[j] != first
-        if below:
-            w = flat[at : at + size]
-            for j in range(size):
-                if n[j] < size_x and g2[j] > ZERO:
-                    if n[j] > ZERO:
-                        w[j] *= n[j] / size_x
-                    n[j] = size_x
-            first = n[0]
-            uneven = False
-            for j in range(size):
-                uneven |= n[j] != first
+            size_x = learner.TINY_X
+        shared = norms[row[f], k]
+        if shared < size_x:  # unknown or to grow
+            shared = _grow_norms(flat[at : at + size], n, size_x, g2, size)
+            norms[row[f], k] = shared
         r = rate[f * BLOCK : f * BLOCK + size]
-        if not uneven:  # the usual case, where x / N is the same for all and two divisions can go
-            inverse = ONE / first
-            share = x2 / (first * first)
+        if shared > ZERO:  # the usual case, where x / N is the same for all and two divisions can go
+            inverse = ONE / shared
+            share = x2 / (shared * shared)
             for j in range(size):
                 g[j] += g2[j] * x2
                 v = (ONE / np.float32(math.sqrt(g[j]))) * inverse
@@ -97,12 +109,12 @@ def _learn_block(table, rule, place, x, count, final, c, size, p, y, d, g2, q, n
                 r[j] = v if g2[j] > ZERO else ZERO
                 q[j] += x2 * r[j]
                 norm[j] += x2 / (n[j] * n[j])
-    sums = table.sums[c : c + size]
-    for j in range(size):  # without branches, so that it vectorises
+    sums = table.sums.reshape(-1)[2 * c : 2 * (c + size)]  # in one dimension, where steps of two vectorise
+    for j in range(size):  # without branches, for the same reason
         some = g2[j] > ZERO
-        sums[j, 0] += weight * norm[j] if some else ZERO
-        sums[j, 1] += weight if some else ZERO
-        mean = np.float32(math.sqrt(np.float32(sums[j, 1]) / np.float32(sums[j, 0])))
+        sums[2 * j] += weight * norm[j] if some else ZERO
+        sums[2 * j + 1] += weight if some else ZERO
+        mean = np.float32(math.sqrt(np.float32(sums[2 * j + 1]) / np.float32(sums[2 * j])))
         norm[j] = mean if some else ZERO
         q[j] = q[j] * mean if some else ONE
     loss.logistic_steps(p, y, d, learner.step_scale(rule, weight, clock), q, u, size)
@@ -138,14 +150,16 @@ def _keep_best(p, size, c, i, best, best_score):
 
 @jit
 def sweep(
-    table, rule, rows, begin, end, link, batch, label, learns, sampled, clock, best, best_score, scores,
-    place, x, final, owner, s, p, y, d, g2, q, norm, u, rate,
+    table, rule, rows, begin, end, norms, link, batch, label, learns, sampled, clock, best, best_score, scores,
+    row, place, x, final, owner, s, p, y, d, g2, q, norm, u, rate,
 ):  # fmt: skip
     """Score and train classes begin..end-1 on every example of a batch, in order.
 
     `label[i]` is the 0-based class (-1: every class learns that it is none of them); `best[i]`, `best_score[i]`
     get the winner of these classes, the lowest on a tie; `scores` (n x K, or empty) their scores.
     `sampled[i]`, if it has columns, lists the only classes that learn besides the label's.
+    `norms` (rows x blocks) is kept from one batch to the next, zeros at first: the N that all classes of a block have
+    for a feature's row, 0 where they differ or nobody looked.
     """
     fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
     fast = fast and not rule.regular
@@ -153,15 +167,18 @@ def sweep(
     draws = sampled.shape[1]
     limits = table.range.copy()  # what scores are clipped to changes after an example, not within it
     for i in range(batch.label.shape[0]):
-        count = _row_places(table, rows, batch, i, place, x)
+        count = _find_rows(table, rows, batch, i, row, place, x)
         learn = learns[i]
         whole = learn and draws == 0
         quick = whole and fast and count <= LONGEST and not learner.has_huge(x, count)
         if quick:
             for f in range(count):
-                owner[np.int64(place[f] // table.width)] = f
+                owner[row[f]] = f
             for f in range(count):
-                final[f] = owner[np.int64(place[f] // table.width)]
+                final[f] = owner[row[f]]
+        elif whole:  # N may grow unseen
+            for f in range(count):
+                norms[row[f]] = ZERO
         best[i] = -1
         for c in range(begin, end, BLOCK):
             size = min(BLOCK, end - c)
@@ -180,25 +197,9 @@ def sweep(
                 y[j] = ONE if c + j == label[i] else -ONE
             if quick:
                 _learn_block(
-                    table,
-                    rule,
-                    place,
-                    x,
-                    count,
-                    final,
-                    c,
-                    size,
-                    p,
-                    y,
-                    d,
-                    g2,
-                    q,
-                    norm,
-                    u,
-                    rate,
-                    batch.weight[i],
-                    clock[i],
-                )
+                    table, rule, place, x, count, final, row, norms, (c - begin) // BLOCK, c, size, p, y, d, g2, q,
+                    norm, u, rate, batch.weight[i], clock[i],
+                )  # fmt: skip
             else:
                 for j in range(size):
                     if rule.widen:
@@ -224,13 +225,13 @@ def sweep(
 
 @jit
 def sweep_in_turn(
-    table, rule, rows, link, batch, label, learns, sampled, clock, best, best_score, scores, place, x, p
+    table, rule, rows, link, batch, label, learns, sampled, clock, best, best_score, scores, row, place, x, p
 ):  # fmt: skip
     """`sweep` of all classes for rules under which an update of one class is felt by all (--l1, --l2)."""
     classes = table.sums.shape[0]
     draws = sampled.shape[1]
     for i in range(batch.label.shape[0]):
-        count = _row_places(table, rows, batch, i, place, x)
+        count = _find_rows(table, rows, batch, i, row, place, x)
         best[i] = -1
         for c in range(classes):
             p[c] = learner.clip(learner.score(table, place, x, count, np.uint64(c), ZERO), table.range)

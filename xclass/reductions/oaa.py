@@ -129,6 +129,7 @@ class OneAgainstAll:
         shares = max(1, min(shares, self.classes // LEAST_SHARE))
         edges = [self.classes * t // shares for t in range(shares + 1)]
         self.shares = list(itertools.pairwise(edges))
+        self.norms = self._no_norms()
         self.threads = ThreadPoolExecutor(shares, "classes")
         self.stages = [self._sweep]
 
@@ -140,6 +141,10 @@ class OneAgainstAll:
 
     def close(self):
         self.threads.shutdown()
+
+    def _no_norms(self) -> list[np.ndarray]:
+        """What `class_rows.sweep` knows of N, for each thread: nothing."""
+        return [np.zeros((int(self.rows), -(-(b - a) // class_rows.BLOCK)), np.float32) for a, b in self.shares]
 
     def _classes_of(self, work: Work):
         """0-based class of every example (-1: none of them), whether it learns, and the label base it is shown in.
@@ -185,16 +190,17 @@ class OneAgainstAll:
         def in_turn():
             class_rows.sweep_in_turn(
                 self.table, self.rule, self.rows, self.link, batch, label, learns, sampled, work.clock, best[0],
-                best_score[0], scores, np.empty(longest, np.uint64), np.empty(longest, np.float32),
-                np.empty(self.classes, np.float32),
+                best_score[0], scores, np.empty(longest, np.int64), np.empty(longest, np.uint64),
+                np.empty(longest, np.float32), np.empty(self.classes, np.float32),
             )  # fmt: skip
 
         def one(t):
             lanes = [np.empty(class_rows.BLOCK, np.float32) for _ in range(8)]
             class_rows.sweep(
-                self.table, self.rule, self.rows, *self.shares[t], self.link, batch, label, learns, sampled, work.clock,
-                best[t], best_score[t], scores, np.empty(longest, np.uint64), np.empty(longest, np.float32),
-                np.empty(longest, np.int64), np.empty(int(self.rows), np.int64), *lanes,
+                self.table, self.rule, self.rows, *self.shares[t], self.norms[t], self.link, batch, label, learns,
+                sampled, work.clock, best[t], best_score[t], scores, np.empty(longest, np.int64),
+                np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest, np.int64),
+                np.empty(int(self.rows), np.int64), *lanes,
                 np.empty(min(longest, class_rows.LONGEST) * class_rows.BLOCK, np.float32),
             )  # fmt: skip
 
@@ -295,6 +301,7 @@ class OneAgainstAll:
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
         learner.restore_table("weights", self.table, arrays, self.resume, self.rule)
+        self.norms = self._no_norms()
         model_file.fill("order", arrays, self.order)
         model_file.check_range("order", self.order, 0, self.classes - 1)
         model_file.fill("random", arrays, self.random)
