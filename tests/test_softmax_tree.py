@@ -258,6 +258,34 @@ def test_objective_never_rises(seed, zero_loss, depth, k, most, alpha, solver):
         assert after <= before * (1 + 1e-9) + 1e-9
 
 
+@pytest.mark.parametrize("zero_loss", ["01", "beta", "remove"])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [([1, 3, 5, -1, -1, -1, -1], [2, 4, 6, -1, -1, -1, -1]), ([1, 3, -1, -1, -1], [2, 4, -1, -1, -1])],
+)
+def test_losses_on_both_sides_are_those_of_walking_there(monkeypatch, zero_loss, left, right):
+    x, y, weight = groups(9, 150, 8, noise=0.5)
+    rows = rows_of(x, y, weight)
+    tree = softmax_nodes.Tree(left, right)
+    leaves = np.array(tree.leaves(), np.int32)
+    quick, levels = tao.Trainer._both_sides, []
+
+    def checked(self, routers, under, *below):
+        sides = quick(self, routers, under, *below)
+        for i in routers:
+            for child, loss in zip((left[i], right[i]), sides, strict=True):
+                found = softmax_nodes.walk(tree, rows, in_turn, np.full(150, child, np.int32))
+                np.testing.assert_array_equal(loss[under[i]], self.losses(found)[under[i]])
+        levels.append(len(routers))
+        return sides
+
+    monkeypatch.setattr(tao.Trainer, "_both_sides", checked)
+    asked = tao.Settings(0.2, 3, zero_loss, 20.0, 2, True)
+    begin = leaves[(y + np.arange(150) % 2) % len(leaves)]
+    tao.Trainer(rows, x.shape[1], tree, asked, in_turn).run(begin, lambda _: None)
+    assert levels[:2] == [len(left) // 2 - 1, 1]
+
+
 def test_remove_leaves_out_what_one_side_lacks():
     x, y, weight = groups(4, 150, 6)
     tree, said, _, _ = trained(x, y, weight, 1, (y > 3).astype(int), zero_loss="remove", leaf_classes=3)

@@ -185,6 +185,18 @@ def walk(tree: Tree, rows: sparse_rows.Rows, share: Callable, node=None, chosen=
     return found
 
 
+def sides(paths, rows: sparse_rows.Rows, share: Callable, node) -> np.ndarray:
+    """Whether the routers that rows are at, `node` (int32[n]), send them right: bool[n], False where it is a leaf."""
+    n = len(rows.label)
+    right = np.zeros(n, bool)
+
+    def job(low, high):
+        softmax_paths.sides(paths, rows.start, rows.feature, rows.value, node, low, high, right)
+
+    share(job, [(low, min(low + CHUNK, n)) for low in range(0, n, CHUNK)])
+    return right
+
+
 def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
     """Without what does nothing; return the tree and how many nodes went.
 

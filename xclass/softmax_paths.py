@@ -160,6 +160,26 @@ def _best(paths, first, last, total, count, scratch, r, found):
 
 
 @jit
+def _goes_right(paths, at, start, feature, value, r):
+    """Whether router `at` sends row r right."""
+    s = np.float64(paths.bias[at])
+    high = np.uint64(at) << NODE
+    for i in range(start[r], start[r + 1]):
+        cell = _cell(paths.key, high | np.uint64(feature[i]))
+        if paths.key[cell] != NOTHING:
+            s += np.float64(paths.weight[paths.at[cell]]) * np.float64(value[i])
+    return s >= 0.0
+
+
+@jit
+def sides(paths, start, feature, value, node, begin, end, right):
+    """`right[r]` = whether the router `node[r]` (int32[n]) sends row r right, for rows begin..end-1 that are at one."""
+    for r in range(begin, end):
+        at = np.int64(node[r])
+        right[r] = paths.left[at] >= 0 and _goes_right(paths, at, start, feature, value, r)
+
+
+@jit
 def walk(paths, start, feature, value, label, node, begin, end, scratch, found):
     """Rows begin..end-1 from their `node` (int32[n]) to a leaf and through it.
 
@@ -170,13 +190,7 @@ def walk(paths, start, feature, value, label, node, begin, end, scratch, found):
     for r in range(begin, end):
         at = np.int64(node[r])
         while paths.left[at] >= 0:
-            s = np.float64(paths.bias[at])
-            high = np.uint64(at) << NODE
-            for i in range(start[r], start[r + 1]):
-                cell = _cell(paths.key, high | np.uint64(feature[i]))
-                if paths.key[cell] != NOTHING:
-                    s += np.float64(paths.weight[paths.at[cell]]) * np.float64(value[i])
-            at = np.int64(paths.right[at] if s >= 0.0 else paths.left[at])
+            at = np.int64(paths.right[at] if _goes_right(paths, at, start, feature, value, r) else paths.left[at])
         leaf = -1 - np.int64(paths.left[at])
         first, last = paths.first[leaf], paths.first[leaf + 1]
         count = 0

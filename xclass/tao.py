@@ -123,20 +123,13 @@ class Trainer:
     def _iterate(self, leaf_of: np.ndarray, found, first: bool) -> int:
         """One step of every node; return how many did not change because it would have raised the objective."""
         tree = self.tree
-        n = len(self.rows.label)
         under = self._under(leaf_of)
         old_loss = None if found is None else self.losses(found)
+        left = right = None  # what rows lose on either side of the routers above them, a level further down
         kept = 0
         for level in reversed(tree.levels()):
             routers = [i for i in level if tree.left[i] >= 0]
-            left = right = None
-            if routers:
-                paths = softmax_paths.new_paths(softmax_nodes.parts(tree))
-                begin_left, begin_right, chosen = np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n, bool)
-                for i in routers:
-                    begin_left[under[i]], begin_right[under[i]], chosen[under[i]] = tree.left[i], tree.right[i], True
-                left = self.losses(softmax_nodes.walk(tree, self.rows, self._share, begin_left, chosen, paths))
-                right = self.losses(softmax_nodes.walk(tree, self.rows, self._share, begin_right, chosen, paths))
+            left, right = self._both_sides(routers, under, left, right) if routers else (None, None)
             worse = np.zeros(len(tree.left), bool)
 
             only = len(level) == 1
@@ -157,6 +150,31 @@ class Trainer:
             self._share(job, sorted(((i,) for i in level), key=lambda one: -len(under[one[0]])))
             kept += int(worse.sum())
         return kept
+
+    def _both_sides(self, routers: list[int], under: dict, below_left, below_right) -> tuple[np.ndarray, np.ndarray]:
+        """What the rows under these routers lose on the left and on the right, float64[n] each.
+
+        From the child they lie under, rows go on to one of two places whose losses are known, `below_left` and
+        `below_right`, from the level below: only which one is new. From the other child they walk.
+        """
+        tree, rows = self.tree, self.rows
+        n = len(rows.label)
+        paths = softmax_paths.new_paths(softmax_nodes.parts(tree))
+        near, far = np.zeros(n, np.int32), np.zeros(n, np.int32)
+        on_right, to_walk, to_step = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
+        for i in routers:
+            for child, other in ((tree.left[i], tree.right[i]), (tree.right[i], tree.left[i])):
+                mine = under[child]
+                near[mine], far[mine], on_right[mine] = child, other, child == tree.right[i]
+                (to_walk if tree.left[child] < 0 else to_step)[mine] = True
+        here = np.zeros(n)
+        if to_walk.any():
+            here = self.losses(softmax_nodes.walk(tree, rows, self._share, near, to_walk, paths))
+        if to_step.any():
+            goes_right = softmax_nodes.sides(paths, rows, self._share, near)
+            here[to_step] = np.where(goes_right[to_step], below_right[to_step], below_left[to_step])
+        there = self.losses(softmax_nodes.walk(tree, rows, self._share, far, to_walk | to_step, paths))
+        return np.where(on_right, there, here), np.where(on_right, here, there)
 
     def _under(self, leaf_of: np.ndarray) -> dict[int, np.ndarray]:
         """The rows that reach every node: int64[...], rising."""
