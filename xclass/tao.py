@@ -125,7 +125,7 @@ class Trainer:
         tree = self.tree
         under = self._under(leaf_of)
         old_loss = None if found is None else self.losses(found)
-        left = right = None  # what rows lose on either side of the routers above them, a level further down
+        left = right = None  # what rows lose on the left and right of routers, a level further down
         kept = 0
         for level in reversed(tree.levels()):
             routers = [i for i in level if tree.left[i] >= 0]
