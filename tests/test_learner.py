@@ -46,6 +46,23 @@ def test_lanes_do_what_single_sub_problems_do(given):
     assert np.array_equal(one.sums, many.sums)
 
 
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:overflow", "ignore:invalid value")  # without compiling
+def test_lanes_with_an_infinite_rate_do_not_move():
+    """The square of a feature's first value underflows where next to nothing is lost: G is still 0."""
+    rule = learner.make_rule(options(), reduction=True)
+    one, many = (learner.new_table(rule, 10, 3, 4) for _ in range(2))
+    scratch = learner.new_lanes(3)
+    place, x = np.array([0, 40], np.uint64), np.array([1.0, 1e-30], F)
+    p, y = np.array([10.0, -10.0, 0.5], F), np.array([1, -1, 1], F)
+    scratch.sub[:3], scratch.p[:3], scratch.y[:3] = (0, 1, 2), p, y
+    for j in range(3):
+        learner.learn(one, rule, place, x, 2, np.uint64(j), p[j], y[j], F(1), 1.0)
+    learner.learn_lanes(many, rule, place, x, 2, 3, scratch, F(1), 1.0)
+    assert np.isfinite(one.flat[::4]).all()
+    assert (one.flat[::4] != 0).any()
+    assert np.array_equal(one.flat, many.flat)
+
+
 def test_planes_and_slots_hold_the_same_weights():
     rng = np.random.default_rng(6)
     rule = learner.make_rule(options(label_range="known"), reduction=True)

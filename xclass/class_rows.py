@@ -127,7 +127,7 @@ def _learn_block(
         r = rate[final[f] * BLOCK : final[f] * BLOCK + size]
         xv = x[f]
         for j in range(size):
-            w[j] += u[j] * (xv * r[j])
+            w[j] += u[j] * (xv * r[j]) if u[j] != ZERO else ZERO  # the rate may be infinite
 
 
 @jit

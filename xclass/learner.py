@@ -318,11 +318,14 @@ def learn_lanes(table, rule, place, x, count, lanes, scratch, weight, clock):
         n[j] = np.float32(math.sqrt(np.float32(table.sums[k, 1]) / np.float32(table.sums[k, 0])))
         q[j] *= n[j]
     loss.logistic_steps(p, y, d, step_scale(rule, weight, clock), q, u, kept)
-    for j in range(kept):
-        u[j] = u[j] * n[j] if math.isfinite(u[j]) else ZERO
+    moved = 0
+    for j in range(kept):  # the others may have infinite rates
+        if u[j] != ZERO and math.isfinite(u[j]):
+            sub[moved], u[moved] = sub[j], u[j] * n[j]
+            moved += 1
     for f in range(count):
         base = place[f]
         xv = x[f]
-        for j in range(kept):
+        for j in range(moved):
             i = np.int64(((base + sub[j]) & mask) << np.uint64(2))
             flat[i] += u[j] * (xv * flat[i + 3])
