@@ -299,10 +299,18 @@ def _ended(done: list, most: int) -> bool:
     return len(done) >= most
 
 
-def test_stopping_leaves_a_tree_that_answers():
+def test_stopping_leaves_a_tree_that_answers(monkeypatch):
     x, y, weight = groups(5, 200, 8)
     rows = rows_of(x, y, weight)
+    both_sides, walked = tao.Trainer._both_sides, []
+
+    def noted(self, routers, *rest):
+        walked.append(len(routers))
+        return both_sides(self, routers, *rest)
+
+    monkeypatch.setattr(tao.Trainer, "_both_sides", noted)
     for nodes in range(1, 9):
+        walked.clear()
         tree = softmax_nodes.Tree.complete(2)
         done = []
         asked = tao.Settings(0.2, 99, "01", 20.0, 3, True)
@@ -312,6 +320,7 @@ def test_stopping_leaves_a_tree_that_answers():
         )  # fmt: skip
         trainer.run(np.array(tree.leaves(), np.int32)[(y - 1) // 2], lambda _: None)
         assert len(done) == nodes
+        assert sum(walked) == (0 if nodes <= 4 else 2 if nodes <= 6 else 3)  # four leaves, two routers, one
         found = softmax_nodes.walk(tree, rows, in_turn)
         weights = np.bincount(found.leaf, rows.weight, minlength=4)
         small, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weights.tolist(), strict=True)))

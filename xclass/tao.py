@@ -64,7 +64,7 @@ class Trainer:
     tree : with or without weights; it is changed.
     settings : what is asked for.
     share : `share(job, items)` does `job(*item)` for all items, on as many threads as it likes.
-    stopped : whether to come to an end; asked before every node.
+    stopped : whether to come to an end; asked before every level and every node.
     moved : called after every node.
     """
 
@@ -128,6 +128,8 @@ class Trainer:
         left = right = None  # what rows lose on the left and right of routers, a level further down
         kept = 0
         for level in reversed(tree.levels()):
+            if self._stopped():  # before the walks of all rows that a level's routers ask for
+                break
             routers = [i for i in level if tree.left[i] >= 0]
             left, right = self._both_sides(routers, under, left, right) if routers else (None, None)
             worse = np.zeros(len(tree.left), bool)
