@@ -34,6 +34,7 @@ class StandIn:
     options: str = ""
     passes: int = 1
     crossed: str = ""  # namespace that the recall tree crosses with its path features, as the papers do
+    softmax_tree: str = ""  # options that the softmax tree gets besides
 
 
 SETS = {  # the quickest first
@@ -44,7 +45,7 @@ SETS = {  # the quickest first
     "wordnet": StandIn(("odp", "wiki_small")),
     "wiki": StandIn(("ltcb",), "-q ab --cubic abc", crossed="a"),
     "ptb": StandIn(("ptb",), "--ignore d --ignore e --ignore f"),
-    "books": StandIn(("ltcb",), "-q ab --cubic abc", crossed="a"),
+    "books": StandIn(("ltcb",), "-q ab --cubic abc", crossed="a", softmax_tree="--tao_iterations 2"),  # of an hour each
 }
 METHODS = {
     name: row.METHODS[name]
@@ -64,7 +65,9 @@ def words_of(name: str, method: str, classes: int | str) -> list[str]:
     words = [METHODS[method].replace("{K}", str(classes)), how.options]
     if method == "recall_tree":
         words.append(path_crosses(name))
-    if method != "softmax_tree":  # which keeps the examples, and its weights as they come
+    if method == "softmax_tree":
+        words.append(how.softmax_tree)
+    else:  # has a table of weights; that one keeps the examples, and its weights as they come
         bits = BITS.get(name, 24)
         if method == "oaa" and isinstance(classes, int):
             bits = next((larger for above, larger in ROOMY if classes > above), bits)

@@ -10,7 +10,7 @@ not measured again, so that a run cut short goes on; a command that has changed 
 everything the file has: errors, then what the methods with probabilities tell, then processor time of training (of all
 threads, from the start of the process to its end). In brackets stands the best figure that the papers have for a method
 on the sets a set stands for, from scripts/paper/*.sh. On books one-against-all, with a table of 13 GB, and the softmax
-tree take hours each.
+tree, of two iterations there, take two to three hours of CPU time each.
 
 --small takes the first 500 examples of each set, in a minute or two; its figures compare with nothing.
 """

@@ -113,8 +113,9 @@ def test_commands_are_printed_and_nothing_done(data, tmp_path):
     assert not (tmp_path / "work").exists()
     assert "isolet1, for Isolet:" in done.stdout
     assert "$ xclass -d train.vw --oaa 12 -b 24 --passes 5 --holdout_off -f oaa.model\n" in done.stdout
-    done = script(data, "--dry_run", "--methods", "recall_tree", "--sets", "books")
+    done = script(data, "--dry_run", "--methods", "recall_tree,softmax_tree", "--sets", "books")
     assert r"--recall_tree K -q ab --cubic abc -q 'a\x88' -b 26 -f" in done.stdout
+    assert "--softmax_tree K -q ab --cubic abc --tao_iterations 2 -f" in done.stdout
 
 
 def test_commands_of_a_text_are_printed_without_its_classes(data, tmp_path):
