@@ -160,7 +160,7 @@ def test_logistic_regression_leaves_no_slope_beyond_alpha(seed, n, features, sig
     x, y, weight = some_rows(seed, n, 2, features, signs)
     right = y == 1
     w = np.random.default_rng(seed).standard_normal(features)  # wherever it begins
-    b = l1_logistic.solve(problem_of(x, weight), right, alpha, w, 0.5, rounds=500, tolerance=1e-7)
+    b = l1_logistic.solve(problem_of(x, weight), right, alpha, w, 0.5, rounds=5000, tolerance=1e-7)
     p = 1 / (1 + np.exp(-(x @ w + b)))
     slope = (weight * (p - right)) @ x
     off = np.where(w != 0, np.abs(slope + alpha * np.sign(w)), np.maximum(np.abs(slope) - alpha, 0.0))
