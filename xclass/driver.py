@@ -76,7 +76,13 @@ class Options:
     )
     quiet: bool = option("no banner, progress table, summary or warnings", kind=bool)
     random_seed: int = option(
-        "seed of everything drawn at random", kind=int, default=0, minimum=0, metavar="SEED", stored=True
+        "seed of everything drawn at random",
+        kind=int,
+        default=0,
+        minimum=0,
+        maximum=2**64 - 1,
+        metavar="SEED",
+        stored=True,
     )
     no_stdin: bool = option("without a data file, read nothing", kind=bool)
     preserve_performance_counters: bool = option(

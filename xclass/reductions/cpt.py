@@ -115,7 +115,7 @@ class ProbabilityTree:
         self.members = []
         for t in range(o.trees):
             one = settings._replace(noise=np.float32(o.tree_noise if t > 0 else 0.0))
-            seed = driver.random_seed + t
+            seed = (driver.random_seed + t) % 2**64
             self.members.append(Member(min(o.cpt, 1 << 20), part, kind, config.learner, one, o.cpt_arity, seed))
         self.scales = feature_scales.for_option(o.normalize_features)
         self.scorers = None
