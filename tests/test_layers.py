@@ -65,7 +65,7 @@ LAYERS = (  # a room may import from the rows below its own
     ),
     ("rule", "label_words", "selection"),
     ("class_names",),
-    ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant"),
+    ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant", "printable"),
     ("elementary", "stored_arrays", "table_size", "bad_lines", "multiclass", "outline", "processors", "progress_table"),
     ("examples", "options", "errors", "jit"),  # anyone may import these
     ("intrinsics", "__init__"),

@@ -25,6 +25,7 @@ import click
 from . import __version__, config, multiclass, vw_flags
 from .errors import UsageError, XclassError
 from .options import Option, options_of
+from .printable import printable
 
 ABSENT = "\0"  # stands for the value of an option given without one
 NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -280,7 +281,10 @@ def _value(one: Option, text: str) -> Any:
 def _allowed(one: Option) -> str:
     """Say which numbers an option takes."""
     what = "a whole number" if one.kind is int else "a number"
-    low, high = (None if bound is None else f"{bound:.15g}" for bound in (one.minimum, one.maximum))
+    low, high = (
+        bound if bound is None else str(bound) if isinstance(bound, int) else f"{bound:.15g}"
+        for bound in (one.minimum, one.maximum)
+    )  # fmt: skip
     if low and high:
         return f"give {what} from {low} to {high}"
     if low:
@@ -338,7 +342,8 @@ def run(argv: Sequence[str]) -> int:
         if flags["-t"] in given and {"print_tree", "dot_tree"} & set(given):
             given["no_stdin"] = True  # a saved model is looked at
         else:
-            raise UsageError(f"no data\n\nUsage: {USAGE}\n\n{_examples()}\n\nxclass --help lists all options.")
+            examples = (f"  {line}" for line, _ in EXAMPLES)
+            raise UsageError("no data", "", f"Usage: {USAGE}", "", *examples, "", "xclass --help lists all options.")
 
     from . import driver, label_words
 
@@ -380,10 +385,6 @@ def _take_multiclass(given: dict[str, Any], found: Mapping[str, type], reduction
     return [note] if note else []
 
 
-def _examples() -> str:
-    return "\n".join(f"  {line}" for line, _ in EXAMPLES)
-
-
 def main() -> None:
     """Entry point of the command `xclass`."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -418,15 +419,17 @@ def status(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except XclassError as error:
-        return _complain(str(error), error.exit_code)
+        return _complain(error.exit_code, *map(str, error.args))
     except OSError as error:
         place = f"{error.filename}: " if error.filename is not None else ""
-        return _complain(f"{place}{error.strerror or error}", 1)
+        return _complain(1, f"{place}{error.strerror or error}")
     except MemoryError as error:
-        return _complain(str(error) or "not enough memory; try a smaller -b", 1)
+        return _complain(1, str(error) or "not enough memory; try a smaller -b")
 
 
-def _complain(message: str, code: int) -> int:
+def _complain(code: int, *lines: str) -> int:
+    """Write the lines of a message, of which nothing but printable text reaches a terminal, and return the status."""
+    message = "\n".join(map(printable, lines))
     try:
         print(f"xclass: {message}", file=sys.stderr, flush=True)
     except BrokenPipeError:

@@ -9,7 +9,7 @@ import gc
 from typing import Any
 
 from . import model_file, talk, usage
-from .errors import DataError
+from .errors import DataError, XclassError
 
 
 def finish(run: Any, error: BaseException | None, seconds: float) -> int:
@@ -58,7 +58,8 @@ def finish(run: Any, error: BaseException | None, seconds: float) -> int:
             run.talk.tell(f"xclass: nobody reads the predictions any more; {kept}")
         raise error
     if error is not None:
-        raise DataError(f"{error}" + (f"\nxclass: {kept}" if kept else ""))
+        lines = error.args if isinstance(error, XclassError) else (str(error),)
+        raise DataError(*lines, *([f"xclass: {kept}"] if kept else []))
     run.talk.tell(f"xclass: stopped by {stopped.name}" + (f"; {kept}" if kept else ""))
     if unwritten is not None:
         raise unwritten

@@ -5,9 +5,12 @@ Every message names the place, the value seen, what is allowed and what to do.
 
 
 class XclassError(Exception):
-    """A mistake that is explained in one message, without a traceback."""
+    """A mistake that is explained in one message, without a traceback; each argument is a line of it."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
 
 
 class UsageError(XclassError):

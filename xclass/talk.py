@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import progress_table, stats
+from .printable import printable
 
 
 class Talk:
@@ -18,7 +19,8 @@ class Talk:
         self._bar: Any = None
 
     def tell(self, line: str) -> None:
-        """Write a line."""
+        """Write one line; what a terminal should not get is escaped."""
+        line = printable(line)
         if self._bar is not None:
             self._bar.write(line, file=sys.stderr)
         else:

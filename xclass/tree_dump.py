@@ -20,6 +20,7 @@ from . import model_file
 from .errors import UsageError
 from .options import option
 from .outline import TreeNode
+from .printable import printable
 
 STDOUT = "stdout"
 
@@ -104,7 +105,7 @@ class Dump:
         return [self._name(label) + (f" ({count:g})" if count is not None else "") for label, count in node.labels]
 
     def _name(self, label: int) -> str:
-        return self._names[label - 1] if 0 < label <= len(self._names) else str(label)
+        return printable(self._names[label - 1]) if 0 < label <= len(self._names) else str(label)
 
 
 def _quoted(*rows: str) -> str:
