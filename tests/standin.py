@@ -34,7 +34,9 @@ class Learner:
     bits: int = option(
         "bits of the table", flags=("-b", "--bit_precision"), kind=int, minimum=1, maximum=31, stored=True
     )
-    learning_rate: float = option("rate", flags=("-l", "--learning_rate"), kind=float, default_text="0.5", stored=True)
+    learning_rate: float = option(
+        "rate", flags=("-l", "--learning_rate"), kind=float, default_text="0.5", stored=True, adjustable=True
+    )
     power_t: float = option("exponent", kind=float, default=0.5, minimum=0, stored=True)
     loss_function: str = option("loss", choices=("squared", "logistic", "quantile"), stored=True)
     quantile_tau: float = option("quantile", kind=float, default=0.5, minimum=0, maximum=1, stored=True)

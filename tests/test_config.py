@@ -13,6 +13,8 @@ PRESETS = {"exact": {"loss_function": "squared", "router_weight": "example", "bi
 
 
 def resolve(given=None, stored=None):
+    if stored is not None:
+        stored = {"bits": 20, **stored}  # every model has it
     return config.resolve(given or {}, stored, ROOMS, REDUCTIONS, model="model.bin", presets=PRESETS)
 
 
@@ -137,8 +139,8 @@ def test_value_that_disagrees_with_the_model_names_both():
     assert refusal({"max_depth": 7}, stored) == (
         "--max_depth 7 disagrees with model.bin, which was trained with --max_depth 9" + tail
     )
-    assert refusal({"learning_rate": 0.25}, stored) == (
-        "--learning_rate 0.25 disagrees with model.bin, which was trained with --learning_rate 0.5" + tail
+    assert refusal({"power_t": 0.25, "quantile_tau": 0.1}, {**stored, "quantile_tau": 0.5}) == (
+        "--quantile_tau 0.1 disagrees with model.bin, which was trained with --quantile_tau 0.5" + tail
     )
     assert refusal({"sgd": True}, stored) == ("--sgd disagrees with model.bin, which was trained without --sgd" + tail)
     assert refusal({"quadratic": ("ab", "cd")}, stored) == (
@@ -153,6 +155,16 @@ def test_value_that_disagrees_with_the_model_names_both():
     assert refusal({"oaa": 3}, {"sgd": False}) == (
         "--oaa 3 disagrees with model.bin, which was trained with no reduction" + tail
     )
+
+
+def test_options_of_how_learning_goes_on_may_differ_from_the_model():
+    stored = {"recall_tree": 500, "learning_rate": 0.5}
+    found = resolve({"learning_rate": 0.25}, stored)
+    assert found.learner.learning_rate == 0.25
+    assert found.stored()["learning_rate"] == 0.25
+    assert found.adjusted == ("going on with --learning_rate 0.25; model.bin was trained with --learning_rate 0.5",)
+    assert resolve({"learning_rate": 0.5}, stored).adjusted == ()
+    assert "disagrees with model.bin" in refusal({"learning_rate": 0.25, "testonly": True}, stored)
 
 
 def test_value_that_agrees_with_the_model_is_accepted():
@@ -176,6 +188,53 @@ def test_what_is_stored_resolves_to_the_same_options():
 def test_model_with_an_unknown_option_is_refused():
     message = refusal({}, {"warp": 9}, ModelError)
     assert message == "model.bin was written with an option --warp, which this xclass does not know"
+
+
+CURE = ". Train the model again, or take another copy of the file"
+
+
+@pytest.mark.parametrize(
+    ("stored", "why"),
+    [
+        ({"data": "x"}, "model.bin: it holds a value of --data, which belongs to a run and not to a model"),
+        ({"quiet": True}, "model.bin: it holds a value of --quiet, which belongs to a run and not to a model"),
+        ({"exact": True}, "model.bin: it holds a value of --exact, which belongs to a run and not to a model"),
+        ({"oaa": 3, "max_depth": 3}, "model.bin: it holds a value of --max_depth, which belongs to another reduction"),
+        (
+            {"oaa": 3, "recall_tree": 3},
+            "model.bin: it holds both --oaa and --recall_tree, and a model has one reduction",
+        ),
+        ({"bits": "x"}, "model.bin: its --bit_precision is damaged: 'x' is not a whole number from 1 to 31"),
+        ({"bits": True}, "model.bin: its --bit_precision is damaged: True is not a whole number from 1 to 31"),
+        ({"bits": 1.0}, "model.bin: its --bit_precision is damaged: 1.0 is not a whole number from 1 to 31"),
+        ({"bits": -1}, "model.bin: its --bit_precision is damaged: -1 is not a whole number from 1 to 31"),
+        ({"bits": None}, "model.bin: it has no --bit_precision"),
+        ({"oaa": 0}, "model.bin: its --oaa is damaged: 0 is not a whole number of at least 1"),
+        ({"oaa": 10**300}, f"model.bin: its --oaa is damaged: 1{'0' * 59}... is not a whole number of at least 1"),
+        ({"power_t": 1e300}, "model.bin: its --power_t is damaged: 1e+300 is not a number of at least 0"),
+        ({"power_t": "0"}, "model.bin: its --power_t is damaged: '0' is not a number of at least 0"),
+        ({"sgd": 1}, "model.bin: its --sgd is damaged: 1 is not true or false"),
+        ({"sgd": None}, "model.bin: its --sgd is damaged: None is not true or false"),
+        ({"quadratic": "ab"}, "model.bin: its --quadratic is damaged: 'ab' is not a list of texts"),
+        ({"quadratic": ["a\0"]}, "model.bin: its --quadratic is damaged: ['a\\x00'] is not a list of texts"),
+        ({"quadratic": ["\ud800"]}, "model.bin: its --quadratic is damaged: ['\\ud800'] is not a list of texts"),
+        (
+            {"loss_function": "x"},
+            "model.bin: its --loss_function is damaged: 'x' is not one of squared, logistic, quantile",
+        ),
+        (
+            {"recall_tree": 5, "max_depth": 29},
+            "model.bin: its options contradict each other: a depth of 29 is refused here",
+        ),
+    ],
+)
+def test_options_of_a_model_are_checked_by_their_declarations(stored, why):
+    assert refusal({}, stored, ModelError) == why + CURE
+
+
+def test_whole_numbers_of_a_model_are_accepted_where_numbers_are_wanted():
+    found = resolve({}, {"power_t": 1, "bits": 9}).learner
+    assert (found.power_t, type(found.power_t)) == (1.0, float)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from command import begin, learn, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xclass import class_names, model_file, parser, processors, reader
+from xclass import class_names, model_contents, parser, processors, reader
 
 needs_vw = pytest.mark.skipif(
     importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
@@ -250,7 +250,7 @@ def test_a_checkpoint_has_the_names_learned_and_no_more(tmp_path):
 
 
 def _names_of(path) -> list[str]:
-    return model_file.load(str(path)).options["named_labels"].split(",")
+    return model_contents.load(str(path)).options["named_labels"].split(",")
 
 
 @pytest.mark.parametrize("reduction", ["--random_tree 60", "--ect 60", "--oaa 60"])

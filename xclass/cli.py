@@ -24,11 +24,12 @@ import click
 
 from . import __version__, config, multiclass, vw_flags
 from .errors import UsageError, XclassError
-from .options import Option, options_of
+from .options import Option, allowed_values, in_range, long_flag, options_of
 from .printable import printable
 
 ABSENT = "\0"  # stands for the value of an option given without one
 NUMBER = re.compile(r"[+-]?[0-9]+")
+LONGEST_NUMBER = 400  # characters of a whole number
 USAGE = "xclass [DATA] [OPTIONS]"
 INTRO = (
     "Learn online, example by example, to pick one of very many classes. DATA is text in Vowpal Wabbit's "
@@ -232,7 +233,7 @@ def read(sections: Sequence[Section], argv: Sequence[str]) -> dict[str, Any]:
             continue
         if len(set(values)) > 1:
             first, second = list(dict.fromkeys(values))[:2]
-            raise UsageError(f"{config.long_flag(one)} is given twice, as {first} and as {second}; give it once")
+            raise UsageError(f"{long_flag(one)} is given twice, as {first} and as {second}; give it once")
         given[name] = values[0]
     _take_data(given, words["words"], declared)
     return given
@@ -255,43 +256,31 @@ def _take_data(given: dict[str, Any], words: Sequence[str], declared: Mapping[st
 
 def _value(one: Option, text: str) -> Any:
     """Return the value a word stands for."""
-    flag = config.long_flag(one)
-    value: Any = text
+    flag = long_flag(one)
+    if one.kind is str:
+        if one.choices and text not in one.choices:
+            close = difflib.get_close_matches(text, one.choices, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise UsageError(f"{flag}: {text!r} is none of {', '.join(one.choices)}{hint}")
+        return text
+    value: float | None = None
     if one.kind is int:
-        if not NUMBER.fullmatch(text):
-            raise UsageError(f"{flag}: {text!r} is not a whole number; {_allowed(one)}")
-        value = int(text)
-    elif one.kind is float:
+        # Python refuses to convert very long texts.
+        if NUMBER.fullmatch(text):
+            value = int(text) if len(text) <= LONGEST_NUMBER else math.inf
+    else:
         try:
             value = float(text)
         except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise UsageError(f"{flag}: {text!r} is not a number; {_allowed(one)}")
-    elif one.choices and text not in one.choices:
-        close = difflib.get_close_matches(text, one.choices, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise UsageError(f"{flag}: {text!r} is none of {', '.join(one.choices)}{hint}")
-    low, high = one.minimum, one.maximum
-    if (low is not None and value < low) or (high is not None and value > high):
-        raise UsageError(f"{flag}: {text} is out of range; {_allowed(one)}")
+            value = None
+        if value is not None and not math.isfinite(value):
+            value = None
+    if value is None:
+        what = "a whole number" if one.kind is int else "a number"
+        raise UsageError(f"{flag}: {text!r} is not {what}; give {allowed_values(one)}")
+    if not in_range(one, value):
+        raise UsageError(f"{flag}: {text} is out of range; give {allowed_values(one)}")
     return value
-
-
-def _allowed(one: Option) -> str:
-    """Say which numbers an option takes."""
-    what = "a whole number" if one.kind is int else "a number"
-    low, high = (
-        bound if bound is None else str(bound) if isinstance(bound, int) else f"{bound:.15g}"
-        for bound in (one.minimum, one.maximum)
-    )  # fmt: skip
-    if low and high:
-        return f"give {what} from {low} to {high}"
-    if low:
-        return f"give {what} of at least {low}"
-    if high:
-        return f"give {what} of at most {high}"
-    return f"give {what}"
 
 
 def _refuse_single_dashes(argv: Sequence[str], declared: Mapping[str, Option]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from . import cpt_options, multiclass
 from .errors import ModelError, UsageError
-from .options import Option, options_of
+from .options import Option, from_stored, long_flag, options_of
 
 PRESETS: dict[str, Mapping[str, object] | Callable[[Any], Mapping[str, object]]] = {
     "multiclass": multiclass.preset,
@@ -104,13 +104,22 @@ class Config:
     ----------
     given : names of the options the user typed.
     reduction : the chosen `Reduction`; the one named "scalar" when no reduction option was given.
+    adjusted : lines for the user about options that have another value than the model of `-i` was trained with.
     <room> : one attribute per room, an instance of its `Options`. A reduction that was not chosen holds its
         defaults.
     """
 
-    def __init__(self, rooms: Mapping[str, Any], given: frozenset[str], reduction: Any, idle: frozenset[str]) -> None:
+    def __init__(
+        self,
+        rooms: Mapping[str, Any],
+        given: frozenset[str],
+        reduction: Any,
+        idle: frozenset[str],
+        adjusted: Sequence[str] = (),
+    ) -> None:
         self.given = given
         self.reduction = reduction
+        self.adjusted = tuple(adjusted)
         self._rooms = dict(rooms)
         self._idle = idle  # the reductions that were not chosen
 
@@ -145,7 +154,7 @@ class Config:
         for name, room, _ in self._declared():
             if name in found:
                 rooms[room] = dataclasses.replace(rooms[room], **{name: found[name]})
-        return Config(rooms, self.given, self.reduction, self._idle)
+        return Config(rooms, self.given, self.reduction, self._idle, self.adjusted)
 
     def _declared(self) -> list[tuple[str, str, Option]]:
         return [
@@ -181,23 +190,68 @@ def resolve(
     UsageError
         where options exclude each other, contradict the model, or would have no effect.
     ModelError
-        where the model was written with an option this version does not have.
+        where the model holds an option that models do not keep, a value that no command line can give an option, or
+        options that contradict each other.
     """
     owners: dict[str, dict[str, Option]] = {}  # field -> room -> option
     for room, declared in rooms.items():
         for name, one in options_of(declared).items():
             owners.setdefault(name, {})[room] = one
     records = {record.name: record for record in reductions}
+    if stored is None:
+        return _resolve(given, {}, False, rooms, records, owners, model, presets)
+    stored = _checked(stored, owners, records, model)
+    try:  # without what was typed, so that a contradiction is the model's own
+        _resolve({"initial_regressor": model}, stored, True, rooms, records, owners, model, presets)
+    except UsageError as error:
+        raise ModelError(f"{model}: its options contradict each other: {error}. {CURE}") from None
+    return _resolve(given, stored, True, rooms, records, owners, model, presets)
 
-    loaded = stored is not None
-    stored = {name: tuple(value) if isinstance(value, list) else value for name, value in (stored or {}).items()}
+
+CURE = "Train the model again, or take another copy of the file"
+
+
+def _checked(stored, owners, records, model) -> dict[str, object]:
+    """Return the options of a model, field -> value, which come from a stranger: each as its declaration demands.
+
+    Only options that are declared `stored` are ever taken from a model. Any other would let a file choose what a run
+    reads and writes.
+    """
     for name in stored:
         if name not in owners:
-            raise ModelError(f"{model} was written with an option --{name}, which this xclass does not know")
+            shown = ascii(name)[1:-1][:MOST_SHOWN]
+            raise ModelError(f"{model} was written with an option --{shown}, which this xclass does not know")
+    kept = [name for name in records if name in owners and stored.get(name) is not None]
+    if len(kept) > 1:
+        raise ModelError(f"{model}: it holds both --{kept[0]} and --{kept[1]}, and a model has one reduction. {CURE}")
+    chosen = (kept or [SCALAR])[0]
+    found = {}
+    for name, value in stored.items():
+        rooms = {room: one for room, one in owners[name].items() if room not in records or room == chosen}
+        one = next(iter(rooms.values()), None)
+        if one is None or not one.stored:
+            flag = long_flag(next(iter(owners[name].values())))
+            why = "belongs to another reduction" if one is None else "belongs to a run and not to a model"
+            raise ModelError(f"{model}: it holds a value of {flag}, which {why}. {CURE}")
+        try:
+            found[name] = from_stored(one, value)
+        except ValueError as error:
+            raise ModelError(f"{model}: its {long_flag(one)} is damaged: {error}. {CURE}") from None
+    missing = [name for name in REQUIRED if name in owners and found.get(name) is None]
+    if missing:
+        raise ModelError(f"{model}: it has no {long_flag(next(iter(owners[missing[0]].values())))}. {CURE}")
+    return found
+
+
+REQUIRED = ("bits",)  # computed from the machine where it is missing; other options of old models have fixed defaults
+
+
+def _resolve(given, stored, loaded, rooms, records, owners, model, presets) -> Config:
+    """Decide every value: `resolve` with options of a model that were checked."""
     preset: dict[str, object] = {}
     choosing: dict[str, str] = {}  # preset that was typed -> the reduction it chooses
     for name, values in presets.items():
-        if name in given or stored.get(name):
+        if name in given:
             values = values(given[name]) if callable(values) else values
             preset.update(values)
             for reduction in records.keys() & values.keys():
@@ -205,7 +259,7 @@ def resolve(
     chosen = _choose(given, stored, loaded, records, owners, model, choosing)
     _refuse_foreign(given, loaded, records, owners, chosen, model)
     _refuse_unanswerable(given, rooms, records, chosen)
-    _refuse_contradiction(given, stored, owners, chosen, model)
+    adjusted = _refuse_contradiction(given, stored, owners, chosen, model)
     if loaded and choosing:
         _refuse_other_preset(next(iter(choosing)), preset, given, stored, owners, chosen, model)
 
@@ -222,7 +276,7 @@ def resolve(
         built[room] = declared(**values)
 
     idle = frozenset(room for room in rooms if room in records and room != chosen)
-    config = Config(built, frozenset(given), records[chosen], idle)
+    config = Config(built, frozenset(given), records[chosen], idle, adjusted)
     _refuse_no_effect(config, owners)
     records[chosen].check(config)
     return config.settled(records[chosen].settle(config))
@@ -242,11 +296,6 @@ def typed(one: Option, value: object) -> str:
     shown = [format(v, "g") if isinstance(v, float) and float(format(v, "g")) == v else str(v) for v in values]
     shown = [v if len(v) <= MOST_SHOWN else v[:MOST_SHOWN] + "..." for v in shown]
     return " ".join(f"{flag} {v}" for v in shown)
-
-
-def long_flag(one: Option) -> str:
-    """Return the name an option goes by in messages: its long flag."""
-    return max(one.flags, key=len)
 
 
 def _choose(given, stored, loaded, records, owners, model, choosing) -> str:
@@ -295,8 +344,12 @@ def _refuse_unanswerable(given, rooms, records, chosen) -> None:
             )
 
 
-def _refuse_contradiction(given, stored, owners, chosen, model) -> None:
-    """Refuse a typed option whose value differs from the one the model was trained with."""
+def _refuse_contradiction(given, stored, owners, chosen, model) -> list[str]:
+    """Refuse a typed option whose value differs from the one the model was trained with.
+
+    Options that say how learning goes on may differ where something is learned; returns a line about each.
+    """
+    adjusted = []
     for name, value in given.items():
         one = owners[name].get(chosen) or next(iter(owners[name].values()))
         if not one.stored or name not in stored or stored[name] == value:
@@ -305,7 +358,10 @@ def _refuse_contradiction(given, stored, owners, chosen, model) -> None:
             was = f"without {long_flag(one)}"
         else:
             was = f"with {typed(one, stored[name])}"
-        raise UsageError(_disagrees(typed(one, value), model, was))
+        if not one.adjustable or given.get("testonly"):
+            raise UsageError(_disagrees(typed(one, value), model, was))
+        adjusted.append(f"going on with {typed(one, value)}; {model} was trained {was}")
+    return adjusted
 
 
 def _refuse_other_preset(name, preset, given, stored, owners, chosen, model) -> None:

@@ -9,6 +9,7 @@ model that was asked for is saved as `<model>.interrupted`; the model itself is 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import time
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from . import (
     first_run,
     interactions,
     jit,
+    model_contents,
     model_file,
     outputs,
     passes,
@@ -41,7 +43,7 @@ from . import (
     timing,
     tree_dump,
 )
-from .errors import DataError, ModelError, UsageError
+from .errors import DataError, UsageError
 from .options import option
 from .pipeline import Pipeline
 from .reductions.contract import Work
@@ -91,12 +93,12 @@ class Options:
     vw_exact: bool = option("VW's defaults and behaviour, for predictions that agree with VW's to the digit", kind=bool)
 
 
-_loaded: dict[str, model_file.Model] = {}  # by path: options are asked for first, arrays later
+_loaded: dict[str, model_contents.Contents] = {}  # by path: options are asked for first, arrays later
 
 
 def stored_options(path: str) -> dict:
     """The options a model was trained with."""
-    _loaded[path] = model_file.load(path)
+    _loaded[path] = model_contents.load(path)
     return _loaded[path].options
 
 
@@ -239,7 +241,7 @@ class _Run:
         lines = talk.banner(
             self.config, self.reader.banner(), self.features.banner, self.learner.banner(), self.reader.name
         )
-        for line in [*self.notes, *self.crosser.notes, *lines, *progress_table.HEADER]:
+        for line in [*self.notes, *self.config.adjusted, *self.crosser.notes, *lines, *progress_table.HEADER]:
             self.talk.tell(line)
         for note in self.features.notes:
             self.talk.warn(note)
@@ -299,14 +301,21 @@ class _Run:
                 self._go_through()
                 if self.watch.stopped or self._end_pass():
                     return None
-        except (DataError, ModelError, BrokenPipeError) as error:
-            self.pipeline.stop()
-            for work in self.pipeline:  # learned already, or about to be: let it come to rest
+        except Exception as error:  # whatever it is, what was learned before is saved
+            self._drain()
+            return error
+        return None
+
+    def _drain(self) -> None:
+        """Let what was read come to rest, after an error that ends the run and that this one must not hide."""
+        if self.pipeline is None:
+            return
+        self.pipeline.stop()
+        with contextlib.suppress(Exception):
+            for work in self.pipeline:  # learned already, or about to be
                 self._meet(work)
                 if work.learn:
                     self.saver.note(work)
-            return error
-        return None
 
     def _stop(self) -> None:
         if self.pipeline is not None:

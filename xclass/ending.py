@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from . import model_file, talk, usage
+from . import model_contents, talk, usage
 from .errors import DataError, XclassError
 
 
@@ -28,15 +28,14 @@ def finish(run: Any, error: BaseException | None, seconds: float) -> int:
     """
     o, stopped = run.options, run.watch.stopped
     run.talk.end_bar()
-    more, unwritten = [], None
+    unwritten = None
     try:
-        more = run.learner.summary() if hasattr(run.learner, "summary") else []
-    except DataError as caught:  # a file that goes with it; the model comes first
+        lines = run.learner.summary() if hasattr(run.learner, "summary") else []
+        if not o.quiet and not isinstance(error, BrokenPipeError):
+            for line in [*talk.summary(run.config, run.progress, run.learner), *lines, *_own_summary(run, seconds)]:
+                run.talk.tell(line)
+    except Exception as caught:  # the model is saved before this error, whatever it is, ends the run
         unwritten = caught
-    if not o.quiet and not isinstance(error, BrokenPipeError):
-        lines = talk.summary(run.config, run.progress, run.learner)
-        for line in [*lines, *more, *_own_summary(run, seconds)]:
-            run.talk.tell(line)
     for line in run.reader.report():
         run.talk.warn(line)
     if error is None and stopped is None:
@@ -57,9 +56,12 @@ def finish(run: Any, error: BaseException | None, seconds: float) -> int:
         if kept and o.final_regressor is not None:
             run.talk.tell(f"xclass: nobody reads the predictions any more; {kept}")
         raise error
+    if isinstance(error, XclassError):
+        raise DataError(*error.args, *([f"xclass: {kept}"] if kept else []))
     if error is not None:
-        lines = error.args if isinstance(error, XclassError) else (str(error),)
-        raise DataError(*lines, *([f"xclass: {kept}"] if kept else []))
+        if kept:
+            run.talk.tell(f"xclass: {kept}")
+        raise error
     run.talk.tell(f"xclass: stopped by {stopped.name}" + (f"; {kept}" if kept else ""))
     if unwritten is not None:
         raise unwritten
@@ -72,13 +74,13 @@ def _save(run: Any) -> None:
     text = run.config.readable
     as_text = text.readable_model is not None or text.invert_hash is not None
     if path is not None and (as_text or run.dump.wanted):
-        _turn_to(run, model_file.load(path))
+        _turn_to(run, model_contents.load(path))
     if as_text:
         run.inspector.write(counters, run.saver.options())
     run.dump.write(run.learner)
 
 
-def _turn_to(run: Any, model: model_file.Model) -> None:
+def _turn_to(run: Any, model: model_contents.Contents) -> None:
     """Exchange the learner for one that has learned what a model holds, without room for both of them."""
     run.learner.close()
     run.learner = run.saver.learner = run.pipeline = None
@@ -86,7 +88,7 @@ def _turn_to(run: Any, model: model_file.Model) -> None:
         run.inspector.show(None)
     gc.collect()  # a learner holds its own methods
     run.learner = run.saver.learner = run.config.reduction.build(run.config, run.options.testonly)
-    run.learner.restore(model.arrays, model.facts["learner"])
+    run.learner.restore(model.arrays, model.learner)
     if run.inspector is not None:
         run.inspector.show(run.learner)
 

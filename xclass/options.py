@@ -14,6 +14,10 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+LARGEST_FLOAT = 3.4e38  # kernels take numbers in single precision
+LARGEST_INT = 2**64 - 1
+LONGEST_SHOWN = 60  # characters of a refused value in a message
+
 
 @dataclass(frozen=True)
 class Option:
@@ -31,6 +35,7 @@ class Option:
     absent : the value of an option that is given without one; None where it needs one.
     repeated : may be given several times; the value is a tuple.
     stored : belongs to the model file: it changes predictions or how learning continues.
+    adjustable : a stored option that may get another value when learning goes on from a model.
     read : what it names is read; another file an option names (metavar FILE) is written.
     minimum, maximum : allowed range of a number, both ends included.
     """
@@ -45,6 +50,7 @@ class Option:
     absent: Any = None
     repeated: bool = False
     stored: bool = False
+    adjustable: bool = False
     read: bool = False
     minimum: float | None = None
     maximum: float | None = None
@@ -68,3 +74,79 @@ def options_of(room: type) -> dict[str, Option]:
             flags = declared.flags or ("--" + one.name,)
             found[one.name] = dataclasses.replace(declared, flags=flags)
     return found
+
+
+def long_flag(one: Option) -> str:
+    """Return the name an option goes by in messages: its long flag."""
+    return max(one.flags, key=len)
+
+
+def allowed_values(one: Option) -> str:
+    """Return which values an option takes: `a whole number from 1 to 31`."""
+    if one.repeated:
+        return "a list of texts"
+    if one.kind is bool:
+        return "true or false"
+    if one.kind is str:
+        return f"one of {', '.join(one.choices)}" if one.choices else "text"
+    what = "a whole number" if one.kind is int else "a number"
+    low, high = (
+        bound if bound is None else str(bound) if isinstance(bound, int) else f"{bound:.15g}"
+        for bound in (one.minimum, one.maximum)
+    )  # fmt: skip
+    if low and high:
+        return f"{what} from {low} to {high}"
+    if low:
+        return f"{what} of at least {low}"
+    if high:
+        return f"{what} of at most {high}"
+    return what
+
+
+def in_range(one: Option, value: float) -> bool:
+    """Tell whether a number lies in an option's declared range; numbers that no kernel can take never do."""
+    largest = LARGEST_FLOAT if one.kind is float else LARGEST_INT
+    if not -largest <= value <= largest:
+        return False
+    return (one.minimum is None or value >= one.minimum) and (one.maximum is None or value <= one.maximum)
+
+
+def from_stored(one: Option, value: Any) -> Any:
+    """Return the value of an option that a model file holds as `value`, read from JSON.
+
+    Raises
+    ------
+    ValueError
+        where no command line can give the option this value.
+    """
+    if value is None and one.default is None:
+        return None
+    if one.repeated:
+        if isinstance(value, list) and all(_is_text(part) for part in value):
+            return tuple(value)
+    elif one.kind is bool:
+        if isinstance(value, bool):
+            return value
+    elif one.kind is str:
+        if _is_text(value) and (not one.choices or value in one.choices):
+            return value
+    elif isinstance(value, (int, one.kind)) and not isinstance(value, bool) and in_range(one, value):
+        return one.kind(value)
+    raise ValueError(f"{shortened(value)} is not {allowed_values(one)}")
+
+
+def shortened(value: Any) -> str:
+    """Return a value from a file as a message shows it."""
+    shown = ascii(value)
+    return shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + "..."
+
+
+def _is_text(value: Any) -> bool:
+    """Tell whether a value is text that bytes on a command line could have stood for."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True

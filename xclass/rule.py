@@ -40,6 +40,7 @@ class Options:
         minimum=0,
         default_text="0.5; 10 where an update rule is named, see --sgd",
         stored=True,
+        adjustable=True,
     )
     loss_function: str = option(
         "loss of the binary learner; `classic` is squared loss without the step's correction for importance",
@@ -62,6 +63,7 @@ class Options:
         default=0.5,
         metavar="P",
         stored=True,
+        adjustable=True,
     )
     initial_t: float = option(
         "value the clock t and the sums G start at",
@@ -88,6 +90,7 @@ class Options:
         minimum=0,
         metavar="LAMBDA",
         stored=True,
+        adjustable=True,
     )
     l2: float = option(
         "strength of L2 regularisation: the share by which every update shrinks all weights",
@@ -96,6 +99,7 @@ class Options:
         minimum=0,
         metavar="LAMBDA",
         stored=True,
+        adjustable=True,
     )
     initial_weight: float = option("what all weights start at", kind=float, default=0.0, metavar="W", stored=True)
     constant: float = option(
@@ -113,6 +117,7 @@ class Options:
         minimum=0,
         metavar="FACTOR",
         stored=True,
+        adjustable=True,
     )
     min_prediction: float = option(
         "smallest prediction of the learner; its range then no longer follows the labels",
@@ -217,7 +222,13 @@ def make_rule(options, reduction: bool) -> Rule:
     rate = options.learning_rate
     initial_t = options.initial_t
     if not adaptive and not normalized:
-        rate *= math.pow(initial_t, options.power_t)
+        with np.errstate(over="ignore", divide="ignore"):
+            rate = float(np.float32(rate * np.power(np.float64(initial_t), options.power_t)))
+        if not math.isfinite(rate):
+            raise UsageError(
+                f"--initial_t {initial_t:g} and --power_t {options.power_t:g} make the learning rate {rate:g}; give a "
+                "smaller --power_t, or another --initial_t"
+            )
     kind = loss.CODES[options.loss_function]
     known = options.label_range == "known" and reduction
     lowest, highest = (

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import learner, model_file
+from . import learner, model_contents, model_file
 from .errors import ModelError, UsageError
 from .stats import Progress
 
@@ -55,15 +55,15 @@ class Saver:
         self._best_counters: dict[str, Any] = {}
         self._counters: dict[str, Any] | None = None  # of the model of -i
 
-    def restore(self, model: model_file.Model, name: str, preserve: bool) -> None:
+    def restore(self, model: model_contents.Contents, name: str, preserve: bool) -> None:
         """Go on from a model; with `preserve`, counting too."""
         arrays = model.arrays
         if learner.only_predicts(self._config):
             arrays = learner.predicting(arrays)
-        self.learner.restore(arrays, model.facts["learner"])
-        self.examples = model.facts["examples"]
-        self.clock = model.facts["clock"]
-        self._counters = model.facts.get("counters")
+        self.learner.restore(arrays, model.learner)
+        self.examples = model.examples
+        self.clock = model.clock
+        self._counters = model.counters
         if preserve:
             if self._counters is None:
                 raise UsageError(
@@ -84,20 +84,21 @@ class Saver:
     def save(self, path: str) -> None:
         """Save what was learned so far."""
         whole = not self._config.learner.predict_only_model
-        facts = {
-            "learner": self.learner.facts(),
-            "examples": self.examples,
-            "clock": self.clock if whole else 0.0,
-            "counters": (self.whole.counters() if self._learning else self._counters) if whole else None,
-        }
-        model_file.save(path, options=self.options(), facts=facts, arrays=self.learner.arrays())
+        counters = (self.whole.counters() if self._learning else self._counters) if whole else None
+        clock = self.clock if whole else 0.0
+        model_contents.save(
+            path, self._config.stored(), self._class_names(), self.learner, self.examples, clock, counters
+        )
 
     def options(self) -> dict[str, Any]:
         """The options a model keeps, the names of the classes met so far among them."""
-        options = self._config.stored()
-        if self._names.growing and self._names.met:
-            options["named_labels"] = ",".join(self._names.names[: self._names.met])
-        return options
+        return {**self._config.stored(), "named_labels": self._class_names() or None}
+
+    def _class_names(self) -> str:
+        """The names of the classes met so far, separated by commas; empty where labels are numbers."""
+        if self._names.growing:
+            return ",".join(self._names.names[: self._names.met])
+        return self._config.parser.named_labels or ""
 
     def save_at(self, cut: Any) -> str:
         """Save where the data or --checkpoint say so; return why not, where it was not done."""
@@ -149,13 +150,20 @@ class Saver:
         """Save the model; return a file with it where the learner has gone on since, and its counters."""
         if self._best is None or self.pass_kept() == self.progress.passes:
             if self._model is not None:
-                self.save(self._model)
+                model_contents.save_with_fallback(self.save, self._model)
             return None, self.counters()
         if self._model is not None and _is_file(self._model):
-            os.replace(self._best, os.path.realpath(self._model))
+            model_contents.save_with_fallback(self._move_best, self._model)
             self._best = None
             return self._model, self._best_counters
         return self._best, self._best_counters
+
+    def _move_best(self, path: str) -> None:
+        """Turn the best pass's model into the one at `path`."""
+        try:
+            os.replace(self._best, os.path.realpath(path))
+        except OSError as error:
+            raise ModelError(f"{path}: cannot save the model: {error.strerror or error}") from error
 
     def interrupted(self) -> str:
         """Save what was learned beside the model asked for; return what to tell the user."""

@@ -118,7 +118,7 @@ class Progress:
         if self.pace is None or not self.weight >= self._due:
             return
         step = float(self.pace.step)
-        if self.pace.additive:
+        if self.pace.additive and math.isfinite(self.weight):
             self._due += step * (math.floor((self.weight - self._due) / step) + 1)
         while self._due <= self.weight < math.inf:
             self._due = float(np.float32(self._due) * self.pace.step)
@@ -209,11 +209,12 @@ class Progress:
 
         rows = []
         begin = 0  # first example after the last row
-        while (i := _first_at_least(total, self._due, begin, bool(weight.min() < 0))) < n:
+        uneven = bool(weight.min() < 0)
+        while self.pace is not None and (i := _first_at_least(total, self._due, begin, uneven)) < n:
             self._since_loss = _running(self._since_loss, losses[begin : i + 1])[-1]
             self._hold_out(apart, loss, weight, begin, i + 1)
             average = _ratio(loss_sum[i], known[i]) if known[i] > 0 else NO_VALUE
-            since = _ratio(self._since_loss, known[i] - self._since_weight)
+            since = _ratio(self._since_loss, float(known[i]) - self._since_weight)
             if marked:
                 average, since = self._take_held()
             rows.append(

@@ -133,13 +133,24 @@ def restore_table(
     model_file.dense(name, arrays, planes)
     if "g" in planes:
         model_file.fill(name + ".sums", arrays, table.sums)
-        if len(table.shrunk):
-            model_file.fill(name + ".shrunk", arrays, table.shrunk)
+        _restore_shrunk(name + ".shrunk", table, arrays)
     if resume == "first":
         table.sums[1:] = 0
     model_file.fill(name + ".range", arrays, table.range)
     if rule is not None:
         _pin(rule, table.range)
+
+
+def _restore_shrunk(name: str, table: Table, arrays: dict[str, np.ndarray]) -> None:
+    """Take over the state of --l1 and --l2, which learning may go on with, begin with, or go on without."""
+    if name not in arrays:
+        return
+    state = np.array([0.0, 1.0])
+    model_file.fill(name, arrays, state)
+    if len(table.shrunk):
+        table.shrunk[:] = state
+    else:
+        settle_weights(table._replace(shrunk=state))
 
 
 def only_predicts(config) -> bool:

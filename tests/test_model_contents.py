@@ -1,0 +1,237 @@
+"""What a run takes from a model that a stranger wrote, and that nothing learned is lost when a model is saved."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from command import learn, script, xclass
+
+from xclass import model_contents, model_file
+from xclass.errors import ModelError
+
+TEXT = "".join(f"c{i % 5} | w{i % 5} v{i % 7}\n" for i in range(60))
+
+
+def edited(path, source, options=None, facts=None, arrays=None, drop=()) -> str:
+    """Write a copy of a model with other options, facts and arrays, whose checksums are right."""
+    model = model_file.load(str(source))
+    changed = {**model.options, **(options or {})}, {**model.facts, **(facts or {})}, {**model.arrays, **(arrays or {})}
+    kept = [{name: value for name, value in part.items() if name not in drop} for part in changed]
+    model_file.save(path, options=kept[0], facts=kept[1], arrays=kept[2])
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("named")
+    learn("--cpt", 5, "-b", 10, "--learn_names", "-f", "m", stdin=TEXT, cwd=folder)
+    return str(folder / "m")
+
+
+# -- options that belong to a run
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["predictions", "raw_predictions", "final_regressor", "save_tree", "print_tree", "dot_tree", "readable_model",
+     "invert_hash", "cache_file", "calibration", "data", "initial_regressor"],
+)  # fmt: skip
+def test_no_file_is_named_by_a_model(tmp_path, named, field):
+    victim = tmp_path / "victim"
+    victim.write_text("precious\n")
+    value = [str(victim)] if field == "data" else str(victim)
+    edited(tmp_path / "evil", named, {field: value, "named_labels": None})
+    done = xclass("-t", "-i", "evil", stdin=TEXT, cwd=tmp_path)
+    assert done.status == 1
+    assert "which belongs to a run and not to a model" in done.err
+    assert victim.read_text() == "precious\n"
+    assert sorted(os.listdir(tmp_path)) == ["evil", "victim"]
+
+
+# -- counters
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"learner": []}, "evil: the fact 'learner' is [], and has to be an object"),
+        ({"examples": -1}, "evil: the fact 'examples' is -1, and has to be a whole number of at least 0"),
+        ({"examples": True}, "evil: the fact 'examples' is True, and has to be a whole number of at least 0"),
+        ({"examples": 2.5}, "evil: the fact 'examples' is 2.5, and has to be a whole number of at least 0"),
+        ({"clock": "x"}, "evil: the fact 'clock' is 'x', and has to be a number"),
+        ({"clock": None}, "evil: the fact 'clock' is None, and has to be a number"),
+        ({"counters": []}, "evil: the fact 'counters' is [], and has to be an object of features, label_sum"),
+        ({"warp": 1}, "evil: it holds a fact 'warp', which this xclass does not know"),
+    ],
+)
+def test_counters_are_checked(tmp_path, named, facts, why):
+    edited(tmp_path / "evil", named, facts=facts)
+    done = xclass("-t", "-i", "evil", stdin=TEXT, cwd=tmp_path)
+    assert (done.status, done.err.startswith(f"xclass: {why}")) == (1, True), done.err
+
+
+@pytest.mark.parametrize("name", ["learner", "examples", "clock", "counters"])
+def test_missing_counters_are_named(tmp_path, named, name):
+    path = edited(tmp_path / "evil", named, drop=(name,))
+    with pytest.raises(ModelError, match=f"it does not hold the fact '{name}'"):
+        model_contents.load(path)
+
+
+def test_counters_of_earlier_runs_are_checked(tmp_path, named):
+    counters = model_file.load(named).facts["counters"]
+    for change in ({"features": -1}, {"loss_sum": "x"}, {"loss_sum": 1.0}, {"label_sum": None}, {"more": "1"}):
+        path = edited(tmp_path / "evil", named, facts={"counters": {**counters, **change}})
+        with pytest.raises(ModelError, match="the fact 'counters"):
+            model_contents.load(path)
+    path = edited(tmp_path / "good", named, facts={"counters": {**counters, "loss_sum": "inf"}})
+    assert model_contents.load(path).counters["loss_sum"] == "inf"
+
+
+# -- names of classes
+
+
+def test_more_names_than_a_header_holds(tmp_path):
+    names = [f"label_number_{i}" for i in range(90_000)]
+    (tmp_path / "d").write_text("".join(f"{name} | a{i % 50}\n" for i, name in enumerate(names)))
+    learn("-d", "d", "--random_tree", 90_000, "-b", 10, "--learn_names", "-f", "m", "--quiet", cwd=tmp_path)
+    found = model_contents.load(str(tmp_path / "m"))
+    assert found.options["named_labels"].split(",") == names
+    (tmp_path / "t").write_text(f"{names[77]} | a1\n")
+    done = learn("-d", "t", "-i", "m", "-t", "-p", "stdout", "--quiet", cwd=tmp_path)
+    assert done.out.strip() in names
+
+
+def test_names_of_older_models_are_an_option(tmp_path, named):
+    model = model_contents.load(named)
+    older = edited(tmp_path / "older", named, {"named_labels": model.options["named_labels"]}, drop=("class_names",))
+    assert model_contents.load(older).options == model.options
+    runs = [learn("-t", "-i", path, "-p", "stdout", "--quiet", stdin=TEXT).out for path in (named, older)]
+    assert runs[0] == runs[1] != ""
+
+
+@pytest.mark.parametrize(
+    ("letters", "why"),
+    [
+        (np.frombuffer(b"a,\x1b[2J,c", np.uint8), "holds control characters"),
+        (np.frombuffer(b"a,a,b,c,d", np.uint8), "names 'a' twice"),
+        (np.zeros(0, np.uint8), r"is uint8\[0\], and has to be uint8\[any\]"),
+        (np.zeros((2, 2), np.uint8), r"is uint8\[2, 2\], and has to be uint8\[any\]"),
+        (np.zeros(3, np.int64), r"is int64\[3\], and has to be uint8\[any\]"),
+    ],
+)
+def test_names_are_checked(tmp_path, named, letters, why):
+    edited(tmp_path / "evil", named, arrays={"class_names": letters})
+    done = xclass("-t", "-i", "evil", stdin=TEXT, cwd=tmp_path)
+    assert done.status == 1
+    assert why.replace("\\", "") in done.err
+
+
+# -- nothing learned is lost
+
+
+def test_weights_that_are_infinite_end_with_a_model(tmp_path):
+    text = "1 | a\n1 inf | a b\n1 | c\n2 | d\n"
+    for more in ((), ("--quiet",), ("-P", "1")):
+        learn("--oaa", 2, "-b", 12, "--on_bad_line", "vw", "-f", "m", *more, stdin=text, cwd=tmp_path)
+        assert model_contents.load(str(tmp_path / "m")).clock == np.inf
+        for going_on in ((), ("--preserve_performance_counters", "-P", "1"), ("--quiet",)):
+            learn("-i", "m", "-f", "n", *going_on, stdin=text[:6], cwd=tmp_path)
+
+
+BROKEN = """
+from xclass import {module} as module
+def broken(*args, **more):
+    raise {error}("nobody expected this")
+module.{name} = broken
+"""
+
+
+@pytest.mark.parametrize("error", ["ValueError", "KeyError", "MemoryError", "OSError"])
+def test_a_summary_that_fails_costs_no_model(tmp_path, error):
+    (tmp_path / "d").write_text(TEXT)
+    body = BROKEN.format(module="talk", name="summary", error=error)
+    done = script(body, "-d", "d", "--oaa", 5, "-b", 10, "--learn_names", "-f", "m", cwd=tmp_path)
+    assert done.status == 1
+    assert "nobody expected this" in done.err
+    learn("-t", "-i", "m", stdin=TEXT, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("error", ["ValueError", "MemoryError"])
+def test_an_error_in_the_middle_leaves_what_was_learned(tmp_path, error):
+    (tmp_path / "d").write_text(TEXT * 9)
+    body = BROKEN.format(module="stats", name="Progress.end_pass", error=error)
+    done = script(body, "-d", "d", "--oaa", 5, "-b", 10, "--learn_names", "-f", "m", cwd=tmp_path)
+    assert done.status == 1
+    assert "nobody expected this" in done.err
+    assert f"what was learned from {60 * 9} examples is in m.interrupted; m was not written" in done.err
+    learn("-t", "-i", "m.interrupted", stdin=TEXT, cwd=tmp_path)
+
+
+ONCE = """
+from xclass import model_file
+saving = model_file.save
+def broken(path, **more):
+    if str(path).endswith({which!r}):
+        raise {error}("nobody expected this")
+    saving(path, **more)
+model_file.save = broken
+"""
+
+
+@pytest.mark.parametrize("error", ["ValueError", "TypeError", "MemoryError"])
+def test_a_model_that_cannot_be_saved_is_saved_beside(tmp_path, error):
+    (tmp_path / "d").write_text(TEXT)
+    command = ("-d", "d", "--oaa", 5, "-b", 10, "--learn_names", "-f", "m")
+    done = script(ONCE.format(which="m", error=error), *command, cwd=tmp_path)
+    assert done.status == 1
+    assert f"m: cannot save the model: {error}: nobody expected this" in done.err
+    assert "what was learned is in m.interrupted" in done.err
+    assert "Traceback" not in done.err
+    learn("-t", "-i", "m.interrupted", stdin=TEXT, cwd=tmp_path)
+    done = script(ONCE.format(which="", error=error), *command, cwd=tmp_path)
+    assert done.status == 1
+    assert f"what was learned is lost: m.interrupted: cannot save the model: {error}" in done.err
+
+
+# -- going on with other rates
+
+
+@pytest.mark.parametrize("reduction", [("--oaa", 5), ("--recall_tree", 5), ("--log_multi", 5), ("--ect", 5)])
+def test_going_on_with_another_rate(tmp_path, reduction):
+    words = (*reduction, "-b", 12, "--learn_names")
+    learn(*words, "-f", "m", stdin=TEXT, cwd=tmp_path)
+    power = () if "--log_multi" in reduction else ("--power_t", 0.4)  # its routers have none
+    done = learn("-i", "m", "-l", 0.1, *power, "-f", "n", stdin=TEXT, cwd=tmp_path)
+    assert "going on with --learning_rate 0.1; m was trained with --learning_rate 0.5\n" in done.err
+    assert ("going on with --power_t 0.4; m was trained with --power_t 0.5\n" in done.err) == bool(power)
+    options = model_contents.load(str(tmp_path / "n")).options
+    assert (options["learning_rate"], options["power_t"]) == (0.1, 0.4 if power else 0.5)
+    learn("-i", "m", "-f", "o", stdin=TEXT, cwd=tmp_path)
+    one, other = (model_file.load(str(tmp_path / name)).arrays for name in "no")
+    assert any(not np.array_equal(one[name], other[name]) for name in one)
+    done = xclass("-t", "-i", "m", "-l", 0.1, stdin=TEXT, cwd=tmp_path)
+    assert (done.status, "disagrees with m" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("reduction", [(), ("--oaa", 5), ("--recall_tree", 5)])
+def test_going_on_with_and_without_regularisation(tmp_path, reduction):
+    """What regularisation has done to the weights stays; only what comes later is learned without."""
+    words = (*reduction, "-b", 12, *(("--learn_names",) if reduction else ()))
+    text = TEXT if reduction else TEXT.replace("c", "")
+    plain, shrunk = (*words, "-f", "plain"), (*words, "--l1", 1e-3, "--l2", 1e-4, "-f", "shrunk")
+    learn(*plain, stdin=text, cwd=tmp_path)
+    learn(*shrunk, stdin=text, cwd=tmp_path)
+    learn("-i", "plain", "--l1", 1e-3, "-f", "a", stdin=text, cwd=tmp_path)
+    learn("-i", "shrunk", "--l1", 0, "--l2", 0, "-f", "b", stdin=text, cwd=tmp_path)
+    kept = {
+        name: [one for one in model_file.load(str(tmp_path / name)).arrays if one.endswith("shrunk")] for name in "ab"
+    }
+    assert kept["a"] and not kept["b"]
+    first = text.splitlines(keepends=True)[0]
+    answers = []
+    for words in (("-t",), ("--l1", 0, "--l2", 0)):  # predicted before anything is learned without regularisation
+        learn("-i", "shrunk", *words, "-p", "p", "-r", "r", stdin=first, cwd=tmp_path)
+        answers.append((tmp_path / "p").read_text() + (tmp_path / "r").read_text())
+    assert answers[0] == answers[1] != ""
