@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import reader as oracle
-from xclass import interactions, parser
+from xclass import interactions, parser, table_size
 from xclass.errors import DataError, UsageError
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain, pytest.mark.filterwarnings("ignore:overflow")]
@@ -195,3 +195,10 @@ def test_random_interactions_are_the_oracles(lines, arguments, piece):
     found = rows(crosser(interactions=tuple(arguments), piece=piece).cross(batch_of(data)))
     wanted = oracle.features_of(oracle.read(data, multiclass=True), arguments)
     assert found == [[(index, float(value)) for index, value in row] for row in wanted]
+
+
+def test_an_example_that_memory_cannot_hold_is_refused_before_it_is_made(monkeypatch):
+    monkeypatch.setattr(table_size, "available_memory", lambda: 200 * 2**20)
+    text = b"|a " + b" ".join(b"w%d" % i for i in range(299)) + b"\n"
+    with pytest.raises(DataError, match=r"line 1: the interactions make 4\.5e\+06 features .* memory for; use fewer"):
+        list(crosser(cubic=("aaa",)).cross(batch_of(text)))

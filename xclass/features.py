@@ -26,14 +26,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import rows
-from .errors import DataError, UsageError
+from .errors import UsageError
 from .examples import Batch
 from .jit import jit
 from .options import option
+from .table_size import check_features
 
 GRAM = np.uint64(27942141)
 PIECE = 1 << 23  # features of one batch, 64 MB
-MOST = 1 << 31  # features of one example
 MOST_PATTERNS = 1 << 16  # ways to place gaps
 
 
@@ -255,12 +255,7 @@ class Features:
             return
         counts = np.empty(batch.n, np.float64)
         count_made(batch, self.constant, self.dropped, self._first_pattern, self._span, counts)
-        if counts.max() > MOST:
-            row = int(counts.argmax())
-            raise DataError(
-                f"line {batch.line[row]}: --ngram makes {counts[row]:.3g} features of one example, more than {MOST}; "
-                "use shorter grams or fewer skips"
-            )
+        check_features(counts, batch.line, "--ngram makes", "use shorter grams or fewer skips")
         total = np.cumsum(counts)
         low = 0
         while low < batch.n:

@@ -25,16 +25,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import intrinsics, rows
-from .errors import DataError, UsageError
+from .errors import UsageError
 from .examples import Batch, Pool
 from .features import decode
 from .jit import jit
 from .options import option
+from .table_size import check_features
 
 WILDCARD = ord(":")
 CROSSED_GROUP = 255  # group of the generated features in a batch; no UTF-8 name begins with it
 PIECE = 1 << 21  # features of one batch, 16 MB
-MOST = 1 << 31  # features of one example
 PRIME = np.uint64(16777619)
 
 
@@ -308,12 +308,7 @@ class Crosser:
             return
         counts = np.empty(batch.n, np.float64)
         count_crossed(batch, self._terms, self._term_start, self._permuted, counts)
-        if counts.max() > MOST:
-            row = int(counts.argmax())
-            raise DataError(
-                f"line {batch.line[row]}: the interactions make {counts[row]:.3g} features of one example, "
-                f"more than {MOST}; use fewer or smaller interactions"
-            )
+        check_features(counts, batch.line, "the interactions make", "use fewer or smaller interactions")
         total = np.cumsum(counts + np.diff(batch.start))
         low = 0
         while low < batch.n:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 
-from .errors import UsageError
+import numpy as np
+
+from .errors import DataError, UsageError
 
 FIELDS = 4  # float32 per slot of a training table
 SLOT_BYTES = 4 * FIELDS
@@ -47,6 +49,37 @@ def check_memory(bits: int, slot_bytes: int = SLOT_BYTES, more: int = 0) -> None
         + (f" and {more / 2**20:,.0f} MB of tree" if more > 2**20 else "")
         + f", {memory / 2**20:,.0f} MB are free: {advice}"
     )
+
+
+MOST_FEATURES = 1 << 31  # of one example
+FEATURE_BYTES = 64  # what a feature takes on its way through a learner, at most
+ORDINARY_FEATURES = 1 << 20  # an example of so many is not worth a look at the memory
+
+
+def check_features(counts: np.ndarray, line: np.ndarray, what: str, advice: str) -> None:
+    """Refuse an example that crosses or grams turn into more features than memory holds.
+
+    Parameters
+    ----------
+    counts : features of each example, float64[n]
+    line : of each example, int64[n]
+    what : what makes the features, with its verb: "--ngram makes"
+
+    Raises
+    ------
+    DataError
+        naming the line.
+    """
+    row = int(counts.argmax())
+    if counts[row] <= ORDINARY_FEATURES:
+        return
+    memory = available_memory()
+    most = MOST_FEATURES if memory is None else min(MOST_FEATURES, memory // FEATURE_BYTES)
+    if counts[row] > most:
+        raise DataError(
+            f"line {line[row]}: {what} {counts[row]:.3g} features of one example, more than the {most:.3g} that this "
+            f"machine has memory for; {advice}"
+        )
 
 
 FEW_PLACES = 64  # slots per class below which collisions make most of the error
