@@ -535,7 +535,7 @@ def test_killed_run_leaves_the_old_model_whole(data, place):
 def test_run_killed_while_saving_leaves_the_old_model_whole(data, place, call):
     learn("train.vw", *OAA, "-f", "model", "--quiet")
     before = (place / "model").read_bytes()
-    prepare = f"import os, signal\nos.{call} = lambda *args: os.kill(os.getpid(), signal.SIGKILL)"
+    prepare = f"import os, signal\nos.{call} = lambda *args, **more: os.kill(os.getpid(), signal.SIGKILL)"
     done = script(prepare, "train.vw", "-i", "model", "-f", "model", "--quiet")
     assert done.status == -signal.SIGKILL
     assert (place / "model").read_bytes() == before

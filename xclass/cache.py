@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from . import cache_key, rows
+from . import cache_key, leftovers, rows
 from .cache_file import Damaged, Reader, Writer
 from .errors import DataError, UsageError
 from .examples import Batch
@@ -77,6 +76,8 @@ class Source:
             if reader.paths[0] is None:
                 raise UsageError("-c names the cache after the data file; for standard input give --cache_file FILE")
             self.path = f"{reader.paths[0]}.cache"
+        if self.path is not None:
+            leftovers.remove(os.path.realpath(self.path))
         if self.path is not None and os.path.exists(self.path):
             self._use(kill=options.kill_cache)
         elif self.path is not None and self._alone:
@@ -154,6 +155,12 @@ class Source:
         one = self._text.size or 0
         here = int(self._cache.part * one) if self._cache is not None else self._text.position()
         return max(0, self._pass - 1) * one + here
+
+    def part(self) -> float | None:
+        """How much of this pass is read, 0 to 1; None where the size of the data is not known."""
+        if self._cache is not None:
+            return self._cache.part
+        return self._text.position() / self._text.size if self._text.size else None
 
     def report(self) -> list[str]:
         """What to tell the user at the end of the run about malformed lines."""
@@ -280,15 +287,18 @@ class Source:
 
     def _give_up(self, error: OSError) -> None:
         """Go on without a cache."""
+        written = "" if self._writer is None else f"; {self._writer.size / 1e6:,.1f} MB were written"
         if self._writer is not None:
             self._writer.abandon()
         self._writer = None
-        where = self.path or f"a temporary cache in {tempfile.gettempdir()}"
-        why = error.strerror or str(error)
+        folder = leftovers.temporary_folder() if self.path is None else os.path.dirname(os.path.realpath(self.path))
+        where = self.path or f"a temporary cache in {folder}"
+        another = "set TMPDIR to a folder with room" if self.path is None else "name another place with --cache_file"
+        why = f"{error.strerror or error}{written}, {leftovers.free_space(folder)}"
         if self._pass < self._passes and not self._text.again:
             raise DataError(
                 f"{where}: cannot be written ({why}), and what comes through a pipe can be read once only; "
-                "make room, or name another place with --cache_file"
+                f"make room, or {another}"
             )
         self.notes.append(f"{where}: cannot be written ({why}); going on without it")
 

@@ -10,8 +10,8 @@
     +------------------------------------------------------------------------------------+  end of file
 
 Written   without a name, where the system can do that, or beside its place, and renamed when it is whole and on the
-          disk. Its last bytes are written last. So a process killed at any moment leaves no cache behind that
-          is taken for whole.
+          disk (`leftovers`). Its last bytes are written last. So a process killed at any moment leaves no cache behind
+          that is taken for whole.
 Read      mapped into memory a window ahead, and let go behind.
 """
 
@@ -21,13 +21,13 @@ import contextlib
 import json
 import mmap
 import os
-import tempfile
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from . import leftovers
 from .blocks import Damaged, Packer, Unpacker
 from .examples import Batch
 
@@ -48,24 +48,17 @@ class Writer:
     """
 
     def __init__(self, path: str | None, classes: bool, constant: bool):
-        self._path = None if path is None else os.path.realpath(path)
-        self._named: str | None = None
-        self.file = self._open()
+        self._unfinished = None if path is None else leftovers.Unfinished(path)
+        self.file = leftovers.spill() if self._unfinished is None else self._unfinished.file
         self._packer = Packer(classes, constant)
         self._sum = 0
         self.blocks = 0
         self.file.write(MAGIC)
 
-    def _open(self):
-        if self._path is None:
-            return tempfile.TemporaryFile(prefix="xclass-", suffix=".cache")
-        folder, name = os.path.split(self._path)
-        if hasattr(os, "O_TMPFILE"):  # a file without a name: nothing is left behind, whatever happens
-            with contextlib.suppress(OSError):
-                handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666)
-                return os.fdopen(handle, "w+b")
-        self._named = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-        return open(self._named, "w+b")
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self.file.tell()
 
     def write(self, batch: Batch, before: int) -> None:
         """Add a batch; `before`: lines of the files before this one."""
@@ -81,36 +74,22 @@ class Writer:
         text = json.dumps({**facts, "blocks": self.blocks}).encode()
         self.file.write(text)
         self.file.write(np.array([len(text), zlib.crc32(text), self._sum], "<i8").tobytes())
-        self.file.flush()
-        if self._path is None:
+        if self._unfinished is None:
             self.file.write(END)
             self.file.flush()
             return
-        os.fsync(self.file.fileno())  # so that its last bytes are never there without the others
+        self._unfinished.flush()  # so that its last bytes are never there without the others
         self.file.write(END)
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        if self._named is None:
-            temporary = os.path.join(os.path.dirname(self._path), f".{os.path.basename(self._path)}.{os.getpid()}.tmp")
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            root = os.open("/", os.O_RDONLY)
-            try:  # with a folder's handle, link() follows the link to the file
-                os.link(f"/proc/self/fd/{self.file.fileno()}", temporary, src_dir_fd=root, follow_symlinks=True)
-            finally:
-                os.close(root)
-            self._named = temporary
-        os.replace(self._named, self._path)
-        self._named = None
+        self._unfinished.flush()
+        self._unfinished.take_place()
+        self.file = self._unfinished.file
 
     def abandon(self) -> None:
         """Leave nothing behind; harmless after `finish`."""
         with contextlib.suppress(OSError, ValueError):
             self.file.close()
-        if self._named is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self._named)
-            self._named = None
+        if self._unfinished is not None:
+            self._unfinished.close()
 
 
 class Reader:

@@ -24,6 +24,8 @@ import tempfile
 import threading
 from pathlib import Path
 
+from . import leftovers
+
 _marked: list = []
 _bare: set = set()
 _waiting: list = []  # kernels whose dispatchers may not be made yet
@@ -31,6 +33,7 @@ _making = threading.RLock()  # stages on several threads call kernels for the fi
 _active = False
 _can_compile = False
 _folder: Path | None = None
+_tidied: set[Path] = set()  # folders without files that another process did not finish
 
 KEPT_FOLDERS = 3  # caches of the most recent versions; older ones are removed
 
@@ -92,7 +95,9 @@ class _Kernel:
                     compiling = made._compiler.compile
                     made._compiler.compile = lambda *args: (_make_all(), compiling(*args))[1]
                     if cached:
-                        made._cache.save_overload = functools.partial(_save, made._cache.save_overload)
+                        made._cache.save_overload = functools.partial(
+                            _save, made._cache.save_overload, Path(made._cache.cache_path)
+                        )
                         made._cache.load_overload = functools.partial(_load, made._cache.load_overload)
                 self._dispatcher = made
                 self._place(made)
@@ -102,23 +107,22 @@ class _Kernel:
         setattr(sys.modules[self._function.__module__], self._function.__name__, what)
 
 
-def _save(saving, *args) -> None:
+def _save(saving, folder: Path, *args) -> None:
     """Put a compiled kernel into the cache while no other process does.
 
     numba reads a kernel's list of versions, adds a file, and writes the list: two processes that do so at once may give
-    two versions the same file, and either would then run the other's code. Where a file cannot be locked nothing is
-    kept, and the next run compiles again.
+    two versions the same file, and either would then run the other's code. Where a file cannot be locked or written
+    nothing is kept, and the next run compiles again.
     """
-    try:
-        import fcntl
-    except ImportError:  # not on every system
-        return saving(*args)
-    with contextlib.ExitStack() as closing:
-        try:
-            fcntl.flock(closing.enter_context(open(_folder / "lock", "wb")), fcntl.LOCK_EX)
-        except OSError:
-            return None
-        return saving(*args)
+    import fcntl
+
+    with contextlib.suppress(OSError), open(_folder / "lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder not in _tidied:
+            _tidied.add(folder)
+            for path in folder.glob("*.tmp.*"):  # numba's, of a process that was killed: none other holds the lock
+                path.unlink()
+        saving(*args)
 
 
 def _make_all() -> None:
@@ -209,7 +213,10 @@ def _choose_folder() -> None:
         os.utime(folder)
         _remove_old(base, folder)
     except OSError:  # a read-only home: compile into a folder of this process
-        folder = Path(tempfile.mkdtemp(prefix="xclass-"))
+        try:
+            folder = leftovers.private_folder()
+        except OSError:  # no room there either: every run compiles
+            return
         import atexit
 
         atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -46,6 +46,7 @@ def save(
     examples: int,
     clock: float,
     counters: Mapping[str, Any] | None,
+    **where: Any,
 ) -> None:
     """Write a model.
 
@@ -55,6 +56,7 @@ def save(
     names : of the classes, separated by commas; empty where labels are numbers
     learner : its `facts` and `arrays` are written
     examples, clock, counters : see `Contents`
+    where : `links` and `into` of `model_file.save`
 
     Raises
     ------
@@ -72,7 +74,7 @@ def save(
             "clock": clock if math.isfinite(clock) else repr(float(clock)),
             "counters": counters,
         }
-        model_file.save(path, options={**options, "named_labels": None}, facts=facts, arrays=arrays)
+        model_file.save(path, options={**options, "named_labels": None}, facts=facts, arrays=arrays, **where)
     except ModelError:
         raise
     except Exception as error:
@@ -121,7 +123,7 @@ def save_with_fallback(save_to: Any, path: str) -> None:
     except ModelError as error:
         other = path + ".interrupted"
         try:
-            save_to(other)
+            save_to(other, links="replace")
         except ModelError as second:
             raise ModelError(*error.args, f"xclass: what was learned is lost: {second}") from error
         raise ModelError(*error.args, f"xclass: what was learned is in {other}") from error

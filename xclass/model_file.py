@@ -22,13 +22,14 @@ crc32 is zlib's, in eight hexadecimal digits. The header's covers bytes 0 to 64 
 and stands at a fixed place, so it is checked before any JSON is read. The same model gives the same bytes: keys
 are sorted, and neither time nor machine is recorded.
 
-A model is written beside its place as `.NAME.PID.tmp` and renamed when all of it is on the disk: the place holds
-the old model or the new one, never a part. The header comes last, so a rest left behind by `kill -9` is no model.
+A model is written beside its place and renamed when all of it is on the disk (`leftovers`): the place holds the old
+model or the new one, never a part. The header comes last, so what a killed process leaves is no model.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import mmap
@@ -40,11 +41,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import leftovers
 from .errors import ModelError
 from .stored_arrays import Kept, check_range, dense, fill, rows, sparse, take
 
 __all__ = [  # those who keep something in a model find here what they need of stored_arrays
-    "Model", "check_place", "check_range", "dense", "fill", "load", "may_replace", "rows", "save", "sparse", "take",
+    "Model", "check_place", "check_range", "dense", "fill", "load", "rows", "save", "sparse", "take",
 ]  # fmt: skip
 
 VERSION = 1
@@ -73,57 +75,89 @@ class Model(NamedTuple):
 # -- saving ------------------------------------------------------------------------------------------------------
 
 
-def save(path: str | os.PathLike, *, options: Mapping, facts: Mapping, arrays: Mapping[str, Any]) -> None:
+def save(
+    path: str | os.PathLike,
+    *,
+    options: Mapping,
+    facts: Mapping,
+    arrays: Mapping[str, Any],
+    links: str = "follow",
+    into: leftovers.Unfinished | None = None,
+) -> None:
     """Write a model; what was at `path` before stays whole until the new model has taken its place.
 
     Parameters
     ----------
-    path : where to; through a symbolic link, where it points to.
+    path : where to.
     options, facts : JSON-able, NumPy scalars included, NaN and infinity not.
     arrays : name -> array, or what `sparse` gives. They are streamed: contiguous ones are never copied,
         strided ones of one dimension a piece at a time.
+    links : what to do where `path` is a symbolic link. "follow" is for a name the user gave: the model is saved where
+        the link points, and created there if nothing is. "replace" is for a name derived from one: the link gives way
+        to the model. "refuse" is for a name from the data: no link on the way is followed, and nothing but a
+        model is replaced.
+    into : a file beside `path` that takes the model in place of `path`.
 
     Raises
     ------
     ModelError
         where the file cannot be written; nothing is left behind then.
     """
-    path = os.path.realpath(path)
+    given = path = os.fspath(path)
     order = sorted(arrays, key=lambda name: (-_dtype(arrays[name]).itemsize, name))
     sums = {name: "0" * 8 for name in order}
     size = len(_header(options, facts, arrays, order, sums)) + sum(_nbytes(arrays[name]) for name in order)
-    temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.tmp")
     try:
-        kind = _kind_of(path)
-        if stat.S_ISCHR(kind):  # /dev/null must not be replaced by a file
-            with open(path, "wb") as file:
-                _write(file, options, facts, arrays, order, sums)
-            return
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)  # left by a process of the same number
+        if links == "follow":
+            path = os.path.realpath(path)
+            if stat.S_ISCHR(_kind_of(path)):  # /dev/null must not be replaced by a file
+                with open(path, "wb") as file:
+                    _write(file, options, facts, arrays, order, sums)
+                return
+        unfinished = into or leftovers.Unfinished(path, links)
         try:
-            with open(temporary, "xb") as file:
-                if stat.S_IMODE(kind):  # an existing model keeps its permissions
-                    os.chmod(temporary, stat.S_IMODE(kind))
-                _write(file, options, facts, arrays, order, sums)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        _sync_folder(os.path.dirname(path))
+            if links == "refuse":
+                _refuse_others(given, unfinished)
+            unfinished.file.seek(0)
+            unfinished.file.truncate()
+            _write(unfinished.file, options, facts, arrays, order, sums)
+            unfinished.flush()
+            if into is None:
+                unfinished.take_place()
+        finally:
+            if into is None:
+                unfinished.close()
+    except leftovers.LinkRefused as error:
+        raise ModelError(f"{given}: data may only name files in the current folder, and {error.strerror}") from None
     except OSError as error:
-        raise ModelError(_why_not_saved(path, size, error)) from None
+        raise ModelError(_why_not_saved(given, path, size, error)) from None
+
+
+@contextlib.contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Have what goes wrong with the file of a model explained as `save` does."""
+    try:
+        yield
+    except OSError as error:
+        raise ModelError(_why_not_saved(path, os.path.realpath(path), 0, error)) from None
 
 
 def check_place(path: str | os.PathLike) -> None:
     """Refuse a place where `save` could not write, before the work whose result would be lost."""
-    path = os.path.realpath(path)
+    given, path = os.fspath(path), os.path.realpath(path)
     folder = os.path.dirname(path)
+    if os.path.islink(path):  # one that leads somewhere was followed
+        raise ModelError(_why_not_saved(given, path, 0, OSError(errno.ELOOP, "")))
     if not stat.S_ISCHR(_kind_of(path)) and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
-        raise ModelError(_why_not_saved(path, 0, PermissionError()))
+        raise ModelError(_why_not_saved(given, path, 0, PermissionError()))
+
+
+def _refuse_others(path: str, unfinished: leftovers.Unfinished) -> None:
+    """Refuse to replace what is no model."""
+    size = 8 + len(FIRST)
+    begin = unfinished.begins(size)
+    if begin is not None and begin[8:size] != FIRST:
+        raise ModelError(f"{path}: there is another file of that name, which is no model")
 
 
 def _kind_of(path: str) -> int:
@@ -213,40 +247,27 @@ def _pieces(array) -> Iterator[np.ndarray]:
         yield np.ascontiguousarray(array[i : i + step], dtype).view(np.uint8)
 
 
-def _sync_folder(folder: str) -> None:
-    """Have the new name on the disk, where the system offers that for folders."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _why_not_saved(path: str, size: int, error: OSError) -> str:
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
+def _why_not_saved(given: str, path: str, size: int, error: OSError) -> str:
+    """Say why a model is not at `path`, where the name `given` leads."""
+    folder = os.path.dirname(path) or "."
+    if error.errno == errno.ELOOP:
+        what, advice = "the symbolic link leads back to itself", "remove it, or give another file"
+    elif not os.path.isdir(folder):
         what, advice = f"there is no folder {folder}", "create it, or give another file"
+    elif error.errno == errno.EINVAL:
+        what, advice = error.strerror, "give the name of a file"
     elif isinstance(error, PermissionError):
         what, advice = f"no permission to write in {folder}", "give a file in a folder of your own"
     else:
-        what = f"{error.strerror or error}; it takes {size / 1e6:,.1f} MB in {folder}"
+        takes = f"it takes {size / 1e6:,.1f} MB in {folder}, " if size else ""
+        what = f"{error.strerror or error}; {takes}{leftovers.free_space(folder)}"
         advice = "make room there, or give a file elsewhere"
+    place = f"{given}, a link to {path}" if os.path.islink(given) else path
     kept = "; the model that was there is unchanged" if os.path.exists(path) else ""
-    return f"{path}: cannot save the model: {what}: {advice}{kept}"
+    return f"{place}: cannot save the model: {what}: {advice}{kept}"
 
 
 # -- loading -----------------------------------------------------------------------------------------------------
-
-
-def may_replace(path: str | os.PathLike) -> bool:
-    """Whether nothing is lost if a model is saved there: there is no file, or a model, or a file like /dev/null."""
-    if not os.path.exists(path):
-        return True
-    if not os.path.isfile(path):
-        return stat.S_ISCHR(os.stat(path).st_mode)
-    with open(path, "rb") as file:
-        return file.read(8 + len(FIRST))[8:] == FIRST
 
 
 def load(path: str | os.PathLike, verify: bool = True) -> Model:

@@ -7,9 +7,9 @@ Source    VW 9.11 (parser.cc, gd.cc): lines are counted from 1 in every pass, em
           is not made again but continued: it ends after N lines, after 2 N + 1 more, and so on.
 Differs   from VW: when the passes run out, the model of the best pass is kept (`--keep_last`: that of the last, as
           in VW); passes without any held-out example are not counted as misses (VW stops after the fourth).
-          `save_NAME` tags write inside the current folder only, and replace nothing but models (NAME.0, as in VW, with
-          --save_per_pass). Where it makes a cache in the same run VW never sees a line beyond the first N, and where it
-          has one it makes a single pass again.
+          `save_NAME` tags write inside the current folder only, follow no symbolic link, and replace nothing but models
+          (NAME.0, as in VW, with --save_per_pass). Where it makes a cache in the same run VW never sees a line beyond
+          the first N, and where it has one it makes a single pass again.
 """
 
 from __future__ import annotations

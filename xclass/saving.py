@@ -6,13 +6,12 @@ file beside it until it is known to be the best; then it is renamed.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import Any
 
 import numpy as np
 
-from . import learner, model_contents, model_file
+from . import learner, leftovers, model_contents, model_file
 from .errors import ModelError, UsageError
 from .stats import Progress
 
@@ -51,9 +50,18 @@ class Saver:
         text = config.readable.readable_model or config.readable.invert_hash
         # a file whose neighbour the best pass's model may be until the end
         self._beside = self._model if self._model is not None and _is_file(self._model) else text
-        self._best: str | None = None
+        if self._beside is not None and not _is_file(self._beside):
+            self._beside = os.path.join(leftovers.temporary_folder(), "xclass-model")
+        self._best: leftovers.Unfinished | None = None
         self._best_counters: dict[str, Any] = {}
         self._counters: dict[str, Any] | None = None  # of the model of -i
+        # of the files this run may leave what was learned in: what each was when last noted, and from how many examples
+        self._noted: dict[str, tuple[object, int]] = {}
+        for path in self._places():
+            self._note_saved(path, 0)
+        for path in filter(None, (self._model, self._beside)):
+            for place in {os.path.abspath(path), os.path.realpath(path)}:
+                leftovers.remove(place, derived=True)
 
     def restore(self, model: model_contents.Contents, name: str, preserve: bool) -> None:
         """Go on from a model; with `preserve`, counting too."""
@@ -81,14 +89,15 @@ class Saver:
         self.examples += learned
         self.clock = float(work.clock[-1])
 
-    def save(self, path: str) -> None:
-        """Save what was learned so far."""
+    def save(self, path: str, links: str = "follow", into: leftovers.Unfinished | None = None) -> None:
+        """Save what was learned so far; the parameters are those of `model_file.save`."""
         whole = not self._config.learner.predict_only_model
         counters = (self.whole.counters() if self._learning else self._counters) if whole else None
         clock = self.clock if whole else 0.0
         model_contents.save(
-            path, self._config.stored(), self._class_names(), self.learner, self.examples, clock, counters
-        )
+            path, self._config.stored(), self._class_names(), self.learner, self.examples, clock, counters,
+            links=links, into=into,
+        )  # fmt: skip
 
     def options(self) -> dict[str, Any]:
         """The options a model keeps, the names of the classes met so far among them."""
@@ -108,10 +117,8 @@ class Saver:
             return "with -t the model does not change"
         if getattr(self.learner, "unlearned", False):
             return "what was read is learned at the end of the data only"
-        if cut.by_data and not model_file.may_replace(cut.path):
-            return "there is another file of that name, which is no model"
         try:
-            self.save(cut.path)
+            self.save(cut.path, links="refuse" if cut.by_data else "follow")
         except ModelError as error:  # there is still the end of the run
             return str(error)
         return ""
@@ -126,14 +133,14 @@ class Saver:
             for table in getattr(self.learner, "tables", ()):  # as VW does where it keeps no state of --l1 and --l2
                 learner.settle_weights(table)
         if self._model is not None and plan.save_per_pass:
-            self.save(f"{self._model}.{self.progress.passes}")
+            self.save(f"{self._model}.{self.progress.passes}", links="replace")
         if holdout is None or not (holdout.found or plan.keep_last):  # no pass is better than another
             return last
         if better and not last and self._learning and self._beside is not None:
             if self._best is None:
-                place = os.path.realpath(self._beside)
-                self._best = os.path.join(os.path.dirname(place), f".{os.path.basename(place)}.{os.getpid()}.best")
-            self.save(self._best)
+                with model_file.explained(self._beside):
+                    self._best = leftovers.Unfinished(self._beside, kind="best")
+            self.save(self._beside, into=self._best)
             self._best_counters = self.counters()
         self.early = holdout.misses >= plan.early_terminate
         return last or self.early
@@ -149,21 +156,22 @@ class Saver:
     def finish(self) -> tuple[str | None, dict[str, Any]]:
         """Save the model; return a file with it where the learner has gone on since, and its counters."""
         if self._best is None or self.pass_kept() == self.progress.passes:
+            self.close()
             if self._model is not None:
                 model_contents.save_with_fallback(self.save, self._model)
             return None, self.counters()
         if self._model is not None and _is_file(self._model):
             model_contents.save_with_fallback(self._move_best, self._model)
-            self._best = None
             return self._model, self._best_counters
-        return self._best, self._best_counters
+        return self._best.path, self._best_counters
 
-    def _move_best(self, path: str) -> None:
+    def _move_best(self, path: str, links: str = "follow") -> None:
         """Turn the best pass's model into the one at `path`."""
-        try:
-            os.replace(self._best, os.path.realpath(path))
-        except OSError as error:
-            raise ModelError(f"{path}: cannot save the model: {error.strerror or error}") from error
+        with model_file.explained(path):
+            if path == self._model:
+                self._best.take_place()
+            else:
+                self._best.copy(path, links)
 
     def interrupted(self) -> str:
         """Save what was learned beside the model asked for; return what to tell the user."""
@@ -175,11 +183,34 @@ class Saver:
             return "nothing was learned yet, so nothing was saved"
         path = self._model + ".interrupted"
         try:
-            self.save(path)
+            self.save(path, links="replace")
         except ModelError as error:
             return f"what was learned from {self.learned} examples is lost: {error}"
         before = "is as it was before" if os.path.exists(self._model) else "was not written"
         return f"what was learned from {self.learned} examples is in {path}; {self._model} {before}"
+
+    def left(self) -> str:
+        """What to tell the user of a run that ended at once, maybe while a model was being saved."""
+        if not self._learning or self.learned == 0:
+            return "nothing was learned"
+        if self._model is None:
+            return "no -f was given, so nothing was saved"
+        for path in self._places():
+            if _identity(path) != self._noted[path][0]:  # its saving had just been done
+                return f"{path} holds what was learned from {self.learned} examples"
+        for path in self._places():
+            count = self._noted[path][1]
+            if count:
+                lost = "" if count == self.learned else "; what was learned after that is lost"
+                return f"{path} holds what was learned from {count} examples{lost}"
+        before = "is as it was before" if os.path.exists(self._model) else "was not written"
+        return f"what was learned from {self.learned} examples is lost; {self._model} {before}"
+
+    def _places(self) -> tuple[str, ...]:
+        return () if self._model is None else (self._model, self._model + ".interrupted")
+
+    def _note_saved(self, path: str, examples: int) -> None:
+        self._noted[path] = _identity(path), examples
 
     def counters(self) -> dict[str, Any]:
         """VW's lines about a run in a readable model."""
@@ -188,8 +219,16 @@ class Saver:
     def close(self) -> None:
         """Leave nothing behind."""
         if self._best is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self._best)
+            self._best.close()
+
+
+def _identity(path: str) -> object:
+    """Something that changes when the file there is replaced."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def _is_file(path: str) -> bool:

@@ -1,0 +1,442 @@
+"""Temporary files: removed when their process is gone, left alone while it lives, and never followed through a link."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from command import learn, script, xclass
+from streams import multiclass
+
+from xclass import leftovers, model_file
+
+DEAD = 2**22 + 1  # above the highest process number of Linux
+HOLDER = """
+import sys, time
+from xclass import leftovers
+one = leftovers.Unfinished(sys.argv[1], kind=sys.argv[2], nameless=False)
+one.file.write(b"begun")
+one.file.flush()
+print(one.path, flush=True)
+time.sleep(600)
+"""
+
+
+def names(folder) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Start a process that has an unfinished file beside `m`."""
+    children = []
+
+    def start(kind="tmp"):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        child = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, tmp_path / "m", kind], stdout=subprocess.PIPE, env=environment
+        )
+        children.append(child)
+        return child, os.path.basename(child.stdout.readline().decode().strip())
+
+    yield start
+    for child in children:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+@pytest.mark.parametrize("kind", ["tmp", "best"])
+def test_file_is_removed_when_its_process_is_gone_and_not_before(tmp_path, holder, kind):
+    child, name = holder(kind)
+    assert re.fullmatch(rf"\.m\.{child.pid}-[0-9a-f]{{8}}\.{kind}", name)
+    leftovers.remove(tmp_path / "m")
+    assert names(tmp_path) == {name}
+    child.kill()
+    child.wait()
+    leftovers.remove(tmp_path / "other")
+    assert names(tmp_path) == {name}
+    leftovers.remove(tmp_path / "m")
+    assert names(tmp_path) == set()
+
+
+def test_number_of_a_living_process_does_not_keep_a_file_that_is_not_locked(tmp_path):
+    """Process numbers are used again."""
+    (tmp_path / f".m.{os.getppid()}-01234567.tmp").write_bytes(b"")
+    leftovers.remove(tmp_path / "m")
+    assert names(tmp_path) == set()
+
+
+def test_files_of_versions_before_are_removed_by_their_process_number(tmp_path):
+    kept = {f".m.{os.getppid()}.tmp", f".m.{os.getppid()}.best"}
+    gone = {f".m.{DEAD}.tmp", f".m.{DEAD}.best", f"..m.{DEAD}.best.{DEAD}.tmp", f".m.{10**30}.tmp"}
+    for name in kept | gone:
+        (tmp_path / name).write_bytes(b"")
+    leftovers.remove(tmp_path / "m")
+    assert names(tmp_path) == kept
+
+
+def test_files_beside_derived_models_are_removed_with_those_of_the_model(tmp_path):
+    for name in ("m", "m.1", "m.27", "m.interrupted"):
+        (tmp_path / f".{name}.{DEAD}-01234567.tmp").write_bytes(b"")
+    leftovers.remove(tmp_path / "m")
+    assert len(names(tmp_path)) == 3
+    leftovers.remove(tmp_path / "m", derived=True)
+    assert names(tmp_path) == set()
+
+
+def test_nothing_else_is_removed(tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    place = tmp_path / "place"
+    place.mkdir()
+    others = [
+        "m", ".m.tmp", ".m.1-0123456.tmp", ".m.1-0123456g.tmp", ".m.1-01234567.temp", ".m.1-01234567.unlocked.tmp",
+        ".mm.1-01234567.tmp", ".m.x.1-01234567.tmp", "m.1-01234567.tmp", ".m.1-01234567.tmp~", ".m.-1.tmp", ".m.best",
+    ]  # fmt: skip
+    for name in others:
+        (place / name).write_bytes(b"")
+    (place / ".m.1-89abcdef.tmp").mkdir()
+    (place / ".m.1-00000000.tmp").symlink_to(outside)
+    (place / ".m.1-11111111.tmp").symlink_to("nowhere")
+    os.mkfifo(place / ".m.1-22222222.tmp")
+    before = names(place)
+    leftovers.remove(place / "m", derived=True)
+    assert names(place) == before
+    assert outside.read_text() == "precious"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give a file to another user")
+def test_files_of_other_users_are_left_alone(tmp_path):
+    path = tmp_path / f".m.{DEAD}-01234567.tmp"
+    path.write_bytes(b"")
+    os.chown(path, 12345, -1)
+    leftovers.remove(tmp_path / "m")
+    assert path.exists()
+
+
+def test_names_with_special_characters_and_long_ones(tmp_path):
+    for name in ("a+b(c)[d].*", "ü" * 120, "x" * 255):
+        one = leftovers.Unfinished(tmp_path / name)
+        one.file.write(b"whole")
+        one.flush()
+        leftovers.remove(tmp_path / name)
+        one.take_place()
+        one.close()
+        assert (tmp_path / name).read_bytes() == b"whole"
+        one = leftovers.Unfinished(tmp_path / name, nameless=False)
+        left = one.path
+        one.file.close()  # which releases the lock, as the end of the process does
+        assert os.path.exists(left)
+        leftovers.remove(tmp_path / name)
+        assert not os.path.exists(left)
+        one.close()
+    assert len(names(tmp_path)) == 3
+
+
+def test_file_removed_before_it_was_locked_is_created_again(tmp_path, monkeypatch):
+    lock, calls = leftovers._lock, []
+
+    def late(handle):
+        calls.append(handle)
+        if len(calls) == 1:  # another process was quicker
+            for path in tmp_path.iterdir():
+                path.unlink()
+        return lock(handle)
+
+    monkeypatch.setattr(leftovers, "_lock", late)
+    one = leftovers.Unfinished(tmp_path / "m", nameless=False)
+    assert len(calls) == 2
+    assert names(tmp_path) == {os.path.basename(one.path)}
+    one.close()
+    one.close()
+    assert names(tmp_path) == set()
+
+
+def test_where_nothing_can_be_locked_nothing_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(leftovers, "_lock", lambda handle: None)
+    one = leftovers.Unfinished(tmp_path / "m", nameless=False)
+    assert one.path.endswith(".unlocked.tmp")
+    monkeypatch.undo()
+    leftovers.remove(tmp_path / "m")
+    one.flush()
+    one.take_place()
+    one.close()
+    assert names(tmp_path) == {"m"}
+
+
+@pytest.mark.parametrize("how", ["named", "nameless", "copied"])
+def test_file_takes_the_place_whole_with_its_permissions(tmp_path, monkeypatch, how):
+    place = tmp_path / "m"
+    place.write_bytes(b"old")
+    place.chmod(0o640)
+    (tmp_path / "link").symlink_to("m")
+    if how == "copied":
+
+        def refused(*args, **more):
+            raise OSError(errno.EPERM, "no links here")
+
+        monkeypatch.setattr(os, "link", refused)
+    one = leftovers.Unfinished(tmp_path / "link", nameless=how != "named")
+    if hasattr(os, "O_TMPFILE"):
+        assert len(names(tmp_path)) == (3 if how == "named" else 2)
+    one.file.write(b"new")
+    one.flush()
+    assert place.read_bytes() == b"old"
+    one.take_place()
+    one.close()
+    assert place.read_bytes() == b"new"
+    assert len(names(tmp_path)) == 2
+    assert place.stat().st_mode & 0o777 == 0o640
+    assert names(tmp_path) == {"m", "link"}
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_spilled_data_have_no_name(tmp_path, monkeypatch, named):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    if named:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+        (tmp_path / f".xclass-spilled.{DEAD}-01234567.tmp").write_bytes(b"")
+    with leftovers.spill() as file:
+        file.write(b"x" * 100000)
+        assert names(tmp_path) == set()
+        file.seek(0)
+        assert file.read() == b"x" * 100000
+
+
+# -- folders of compiled code
+
+
+def test_folder_is_removed_when_its_process_is_gone(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "owner").write_bytes(b"")
+    (tmp_path / "xclass-abcdefgh").symlink_to("elsewhere")
+    (tmp_path / "xclass-whatever-else").mkdir()
+    recent, old = tmp_path / "xclass-recent00", tmp_path / "xclass-old00000"
+    for path in (recent, old):
+        path.mkdir()
+    os.utime(old, (1, 1))
+    code = "from xclass import leftovers; import os, signal; print(leftovers.private_folder()); os.kill(os.getpid(), 9)"
+    child = [sys.executable, "-uc", code]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    left = subprocess.run(child, env=environment, capture_output=True, text=True).stdout.strip()
+    assert os.listdir(left) == ["owner"]
+    kept = {"elsewhere", "xclass-abcdefgh", "xclass-whatever-else", "xclass-recent00"}
+    mine = leftovers.private_folder()
+    assert names(tmp_path) == kept | {mine.name}
+    second = leftovers.private_folder()
+    assert names(tmp_path) == kept | {mine.name, second.name}
+    assert (tmp_path / "elsewhere" / "owner").exists()
+
+
+# -- whole runs
+
+DATA = multiclass(4, 5, 300)
+ARGS = ("data", "--oaa", 5, "-b", 8)
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with data and a model of them."""
+    (tmp_path / "data").write_text(DATA)
+    learn(*ARGS, "-f", "m", "--quiet", cwd=tmp_path)
+    return tmp_path
+
+
+def test_next_run_on_the_same_model_removes_what_killed_runs_left(place):
+    left = [f".m.{DEAD}.best", f".m.{DEAD}-01234567.tmp", f".m.3.{DEAD}-01234567.tmp", f".text.{DEAD}-01234567.best"]
+    for name in [*left, f".data.cache.{DEAD}-01234567.tmp"]:
+        (place / name).write_bytes(b"x")
+    learn(*ARGS, "-f", "other", "--quiet", cwd=place)
+    assert names(place) == {"data", "m", "other", *left, f".data.cache.{DEAD}-01234567.tmp"}
+    learn(*ARGS, "-f", "m", "-c", "--quiet", cwd=place)
+    assert names(place) == {"data", "data.cache", "m", "other", left[-1]}
+    learn(*ARGS, "--readable_model", "text", "--quiet", cwd=place)
+    assert names(place) == {"data", "data.cache", "m", "other", "text"}
+
+
+def test_used_cache_removes_what_killed_runs_left_too(place):
+    learn(*ARGS, "-c", "--quiet", cwd=place)
+    (place / f".data.cache.{DEAD}-01234567.tmp").write_bytes(b"x")
+    assert "using cache_file = data.cache" in learn(*ARGS, "-c", cwd=place).err
+    assert names(place) == {"data", "data.cache", "m"}
+
+
+def test_two_runs_on_one_model_do_not_harm_each_other(place):
+    """The first one holds the model of its best pass while the other one begins, saves and ends."""
+    args = ("--oaa", 5, "-b", 8, "--passes", 2, "--holdout_after", 280, "-f", "m", "--quiet")
+    waiting = """
+import os, sys
+if hasattr(os, "O_TMPFILE"):
+    del os.O_TMPFILE
+from xclass import saving
+before = saving.Saver.end_pass
+def waits(self, better, last):
+    ended = before(self, better, last)
+    if self._best is not None and not last:
+        print("kept", flush=True)
+        sys.stdin.readline()
+    return ended
+saving.Saver.end_pass = waits
+from xclass import cli
+cli.main()
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    first = subprocess.Popen(
+        [sys.executable, "-c", waiting, "data", *map(str, args)], cwd=place, env=environment,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert first.stdout.readline() == b"kept\n"
+    assert len([name for name in names(place) if name.endswith(".best")]) == 1
+    learn("data", *args, cwd=place)
+    wanted = (place / "m").read_bytes()
+    assert len([name for name in names(place) if name.endswith(".best")]) == 1
+    (place / "m").unlink()
+    _, err = first.communicate(b"\n", timeout=120)
+    assert (first.returncode, err) == (0, b"")
+    assert (place / "m").read_bytes() == wanted
+    assert names(place) == {"data", "m"}
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_model_of_the_best_pass_is_rewritten_in_its_own_file(tmp_path, named):
+    """So that a killed run leaves one file at most."""
+    (tmp_path / "data").write_text(multiclass(4, 50, 600))
+    if not hasattr(os, "O_TMPFILE"):
+        named = True
+    prepare = f"""
+import os
+if {named} and hasattr(os, "O_TMPFILE"):
+    del os.O_TMPFILE
+from xclass import model_file
+before = model_file._write
+def counted(*args):
+    print(len([name for name in os.listdir() if name.startswith(".m.")]), flush=True)
+    return before(*args)
+model_file._write = counted
+"""
+    args = ("data", "--oaa", 50, "-b", 8, "--sgd", "-l", 0.01, "--passes", 4, "--keep_last", "-f", "m", "--quiet")
+    done = script(prepare, *args, cwd=tmp_path)
+    assert done.status == 0, done.err
+    assert done.lines == ["1" if named else "0"] * 3  # two passes were better than those before, and the last model
+    assert names(tmp_path) == {"data", "m"}
+
+
+# -- symbolic links
+
+TAG = "1 |a b\n2 |a c\n1 save_{name}|\n"
+
+
+@pytest.mark.parametrize("target", ["../outside/new", "../outside/model", "m", "nowhere", "l"])
+def test_save_tags_follow_no_link(tmp_path, target):
+    here, outside = tmp_path / "here", tmp_path / "outside"
+    for folder in (here, outside):
+        folder.mkdir()
+    (here / "data").write_text(TAG.format(name="l"))
+    learn(*ARGS[1:], "-f", "m", stdin=DATA, cwd=here)
+    (outside / "model").write_bytes((here / "m").read_bytes())
+    (here / "l").symlink_to(target)
+    before = (here / "m").read_bytes()
+    done = learn("data", "--oaa", 2, "-b", 8, cwd=here)
+    assert (
+        "warning: saving regressor to l: not done: l: data may only name files in the current folder, "
+        "and it is a symbolic link\n"
+    ) in done.err
+    assert names(here) == {"data", "m", "l"} and names(outside) == {"model"}
+    assert (here / "l").is_symlink()
+    assert (here / "m").read_bytes() == (outside / "model").read_bytes() == before
+
+
+def test_save_tags_follow_no_link_among_the_folders(tmp_path):
+    here, outside = tmp_path / "here", tmp_path / "outside"
+    for folder in (here, outside, here / "sub", here / "sub" / "inner"):
+        folder.mkdir()
+    (here / "sub" / "out").symlink_to(outside)
+    learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/out/x"), cwd=here)
+    done = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/out/x"), cwd=here)
+    assert "not done: sub/out/x: data may only name files in the current folder, and its folder out is a" in done.err
+    assert names(outside) == set()
+    done = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/inner/x"), cwd=here)
+    assert "not done" not in done.err
+    assert names(here / "sub" / "inner") == {"x"}
+    assert "not done: " in learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="no/x"), cwd=here).err
+
+
+@pytest.mark.parametrize("when", ["_write", "_refuse_others"])
+def test_link_planted_while_a_save_tag_is_carried_out_is_replaced_and_not_followed(tmp_path, monkeypatch, when):
+    monkeypatch.chdir(tmp_path)
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    before = getattr(model_file, when)
+
+    def planted(*args):
+        if not os.path.lexists("l"):
+            os.symlink("outside", "l")
+        return before(*args)
+
+    monkeypatch.setattr(model_file, when, planted)
+    done = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="l"))
+    assert outside.read_text() == "precious"
+    if when == "_write":
+        assert not os.path.islink("l")
+        assert model_file.load("l").options["oaa"] == 2
+    else:
+        assert "not done: " in done.err
+        assert os.path.islink("l")
+    assert names(tmp_path) == {"l", "outside"}
+
+
+def test_folder_exchanged_for_a_link_while_a_save_tag_is_carried_out_is_not_followed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("sub", "outside"):
+        os.mkdir(name)
+    before = model_file._write
+
+    def planted(*args):
+        os.rename("sub", "moved")
+        os.symlink("outside", "sub")
+        return before(*args)
+
+    monkeypatch.setattr(model_file, "_write", planted)
+    learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/l"))
+    assert names(tmp_path / "outside") == set()
+    assert names(tmp_path / "moved") == {"l"}
+
+
+def test_model_is_saved_where_the_link_of_the_user_points(place):
+    (place / "there").mkdir()
+    (place / "old").symlink_to("there/old")
+    (place / "new").symlink_to("there/new")
+    (place / "there" / "old").write_bytes((place / "m").read_bytes())
+    for name in ("old", "new"):
+        learn(*ARGS, "-f", name, "--quiet", cwd=place)
+        assert (place / name).is_symlink()
+    assert names(place / "there") == {"old", "new"}
+    (place / "lost").symlink_to("absent/m")
+    (place / "loop").symlink_to("loop")
+    for name, said in (
+        ("lost", f"lost, a link to {place}/absent/m: cannot save the model: there is no folder {place}/absent: create"),
+        ("loop", f"loop, a link to {place}/loop: cannot save the model: the symbolic link leads back to itself"),
+    ):
+        done = xclass(*ARGS, "-f", name, "--quiet", cwd=place)
+        assert done.status == 1
+        assert said in done.err
+        assert (place / name).is_symlink()
+
+
+def test_links_in_place_of_derived_models_are_replaced(place):
+    (place / "outside").write_text("precious")
+    for name in ("new.1", "new.interrupted"):
+        (place / name).symlink_to("outside")
+    (place / "bad").write_text(DATA + "x |a\n")
+    learn(*ARGS, "-f", "new", "--save_per_pass", cwd=place)
+    assert xclass("bad", *ARGS[1:], "-f", "new", cwd=place).status == 1
+    for name in ("new.1", "new.interrupted"):
+        assert not (place / name).is_symlink()
+        assert model_file.load(place / name).options["oaa"] == 5
+    assert (place / "outside").read_text() == "precious"
