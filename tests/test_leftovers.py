@@ -440,3 +440,63 @@ def test_links_in_place_of_derived_models_are_replaced(place):
         assert not (place / name).is_symlink()
         assert model_file.load(place / name).options["oaa"] == 5
     assert (place / "outside").read_text() == "precious"
+
+
+# -- no room for temporary files
+
+LIMITED = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+"""
+
+
+@pytest.mark.parametrize("size", [2000, 20000])
+def test_examples_that_do_not_fit_into_the_folder_of_temporary_files(tmp_path, monkeypatch, size):
+    """A limit of the file's size stands for a full disk."""
+    (tmp_path / "data").write_text(multiclass(4, 20, 20000))
+    (tmp_path / "m").write_bytes(b"of yesterday")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    done = script(LIMITED.format(size=size), "data", "--softmax_tree", 20, "-f", "m", "--quiet", cwd=tmp_path)
+    assert done.status == 1
+    assert re.fullmatch(
+        rf"xclass: {tmp_path}: cannot keep the examples that are learned at the end of the data: File too large: "
+        r"[0-9]+ examples take [0-9.]+ MB, all of the data about [0-9.]+ MB, [0-9,.]+ MB are free; "
+        r"set TMPDIR to a folder with room\n"
+        r"xclass: nothing was learned yet, so nothing was saved\n",
+        done.err,
+    ), done.err
+    assert (tmp_path / "m").read_bytes() == b"of yesterday"
+    assert names(tmp_path) == {"data", "m"}
+
+
+def test_folder_of_temporary_files_that_is_missing_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "absent"))
+    done = xclass("--softmax_tree", 5, stdin=DATA, cwd=tmp_path)
+    assert done.status == 1
+    assert f"xclass: {tmp_path}/absent: cannot keep the examples that are learned at the end of the data: No such" in (
+        done.err
+    )
+    (tmp_path / "data").write_text(DATA)
+    done = learn(*ARGS, "--passes", 2, "-f", "m", cwd=tmp_path)
+    assert (
+        f"warning: a temporary cache in {tmp_path}/absent: cannot be written (No such file or directory, " in done.err
+    )
+    assert "going on without it" in done.err
+    done = xclass(*ARGS[1:], "--passes", 2, stdin=DATA, cwd=tmp_path)
+    assert done.status == 1
+    assert "what comes through a pipe can be read once only; make room, or set TMPDIR to a folder with room" in done.err
+
+
+def test_cache_that_finds_no_room_says_how_far_it_got(tmp_path, monkeypatch):
+    (tmp_path / "data").write_text(multiclass(4, 20, 60000))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    args = ("data", "--oaa", 20, "-b", 8, "--passes", 2, "-p", "stdout")
+    wanted = learn(*args, cwd=tmp_path).out
+    done = script(LIMITED.format(size=50000), *args, cwd=tmp_path)
+    assert re.search(
+        rf"warning: a temporary cache in {tmp_path}: cannot be written \(File too large; [0-9.]+ MB were written, "
+        r"[0-9,.]+ MB are free\); going on without it\n",
+        done.err,
+    ), done.err
+    assert done.status == 0
+    assert done.out == wanted

@@ -158,7 +158,7 @@ class _Run:
             self.writers = outputs.open_writers(self.config, self.names)
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
             if hasattr(self.learner, "attend"):
-                self.learner.attend(self.talk)
+                self.learner.attend(self.talk, self.reader.part)
             first_run.prepare(self.learner, self.learning, self.reader.parsing)
             with self.watch:
                 error = self._loop()

@@ -9,13 +9,15 @@ is left out: who learns has intercepts.
 
 from __future__ import annotations
 
+import contextlib
 import math
-import tempfile
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import leftovers
+from .errors import DataError
 from .examples import CONSTANT_GROUP, Batch
 from .jit import jit
 
@@ -57,13 +59,32 @@ def chosen(rows: Rows, which: np.ndarray) -> Rows:
 
 
 class Store:
-    """Takes rows in, gives them back as one."""
+    """Takes rows in, gives them back as one.
+
+    Attributes
+    ----------
+    rows : how many it holds
+    part : returns how much of the data was read, 0 to 1, or None where that is not known
+
+    Raises
+    ------
+    DataError
+        where the folder of temporary files has no room for them.
+    """
 
     KINDS = (np.int64, np.uint32, np.float32, np.int32, np.float32)
 
     def __init__(self):
         self.rows = 0
-        self._files = [tempfile.TemporaryFile() for _ in self.KINDS]  # noqa: SIM115 (closed by close)
+        self.part: Callable[[], float | None] = lambda: None
+        self._size = 0  # bytes
+        self._files: list[Any] = []
+        try:
+            for _ in self.KINDS:
+                self._files.append(leftovers.spill())
+        except OSError as error:
+            self.close()
+            raise self._no_room(error) from None
 
     def add(self, batch: Batch, chosen: np.ndarray) -> None:
         """Keep the rows of a batch that are `chosen` (bool[n])."""
@@ -75,9 +96,27 @@ class Store:
         index = batch.index[int(batch.start[0]) : int(batch.start[-1])][kept]
         size = np.bincount(row[kept], minlength=batch.n)[chosen]
         parts = (size, index, value[kept], batch.label[chosen], batch.weight[chosen])
-        for file, kind, part in zip(self._files, self.KINDS, parts, strict=True):
-            np.ascontiguousarray(part, kind).tofile(file)
+        parts = [np.ascontiguousarray(part, kind) for kind, part in zip(self.KINDS, parts, strict=True)]
         self.rows += len(size)
+        self._size += sum(part.nbytes for part in parts)
+        try:
+            for file, part in zip(self._files, parts, strict=True):
+                file.write(part)
+                file.flush()  # so that what is not written yet is not lost without a word at the end
+        except OSError as error:
+            raise self._no_room(error) from None
+
+    def _no_room(self, error: OSError) -> DataError:
+        """Say what the folder of temporary files lacks."""
+        folder, part = leftovers.temporary_folder(), self.part()
+        needed = ""
+        if self._size:
+            needed = f"{self.rows} examples take {self._size / 1e6:,.1f} MB, "
+            needed += f"all of the data about {self._size / part / 1e6:,.1f} MB, " if part else ""
+        return DataError(
+            f"{folder}: cannot keep the examples that are learned at the end of the data: "
+            f"{error.strerror or error}: {needed}{leftovers.free_space(folder)}; set TMPDIR to a folder with room"
+        )
 
     def finish(self, unit: bool, scale: Callable[[np.ndarray, np.ndarray], None] | None) -> tuple[Rows, np.ndarray]:
         """All rows, and the hash of every feature: uint32[F], rising.
@@ -106,7 +145,8 @@ class Store:
     def close(self) -> None:
         """Give the files back."""
         for file in self._files:
-            file.close()
+            with contextlib.suppress(OSError):  # what could not be written before
+                file.close()
 
 
 def _mapped(file, kind) -> np.ndarray:

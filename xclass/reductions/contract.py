@@ -94,8 +94,9 @@ class Learner(Protocol):
     unlearned: bool
     """Whether it was given examples it has yet to learn from; a model is not saved then."""
 
-    def attend(self, talk: Any) -> None:
-        """Called before the first batch: whom to tell what `end_pass` does, see `talk.Talk`."""
+    def attend(self, talk: Any, part: Callable[[], float | None]) -> None:
+        """Called before the first batch: whom to tell what `end_pass` does, see `talk.Talk`, and what returns how much
+        of a pass was read, 0 to 1, or None where that is not known."""
 
     def stop(self) -> None:
         """Called when the user ends the run, at any time: `end_pass` is to return soon, with what it has."""

@@ -86,9 +86,11 @@ class SoftmaxTree:
         """Few where every class of a leaf is listed."""
         return max(1, answers.MOST_PAIRS // (self.largest + 1)) if self.asked.probabilities else None
 
-    def attend(self, talk) -> None:
-        """Whom to tell what goes on at the end of the data."""
+    def attend(self, talk, part) -> None:
+        """Whom to tell what goes on at the end of the data, and what returns how much of it was read."""
         self.tell, self.bar, self.moved = talk.say, talk.start_steps, talk.step
+        if self.store is not None:
+            self.store.part = part
 
     def stop(self) -> None:
         """Come to an end after the nodes that are being learned, and large ones of them sooner."""
@@ -262,8 +264,10 @@ class SoftmaxTree:
         self._finish(tree, rows, trainer.found, held, hashes)
         if len(self.parts.label):  # else the user ended it before the first node
             self.scales = None if self.counted is None else self.counted.copy()
+            part = self.store.part
             self.store.close()
             self.store = sparse_rows.Store()
+            self.store.part = part
 
     def _begin(self, tree, rows, features: int) -> np.ndarray:
         """The leaf (its node) where each row begins."""
