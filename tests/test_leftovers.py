@@ -500,3 +500,61 @@ def test_cache_that_finds_no_room_says_how_far_it_got(tmp_path, monkeypatch):
     ), done.err
     assert done.status == 0
     assert done.out == wanted
+
+
+# -- signals while a model is saved
+
+SIGNALS = """
+import signal
+from xclass import model_file
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
+before, calls = model_file._write, [0]
+def sent(file, *args):
+    calls[0] += 1
+    if calls[0] == {call}:
+        for _ in range({times}):
+            signal.raise_signal(signal.{name})
+    return before(file, *args)
+model_file._write = sent
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(
+    ("call", "more", "said"),
+    [
+        (2, ["--checkpoint", 100], "new holds what was learned from 100 examples; what was learned after that is lost"),
+        (1, ["--save_per_pass"], "what was learned from 300 examples is lost; new was not written"),
+    ],
+)
+def test_signals_while_a_model_is_saved_on_the_way(place, name, times, call, more, said):
+    prepare = SIGNALS.format(call=call, times=times, name=name)
+    done = script(prepare, *ARGS, "-f", "new", *more, "--quiet", cwd=place)
+    assert done.status == (130 if name == "SIGINT" else 143)
+    if times == 2:
+        assert done.err == f"xclass: a second signal, {name}, ended the run at once; {said}\n"
+        assert names(place) == {"data", "m"} | ({"new"} if call == 2 else set())
+        return
+    assert f"xclass: stopped by {name}; what was learned from " in done.err
+    assert "examples is in new.interrupted; new " in done.err
+    learn(*ARGS[:1], "-t", "-i", "new.interrupted", "--quiet", cwd=place)
+
+
+def test_second_signal_after_the_model_has_taken_its_place_says_so(place):
+    prepare = """
+import os, signal
+before = os.replace
+def late(*args, **more):
+    before(*args, **more)
+    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGTERM)
+os.replace = late
+"""
+    done = script(prepare, *ARGS, "-f", "m", "--quiet", cwd=place)
+    assert done.status == 143
+    assert done.err == (
+        "xclass: a second signal, SIGTERM, ended the run at once; m holds what was learned from 300 examples\n"
+    )
+    learn("data", "-t", "-i", "m", "--quiet", cwd=place)
+    assert names(place) == {"data", "m"}

@@ -15,6 +15,7 @@ import difflib
 import math
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -405,8 +406,8 @@ def status(argv: Sequence[str]) -> int:
     except BrokenPipeError:  # whoever read our output has seen enough
         _forget_output()
         return 0
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as error:
+        return 128 + getattr(error, "signal", signal.SIGINT)
     except XclassError as error:
         return _complain(error.exit_code, *map(str, error.args))
     except OSError as error:

@@ -173,6 +173,12 @@ class _Run:
             if self.reader.parsing:
                 jit.note_compiled(first_run.READING)
             return status
+        except signals.Stopped as stopped:
+            self.talk.end_bar()
+            self.talk.tell(
+                f"xclass: a second signal, {stopped.signal.name}, ended the run at once; {self.saver.left()}"
+            )
+            raise
         finally:
             self.talk.end_bar()
             if self.learner is not None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first one ends a run in good order, a second one ends the process."""
+"""Ctrl-C and SIGTERM: the first one ends a run in good order, a second one ends it at once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ import threading
 from collections.abc import Callable
 
 
+class Stopped(KeyboardInterrupt):
+    """A second signal ends the run at once, wherever it is."""
+
+    def __init__(self, number: int):
+        super().__init__()
+        self.signal = signal.Signals(number)
+
+
 class Watch:
-    """Catches one signal while it lasts.
+    """Catches one signal while it lasts, and turns a second one into `Stopped`; a third one ends the process.
 
     Parameters
     ----------
@@ -41,12 +49,17 @@ class Watch:
         self._ending = True
 
     def _caught(self, number, frame) -> None:
-        self._restore()
+        for one in self._before:
+            signal.signal(one, self._caught_again)
         if self._ending:
             self.late = signal.Signals(number)
         else:
             self.stopped = signal.Signals(number)
             self._stop()
+
+    def _caught_again(self, number, frame) -> None:
+        self._restore()
+        raise Stopped(number)
 
     def _restore(self) -> None:
         for number, handler in self._before.items():
