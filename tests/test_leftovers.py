@@ -327,6 +327,29 @@ model_file._write = counted
     assert names(tmp_path) == {"data", "m"}
 
 
+def test_model_of_the_best_pass_that_cannot_take_its_place_is_copied(tmp_path):
+    (tmp_path / "data").write_text(multiclass(4, 50, 600))
+    prepare = """
+import os
+from xclass import leftovers
+before = leftovers.Unfinished.take_place
+def full(self):
+    leftovers.Unfinished.take_place = before
+    raise OSError(28, "No space left on device")
+leftovers.Unfinished.take_place = full
+"""
+    args = ("data", "--oaa", 50, "-b", 8, "--passes", 4, "--holdout_after", 500, "-q", "aa")
+    said = learn(*args, "-f", "n", "--save_per_pass", cwd=tmp_path).err
+    best = re.search(r"best pass = (\d)", said)[1]
+    assert best != "4"
+    done = script(prepare, *args, "-f", "m", "--quiet", cwd=tmp_path)
+    assert done.status == 1
+    assert "m: cannot save the model: No space left on device" in done.err
+    assert "what was learned is in m.interrupted" in done.err
+    assert (tmp_path / "m.interrupted").read_bytes() == (tmp_path / f"n.{best}").read_bytes()
+    assert not (tmp_path / "m").exists()
+
+
 # -- symbolic links
 
 TAG = "1 |a b\n2 |a c\n1 save_{name}|\n"

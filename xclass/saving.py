@@ -98,6 +98,8 @@ class Saver:
             path, self._config.stored(), self._class_names(), self.learner, self.examples, clock, counters,
             links=links, into=into,
         )  # fmt: skip
+        if path in self._noted and into is None:
+            self._note_saved(path, self.learned)
 
     def options(self) -> dict[str, Any]:
         """The options a model keeps, the names of the classes met so far among them."""
