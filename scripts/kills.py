@@ -1,0 +1,431 @@
+"""Kill runs of xclass with SIGKILL in every phase, and check that no model is harmed and nothing is left behind.
+
+    python scripts/kills.py --kills 200 --seed 1
+    python scripts/kills.py --data train.vw.gz --lines 6000 --classes 150 --cases checkpoints best_pass
+    python scripts/kills.py --only best_pass os.replace after 2 named
+
+Each kill begins with data and a model of an earlier run in a folder. A run that is to replace the model is started in a
+process of its own and killed: either after a random delay, or in a phase that is too short for that, before or after
+the n-th call of a function. All n that occur are equally likely; how many there are is counted in a run that is not
+killed. Half of the runs find a system that offers no files without names (`named`), as on a network file system. After
+a kill
+
+  * the model is byte for byte the old one, the new one, or one that the run saves on the way, and it loads and predicts
+    what that model predicts;
+  * at most one file is there that does not belong there;
+  * the same run, not killed, ends well with the very model of a run in a clean folder, and no file is left.
+
+Prints how many kills there were in each phase and what they left. The exit status is 1 if anything else was found; a
+command that repeats the kill alone is printed then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import gzip
+import hashlib
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from xclass import cli
+
+ROOT = str(Path(cli.__file__).parents[1])
+MODEL = "m"
+SECONDS = 300  # after which a run counts as hanging
+SAVING = ("xclass.model_file._write", "xclass.model_file._pieces", "os.fsync", "os.link", "os.replace")
+READING = {
+    "xclass.jit.activate": "start",
+    "xclass.parser.Parser.parse": "reading",
+    "xclass.saving.Saver.note": "learning",
+}
+PASSES = {"xclass.saving.Saver.end_pass": "between passes"}
+CACHING = {"xclass.cache_file.Writer.write": "caching", "xclass.cache_file.Writer.finish": "caching"}
+TRAINING = {
+    "xclass.sparse_rows.Store.add": "learning",
+    "xclass.sparse_rows.Store.finish": "training of the softmax tree",
+    "xclass.tao.Trainer.run": "training of the softmax tree",
+    "xclass.reductions.softmax_tree.SoftmaxTree._finish": "training of the softmax tree",
+}
+DELAY = "delay"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of run, and the phases in which it is killed: function -> phase."""
+
+    options: str  # {k} stands for the number of classes
+    phases: dict[str, str]
+
+    def words(self, classes: int) -> list[str]:
+        """Return the command line."""
+        return ["data", *self.options.format(k=classes).split(), "-f", MODEL, "--quiet"]
+
+
+def saving(phase: str) -> dict[str, str]:
+    """Return the functions that a model is saved with, as `phase`."""
+    return dict.fromkeys(SAVING, phase)
+
+
+CASES = {
+    "one_pass": Case("--cpt {k} -b 14", READING | saving("saving")),
+    "checkpoints": Case("--oaa {k} -b 12 --checkpoint 1000", READING | saving("checkpoint")),
+    "save_per_pass": Case(
+        "--oaa {k} -b 12 --passes 3 --holdout_off --save_per_pass", READING | PASSES | saving("save_per_pass")
+    ),
+    "best_pass": Case("--oaa {k} -b 12 --passes 6 -l 4 -q aa", READING | PASSES | saving("best pass")),
+    "cache": Case(
+        "--recall_tree {k} -b 14 -c -k --passes 2", READING | PASSES | CACHING | saving("saving with a cache")
+    ),
+    "softmax_tree": Case("--softmax_tree {k} --depth 2", READING | TRAINING | saving("saving")),
+}
+
+CHILD = """
+import atexit, hashlib, importlib, json, os, signal, sys
+
+plan = json.loads(sys.argv.pop(1))
+if plan["named"] and hasattr(os, "O_TMPFILE"):
+    del os.O_TMPFILE
+from xclass import cli
+
+cli.rooms()
+calls, models = dict.fromkeys(plan["targets"], 0), []
+
+
+def owner_of(path):
+    for end in range(len(path), 0, -1):
+        try:
+            found = importlib.import_module(".".join(path[:end]))
+        except ImportError:
+            continue
+        for name in path[end:]:
+            found = getattr(found, name)
+        return found
+
+
+def replace(target):
+    *path, name = target.split(".")
+    owner = owner_of(path)
+    before = getattr(owner, name)
+
+    def counted(*args, **more):
+        calls[target] += 1
+        now = plan["call"] == calls[target]
+        if now and plan["when"] == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        done = before(*args, **more)
+        if now:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if plan["call"] == 0 and target == "os.replace" and os.path.exists(plan["model"]):
+            with open(plan["model"], "rb") as file:
+                models.append(file.read().hex())
+        return done
+
+    setattr(owner, name, counted)
+
+
+for one in plan["targets"]:
+    replace(one)
+if plan["call"] == 0 and plan["targets"]:
+    @atexit.register
+    def write():
+        with open(plan["report"], "w") as file:
+            json.dump({"calls": calls, "models": models}, file)
+sys.argv[0] = "xclass"
+cli.main()
+"""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Where a run is killed: at the n-th call of a function, or n milliseconds after its start."""
+
+    case: str
+    target: str
+    when: str
+    call: int
+    named: bool
+
+    def words(self) -> str:
+        """Return the options that repeat it."""
+        return f"--only {self.case} {self.target} {self.when} {self.call} {'named' if self.named else 'nameless'}"
+
+
+@dataclass
+class Known:
+    """What a run of a case leaves that is not killed."""
+
+    old: bytes
+    new: bytes
+    models: set[bytes]  # all that the run saves in place of the model, and the old one
+    passes: dict[str, bytes]  # models of --save_per_pass
+    names: set[str]  # of all files afterwards
+    calls: dict[bool, dict[str, int]]  # named -> function -> calls
+    seconds: float
+    predictions: dict[str, bytes] = field(default_factory=dict)  # of a model, by its hash
+
+
+class Failure(Exception):
+    """Something was found after a kill that must not be."""
+
+
+class Campaign:
+    """Kills runs in a folder of its own.
+
+    Parameters
+    ----------
+    folder : empty
+    data : text
+    classes : number of them
+    """
+
+    def __init__(self, folder: Path, data: bytes, classes: int):
+        self.place, self.temporary, self.scratch = folder / "place", folder / "temporary", folder / "scratch"
+        for one in (self.place, self.temporary, self.scratch):
+            one.mkdir(parents=True)
+        lines = data.splitlines(keepends=True)
+        self.data, self.half, self.classes = data, b"".join(lines[: len(lines) // 2]), classes
+        self.known: dict[str, Known] = {}
+
+    # the runs
+
+    def run(self, words: list[str]) -> None:
+        """Carry out a command line in this process; it has to end well."""
+        streams, before = (sys.stdout, sys.stderr), os.getcwd()
+        told = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+        sys.stdout = sys.stderr = told
+        temporary = os.environ.get("TMPDIR")
+        try:
+            os.chdir(self.place)
+            os.environ["TMPDIR"] = str(self.temporary)
+            status = cli.status(words)
+        finally:
+            os.chdir(before)
+            sys.stdout, sys.stderr = streams
+            os.environ.pop("TMPDIR")
+            if temporary is not None:
+                os.environ["TMPDIR"] = temporary
+        if status != 0:
+            text = told.buffer.getvalue().decode("utf-8", "replace")
+            raise Failure(f"xclass {' '.join(words)} ended with status {status}: {text}")
+
+    def start(self, case: Case, plan: dict) -> subprocess.Popen:
+        """Start a run of a case in a process of its own."""
+        path = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(self.temporary)}
+        plan = {"model": MODEL, "report": str(self.scratch / "report"), **plan}
+        return subprocess.Popen(
+            [sys.executable, "-c", CHILD, json.dumps(plan), *case.words(self.classes)],
+            cwd=self.place, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def learn_known(self, name: str) -> Known:
+        """Find out what runs of a case leave that are not killed."""
+        case = CASES[name]
+        self.clear()
+        (self.place / "data").write_bytes(self.half)
+        self.run(case.words(self.classes))
+        old = (self.place / MODEL).read_bytes()
+        self.clear()
+        (self.place / "data").write_bytes(self.data)
+        self.run(case.words(self.classes))
+        new = (self.place / MODEL).read_bytes()
+        names = self.names()
+        passes = {one: (self.place / one).read_bytes() for one in names if one.startswith(MODEL + ".")}
+        calls, models, seconds = {}, {old, new}, 0.0
+        for named in (False, True):
+            self.reset(old)
+            began = time.perf_counter()
+            child = self.start(case, {"targets": list(case.phases), "call": 0, "when": "", "named": named})
+            _, err = child.communicate(timeout=SECONDS)
+            seconds = time.perf_counter() - began
+            if child.returncode != 0:
+                raise Failure(f"a run of {name} that was not killed ended with status {child.returncode}: {err!r}")
+            report = json.loads((self.scratch / "report").read_text())
+            calls[named] = report["calls"]
+            models |= {bytes.fromhex(one) for one in report["models"]}
+            if (self.place / MODEL).read_bytes() != new or self.names() != names:
+                raise Failure(f"two runs of {name} that were not killed differ")
+        return Known(old, new, models, passes, names, calls, seconds)
+
+    # one kill
+
+    def carry_out(self, kill: Kill) -> str:
+        """Kill a run and check what it leaves; return "old", "new" or "other", the model that is there."""
+        case, known = CASES[kill.case], self.known_of(kill.case)
+        self.reset(known.old)
+        targets = [] if kill.target == DELAY else [kill.target]
+        child = self.start(case, {"targets": targets, "call": kill.call, "when": kill.when, "named": kill.named})
+        if kill.target == DELAY:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(kill.call / 1000)
+            child.send_signal(signal.SIGKILL)
+        _, err = child.communicate(timeout=SECONDS)
+        if child.returncode != -signal.SIGKILL and (kill.target != DELAY or child.returncode != 0):
+            raise Failure(f"the run ended with status {child.returncode} and was not killed: {err!r}")
+        return self.check(kill.case)
+
+    def check(self, name: str) -> str:
+        """Check the folder after a kill, and what the next run makes of it."""
+        case, known = CASES[name], self.known_of(name)
+        stray = sorted(self.stray(known))
+        if len(stray) > 1:
+            raise Failure(f"{len(stray)} files were left behind: {', '.join(stray)}")
+        models = {MODEL: known.models} | {one: {content} for one, content in known.passes.items()}
+        for one, allowed in models.items():
+            if (self.place / one).exists() or one == MODEL:
+                self.check_model(known, one, allowed)
+        found = (self.place / MODEL).read_bytes()
+        self.run(case.words(self.classes))
+        if (self.place / MODEL).read_bytes() != known.new:
+            raise Failure("the next run gave another model than a run in a clean folder")
+        left = sorted(self.stray(known))
+        if left:
+            raise Failure(f"the next run left {', '.join(left)}")
+        what = "new" if found == known.new else "old" if found == known.old else "other"
+        return what + (" + 1 file" if stray else "")
+
+    def check_model(self, known: Known, name: str, allowed: set[bytes]) -> None:
+        """Check that a model is one of those allowed, and predicts what that one predicts."""
+        path = self.place / name
+        if not path.exists():
+            raise Failure(f"{name} is gone")
+        content = path.read_bytes()
+        if content not in allowed:
+            raise Failure(f"{name} is none of the {len(allowed)} models that may be there")
+        digest = hashlib.sha256(content).hexdigest()
+        predicted = self.scratch / "predictions"
+        self.run(["data", "-t", "-i", name, "-p", str(predicted), "--quiet"])
+        if known.predictions.setdefault(digest, predicted.read_bytes()) != predicted.read_bytes():
+            raise Failure(f"{name} does not predict what it has to predict")
+
+    # the folder
+
+    def known_of(self, name: str) -> Known:
+        """Return what is known of a case."""
+        if name not in self.known:
+            self.known[name] = self.learn_known(name)
+        return self.known[name]
+
+    def names(self) -> set[str]:
+        """Return the names of all files."""
+        return {path.name for path in self.place.iterdir()}
+
+    def stray(self, known: Known) -> set[str]:
+        """Return the names of all files that do not belong there."""
+        temporary = {f"TMPDIR/{path.name}" for path in self.temporary.iterdir()}
+        return (self.names() - known.names) | temporary
+
+    def clear(self) -> None:
+        """Remove all files."""
+        for folder in (self.place, self.temporary):
+            for path in folder.iterdir():
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+
+    def reset(self, old: bytes) -> None:
+        """Have nothing but the data and the old model in the folder."""
+        self.clear()
+        (self.place / "data").write_bytes(self.data)
+        (self.place / MODEL).write_bytes(old)
+
+
+def drawn(campaign: Campaign, cases: list[str], kills: int, seed: int) -> list[Kill]:
+    """Draw kills: cases and phases take turns, the rest is random."""
+    rng = random.Random(seed)
+    turns, found = collections.Counter(), []
+    while len(found) < kills:
+        name = cases[len(found) % len(cases)]
+        known = campaign.known_of(name)
+        named = rng.random() < 0.5
+        targets = [DELAY, *(one for one, calls in known.calls[named].items() if calls)]
+        target = targets[turns[name, named] % len(targets)]
+        turns[name, named] += 1
+        when = rng.choice(("before", "after"))
+        if target == DELAY:
+            found.append(Kill(name, target, when, rng.randrange(1, int(known.seconds * 1000)), named))
+        else:
+            found.append(Kill(name, target, when, rng.randrange(1, known.calls[named][target] + 1), named))
+    return found
+
+
+def carry_out_all(campaign: Campaign, kills: list[Kill], tell=print) -> int:
+    """Carry out kills, tell what was found, and return the number of failures."""
+    began = time.perf_counter()
+    counts: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
+    failures = []
+    for kill in kills:
+        phase = CASES[kill.case].phases.get(kill.target, "any time (random delay)")
+        try:
+            counts[phase][campaign.carry_out(kill)] += 1
+        except Failure as failure:
+            counts[phase]["FAILED"] += 1
+            failures.append(kill)
+            tell(f"FAILED: {kill.words()}: {failure}")
+    kinds = ["old", "other", "new", "old + 1 file", "other + 1 file", "new + 1 file", "FAILED"]
+    tell(f"{'phase':30} {'kills':>6} " + " ".join(f"{kind:>14}" for kind in kinds))
+    for phase, found in [*sorted(counts.items()), ("all", sum(counts.values(), collections.Counter()))]:
+        tell(f"{phase:30} {found.total():6} " + " ".join(f"{found[kind]:14}" for kind in kinds))
+    tell(f"{len(kills)} kills, {len(failures)} failures, {time.perf_counter() - began:.0f} s")
+    for kill in failures[:5]:
+        tell(f"to repeat it: python scripts/kills.py {kill.words()}")
+    return len(failures)
+
+
+def generated(lines: int, classes: int, seed: int) -> bytes:
+    """Return data whose words tell something of the label, but not all."""
+    rng = random.Random(seed)
+    found = []
+    for _ in range(lines):
+        label = min(rng.randrange(classes), rng.randrange(classes)) + 1
+        words = [f"l{label}_{rng.randrange(3)}" if rng.random() < 0.3 else f"w{rng.randrange(300)}" for _ in range(8)]
+        found.append(f"{label} |a {' '.join(words)}\n")
+    return "".join(found).encode()
+
+
+def read(path: Path, lines: int) -> bytes:
+    """Return the first lines of a file."""
+    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+        return b"".join(line for line, _ in zip(file, range(lines), strict=False))
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200, metavar="N", help="how many runs are killed [200]")
+    parser.add_argument("--seed", type=int, default=1, help="of everything drawn at random [1]")
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), help="kinds of runs [all]")
+    parser.add_argument("--data", type=Path, metavar="FILE", help="data to learn [generated]")
+    parser.add_argument("--lines", type=int, default=6000, metavar="N", help="how many lines of data [6000]")
+    parser.add_argument("--classes", type=int, default=20, metavar="K", help="highest label of the data [20]")
+    parser.add_argument("--folder", type=Path, help="an empty folder to work in, which is kept [a temporary one]")
+    parser.add_argument(
+        "--only", nargs=5, metavar=("CASE", "FUNCTION", "WHEN", "CALL", "NAMED"), help="carry out a single kill"
+    )
+    given = parser.parse_args(argv)
+    data = generated(given.lines, given.classes, given.seed) if given.data is None else read(given.data, given.lines)
+    with contextlib.ExitStack() as closing:
+        folder = given.folder or Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="kills-")))
+        campaign = Campaign(folder.resolve(), data, given.classes)
+        if given.only:
+            case, target, when, call, named = given.only
+            kills = [Kill(case, target, when, int(call), named == "named")]
+        else:
+            kills = drawn(campaign, given.cases, given.kills, given.seed)
+        return 1 if carry_out_all(campaign, kills) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
