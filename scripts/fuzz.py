@@ -1,0 +1,215 @@
+"""Feed xclass crafted models, mutated text, damaged caches and random options, and count what comes of it.
+
+    python scripts/fuzz.py all --seconds 600
+    python scripts/fuzz.py models --runs 100000 --seconds 7200 --seed 1
+    python scripts/fuzz.py text --lines 10000000
+    python scripts/fuzz.py surroundings --runs 7        # first runs without a home and such; not among all
+
+Every case has to be accepted, or refused with a message; what else can happen is a failure: an exception that leaves
+the command, a crash, a hang, a write that nobody asked for, a file left behind, too much memory, a model that is not
+finite, a wrong result, a message that says nothing. For each kind of failure and place, the first case is made simpler,
+run again alone by the real command, and kept as a command with its files. The exit status is 1 if anything failed.
+
+The same seed and number of runs give the same cases. The first run ever compiles all kernels, which takes minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+
+from fuzzing import caches, models, options, runs, seeds, surroundings, texts  # noqa: E402
+
+BATCH = 200  # cases of one worker
+PARTS = {
+    "models": models.Models,
+    "text": texts.Texts,
+    "caches": caches.Caches,
+    "options": options.OptionSets,
+    "surroundings": surroundings.Surroundings,
+}
+PRECIOUS = ("victim.txt", ".bashrc", "home/.profile", "sub/keep.txt", "precious.model")
+ALONE = 120  # seconds for a case of its own in a new process
+
+
+class Campaign:
+    """Counts what comes of the cases of one part and keeps what reproduces each failure."""
+
+    def __init__(
+        self, part: Any, place: Path, folder: Path, say: Callable[[str], None], most_kept: int, simplify: float
+    ):
+        self.part, self.place, self._folder, self._say = part, place, folder, say
+        self._most_kept, self._simplify = most_kept, simplify
+        self.counts: Counter[str] = Counter()
+        self.groups: dict[str, Counter[str]] = defaultdict(Counter)
+        self.failures: Counter[tuple[str, str]] = Counter()
+        self.shown: dict[tuple[str, str], list[str]] = {}
+        self.lines = 0
+        self.slowest = (0.0, "")
+
+    def go(self, seed: int, number: int | None, seconds: float | None, lines: int | None) -> None:
+        """Run batches until one of the bounds is reached."""
+        began, batch = time.monotonic(), 0
+        bench = runs.Bench(self._folder / "run", self.part.limits)
+        bench.begin()
+        self.part.prepare(bench)
+        self._say(f"{self.part.name}: ready after {time.monotonic() - began:.0f} s")
+        told = began = time.monotonic()
+        while True:
+            done = sum(self.counts.values())
+            left = BATCH if number is None else min(BATCH, number - done)
+            if left <= 0 or (lines is not None and self.lines >= lines):
+                return
+            cases = self.part.cases(seed * 1_000_003 + batch, left)
+            batch += 1
+            for i, outcome, last in runs.outcomes(self.part, cases, self._folder):
+                self._count(cases[i], outcome, last)
+                now = time.monotonic()
+                if seconds is not None and now - began > seconds:
+                    return
+                if now - told > 60:
+                    told = now
+                    self._say(f"{self.part.name}: {self._sums()} in {now - began:.0f} s")
+
+    def _count(self, case: Any, outcome: runs.Outcome, last: tuple[str, ...]) -> None:
+        self.counts[outcome.kind] += 1
+        self.groups[self.part.group(case)][outcome.kind] += 1
+        self.lines += outcome.lines
+        if outcome.kind not in runs.FAILURES:
+            return
+        key = (outcome.kind, outcome.signature)
+        self.failures[key] += 1
+        if key not in self.shown:
+            self.shown[key] = []
+            self._say(f"{self.part.name}: {outcome.kind}: {outcome.signature}: {case}"[:300])
+            if len(self.shown) <= self._most_kept:
+                self.shown[key] = self._keep(case, outcome, last)
+
+    def _keep(self, case: Any, outcome: runs.Outcome, last: tuple[str, ...]) -> list[str]:
+        """Make a failing case simpler, run it alone, and write what reproduces it."""
+        case = runs.smallest(self.part, case, outcome, self._folder, self._simplify, self._say)
+        for _, found, words in runs.outcomes(self.part, [case], self._folder):
+            outcome, last = (found, words) if found.kind in runs.FAILURES else (outcome, last)
+        last = last or self.part.words(case)
+        place = self.place / f"{self.part.name}-{len(self.shown):02d}-{outcome.kind.replace(' ', '-')}"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        self.fill(place)
+        for name, content in self.part.reproduction(case).items():
+            (place / name).parent.mkdir(exist_ok=True)
+            (place / name).write_bytes(content)
+        stdin = next((name for name in ("stdin",) if (place / name).exists()), os.devnull)
+        command = f"xclass {shlex.join(last)}" + (f" < {stdin}" if stdin != os.devnull else "")
+        alone = self._alone(last, place, stdin)
+        told = [
+            f"case      {case}"[:2000],
+            f"command   cd {place}; {command}",
+            f"detail    {outcome.detail.strip()[-1500:]}",
+            f"alone     {alone}",
+        ]
+        (place / "README").write_text("\n".join([f"{outcome.kind}: {outcome.signature}", *told]) + "\n")
+        return told
+
+    @staticmethod
+    def fill(place: Path) -> None:
+        """Write the data and the files that nothing may touch."""
+        for name, content in seeds.DATA.items():
+            (place / name).write_bytes(content)
+        for name in PRECIOUS:
+            (place / name).parent.mkdir(exist_ok=True)
+            (place / name).write_text("precious\n")
+        for name in ("out", "tmp"):
+            (place / name).mkdir(exist_ok=True)
+
+    def _alone(self, words: tuple[str, ...], place: Path, stdin: str) -> str:
+        """Run the real command in a process of its own and say how it ended."""
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        with open(place / stdin, "rb") as source:
+            try:
+                done = subprocess.run(
+                    [sys.executable, "-m", "xclass", *words], cwd=place, stdin=source, capture_output=True,
+                    timeout=ALONE, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                return f"still running after {ALONE} s"
+        err = done.stderr.decode(errors="replace")
+        lost = [name for name in PRECIOUS if (place / name).read_text() != "precious\n"]
+        return f"status {done.returncode}{', overwritten: ' + ', '.join(lost) if lost else ''}: {err.strip()[-300:]!r}"
+
+    def _sums(self) -> str:
+        lines = f", {self.lines:,} lines" if self.lines else ""
+        return f"{sum(self.counts.values()):,} cases{lines}: " + ", ".join(
+            f"{n:,} {kind}" for kind, n in self.counts.most_common()
+        )
+
+    def report(self, seconds: float) -> bool:
+        """Print the counts and the failures; return whether there were none."""
+        kinds = [kind for kind in (runs.ACCEPTED, runs.REFUSED, runs.INTERRUPTED, *runs.FAILURES) if self.counts[kind]]
+        print(f"\n{self.part.name}: {self._sums()}; {seconds:.0f} s")
+        wide = max((len(name) for name in self.groups), default=0)
+        print("  " + "".ljust(wide) + "".join(kind.rjust(max(9, len(kind) + 2)) for kind in kinds))
+        for name, found in sorted(self.groups.items()):
+            print("  " + name.ljust(wide) + "".join(f"{found[kind]:,}".rjust(max(9, len(kind) + 2)) for kind in kinds))
+        for (kind, signature), n in self.failures.most_common():
+            print(f"\n  {n} x {kind}: {signature}")
+            for line in self.shown[kind, signature]:
+                print("    " + line.replace("\n", "\n    "))
+        return not self.failures
+
+
+def main() -> int:
+    """Carry out a campaign and return its exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=[*PARTS, "all"], help="what to feed it")
+    parser.add_argument("--seed", type=int, default=1, help="of everything drawn (default: 1)")
+    parser.add_argument("--runs", type=int, help="cases of each part (default: no bound, or 300 if nothing is bounded)")
+    parser.add_argument("--seconds", type=float, help="for each part, less its preparation")
+    parser.add_argument("--lines", type=int, help="of text read, after which the part `text` ends")
+    parser.add_argument(
+        "--only", default="", help="start from models and option sets whose name this regular expression finds"
+    )
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"), help="folder for what reproduces failures")
+    parser.add_argument("--most_kept", type=int, default=25, help="failures of a part that are made simpler and kept")
+    parser.add_argument("--simplify", type=float, default=30.0, help="seconds to make a failing case simpler")
+    args = parser.parse_args()
+    if args.runs is None and args.seconds is None and args.lines is None:
+        args.runs = 300
+    place = args.keep.resolve()
+    kept = os.getcwd(), {name: os.environ.get(name) for name in ("HOME", "TMPDIR")}
+    fine = True
+    folder = Path(tempfile.mkdtemp(prefix="xclass-fuzz-"))
+    try:
+        (folder / "run").mkdir()
+        Campaign.fill(folder / "run")
+        for name in list(PARTS)[:4] if args.part == "all" else [args.part]:
+            began = time.monotonic()
+            part = PARTS[name](args.only)
+            campaign = Campaign(
+                part, place, folder, lambda text: print(text, flush=True), args.most_kept, args.simplify
+            )
+            with contextlib.suppress(KeyboardInterrupt):  # what was counted is reported
+                campaign.go(args.seed, args.runs, args.seconds, args.lines if name == "text" else None)
+            os.chdir(kept[0])
+            fine &= campaign.report(time.monotonic() - began)
+    finally:
+        os.chdir(kept[0])
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

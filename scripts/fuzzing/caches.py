@@ -1,0 +1,409 @@
+"""Damaged, stale and crafted caches, and caches that two processes write at once.
+
+Whatever a cache holds, a run that has the data predicts what it predicts without a cache. Where a crafted cache is read
+alone, or its sums are right though its features are not, it may be taken for what it says, and nothing worse.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+from xclass import blocks, cache_file
+
+from .draw import drawn, weighted
+from .models import INTEGERS, anything
+from .runs import ACCEPTED, REFUSED, Bench, Limits, Outcome
+from .seeds import CLASSES, DATA
+from .texts import chosen
+
+CACHE = "data.cache"
+SETS = {  # name -> kind of labels, options
+    "oaa": ("classes.vw", f"--oaa {CLASSES} -b 9"),
+    "oaa ngram": ("classes.vw", f"--oaa {CLASSES} -b 9 --ngram 2 -q ab --noconstant"),
+    "oaa names": ("names.vw", f"--oaa {CLASSES} -b 9 --learn_names"),
+    "scalar": ("numbers.vw", "-b 9"),
+    "scalar passes": ("numbers.vw", "-b 9 --passes 3 --holdout_period 5"),
+    "recall_tree": ("classes.vw", f"--recall_tree {CLASSES} -b 9"),
+    "log_multi": ("classes.vw", f"--log_multi {CLASSES} -b 9"),
+    "cpt": ("classes.vw", "--cpt 0 -b 9"),
+    "cpt names": ("names.vw", "--cpt 0 -b 9 --learn_names --passes 2"),
+    "cpt rerank": ("classes.vw", f"--cpt {CLASSES} -b 9 --rerank --cpt_tree kmeans"),
+    "softmax_tree": ("classes.vw", f"--softmax_tree {CLASSES} -b 9"),
+    "ect": ("classes.vw", f"--ect {CLASSES} -b 9"),
+    "skip": ("odd.vw", f"--oaa {CLASSES} -b 9 --on_bad_line skip"),
+}  # fmt: skip
+OTHER = (
+    "",
+    "",
+    "",
+    "-b 10",
+    "--hash all",
+    "--noconstant",
+    "--on_bad_line skip",
+    "--examples 20",
+    "-l 2",
+)  # of the run that reads it
+USES = ("data", "data", "data", "data", "alone", "test", "passes", "two writers", "key")
+CRAFTED = ("fact", "no fact", "head", "how", "body", "no facts", "deep facts", "blocks twice", "no blocks")
+
+
+class Case(NamedTuple):
+    """A cache, changes, and the run that finds it."""
+
+    name: str
+    changes: tuple[tuple, ...]
+    other: str
+    use: str
+    data: str = ""  # how the data changed since
+
+
+class Caches:
+    """The part `caches` of the campaign."""
+
+    name = "caches"
+
+    def __init__(self, only: str = ""):
+        self.limits = Limits()
+        self._sets = [name for name in SETS if re.search(only, name)]
+        self._caches: dict[str, bytes] = {}
+        self._models: dict[str, bytes] = {}
+        self._plain: dict[tuple, bytes] = {}
+
+    def prepare(self, bench: Bench) -> None:
+        """Make the caches to start from."""
+        for name in self._sets:
+            bench.begin()
+            bench.put("data.vw", _data(name))
+            os.utime("data.vw", (1e9, 1e9))
+            words = SETS[name][1].split()
+            made = bench.xclass("-d", "data.vw", *words, "--cache_file", f"out/{CACHE}", "-f", "out/m", "--quiet")
+            if made.status != 0:
+                raise RuntimeError(f"{name}: {made.err}{made.trace}")
+            with open(f"out/{CACHE}", "rb") as file:
+                self._caches[name] = file.read()
+            with open("out/m", "rb") as file:
+                self._models[name] = file.read()
+            for use in dict.fromkeys(USES):
+                self.run(Case(name, (), "", use), bench)
+
+    def cases(self, seed: int, n: int) -> list[Case]:
+        """Draw about `n` cases."""
+        share = st.floats(0, 1)
+        damage = st.one_of(
+            st.tuples(st.just("byte"), share, st.integers(0, 255)),
+            st.tuples(st.just("byte"), share, st.integers(0, 255)),
+            st.tuples(st.just("bit"), share, st.integers(0, 7)),
+            st.tuples(
+                st.just("head"),
+                st.integers(0, blocks.HEADER - 1),
+                st.sampled_from(INTEGERS) | st.integers(0, 200),
+                st.just(False),
+            ),
+            st.tuples(st.just("cut"), share),
+            st.tuples(st.just("cut end"), st.integers(1, 200)),
+            st.tuples(st.just("zeros"), share, share),
+            st.tuples(st.just("twice"), share, share),
+            st.tuples(st.just("out"), share, share),
+            st.tuples(st.just("more"), st.binary(max_size=60)),
+            st.tuples(st.just("empty")),
+            st.tuples(st.just("end byte"), st.integers(1, 400), st.integers(0, 255)),
+        )
+        facts = st.sampled_from(["bad", "skipped", "kept", "told", "lines", "blocks", "key", "names", "unknown"])
+        keys = st.sampled_from(
+            [
+                "version",
+                "bits",
+                "labels",
+                "lowest",
+                "highest",
+                "examples",
+                "hash",
+                "hash_seed",
+                "noconstant",
+                "files",
+                "names",
+                "ignore",
+            ]
+        )
+        crafted = st.one_of(
+            st.tuples(st.just("fact"), facts, anything),
+            st.tuples(st.just("no fact"), facts),
+            st.tuples(st.just("key"), keys, anything),
+            st.tuples(st.just("file"), st.sampled_from(["size", "time", "place", "settled", "sha256"]), anything),
+            st.tuples(
+                st.just("head"),
+                st.integers(0, blocks.HEADER - 1),
+                st.sampled_from(INTEGERS) | st.integers(0, 200),
+                st.just(True),
+            ),
+            st.tuples(st.just("head"), st.integers(2, blocks.HEADER - 1), st.integers(0, 200), st.just(True)),
+            st.tuples(st.just("body"), share, st.integers(0, 255)),
+            st.tuples(st.just("body"), share, st.integers(0, 255)),
+            st.tuples(st.just("blocks twice")),
+            st.tuples(st.just("no blocks")),
+            st.tuples(st.just("deep facts")),
+        )
+        damages, craft = (st.lists(one, min_size=1, max_size=3).map(tuple) for one in (damage, crafted))
+        changes = weighted((1, st.just(())), (4, damages), (2, craft))
+        stale = st.sampled_from(
+            ["", "", "", "", "touched", "other content", "same size", "same size and time", "longer", "other file"]
+        )
+        case = st.builds(
+            Case, st.sampled_from(self._sets), changes, st.sampled_from(OTHER), st.sampled_from(USES), stale
+        )
+        return drawn(case, n, seed)
+
+    def group(self, case: Case) -> str:
+        """Count damaged, crafted and stale caches."""
+        return (
+            "whole"
+            if not case.changes and not case.data
+            else "stale"
+            if not case.changes
+            else "crafted"
+            if _is_crafted(case)
+            else "damaged"
+        )
+
+    def run(self, case: Case, bench: Bench) -> Outcome:
+        """Run with a cache and compare with a run without one."""
+        data = _changed_data(_data(case.name), case.data)
+        bench.put("data.vw", data)
+        os.utime("data.vw", (1e9, 1e9) if case.data in ("", "same size and time") else (1.1e9, 1.1e9))
+        bench.put("m.model", self._models[case.name])
+        words = self.words(case)
+        if case.use == "two writers":
+            bench.put("out/" + CACHE, self._crafted(case))
+            return self._two_writers(case, words, bench)
+        bench.put("out/" + CACHE, self._crafted(case))
+        done = bench.xclass(*words)
+        found = bench.judge(done, len(self._caches[case.name]) + len(data))
+        if found.kind != ACCEPTED:
+            if (
+                found.kind == REFUSED
+                and case.use != "alone"
+                and not _is_crafted(case)
+                and not self._refused_anyway(case, bench)
+            ):
+                return Outcome(
+                    "wrong result",
+                    f"refused with the cache only: {done.err}",
+                    "refused because of a cache: " + done.err[:70],
+                )
+            return found
+        if _is_crafted(case):
+            return found
+        with open("out/p", "rb") as file:
+            predicted = file.read()
+        wanted = self._without(case if case.use != "alone" else case._replace(data=""), bench)
+        if predicted != wanted:
+            return Outcome("wrong result", "other predictions than without the cache", "other predictions with a cache")
+        if case.use != "alone":
+            again = bench.xclass(*words)
+            with open("out/p", "rb") as file:
+                if again.status != 0 or file.read() != wanted:
+                    return Outcome(
+                        "wrong result",
+                        f"the cache made anew gives something else: {again.err}",
+                        "a cache made anew is wrong",
+                    )
+        return found
+
+    def words(self, case: Case) -> tuple[str, ...]:
+        """Return the command line of a case."""
+        more = [] if case.other.split()[:1] and case.other.split()[0] in SETS[case.name][1] else case.other.split()
+        words = [*SETS[case.name][1].split(), *more, "--cache_file", f"out/{CACHE}", "-p", "out/p", "--quiet"]
+        if case.use == "alone":
+            return (*words, "--no_stdin")
+        if case.use == "test":
+            return ("-d", "data.vw", "-t", "-i", "m.model", "--cache_file", f"out/{CACHE}", "-p", "out/p", "--quiet")
+        if case.use == "passes" and "--passes" not in words:
+            words += ["--passes", "2", "--holdout_off"]
+        if case.use == "key":
+            words.append("-k")
+        return ("-d", "data.vw", *words)
+
+    def _plain_words(self, case: Case) -> list[str]:
+        words = [word for word in self.words(case) if word not in ("--no_stdin", "-k", "--cache_file", f"out/{CACHE}")]
+        return words if case.use != "alone" else ["-d", "data.vw", *words]
+
+    def _without(self, case: Case, bench: Bench) -> bytes | None:
+        """Return the predictions of a run without a cache, None where it is refused."""
+        key = (case.name, case.other, case.use, case.data)
+        if key not in self._plain:
+            bench.put("data.vw", _changed_data(_data(case.name), case.data))
+            done = bench.xclass(*self._plain_words(case))
+            with open("out/p", "rb") as file:
+                self._plain[key] = file.read() if done.status == 0 else None
+        return self._plain[key]
+
+    def _refused_anyway(self, case: Case, bench: Bench) -> bool:
+        return bench.xclass(*self._plain_words(case)).status != 0
+
+    def _two_writers(self, case: Case, words: tuple[str, ...], bench: Bench) -> Outcome:
+        """Let two processes make the cache at once; each of them, and who reads it then, predicts what it should."""
+        other = os.fork()
+        if other == 0:
+            status = 1
+            try:
+                status = bench.xclass(*[{"out/p": "out/q"}.get(word, word) for word in words]).status
+            finally:
+                os._exit(status & 255)
+        done = bench.xclass(*words)
+        status = os.waitstatus_to_exitcode(os.waitpid(other, 0)[1])
+        found = bench.judge(done)
+        if found.kind not in (ACCEPTED, REFUSED):
+            return found
+        if status != done.status:
+            return Outcome(
+                "wrong result",
+                f"one writer ends with {done.status}, the other with {status}: {done.err}",
+                "two writers differ",
+            )
+        if done.status == 0 and not _is_crafted(case):
+            bench.xclass(*[{"out/p": "out/r"}.get(word, word) for word in words])
+            texts = [open(f"out/{name}", "rb").read() for name in "pqr"]  # noqa: SIM115
+            if set(texts) != {self._without(case, bench)}:
+                return Outcome("wrong result", "two writers of one cache", "other predictions with two writers")
+        return found
+
+    def _crafted(self, case: Case) -> bytes:
+        content = self._caches[case.name]
+        for change in case.changes:
+            content = _damaged(content, change)
+        return content
+
+    def smaller(self, case: Case) -> Iterator[Case]:
+        """Leave changes out."""
+        for i in range(len(case.changes)):
+            if len(case.changes) > 1:
+                yield case._replace(changes=case.changes[:i] + case.changes[i + 1 :])
+        for plainer in (case._replace(other=""), case._replace(data=""), case._replace(use="data")):
+            if plainer != case:
+                yield plainer
+
+    def reproduction(self, case: Case) -> dict[str, bytes]:
+        """Return the files of a case."""
+        data = _changed_data(_data(case.name), case.data)
+        return {"data.vw": data, "m.model": self._models[case.name], "out/" + CACHE: self._crafted(case)}
+
+
+def _data(name: str) -> bytes:
+    kind = SETS[name][0]
+    return chosen("classes.vw", 3, 80, 0.3) if kind == "odd.vw" else DATA[kind]
+
+
+def _is_crafted(case: Case) -> bool:
+    """Whether a change may keep the sums right."""
+    return any(change[0] in (*CRAFTED, "key", "file") and change[-1] is not False for change in case.changes)
+
+
+def _changed_data(data: bytes, how: str) -> bytes:
+    """Return the data as they are when the cache is found."""
+    if how == "other content":
+        return data.replace(b"w1", b"v11")
+    if how in ("same size", "same size and time"):
+        return data.replace(b" w", b" v")
+    if how == "longer":
+        return data + data[: data.find(b"\n") + 1]
+    if how == "other file":
+        return data[data.find(b"\n") + 1 :] + b"\n"
+    return data
+
+
+def _parts(content: bytes) -> tuple[list[bytearray], dict[str, Any]] | None:
+    """Return the blocks and facts of a whole cache, None where it is none."""
+    last = 24 + len(cache_file.END)
+    try:
+        length, _, _ = np.frombuffer(content[-last : -len(cache_file.END)], "<i8").tolist()
+        facts = json.loads(content[len(content) - last - length : len(content) - last])
+        found, at = [], len(cache_file.MAGIC)
+        while at < len(content) - last - length:
+            size = int(np.frombuffer(content[at : at + 16], "<i8")[1])
+            if size < 8 * blocks.HEADER:
+                return None
+            found.append(bytearray(content[at : at + size]))
+            at += size
+        return found, facts
+    except (ValueError, IndexError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _whole(found: list[bytearray], text: bytes) -> bytes:
+    """Return a cache of blocks and facts, with right sums."""
+    total = 0
+    for block in found:
+        head = np.frombuffer(block[: 8 * blocks.HEADER], "<i8").copy()
+        body = np.frombuffer(bytes(block[8 * blocks.HEADER :]), np.uint8)
+        sum_ = blocks.sum_of(head, body)
+        head[blocks.SUM : blocks.SUM + 1].view(np.uint64)[0] = sum_
+        block[: 8 * blocks.HEADER] = head.tobytes()
+        total = zlib.crc32(sum_.to_bytes(8, "little"), total)
+    end = np.array([len(text), zlib.crc32(text), total], "<i8").tobytes()
+    return cache_file.MAGIC + b"".join(found) + text + end + cache_file.END
+
+
+def _damaged(content: bytes, change: tuple) -> bytes:
+    """Return a cache with one change."""
+    kind, *args = change
+    n = len(content)
+    data = bytearray(content)
+    if kind in ("byte", "bit", "end byte") and n:
+        at = max(0, n - args[0]) if kind == "end byte" else min(n - 1, int(args[0] * n))
+        data[at] = args[1] if kind != "bit" else data[at] ^ (1 << args[1])
+    elif kind == "cut":
+        del data[int(args[0] * n) :]
+    elif kind == "cut end":
+        del data[max(0, n - args[0]) :]
+    elif kind in ("zeros", "twice", "out"):
+        low, high = sorted(int(share * n) for share in args)
+        data[low:high] = {"zeros": bytes(high - low), "twice": data[low:high] * 2, "out": b""}[kind]
+    elif kind == "more":
+        data += args[0]
+    elif kind == "empty":
+        data.clear()
+    else:
+        parts = _parts(content)
+        return content if parts is None else _crafted(*parts, kind, args)
+    return bytes(data)
+
+
+def _crafted(found: list[bytearray], facts: dict[str, Any], kind: str, args: list) -> bytes:
+    """Return a cache with one change under right sums, or under wrong ones where the change says so."""
+    if kind == "fact":
+        facts[args[0]] = args[1]
+    elif kind == "no fact":
+        facts.pop(args[0], None)
+    elif kind == "key" and isinstance(facts.get("key"), dict):
+        facts["key"][args[0]] = args[1]
+    elif kind == "file" and isinstance(facts.get("key"), dict) and isinstance(facts["key"].get("files"), list):
+        for one in facts["key"]["files"]:
+            if isinstance(one, dict):
+                one[args[0]] = args[1]
+    elif kind == "head" and found:
+        head = np.frombuffer(bytes(found[0][: 8 * blocks.HEADER]), "<i8").copy()
+        head.view(np.uint64)[args[0]] = args[1] % (1 << 64)
+        if not args[2]:
+            at = len(cache_file.MAGIC)
+            content = bytearray(_whole(found, json.dumps(facts).encode()))
+            content[at : at + 8 * blocks.HEADER] = head.tobytes()
+            return bytes(content)
+        found[0][: 8 * blocks.HEADER] = head.tobytes()
+    elif kind == "body" and found:
+        size = len(found[0]) - 8 * blocks.HEADER
+        found[0][8 * blocks.HEADER + min(size - 1, int(args[0] * size))] = args[1]
+    elif kind == "blocks twice":
+        found = found * 2
+        facts["blocks"] = len(found)
+    elif kind == "no blocks":
+        found, facts["blocks"] = [], 0
+    text = b"[" * 50_000 if kind == "deep facts" else json.dumps(facts).encode("utf-8", "surrogatepass")
+    return _whole([bytearray(one) for one in found], text)

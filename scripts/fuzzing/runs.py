@@ -1,0 +1,420 @@
+"""Run command lines in forked processes that are watched from outside, many in one process.
+
+A process that has loaded the kernels forks a worker for a batch of cases. The worker carries them out one after the
+other through `xclass.cli.status` and tells the parent of the beginning and the end of each, so that a crash or a hang
+is pinned on one case. The next worker goes on with the case after it.
+
+What a case writes is seen twice: the folder is compared before and after, and Python's audit events name every file
+that is opened for writing, anywhere. Only `out` and `tmp` inside the folder, the compile cache and /dev/null may be
+written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import os
+import pickle
+import re
+import resource
+import select
+import shutil
+import signal
+import struct
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from xclass import cli, jit
+
+ACCEPTED, REFUSED, INTERRUPTED = "accepted", "refused", "interrupted"
+FAILURES = (
+    "traceback", "crash", "hang", "unasked write", "leftover", "too much memory", "non-finite model", "wrong result",
+    "bad message",
+)  # fmt: skip
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+CHANGES = (
+    "os.rename", "os.remove", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "os.chown",
+    "shutil.rmtree", "shutil.move", "shutil.copyfile", "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn",
+    "socket.connect",
+)  # fmt: skip
+EXCEPTION = re.compile(r"[A-Za-z_.]+(Error|Exception|Interrupt|Exit|Damaged)\b")  # begins the last line of a traceback
+GRACE = 15.0  # CPU seconds after Ctrl-C
+
+
+class Outcome(NamedTuple):
+    """What came of a case."""
+
+    kind: str  # ACCEPTED, REFUSED, INTERRUPTED or one of FAILURES
+    detail: str = ""  # for people
+    signature: str = ""  # equal for failures that probably have the same cause
+    lines: int = 0  # of text that were read
+
+
+class Result(NamedTuple):
+    """How one command line ended."""
+
+    status: int
+    out: bytes
+    err: str
+    trace: str  # empty where no exception left the command
+
+
+@dataclass
+class Limits:
+    """What a case may use."""
+
+    cpu: float = 20.0  # seconds
+    memory: int = 256 << 20  # bytes it may take in addition to what the process has
+    address_space: int = 3 << 30  # bytes in addition to those of the process
+    idle: float = 90.0  # seconds in which a process that computes nothing counts as hanging
+    interrupt: bool = False  # whether a case that takes longer than `cpu` may go on if it ends after Ctrl-C
+
+
+class Part(Protocol):
+    """One kind of input."""
+
+    name: str
+    limits: Limits
+
+    def prepare(self, folder: Path) -> None:
+        """Make what the cases start from, and load all kernels they use."""
+
+    def cases(self, seed: int, n: int) -> list[Any]:
+        """Return about `n` cases, the same for the same seed."""
+
+    def run(self, case: Any, bench: Bench) -> Outcome:
+        """Carry out a case in the worker."""
+
+    def smaller(self, case: Any) -> Iterator[Any]:
+        """Yield cases that are a little simpler."""
+
+    def group(self, case: Any) -> str:
+        """Return what the case is counted under."""
+
+
+@dataclass
+class Bench:
+    """A folder in which a worker runs commands, and what it sees of them.
+
+    Attributes
+    ----------
+    folder : where commands run; `out` and `tmp` in it are emptied before each case
+    last : words of the command that ran last
+    """
+
+    folder: Path
+    limits: Limits
+    last: tuple[str, ...] = ()
+    watching: bool = False
+    written: list[str] = field(default_factory=list)
+    kept: dict[str, tuple] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Put the folder in order for the next case."""
+        os.chdir(self.folder)
+        for name in ("out", "tmp"):
+            _empty(self.folder / name)
+        for name in self.inputs:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.folder / name)
+        self.inputs.clear()
+        self.written.clear()
+        _reset_peak()
+        self.before = _resident()
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write an input file. It gets a new inode: an earlier case may still have the old one mapped."""
+        path = self.folder / name
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        path.write_bytes(content)
+        if name not in self.inputs and not name.startswith("out/"):
+            self.inputs.append(name)
+
+    def xclass(self, *words: str, stdin: bytes | None = None) -> Result:
+        """Carry out a command line in this process."""
+        self.last = words
+        self.kept = self._files()
+        streams = sys.stdin, sys.stdout, sys.stderr
+        out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace")
+        nothing = open(os.devnull)  # noqa: SIM115
+        sys.stdin = nothing if stdin is None else io.TextIOWrapper(io.BytesIO(stdin), "utf-8")
+        sys.stdout, sys.stderr = out, err
+        trace, status = "", -1
+        self.watching = True
+        try:
+            status = cli.status(list(words))
+        except BaseException:
+            trace = traceback.format_exc()
+        finally:
+            self.watching = False
+            sys.stdin, sys.stdout, sys.stderr = streams
+            nothing.close()
+        out.flush()
+        err.flush()
+        told = err.buffer.getvalue().decode("utf-8", "replace")
+        if not trace and "Traceback (most recent call last)" in told:  # of a thread
+            trace = told
+        return Result(status, out.buffer.getvalue(), told, trace)
+
+    def judge(self, done: Result, size: int = 0) -> Outcome:
+        """Return what every command is judged by; `size`: bytes of its inputs."""
+        if done.trace:
+            return Outcome("traceback", done.trace, _signature(done.trace))
+        wrong = self._changes()
+        if wrong:
+            return Outcome("unasked write", "; ".join(wrong), wrong[0].replace(str(self.folder), "FOLDER"))
+        left = os.listdir(self.folder / "tmp") + [n for n in os.listdir(self.folder / "out") if n.startswith(".")]
+        if left:
+            return Outcome("leftover", ", ".join(left), "leftover")
+        more = _peak() - self.before
+        if more > self.limits.memory + 10 * size:
+            return Outcome("too much memory", f"{more >> 20} MB for inputs of {size} bytes", "memory")
+        if done.status == 0:
+            return Outcome(ACCEPTED)
+        if done.status in (130, 143):
+            return Outcome(INTERRUPTED)
+        told = [line for line in done.err.splitlines() if line.startswith("xclass: ")]
+        if done.status not in (1, 2) or not told or len(told[-1]) < 16:
+            return Outcome(
+                "bad message", f"status {done.status}: {done.err[-2000:]}", f"status {done.status}, no message"
+            )
+        if any(not (c.isprintable() or c == "\n") for c in done.err):
+            return Outcome("bad message", repr(done.err[-2000:]), "unprintable signs in a message")
+        return Outcome(REFUSED, told[-1])
+
+    def _files(self) -> dict[str, tuple]:
+        """Return name -> what tells that a file was changed, for all but `out` and `tmp`."""
+        found = {}
+        folders = [self.folder]
+        while folders:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name not in ("out", "tmp"):
+                            folders.append(Path(entry.path))
+                        continue
+                    at = entry.stat(follow_symlinks=False)
+                    found[entry.path] = (at.st_size, at.st_mtime_ns, at.st_ino)
+        return found
+
+    def _changes(self) -> list[str]:
+        """Return what was written that nobody asked for."""
+        now = self._files()
+        wrong = [
+            f"{path} {'changed' if path in now else 'removed'}"
+            for path in self.kept
+            if now.get(path) != self.kept[path]
+        ]
+        wrong += [f"{path} made" for path in now if path not in self.kept]
+        for path in now:
+            if path not in self.kept:
+                os.unlink(path)
+        allowed = [str(self.folder / "out"), str(self.folder / "tmp"), "/dev/null", "/dev/full", str(jit.folder())]
+        for what in dict.fromkeys(self.written):
+            event, _, path = what.partition(" ")
+            place = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+            if not path.startswith("/dev/fd") and not any(place == a or place.startswith(a + "/") for a in allowed):
+                wrong.append(f"{event} {path}")
+        return wrong
+
+    def heed(self, event: str, args: tuple) -> None:
+        """Note what an audit event says is written."""
+        if not self.watching:
+            return
+        if event == "open":
+            path, mode, flags = args
+            writes = (mode and set(mode) & set("wax+")) or (flags or 0) & WRITES
+            if writes and isinstance(path, (str, bytes)):
+                path = os.fsdecode(path)
+                if (flags or 0) & getattr(os, "O_TMPFILE", 0) != getattr(os, "O_TMPFILE", 1):
+                    self.written.append(f"open {os.path.abspath(path)}")
+        elif event in CHANGES:
+            paths = [
+                os.path.abspath(os.fsdecode(a)) for a in args[event == "os.link" : 2] if isinstance(a, (str, bytes))
+            ] or [repr(args)]
+            self.written += [f"{event} {path}" for path in paths]
+
+
+def _signature(trace: str) -> str:
+    """Return the exception and the place in the package where it was raised."""
+    lines = [line for line in trace.splitlines() if line.strip()]
+    raised = [line.partition(":")[0] for line in lines if EXCEPTION.match(line)]
+    places = [line.strip() for line in lines if "/xclass/" in line and line.lstrip().startswith("File ")]
+    place = places[-1].partition("/xclass/")[2].replace('"', "") if places else "?"
+    return f"{raised[-1] if raised else lines[-1]} in {place}"
+
+
+def _empty(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        else:
+            os.unlink(entry.path)
+
+
+def _resident() -> int:
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def _reset_peak() -> None:
+    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "wb") as file:
+        file.write(b"5")
+
+
+def _peak() -> int:
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))
+
+
+# -- workers -----------------------------------------------------------------------------------------------------
+
+
+def outcomes(part: Part, cases: Sequence[Any], folder: Path) -> Iterator[tuple[int, Outcome, tuple[str, ...]]]:
+    """Carry out cases in forked workers; yield the number of each, what came of it and its last command."""
+    at = 0
+    while at < len(cases):
+        if threading.active_count() > 1:
+            raise RuntimeError("threads are running, forking would be unsafe")
+        reading, writing = os.pipe()
+        gc.freeze()
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                os.close(reading)
+                _work(part, cases, at, folder, writing)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(writing)
+        try:
+            for i, outcome, last in _watch(pid, reading, at, part.limits, folder):
+                at = i + 1
+                if i < len(cases):  # a worker may die when it has done them all
+                    yield i, outcome, last
+        finally:
+            os.close(reading)
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def _work(part: Part, cases: Sequence[Any], first: int, folder: Path, writing: int) -> None:
+    """Carry out the cases from the first on and tell of them."""
+    limits = part.limits
+    with open("/proc/self/statm", "rb") as file:
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + limits.address_space,) * 2)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    used = int(time.process_time())
+    most = used + int(len(cases) * (limits.cpu + GRACE)) + 60  # should the parent be gone
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
+    os.dup2(os.open(folder / "stderr", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), 2)
+    bench = Bench(folder / "run", limits)
+    os.environ.update(HOME=str(folder / "run" / "home"), TMPDIR=str(folder / "run" / "tmp"))
+    import tempfile
+
+    tempfile.tempdir = None
+    sys.addaudithook(lambda event, args: bench.heed(event, args))
+    for i in range(first, len(cases)):
+        _send(writing, (i, None, ()))
+        bench.begin()
+        bench.last = ()
+        try:
+            outcome = part.run(cases[i], bench)
+        except MemoryError:
+            outcome = Outcome(REFUSED, "no memory outside the command")
+        except BaseException:
+            outcome = Outcome(
+                "wrong result", traceback.format_exc(), "the harness: " + _signature(traceback.format_exc())
+            )
+        _send(writing, (i, outcome, bench.last))
+
+
+def _send(writing: int, record: tuple) -> None:
+    content = pickle.dumps(record)
+    content = struct.pack("<I", len(content)) + content
+    while content:
+        content = content[os.write(writing, content) :]
+
+
+def _watch(
+    pid: int, reading: int, first: int, limits: Limits, folder: Path
+) -> Iterator[tuple[int, Outcome, tuple[str, ...]]]:
+    """Yield what a worker tells of, and at its end what became of the case it was at."""
+    now, began, used, interrupted = first, time.monotonic(), _cpu(pid), False
+    data = b""
+    while True:
+        ready, _, _ = select.select([reading], [], [], 0.25)
+        if ready:
+            piece = os.read(reading, 1 << 16)
+            if not piece:
+                break
+            data += piece
+            while len(data) >= 4 and len(data) >= 4 + struct.unpack_from("<I", data)[0]:
+                size = 4 + struct.unpack_from("<I", data)[0]
+                i, outcome, last = pickle.loads(data[4:size])
+                data = data[size:]
+                if outcome is None:
+                    now, began, used, interrupted = i, time.monotonic(), _cpu(pid), False
+                else:
+                    yield i, outcome, last
+                    now = i + 1
+            continue
+        cpu, passed = _cpu(pid) - used, time.monotonic() - began
+        if cpu > limits.cpu and limits.interrupt and not interrupted:
+            interrupted = True
+            os.kill(pid, signal.SIGINT)
+        elif cpu > limits.cpu + (GRACE if limits.interrupt else 0) or (passed > limits.idle and cpu < passed / 100):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            after = "and Ctrl-C " if interrupted else ""
+            yield now, Outcome("hang", f"still running {after}after {cpu:.1f} CPU seconds, {passed:.0f} s", "hang"), ()
+            return
+    _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status):
+        name = signal.Signals(os.WTERMSIG(status)).name
+        told = (folder / "stderr").read_text(errors="replace")[-1000:]
+        yield now, Outcome("crash", f"{name} {told}", name), ()
+    elif os.WEXITSTATUS(status):
+        told = (folder / "stderr").read_text(errors="replace")[-2000:]
+        yield now, Outcome("crash", f"the worker ended with {os.WEXITSTATUS(status)}: {told}", "exit"), ()
+
+
+def _cpu(pid: int) -> float:
+    """Return the CPU seconds of a process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            words = file.read().rpartition(b")")[2].split()
+    except FileNotFoundError:
+        return 0.0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def smallest(part: Part, case: Any, found: Outcome, folder: Path, seconds: float, say: Callable[[str], None]) -> Any:
+    """Return a simpler case that fails in the same way, as far as it is found in the time."""
+    ends = time.monotonic() + seconds
+    simpler = True
+    while simpler:
+        simpler = False
+        for other in part.smaller(case):
+            if time.monotonic() > ends:
+                return case
+            for _, outcome, _ in outcomes(part, [other], folder):
+                if (outcome.kind, outcome.signature) == (found.kind, found.signature):
+                    case, simpler = other, True
+            if simpler:
+                say(f"  a simpler case fails alike: {case}"[:160])
+                break
+    return case
