@@ -11,6 +11,7 @@ which value holds (command line, then model, then preset, then default) and refu
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +66,7 @@ def option(help: str, **facts: Any) -> Any:
     return field(default=default, metadata={"option": dataclasses.replace(declared, default=default)})
 
 
+@functools.cache
 def options_of(room: type) -> dict[str, Option]:
     """Return the options a room's `Options` dataclass declares: field name -> Option, flags filled in."""
     found = {}
