@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+import zlib
 
 import numpy as np
 import pytest
@@ -300,6 +302,41 @@ def test_any_damage_is_noticed_and_changes_no_answer(made):
         assert "is made anew: " in done.err
         assert done.out == wanted
         assert blocks_of((made / "data.cache").read_bytes()) == blocks_of(whole)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"key": -1}, {"key": []}, {"bad": "x"}, {"lines": None}, {"lines": -1}, {"blocks": True}, {"kept": 5},
+        {"kept": [5]}, {"told": "x"}, {"names": [["a"]]}, {"skipped": 2.5},
+    ],
+)  # fmt: skip
+def test_a_record_under_a_right_sum_is_checked_before_it_is_used(made, facts):
+    wanted = run(made, "--oaa", "5").out
+    content = (made / "data.cache").read_bytes()
+    body = blocks_of(content)
+    last = content[-24 - len(cache_file.END) :]
+    record = json.loads(content[len(body) : -len(last)])
+    for found in ({**record, **facts}, {name: record[name] for name in set(record) - set(facts)}):
+        if found == record:  # there were no names
+            continue
+        text = json.dumps(found).encode()
+        (made / "data.cache").write_bytes(body + text + end(text, last))
+        done = run(made, "--oaa", "5")
+        assert done.out == wanted
+        assert "data.cache is made anew: it is damaged" in done.err
+
+
+def test_a_record_too_deep_to_be_read_is_damage(made):
+    content = (made / "data.cache").read_bytes()
+    text = b"[" * 100_000
+    (made / "data.cache").write_bytes(blocks_of(content) + text + end(text, content[-24 - len(cache_file.END) :]))
+    assert "data.cache is made anew: it is damaged" in run(made, "--oaa", "5").err
+
+
+def end(text: bytes, last: bytes) -> bytes:
+    """Return the end of a cache whose record is `text`; `last`: of the cache that was there."""
+    return np.array([len(text), zlib.crc32(text)], "<i8").tobytes() + last[16:]
 
 
 def test_missing_and_swapped_blocks_are_noticed(tmp_path):

@@ -92,6 +92,24 @@ class Writer:
             self._unfinished.close()
 
 
+NUMBERS, TEXTS = ("bad", "skipped", "lines", "blocks"), ("kept", "told", "names")
+
+
+def _facts(text: bytes) -> dict[str, Any]:
+    """Return the record at a cache's end. Its sum is right, and yet anybody may have written it."""
+    try:
+        found = json.loads(text)
+        fine = isinstance(found["key"], dict) and all(type(found[name]) is int and found[name] >= 0 for name in NUMBERS)
+        for name in TEXTS:
+            texts = found[name] if name != "names" else found.get(name, [])
+            fine = fine and isinstance(texts, list) and all(isinstance(one, str) for one in texts)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        fine = False
+    if not fine:
+        raise Damaged("it is damaged")
+    return found
+
+
 class Reader:
     """The batches of a whole cache; every iteration begins anew.
 
@@ -124,7 +142,7 @@ class Reader:
         text = self._map[self.end : size - last]
         if zlib.crc32(text) != crc:
             raise Damaged("its end is damaged")
-        self.facts: dict[str, Any] = json.loads(text)
+        self.facts = _facts(text)
         self._unpacker = Unpacker(np.frombuffer(self._map, np.uint8), self.end, classes)
 
     def __iter__(self) -> Iterator[tuple[Batch, int]]:
