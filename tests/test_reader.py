@@ -6,6 +6,7 @@ import os
 import random
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -174,6 +175,16 @@ def test_a_file_that_is_not_compressed_though_it_says_so(tmp_path, kind):
     path.write_bytes(TEXT)
     with pytest.raises(DataError, match=rf"data\.{kind}: cannot be read"):
         list(read(path))
+
+
+def test_looking_into_a_damaged_zst_leaves_the_complaint_to_the_reader(tmp_path):
+    pack = pytest.importorskip("zstandard").ZstdCompressor().compress
+    path = tmp_path / "data.zst"
+    for damaged in (b"text", pack(TEXT)[:20] + b"xxxxxxxxx" + pack(TEXT)[29:]):
+        path.write_bytes(damaged)
+        reader.look((str(path),), SimpleNamespace(classes=None, add=lambda line: None))
+        with pytest.raises(DataError, match=r"data\.zst: cannot be read"):
+            list(read(path))
 
 
 def test_zst_without_its_package_says_what_to_install(tmp_path, monkeypatch):

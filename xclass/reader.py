@@ -377,7 +377,7 @@ def _unpacked(path: str, file, closing: contextlib.ExitStack):
             import zstandard
         except ImportError:
             raise DataError(f"{path}: reading .zst needs a package; pip install zstandard") from None
-        return _Unpacked(file, zstandard.ZstdDecompressor().decompressobj)
+        return _Unpacked(file, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError)
     return file
 
 
@@ -386,8 +386,8 @@ class _Unpacked:
 
     CHUNK = 1 << 15  # bytes; unpacked they stay within some MB
 
-    def __init__(self, file, new_frame):
-        self._file, self._new_frame = file, new_frame
+    def __init__(self, file, new_frame, damaged: type[Exception]):
+        self._file, self._new_frame, self._damaged = file, new_frame, damaged
         self._frame: Any = None
         self._packed = b""
         self._text = memoryview(b"")
@@ -401,7 +401,10 @@ class _Unpacked:
                 return 0
             if self._frame is None:
                 self._frame = self._new_frame()
-            self._text = memoryview(self._frame.decompress(packed))
+            try:
+                self._text = memoryview(self._frame.decompress(packed))
+            except self._damaged as error:
+                raise OSError(str(error)) from None
             self._packed = self._frame.unused_data
             if self._frame.eof:
                 self._frame = None
