@@ -140,3 +140,62 @@ def test_without_room_for_another_process_this_one_compiles(monkeypatch):
     monkeypatch.setattr(processors, "count", lambda: 2)
     monkeypatch.setattr(jit, "folder", lambda: "somewhere")
     first_run.prepare(None, True, True)  # touches no learner
+
+
+def cold(tmp_path, **changed):
+    """Environment and command of a run that finds no compiled kernels where the user keeps them."""
+    data = tmp_path / "d.vw"
+    data.write_text("1 |w a\n2 |w b\n")
+    variables = {**os.environ, **changed}
+    environment = {name: value for name, value in variables.items() if value is not None}
+    words = [sys.executable, "-m", "xclass", "-d", str(data), "--oaa", "2", "--no_stdin"]
+    return environment, words
+
+
+def test_numba_cache_dir_that_cannot_be_used_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in ("/proc/nope", str(tmp_path / "file"), str(tmp_path / "file" / "below")):
+        environment, words = cold(tmp_path, NUMBA_CACHE_DIR=place)
+        done = subprocess.run(words[:-1], env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"xclass: NUMBA_CACHE_DIR={place}: compiled kernels cannot be kept there (")
+        assert done.stderr.endswith("; give that variable a folder that can be made and written, or unset it\n")
+        assert done.stderr.count("\n") == 1
+
+
+CHOSEN = """
+import pathlib
+from xclass import jit
+jit._choose_folder()
+assert jit.folder().is_dir()
+print(jit.folder(), jit.unkept(), sep="\\n")
+"""
+
+
+def test_kernels_are_kept_nowhere_where_there_is_no_home(tmp_path):
+    (tmp_path / "file").write_text("")
+    for changed in ({"XDG_CACHE_HOME": str(tmp_path / "file")}, {"XDG_CACHE_HOME": None, "HOME": "/proc/nope"}):
+        environment, _ = cold(tmp_path, TMPDIR=str(tmp_path), NUMBA_CACHE_DIR=None, **changed)
+        done = subprocess.run(
+            [sys.executable, "-c", CHOSEN], env=environment, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        folder, why = done.stdout.splitlines()
+        assert folder.startswith(str(tmp_path / "xclass-"))
+        assert "so that every run compiles them again; set XDG_CACHE_HOME to a folder that can be written" in why
+        assert not os.path.exists(folder)
+
+
+def test_a_user_without_a_home_gets_no_traceback(monkeypatch, tmp_path):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(jit.Path, "home", no_home)
+    monkeypatch.setattr(jit.tempfile, "tempdir", str(tmp_path))
+    for name in ("_folder", "_unkept"):
+        monkeypatch.setattr(jit, name, getattr(jit, name))
+    jit._choose_folder()
+    assert jit.folder().parent == tmp_path
+    assert "Could not determine home directory." in jit.unkept()

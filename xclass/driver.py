@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import (
+    address_space,
     cache,
     cache_key,
     class_names,
@@ -129,7 +130,10 @@ class _Run:
         jit.activate()
         if jit.is_first_run(name) and not o.quiet:
             what = "" if name == "scalar" else f" of --{name}"
-            self.talk.tell(f"xclass: compiling the kernels{what} for this machine; the first run only")
+            once = "" if jit.unkept() else "; the first run only"
+            self.talk.tell(f"xclass: compiling the kernels{what} for this machine{once}")
+            if jit.unkept():
+                self.talk.warn(jit.unkept())
         self.learner = self.config.reduction.build(self.config, o.testonly)
         try:
             holdout = passes.Holdout(self.config.passes)
@@ -159,6 +163,7 @@ class _Run:
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
             if hasattr(self.learner, "attend"):
                 self.learner.attend(self.talk, self.reader.part)
+            address_space.check_threads()
             first_run.prepare(self.learner, self.learning, self.reader.parsing)
             with self.watch:
                 error = self._loop()

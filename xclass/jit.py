@@ -24,7 +24,8 @@ import tempfile
 import threading
 from pathlib import Path
 
-from . import leftovers
+from . import address_space, leftovers
+from .errors import XclassError
 
 _marked: list = []
 _bare: set = set()
@@ -34,6 +35,7 @@ _active = False
 _can_compile = False
 _folder: Path | None = None
 _tidied: set[Path] = set()  # folders without files that another process did not finish
+_unkept = ""
 
 KEPT_FOLDERS = 3  # caches of the most recent versions; older ones are removed
 
@@ -58,6 +60,7 @@ def activate() -> None:
     """Make every function marked so far a compiled one; later calls take what was marked since."""
     global _active
     if not _active:
+        address_space.check_run()
         _choose_folder()
         _active = True
     with _without_scipy():
@@ -176,6 +179,11 @@ def folder() -> Path | None:
     return _folder
 
 
+def unkept() -> str:
+    """Return why what is compiled cannot be kept for later runs, and what to do; empty where it is kept."""
+    return _unkept
+
+
 def is_first_run(what: str) -> bool:
     """Tell whether `what` (a name given to `note_compiled`) has yet to be compiled on this machine."""
     return _folder is None or not (_folder / (what + ".ready")).exists()
@@ -197,22 +205,33 @@ def _source_hash() -> str:
 
 
 def _choose_folder() -> None:
-    global _folder
+    global _folder, _unkept
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return
     if os.environ.get("NUMBA_CACHE_DIR"):
         _folder = Path(os.environ["NUMBA_CACHE_DIR"])
-        _folder.mkdir(parents=True, exist_ok=True)
+        try:
+            _make_writable(_folder)
+        except OSError as error:
+            raise XclassError(
+                f"NUMBA_CACHE_DIR={_folder}: compiled kernels cannot be kept there ({error.strerror or error}); give "
+                "that variable a folder that can be made and written, or unset it"
+            ) from None
         return
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xclass"
     kind = "-checked" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else ""
-    folder = base / (_source_hash() + kind)
+    base = Path("~/.cache/xclass")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xclass"
+        folder = base / (_source_hash() + kind)
+        _make_writable(folder)
         os.utime(folder)
         _remove_old(base, folder)
-    except OSError:  # a read-only home: compile into a folder of this process
+    except (OSError, RuntimeError) as error:  # a read-only home, or none: compile into a folder of this process
+        why = getattr(error, "strerror", None) or error
+        _unkept = (
+            f"compiled kernels cannot be kept in {base} ({why}), so that every run compiles them again; set "
+            "XDG_CACHE_HOME to a folder that can be written"
+        )
         try:
             folder = leftovers.private_folder()
         except OSError:  # no room there either: every run compiles
@@ -221,6 +240,12 @@ def _choose_folder() -> None:
 
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     _folder = folder
+
+
+def _make_writable(folder: Path) -> None:
+    """Make a folder where there is none, and make sure that files can be written there; OSError where not."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
 
 
 def _remove_old(base: Path, current: Path) -> None:

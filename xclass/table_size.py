@@ -9,6 +9,7 @@ import os
 
 import numpy as np
 
+from . import address_space
 from .errors import DataError, UsageError
 
 FIELDS = 4  # float32 per slot of a training table
@@ -19,6 +20,11 @@ PLACES = 10  # and the bits it has for every class
 
 def available_memory() -> int | None:
     """Bytes this process may still take, or None where the machine does not tell."""
+    bounds = [bound for bound in (_free_memory(), address_space.left()) if bound is not None]
+    return min(bounds, default=None)
+
+
+def _free_memory() -> int | None:
     try:
         with open("/proc/meminfo", encoding="ascii") as f:
             for line in f:

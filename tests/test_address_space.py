@@ -1,0 +1,106 @@
+"""Under a limit of memory a run says so and ends with status 1, whatever native code would do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from command import xclass
+
+from xclass import address_space, learner, table_size
+from xclass.errors import UsageError, XclassError
+
+resource = pytest.importorskip("resource")
+if not sys.platform.startswith("linux"):
+    pytest.skip("only Linux limits the address space and tells how much is used", allow_module_level=True)
+
+MB = 1 << 20
+
+
+def limited(megabytes: int, *words, cwd) -> subprocess.CompletedProcess:
+    """Run the command with an address space of so many MB."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (megabytes * MB, megabytes * MB))
+
+    return subprocess.run(
+        [sys.executable, "-m", "xclass", *map(str, words)], preexec_fn=limit, capture_output=True, text=True, cwd=cwd,
+        timeout=120, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("megabytes", [100, 150, 200, 300, 400, 500, 700, 900])
+def test_too_small_a_limit_ends_in_one_message(tmp_path, megabytes):
+    (tmp_path / "d.vw").write_text("1 | a\n2 | b\n3 | c\n")
+    done = limited(megabytes, "-d", "d.vw", "--oaa", 3, "-b", 14, "-f", "m", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"xclass: the address space is limited to {megabytes} MB, and this run needs about ")
+    assert "`ulimit -v " in done.stderr
+    assert not (tmp_path / "m").exists()
+
+
+def test_the_limit_that_is_advised_is_enough(tmp_path):
+    (tmp_path / "d.vw").write_text("1 | a\n2 | b\n3 | c\n")
+    words = ("-d", "d.vw", "--oaa", 3, "-b", 14, "-p", "stdout")
+    refused = limited(500, *words, cwd=tmp_path)
+    advised = int(refused.stderr.partition("`ulimit -v ")[2].partition("`")[0])
+    done = limited(advised // 1024 + 1, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3
+
+
+def test_help_needs_no_more_than_the_command(tmp_path):
+    assert limited(300, "--help", cwd=tmp_path).returncode == 0
+
+
+def test_a_table_beyond_the_limit_is_refused_with_the_largest_that_fits(monkeypatch):
+    monkeypatch.setattr(address_space, "_limit", lambda: 2000 * MB)
+    monkeypatch.setattr(address_space, "_used", lambda: 350 * MB)
+    assert address_space.left() == 900 * MB
+    assert table_size.available_memory() <= 900 * MB
+    monkeypatch.setattr(table_size, "_free_memory", lambda: None)
+    with pytest.raises(UsageError, match="the largest that fits is -b 25"):
+        learner.check_memory(26)
+
+
+def test_no_limit_is_no_bound(monkeypatch):
+    monkeypatch.setattr(address_space, "_limit", lambda: None)
+    assert address_space.left() is None
+    address_space.check_command()
+    address_space.check_run()
+    address_space.check_threads()
+
+
+def test_what_is_needed_counts_from_what_is_used(monkeypatch):
+    monkeypatch.setattr(address_space, "_used", lambda: 100 * MB)
+    monkeypatch.setattr(address_space, "_limit", lambda: 100 * MB + address_space.THREADS)
+    address_space.check_threads()
+    monkeypatch.setattr(address_space, "_limit", lambda: 100 * MB + address_space.THREADS - 1)
+    with pytest.raises(XclassError, match="smaller -b"):
+        address_space.check_threads()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "xclass: not enough memory; try a smaller -b\n"),
+        (
+            MemoryError("Unable to allocate 9 GiB"),
+            "xclass: not enough memory (Unable to allocate 9 GiB); try a smaller",
+        ),
+        (RuntimeError("can't start new thread"), "xclass: the system starts no more threads: raise the limit"),
+    ],
+)
+def test_what_the_system_refuses_is_one_message(monkeypatch, error, told):
+    from xclass import driver
+
+    def refused(*_):
+        raise error
+
+    monkeypatch.setattr(driver, "run", refused)
+    done = xclass("--oaa", 3, stdin="1 | a\n")
+    assert done.status == 1
+    assert done.err.startswith(told)
+    assert done.err.count("\n") == 1
