@@ -8,13 +8,17 @@ import subprocess
 import sys
 
 import pytest
-from command import xclass
+from command import learn, xclass
 
 from xclass import cli, vw_flags
 
 OURS = {flag for section in cli.sections(*cli.rooms()) for one in section.options.values() for flag in one.flags}
 OURS |= {"--help", "-h", "--version"}
 LISTED = [flag for flags, _ in vw_flags.ADVICE for flag in flags.split()]
+ELSEWHERE = [flag for flags, _ in vw_flags.ELSEWHERE for flag in flags.split()]
+ACCEPTED = set(vw_flags.ACCEPTED)
+NOT_IN_HELP = {"--onethread"}  # an option of VW's own program, which its Python package does not list
+DATA = "1 | a\n2 | b\n3 | a b a\n" * 4
 
 
 @pytest.fixture(scope="module")
@@ -28,26 +32,30 @@ def flags_of_vw() -> set[str]:
 
 
 def test_every_option_of_vw_is_ours_or_has_advice(flags_of_vw):
-    assert not flags_of_vw - OURS - set(LISTED)
+    assert not flags_of_vw - OURS - set(LISTED) - ACCEPTED
 
 
 def test_advice_is_for_options_of_vw_that_are_not_ours(flags_of_vw):
     assert not set(LISTED) - flags_of_vw
-    assert not set(LISTED) & OURS
+    assert not set(ELSEWHERE) & flags_of_vw
+    assert not ACCEPTED - flags_of_vw - NOT_IN_HELP
+    assert not (set(LISTED) | set(ELSEWHERE) | ACCEPTED) & OURS
 
 
 def test_no_option_is_listed_twice():
-    assert len(LISTED) == len(set(LISTED))
+    every = [*LISTED, *ELSEWHERE, *vw_flags.ACCEPTED]
+    assert len(every) == len(set(every))
 
 
 def test_options_named_in_advice_are_ours():
-    for flags, advice in vw_flags.ADVICE:
+    for flags, advice in (*vw_flags.ADVICE, *vw_flags.ELSEWHERE, *vw_flags.ACCEPTED.items()):
+        advice = advice.replace("VW's --lambda", "").replace("taskset -c", "taskset")
         named = set(re.findall(r"(?<![\w-])--?[a-zA-Z]\w*", advice))
         assert named <= OURS, flags
 
 
 def test_advice_ends_without_a_full_stop():
-    for _, advice in vw_flags.ADVICE:
+    for _, advice in (*vw_flags.ADVICE, *vw_flags.ELSEWHERE):
         assert len(advice) > 10
         assert not advice.endswith(".")
 
@@ -62,3 +70,59 @@ def test_option_of_vw_is_refused_with_its_advice(words):
 
 def test_option_nobody_has_gets_the_nearest_name():
     assert "did you mean --oaa?" in xclass("data.vw", "--oaaa", "3").err
+
+
+@pytest.mark.parametrize(
+    ("flag", "meant"),
+    [
+        ("--threads", "taskset"),
+        ("--learner_threads", "taskset"),
+        ("--wap", "--oaa K"),
+        ("--progressive_validation", "before they are learned from"),
+        ("--lambda", "--l1 and --l2"),
+        ("--bfgs", "--softmax_tree"),
+        ("--ftrl", "--softmax_tree"),
+    ],
+)
+def test_advice_says_what_is_meant(flag, meant):
+    done = xclass("data.vw", flag, "3")
+    assert done.status == 2
+    assert done.err.startswith(f"xclass: there is no option {flag}: ")
+    assert meant in done.err
+    assert "did you mean" not in done.err
+
+
+@pytest.mark.parametrize("flag", sorted(ACCEPTED))
+def test_harmless_option_of_vw_is_accepted_with_a_note(flag, tmp_path):
+    plain = learn("--oaa", 3, "-b", 10, "-f", "plain", "-p", "p", stdin=DATA, cwd=tmp_path)
+    done = learn("--oaa", 3, flag, flag, "-b", 10, "-f", "m", "-p", "q", stdin=DATA, cwd=tmp_path)
+    assert (tmp_path / "plain").read_bytes() == (tmp_path / "m").read_bytes()
+    assert (tmp_path / "p").read_text() == (tmp_path / "q").read_text()
+    if flag == "--driver_output_off":
+        assert (done.err, bool(plain.err)) == ("", True)
+    else:
+        assert done.err.count(f"{flag}: {vw_flags.ACCEPTED[flag]}\n") == 1
+    assert learn("--oaa", 3, flag, "-b", 10, "--quiet", stdin=DATA).err == ""
+
+
+def test_strict_parse_has_its_effect_where_lines_would_be_read_as_vw_reads_them():
+    text = DATA + "4 x | a:b:c\n"
+    assert xclass("--vw_exact", "--oaa", 4, "-b", 10, stdin=text).status == 0
+    assert xclass("--vw_exact", "--oaa", 4, "-b", 10, "--strict_parse", stdin=text).status == 1
+    assert learn("--oaa", 3, "-b", 10, "--strict_parse", "--on_bad_line", "stop", stdin=DATA)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--strict_parse", "--on_bad_line", "skip"), "--strict_parse stands for --on_bad_line stop"),
+        (("--save_resume", "--predict_only_model"), "--save_resume and --predict_only_model exclude each other"),
+        (("--sort_features", "--vw_exact"), "--vw_exact cannot be had with --sort_features"),
+        (("--save_resumes",), "there is no option --save_resumes"),
+        (("--save_resume=1",), "--save_resume"),
+    ],
+)
+def test_harmless_option_against_another_one_is_refused(words, told):
+    done = xclass("--oaa", 3, "-b", 10, *words, stdin=DATA)
+    assert done.status == 2
+    assert told in done.err

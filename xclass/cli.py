@@ -185,6 +185,8 @@ def command(sections: Sequence[Section]) -> click.Command:
             else:
                 alone = {} if one.absent is None else {"is_flag": False, "flag_value": ABSENT}
                 params[name] = click.Option([name, *one.flags], multiple=True, type=str, help=one.help, **alone)
+    for flag in vw_flags.ACCEPTED:
+        params[flag] = click.Option([_vw_name(flag), flag], count=True)
     params["help"] = click.Option(["-h", "--help", "help"], is_flag=True)
     params["version"] = click.Option(["--version", "version"], is_flag=True)
     built = _Command("xclass", params=list(params.values()), add_help_option=False)
@@ -195,6 +197,8 @@ def command(sections: Sequence[Section]) -> click.Command:
 
 def read(sections: Sequence[Section], argv: Sequence[str]) -> dict[str, Any]:
     """Return what the user typed, field name -> value; "help" or "version" alone where that was asked.
+
+    The flags of `vw_flags.ACCEPTED` among it are listed under the name "accepted".
 
     Raises
     ------
@@ -237,7 +241,15 @@ def read(sections: Sequence[Section], argv: Sequence[str]) -> dict[str, Any]:
             raise UsageError(f"{long_flag(one)} is given twice, as {first} and as {second}; give it once")
         given[name] = values[0]
     _take_data(given, words["words"], declared)
+    accepted = [flag for flag in vw_flags.ACCEPTED if words[_vw_name(flag)]]
+    if accepted:
+        given["accepted"] = accepted
     return given
+
+
+def _vw_name(flag: str) -> str:
+    """Return what click calls an option of VW that is accepted."""
+    return "vw_" + flag.lstrip("-")
 
 
 def _take_data(given: dict[str, Any], words: Sequence[str], declared: Mapping[str, Option]) -> None:
@@ -326,6 +338,7 @@ def run(argv: Sequence[str]) -> int:
         if eager in given:
             print(given[eager].rstrip())
             return 0
+    notes = vw_flags.take(given.pop("accepted", ()), given)
     flags = {flag: name for section in arranged for name, one in section.options.items() for flag in one.flags}
     sources = {flags["-d"], "cache_file", "no_stdin"}
     if not sources & set(given) and sys.stdin is not None and sys.stdin.isatty():
@@ -341,9 +354,11 @@ def run(argv: Sequence[str]) -> int:
     if names is not None and names.startswith("@"):
         given["named_labels"] = label_words.read_names(names[1:])
         _keep_names(names[1:], given, flags)
+    elif names is not None:
+        label_words.check_names(names)
     model = given.get(flags["-i"])
     stored = driver.stored_options(model) if model is not None else None
-    notes = _take_multiclass(given, found, reductions)
+    notes += _take_multiclass(given, found, reductions)
     return driver.run(config.resolve(given, stored, found, reductions, model=model or ""), notes)
 
 
@@ -414,7 +429,13 @@ def status(argv: Sequence[str]) -> int:
         place = f"{error.filename}: " if error.filename is not None else ""
         return _complain(1, f"{place}{error.strerror or error}")
     except MemoryError as error:
-        return _complain(1, str(error) or "not enough memory; try a smaller -b")
+        return _complain(1, f"not enough memory{f' ({error})' if str(error) else ''}; try a smaller -b")
+    except RuntimeError as error:
+        if "can't start new thread" not in str(error):
+            raise
+        return _complain(
+            1, "the system starts no more threads: raise the limit of processes (`ulimit -u`) or of memory"
+        )
 
 
 def _complain(code: int, *lines: str) -> int:

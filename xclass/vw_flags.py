@@ -1,13 +1,21 @@
-"""Options of VW 9.11 that xclass does not have, and the nearest thing it has for each.
+"""Options of VW that xclass does not have: what is done in place of some, and the nearest thing to each other one.
 
-A command line written for VW is refused with this advice. An option xclass has does not stand here; a test
-compares both lists with the help of VW itself.
+Command lines written for VW carry options that change nothing in what is learned, or nothing that xclass does
+otherwise. These are accepted, and a note says what they come to. All others are refused with advice. An option that
+xclass has is not listed here; a test compares the lists with the help of VW 9.11 itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from .errors import UsageError
+
 CLASSES = "learn classes with --oaa K, or with --recall_tree K where they are many"
-ONLINE = "the only way of learning here is online gradient descent, see --sgd, --adaptive, --normalized, --invariant"
+ONLINE = (
+    "xclass learns by online gradient descent, see --sgd, --adaptive, --normalized, --invariant; the exception is "
+    "--softmax_tree, which is fitted to all examples at once"
+)
 NOTHING = "xclass has nothing of the kind"
 BANDITS = f"contextual bandits: {NOTHING}; it learns from labelled classes"
 COSTS = f"classes with costs: {NOTHING}; {CLASSES}, and weight examples by their importance"
@@ -16,6 +24,7 @@ STRUCTURE = f"structured prediction: {NOTHING}"
 TEXT_ONLY = "data is text in VW's format; convert it first"
 SERVER = "xclass does not serve; start it for a file, or write to its standard input"
 ONE_MACHINE = "xclass learns on one machine, with a thread for every core"
+PROCESSORS = "xclass uses every processor the system lets it use; `taskset -c 0-3` before the command leaves it four"
 MODEL_TEXT = "models are written as text by --readable_model and --invert_hash"
 STREAMS = "results go to standard output or a file, talk to standard error; use --quiet or redirect it (2>FILE)"
 FEATURE_SOURCES = "make such features when writing the data, or use --ngram, --skips, -q"
@@ -23,7 +32,6 @@ FEATURE_SOURCES = "make such features when writing the data, or use --ngram, --s
 ADVICE: tuple[tuple[str, str], ...] = (
     # flags, advice
     ("--dry_run", "there is no run without data; give --no_stdin"),
-    ("--sort_features", "features are kept in the order of the line, and repeated ones add up"),
     ("--expectile_q", "the losses are those of --loss_function; see --quantile_tau"),
     ("--logistic_min --logistic_max", "labels of --loss_function logistic are -1 and 1"),
     ("--no_bias_regularization", "--l1 and --l2 act on all weights; see --noconstant"),
@@ -35,14 +43,12 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--daemon --foreground --port --num_children --pid_file --port_file --no_daemon", SERVER),
     ("--json --dsjson --chain_hash --flatbuffer", TEXT_ONLY),
     ("--csv --csv_separator --csv_no_file_header --csv_header --csv_ns_value", TEXT_ONLY),
-    ("--compressed", "files that end in .gz or .zst are unpacked; no option is needed"),
-    ("--driver_output_off --driver_output --log_level --log_output --limit_output", STREAMS),
+    ("--driver_output --log_level --log_output --limit_output", STREAMS),
     (
         "--hexfloat_weights --dump_json_weights_experimental --dump_json_weights_include_feature_names_experimental "
         "--dump_json_weights_include_extra_online_state_experimental",
         MODEL_TEXT,
     ),
-    ("--save_resume", "leave it out: models always hold what learning needs to go on, see --predict_only_model"),
     ("--per_model_save_load", "leave it out: models hold the sums of all classes, see --resume"),
     (
         "--output_feature_regularizer_binary --output_feature_regularizer_text --input_feature_regularizer",
@@ -52,7 +58,6 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--id", "name the model file itself"),
     ("--span_server --unique_id --total --node --span_server_port", ONE_MACHINE),
     ("--ring_size --example_queue_limit", "leave it out: batches are sized by themselves"),
-    ("--strict_parse", "leave it out: a malformed line ends the run, see --on_bad_line"),
     ("--feature_mask", "every weight can be learned; see --ignore and --keep"),
     ("--random_weights --normal_weights --truncated_normal_weights", "weights start at --initial_weight"),
     ("--sparse_weights", "leave it out: memory is taken where weights are touched, and models are saved sparsely"),
@@ -86,7 +91,11 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--cb_explore --first --epsilon --bag --nounif --psi", BANDITS),
     ("--cb_explore_adf --regcb --regcbopt --cb_min_cost --cb_max_cost --first_only", BANDITS),
     ("--squarecb --gamma_scale --gamma_exponent --elim --greedify --rnd --rnd_alpha --rnd_invlambda", BANDITS),
-    ("--softmax --lambda --synthcover --synthcoverpsi --synthcoversize", BANDITS),
+    (
+        "--lambda",
+        "VW's --lambda is for its contextual bandits, which xclass does not have; to regularise, see --l1 and --l2",
+    ),
+    ("--softmax --synthcover --synthcoverpsi --synthcoversize", BANDITS),
     ("--cb --eval --cb_force_legacy --cb_adf --rank_all --clip_p --cb_to_cbadf", BANDITS),
     ("--cbzo --policy --radius --cats_pdf --bandwidth --get_pmf --sample_pdf --cb_explore_pdf --pmf_to_pdf", BANDITS),
     ("--csoaa --cs_absolute_loss --csoaa_ldf --ldf_override --csoaa_rank --wap_ldf", COSTS),
@@ -120,7 +129,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--explore_eval --multiplier --target_rate", BANDITS),
     ("--coin --ftrl_alpha --ftrl_beta --ftrl --pistol", ONLINE),
     ("--freegrad --restart --project --fepsilon --flipschitz_const", ONLINE),
-    ("--adax --sparse_l2", f"{ONLINE}, --l2"),
+    ("--adax --sparse_l2", f"{ONLINE}; to regularise, see --l2"),
     ("--conjugate_gradient --bfgs --hessian_on --mem --termination", ONLINE),
     ("--svrg --stage_size", ONLINE),
     (
@@ -170,10 +179,63 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ),
 )
 
+ELSEWHERE: tuple[tuple[str, str], ...] = (  # options of older versions of VW and of other programs
+    ("--wap", COSTS),
+    (
+        "--progressive_validation",
+        "the table always shows the loss of examples before they are learned from; see --holdout_period for passes",
+    ),
+    ("--threads --num_threads --learner_threads --nthreads", PROCESSORS),
+)
+
+ACCEPTED: dict[str, str] = {  # flag -> what it comes to, for the note; nothing where its effect is had
+    "--save_resume": "changes nothing, models always hold what learning needs to go on",
+    "--compressed": "changes nothing, data are unpacked where the name of the file ends in .gz or .zst, and a cache is "
+    "never compressed",
+    "--strict_parse": "stands for --on_bad_line stop",
+    "--sort_features": "features are learned in the order of the line, and one that is repeated in a namespace adds to "
+    "the first; VW would sort them and leave the repeated one out",
+    "--driver_output_off": "",
+    "--onethread": "changes nothing, xclass uses every processor the system lets it use and learns the same with one; "
+    "`taskset -c 0` before the command leaves it one",
+}
+
 
 def advice(flag: str) -> str | None:
     """Say what to do instead of an option of VW; None where VW has no such option, or xclass has it."""
-    for flags, words in ADVICE:
+    for flags, words in (*ADVICE, *ELSEWHERE):
         if flag in flags.split():
             return words
     return None
+
+
+def take(accepted: Sequence[str], given: dict[str, object]) -> list[str]:
+    """Carry out the options of `ACCEPTED` that were typed, and return a note for each that the user should know.
+
+    Parameters
+    ----------
+    accepted : the flags.
+    given : field -> value of what else was typed; the options that these flags stand for are added.
+
+    Raises
+    ------
+    UsageError
+        where one of them contradicts another option.
+    """
+    if "--save_resume" in accepted and "predict_only_model" in given:
+        raise UsageError(
+            "--save_resume and --predict_only_model exclude each other: one keeps what learning needs to go on, the "
+            "other leaves it out"
+        )
+    if "--sort_features" in accepted and "vw_exact" in given:
+        raise UsageError(
+            "--vw_exact cannot be had with --sort_features: VW leaves out repeated features then, and xclass adds them "
+            "up; leave one of the two options out"
+        )
+    if "--strict_parse" in accepted and given.setdefault("on_bad_line", "stop") != "stop":
+        raise UsageError(
+            f"--strict_parse stands for --on_bad_line stop, and --on_bad_line {given['on_bad_line']} is given"
+        )
+    if "--driver_output_off" in accepted:
+        given["quiet"] = True
+    return [f"{flag}: {ACCEPTED[flag]}" for flag in accepted if ACCEPTED[flag]]
