@@ -65,11 +65,12 @@ LAYERS = (  # a room may import from the rows below its own
         "text_lines",
     ),
     ("rule", "label_words", "selection"),
-    ("class_names",),
+    ("class_names", "name_weights"),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant", "printable"),
     ("elementary", "stored_arrays", "table_size", "bad_lines", "multiclass", "outline", "processors", "progress_table"),
-    ("examples", "options", "errors", "jit"),  # anyone may import these
-    ("intrinsics", "leftovers", "__init__"),
+    ("examples", "options", "jit"),  # anyone may import these
+    ("intrinsics", "address_space", "leftovers"),
+    ("errors", "__init__"),
 )
 LEVEL = {room: level for level, row in enumerate(LAYERS) for room in row}
 

@@ -10,7 +10,8 @@ KEPT = 5  # messages about malformed lines that are kept
 
 # What is wrong with a line. The first two end the run in every treatment but skip.
 CLASS, CLASS_WORDS, NEGATIVE, OUTSIDE, LABEL_WORDS, LABEL, WEIGHT, INITIAL = range(1, 9)
-NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG, NAME, LABEL_BEFORE_TAB, FULL = range(9, 18)
+NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG, NAME, LABEL_BEFORE_TAB = range(9, 17)
+FULL, PADDED = range(17, 19)
 
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
@@ -25,6 +26,7 @@ SENTENCES = {
     LABEL: "label '{seen}' is not a finite number; a line is `label | features`, and names of classes need a "
     "reduction, --multiclass for one",
     WEIGHT: "weight '{seen}' is not a finite number of at least 0",
+    PADDED: "weight '{seen}' has zeros in front, which are no part of a weight",
     INITIAL: "initial prediction '{seen}' is not a finite number",
     NAMESPACE: "'{seen}' is no name of a namespace; a namespace is |name or |name:weight",
     NAMESPACE_WEIGHT: "'{seen}' is not a finite number; a namespace is |name or |name:weight",
@@ -33,6 +35,15 @@ SENTENCES = {
     INNER_RETURN: "a carriage return within the line; lines end in a newline, before which one may stand",
 }
 NO_NAME = "label '{seen}' has a comma or an unprintable sign, which the name of a class may not have; put another there"
+ONE_WORD = "the name of a class is one word: write {name} for a name of several words"
+OTHER_WEIGHT = (
+    "'{seen}' is read as class '{name}' with weight {weight}, and a line before gives that class weight {before}; "
+    "where this is a name of several words, write {whole}: the name of a class is one word"
+)
+ONE_NAME = (
+    "all labelled lines have the same name, '{name}', so that there is nothing to tell apart; the name of a class is "
+    "one word, behind it come weight and 'tag, or a tag that touches the bar"
+)
 WARNINGS = {  # about labels that are none; the line is taken as VW takes it
     LABEL_AS_TAG: "'{seen}' touches the bar and is read as a tag, so the line is unlabelled; write '{seen} |' for a "
     "label",
@@ -56,6 +67,22 @@ def word_at(text: np.ndarray, where: int) -> str:
     """The word at `where`, cut to 40 characters."""
     begin = text[where : where + 160].tobytes()
     word = begin.lstrip(b" \t\r").replace(b"\t", b" ").replace(b"\r", b" ").replace(b"|", b" ").replace(b"\n", b" ")
-    shown = word.split(b" ")[0].decode("utf-8", "replace")
+    return _shown(word.split(b" ")[0])
+
+
+def label_words_of(text: np.ndarray, begin: int) -> list[str]:
+    """Return the words before the first bar of the line at `begin` without what is before a tab and without the tag."""
+    line = text[begin : begin + 400].tobytes().partition(b"\n")[0]
+    head = line.partition(b"|")[0]
+    head = head.partition(b"\t")[2] if b"\t" in head else head
+    words = head.split()
+    if words and (not head.endswith(b" ") or words[-1].startswith(b"'")):
+        words.pop()
+    return [_shown(word) for word in words]
+
+
+def _shown(word: bytes) -> str:
+    """Return a word as a message shows it: printable, and cut to 40 characters."""
+    shown = word.decode("utf-8", "replace")
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
     return shown if len(shown) <= 40 else shown[:40] + "..."

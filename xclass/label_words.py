@@ -21,13 +21,14 @@ from .bad_lines import (
     NAME,
     NEGATIVE,
     OUTSIDE,
+    PADDED,
     VW,
     WEIGHT,
 )
 from .errors import UsageError
 from .jit import jit
 
-SPACE, TAB, NEWLINE, COMMA = 32, 9, 10, 44
+SPACE, TAB, NEWLINE, COMMA, ZERO = 32, 9, 10, 44, 48
 UNLABELLED = 2**32 - 1  # as a class
 
 
@@ -166,6 +167,8 @@ def read_label(text, begin, end, rules):
             wrong = True
         if problem == 0 and (wrong or (strict and (p != end1 or digits == 0 or math.isinf(weight) or weight < 0))):
             problem, where = WEIGHT, word1
+        if problem == 0 and strict and rules.names_come and text[word1] == ZERO and numbers.is_digit(text[word1 + 1]):
+            problem, where = PADDED, word1  # as in `class 0001 | ...`
         if rules.multiclass and not weight > 0:
             weight = np.float32(0)
     if words > 2:
@@ -179,6 +182,22 @@ def read_label(text, begin, end, rules):
 
 
 # -- Python
+
+
+def check_names(names: str) -> None:
+    """Refuse names, separated by commas, of which one could not stand in data.
+
+    Raises
+    ------
+    UsageError
+        where a name has a blank, a tab or a bar.
+    """
+    for name in names.split(","):
+        if any(c in name for c in " \t|"):
+            raise UsageError(
+                f"--named_labels: {name!r} has a blank, a tab or a bar; a label is one word of a line of data: write "
+                f"{'_'.join(name.replace('|', ' ').split())} here and there"
+            )
 
 
 def read_names(path: str) -> str:

@@ -23,22 +23,31 @@ import numpy as np
 from . import hashing, label_words, rows, text_lines
 from .bad_lines import (
     CLASS,
+    CLASS_WORDS,
     CURE,
     FULL,
     KEPT,
+    NAME,
     NO_NAME,
+    ONE_NAME,
+    ONE_WORD,
+    OTHER_WEIGHT,
     OUTSIDE,
+    PADDED,
     SENTENCES,
     SKIP,
     TREATMENTS,
     VW,
     VW_DOES,
     WARNINGS,
+    WEIGHT,
+    label_words_of,
     word_at,
 )
 from .class_names import Names, listed_table
 from .errors import DataError, UsageError
 from .examples import Batch, Pool
+from .name_weights import NameWeights
 from .options import option
 from .text_lines import NEWLINE, PADDING, Rules
 
@@ -131,6 +140,7 @@ class Parser:
         self.notes: list[str] = []
         self.kept: list[str] = []  # the first messages about malformed lines
         self._told_label = False
+        self._weights: NameWeights | None = None  # from the first block on
         treatment = TREATMENTS.index(options.on_bad_line)
         free = highest is None or treatment == VW
         low, high = (0, label_words.UNLABELLED) if highest is None else (lowest or 0, highest)
@@ -209,6 +219,10 @@ class Parser:
 
     def _number_names(self, batch: Batch, name: str) -> tuple[Batch, DataError | None]:
         """The batch with numbers of classes as labels, cut where there is a name too many, or without such rows."""
+        before = len(self.names.names)
+        if self._weights is None:
+            self._weights = NameWeights(before)
+        place = None if not self.names.growing or self._weights.idle(batch.weight) else batch.label.copy()
         most = self._rules.highest if self._rules.highest >= 0 else None
         kept = np.ones(batch.n, bool)
         row = 0
@@ -224,12 +238,31 @@ class Parser:
                 self.kept.append(message)
             kept[row] = False
             batch.label[row] = np.nan
+        if place is not None:
+            self._compare_weights(batch, place, before, name)
         if not kept.all():
             batch = rows.pick([(batch, np.flatnonzero(kept))], lines=True)
         return batch, None
 
+    def _compare_weights(self, batch: Batch, place: np.ndarray, before: int, name: str) -> None:
+        """Tell the user where a name comes with another weight; `place` : of the names of the batch in its text."""
+        row, weight = self._weights.compare(batch.label, batch.weight, before, len(self.names.names))
+        if row < 0:
+            return
+        begin = int(place[row])
+        words = label_words_of(batch.text, begin) or [word_at(batch.text, begin)]  # a name of some hundred letters
+        message = OTHER_WEIGHT.format(
+            seen=" ".join(words), name=words[0], weight=f"{batch.weight[row]:g}", before=f"{weight:g}",
+            whole="_".join(words),
+        )  # fmt: skip
+        self.notes.append(f"{name}:{int(batch.line[row])}: {message}")
+
     def report(self) -> list[str]:
-        """What to tell the user at the end of the run about malformed lines."""
+        """What to tell the user at the end of the run about malformed lines and names that cannot be meant."""
+        alone = self.names.growing and self._weights is not None and len(self.names.names) == 1
+        return [*self._report_bad(), *([ONE_NAME.format(name=self.names.names[0])] if alone else [])]
+
+    def _report_bad(self) -> list[str]:
         if not self.bad:
             return []
         what = "malformed line was skipped" if self.skipped else "malformed place was read the way VW does"
@@ -254,6 +287,10 @@ class Parser:
         sentence = sentence.format(seen=seen, range=self._range)
         if problem == OUTSIDE and seen == "0":
             sentence += "; classes are counted from 1"
+        if problem in (CLASS_WORDS, WEIGHT, PADDED, NAME) and (self._rules.names_come or len(self._rules.names.hash)):
+            words = label_words_of(text, start)
+            if len(words) > 1:
+                sentence += f"; {ONE_WORD.format(name='_'.join(words))}"
         message = f"{name}:{line}:{where - start + 1}: {sentence}"
         if self._rules.treatment == VW and problem in VW_DOES:
             message += f"; {VW_DOES[problem]}"

@@ -1,0 +1,173 @@
+"""Names of classes that have a space are refused or told of, and names with weights are learned as they are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from command import learn, xclass
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xclass import model_file, processors
+from xclass.name_weights import NameWeights
+
+SMALL = ("-b", 10)
+OTHER = "is read as class"
+ALONE = "all labelled lines have the same name"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("class 0001 | a\nclass 0002 | b\n", "stdin:1:7: weight '0001' has zeros in front, which are no part of a "
+         "weight; the name of a class is one word: write class_0001 for a name of several words"),
+        ("a 2 | a\nx 007.5 'tag | b\n", "stdin:2:3: weight '007.5' has zeros in front"),
+        ("tire change | a\n", "stdin:1:6: weight 'change' is not a finite number of at least 0; the name of a class is "
+         "one word: write tire_change for a name of several words"),
+        ("a | a\nb | b\nNew York City 'tag | c\n", "stdin:3:1: 'New' begins more words than label and weight; write a "
+         "tag as 'tag, or touching the bar; the name of a class is one word: write New_York_City for"),
+        ("id\ttire  change | a\n", "write tire_change for"),
+        ("a -1 | a\n", "weight '-1' is not a finite number of at least 0; the name of a class is one word: write a_-1"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("words", [("--learn_names",), ()])
+def test_words_that_are_no_weights_end_the_run_with_the_name_in_one_word(text, told, words, tmp_path):
+    done = xclass("--oaa", 9, *SMALL, *words, "-f", "m", "--quiet", stdin=text, cwd=tmp_path)
+    assert done.status == 1
+    assert told in done.err
+    assert not (tmp_path / "m").exists()
+
+
+def test_names_that_were_listed_are_explained_in_the_same_way():
+    words = ("--oaa", 2, *SMALL, "--named_labels", "tire_change,oil")
+    done = xclass(*words, stdin="oil | a\ntire change | b\n")
+    assert done.status == 1
+    assert "label 'tire' is none of --named_labels; the name of a class is one word: write tire_change for" in done.err
+    assert "write oil_well for" in xclass(*words, stdin="oil well | a\n").err
+    done = xclass("--oaa", 2, "--named_labels", "tire change,oil", stdin="oil | a\n")
+    assert done.status == 2
+    assert "--named_labels: 'tire change' has a blank, a tab or a bar" in done.err
+    assert "write tire_change" in done.err
+
+
+def test_numbers_with_zeros_in_front_stay_weights_of_classes_that_are_numbers():
+    assert learn("--oaa", 2, *SMALL, "--quiet", stdin="1 01 | a\n2 002 | b\n").err == ""
+    assert learn("--oaa", 2, *SMALL, "--quiet", "--named_labels", "a,b", stdin="a 01 | a\nb | b\n").err == ""
+    assert learn("--oaa", 2, *SMALL, "--quiet", stdin="a 0.5 | a\nb 0 | b\na 0e3 | c\n").err == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "class 1 | a\nclass 2 | b\nclass 3 | c\n",
+            "warning: stdin:2: 'class 2' is read as class 'class' with weight 2, and a line before gives that class "
+            "weight 1; where this is a name of several words, write class_2: the name of a class is one word",
+        ),
+        ("Rocky | a\nJaws | b\n'tag | q\nRocky 2 't| c\n", "warning: stdin:4: 'Rocky 2' is read as class 'Rocky' with"),
+        (
+            "Rocky 2 | a\nJaws | b\n\nRocky | c\n",
+            "warning: stdin:4: 'Rocky' is read as class 'Rocky' with weight 1, and",
+        ),
+        ("python 3.10 | a\npython 3.9 | b\nx | c\n", "warning: stdin:2: 'python 3.9' is read as class 'python' with"),
+        ("x" * 900 + " 2 | a\n" + "x" * 900 + " 3 | a\n", "warning: stdin:2: '" + "x" * 40 + "...' is read as class"),
+    ],
+)
+def test_a_name_with_another_weight_is_told_once(text, told):
+    done = learn("--oaa", 9, *SMALL, "--learn_names", stdin=text)
+    assert told in done.err
+    assert done.err.count(OTHER) == 1
+    assert OTHER not in learn("--oaa", 9, *SMALL, "--learn_names", "--quiet", stdin=text).err
+
+
+def test_zeros_in_front_are_told_of_where_every_line_is_read_as_vw_reads_it():
+    text = "class 0001 | a\nclass 0002 | b\n"
+    done = learn("--oaa", 9, *SMALL, "--learn_names", "--on_bad_line", "vw", stdin=text)
+    assert "'class 0002' is read as class 'class' with weight 2" in done.err
+    done = xclass("--oaa", 9, *SMALL, "--learn_names", "--on_bad_line", "skip", stdin=text + "a | a\n")
+    assert done.status == 0
+    assert "2 malformed lines were skipped" in done.err
+
+
+def test_names_with_weights_are_learned_without_a_word(tmp_path):
+    """As if the names had been listed: each class has a weight, or lines have none."""
+    text = "spam 0.5 | a b\nham 2 | b\nspam 0.5 | c a\nham 2 | b d\nnews 1 | e\nnews | f\n" * 9
+    done = learn("--oaa", 3, *SMALL, "--learn_names", "-f", "m", "-p", "p", stdin=text, cwd=tmp_path)
+    assert "warning" not in done.err
+    learn("--oaa", 3, *SMALL, "--named_labels", "spam,ham,news", "-f", "listed", "-p", "q", stdin=text, cwd=tmp_path)
+    assert (tmp_path / "p").read_text() == (tmp_path / "q").read_text()
+    found, listed = (model_file.load(str(tmp_path / name)).arrays for name in ("m", "listed"))
+    assert found.keys() >= listed.keys()
+    assert all(np.array_equal(found[name], listed[name]) for name in listed)
+
+
+def test_a_single_name_is_told_of_at_the_end():
+    assert ALONE in learn("--oaa", 9, *SMALL, "--learn_names", stdin="class 0001| a\nclass 0002| b\n").err
+    assert ALONE not in learn("--oaa", 9, *SMALL, "--learn_names", stdin="a | a\nb | b\n").err
+    assert ALONE not in learn("--oaa", 9, *SMALL, stdin="1 | a\n1 | b\n").err
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_same_line_is_told_however_data_are_read(count, tmp_path, monkeypatch):
+    """From a file in many blocks, from a pipe, in two files, in passes and going on, by one thread or several."""
+    monkeypatch.setattr(processors, "count", lambda: count)
+    lines = [f"name-{i % 500} | w{i % 7} some more words\n" for i in range(30_000)]
+    lines[20_000] = "name-0 2 | w0\n"
+    lines[20_001] = "name-1 2 | w0\n"
+    text = "".join(lines)
+    (tmp_path / "d").write_text(text)
+    (tmp_path / "d1").write_text(text[:300_000].rpartition("\n")[0] + "\n")
+    (tmp_path / "d2").write_text(text[len((tmp_path / "d1").read_text()) :])
+    words = ("--oaa", 500, "-b", 14, "--learn_names")
+    for more, place in (
+        (("-d", "d"), "d:20001"),
+        (("-d", "d1", "-d", "d2"), f"d2:{20_001 - (tmp_path / 'd1').read_text().count(chr(10))}"),
+        (("-d", "d", "-c", "--passes", 2, "--holdout_off"), "d:20001"),
+        ((), "stdin:20001"),
+    ):
+        done = learn(*words, *more, stdin=text, cwd=tmp_path)
+        assert f"warning: {place}: 'name-0 2' is read as class 'name-0' with weight 2" in done.err
+        assert done.err.count(OTHER) == 1
+
+
+def test_going_on_does_not_compare_with_what_another_run_read(tmp_path):
+    learn("--oaa", 3, *SMALL, "--learn_names", "-f", "m", stdin="a | a\nb | b\n", cwd=tmp_path)
+    assert OTHER not in learn("-i", "m", stdin="a 2 | a\nb 3 | b\n", cwd=tmp_path).err
+    assert OTHER in learn("-i", "m", stdin="b 2 | a\na 2 | b\nb | a\n", cwd=tmp_path).err
+
+
+weighted = st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, math.nan]), st.sampled_from([1.0, 1.0, 1.0, 0.5, 2.0])))
+
+
+@given(weighted, st.integers(0, 3), st.lists(st.integers(0, 30)))
+def test_the_first_line_with_another_weight_is_found_in_any_batches(lines, listed, cuts):
+    label = np.array([label for label, _ in lines], float)
+    seen = listed
+    for i, one in enumerate(label):  # names get their numbers as they come
+        if not math.isnan(one):
+            label[i] = min(one, seen + 1)
+            seen = max(seen, int(label[i]))
+    weight = np.array([weight for _, weight in lines], np.float32)
+    start = int(np.argmax(weight != 1)) if (weight != 1).any() else len(lines)
+    first: dict[float, float] = {}
+    wanted = None
+    for i, (one, its) in enumerate(zip(label.tolist(), weight.tolist(), strict=True)):
+        if math.isnan(one) or (i < start and one <= listed):  # what is compared begins with the first weight
+            continue
+        if first.setdefault(one, its) != its:
+            wanted = i, first[one]
+            break
+    found, names = NameWeights(listed), listed
+    edges = [0, *sorted(min(cut, len(lines)) for cut in cuts), len(lines)]
+    result = None
+    for low, high in itertools.pairwise(edges):
+        count = int(np.fmax.reduce(label[low:high], initial=names))
+        if not found.idle(weight[low:high]):
+            row, was = found.compare(label[low:high], weight[low:high], names, count)
+            result = (low + row, was) if row >= 0 else result
+        names = count
+    assert result == wanted
+    assert found.found == (wanted is not None)
