@@ -26,7 +26,7 @@ def limited(megabytes: int, *words, cwd) -> subprocess.CompletedProcess:
 
     return subprocess.run(
         [sys.executable, "-m", "xclass", *map(str, words)], preexec_fn=limit, capture_output=True, text=True, cwd=cwd,
-        timeout=120, stdin=subprocess.DEVNULL,
+        timeout=400, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
 
