@@ -287,14 +287,14 @@ class Source:
 
     def _give_up(self, error: OSError) -> None:
         """Go on without a cache."""
-        written = "" if self._writer is None else f"; {self._writer.size / 1e6:,.1f} MB were written"
-        if self._writer is not None:
-            self._writer.abandon()
-        self._writer = None
         folder = leftovers.temporary_folder() if self.path is None else os.path.dirname(os.path.realpath(self.path))
         where = self.path or f"a temporary cache in {folder}"
         another = "set TMPDIR to a folder with room" if self.path is None else "name another place with --cache_file"
+        written = "" if self._writer is None else f"; {self._writer.size / 1e6:,.1f} MB were written"
         why = f"{error.strerror or error}{written}, {leftovers.free_space(folder)}"
+        if self._writer is not None:
+            self._writer.abandon()
+        self._writer = None
         if self._pass < self._passes and not self._text.again:
             raise DataError(
                 f"{where}: cannot be written ({why}), and what comes through a pipe can be read once only; "

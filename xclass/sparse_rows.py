@@ -112,7 +112,8 @@ class Store:
         needed = ""
         if self._size:
             needed = f"{self.rows} examples take {self._size / 1e6:,.1f} MB, "
-            needed += f"all of the data about {self._size / part / 1e6:,.1f} MB, " if part else ""
+            # reading is ahead of what arrives here, so that less of the data has arrived than that part
+            needed += f"all of the data at least {self._size / part / 1e6:,.1f} MB, " if part else ""
         return DataError(
             f"{folder}: cannot keep the examples that are learned at the end of the data: "
             f"{error.strerror or error}: {needed}{leftovers.free_space(folder)}; set TMPDIR to a folder with room"
