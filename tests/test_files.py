@@ -76,6 +76,7 @@ def test_every_option_that_names_a_file_says_whether_it_is_read():
     assert {name for name, read in files.items() if read} == {"data", "initial_regressor"}
     assert {name for name, read in files.items() if not read} == WRITTEN
     assert not [name for name, one in found.items() if one.read and name not in files]
+    assert not [name for name in files if found[name].stored]  # a model names no file
 
 
 def test_standard_input_and_output_are_known_by_what_they_are(place):
