@@ -47,7 +47,8 @@ SECONDS = 300  # after which a run counts as hanging
 SAVING = ("xclass.model_file._write", "xclass.model_file._pieces", "os.fsync", "os.link", "os.replace")
 READING = {
     "xclass.jit.activate": "start",
-    "xclass.parser.Parser.parse": "reading",
+    "xclass.parser.Scanner.scan": "reading",
+    "xclass.parser.Parser.take": "reading",
     "xclass.saving.Saver.note": "learning",
 }
 PASSES = {"xclass.saving.Saver.end_pass": "between passes"}
@@ -346,7 +347,8 @@ class Campaign:
 def drawn(campaign: Campaign, cases: list[str], kills: int, seed: int) -> list[Kill]:
     """Draw kills: cases and phases take turns, the rest is random."""
     rng = random.Random(seed)
-    turns, found = collections.Counter(), []
+    begins = {(name, named): rng.randrange(100) for name in cases for named in (False, True)}
+    turns, found = collections.Counter(begins), []
     while len(found) < kills:
         name = cases[len(found) % len(cases)]
         known = campaign.known_of(name)
