@@ -58,6 +58,8 @@ def work_through(learner, batch: Batch, learn: bool = True) -> tuple[Work, objec
     """Take a batch through a learner's stages; return the work and the plan of a reduction that makes one."""
     weight = np.where(np.isnan(batch.label), 0.0, batch.weight.astype(np.float64))
     work = Work(batch, learn, np.add.accumulate(weight))
+    if learn:
+        work.survey(learner, exact=hasattr(learner, "rule") and not learner.rule.checked)
     plans = []
     if hasattr(learner, "_finish"):
         finish = type(learner)._finish

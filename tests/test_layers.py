@@ -17,7 +17,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("config", "driver"),
     ("ending",),
     ("saving",),
-    ("readable", "model_contents", "talk", "timing", "signals", "files", "outputs", "first_run"),
+    ("readable", "model_contents", "talk", "timing", "signals", "files", "outputs", "first_run", "untaken"),
     ("passes", "cache", "shuffle", "names", "vw_flags", "tree_dump"),
     ("cache_file", "cache_key"),
     ("blocks",),

@@ -203,7 +203,7 @@ def test_learning_rate_decays_with_every_pass():
         (["--predict_only_model"], "--predict_only_model has no effect: no model is saved; give -f FILE"),
         (["--binary", "--oaa", "3"], "--binary belongs to the learner without a reduction"),
         (["--min_prediction", "1", "--max_prediction", "0"], "--min_prediction 1 is above --max_prediction 0"),
-        (["--l1", "-1"], "--l1: -1 is out of range; give a number of at least 0"),
+        (["--l1", "-1"], "--l1: -1 is out of range; give a number from 0 to 1e+30"),
     ],
 )
 def test_option_without_effect_or_sense_is_refused(words, why, tmp_path):

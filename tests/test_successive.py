@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from harness import batch_of, configure
 
-from xclass import learner, successive
+from xclass import finite, learner, successive
 
 F = np.float32
 
@@ -49,7 +49,9 @@ def test_quick_way_gives_the_same_bits(words):
     settled = configure("--oaa", 4, *(() if "-b" in words else ("-b", 8)), *words)
     rule = learner.make_rule(settled.learner, reduction=True)
     batch = batch_of(settled, text_of(len(words), 60))
-    plain, quick = (learner.new_table(rule, settled.learner.bits, 5, 12) for _ in range(2))
+    watch = finite.Watch(np.zeros(1, np.int64), np.zeros(batch.n, np.uint8), np.ones((batch.n, 2), F))
+    finite.survey(batch, np.ones(batch.n, bool), False, np.inf, True, watch.missed, watch.span)
+    plain, quick = (learner.new_table(rule, settled.learner.bits, 5, 12)._replace(watch=watch) for _ in range(2))
     row = successive.new_row(batch)
     rng = np.random.default_rng(3)
     ways = set()
@@ -79,7 +81,8 @@ def test_quick_way_gives_the_same_bits(words):
 def test_features_that_share_a_slot_are_found():
     settled = configure("--oaa", 4, "-b", 8, "--noconstant")
     rule = learner.make_rule(settled.learner, reduction=True)
-    table = learner.new_table(rule, 8, 4, 4)
+    watch = finite.Watch(np.zeros(1, np.int64), np.zeros(5, np.uint8), np.ones((5, 2), F))
+    table = learner.new_table(rule, 8, 4, 4)._replace(watch=watch)
     batch = batch_of(settled, "1 |f a b c\n1 |f a b a\n1 |f\n1 |f b c\n1 | 1 65\n")  # 64 places of four
     row = successive.new_row(batch)
     ways = [successive.load(row, table, rule, batch, i)[1] for i in range(5)]

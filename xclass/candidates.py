@@ -100,6 +100,7 @@ def _clip_lanes(table, scratch, out, lanes):
 def score_shard(tree, settings, pairs, table, rule, shard, batch, clock, plan, place, x, scratch, position, out):
     """Score and train this shard's classes, example by example, as the plan says."""
     for i in range(batch.label.shape[0]):
+        table.watch.now[0] = i
         label = plan.label[i]
         count = routing.load(batch, i, table.width, place, x)
         full = path(tree, settings, pairs, plan.node[i], table.width, batch, i, place, x, count)
@@ -261,6 +262,7 @@ def learn_in_turn(
         label = plan.label[i]
         if label >= 0 and not label_counts.has_room(depth, counts):
             return i
+        table.watch.now[0] = i
         count = routing.load(batch, i, table.width, place, x)
         a = routing.descend(tree, counts, settings, table, place, x, count, batch.initial[i])
         full = path(tree, settings, pairs, a, unscaled, batch, i, place, x, count)

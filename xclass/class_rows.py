@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from . import answers, elementary, learner, loss, rng
+from . import answers, elementary, finite, learner, loss, rng
 from .jit import jit
 
 BLOCK = 512  # classes handled together; 128 to 1024 take the same time
@@ -66,15 +66,38 @@ def _grow_norms(w, n, size_x, g2, size):
 
 
 @jit
+def _block_is_safe(table, rule, place, x, count, c, size, g2, weight, clock):
+    """Whether the steps of classes c, c + 1, ... can be taken unseen; `g2` holds squared slopes."""
+    if not finite.is_safe(rule, table.watch, weight, weight, learner.step_scale(rule, weight, clock)):
+        return False
+    sums = table.sums.reshape(-1)[2 * c : 2 * (c + size)]
+    least = np.float32(finite.least_slope(table.watch))
+    unsafe = False
+    far = False
+    for j in range(size):
+        some = g2[j] > ZERO
+        unsafe |= some & (g2[j] * weight < least)
+        far |= some & ((sums[2 * j + 1] + weight) * finite.MEAN_NORM > sums[2 * j])
+    if far and not unsafe:
+        for j in range(size):
+            sub = np.uint64(c + j)
+            unsafe = unsafe or (g2[j] > ZERO and not learner.norms_are_safe(table, place, x, count, sub, weight))
+    return not unsafe
+
+
+@jit
 def _learn_block(
     table, rule, place, x, count, final, row, norms, k, c, size, p, y, d, g2, q, norm, u, rate, weight, clock
 ):  # fmt: skip
     """`learner.learn` for neighbouring classes c, c + 1, ... under the default rule and logistic loss.
 
-    `norms[r, k]` is the N that all of them have for row r, so that it need not be read, or 0.
+    `norms[r, k]` is the N that all of them have for row r, so that it need not be read, or 0. Returns False, having
+    changed nothing, where a step has to be looked at.
     """
     flat, field = table.flat, np.int64(table.field)
     loss.logistic_slopes(p, y, d, g2, size)
+    if rule.checked and not _block_is_safe(table, rule, place, x, count, c, size, g2, weight, clock):
+        return False
     for j in range(size):
         g2[j] *= weight
         q[j] = ZERO
@@ -128,6 +151,7 @@ def _learn_block(
         xv = x[f]
         for j in range(size):
             w[j] += u[j] * (xv * r[j]) if u[j] != ZERO else ZERO  # the rate may be infinite
+    return True
 
 
 @jit
@@ -170,7 +194,8 @@ def sweep(
         count = _find_rows(table, rows, batch, i, row, place, x)
         learn = learns[i]
         whole = learn and draws == 0
-        quick = whole and fast and count <= LONGEST and not learner.has_huge(x, count)
+        table.watch.now[0] = i
+        quick = whole and fast and count <= LONGEST and finite.is_plain(table.watch)
         if quick:
             for f in range(count):
                 owner[row[f]] = f
@@ -195,12 +220,16 @@ def sweep(
                 continue
             for j in range(size):
                 y[j] = ONE if c + j == label[i] else -ONE
+            done = False
             if quick:
-                _learn_block(
-                    table, rule, place, x, count, final, row, norms, (c - begin) // BLOCK, c, size, p, y, d, g2, q,
-                    norm, u, rate, batch.weight[i], clock[i],
+                k = (c - begin) // BLOCK
+                done = _learn_block(
+                    table, rule, place, x, count, final, row, norms, k, c, size, p, y, d, g2, q, norm, u, rate,
+                    batch.weight[i], clock[i],
                 )  # fmt: skip
-            else:
+                for f in range(0 if done else count):  # N may grow unseen
+                    norms[row[f], k] = ZERO
+            if not done:
                 for j in range(size):
                     if rule.widen:
                         learner.widen(table.range, y[j])
@@ -231,6 +260,7 @@ def sweep_in_turn(
     classes = table.sums.shape[0]
     draws = sampled.shape[1]
     for i in range(batch.label.shape[0]):
+        table.watch.now[0] = i
         count = _find_rows(table, rows, batch, i, row, place, x)
         best[i] = -1
         for c in range(classes):

@@ -25,6 +25,7 @@ from . import (
     ending,
     features,
     files,
+    finite,
     first_run,
     interactions,
     jit,
@@ -43,6 +44,7 @@ from . import (
     talk,
     timing,
     tree_dump,
+    untaken,
 )
 from .errors import DataError, UsageError
 from .options import option
@@ -154,6 +156,7 @@ class _Run:
             self.inspector = self._inspector()
             self.dump = tree_dump.Dump(self.config.tree_dump, self.learner, name, self.names.names)
             self.reader = self._source()
+            self.untaken = untaken.Untaken(self.reader.name if len(self.config.reader.data) <= 1 else None)
             self.stream = passes.Stream(self.reader, self.config.passes, holdout, self._shuffler(), o.final_regressor)
             self.features = features.Features(self.config.features, constant=not self.config.parser.noconstant)
             self.crosser = interactions.Crosser(self.config.interactions)
@@ -277,14 +280,20 @@ class _Run:
             for batch, count, nameless in self.stopwatch.each("features", self._prepared(read)):
                 mine = held[low : low + batch.n]
                 low += batch.n
+                batch, odd = (batch, None) if self.options.vw_exact else finite.clean(batch)
                 idle = np.isnan(batch.label) | mine
                 weight = np.where(idle, 0.0, batch.weight.astype(np.float64))
                 clock = np.add.accumulate(np.concatenate(([last], weight)))
                 last = clock[-1]
-                yield Work(
+                work = Work(
                     batch, self.learning, clock[1:], held=mine if mine.any() else None, features=count,
                     nameless=nameless,
                 )  # fmt: skip
+                if self.learning:
+                    work.survey(self.learner, self.options.vw_exact)
+                    if odd is not None:
+                        work.missed[odd & ~idle] = finite.REFUSED
+                yield work
 
     def _prepared(self, read) -> Iterator:
         """The batches a batch of text turns into, how many features each example counts, and what lost its names."""
@@ -387,7 +396,7 @@ class _Run:
             self.saver.note(work)
         while self.reader.notes:
             self.talk.warn(self.reader.notes.pop(0))
-        for note in work.notes:
+        for note in [*work.notes, *self.untaken.count(work)]:
             self.talk.warn(note)
         told = (
             batch.label, batch.weight, work.features,

@@ -101,6 +101,7 @@ def _own_summary(run: Any, seconds: float) -> list[str]:
     return [
         *talk.best_pass(run.progress, run.saver.pass_kept() if saves else None, run.watch.stopped is not None),
         *([usage.line(run.learner.tables, run.learner.rule)] if tables else []),
+        *run.untaken.lines(),
         *([run.stopwatch.line(run.reader.parsing_seconds)] if run.config.timing.timing else []),
         talk.cost(seconds, run.progress.examples),
     ]

@@ -19,6 +19,7 @@ from .jit import jit
 FIRST_CELLS, MOST_CELLS = 1 << 14, 1 << 24
 LOW = np.uint64(0xFFFFFFFF)
 NOTHING = np.uint64(0)
+LARGEST = float(np.finfo(np.float32).max)
 ZERO = np.float32(0)
 
 
@@ -67,7 +68,7 @@ def add(sums, batch, counted, begin):
             total += np.float64(batch.value[f]) * np.float64(batch.value[f])
         if not (total > 0.0 and total < np.inf):
             continue
-        scale = np.float32(np.float64(batch.weight[i]) / math.sqrt(total))
+        scale = np.float32(min(np.float64(batch.weight[i]) / math.sqrt(total), LARGEST))
         label = np.uint64(np.int64(batch.label[i])) << np.uint64(32)
         for f in range(low, high):
             wanted = label | np.uint64(batch.index[f])

@@ -4,7 +4,8 @@ Source    Duchi, Hazan, Singer 2011 (adaptive); Ross, Mineiro, Langford 2013 (no
           Langford 2011 (importance invariant): together VW's default update, in VW's order and precision.
 Learners  A reduction numbers its sub-problems ("sub") 0, 1, ... and keeps them in a `weight_table`; how they learn is a
           `rule`, made of options.
-Differs   from VW: nothing under `--layout vw` but the exact 1/sqrt(G) where some of its builds estimate it.
+Differs   from VW: nothing under `--layout vw` but the exact 1/sqrt(G) where some of its builds estimate it. Without
+          `--vw_exact` steps that would leave numbers that are not finite are not taken; see `finite`.
 
 Reductions know the learner by this room: what they need of rule, table_size and weight_table they find here too.
 """
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import loss, weight_table
+from . import finite, loss, weight_table
 from .jit import jit
 from .rule import Options, Rule, after_pass, check, make_rule, settle
 from .table_size import SLOT_BYTES, check_memory, crowding
@@ -40,9 +41,10 @@ __all__ = [  # none of them a kernel: kernels are called by the name of their ow
     "settle_weights", "table_arrays", "vw_width",
 ]  # fmt: skip
 
-TINY_X2 = np.float32(1.17549435e-38)  # smaller squares count as this
-TINY_X = np.float32(1.084202e-19)
-HUGE_X = np.float32(1.8446743e19)  # larger ones have no square in float32
+TINY_X2 = finite.SMALLEST_SQUARE
+TINY_X = np.float32(1.084202e-19)  # its root
+HUGE_X = finite.HUGE_VALUE
+MOST_CONTRACTION = 1.5  # of all weights by --l2; it is at most 1 but for rounding
 ONE = np.float32(1)
 ZERO = np.float32(0)
 
@@ -156,13 +158,52 @@ def learn(table, rule, place, x, count, sub, p, y, weight, clock):
 
     With --l1 and --l2 every step of size e = u / (dL/dp) in any sub-problem of the table contracts all its weights by
     1 - l2 e and draws them l1 e nearer to 0. That is kept as two numbers and applied when weights are read.
+
+    A step that would leave a number that is not finite is not taken at all, and noted in `table.watch`.
     """
-    flat, field = table.flat, table.field
-    n_, r_ = np.uint64(2) * field, np.uint64(3) * field
-    low, high = table.range[0], table.range[1]
-    if not loss.value(rule.loss, rule.tau, p, y, low, high) > ZERO:
+    if not loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1]) > ZERO:
         return
     g2 = weight * loss.squared_slope(rule.loss, rule.tau, p, y)
+    s = step_scale(rule, weight, clock)
+    if not rule.checked or is_safe(table, rule, place, x, count, sub, weight, g2, s):
+        taken = _step(table, rule, place, x, count, sub, p, y, weight, g2, s)
+    else:
+        taken = _try_step(table, rule, place, x, count, sub, p, y, weight, g2, s)
+    if taken < 0 and rule.checked:
+        finite.note(table.watch)
+    if taken > 0 and rule.regular and (table.shrunk[1] < 1e-9 or table.shrunk[0] > 1e3):
+        weight_table.apply_shrunk(table)
+
+
+@jit
+def is_safe(table, rule, place, x, count, sub, weight, g2, s):
+    """Whether a step of a sub-problem can be taken unseen; see `finite`."""
+    if not finite.is_safe(rule, table.watch, weight, g2, s):
+        return False
+    return not rule.normalized or norms_are_safe(table, place, x, count, sub, weight)
+
+
+@jit
+def norms_are_safe(table, place, x, count, sub, weight):
+    """Whether S and T of a sub-problem will stay near enough to each other; only new ones have to look at N."""
+    norm, total = table.sums[sub, 0], table.sums[sub, 1] + weight
+    if total * finite.MEAN_NORM <= norm:
+        return True
+    longest = ONE
+    for f in range(count):
+        longest = max(longest, abs(x[f]))
+    for f in range(count):
+        at = ((place[f] + sub) & table.mask) * table.stride
+        share = np.float64(x[f]) / np.float64(max(longest, table.flat[at + np.uint64(2) * table.field]))
+        norm += weight * share * share
+    return total * finite.MEAN_NORM <= norm
+
+
+@jit
+def _step(table, rule, place, x, count, sub, p, y, weight, g2, s):
+    """The update itself; return 1, 0 if the weights stay as they are, or -1 if they would not be finite."""
+    flat, field = table.flat, table.field
+    n_, r_ = np.uint64(2) * field, np.uint64(3) * field
     q = ONE
     scale = ONE
     if g2 != ZERO:
@@ -191,30 +232,52 @@ def learn(table, rule, place, x, count, sub, p, y, weight, clock):
             table.sums[sub, 1] += weight
             scale = mean_scale(rule, table.sums[sub, 0], table.sums[sub, 1])
             q *= scale
-    s = step_scale(rule, weight, clock)
     if rule.invariant:
         u = loss.step(rule.loss, rule.tau, p, y, s, q)
     else:
         u = loss.plain_step(rule.loss, rule.tau, p, y, s)
     if rule.regular:
         u = _regularise(table, rule, p, y, u)
-    if u == ZERO or not math.isfinite(u):
-        return
+    if u == ZERO:
+        return 0
+    if not math.isfinite(u):
+        return -1
     u *= scale
     for f in range(count):
         at = ((place[f] + sub) & table.mask) * table.stride
         flat[at] += u * (x[f] * flat[at + r_])
-    if rule.regular and (table.shrunk[1] < 1e-9 or table.shrunk[0] > 1e3):
-        weight_table.apply_shrunk(table)
+    return 1
 
 
 @jit
-def has_huge(x, count):
-    """Whether a value is too large for the kernels that handle many sub-problems at a time."""
+def _try_step(table, rule, place, x, count, sub, p, y, weight, g2, s):
+    """`_step`, taken back if anything it touches is not finite then; it returns -1 in that case."""
+    flat, field = table.flat, table.field
+    before = np.empty((count, 3), np.float32)
     for f in range(count):
-        if abs(x[f]) > HUGE_X:
-            return True
-    return False
+        at = ((place[f] + sub) & table.mask) * table.stride
+        for k in range(3):
+            before[f, k] = flat[at + np.uint64(k) * field]
+    norm, total = table.sums[sub, 0], table.sums[sub, 1]
+    gravity, contraction = (table.shrunk[0], table.shrunk[1]) if rule.regular else (0.0, 1.0)
+    taken = _step(table, rule, place, x, count, sub, p, y, weight, g2, s)
+    fine = taken >= 0 and finite.is_finite_sum(table.sums[sub, 0]) and finite.is_finite_sum(table.sums[sub, 1])
+    if rule.regular:
+        fine = fine and finite.is_finite_sum(table.shrunk[0]) and abs(table.shrunk[1]) <= MOST_CONTRACTION
+    for f in range(count):
+        at = ((place[f] + sub) & table.mask) * table.stride
+        for k in range(3):
+            fine = fine and math.isfinite(flat[at + np.uint64(k) * field])
+    if fine:
+        return taken
+    for f in range(count):  # features that share a slot saw the same numbers
+        at = ((place[f] + sub) & table.mask) * table.stride
+        for k in range(3):
+            flat[at + np.uint64(k) * field] = before[f, k]
+    table.sums[sub, 0], table.sums[sub, 1] = norm, total
+    if rule.regular:
+        table.shrunk[0], table.shrunk[1] = gravity, contraction
+    return -1
 
 
 @jit
@@ -256,6 +319,25 @@ def new_lanes(most: int) -> Lanes:
 
 
 @jit
+def _lanes_are_safe(table, rule, place, x, count, lanes, scratch, weight, clock):
+    """Whether the steps of all lanes can be taken unseen."""
+    if not finite.is_safe(rule, table.watch, weight, weight, step_scale(rule, weight, clock)):
+        return False
+    least = np.float32(finite.least_slope(table.watch))
+    safe = True
+    near = True
+    for j in range(lanes):
+        g2, k = scratch.g2[j], np.int64(scratch.sub[j])
+        safe &= not g2 > ZERO or weight * g2 >= least
+        near &= not g2 > ZERO or (table.sums[k, 1] + weight) * finite.MEAN_NORM <= table.sums[k, 0]
+    if safe and not near:
+        for j in range(lanes):
+            if scratch.g2[j] > ZERO:
+                safe = safe and norms_are_safe(table, place, x, count, scratch.sub[j], weight)
+    return safe
+
+
+@jit
 def learn_lanes(table, rule, place, x, count, lanes, scratch, weight, clock):
     """`learn` for lanes 0..lanes-1 of `scratch` (sub, p, y given) that share an example: the same numbers.
 
@@ -264,14 +346,17 @@ def learn_lanes(table, rule, place, x, count, lanes, scratch, weight, clock):
     lanes meet in one slot by collision, each sees what the other stored for the feature before.
     """
     fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
-    if not fast or rule.regular or has_huge(x, count):
+    fast = fast and not rule.regular and finite.is_plain(table.watch)
+    if fast:
+        loss.logistic_slopes(scratch.p, scratch.y, scratch.d, scratch.g2, lanes)
+        fast = not rule.checked or _lanes_are_safe(table, rule, place, x, count, lanes, scratch, weight, clock)
+    if not fast:
         for j in range(lanes):
             learn(table, rule, place, x, count, scratch.sub[j], scratch.p[j], scratch.y[j], weight, clock)
         return
     flat, mask = table.flat, table.mask
     sub, at, p, y = scratch.sub, scratch.at, scratch.p, scratch.y
     d, g2, g, n, q, norm, u = scratch.d, scratch.g2, scratch.g, scratch.n, scratch.q, scratch.norm, scratch.u
-    loss.logistic_slopes(p, y, d, g2, lanes)
     kept = 0
     for j in range(lanes):  # lanes without loss drop out
         if g2[j] > ZERO:

@@ -22,6 +22,7 @@ from . import elementary, intrinsics, loss, model_file
 from .jit import bare, jit
 
 SLOT_BYTES = 8
+LARGEST = float(np.finfo(np.float32).max)
 LEAST = 0.01  # with squared loss no turn is given less probability than this, nor more than 1 - LEAST
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 SPREAD = np.uint64(0xD6E8FEB86659FD93)
@@ -63,6 +64,12 @@ def restore_weights(name: str, weights: Weights, arrays: dict[str, np.ndarray]) 
 #    `flat`, those of one regressor in `at[begin:begin + count]`.
 
 
+@bare
+def inverse_root(total):
+    """What an example is scaled by whose squares add up to `total`, 1 for 0; finite, whatever the sum."""
+    return np.float32(min(1.0 / math.sqrt(total), LARGEST)) if total > 0.0 else ONE
+
+
 @jit
 def load(batch, i, unit, h, x):
     """Copy example i, scaled to length 1 where `unit`; return the number of its features."""
@@ -72,8 +79,7 @@ def load(batch, i, unit, h, x):
         total = 0.0
         for f in range(begin, end):
             total += np.float64(batch.value[f]) * np.float64(batch.value[f])
-        if total > 0.0:
-            scale = np.float32(1.0 / math.sqrt(total))
+        scale = inverse_root(total)
     for f in range(end - begin):
         h[f] = np.uint64(batch.index[begin + f]) * GOLDEN
         x[f] = batch.value[begin + f] * scale

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import intrinsics, learner, loss, model_file, node_weights
+from . import finite, intrinsics, learner, loss, model_file, node_weights
 from .errors import UsageError
 from .jit import bare
 from .options import options_of
@@ -30,6 +30,7 @@ ONE = np.float32(1)
 ZERO = np.float32(0)
 TAKEN = ("bits", "learning_rate", "loss_function", "quantile_tau", "layout")  # of the learner's options
 HERD = 8  # examples that walk down together, so that they wait for memory together
+MOST_STEP = np.float32(2.0**102)  # in G and in a step before AdaGrad, for examples of length 1
 PLACES = 10  # bits of the table for every router
 SCALES = 18  # bits of the table of largest values
 
@@ -90,7 +91,7 @@ def load(routers, batch, i, row, g, learns):
         row.h[g, f] = h
         row.x[g, f] = x
         total += np.float64(x) * np.float64(x)
-    scale = np.float32(1.0 / math.sqrt(total)) if total > 0.0 else ONE
+    scale = node_weights.inverse_root(total)
     for f in range(count):
         row.x[g, f] *= scale
 
@@ -172,12 +173,16 @@ def learn(routers, row, g, number, s, y, weight, clock):
     slope = loss.slope(kind, routers.rule.tau, s, y, -ONE, ONE)
     if slope == ZERO or not math.isfinite(slope):
         return s
+    square = weight * slope * slope
+    step = -routers.rule.rate * weight * slope
+    if not (square <= MOST_STEP and abs(step) <= MOST_STEP):  # the slope of `classic` has no bound
+        finite.note(routers.table.watch)
+        return s
     if row.block[g] != number >> 3:
         enter(routers, row, g, number >> 3)
     flat = routers.weights.flat
     rate = row.rate
     q = np.uint64(2 * (number & 7))
-    square = weight * slope * slope
     for f in range(count):
         at = (row.slot[g, f] ^ q) + np.uint64(1)
         flat[at] += square * (row.x[g, f] * row.x[g, f])
@@ -188,7 +193,6 @@ def learn(routers, row, g, number, s, y, weight, clock):
     reach = ZERO
     for f in range(count):
         reach += row.x[g, f] * rate[f]
-    step = -routers.rule.rate * weight * slope
     after = s + step * reach
     if kind != loss.LOGISTIC and kind != loss.CLASSIC and abs(step) * reach > abs(y - s):
         step = (y - s) / reach
@@ -226,11 +230,11 @@ def settle(options, number: int, loss_function: str, rate: float) -> dict:
     return found
 
 
-def new_routers(options, number: int) -> Routers:
+def new_routers(options, number: int, vw_exact: bool) -> Routers:
     """Routers that have learned nothing, at most so many of them."""
     exact = options.layout == "vw"
     learner.check_memory(options.bits, learner.SLOT_BYTES if exact else node_weights.SLOT_BYTES)
-    rule = learner.make_rule(options, reduction=True)
+    rule = learner.make_rule(options, reduction=True, exact=vw_exact)
     subs = max(1, number)
     table = learner.new_table(rule, options.bits if exact else 1, subs if exact else 1, learner.vw_width(subs))
     weights = node_weights.new_weights(4 if exact else max(4, options.bits), rule.loss, options.learning_rate)
@@ -246,6 +250,16 @@ def new_row(batch, levels: int) -> Row:
         np.empty(HERD, np.int64), np.empty(HERD, np.int64), np.empty(HERD, np.int64), np.empty(HERD, np.int64),
         np.empty(s, np.float32), np.empty(levels, np.int64), np.empty(levels, np.float32),
     )  # fmt: skip
+
+
+def largest_step(routers: Routers) -> float:
+    """See `finite`; VW's learner needs no bound, it looks at its steps itself."""
+    return math.inf if routers.exact else finite.largest_step(float(routers.weights.rate))
+
+
+def watched(routers: Routers, work) -> Routers:
+    """The routers as one thread uses them for a batch."""
+    return routers._replace(table=finite.watched(routers.table, work))
 
 
 def memory(routers: Routers) -> int:

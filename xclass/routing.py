@@ -157,6 +157,7 @@ def route(tree, depth, counts, settings, table, rule, batch, clock, random, plan
         label = plan.label[i]
         if label >= 0 and not label_counts.has_room(depth, counts):
             return i
+        table.watch.now[0] = i
         count = load(batch, i, table.width, place, x)
         a = descend(tree, counts, settings, table, place, x, count, batch.initial[i])
         at = plan.first[i]

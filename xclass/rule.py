@@ -17,6 +17,9 @@ from .errors import UsageError
 from .options import option
 from .table_size import LEAST_BITS, MOST_BITS, PLACES, SLOT_BYTES
 
+MOST = 1e30  # of any number an option takes; float32 holds no more than 3.4e38
+SAFE_RATE = 1024  # learning rates `finite.is_safe` knows bounds for
+
 
 @dataclass(frozen=True)
 class Options:
@@ -36,6 +39,7 @@ class Options:
         "learning rate",
         flags=("-l", "--learning_rate"),
         kind=float,
+        maximum=MOST,
         metavar="RATE",
         minimum=0,
         default_text="0.5; 10 where an update rule is named, see --sgd",
@@ -60,6 +64,8 @@ class Options:
     power_t: float = option(
         "exponent p of the step size decay: G**-p, or t**-p with --sgd",
         kind=float,
+        minimum=-MOST,
+        maximum=MOST,
         default=0.5,
         metavar="P",
         stored=True,
@@ -68,6 +74,7 @@ class Options:
     initial_t: float = option(
         "value the clock t and the sums G start at",
         kind=float,
+        maximum=MOST,
         metavar="T",
         minimum=0,
         default_text="0; 1 with neither --adaptive nor --normalized",
@@ -85,6 +92,7 @@ class Options:
         "strength of L1 regularisation: what every update takes off all weights; with --softmax_tree the weight of "
         "their sizes in the objective [alpha]",
         kind=float,
+        maximum=MOST,
         default=0.0,
         default_text="0; 0.15 with --softmax_tree",
         minimum=0,
@@ -95,17 +103,22 @@ class Options:
     l2: float = option(
         "strength of L2 regularisation: the share by which every update shrinks all weights",
         kind=float,
+        maximum=MOST,
         default=0.0,
         minimum=0,
         metavar="LAMBDA",
         stored=True,
         adjustable=True,
     )
-    initial_weight: float = option("what all weights start at", kind=float, default=0.0, metavar="W", stored=True)
+    initial_weight: float = option(
+        "what all weights start at", kind=float, minimum=-MOST, maximum=MOST, default=0.0, metavar="W", stored=True
+    )
     constant: float = option(
         "what the weight of the constant starts at",
         flags=("-C", "--constant"),
         kind=float,
+        minimum=-MOST,
+        maximum=MOST,
         metavar="W",
         default_text="--initial_weight",
         stored=True,
@@ -113,6 +126,7 @@ class Options:
     decay_learning_rate: float = option(
         "factor of the learning rate at the end of every pass",
         kind=float,
+        maximum=MOST,
         default=1.0,
         minimum=0,
         metavar="FACTOR",
@@ -122,12 +136,16 @@ class Options:
     min_prediction: float = option(
         "smallest prediction of the learner; its range then no longer follows the labels",
         kind=float,
+        minimum=-MOST,
+        maximum=MOST,
         metavar="P",
         default_text="see --label_range",
     )
     max_prediction: float = option(
         "largest prediction of the learner; its range then no longer follows the labels",
         kind=float,
+        minimum=-MOST,
+        maximum=MOST,
         metavar="P",
         default_text="see --label_range",
     )
@@ -205,15 +223,19 @@ class Rule(NamedTuple):
     initial_weight: np.float32
     lowest: np.float32  # prediction asked for, NaN where none was
     highest: np.float32
+    checked: bool  # steps that would make a number infinite are not taken; False with --vw_exact
+    proven: bool  # `finite.is_safe` knows bounds for steps of this rule
+    gentle: bool  # a step changes the prediction by no more than the loss asks for
 
 
-def make_rule(options, reduction: bool) -> Rule:
+def make_rule(options, reduction: bool, exact: bool = False) -> Rule:
     """Turn settled options into a rule.
 
     Parameters
     ----------
     options : this room's Options.
     reduction : True when a reduction hands the labels -1 and 1, False for real-valued labels.
+    exact : take steps that make numbers infinite, as VW does.
     """
     named = options.sgd or options.adaptive or options.normalized or options.invariant
     adaptive = options.adaptive if named else True
@@ -230,6 +252,8 @@ def make_rule(options, reduction: bool) -> Rule:
                 "smaller --power_t, or another --initial_t"
             )
     kind = loss.CODES[options.loss_function]
+    root = options.power_t == 0.5
+    regular = options.l1 > 0 or options.l2 > 0
     known = options.label_range == "known" and reduction
     lowest, highest = (
         np.float32(np.nan if end is None else end) for end in (options.min_prediction, options.max_prediction)
@@ -248,14 +272,17 @@ def make_rule(options, reduction: bool) -> Rule:
         adaptive=adaptive,
         normalized=normalized,
         invariant=invariant,
-        root=options.power_t == 0.5,
+        root=root,
         widen=not (known or pinned),
-        regular=options.l1 > 0 or options.l2 > 0,
+        regular=regular,
         l1=float(np.float32(options.l1)),
         l2=float(np.float32(options.l2)),
         initial_weight=np.float32(options.initial_weight),
         lowest=lowest,
         highest=highest,
+        checked=not exact,
+        proven=rate <= SAFE_RATE and not regular and (root or not (adaptive or normalized)),
+        gentle=invariant and kind in (loss.LOGISTIC, loss.SQUARED),
     )
 
 
@@ -285,4 +312,6 @@ def check(config) -> None:
 
 def after_pass(rule: Rule, options: Options) -> Rule:
     """The rule for the next pass."""
-    return rule._replace(rate=rule.rate * np.float32(options.decay_learning_rate))
+    with np.errstate(over="ignore"):
+        rate = rule.rate * np.float32(options.decay_learning_rate)
+    return rule._replace(rate=rate, proven=rule.proven and bool(rate <= SAFE_RATE))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import routers, split_tree
+from . import finite, routers, split_tree
 from .jit import bare
 
 ONE = np.float32(1)
@@ -115,6 +115,12 @@ def predict(tree, regressors, row, g):
 
 
 @bare
+def _counted(regressors, s):
+    """A score as it is added to others: 0 where it is NaN or, unless VW's sums are wanted, infinite."""
+    return np.float64(s) if s == s and (not regressors.rule.checked or abs(s) < finite.INFINITE) else 0.0
+
+
+@bare
 def _learn(tree, cells, settings, regressors, row, g, known, label, weight, clock):
     """Algorithm 1 for one example. The scores of `known` levels are in `row`, for those nodes that are met again."""
     a = tree.size[split_tree.ROOT]
@@ -142,7 +148,7 @@ def _learn(tree, cells, settings, regressors, row, g, known, label, weight, cloc
         s = row.score[level] if known > 0 else routers.ask(regressors, row, g, number)
         y = -ONE if split_tree.expects_more(tree, cells, a, at) else ONE
         s = routers.learn(regressors, row, g, number, s, y, weight, clock)
-        split_tree.trained(tree, cells, a, at, np.float64(s) if s == s else 0.0)
+        split_tree.trained(tree, cells, a, at, _counted(regressors, s))
         a = _child(tree, regressors, a, s)
         level += 1
 
@@ -179,5 +185,6 @@ def sweep(tree, cells, settings, regressors, batch, label, learns, clock, begin,
             if learns[i]:
                 if regressors.exact:
                     known = 0
+                regressors.table.watch.now[0] = i
                 _learn(tree, cells, settings, regressors, row, g, known, label[i], batch.weight[i], clock[i])
     return end

@@ -183,13 +183,15 @@ class Progress:
         weight = weight.astype(np.float64)
         labelled = ~np.isnan(label)
         if self.simple:
-            self._see(label[labelled].astype(np.float32))
+            with np.errstate(over="ignore"):
+                self._see(label[labelled].astype(np.float32))
         apart = None
         if held is not None and self.holdout is not None and (held & labelled).any():
             apart = held & labelled
             labelled = labelled & ~apart
         if self.simple:
-            worth = label.astype(np.float32).astype(np.float64) * weight
+            with np.errstate(over="ignore"):
+                worth = label.astype(np.float32).astype(np.float64) * weight
             self.label_sum = _running(self.label_sum, np.where(labelled, worth, 0.0))[-1]
         counted = labelled if loss is not None else np.zeros(n, bool)
         losses = np.zeros(n) if loss is None else np.where(labelled, loss.astype(np.float32).astype(np.float64), 0.0)
@@ -231,8 +233,9 @@ class Progress:
             )
             self._since_loss = 0.0
             self._since_weight = float(known[i])
-            now = np.float32(total[i])
-            self._due = float(now + self.pace.step if self.pace.additive else now * self.pace.step)
+            with np.errstate(over="ignore"):  # then no further row is due
+                now = np.float32(total[i])
+                self._due = float(now + self.pace.step if self.pace.additive else now * self.pace.step)
             begin = i + 1
         self._since_loss = _running(self._since_loss, losses[begin:])[-1]
         self._hold_out(apart, loss, weight, begin, n)
@@ -301,8 +304,9 @@ class Progress:
             lines.append(f"average multiclass log loss = {_ratio(total, self.labelled_weight)}{mark}")
         found = None
         if self.simple and constant:
-            found = best_constant.find(self.seen, self.label_sum, self.labelled_weight, loss, tau, label_range)
-        if found is not None:
+            with np.errstate(all="ignore"):
+                found = best_constant.find(self.seen, self.label_sum, self.labelled_weight, loss, tau, label_range)
+        if found is not None and math.isfinite(found[0]):
             lines.append(f"best constant = {found[0]:.6f}")
             if found[1] is not None:
                 lines.append(f"best constant's loss = {found[1]:.6f}")

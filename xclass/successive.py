@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import learner, loss
+from . import finite, learner, loss
 from .jit import jit
 
 ONE = np.float32(1)
@@ -57,7 +57,9 @@ def load(row, table, rule, batch, i):
     begin = batch.start[i]
     count = batch.start[i + 1] - begin
     last = row.seen.shape[0] - 1
+    table.watch.now[0] = i
     quick = rule.adaptive and rule.normalized and rule.invariant and rule.root and not rule.regular
+    quick = quick and finite.is_plain(table.watch)
     for f in range(count):
         row.place[f] = np.uint64(batch.index[begin + f]) * table.width
         xv = batch.value[begin + f]
@@ -66,7 +68,6 @@ def load(row, table, rule, batch, i):
         tiny = x2 < learner.TINY_X2
         row.square[f] = learner.TINY_X2 if tiny else x2
         row.size[f] = learner.TINY_X if tiny else abs(xv)
-        quick = quick and abs(xv) <= learner.HUGE_X
     if quick:
         for f in range(count):
             slot = row.place[f] & table.mask
@@ -110,7 +111,8 @@ def teach(row, table, rule, count, quick, sub, y, weight, clock):
     if weight <= ZERO or not loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1]) > ZERO:
         return s
     g2 = weight * loss.squared_slope(rule.loss, rule.tau, p, y)
-    if g2 == ZERO:
+    step = learner.step_scale(rule, weight, clock)
+    if g2 == ZERO or (rule.checked and not learner.is_safe(table, rule, row.place, x, count, sub, weight, g2, step)):
         learner.learn(table, rule, row.place, x, count, sub, p, y, weight, clock)
         return learner.score(table, row.place, x, count, sub, ZERO)
     g, n, rate, part, square, size = row.g, row.n, row.rate, row.part, row.square, row.size
@@ -139,7 +141,7 @@ def teach(row, table, rule, count, quick, sub, y, weight, clock):
     table.sums[k, 0] += weight * norm
     table.sums[k, 1] += weight
     scale = learner.mean_scale(rule, table.sums[k, 0], table.sums[k, 1])
-    u = loss.step(rule.loss, rule.tau, p, y, learner.step_scale(rule, weight, clock), q * scale)
+    u = loss.step(rule.loss, rule.tau, p, y, step, q * scale)
     if u != ZERO and math.isfinite(u):
         u *= scale
         for f in range(count):

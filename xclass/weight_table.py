@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import loss, model_file
+from . import finite, loss, model_file
 from .jit import jit
 from .rule import Rule
 from .table_size import FIELDS
@@ -37,6 +37,7 @@ class Table(NamedTuple):
     sums: np.ndarray  # float64[subs, 2]: S (importance * sum of x**2 / N**2) and T (importance)
     range: np.ndarray  # float32[2]: smallest and largest label, predictions are clipped to it
     shrunk: np.ndarray  # float64[2]: gravity and contraction; float64[0] without --l1 and --l2
+    watch: finite.Watch  # the batch at hand, see `finite.watched`
 
 
 def first_range(rule: Rule) -> np.ndarray:
@@ -86,6 +87,7 @@ def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False
         sums=sums,
         range=first_range(rule),
         shrunk=np.array([0.0, 1.0] if rule.regular else []),
+        watch=finite.idle_watch(),
     )
 
 

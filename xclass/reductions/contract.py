@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from .. import finite
 from ..answers import Listing
 from ..examples import Batch
 from ..outline import TreeNode
@@ -41,12 +42,26 @@ class Work:
     plan: Any = None  # what an earlier stage hands to a later one
     held: np.ndarray | None = None  # bool[n], held out: predicted only; None where none is
     nameless: Batch | None = None  # the batch with all its features, where their names are lost
+    missed: np.ndarray = None  # uint8[n] and float32[n, 2], see `finite.Watch`; set by `survey`
+    span: np.ndarray = None
+
+    def __post_init__(self):
+        if self.missed is None:
+            self.missed = np.zeros(self.batch.n, np.uint8)
+            self.span = np.ones((self.batch.n, 2), np.float32)
+
+    def survey(self, learner: Learner, exact: bool) -> None:
+        """Refuse the examples no step of which can be taken, unless VW's behaviour is wanted; see `finite`."""
+        largest, scaled = getattr(learner, "largest_step", np.inf), getattr(learner, "scales_examples", True)
+        learns = ~np.isnan(self.batch.label) & self.learns()
+        finite.survey(self.batch, learns, exact, largest, scaled, self.missed, self.span)
 
     def learns(self) -> np.ndarray:
         """Whether each example may be learned from, if it has a label: bool[n]."""
-        if self.held is None or not self.learn:
-            return np.full(self.batch.n, self.learn)
-        return ~self.held
+        if not self.learn:
+            return np.zeros(self.batch.n, bool)
+        found = self.missed != finite.REFUSED
+        return found if self.held is None else found & ~self.held
 
     def learned(self) -> np.ndarray:
         """Whether each example is learned from, having a label and a weight above 0: bool[n]."""
@@ -67,6 +82,13 @@ class Learner(Protocol):
 
     stages: list[Callable[[Work], None]]
     """Called in this order for every Work; each may run on a thread of its own, on one Work at a time."""
+
+    largest_step: float
+    """Most an example's weight may be, or max(1, weight) * max(1, value**2) where not `scales_examples`; no such
+    attribute: anything, as steps are looked at. See `finite`."""
+
+    scales_examples: bool
+    """Whether examples have length 1 when they are learned from, or no such attribute."""
 
     most_rows: int | None
     """Examples a Work may have; None, or no such attribute, for any number. Asked before every batch."""

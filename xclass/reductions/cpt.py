@@ -65,6 +65,7 @@ import numpy as np
 from .. import (
     answers,
     feature_scales,
+    finite,
     huffman,
     label_clusters,
     label_tree,
@@ -119,6 +120,8 @@ class ProbabilityTree:
             self.members.append(Member(min(o.cpt, 1 << 20), part, kind, config.learner, one, o.cpt_arity, seed))
         self.scales = feature_scales.for_option(o.normalize_features)
         self.scorers = None
+        self.scales_examples = settings.unit
+        self.largest_step = finite.largest_step(max(config.learner.learning_rate, o.rerank_rate if o.rerank else 0.0))
         if o.rerank:
             self.memory += node_weights.SLOT_BYTES << bits
             self.scorers = reranking.new_scorers(bits, kind, o.rerank_rate)
@@ -271,7 +274,7 @@ class ProbabilityTree:
         if self.asked.probabilities:
             work.listing = reranking.spread(work.listing, ranked)
         self._finish(work, labelled, found.known[0], ranked.p, found, ranked.top, ranked.top_p)
-        weight = np.where(labelled, work.batch.weight, 0.0)
+        weight = np.where(labelled, work.batch.weight.astype(np.float64), 0.0)
         wrong = work.prediction != work.batch.label
         self.label_weight += float(weight.sum())
         self.missed += float(weight[~ranked.inside].sum())

@@ -30,7 +30,7 @@ from functools import partial
 
 import numpy as np
 
-from .. import learner, matches, model_file, outline, successive, tournament
+from .. import finite, learner, matches, model_file, outline, successive, tournament
 from ..errors import UsageError
 from ..options import option
 from ..outline import TreeNode
@@ -95,7 +95,7 @@ class Tournament:
         o = config.ect
         self.classes = o.ect
         self.errors = o.error if o.ect > 1 else 0
-        self.rule = learner.make_rule(config.learner, reduction=True)
+        self.rule = learner.make_rule(config.learner, reduction=True, exact=config.driver.vw_exact)
         self.resume = config.learner.resume
         self.learner_options = config.learner
         bits = config.learner.bits
@@ -159,8 +159,9 @@ class Tournament:
         counted = batch.weight.copy()
         work.prediction = np.empty(n)
         matches.play(
-            self.hall, self.tables[0], self.rule, batch, self._labels(work), work.clock, self.drift, counted,
-            work.prediction, asked, score, first, successive.new_row(batch), np.empty(self.errors + 2, np.bool_),
+            self.hall, finite.watched(self.tables[0], work), self.rule, batch, self._labels(work), work.clock,
+            self.drift, counted, work.prediction, asked, score, first, successive.new_row(batch),
+            np.empty(self.errors + 2, np.bool_),
         )  # fmt: skip
         if self.hall.vw:
             work.batch = batch = batch._replace(weight=counted)

@@ -115,7 +115,8 @@ class LomTree:
         self.options = o
         self.learner_options = config.learner
         self.most = o.max_predictors
-        self.routers = routers.new_routers(config.learner, self.most)
+        self.routers = routers.new_routers(config.learner, self.most, config.driver.vw_exact)
+        self.largest_step = routers.largest_step(self.routers)
         self.exact = self.routers.exact
         if self.exact:
             self.tables = [self.routers.table]
@@ -150,14 +151,14 @@ class LomTree:
             learns &= batch.weight > 0
         if work.learn:
             lost = split_tree.is_lost(self.tree)
-            found = self._all(batch, label, learns, work.clock)
+            found = self._all(work, label, learns)
             if split_tree.is_lost(self.tree) and not lost:
                 work.notes.append(
                     "the leaf taken back was right below the root, where VW loses its tree: one leaf is left, which "
                     "answers alike for all examples; --lom_rules paper goes on"
                 )
         else:
-            found = self._shared(batch, label, learns, work.clock)
+            found = self._shared(work, label, learns)
         work.prediction = found.answer.astype(np.float64)
         wrong = labelled & (work.prediction != batch.label)
         work.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
@@ -174,17 +175,19 @@ class LomTree:
     def _levels(self) -> int:
         return int(self.tree.size[split_tree.DEEPEST]) + 32
 
-    def _rows(self, batch, label, learns, clock, begin, end, row, found) -> int:
+    def _rows(self, work, label, learns, begin, end, row, found) -> int:
         return split_walk.sweep(
-            self.tree, self.cells, self.settings, self.routers, batch, label, learns, clock, begin, end, row, found
-        )
+            self.tree, self.cells, self.settings, routers.watched(self.routers, work), work.batch, label, learns,
+            work.clock, begin, end, row, found,
+        )  # fmt: skip
 
-    def _all(self, batch, label, learns, clock) -> split_walk.Found:
+    def _all(self, work, label, learns) -> split_walk.Found:
         """All examples in order; whatever lacks room grows in between."""
+        batch = work.batch
         found, done = self._found(batch.n), 0
         while True:
             row = routers.new_row(batch, self._levels())
-            done = self._rows(batch, label, learns, clock, done, batch.n, row, found)
+            done = self._rows(work, label, learns, done, batch.n, row, found)
             if done == batch.n:
                 return found
             self.tree, self.cells = split_tree.grown(self.tree, self.cells, routers.HERD)
@@ -195,18 +198,19 @@ class LomTree:
                     score=np.concatenate([found.score, _floats(more)]),
                 )
 
-    def _shared(self, batch, label, learns, clock) -> split_walk.Found:
+    def _shared(self, work, label, learns) -> split_walk.Found:
         """Examples that are only predicted, by several threads."""
+        batch = work.batch
         shares = 1 if self.settings.listing else max(1, min(processors.count(), batch.n // 64))
         if shares == 1:
-            return self._all(batch, label, learns, clock)
+            return self._all(work, label, learns)
         found = self._found(batch.n)
         edges = [batch.n * t // shares for t in range(shares + 1)]
         jobs = list(itertools.pairwise(edges))
         levels = self._levels()
         list(
             self.threads.map(
-                lambda job: self._rows(batch, label, learns, clock, *job, routers.new_row(batch, levels), found), jobs
+                lambda job: self._rows(work, label, learns, *job, routers.new_row(batch, levels), found), jobs
             )
         )
         return found

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import answers, class_rows, learner, loss, model_file, processors
+from .. import answers, class_rows, finite, learner, loss, model_file, processors
 from ..errors import UsageError
 from ..options import option
 from ..reliability import Report
@@ -88,7 +88,7 @@ class OneAgainstAll:
         o = config.oaa
         self.options = o
         self.classes = o.oaa
-        self.rule = learner.make_rule(config.learner, reduction=True)
+        self.rule = learner.make_rule(config.learner, reduction=True, exact=config.driver.vw_exact)
         self.resume = config.learner.resume
         self.learner_options = config.learner
         bits = config.learner.bits
@@ -189,16 +189,16 @@ class OneAgainstAll:
 
         def in_turn():
             class_rows.sweep_in_turn(
-                self.table, self.rule, self.rows, self.link, batch, label, learns, sampled, work.clock, best[0],
-                best_score[0], scores, np.empty(longest, np.int64), np.empty(longest, np.uint64),
+                finite.watched(self.table, work), self.rule, self.rows, self.link, batch, label, learns, sampled,
+                work.clock, best[0], best_score[0], scores, np.empty(longest, np.int64), np.empty(longest, np.uint64),
                 np.empty(longest, np.float32), np.empty(self.classes, np.float32),
             )  # fmt: skip
 
         def one(t):
             lanes = [np.empty(class_rows.BLOCK, np.float32) for _ in range(8)]
             class_rows.sweep(
-                self.table, self.rule, self.rows, *self.shares[t], self.norms[t], self.link, batch, label, learns,
-                sampled, work.clock, best[t], best_score[t], scores, np.empty(longest, np.int64),
+                finite.watched(self.table, work), self.rule, self.rows, *self.shares[t], self.norms[t], self.link,
+                batch, label, learns, sampled, work.clock, best[t], best_score[t], scores, np.empty(longest, np.int64),
                 np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest, np.int64),
                 np.empty(int(self.rows), np.int64), *lanes,
                 np.empty(min(longest, class_rows.LONGEST) * class_rows.BLOCK, np.float32),
@@ -251,6 +251,8 @@ class OneAgainstAll:
         if self.asked.probabilities:  # VW's line of the summary and column of the table
             with np.errstate(divide="ignore"):
                 work.log_loss = np.where(own > 0, -np.log(own) * weight, NO_PROBABILITY)
+            if self.rule.checked:
+                work.log_loss = np.minimum(work.log_loss, float(finite.LARGEST))
             work.log_loss[~labelled] = 0.0
             work.shown = best
         self.report.losses(labelled, weight, known, np.where(known, own, 0.0))

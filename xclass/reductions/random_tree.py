@@ -196,6 +196,7 @@ def sweep(order, regressors, batch, label, clock, begin, end, row, found):
                 if regressors.exact:
                     known = 0
                 leaf = np.int64(order.leaf[label[i]])
+                regressors.table.watch.now[0] = i
                 _learn(regressors, row, g, known, leaf, inner, batch.weight[i], clock[i])
 
 
@@ -235,7 +236,8 @@ class RandomTree:
         self.learner_options = config.learner
         self.levels = max(1, (2 * self.classes - 1).bit_length())
         self.order = new_order(self.classes, config.driver.random_seed)
-        self.routers = routers.new_routers(config.learner, self.classes - 1)
+        self.routers = routers.new_routers(config.learner, self.classes - 1, config.driver.vw_exact)
+        self.largest_step = routers.largest_step(self.routers)
         if self.routers.exact:
             self.tables = [self.routers.table]
         self.listing = config.driver.raw_predictions is not None
@@ -274,7 +276,7 @@ class RandomTree:
 
         def one(job):
             row = routers.new_row(batch, self.levels)
-            sweep(self.order, self.routers, batch, label, work.clock, *job, row, found)
+            sweep(self.order, routers.watched(self.routers, work), batch, label, work.clock, *job, row, found)
 
         list(self.threads.map(one, itertools.pairwise(edges)))
         work.prediction = found.answer.astype(np.float64)

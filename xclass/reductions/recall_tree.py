@@ -28,7 +28,7 @@ from functools import partial
 
 import numpy as np
 
-from .. import answers, candidates, label_counts, learner, model_file, outline, routing
+from .. import answers, candidates, finite, label_counts, learner, model_file, outline, routing
 from ..candidates import SHARDS
 from ..errors import UsageError
 from ..options import option, options_of
@@ -119,7 +119,7 @@ class RecallTree:
         self.classes = o.recall_tree
         self.candidates = o.max_candidates
         self.depth = o.max_depth
-        self.rule = learner.make_rule(config.learner, reduction=True)
+        self.rule = learner.make_rule(config.learner, reduction=True, exact=config.driver.vw_exact)
         self.in_turn = config.learner.layout == "vw"
         self.settings = Settings(
             bern=np.float32(o.bern_hyper),
@@ -219,10 +219,11 @@ class RecallTree:
         batch = work.batch
         plan = work.plan = self._new_plan(work)
         place, x = self._row_scratch(batch)
+        table = finite.watched(self.tables[0], work)
         done = 0
         while True:
             done = routing.route(
-                self.tree, self.depth, self.counts, self.settings, self.tables[0], self.rule, batch, work.clock,
+                self.tree, self.depth, self.counts, self.settings, table, self.rule, batch, work.clock,
                 self.random, plan, done, place, x,
             )  # fmt: skip
             if done == batch.n:
@@ -236,8 +237,9 @@ class RecallTree:
             place, x = self._row_scratch(batch)
             most = self.candidates + 1
             candidates.score_shard(
-                self.tree, self.settings, self.pairs, self.tables[1 + shard], self.rule, shard, batch, work.clock,
-                plan, place, x, learner.new_lanes(most), np.empty(most, np.int64), np.empty(most, np.float32),
+                self.tree, self.settings, self.pairs, finite.watched(self.tables[1 + shard], work), self.rule, shard,
+                batch, work.clock, plan, place, x, learner.new_lanes(most), np.empty(most, np.int64),
+                np.empty(most, np.float32),
             )  # fmt: skip
 
         list(self.threads.map(one, range(SHARDS)))
@@ -247,11 +249,12 @@ class RecallTree:
         batch = work.batch
         plan = work.plan = self._new_plan(work)
         place, x = self._row_scratch(batch)
+        table = finite.watched(self.tables[0], work)
         most = self.candidates + 1
         done = 0
         while True:
             done = candidates.learn_in_turn(
-                self.tree, self.depth, self.counts, self.settings, self.pairs, self.tables[0], self.rule, self.routers,
+                self.tree, self.depth, self.counts, self.settings, self.pairs, table, self.rule, self.routers,
                 batch, work.clock, self.random, plan, done, place, x, learner.new_lanes(most),
                 np.empty(most, np.float32), self.met,
             )  # fmt: skip

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import elementary, learner, loss
+from .. import elementary, finite, learner, loss
 from ..examples import CONSTANT
 from ..jit import jit
 from ..options import option
 from .contract import Look, Reduction, Work
 
+LARGEST = np.float64(finite.LARGEST)  # loss that is told of an example
 ZERO = np.float32(0)
 ONE = np.float32(1)
 
@@ -42,10 +43,17 @@ def run(table, rule, link, batch, learns, clock, place, x, raw, prediction, lost
         for f in range(count):
             place[f] = np.uint64(batch.index[begin + f])
             x[f] = batch.value[begin + f]
+        table.watch.now[0] = i
         labelled = batch.label[i] == batch.label[i]
         learning = learns[i]
+        low, high = table.range[0], table.range[1]
         y = np.float32(batch.label[i]) if labelled else ZERO
         weight = batch.weight[i]
+        if rule.checked and not abs(y) <= finite.LARGEST:
+            y = ZERO
+            if learning:
+                finite.note(table.watch)
+                learning = False
         if labelled and learning and rule.widen:
             learner.widen(table.range, y)
         s = learner.score(table, place, x, count, np.uint64(0), batch.initial[i])
@@ -56,8 +64,12 @@ def run(table, rule, link, batch, learns, clock, place, x, raw, prediction, lost
         if labelled:
             value = loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1])
             lost[i] = np.float64(value * weight)
+            if rule.checked and not abs(lost[i]) <= LARGEST:
+                lost[i] = LARGEST
             if learning and weight > ZERO:
                 learner.learn(table, rule, place, x, count, np.uint64(0), p, y, weight, clock[i])
+                if table.watch.missed[i] != 0:
+                    table.range[0], table.range[1] = low, high
 
 
 def settle(config) -> dict:
@@ -78,7 +90,7 @@ class Scalar:
     """The learner used when no reduction is named."""
 
     def __init__(self, config, testing: bool):
-        self.rule = learner.make_rule(config.learner, reduction=False)
+        self.rule = learner.make_rule(config.learner, reduction=False, exact=config.driver.vw_exact)
         learner.check_memory(config.learner.bits)
         self.table = learner.new_table(self.rule, config.learner.bits, 1, 1)
         self.tables = [self.table]
@@ -110,8 +122,8 @@ class Scalar:
                     f"as --loss_function {name} expects"
                 )
         run(
-            self.table, self.rule, self.link, batch, work.learns(), work.clock, np.empty(longest, np.uint64),
-            np.empty(longest, np.float32), raw, work.prediction, work.loss,
+            finite.watched(self.table, work), self.rule, self.link, batch, work.learns(), work.clock,
+            np.empty(longest, np.uint64), np.empty(longest, np.float32), raw, work.prediction, work.loss,
         )  # fmt: skip
         work.raw = raw
         if self.binary:

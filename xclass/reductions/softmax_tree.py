@@ -28,6 +28,7 @@ from .. import (
     answers,
     class_prototypes,
     feature_scales,
+    finite,
     model_file,
     processors,
     softmax_nodes,
@@ -59,7 +60,8 @@ class SoftmaxTree:
         self.alpha = config.learner.l1 or None
         self.asked = config.answers
         self.intercept = not config.parser.noconstant
-        self.unit = self.options.normalize_features != "none"
+        self.unit = self.scales_examples = self.options.normalize_features != "none"
+        self.largest_step = finite.largest_step(1.0)
         # of the examples the tree has learned; all of them count alike, whatever their order
         self.scales = feature_scales.for_option(self.options.normalize_features, math.inf)
         self.counted = None if self.scales is None else self.scales.copy()  # and of those that it will learn

@@ -1,0 +1,302 @@
+"""No number in a model is infinite or NaN, whatever values, weights, labels and options come; see `xclass.finite`."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import numpy as np
+import pytest
+from command import learn, xclass, xclass_process
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streams import multiclass, real
+from test_contract import BITS, BY_NAME, VARIANTS, K, chosen
+
+from xclass import finite, learner, model_file
+from xclass.examples import Batch
+
+F = np.float32
+VALUES = ("3.4e38", "-3.4e38", "1e-45", "1e30", "-1e30", "1e20", "1e15", "1e-20")
+WEIGHTS = ("", " 3e38", " 1e30", " 1e-30", " 1e-45", " 1e15")
+RATES = [("-l", 1e10), ("-l", 1e-10)]
+LOSSES = [("--loss_function", loss) for loss in ("squared", "logistic", "hinge", "quantile", "classic")]
+RULES = [("--sgd",), ("--adaptive",), ("--normalized",), ("--invariant",), ("--adaptive", "--normalized"),
+         ("--power_t", 0.3), ("--l1", 0.1, "--l2", 0.1), ("--l2", 1e20), ("--initial_weight", 1e30)]  # fmt: skip
+MORE = {
+    "scalar": [*RATES, *LOSSES, *RULES, ("--noconstant", "-q", "wn")],
+    "oaa": [*RATES, *LOSSES, *RULES, ("-q", "wn"), ("-q", "wn", "--oaa_subsample", 2), ("--probabilities",)],
+    "recall_tree": [*RATES, ("-q", "wn"), ("--layout", "vw", "--sgd", "-l", 1e10)],
+    "log_multi": [*RATES, *LOSSES, ("--layout", "vw", "--sgd", "-l", 1e10)],
+    "random_tree": [*RATES, *LOSSES, ("--layout", "vw", "--adaptive", "-l", 1e10)],
+    "ect": [*RATES, *LOSSES, ("-q", "wn")],
+    "cpt": [
+        *RATES, *LOSSES[:2], ("--normalize_features", "none", "-l", 1e10), ("--rerank", "-q", "wn"),
+        ("--normalize_features", "none", "--rerank"), ("--noconstant",), ("--cpt_arity", 4, "-l", 1e10),
+    ],
+    "softmax_tree": [("-q", "wn"), ("--noconstant",)],
+}  # fmt: skip
+COMBINATIONS = [
+    (name, more) for name in BY_NAME for more in dict.fromkeys([(), *VARIANTS.get(name, []), *MORE.get(name, [])])
+]
+EVERY = pytest.mark.parametrize(
+    ("name", "more"), COMBINATIONS, ids=[" ".join(map(str, (name, *more))) for name, more in COMBINATIONS]
+)
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """An empty folder to run in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ordinary(name: str, seed: int, n: int) -> list[str]:
+    """Lines a reduction can learn from."""
+    simple = BY_NAME[name].labels == "simple"
+    return (real(seed, n, signs=True) if simple else multiclass(seed, K, n)).splitlines(keepends=True)
+
+
+def extreme(name: str, seed: int, n: int) -> list[str]:
+    """Lines of which nothing is of an ordinary size; the classes are ordinary ones."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for i in range(n):
+        features = [f" |{space}" for space in "wn"]
+        for k, word in enumerate(rng.choice(["p0_3", "p1_5", "size", "red", "new"], 4)):
+            features[k % 2] += f" {word}:{rng.choice(VALUES)}"
+        label = rng.choice(["1", "-1", "3e38", "1e20", "1e-40"]) if name == "scalar" else 1 + i % K
+        lines.append(f"{label}{rng.choice(WEIGHTS)}{''.join(features)}\n")
+    return lines
+
+
+def mixed(name: str, seed: int) -> str:
+    """Ordinary lines and extreme ones in turn, the ordinary first and last."""
+    plain, odd = ordinary(name, seed, 60), extreme(name, seed, 40)
+    return "".join([*plain[:10], *(line for pair in zip(odd, plain[10:50], strict=True) for line in pair), *plain[50:]])
+
+
+def floats_of(path) -> dict[str, np.ndarray]:
+    """The arrays of numbers with a fraction in a model."""
+    arrays = model_file.load(path).arrays
+    return {name: np.array(array) for name, array in arrays.items() if array.dtype.kind == "f"}
+
+
+def assert_finite(path) -> None:
+    for name, array in floats_of(path).items():
+        assert np.isfinite(array).all(), name
+
+
+@EVERY
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_models_are_finite_and_so_is_what_is_told(name, more, place):
+    args = (*chosen(name), *BITS, *more)
+    done = learn(*args, "-p", "p", "-f", "m", stdin=mixed(name, len(more)))
+    assert_finite("m")
+    assert not re.search(r"\b(nan|inf)\b", (place / "p").read_text())
+    assert not re.search(r"\b(nan|inf|Traceback)\b", done.err)
+
+
+@pytest.mark.parametrize(
+    ("args", "lines"),
+    [
+        (("--oaa", 3), "2 | zz:3e38 b\n"),
+        (("--oaa", 3, "--loss_function", "squared"), "2 | zz:3e38 b\n"),
+        (("--oaa", 3, "--sgd", "--power_t", 0, "--loss_function", "hinge", "-l", 1e3), "3 | zz:3e38 b\n2 | zz:3e38\n"),
+        (("--oaa", 3, "--l2", 0.01), "1 | zz:3e38 b\n"),
+        (("--ect", 3), "3 | zz:1e20\n2 | zz:3e38\n"),
+        (("--cpt", 3), "3 1e35 | a\n"),
+        (("--cpt", 3, "--normalize_features", "none"), "1 | a:1e20\n4 | a:3e38\n"),
+        (("--log_multi", 3), "3 1e35 | a:3e38\n"),
+        (("--random_tree", 3), "3 1e35 | a:3e38\n"),
+        (("--softmax_tree", 3, "--smooth", 0.01), "3 1e35 | a:3e38\n"),
+        ((), "1 | a:3e38\n-3e38 | a\n1 1e30 | a:1e15\n3e38 | zz\n"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_a_model_is_as_if_examples_that_are_too_large_were_not_there(args, lines):
+    """The line is named, the examples are counted, and nothing of their steps is left."""
+    plain = [*("1 | a b\n", "2 | b c\n", "1 | a\n", "2 | c\n") * 3, "3 | d\n"]
+    if not args:
+        plain[-1] = "0.5 | d\n"  # so that labels are numbers
+    if args[:1] == ("--cpt",):
+        args = (*args, "--cpt_search", "greedy")
+    told = learn(
+        *args, "-b", 8, "-f", "some", stdin="".join([*plain[:5], *lines.splitlines(keepends=True), *plain[5:]])
+    )
+    alone = learn(*args, "-b", 8, "-f", "none", stdin="".join(plain))
+    some, none = floats_of("some"), floats_of("none")
+    assert some.keys() == none.keys()
+    for name in some:
+        assert np.array_equal(some[name], none[name]), name
+    count = lines.count("\n")
+    assert re.search(r"warning: stdin:6: learning from this example would make a weight or a sum infinite", told.err)
+    assert told.err.count("infinite;") == 1
+    assert ("infinite = " not in told.err) if count == 1 else f"infinite = {count}\n" in told.err
+    assert "infinite" not in alone.err
+
+
+def test_two_files_are_not_mixed_up(place):
+    (place / "a.vw").write_text("1 | a\n2 | b\n")
+    (place / "b.vw").write_text("1 | zz:3e38\n")
+    done = learn("-d", "a.vw", "-d", "b.vw", "--oaa", 2)
+    assert "warning: line 1: learning" in done.err
+    (place / "a.vw").write_text("1 | a\n2 | zz:3e38\n")
+    assert "warning: a.vw:2: learning" in learn("-d", "a.vw", "--oaa", 2).err
+
+
+def test_values_that_crosses_make_infinite_are_not_learned_from(place):
+    text = "1 |a x |b y\n2 |a z |b y\n" * 4 + "1 |a x:3e38 |b y:3e38\n" + "1 |a x |b y\n"
+    done = learn("--oaa", 2, "-q", "ab", "-b", 8, "-f", "m", "-p", "p", stdin=text)
+    assert "stdin:9:" in done.err
+    assert_finite("m")
+    assert (place / "p").read_text().split()[-1] == "1"
+
+
+@pytest.mark.parametrize("weight", ["inf", "1e39"])
+@pytest.mark.parametrize("name", ["scalar", "oaa", "recall_tree", "cpt"])
+def test_weights_that_are_no_numbers_count_for_nothing(name, weight):
+    lines = ordinary(name, 4, 20)
+    odd = f"1 {weight} | p0_3\n"
+    done = learn(*chosen(name), *BITS, "--on_bad_line", "vw", "-f", "m", stdin="".join([*lines, odd, *lines]))
+    assert "stdin:21: learning" in done.err and "weight that is not finite" in done.err
+    learn(*chosen(name), *BITS, "-f", "without", stdin="".join([*lines, *lines]))
+    with_it, without = floats_of("m"), floats_of("without")
+    assert all(np.array_equal(with_it[key], without[key]) for key in without)
+
+
+def test_vw_exact_does_what_vw_does():
+    text = "1 | a:3e38 b\n2 | c\n"
+    done = learn("--vw_exact", "--oaa", 2, "--sgd", "-b", 8, "-f", "m", stdin=text)
+    assert "infinite" not in done.err
+    assert not all(np.isfinite(array).all() for array in floats_of("m").values())
+    again = learn("-i", "m", "--vw_exact", "-f", "m2", stdin=text)
+    assert again.status == 0 and learn("-t", "-i", "m2", "-p", "stdout", stdin=text).lines
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not bind processes to processors")
+def test_one_processor_gives_the_same_model_and_the_same_warning(tmp_path):
+    lines = multiclass(3, 140, 60).splitlines(keepends=True)
+    lines[20:20] = extreme("oaa", 1, 20)
+    (tmp_path / "d.vw").write_text("".join(lines))
+    run = ("-d", "d.vw", "--oaa", 140, "-b", 14, "-f")
+    every = xclass_process(*run, "all", cwd=tmp_path)
+    one = min(os.sched_getaffinity(0))
+    single = xclass_process(*run, "one", cwd=tmp_path, preexec_fn=lambda: os.sched_setaffinity(0, {one}))
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "all").read_bytes()
+    told = [[line for line in done.err.splitlines() if "infinite" in line] for done in (every, single)]
+    assert told[0] == told[1] and len(told[0]) == 2
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([1, 2, 3]),
+            st.floats(min_value=0, width=32, allow_infinity=False),
+            st.lists(st.floats(width=32, allow_infinity=False, allow_nan=False), max_size=3),
+        ),
+        max_size=8,
+    ),
+    st.sampled_from([("--oaa", 3), ("--recall_tree", 3), ("--ect", 3), ()]),
+    st.sampled_from([(), ("--sgd",), ("--loss_function", "squared"), ("-l", 1e10), ("--l2", 0.5), ("--adaptive",)]),
+)
+def test_any_numbers_leave_a_finite_model(lines, reduction, more):
+    text = "1 | a b\n2 | c\n"
+    for label, weight, values in lines:
+        features = " ".join(f"{'abc'[k]}:{value!r}" for k, value in enumerate(values))
+        text += f"{label} {weight!r} | {features}\n1 | a b\n"
+    assert xclass(*reduction, *more, "-b", 6, "--quiet", "-f", "m", stdin=text).status == 0
+    assert_finite("m")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--initial_weight", "1e39"), ("-l", "1e31"), ("--power_t", "-1e99"), ("--initial_t", "4e38"), ("--l1", "1e31")],
+    ids=" ".join,
+)
+def test_options_are_numbers_that_the_learner_can_hold(words):
+    done = xclass("--oaa", 2, *words, stdin="1 | a\n")
+    assert done.status == 2 and "1e+30" in done.err
+
+
+# the bounds of `finite`
+
+
+def batch_of_one(place, x, weight) -> Batch:
+    """One labelled example."""
+    ones = np.array([0, len(x)], np.int64)
+    return Batch(
+        ones, place.astype(np.uint32), x, np.ones(1), np.array([weight], F), np.zeros(1, F), np.array([0, 1]),
+        np.zeros(1, np.uint8), ones, np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.int64),
+        np.zeros(1, np.uint8),
+    )  # fmt: skip
+
+
+def any_size(rng, low: int, high: int, count: int) -> np.ndarray:
+    """Numbers of either sign between these powers of 2."""
+    return (rng.choice([-1.0, 1.0], count) * 2.0 ** rng.uniform(low, high, count)).astype(F)
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero", "ignore:invalid value")
+@pytest.mark.parametrize("loss", ["logistic", "squared", "hinge", "quantile", "classic"])
+@pytest.mark.parametrize(
+    "rule", [{}, {"adaptive": True, "normalized": True}, {"adaptive": True}, {"adaptive": True, "invariant": True},
+             {"normalized": True}, {"normalized": True, "invariant": True}, {"sgd": True}, {"invariant": True},
+             {"l2": 0.5, "l1": 1e-3}, {"power_t": 0.8}],
+    ids=str,
+)  # fmt: skip
+def test_steps_are_safe_or_taken_back(rule, loss):
+    """Whatever a table holds, every step leaves it finite; one that is not taken leaves it as it was."""
+    rng = np.random.default_rng(len(str(rule)) + len(loss))
+    rate = float(rng.choice([0.5, 10, 1024, 1e10]))
+    asked = {"bits": 4, "learning_rate": rate, "initial_t": 1.0, "loss_function": loss, **rule}
+    made = learner.make_rule(learner.Options(**asked), reduction=True)
+    safe = missed = 0
+    for _ in range(150):
+        wild = rng.random() < 0.5
+        x = any_size(rng, -60, 50, 3) if wild else any_size(rng, -8, 8, 3)
+        if wild and rng.random() < 0.3:
+            x = any_size(rng, -149, 127.9, 3)
+        weight = F(2.0 ** rng.uniform(-60, 40 if rng.random() < 0.7 else 127)) if wild else F(1)
+        table = learner.new_table(made, 4, 1, 1)
+        slots = table.flat.reshape(-1, 4)
+        slots[:, 0] = any_size(rng, -100, 127.9, 16) if wild else any_size(rng, -4, 4, 16)
+        slots[:, 1] = np.abs(any_size(rng, -140, 127.9, 16)) * (rng.random(16) < 0.7)
+        slots[:, 2] = np.abs(any_size(rng, -63, 60, 16)) * (rng.random(16) < 0.7)
+        table.sums[0] = np.abs(any_size(rng, -40, 100, 2)) * (rng.random(2) < 0.6)
+        place = np.array([1, 5, 9], np.uint64)
+        watch = table.watch
+        batch = batch_of_one(place, x, weight)
+        finite.survey(batch, np.ones(1, bool), False, np.inf, True, watch.missed, watch.span)
+        y = F(rng.choice([-1, 1]))
+        p = learner.clip(F(learner.score(table, place, x, 3, np.uint64(0), F(0))), table.range)
+        before = [table.flat.reshape(-1, 4)[:, :3].copy(), table.sums.copy(), table.shrunk.copy()]
+        learner.learn(table, made, place, x, 3, np.uint64(0), F(p), y, weight, 3.0)
+        after = [table.flat.reshape(-1, 4)[:, :3], table.sums, table.shrunk]
+        assert all(np.isfinite(array).all() for array in after)
+        assert np.abs(table.sums).max() <= finite.LARGEST
+        if watch.missed[0]:
+            missed += 1
+            assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+        else:
+            safe += 1
+    assert safe > 20 and (missed > 0 or not made.adaptive)
+
+
+@pytest.mark.plain
+def test_sums_of_bounded_numbers_stop_growing():
+    largest = F(np.finfo(F).max)
+    assert largest + F(2.0**102) == largest
+    assert F(2.0**127) + F(2.0**102) == F(2.0**127)
+
+
+@pytest.mark.plain
+def test_what_is_not_finite_is_replaced_and_found():
+    batch = batch_of_one(np.arange(2), np.array([1, np.inf], F), 1)
+    cleaned, odd = finite.clean(batch)
+    assert odd.tolist() == [True] and cleaned.value.tolist() == [1, float(finite.LARGEST)]
+    cleaned, odd = finite.clean(batch_of_one(np.arange(2), np.array([1, 2], F), np.nan))
+    assert odd.tolist() == [True] and cleaned.weight.tolist() == [0]
+    plain = batch_of_one(np.arange(2), np.array([1, 2], F), 1)
+    assert finite.clean(plain)[0] is plain

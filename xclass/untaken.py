@@ -1,0 +1,46 @@
+"""Tell the user of examples from which a step was not taken, see `finite`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+ADVICE = "scale values to between 1e-15 and 1e+15 and weights to below 1e+6, or lower --learning_rate"
+
+
+class Untaken:
+    """Counts such examples.
+
+    Parameters
+    ----------
+    name : what the examples are read from, where it is one source
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        self.place = f"{name}:" if name is not None else "line "
+        self.examples = 0  # each as often as it was met
+
+    def count(self, work: Any) -> list[str]:
+        """Take in a batch that was learned; return what there is to say about the first such example of the run."""
+        rows = np.flatnonzero(work.missed)
+        before = self.examples
+        self.examples += len(rows)
+        if before or not len(rows):
+            return []
+        i, batch = rows[0], work.batch
+        values = np.abs(batch.value[batch.start[i] : batch.start[i + 1]])
+        largest = values.max(initial=0)  # NaN, if there is one
+        smallest = values.min(initial=largest)
+        weight = f"weight {batch.weight[i]:g}" if batch.weight[i] > 0 else "a weight that is not finite"
+        return [
+            f"{self.place}{batch.line[i]}: learning from this example would make a weight or a sum infinite; such "
+            f"steps are not taken (values from {smallest:g} to {largest:g}, {weight}, label {batch.label[i]:g}); "
+            f"{ADVICE}"
+        ]
+
+    def lines(self) -> list[str]:
+        """A line for the summary, where there was more than one such example."""
+        if self.examples < 2:
+            return []
+        return [f"examples with steps not taken, which would have made a number infinite = {self.examples}"]
