@@ -68,6 +68,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("class_names", "name_weights"),
     ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant", "printable"),
     ("elementary", "stored_arrays", "table_size", "bad_lines", "multiclass", "outline", "processors", "progress_table"),
+    ("finite",),
     ("examples", "options", "jit"),  # anyone may import these
     ("intrinsics", "address_space", "leftovers"),
     ("errors", "__init__"),
