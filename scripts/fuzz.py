@@ -42,6 +42,11 @@ PARTS = {
     "options": options.OptionSets,
     "surroundings": surroundings.Surroundings,
 }
+SHORT = {"models": 300, "text": 60, "caches": 30, "options": 50}
+SHORT_ONLY = (  # a model of each kind
+    "^(scalar|oaa names|recall_tree|recall_tree names|log_multi|ect error|random_tree|cpt|cpt kmeans|cpt rerank names|"
+    "pecoc|softmax_tree names|oaa ngram|skip)$"
+)
 PRECIOUS = ("victim.txt", ".bashrc", "home/.profile", "sub/keep.txt", "precious.model")
 ALONE = 120  # seconds for a case of its own in a new process
 
@@ -174,11 +179,12 @@ class Campaign:
 def main() -> int:
     """Carry out a campaign and return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=[*PARTS, "all"], help="what to feed it")
+    parser.add_argument("part", choices=[*PARTS, "all"], help="what to feed it; all but surroundings is all")
     parser.add_argument("--seed", type=int, default=1, help="of everything drawn (default: 1)")
     parser.add_argument("--runs", type=int, help="cases of each part (default: no bound, or 300 if nothing is bounded)")
     parser.add_argument("--seconds", type=float, help="for each part, less its preparation")
     parser.add_argument("--lines", type=int, help="of text read, after which the part `text` ends")
+    parser.add_argument("--short", action="store_true", help="the few cases of every part that the tests run")
     parser.add_argument(
         "--only", default="", help="start from models and option sets whose name this regular expression finds"
     )
@@ -186,10 +192,12 @@ def main() -> int:
     parser.add_argument("--most_kept", type=int, default=25, help="failures of a part that are made simpler and kept")
     parser.add_argument("--simplify", type=float, default=30.0, help="seconds to make a failing case simpler")
     args = parser.parse_args()
-    if args.runs is None and args.seconds is None and args.lines is None:
+    if args.short:
+        args.only = args.only or SHORT_ONLY
+    elif args.runs is None and args.seconds is None and args.lines is None:
         args.runs = 300
     place = args.keep.resolve()
-    kept = os.getcwd(), {name: os.environ.get(name) for name in ("HOME", "TMPDIR")}
+    home = os.getcwd()
     fine = True
     folder = Path(tempfile.mkdtemp(prefix="xclass-fuzz-"))
     try:
@@ -198,15 +206,16 @@ def main() -> int:
         for name in list(PARTS)[:4] if args.part == "all" else [args.part]:
             began = time.monotonic()
             part = PARTS[name](args.only)
+            number = SHORT.get(name) if args.short else args.runs
             campaign = Campaign(
                 part, place, folder, lambda text: print(text, flush=True), args.most_kept, args.simplify
             )
             with contextlib.suppress(KeyboardInterrupt):  # what was counted is reported
-                campaign.go(args.seed, args.runs, args.seconds, args.lines if name == "text" else None)
-            os.chdir(kept[0])
+                campaign.go(args.seed, number, args.seconds, args.lines if name == "text" else None)
+            os.chdir(home)
             fine &= campaign.report(time.monotonic() - began)
     finally:
-        os.chdir(kept[0])
+        os.chdir(home)
         shutil.rmtree(folder, ignore_errors=True)
     return 0 if fine else 1
 

@@ -97,9 +97,9 @@ class OptionSets:
     def cases(self, seed: int, n: int) -> list[Case]:
         """Draw about `n` cases; the first ones of a campaign are FIXED."""
         fixed = []
-        if self._first:
+        if self._first and n >= len(FIXED):  # in a short campaign they would take all of the time
             self._first = False
-            fixed = [Case((tuple(words.split()),), "classes.vw") for words in FIXED][:n]
+            fixed = [Case((tuple(words.split()),), "classes.vw") for words in FIXED]
         return fixed + drawn(self._strategy(), max(1, n - len(fixed)), seed)
 
     def _strategy(self) -> st.SearchStrategy[Case]:

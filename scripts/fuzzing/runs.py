@@ -238,10 +238,14 @@ class Bench:
                 if (flags or 0) & getattr(os, "O_TMPFILE", 0) != getattr(os, "O_TMPFILE", 1):
                     self.written.append(f"open {os.path.abspath(path)}")
         elif event in CHANGES:
-            paths = [
-                os.path.abspath(os.fsdecode(a)) for a in args[event == "os.link" : 2] if isinstance(a, (str, bytes))
-            ] or [repr(args)]
-            self.written += [f"{event} {path}" for path in paths]
+            names = [os.fsdecode(one) for one in args[:2] if isinstance(one, (str, bytes))]
+            handles = [one for one in args[len(names) :] if isinstance(one, int)][-len(names) :]  # of folders
+            places = [
+                os.readlink(f"/proc/self/fd/{handle}") if handle >= 0 and not os.path.isabs(name) else os.getcwd()
+                for name, handle in zip(names, handles + [-1] * (len(names) - len(handles)), strict=True)
+            ]
+            paths = [os.path.join(place, name) for place, name in zip(places, names, strict=True)] or [repr(args)]
+            self.written += [f"{event} {path}" for path in paths[event == "os.link" :]]
 
 
 def _signature(trace: str) -> str:
