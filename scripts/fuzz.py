@@ -64,7 +64,8 @@ class Campaign:
         self.failures: Counter[tuple[str, str]] = Counter()
         self.shown: dict[tuple[str, str], list[str]] = {}
         self.lines = 0
-        self.slowest = (0.0, "")
+        self._new: list[tuple] = []
+        self._places = 0
 
     def go(self, seed: int, number: int | None, seconds: float | None, lines: int | None) -> None:
         """Run batches until one of the bounds is reached."""
@@ -81,14 +82,19 @@ class Campaign:
                 return
             cases = self.part.cases(seed * 1_000_003 + batch, left)
             batch += 1
-            for i, outcome, last in runs.outcomes(self.part, cases, self._folder):
+            running = runs.outcomes(self.part, cases, self._folder)
+            for i, outcome, last in running:
                 self._count(cases[i], outcome, last)
                 now = time.monotonic()
                 if seconds is not None and now - began > seconds:
-                    return
+                    break
                 if now - told > 60:
                     told = now
                     self._say(f"{self.part.name}: {self._sums()} in {now - began:.0f} s")
+            running.close()
+            self._keep_new()
+            if seconds is not None and time.monotonic() - began > seconds:
+                return
 
     def _count(self, case: Any, outcome: runs.Outcome, last: tuple[str, ...]) -> None:
         self.counts[outcome.kind] += 1
@@ -102,7 +108,13 @@ class Campaign:
             self.shown[key] = []
             self._say(f"{self.part.name}: {outcome.kind}: {outcome.signature}: {case}"[:300])
             if len(self.shown) <= self._most_kept:
-                self.shown[key] = self._keep(case, outcome, last)
+                self._new.append((key, case, outcome, last))
+
+    def _keep_new(self) -> None:
+        """Keep what reproduces the failures that are new, once no worker uses the folder."""
+        for key, case, outcome, last in self._new:
+            self.shown[key] = self._keep(case, outcome, last)
+        self._new.clear()
 
     def _keep(self, case: Any, outcome: runs.Outcome, last: tuple[str, ...]) -> list[str]:
         """Make a failing case simpler, run it alone, and write what reproduces it."""
@@ -110,7 +122,8 @@ class Campaign:
         for _, found, words in runs.outcomes(self.part, [case], self._folder):
             outcome, last = (found, words) if found.kind in runs.FAILURES else (outcome, last)
         last = last or self.part.words(case)
-        place = self.place / f"{self.part.name}-{len(self.shown):02d}-{outcome.kind.replace(' ', '-')}"
+        self._places += 1
+        place = self.place / f"{self.part.name}-{self._places:02d}-{outcome.kind.replace(' ', '-')}"
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         self.fill(place)
