@@ -183,7 +183,7 @@ def test_walk_is_the_plain_one(depth, seed):
 
 def test_what_is_no_tree_is_refused():
     good = softmax_nodes.parts(some_tree(1, 2, 6, 8))
-    softmax_paths.check(good, 6)
+    softmax_paths.check(good, 6, 2)
     circle = good.left.copy()
     circle[1] = 0
     high = good.owner.copy()
@@ -195,8 +195,8 @@ def test_what_is_no_tree_is_refused():
         good._replace(leaf_node=good.leaf_node + 100), good._replace(bias=good.bias * np.float32("nan")),
     ]  # fmt: skip
     for one in bad:
-        with pytest.raises(model_file.ModelError, match="no softmax tree"):
-            softmax_paths.check(one, 6)
+        with pytest.raises(model_file.ModelError, match=r"the model's array 'tree\."):
+            softmax_paths.check(one, 6, 2)
 
 
 # -- training
@@ -630,4 +630,4 @@ def test_model_with_another_tree_in_it_is_refused(place):
     model_file.save(place / "n", options=model.options, facts=model.facts, arrays=arrays)
     done = xclass("-i", "n", "-t", stdin="1 |w a\n")
     assert done.status == 1
-    assert "no softmax tree" in done.err
+    assert "'tree.left' does not fit" in done.err

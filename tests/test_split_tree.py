@@ -38,10 +38,11 @@ def grow(steps, most: int, resistance: int, look=None):
     return tree, cells
 
 
-def assert_whole(tree, cells) -> None:
-    """Every node but the root has one parent, inner ones have as many routers as there are, and the counts agree."""
+def assert_whole(tree, cells, most: int) -> None:
+    """A model takes the tree, inner nodes have as many routers as there are, and the counts agree."""
     nodes = int(tree.size[NODES])
-    assert split_tree._is_tree(tree.link[:nodes], tree.size)
+    again, _ = split_tree.restored(split_tree.arrays(tree, cells), 5, most, blocked=False)
+    assert np.array_equal(again.link[:nodes], tree.link[:nodes])
     inner = [a for a in range(nodes) if tree.link[a, ROUTER] >= 0]
     assert sorted(tree.link[inner, ROUTER].tolist()) == list(range(len(inner)))
     assert nodes == 2 * len(inner) + 1
@@ -52,15 +53,15 @@ def assert_whole(tree, cells) -> None:
     halves = kept.view(np.uint32)
     labels = np.zeros(nodes, np.int64)
     arrived = np.zeros(nodes, np.int64)
-    most = np.zeros(nodes, np.int64)
+    seen = np.zeros(nodes, np.int64)
     for i, key in enumerate(kept[:, 0].tolist()):
         a, count = (key >> 32) - 1, int(kept[i, 2]) + int(halves[i, ENDED])
         labels[a] += 1
         arrived[a] += count
-        most[a] = max(most[a], count)
+        seen[a] = max(seen[a], count)
     np.testing.assert_array_equal(labels, tree.count[:nodes, LABELS])
     np.testing.assert_array_equal(arrived, tree.count[:nodes, split_tree.ARRIVED])
-    np.testing.assert_array_equal(most, tree.count[:nodes, LARGEST])
+    np.testing.assert_array_equal(seen, tree.count[:nodes, LARGEST])
 
 
 STEPS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2**24 - 1)), min_size=1, max_size=120)
@@ -69,7 +70,7 @@ STEPS = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 2**24 - 1)), min_si
 @settings(max_examples=150, deadline=None)
 @given(STEPS, st.integers(0, 6), st.integers(1, 5))
 def test_tree_stays_a_tree_and_its_counts_agree(steps, most, resistance):
-    grow(steps, most, resistance, assert_whole)
+    grow(steps, most, resistance, lambda tree, cells: assert_whole(tree, cells, most))
 
 
 def old_and_new(rng: random.Random, n: int):

@@ -96,7 +96,7 @@ def test_names_stand_for_labels(place):
         ("0 -\n1 0 4\n", 1, "one child"),
         ("0 -\n1 0 4\n2 0\n", 3, "neither children nor a label"),
         ("0 -\n", 1, "neither children nor a label"),
-        ("0 -\n1 0 4\n2 0 4\n", 3, "label 4 is already at t:2"),
+        ("0 -\n1 0 4\n2 0 4\n", 3, "label '4' is already at t:2"),
         ("0 -\n1 0 4\n2 0 5\n3 0 6\n", 4, "two children already"),
         ("0 - 4\n1 0 5\n", 2, "parent 0 of node 1 has a label, at t:1"),
         ("0 -\n1 0 4\n1 0 5\n", 3, "node 1 is already at t:2"),

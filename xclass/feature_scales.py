@@ -24,11 +24,12 @@ Cost      one pass over the features of an example; none where the first LOOKED 
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
 
-from . import model_file
+from . import stored_arrays
 from .jit import jit
 from .options import option
 
@@ -119,14 +120,24 @@ class Scales:
         """What a model keeps."""
         found = {"scales.state": self.state}
         if not self.idle:
-            found.update(model_file.sparse("scales", self._planes()))
+            found.update(stored_arrays.sparse("scales", self._planes()))
         return found
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Fill new scales with what `arrays` gave."""
-        self.state[:] = model_file.take("scales.state", arrays, np.int64, (NUMBERS,))
-        if not self.idle:
-            model_file.dense("scales", arrays, self._planes())
+        """Fill new scales with what `arrays` gave.
+
+        Kernels find scales by hashes of features alone. Means that are finite and not below 0 keep values finite.
+        """
+        state = stored_arrays.take("scales.state", arrays, np.int64, (NUMBERS,))
+        stored_arrays.check_range("scales.state", state[EXAMPLES : EXAMPLES + 1], 0, stored_arrays.MOST_COUNTED)
+        stored_arrays.check_range("scales.state", state[COLUMNS : COLUMNS + 1], int(self.always), 1)
+        self.state[:] = state
+        if self.idle:
+            return
+        stored_arrays.dense("scales", arrays, self._planes())
+        most = sys.float_info.max
+        for plane, high in (("size", most), ("seen", min(self.window, most)), ("valued", 1)):
+            stored_arrays.check_range(f"scales.{plane}", arrays[f"scales.{plane}"], 0, high)
 
 
 # -- kernels

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import model_file
+from . import stored_arrays
 from .jit import jit
 
 FIRST_CELLS = 1 << 14
@@ -71,19 +71,27 @@ def find(counts, above, label):
 
 
 @jit
-def rehash(old_key, old_count, counts):
-    """Move all cells of an old table into `counts`, which is empty."""
+def rehash(old_key, old_count, counts, most):
+    """Move all cells of an old table into `counts`, which is empty.
+
+    Return whether that was done; it ends where a key is more than `most` steps from where its search begins.
+    """
     last = np.int64(counts.cell_key.shape[0] - 1)
     for i in range(old_key.shape[0]):
         key = old_key[i, 0]
         if key != np.uint64(0):
             at = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & last
+            steps = 0
             while counts.cell_key[at, 0] != np.uint64(0):
+                if steps == most:
+                    return False
                 at = (at + 1) & last
+                steps += 1
             counts.cell_key[at, 0] = key
             counts.cell_count[at, 1] = old_count[i, 1]
             counts.cell_count[at, 2] = old_count[i, 2]
             counts.used[0] += 1
+    return True
 
 
 @jit
@@ -208,10 +216,13 @@ def _new_cells(cells: int):
 
 def grown(counts: Counts, cells: int) -> Counts:
     """The same counts with a hash table of so many cells."""
+    return _moved(counts, cells, stored_arrays.NO_LIMIT)[0]
+
+
+def _moved(counts: Counts, cells: int, most: int) -> tuple[Counts, bool]:
     keys, shared = _new_cells(cells)
     larger = counts._replace(cell_key=keys, cell_count=shared, used=np.zeros(1, np.int64))
-    rehash(counts.cell_key, counts.cell_count, larger)
-    return larger
+    return larger, rehash(counts.cell_key, counts.cell_count, larger, most)
 
 
 def labels_of_nodes(counts: Counts, left: np.ndarray) -> dict[int, dict[int, float]]:
@@ -244,9 +255,14 @@ def arrays(c: Counts) -> dict[str, np.ndarray]:
     }
 
 
-def restored(c: Counts, found: dict[str, np.ndarray], classes: int, deepest: int) -> Counts:
-    """Empty counts filled with what `arrays` gave, of a tree of so many levels."""
-    seen = model_file.rows("nodes.id", found, len(c.node))
+def restored(c: Counts, found: dict[str, np.ndarray], classes: int, deepest: int, inner: np.ndarray) -> Counts:
+    """Empty counts filled with what `arrays` gave, of a tree of so many levels; `inner` : bool[m], nodes with children.
+
+    `routing` and `candidates` take candidates for classes and as many of them as top_size says, so both are checked;
+    counts are compared and added only. Keys that rise are all different, so that `find` meets each of them; that none
+    is far from where its search begins bounds `find` and later `rehash`es, and 3/8 of the cells at least stay empty.
+    """
+    seen = stored_arrays.rows("nodes.id", found, len(c.node))
     for name, target in (
         ("nodes.state", c.node),
         ("nodes.top_label", c.top_label),
@@ -254,14 +270,30 @@ def restored(c: Counts, found: dict[str, np.ndarray], classes: int, deepest: int
         ("nodes.top_size", c.top_size),
         ("nodes.recall", c.recall),
     ):
-        target[seen] = model_file.take(name, found, target.dtype, (len(seen), *target.shape[1:]))
-    model_file.check_range("nodes.top_label", found["nodes.top_label"], 0, classes - 1)
-    model_file.check_range("nodes.top_size", found["nodes.top_size"], 0, c.top_label.shape[1])
-    keys = model_file.take("cells.key", found, np.uint64, None)
+        target[seen] = stored_arrays.take(name, found, target.dtype, (len(seen), *target.shape[1:]))
+    stored_arrays.check_range("nodes.top_label", found["nodes.top_label"], 0, classes - 1)
+    stored_arrays.check_range("nodes.top_size", found["nodes.top_size"], 0, c.top_label.shape[1])
+    keys = stored_arrays.take("cells.key", found, np.uint64, None)
+    _check_keys(keys, classes, inner)
     cells = FIRST_CELLS
     while cells * 5 < len(keys) * 8 + 8 * (deepest + 2):
         cells *= 2
     loaded_keys, loaded_counts = _new_cells(len(keys))
     loaded_keys[:, 0] = keys
-    loaded_counts[:, 1:] = model_file.take("cells.count", found, np.float64, (len(keys), 2))
-    return grown(c._replace(cell_key=loaded_keys, cell_count=loaded_counts), cells)
+    loaded_counts[:, 1:] = stored_arrays.take("cells.count", found, np.float64, (len(keys), 2))
+    loaded = c._replace(cell_key=loaded_keys, cell_count=loaded_counts)
+    counts, entered = _moved(loaded, cells, stored_arrays.LONGEST_PROBE)
+    if not entered:
+        raise stored_arrays.unfit("cells.key", "its keys were chosen to make looking them up slow")
+    return counts
+
+
+def _check_keys(keys: np.ndarray, classes: int, inner: np.ndarray) -> None:
+    """Refuse keys that do not rise, and those of labels that are no classes or below nodes without children."""
+    if not (keys[1:] > keys[:-1]).all():
+        raise stored_arrays.unfit("cells.key", "its keys do not rise")
+    stored_arrays.check_range("cells.key", keys & np.uint64(0xFFFFFFFF), 1, classes)
+    above = (keys >> np.uint64(32)).astype(np.int64) - 1
+    stored_arrays.check_range("cells.key", above, -1, len(inner) - 1)
+    if not inner[above[np.searchsorted(above, 0) :]].all():
+        raise stored_arrays.unfit("cells.key", "it counts labels below nodes that have no children")

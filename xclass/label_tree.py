@@ -19,14 +19,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import model_file
-from .errors import ModelError
+from . import stored_arrays
 from .jit import jit
 from .outline import Seen
 
 NODES, BLOCKS, DEEPEST = 0, 1, 2  # Tree.size
 HIGHEST_LABEL = 2**31
 FIRST_NODES, FIRST_CELLS = 1 << 10, 1 << 11
+NODE_BYTES = 20  # in a model
+FINE, TWICE, CROWDED, NO_TREE, NO_LABEL = range(5)  # what may be wrong with a tree that comes from a file
+WHY = {
+    TWICE: "a label has two leaves",
+    CROWDED: "its labels were chosen to make looking them up slow",
+    NO_TREE: "it describes no tree: a child is out of range or has another parent too, or a node has no parent",
+    NO_LABEL: f"a leaf's label is outside 1..{HIGHEST_LABEL}, or another node has one",
+}
 
 
 class Tree(NamedTuple):
@@ -161,8 +168,27 @@ def halve(labels, left, label):
 
 
 @jit
-def complete(tree, nodes):
-    """Fill in what follows from `left`, `place` and `label` of so many nodes."""
+def enter(tree, label, node, most):
+    """`_put` for a label that may be there already: return NODE_BYTES = 20  # in a model
+    FINE, TWICE, or CROWDED after `most` steps."""
+    last = np.int64(tree.key.shape[0] - 1)
+    at = np.int64((np.uint64(label) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & last
+    steps = 0
+    while tree.key[at] != 0:
+        if tree.key[at] == label:
+            return TWICE
+        if steps == most:
+            return CROWDED
+        at = (at + 1) & last
+        steps += 1
+    tree.key[at] = label
+    tree.leaf[at] = node
+    return FINE
+
+
+@jit
+def complete(tree, nodes, most):
+    """Fill in what follows from `left`, `place` and `label` of so many nodes; return what `enter` says of labels."""
     tree.size[NODES] = nodes
     if nodes > 0:
         tree.parent[0] = -1
@@ -176,9 +202,42 @@ def complete(tree, nodes):
                 tree.depth[child] = tree.depth[a] + 1
                 tree.size[DEEPEST] = max(tree.size[DEEPEST], np.int64(tree.depth[child]))
         else:
-            _put(tree, tree.label[a], a)
+            entered = enter(tree, tree.label[a], a, most)
+            if entered != FINE:
+                return entered
     for a in range(nodes - 1, 0, -1):
         tree.leaves[tree.parent[a]] += tree.leaves[a]
+    return FINE
+
+
+@jit
+def check(left, label, parent):
+    """What is wrong with nodes that came from a file, FINE where they are a tree. `parent` is scratch: int32[m].
+
+    Node 0 is the root, every other one is met once as a child with a higher number than its parent, siblings stand
+    together, and leaves alone have labels.
+    """
+    nodes = left.shape[0]
+    if nodes == 0:
+        return FINE
+    if nodes % 2 == 0:
+        return NO_TREE
+    parent[:] = -1
+    for a in range(nodes):
+        child = left[a]
+        if child == 0:
+            if not 1 <= label[a] <= HIGHEST_LABEL:
+                return NO_LABEL
+            continue
+        if child <= a or child % 2 == 0 or child + 1 >= nodes or parent[child] >= 0:
+            return NO_TREE
+        parent[child] = a
+        if label[a] != -1:
+            return NO_LABEL
+    for child in range(1, nodes, 2):
+        if parent[child] < 0:
+            return NO_TREE
+    return FINE
 
 
 # -- Python
@@ -201,23 +260,40 @@ def roomy(labels: int) -> Tree:
 
 def grown(tree: Tree) -> Tree:
     """The same tree with twice the room."""
-    return _filled(roomy(len(tree.left)), tree.left, tree.place, tree.label, int(tree.size[NODES]))
+    return _filled(roomy(len(tree.left)), tree.left, tree.place, tree.label, int(tree.size[NODES]))[0]
 
 
-def _filled(tree: Tree, left, place, label, nodes: int) -> Tree:
+def _filled(tree: Tree, left, place, label, nodes: int, most: int = stored_arrays.NO_LIMIT) -> tuple[Tree, int]:
+    """An empty tree with these nodes, and what `complete` says of it."""
     tree.left[:nodes] = left[:nodes]
     tree.place[:nodes] = place[:nodes]
     tree.label[:nodes] = label[:nodes]
-    complete(tree, nodes)
-    return tree
+    return tree, complete(tree, nodes, most)
 
 
 def shaped(left: np.ndarray, label: np.ndarray, room: int = 0) -> Tree:
     """A tree of these nodes (int32[m], int64[m]; siblings behind their parent), with `room` for so many labels."""
-    nodes = len(left)
-    place = np.empty(nodes, np.int64)
-    find_places(left, place, nodes)
-    return _filled(roomy(max(nodes, room)), left, place, label, nodes)
+    return _filled(roomy(max(len(left), room)), left, _places(left), label, len(left))[0]
+
+
+def checked(left: np.ndarray, label: np.ndarray) -> tuple[Tree | None, int]:
+    """As `shaped`, for nodes that somebody else wrote: the tree, and FINE or what is wrong in place of it.
+
+    What is checked keeps every kernel that walks up or down inside the arrays and makes its walk end; that finding a
+    label takes few steps keeps `find` quick.
+    """
+    wrong = check(left, label, np.empty(len(left), np.int32))
+    if wrong != FINE:
+        return None, wrong
+    return _filled(roomy(len(left)), left, _places(left), label, len(left), stored_arrays.LONGEST_PROBE)
+
+
+def _places(left: np.ndarray) -> np.ndarray:
+    """The places `find_places` gives."""
+    place = np.empty(len(left), np.int64)
+    if len(left):
+        find_places(left, place, len(left))
+    return place
 
 
 def halved(labels: np.ndarray, room: int = 0) -> Tree:
@@ -251,24 +327,24 @@ def arrays(name: str, tree: Tree) -> dict[str, np.ndarray]:
 def restored(name: str, found: dict[str, np.ndarray]) -> Tree:
     """The tree `arrays` gave.
 
+    `checked` says what it protects. Places are those that growing the tree gives: `node_weights` finds regressors by
+    them, and two nodes of one place would share theirs.
+
     Raises
     ------
     ModelError
         where this is no tree.
     """
-    left = model_file.take(f"{name}.left", found, np.int32, None)
+    left = stored_arrays.take(f"{name}.left", found, np.int32, None)
     nodes = len(left)
-    place = model_file.take(f"{name}.place", found, np.int64, (nodes,))
-    label = model_file.take(f"{name}.label", found, np.int64, (nodes,))
-    inner = left > 0
-    is_tree = (
-        np.array_equal(np.sort(left[inner]), np.arange(1, nodes, 2))
-        and (left[inner] > np.flatnonzero(inner)).all()
-        and (label[inner] == -1).all()
-        and len(np.unique(label[~inner])) == len(label[~inner])
-    )
-    if not is_tree:
-        raise ModelError(f"the model's array '{name}.left' describes no tree; train the model again")
-    model_file.check_range(f"{name}.label", label[~inner], 1, HIGHEST_LABEL)
-    model_file.check_range(f"{name}.place", place, 9, 16 * nodes + 16)
-    return _filled(roomy(nodes), left, place, label, nodes)
+    place = stored_arrays.take(f"{name}.place", found, np.int64, (nodes,))
+    label = stored_arrays.take(f"{name}.label", found, np.int64, (nodes,))
+    tree, wrong = checked(left, label)
+    if tree is None or wrong != FINE:
+        raise stored_arrays.unfit(f"{name}.{'left' if wrong == NO_TREE else 'label'}", WHY[wrong])
+    if not np.array_equal(tree.place[:nodes], place):
+        at = int(np.argmax(tree.place[:nodes] != place))
+        raise stored_arrays.unfit(
+            f"{name}.place", f"node {at} has the place {place[at]}, the tree puts it at {tree.place[at]}"
+        )
+    return tree

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import elementary, intrinsics, loss, model_file
+from . import elementary, intrinsics, loss, stored_arrays
 from .jit import bare, jit
 
 SLOT_BYTES = 8
@@ -52,12 +52,12 @@ def new_weights(bits: int, kind: int, rate: float, plain: bool = False) -> Weigh
 
 def weights_arrays(name: str, weights: Weights) -> dict[str, np.ndarray]:
     """What a model keeps of a table."""
-    return model_file.sparse(name, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
+    return stored_arrays.sparse(name, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
 
 
 def restore_weights(name: str, weights: Weights, arrays: dict[str, np.ndarray]) -> None:
     """Fill a new table with what `weights_arrays` gave."""
-    model_file.dense(name, arrays, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
+    stored_arrays.dense(name, arrays, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
 
 
 # -- kernels. An example arrives as `h` (uint64, its features' hashes) and `x`, both of `count`; `at` holds places in

@@ -58,6 +58,11 @@ def scratch(levels: int, longest: int, depth: int) -> Scratch:
     )  # fmt: skip
 
 
+def path_bytes(levels: int, depth: int) -> int:
+    """What the blocks of the longest path take in a thread's `scratch`."""
+    return (depth // levels + 2) * (28 << levels)
+
+
 # -- kernels
 
 

@@ -70,7 +70,8 @@ class Report:
         if self.calibrated:
             forecast = forecast[labelled]
             w = weight[labelled]
-            place = np.minimum((forecast * BINS).astype(np.int64), BINS - 1)
+            forecast = np.nan_to_num(forecast)  # a model may hold any numbers
+            place = np.clip(forecast * BINS, 0, BINS - 1).astype(np.int64)
             for row, worth in enumerate((w, w * forecast, w * right[labelled])):
                 self.bins[row] += np.bincount(place, worth, BINS)
 

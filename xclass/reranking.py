@@ -27,11 +27,12 @@ Slots     of node_weights, each found by a hash of (feature, class); the lines a
 from __future__ import annotations
 
 import math
+import sys
 from typing import NamedTuple
 
 import numpy as np
 
-from . import answers, elementary, intrinsics, model_file, node_weights
+from . import answers, elementary, intrinsics, node_weights, stored_arrays
 from .jit import jit
 
 DELTA = np.float32(0.003)
@@ -93,8 +94,12 @@ def arrays(scorers: Scorers) -> dict[str, np.ndarray]:
 
 
 def restore(scorers: Scorers, found: dict[str, np.ndarray]) -> None:
-    """Fill new scorers with what `arrays` gave."""
-    scorers.state[:] = model_file.take("scorers.state", found, np.float64, (2, NUMBERS))
+    """Fill new scorers with what `arrays` gave; weights may be any numbers, since `_score` looks at them first."""
+    state = stored_arrays.take("scorers.state", found, np.float64, (2, NUMBERS))
+    most = sys.float_info.max
+    stored_arrays.check_range("scorers.state", state[0], -most, most)
+    stored_arrays.check_range("scorers.state", state[1], 0, most)
+    scorers.state[:] = state
     node_weights.restore_weights("scorers", scorers.weights, found)
 
 

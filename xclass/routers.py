@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import finite, intrinsics, learner, loss, model_file, node_weights
+from . import finite, intrinsics, learner, loss, node_weights, stored_arrays
 from .errors import UsageError
 from .jit import bare
 from .options import options_of
@@ -272,20 +272,14 @@ def arrays(routers: Routers, weights_only: bool) -> dict[str, np.ndarray]:
     if routers.exact:
         return learner.table_arrays("weights", routers.table, weights_only)
     found = node_weights.weights_arrays("weights", routers.weights)
-    found.update(model_file.sparse("largest", {"x": routers.largest}))
+    found.update(stored_arrays.sparse("largest", {"x": routers.largest}))
     return found
 
 
 def restore(routers: Routers, found: dict[str, np.ndarray], resume: str) -> None:
-    """Fill new routers with what `arrays` gave."""
+    """Fill new routers with what `arrays` gave. Weights are never indices, so any number will do."""
     if routers.exact:
         learner.restore_table("weights", routers.table, found, resume, routers.rule)
     else:
         node_weights.restore_weights("weights", routers.weights, found)
-        model_file.dense("largest", found, {"x": routers.largest})
-
-
-def check_numbers(name: str, number: np.ndarray, routers: Routers) -> None:
-    """Refuse numbers of routers that came from a file and that there are not."""
-    most = len(routers.table.sums) - 1 if routers.exact else np.iinfo(np.int32).max
-    model_file.check_range(name, number, 0, most)
+        stored_arrays.dense("largest", found, {"x": routers.largest})

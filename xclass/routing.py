@@ -256,6 +256,13 @@ def new_tree(depth: int, blocked: bool) -> tuple[Tree, int]:
     return tree, int(taken)
 
 
+def subs(depth: int, blocked: bool) -> int:
+    """The number of sub-problems that the routers of `new_tree` take."""
+    if not blocked:
+        return (1 << depth) - 1
+    return sum(4 << level for level in range(depth) if (level + depth) % 2 == 0 or level == 0)
+
+
 SHOWN = 5  # candidates of a node that are shown
 
 

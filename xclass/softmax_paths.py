@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import answers, elementary
-from .errors import ModelError
+from . import answers, elementary, stored_arrays
 from .jit import jit
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -102,13 +101,25 @@ def _cell(key, wanted):
 
 
 @jit
-def fill(key, at, node, feature, first):
-    """Enter features of nodes, int64[q] and uint32[q], whose places are `first` and on."""
+def fill(key, at, node, feature, first, most):
+    """Enter features of nodes, int64[q] and uint32[q], whose places are `first` and on.
+
+    Return whether that was done; it ends where a key is more than `most` steps from where its search begins.
+    """
+    last = np.int64(key.shape[0] - 1)
     for i in range(node.shape[0]):
         wanted = np.uint64(node[i]) << NODE | np.uint64(feature[i])
-        cell = _cell(key, wanted)
+        z = wanted * GOLDEN
+        cell = np.int64((z ^ (z >> np.uint64(29))) >> np.uint64(7)) & last
+        steps = 0
+        while key[cell] != wanted and key[cell] != NOTHING:
+            if steps == most:
+                return False
+            cell = (cell + 1) & last
+            steps += 1
         key[cell] = wanted
         at[cell] = first + i
+    return True
 
 
 @jit
@@ -275,13 +286,16 @@ DTYPES = {
 DTYPES = {name: DTYPES[name] for name in Parts._fields}
 
 
-def new_paths(parts: Parts) -> Paths:
-    """Make a stored tree ready."""
+def new_paths(parts: Parts, most: int = stored_arrays.NO_LIMIT) -> Paths:
+    """Make a stored tree ready; one that comes from a file is refused where a key takes more than `most` steps."""
     keys = len(parts.router_node) + len(parts.leaf_node)
     cells = 1 << max(4, (2 * keys).bit_length())
     key, at = np.full(cells, NOTHING), np.zeros(cells, np.int64)
-    fill(key, at, parts.router_node, parts.router_feature, 0)
-    fill(key, at, parts.leaf_node, parts.leaf_feature, 0)
+    for kind, node, feature in (
+        ("router", parts.router_node, parts.router_feature), ("leaf", parts.leaf_node, parts.leaf_feature),
+    ):  # fmt: skip
+        if not fill(key, at, node, feature, 0, most):
+            raise stored_arrays.unfit(f"tree.{kind}_feature", "its keys were chosen to make looking them up slow")
     first, score = parts.first, parts.score
     order, mass = np.zeros(len(score), np.int32), np.zeros(len(first) - 1)
     for leaf in range(len(first) - 1):
@@ -302,51 +316,84 @@ def nothing() -> Parts:
     return Parts(**found)
 
 
-def check(parts: Parts, classes: int) -> None:
-    """Refuse arrays that came from a file and are no tree.
+def check(parts: Parts, classes: int, deepest: int) -> None:
+    """Refuse arrays that came from a file and are no softmax tree of so many classes and levels of routers.
+
+    `walk` and `sides` go from node to node, to a leaf's classes in `label` and `score`, and from a key's place to
+    `weight` or by `entry` to `owner` and `value`: all of these are in range, and a walk ends since children have higher
+    numbers. Keys are all different, so `fill` makes a cell for each and leaves half of the cells empty. What trains a
+    tree goes on with it by recursion: it is as shallow as --depth allows. Intercepts and weights are finite.
 
     Raises
     ------
     ModelError
-        where a kernel could read beyond an array or walk in a circle.
+        naming the array that is wrong.
     """
-    nodes, leaves = len(parts.left), len(parts.first) - 1
-    here = np.arange(nodes)
+    nodes, leaves, rows = len(parts.left), len(parts.first) - 1, len(parts.leaf_node)
+    for name, like in LENGTHS.items():
+        if len(getattr(parts, name)) != len(getattr(parts, like)):
+            _refuse(name, f"it has another length than 'tree.{like}'")
+    for name in ("bias", "weight", "value", "score"):
+        if not np.isfinite(getattr(parts, name)).all():
+            _refuse(name, "it holds numbers that are not finite")
+    _check_nodes(parts.left, parts.right, leaves, deepest)
+    for name, size, last in (("first", leaves + 1, len(parts.label)), ("entry", rows + 1, len(parts.value))):
+        ends = getattr(parts, name)
+        if len(ends) != size or ends[0] != 0 or ends[-1] != last or (np.diff(ends) < 0).any():
+            _refuse(name, f"it does not rise from 0 to {last} in {size} numbers")
+    stored_arrays.check_range("tree.label", parts.label, 1, classes)
+    falls = np.flatnonzero(np.diff(parts.label) <= 0) + 1
+    if not np.isin(falls, parts.first).all():
+        _refuse("label", "the classes of a leaf do not rise")
     inner = parts.left >= 0
-    rows, weights = len(parts.leaf_node), len(parts.value)
-    right = (
-        nodes >= 1
-        and leaves >= 1
-        and len(parts.right) == len(parts.bias) == nodes
-        and ((parts.left[inner] > here[inner]) & (parts.right[inner] > here[inner])).all()
-        and ((parts.left[inner] < nodes) & (parts.right[inner] < nodes)).all()
-        and sorted((-1 - parts.left[~inner]).tolist()) == list(range(leaves))
-        and len(parts.router_node) == len(parts.router_feature) == len(parts.weight)
-        and len(parts.leaf_feature) == rows
-        and _rises(parts.entry, rows + 1, weights)
-        and len(parts.owner) == weights
-        and _rises(parts.first, leaves + 1, len(parts.label))
-        and len(parts.score) == len(parts.label)
-        and ((parts.label >= 1) & (parts.label <= classes)).all()
-        and all(np.isfinite(one).all() for one in (parts.bias, parts.weight, parts.value, parts.score))
-    )
-    if right and len(parts.router_node):
-        right = bool(((parts.router_node >= 0) & (parts.router_node < nodes)).all()) and bool(
-            inner[parts.router_node].all() and (np.diff(parts.router_node) >= 0).all()
-        )
-    if right and rows:
-        right = bool(((parts.leaf_node >= 0) & (parts.leaf_node < nodes)).all()) and not inner[parts.leaf_node].any()
-    if right and weights:
-        leaf = -1 - parts.left[parts.leaf_node]
-        most = np.repeat(np.diff(parts.first)[leaf], np.diff(parts.entry))
-        right = bool(((parts.owner >= 0) & (parts.owner < most)).all())
-    if right:
-        for low, high in zip(parts.first[:-1].tolist(), parts.first[1:].tolist(), strict=True):
-            right = right and bool((np.diff(parts.label[low:high]) > 0).all())
-    if not right:
-        raise ModelError("the model's arrays 'tree.*' are no softmax tree; train the model again")
+    _check_keys("router", parts.router_node, parts.router_feature, inner, np.arange(nodes))
+    leaf = np.where(inner, -1, -1 - parts.left.astype(np.int64))
+    _check_keys("leaf", parts.leaf_node, parts.leaf_feature, ~inner, leaf)
+    stored_arrays.check_range("tree.owner", parts.owner, 0, len(parts.label))
+    most = np.repeat(np.diff(parts.first)[leaf[parts.leaf_node]], np.diff(parts.entry))
+    if (parts.owner >= most).any():
+        _refuse("owner", "it names a class that the leaf does not have")
 
 
-def _rises(ends: np.ndarray, size: int, last: int) -> bool:
-    """Whether numbers go from 0 to `last` and never fall."""
-    return len(ends) == size and ends[0] == 0 and ends[-1] == last and bool((np.diff(ends) >= 0).all())
+LENGTHS = {  # arrays that are as long as another one
+    "right": "left",
+    "bias": "left",
+    "router_feature": "router_node",
+    "weight": "router_node",
+    "leaf_feature": "leaf_node",
+    "owner": "value",
+    "score": "label",
+}
+
+
+def _check_nodes(left: np.ndarray, right: np.ndarray, leaves: int, deepest: int) -> None:
+    """Refuse nodes unless each but the root is the child of one with a lower number, and leaves are numbered."""
+    nodes = len(left)
+    inner = np.flatnonzero(left >= 0)
+    children = np.concatenate([left[inner], right[inner]])
+    if nodes == 0 or not np.array_equal(np.sort(children), np.arange(1, nodes)):
+        _refuse("left", "it describes no tree: every node but the root is the child of one node")
+    if (left[inner] <= inner).any() or (right[inner] <= inner).any():
+        _refuse("left", "it describes no tree: a child has a lower number than its parent")
+    if not np.array_equal(np.sort(-1 - left[left < 0].astype(np.int64)), np.arange(leaves)):
+        _refuse("left", f"its leaves are not numbered from 0 to {leaves - 1}")
+    level, depth = np.zeros(1, np.int64), 0
+    while len(level := level[left[level] >= 0]):
+        depth += 1
+        if depth > deepest:
+            _refuse("left", f"it has more than {deepest} levels of routers")
+        level = np.concatenate([left[level], right[level]])
+
+
+def _check_keys(kind: str, node: np.ndarray, feature: np.ndarray, wanted: np.ndarray, order: np.ndarray) -> None:
+    """Refuse keys of nodes that are not `wanted` (bool[m]), or that do not rise by `order` of node, then feature."""
+    stored_arrays.check_range(f"tree.{kind}_node", node, 0, len(wanted) - 1)
+    if not wanted[node].all():
+        _refuse(f"{kind}_node", f"it names a node that is no {kind}")
+    rank = order[node]
+    if ((rank[1:] < rank[:-1]) | ((rank[1:] == rank[:-1]) & (feature[1:] <= feature[:-1]))).any():
+        _refuse(f"{kind}_feature", "the features of a node do not rise, or its node is named twice")
+
+
+def _refuse(name: str, why: str) -> None:
+    raise stored_arrays.unfit(f"tree.{name}", why)

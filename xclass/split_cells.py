@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import intrinsics, model_file
+from . import intrinsics, stored_arrays
 from .jit import bare
 
 SUM, TIMES, ENDED, VERSION = 1, 2, 6, 7  # of a cell, the last two of its 32-bit words; its key is word 0
@@ -139,19 +139,27 @@ def _count_live(version, cells):
 
 
 @bare
-def _rehash(version, old, cells):
-    """Move the cells of `old` that are not outdated into `cells`, which is empty."""
+def _rehash(version, old, cells, most):
+    """Move the cells of `old` that are not outdated into `cells`, which is empty.
+
+    Return whether that was done; it ends where a key is more than `most` steps from where its search begins.
+    """
     last = np.int64((cells.word.shape[0] >> 2) - 1)
     for i in range(old.word.shape[0] >> 2):
         key = old.word[4 * i]
         if key == np.uint64(0) or not _is_live(version, old, i):
             continue
         at = _home(cells, key)
+        steps = 0
         while cells.word[4 * at] != np.uint64(0):
+            if steps == most:
+                return False
             at = (at + 1) & last
+            steps += 1
         for j in range(4):
             cells.word[4 * at + j] = old.word[4 * i + j]
         cells.used[0] += 1
+    return True
 
 
 # -- Python. `version` : int64[nodes]
@@ -184,7 +192,7 @@ def _cells_for(number: int) -> int:
 def grown(cells: Cells, version: np.ndarray, more: int) -> Cells:
     """The cells that are not outdated in a table with room for so many more."""
     roomy = new_cells(_cells_for(int(_count_live(version, cells)) + more))
-    _rehash(version, cells, roomy)
+    _rehash(version, cells, roomy, stored_arrays.NO_LIMIT)
     return roomy
 
 
@@ -199,13 +207,25 @@ def array(cells: Cells, version: np.ndarray) -> np.ndarray:
     return words[live[np.argsort(words[live, 0])]]
 
 
-def restored(name: str, found: dict[str, np.ndarray], version: np.ndarray) -> Cells:
-    """The table that `array` gave under this name."""
-    words = found.get(name, np.zeros((0, 4), np.uint64))
-    words = model_file.take(name, found, np.uint64, (len(words), 4))
-    model_file.check_range(name, words[:, 0] >> np.uint64(32), 1, len(version))
+def restored(name: str, found: dict[str, np.ndarray], version: np.ndarray, classes: int) -> Cells:
+    """The table that `array` gave under this name, of labels 1..classes.
+
+    Keys that rise are all different, so that `find` meets each of them; that none is far from where its search begins
+    bounds `find`, `seek` and later `_rehash`es. Half of the cells stay empty, where searches end.
+    """
+    words = stored_arrays.take(name, found, np.uint64, (None, 4))
+    key, halves = words[:, 0], words.view(np.uint32)
+    node = key >> np.uint64(32)
+    stored_arrays.check_range(name, node, 1, len(version))
+    stored_arrays.check_range(name, key & np.uint64(0xFFFFFFFF), 1, classes)
+    if not (key[1:] > key[:-1]).all():
+        raise stored_arrays.unfit(name, "its keys do not rise")
+    stored_arrays.check_range(name, words.view(np.int64)[:, TIMES], 0, stored_arrays.MOST_COUNTED)
+    if not (halves[:, VERSION] == version[node.astype(np.int64) - 1]).all():
+        raise stored_arrays.unfit(name, "it counts for nodes that have been taken back since")
     cells = new_cells(_cells_for(len(words)))
-    _rehash(version, _views(np.ascontiguousarray(words).reshape(-1)), cells)
+    if not _rehash(version, _views(np.ascontiguousarray(words).reshape(-1)), cells, stored_arrays.LONGEST_PROBE):
+        raise stored_arrays.unfit(name, "its keys were chosen to make looking them up slow")
     return cells
 
 

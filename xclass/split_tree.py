@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import intrinsics, model_file, split_cells
-from .errors import ModelError
+from . import intrinsics, split_cells, stored_arrays
 from .jit import bare
 from .split_cells import Cells
 
@@ -68,7 +67,13 @@ def has_room(tree, cells, examples):
     """Whether so many examples surely find nodes and empty cells."""
     if tree.size[NODES] + 2 * examples > tree.link.shape[0]:
         return False
-    return split_cells.has_room(cells, (tree.size[DEEPEST] + examples + 2) * examples)
+    return split_cells.has_room(cells, (levels(tree) + examples + 2) * examples)
+
+
+@bare
+def levels(tree):
+    """The depth no leaf goes beyond; where the tree was lost, that of the leaf that is left."""
+    return tree.size[DEEPEST] if tree.size[NODES] > 1 else np.int64(0)
 
 
 @bare
@@ -174,7 +179,9 @@ def splits(tree, a, most, resistance):
     if tree.size[ROUTERS] < most:
         return True
     spare = tree.count[a, SMALLEST] - tree.count[a, LARGEST]
-    return spare > resistance * (tree.count[tree.size[ROOT], SMALLEST] + 1)
+    least = tree.count[tree.size[ROOT], SMALLEST]
+    # the first follows from the second but where the product overflows, and says that leaf a is not the smallest
+    return spare > least and spare > resistance * (least + 1)
 
 
 @bare
@@ -293,7 +300,7 @@ def grown(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]:
         larger.count[:nodes] = tree.count
         tree = larger._replace(size=tree.size)
     if not has_room(tree, cells, examples):
-        cells = split_cells.grown(cells, versions(tree), (int(tree.size[DEEPEST]) + examples) * examples)
+        cells = split_cells.grown(cells, versions(tree), (int(levels(tree)) + examples) * examples)
     return tree, cells
 
 
@@ -318,39 +325,97 @@ def arrays(tree: Tree, cells: Cells) -> dict[str, np.ndarray]:
     }
 
 
-def restored(found: dict[str, np.ndarray]) -> tuple[Tree, Cells]:
-    """The tree and the cells `arrays` gave.
+def restored(found: dict[str, np.ndarray], classes: int, most: int, blocked: bool) -> tuple[Tree, Cells]:
+    """The tree and the cells `arrays` gave, of labels 1..classes and at most so many routers.
+
+    What is checked protects the kernels here and in `split_walk`, which walk down by LEFT and RIGHT, up by PARENT and
+    to the smallest leaf by SMALLEST, write nodes from NODES on, ask routers by their numbers, and take room for DEEPEST
+    levels: all of these are those of one tree, and the numbers of routers are the first ones, or places in blocks.
 
     Raises
     ------
     ModelError
         where this is no tree.
     """
-    size = model_file.take("tree.size", found, np.int64, (6,)).copy()
-    nodes = int(size[NODES])
-    link = model_file.take("tree.link", found, np.int32, (nodes, 4)) if nodes > 0 else np.zeros((0, 4), np.int32)
-    if not _is_tree(link, size):
-        raise ModelError("the model's array 'tree.link' describes no tree; train the model again")
-    tree = new_tree(max(FIRST_NODES, nodes + 2))._replace(size=size)
-    tree.link[:nodes] = link
-    tree.count[:nodes] = model_file.take("tree.count", found, np.int64, (nodes, COLUMNS))
-    model_file.check_range("tree.count", tree.count[:nodes, RECYCLED], 0, 2**31)
-    return tree, split_cells.restored("cells", found, versions(tree))
+    size = stored_arrays.take("tree.size", found, np.int64, (6,)).copy()
+    link = stored_arrays.take("tree.link", found, np.int32, (None, 4))
+    count = stored_arrays.take("tree.count", found, np.int64, (len(link), COLUMNS))
+    _check_size(size, len(link), most)
+    _check_links(link, int(size[ROOT]))
+    tree = new_tree(max(FIRST_NODES, len(link) + 2))._replace(size=size)
+    tree.link[: len(link)] = link
+    tree.count[: len(link)] = count
+    depth = np.full(len(tree.link), -1, np.int32)
+    depths(tree, depth)
+    depth = depth[: len(link)]
+    if depth.min() < 0:
+        raise stored_arrays.unfit("tree.link", f"it describes no tree: node {int(depth.argmin())} is in a ring")
+    if len(link) > 1 and depth.max() > size[DEEPEST]:
+        raise stored_arrays.unfit(
+            "tree.size", f"it says that no leaf is deeper than {size[DEEPEST]}, the tree has {depth.max()} levels"
+        )
+    _check_routers(link, size, blocked)
+    _check_counts(link, count, classes)
+    return tree, split_cells.restored("cells", found, versions(tree), classes)
 
 
-def _is_tree(link: np.ndarray, size: np.ndarray) -> bool:
-    """Whether every node but the root is the child of one inner node, and the root is above all of them."""
-    nodes, root = len(link), int(size[ROOT])
-    if not 0 <= root < nodes or link[root, PARENT] != -1 or size[DEEPEST] > size[ROUTERS] + 1:
-        return False
+def _check_size(size: np.ndarray, nodes: int, most: int) -> None:
+    """Refuse numbers that are not those of a tree of so many nodes; a lost tree has one node and all routers."""
+    routers = int(size[ROUTERS])
+    if size[NODES] != nodes or nodes < 1:
+        raise stored_arrays.unfit("tree.size", f"it says {size[NODES]} nodes, 'tree.link' has {nodes}")
+    if not (routers == nodes // 2 and nodes % 2 == 1 and routers <= most) and not (nodes == 1 and routers == most):
+        raise stored_arrays.unfit(
+            "tree.size", f"it says {routers} routers of at most {most}, {nodes} nodes have {nodes // 2}"
+        )
+    for place, high in (
+        (ROOT, nodes - 1),
+        (BLOCKS, routers),
+        (DEEPEST, routers + 1),
+        (SWAPS, stored_arrays.MOST_COUNTED),
+    ):
+        stored_arrays.check_range("tree.size", size[place : place + 1], 0, high)
+
+
+def _check_links(link: np.ndarray, root: int) -> None:
+    """Refuse nodes unless each but the root is the child of one inner node; then `depths` comes to an end."""
     inner = np.flatnonzero(link[:, ROUTER] >= 0)
     children = link[inner, :2].ravel()
-    others = np.delete(np.arange(nodes), root)
-    if not np.array_equal(np.sort(children), others) or not (link[children, PARENT] == np.repeat(inner, 2)).all():
-        return False
-    level, seen, depth = np.array([root]), 0, -1  # a ring apart from the root is no tree either
-    while len(level):
-        seen += len(level)
-        depth += 1
-        level = link[level[link[level, ROUTER] >= 0], :2].ravel()
-    return seen == nodes and depth <= size[DEEPEST]
+    others = np.delete(np.arange(len(link)), root)
+    if not np.array_equal(np.sort(children), others):
+        raise stored_arrays.unfit("tree.link", "it describes no tree: every node but the root is the child of one node")
+    parent = np.full(len(link), -1, np.int32)
+    parent[children] = np.repeat(inner, 2)
+    if (link[:, PARENT] != parent).any():
+        at = int(np.argmax(link[:, PARENT] != parent))
+        raise stored_arrays.unfit(
+            "tree.link", f"it describes no tree: node {at} has the parent {link[at, PARENT]}, and is a child of "
+            f"{parent[at]}"
+        )  # fmt: skip
+
+
+def _check_routers(link: np.ndarray, size: np.ndarray, blocked: bool) -> None:
+    """Refuse leaves that are not marked as leaves, and numbers of routers other than `_new_router` gives."""
+    leaf = link[:, ROUTER] < 0
+    if (link[leaf] * np.array([1, 1, 0, 1]) != np.array([0, 0, 0, -1])).any():
+        raise stored_arrays.unfit("tree.link", "a leaf has children, or another router than -1")
+    number = np.sort(link[~leaf, ROUTER])
+    low, high = (9, 8 * int(size[BLOCKS]) + 7) if blocked else (0, int(size[ROUTERS]) - 1)
+    stored_arrays.check_range("tree.link", number, low, high)
+    if (number[1:] == number[:-1]).any() or (blocked and (number & 7 == 0).any()):
+        raise stored_arrays.unfit("tree.link", "two nodes have the same router, or a place is none of a block")
+
+
+def _check_counts(link: np.ndarray, count: np.ndarray, classes: int) -> None:
+    """Refuse counts below 0, answers that are no class, and a SMALLEST that is not the smaller one of the children's.
+
+    By the last a walk down to the smallest leaf finds it, so that it is another leaf than the one that splits.
+    """
+    for column in (SMALLEST, LARGEST, LABELS, TRAINED, ARRIVED):
+        stored_arrays.check_range("tree.count", count[:, column], 0, stored_arrays.MOST_COUNTED)
+    stored_arrays.check_range("tree.count", count[:, RECYCLED], 0, 2**31)
+    stored_arrays.check_range("tree.count", count[:, ANSWER], 1, classes)
+    inner = link[:, ROUTER] >= 0
+    below = count[link[inner, :2], SMALLEST].min(axis=1)
+    if (count[inner, SMALLEST] != below).any():
+        raise stored_arrays.unfit("tree.count", "a node's smallest leaf is not the smaller one of its children's")

@@ -43,7 +43,7 @@ class Found(NamedTuple):
 @bare
 def _fits(tree, cells, settings, row, found, i, size, learning):
     """Whether there is room for examples i..i+size-1 in everything that grows."""
-    levels = tree.size[split_tree.DEEPEST] + size + 1
+    levels = split_tree.levels(tree) + size + 1
     if learning and not split_tree.has_room(tree, cells, size):
         return False
     if levels > row.node.shape[0]:

@@ -6,6 +6,7 @@ shape and range before anything is used.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,6 +18,10 @@ from .jit import bare
 
 PIECE = 1 << 18  # rows filled at a time
 PIECE_SLOTS = 1 << 17  # slots of a table looked at at a time; a multiple of 8
+LONGEST_PROBE = 1 << 12  # steps to a key that is entered into a hash table from a file; honest keys take some 100
+MOST_COUNTED = 2**52  # examples of a model; sums of a few such numbers are still exact
+NO_LIMIT = 1 << 62  # steps, for keys that were found by learning
+MOST_SHOWN = 60  # characters of a value in a message
 
 # -- kernels: a bitmap has a bit for every slot, the highest of a byte for the first of eight. The numbers of a plane
 #    are taken as words of four bytes, `wide` (1 or 2) to a slot and `step` from one slot to the next.
@@ -154,13 +159,13 @@ def dense(name: str, arrays: Mapping[str, Any], planes: Mapping[str, np.ndarray]
         return
     index = np.asarray(arrays[f"{name}.index"])
     if index.dtype != np.uint32 or index.ndim != 1:
-        raise _unfit(f"{name}.index", "it holds no row numbers")
+        raise unfit(f"{name}.index", "it holds no row numbers")
     slots = len(next(iter(planes.values())))
     step = PIECE
     for i in range(0, len(index), step):
         some = index[max(0, i - 1) : i + step]
         if some[-1] >= slots or not (some[1:] > some[:-1]).all():
-            raise _unfit(f"{name}.index", f"its row numbers are not rising or beyond the {slots} rows of the table")
+            raise unfit(f"{name}.index", f"its row numbers are not rising or beyond the {slots} rows of the table")
     for key, plane in planes.items():
         rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
         target, rows = _wide(plane), _wide(rows)
@@ -185,18 +190,39 @@ def rows(name: str, arrays: Mapping[str, Any], below: int) -> np.ndarray:
     """Return a stored int32 array of rising row numbers, all below `below`."""
     found = take(name, arrays, np.int32, None)
     if len(found) and (found[0] < 0 or found[-1] >= below or not (found[1:] > found[:-1]).all()):
-        raise _unfit(name, f"its row numbers are not rising or not below {below}")
+        raise unfit(name, f"its row numbers are not rising or not below {below}")
     return found
 
 
-def check_range(name: str, array: np.ndarray, low: int, high: int) -> None:
-    """Refuse an array that came from a file and holds numbers outside low..high."""
-    if array.size and (array.min() < low or array.max() > high):
-        raise _unfit(name, f"it holds numbers outside {low}..{high}")
+def check_range(name: str, array: np.ndarray, low: float, high: float) -> None:
+    """Refuse an array that came from a file and holds numbers outside low..high, or NaN."""
+    if array.size and not (array.min() >= low and array.max() <= high):
+        seen = array[~((array >= low) & (array <= high))].flat[0]
+        raise unfit(name, f"it holds {seen!s:.{MOST_SHOWN}}, allowed are numbers from {low} to {high}")
 
 
-def take(name: str, arrays: Mapping[str, Any], dtype: np.dtype, shape: tuple[int, ...] | None) -> np.ndarray:
-    """Return a stored array of the type and shape asked for; None asks for one dimension of any length.
+def check_rows(name: str, arrays: Mapping[str, Any], rows: int) -> None:
+    """Refuse an array with another number of rows, before anything of that size is allocated; it may be missing."""
+    shape = np.shape(arrays[name]) if name in arrays else (rows,)
+    if shape[:1] != (rows,):
+        raise unfit(name, f"it has the shape {list(shape)}, the options ask for {rows} rows")
+
+
+def check_permutation(name: str, array: np.ndarray) -> None:
+    """Refuse an array from a file that does not hold every number from 0 to its length less 1 once."""
+    check_range(name, array, 0, len(array) - 1)
+    seen = np.zeros(len(array), bool)
+    seen[array] = True
+    if not seen.all():
+        raise unfit(name, f"it lacks {int(np.argmin(seen))}; every number from 0 to {len(array) - 1} is needed once")
+
+
+def take(name: str, arrays: Mapping[str, Any], dtype: np.dtype, shape: tuple[int | None, ...] | None) -> np.ndarray:
+    """Return a stored array of the type and shape asked for.
+
+    Parameters
+    ----------
+    shape : None in place of a size allows any, None in place of the shape asks for one dimension of any length.
 
     Raises
     ------
@@ -204,12 +230,88 @@ def take(name: str, arrays: Mapping[str, Any], dtype: np.dtype, shape: tuple[int
         where it is missing or differs.
     """
     if name not in arrays:
-        raise _unfit(name, "it is missing")
+        raise unfit(name, "it is missing")
     array = np.asarray(arrays[name])
-    if array.dtype != dtype or (array.ndim != 1 if shape is None else array.shape != shape):
-        wanted = "[any]" if shape is None else list(shape)
-        raise _unfit(name, f"it is {array.dtype}{list(array.shape)}, the options ask for {np.dtype(dtype)}{wanted}")
+    shape = (None,) if shape is None else shape
+    same = array.ndim == len(shape) and all(
+        size in (None, found) for size, found in zip(shape, array.shape, strict=True)
+    )
+    if array.dtype != dtype or not same:
+        wanted = ", ".join("any" if size is None else str(size) for size in shape)
+        raise unfit(name, f"it is {array.dtype}{list(array.shape)}, the options ask for {np.dtype(dtype)}[{wanted}]")
     return array
+
+
+# -- facts -------------------------------------------------------------------------------------------------------
+
+
+class _Asked(dict):
+    """A record out of a file that keeps a note of what was asked of it."""
+
+    def __init__(self, record: Mapping[str, Any]):
+        super().__init__(record)
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+    def unasked(self) -> str | None:
+        """Return the first name that nobody asked for."""
+        return min(self.keys() - self.names, default=None)
+
+
+@contextlib.contextmanager
+def whole(arrays: Mapping[str, Any], facts: Any) -> Iterator[tuple[_Asked, _Asked]]:
+    """Give a learner its stored arrays and facts, and refuse by name what it has not taken at the end.
+
+    Raises
+    ------
+    ModelError
+        where the facts are no record, or an array or a fact is none that this learner has.
+    """
+    if not isinstance(facts, Mapping):
+        raise ModelError(f"the model's fact 'learner' is {shown(facts)}, allowed is a record; train the model again")
+    arrays, facts = _Asked(arrays), _Asked(facts)
+    yield arrays, facts
+    name = arrays.unasked()
+    if name is not None:
+        raise ModelError(
+            f"the model has an array {shown(name)}, which its options do not ask for; train the model again"
+        )
+    name = facts.unasked()
+    if name is not None:
+        raise ModelError(
+            f"the model has a fact 'learner' with {shown(name)}, which its options do not ask for; train the model "
+            "again"
+        )
+
+
+def take_fact(name: str, facts: Mapping[str, Any], kind: type, low: float, high: float) -> Any:
+    """Return a stored fact of a learner: a whole number (`kind` int) or a number (float) from low to high.
+
+    Raises
+    ------
+    ModelError
+        where it is missing, of another type or out of range; NaN is, and so are `true` and `false`.
+    """
+    what = "a whole number" if kind is int else "a number"
+    allowed = f"allowed is {what} from {low} to {high}; train the model again"
+    if name not in facts:
+        raise ModelError(f"the model's fact 'learner' lacks {name!r}; {allowed}")
+    value = facts[name]
+    if type(value) not in (int, kind) or not low <= value <= high:
+        raise ModelError(f"the model's fact 'learner' has {name!r}: {shown(value)}, {allowed}")
+    return kind(value)
+
+
+def shown(value: Any) -> str:
+    """Return a value out of a file as a message shows it: without control characters, and not too long."""
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python turns into text
+        return "a number of thousands of digits"
+    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
 
 
 def _wide(plane: np.ndarray) -> np.ndarray:
@@ -231,5 +333,6 @@ def _words(plane: np.ndarray) -> tuple[np.ndarray, int, int]:
     return as_strided(words, ((len(plane) - 1) * step + wide if len(plane) else 0,), (4,)), step, wide
 
 
-def _unfit(name: str, why: str) -> ModelError:
+def unfit(name: str, why: str) -> ModelError:
+    """Return the error of an array that cannot be used."""
     return ModelError(f"the model's array {name!r} does not fit its options: {why}; train the model again")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import label_tree, node_weights, pecoc_tree, probability_tree, tree_search
+from . import label_tree, node_weights, pecoc_tree, probability_tree, stored_arrays, tree_search
 from .probability_tree import DEEPEST, NODES, Scratch, Settings
+
+MOST_TIMES = 10  # bytes that what is loaded may need for every byte of the file
+LEAST_BYTES = 1 << 26  # and may need at any rate
 
 
 class Member:
@@ -33,6 +36,21 @@ class Member:
             np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels),
             tree_search.new_waiting(waiting),
         )  # fmt: skip
+
+    def check_memory(self, name: str) -> None:
+        """Refuse a tree of a file, whose array is called `name`, for which a thread would need far more than the file.
+
+        Blocks fill up before others begin below them, so that trees of wide blocks are shallow but where they were
+        made to be deep.
+        """
+        if self.kernels is not pecoc_tree:
+            return
+        depth = int(self.tree.size[DEEPEST])
+        needed, taken = pecoc_tree.path_bytes(self.levels, depth), label_tree.NODE_BYTES * len(self.tree.left)
+        if needed > max(MOST_TIMES * taken, LEAST_BYTES):
+            raise stored_arrays.unfit(
+                name, f"it is {depth} levels deep, for which every thread would need {needed / 2**20:.0f} MB"
+            )
 
     def rows(self, batch, label, learns, whole, begin, end, found) -> int:
         """Examples begin..end-1; return the first not done."""

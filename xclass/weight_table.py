@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import finite, loss, model_file
+from . import finite, loss, stored_arrays
 from .jit import jit
 from .rule import Rule
 from .table_size import FIELDS
@@ -108,7 +108,7 @@ def table_arrays(name: str, table: Table, weights_only: bool = False) -> dict[st
     planes = columns(table)
     if weights_only:
         planes = {"w": settled_weights(table)}
-    found = model_file.sparse(name, planes)
+    found = stored_arrays.sparse(name, planes)
     found[name + ".range"] = table.range
     if not weights_only:
         found[name + ".sums"] = table.sums
@@ -126,19 +126,23 @@ def columns(table: Table) -> dict[str, np.ndarray]:
 def restore_table(
     name: str, table: Table, arrays: dict[str, np.ndarray], resume: str = "all", rule: Rule | None = None
 ) -> None:
-    """Fill a new table with what `table_arrays` gave; `resume` as in Options."""
+    """Fill a new table with what `table_arrays` gave; `resume` as in Options.
+
+    The rows of a sparse table rise and are inside it; everything else is numbers that are added and compared, of which
+    any will do, infinite ones too.
+    """
     planes = columns(table)
     if name + ".g" not in arrays:  # --predict_only_model
         planes = {"w": planes["w"]}
     if rule is not None and rule.initial_weight != 0:
         planes["w"][:] = 0
-    model_file.dense(name, arrays, planes)
+    stored_arrays.dense(name, arrays, planes)
     if "g" in planes:
-        model_file.fill(name + ".sums", arrays, table.sums)
+        stored_arrays.fill(name + ".sums", arrays, table.sums)
         _restore_shrunk(name + ".shrunk", table, arrays)
     if resume == "first":
         table.sums[1:] = 0
-    model_file.fill(name + ".range", arrays, table.range)
+    stored_arrays.fill(name + ".range", arrays, table.range)
     if rule is not None:
         _pin(rule, table.range)
 
@@ -148,7 +152,7 @@ def _restore_shrunk(name: str, table: Table, arrays: dict[str, np.ndarray]) -> N
     if name not in arrays:
         return
     state = np.array([0.0, 1.0])
-    model_file.fill(name, arrays, state)
+    stored_arrays.fill(name, arrays, state)
     if len(table.shrunk):
         table.shrunk[:] = state
     else:

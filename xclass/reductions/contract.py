@@ -103,7 +103,11 @@ class Learner(Protocol):
         """The JSON-able rest of what was learned (counters, random state, label range)."""
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
-        """Take over what `arrays` and `facts` gave in an earlier run."""
+        """Take over what `arrays` and `facts` gave in an earlier run.
+
+        They come from a file that anybody may have made. Whatever a kernel uses as an index, as the end of a loop or as
+        a link to follow is checked here, and what nobody asked for is refused: ModelError, see `stored_arrays.whole`.
+        """
 
     def close(self) -> None:
         """End the threads the learner started."""
@@ -177,6 +181,8 @@ class Reduction:
     check : `check(config)` raises UsageError where options do not fit together.
     settle : `settle(config)` returns {field: value} for options whose defaults depend on others.
     allowed : `allowed(config)` returns lowest and highest label and the option that says so, or None.
+    check_arrays : `check_arrays(config, arrays)` raises ModelError where the arrays of a model have other sizes than
+        `build` would make room for; called before it, so that a small file cannot ask for much memory.
     probabilities : whether it gives classes probabilities, so that the options of `answers` hold for it.
     """
 
@@ -190,4 +196,5 @@ class Reduction:
     check: Callable[[Any], None]
     settle: Callable[[Any], dict[str, Any]]
     allowed: Callable[[Any], tuple[int, int, str] | None]
+    check_arrays: Callable[[Any, dict[str, np.ndarray]], None] = lambda config, arrays: None
     probabilities: bool = False

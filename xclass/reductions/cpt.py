@@ -71,12 +71,12 @@ from .. import (
     label_tree,
     learner,
     loss,
-    model_file,
     node_weights,
     outline,
     probability_tree,
     processors,
     reranking,
+    stored_arrays,
     tree_file,
 )  # fmt: skip
 from ..cpt_options import GROWN, MADE, Options, check, settle
@@ -91,6 +91,11 @@ from .contract import Reduction, Work
 def allowed(config) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
     return 1, label_tree.HIGHEST_LABEL, "--multiclass" if "multiclass" in config.given else f"--cpt {config.cpt.cpt}"
+
+
+def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a model of another number of trees, before room is made for them."""
+    stored_arrays.check_rows("random", arrays, config.cpt.trees)
 
 
 class ProbabilityTree:
@@ -377,29 +382,46 @@ class ProbabilityTree:
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+        """Take over a model; `label_tree.restored` and `feature_scales` say what their checks protect."""
         self.sample = self.sampled = None
-        random = model_file.take("random", arrays, np.uint64, (len(self.members),))
-        for t, one in enumerate(self.members):
-            one.tree = label_tree.restored(f"tree.{t}", arrays)
-            node_weights.restore_weights(f"weights.{t}", one.weights, arrays)
-            one.random[0] = random[t]
-        if self.scales is not None:
-            self.scales.restore(arrays)
-        if self.scorers is not None:
-            reranking.restore(self.scorers, arrays)
+        with stored_arrays.whole(arrays, facts) as (arrays, _):
+            random = stored_arrays.take("random", arrays, np.uint64, (len(self.members),))
+            for t, one in enumerate(self.members):
+                one.tree = label_tree.restored(f"tree.{t}", arrays)
+                one.check_memory(f"tree.{t}.left")
+                node_weights.restore_weights(f"weights.{t}", one.weights, arrays)
+                one.random[0] = random[t]
+            if self.scales is not None:
+                self.scales.restore(arrays)
+            if self.scorers is not None:
+                reranking.restore(self.scorers, arrays)
 
 
 def _mean_listing(spread) -> answers.Listing:
-    """All labels in order and the mean of their probabilities; `spread[t][i]` as tree t gives it of example i."""
+    """All labels in order and the mean of their probabilities; `spread[t][i]` as tree t gives it of example i.
+
+    Trees have the same labels but where they came from a file and lack some; there such labels have probability 0.
+    """
     labels, masses, sizes = [], [], [0]
     for each in zip(*spread, strict=True):
-        label, p = each[0][0], np.mean([p for _, p in each], axis=0)
-        labels += [label, [0]]  # the trees have the same labels
+        label = each[0][0]
+        if not all(np.array_equal(label, other) for other, _ in each):
+            label = np.unique(np.concatenate([other for other, _ in each]))
+            each = [(label, _among(label, *one)) for one in each]
+        p = np.mean([p for _, p in each], axis=0)
+        labels += [label, [0]]
         masses += [p, [0.0 if len(label) else 1.0]]
         sizes.append(len(label) + 1)
     return answers.Listing(
         np.concatenate(masses).astype(np.float32), np.concatenate(labels).astype(np.int64), np.cumsum(sizes)
     )
+
+
+def _among(label: np.ndarray, own: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Probabilities of `label` where only some of them, `own`, have one; both rise."""
+    found = np.zeros(len(label))
+    found[np.searchsorted(label, own)] = p
+    return found
 
 
 REDUCTION = Reduction(
@@ -414,5 +436,6 @@ REDUCTION = Reduction(
     check=check,
     settle=settle,
     allowed=allowed,
+    check_arrays=check_arrays,
     probabilities=True,
 )

@@ -30,7 +30,7 @@ from functools import partial
 
 import numpy as np
 
-from .. import finite, learner, matches, model_file, outline, successive, tournament
+from .. import finite, learner, matches, outline, stored_arrays, successive, tournament
 from ..errors import UsageError
 from ..options import option
 from ..outline import TreeNode
@@ -49,6 +49,7 @@ class Options:
         kind=int,
         default=0,
         minimum=0,
+        maximum=1000,
         metavar="E",
         stored=True,
     )
@@ -79,6 +80,14 @@ def check(config) -> None:
             raise UsageError(f"--{name} shows a tree, which matches with --error {o.error} are not: drop one of them")
     if o.ect_play == "paper" and config.learner.link != "identity":
         raise UsageError("--link has no effect with --ect, which looks at the sign of a score only; leave it out")
+
+
+def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a model with sums of fewer sub-problems than there are matches, before these are drawn."""
+    o = config.ect
+    least = tournament.matches(o.ect, o.error) + o.error if o.ect > 1 else 1
+    if "weights.sums" in arrays and len(np.atleast_1d(arrays["weights.sums"])) < least:
+        stored_arrays.check_rows("weights.sums", arrays, least)
 
 
 def allowed(config) -> tuple[int, int, str]:
@@ -227,9 +236,11 @@ class Tournament:
         return {"outside": self.outside}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        learner.restore_table("weights", self.tables[0], arrays, self.resume, self.rule)
-        model_file.fill("drift", arrays, self.drift)
-        self.outside = facts["outside"]
+        """Take over a model; the matches are drawn anew, so there is nothing in it that a kernel goes by."""
+        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+            learner.restore_table("weights", self.tables[0], arrays, self.resume, self.rule)
+            stored_arrays.fill("drift", arrays, self.drift)
+            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MOST_COUNTED)
 
 
 REDUCTION = Reduction(
@@ -243,4 +254,5 @@ REDUCTION = Reduction(
     check=check,
     settle=settle,
     allowed=allowed,
+    check_arrays=check_arrays,
 )

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import learner, outline, processors, routers, split_cells, split_tree, split_walk
+from .. import learner, outline, processors, routers, split_cells, split_tree, split_walk, stored_arrays
 from ..options import option
 from ..outline import TreeNode
 from .contract import Look, Reduction, Work
@@ -99,6 +99,12 @@ def settle(config) -> dict:
 def check(config) -> None:
     """Refuse options that cannot be meant together."""
     routers.check(config)
+
+
+def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a model of VW's routers whose sums are not one for each of them, before their table is made."""
+    if config.learner.layout == "vw":
+        stored_arrays.check_rows("weights.sums", arrays, max(1, config.log_multi.max_predictors))
 
 
 def allowed(config) -> tuple[int, int, str]:
@@ -173,7 +179,7 @@ class LomTree:
         )
 
     def _levels(self) -> int:
-        return int(self.tree.size[split_tree.DEEPEST]) + 32
+        return int(split_tree.levels(self.tree)) + 32
 
     def _rows(self, work, label, learns, begin, end, row, found) -> int:
         return split_walk.sweep(
@@ -327,10 +333,15 @@ class LomTree:
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        self.tree, self.cells = split_tree.restored(arrays)
-        number = self.tree.link[: self.tree.size[split_tree.NODES], split_tree.ROUTER]
-        routers.check_numbers("tree.link", number[number >= 0], self.routers)
-        routers.restore(self.routers, arrays, self.learner_options.resume)
+        """Take over a model; `split_tree.restored` and `split_cells.restored` say what their checks protect.
+
+        Answers are classes or FIRST_ANSWER, 1, and so are never beyond K.
+        """
+        with stored_arrays.whole(arrays, facts) as (arrays, _):
+            self.tree, self.cells = split_tree.restored(
+                arrays, self.options.log_multi, self.most, blocked=not self.exact
+            )
+            routers.restore(self.routers, arrays, self.learner_options.resume)
 
 
 def _floats(n: int) -> np.ndarray:
@@ -352,4 +363,5 @@ REDUCTION = Reduction(
     check=check,
     settle=settle,
     allowed=allowed,
+    check_arrays=check_arrays,
 )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import answers, class_rows, finite, learner, loss, model_file, processors
+from .. import answers, class_rows, finite, learner, loss, processors, stored_arrays
 from ..errors import UsageError
 from ..options import option
 from ..reliability import Report
@@ -72,6 +72,11 @@ def check(config) -> None:
         raise UsageError("--learn_names counts classes from 1: leave --indexing 0 out")
     if o.raw_order == "vw" and "raw_order" in config.given and config.driver.raw_predictions is None:
         raise UsageError("--raw_order says how -r writes scores; give -r FILE, or leave it out")
+
+
+def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a model of another number of classes, before room is made for them."""
+    stored_arrays.check_rows("order", arrays, config.oaa.oaa)
 
 
 def allowed(config) -> tuple[int, int, str]:
@@ -302,13 +307,19 @@ class OneAgainstAll:
         return {"indexing": self.indexing, "next": int(self.next)}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        learner.restore_table("weights", self.table, arrays, self.resume, self.rule)
-        self.norms = self._no_norms()
-        model_file.fill("order", arrays, self.order)
-        model_file.check_range("order", self.order, 0, self.classes - 1)
-        model_file.fill("random", arrays, self.random)
-        self.indexing = facts["indexing"]
-        self.next = facts["next"]
+        """Take over a model. `class_rows.draw_negatives` goes through `order` from `next` on until it has met enough
+        other classes than the label's, so it holds every class once.
+        """
+        indexing = self.options.indexing
+        low, high = (0, UNDECIDED) if indexing is None else (indexing, indexing)
+        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+            learner.restore_table("weights", self.table, arrays, self.resume, self.rule)
+            self.norms = self._no_norms()
+            stored_arrays.fill("order", arrays, self.order)
+            stored_arrays.check_permutation("order", self.order)
+            stored_arrays.fill("random", arrays, self.random)
+            self.indexing = stored_arrays.take_fact("indexing", facts, int, low, high)
+            self.next = stored_arrays.take_fact("next", facts, int, 0, self.classes - 1)
 
 
 REDUCTION = Reduction(
@@ -322,5 +333,6 @@ REDUCTION = Reduction(
     check=check,
     settle=settle,
     allowed=allowed,
+    check_arrays=check_arrays,
     probabilities=True,
 )

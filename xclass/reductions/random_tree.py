@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import learner, outline, processors, rng, routers
+from .. import learner, outline, processors, rng, routers, stored_arrays
 from ..errors import UsageError
 from ..jit import bare
 from ..options import option
@@ -215,6 +215,12 @@ def check(config) -> None:
         raise UsageError("VW has no --random_tree for --vw_exact to follow: leave one of them out")
 
 
+def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a model of VW's routers whose sums are not one for each of them, before their table is made."""
+    if config.learner.layout == "vw":
+        stored_arrays.check_rows("weights.sums", arrays, max(1, config.random_tree.random_tree - 1))
+
+
 def allowed(config) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
     classes = config.random_tree.random_tree
@@ -356,8 +362,10 @@ class RandomTree:
         return {"outside": self.outside}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        routers.restore(self.routers, arrays, self.learner_options.resume)
-        self.outside = facts["outside"]
+        """Take over a model; the tree is a heap and its order drawn anew, so a kernel goes by nothing in it."""
+        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+            routers.restore(self.routers, arrays, self.learner_options.resume)
+            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MOST_COUNTED)
 
 
 REDUCTION = Reduction(
@@ -371,4 +379,5 @@ REDUCTION = Reduction(
     check=check,
     settle=settle,
     allowed=allowed,
+    check_arrays=check_arrays,
 )

@@ -28,7 +28,7 @@ from functools import partial
 
 import numpy as np
 
-from .. import answers, candidates, finite, label_counts, learner, model_file, outline, routing
+from .. import answers, candidates, finite, label_counts, learner, outline, routing, stored_arrays
 from ..candidates import SHARDS
 from ..errors import UsageError
 from ..options import option, options_of
@@ -103,6 +103,18 @@ def check(config) -> None:
                 )
     if o.no_path_features and o.node_only:
         raise UsageError("--node_only chooses among path features and --no_path_features has none: give one of them")
+
+
+def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a model with another tree or other lists of candidates, before room is made for them."""
+    o = config.recall_tree
+    in_turn = config.learner.layout == "vw"
+    taken = routing.subs(o.max_depth, blocked=not in_turn)
+    if in_turn:
+        stored_arrays.check_rows("weights.sums", arrays, taken + o.recall_tree)
+    else:
+        stored_arrays.check_rows("routers.sums", arrays, max(1, taken))
+    stored_arrays.take("nodes.top_label", arrays, np.int32, (None, o.max_candidates))
 
 
 def allowed(config) -> tuple[int, int, str]:
@@ -398,11 +410,13 @@ class RecallTree:
         return {"outside": self.outside}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        self.counts = label_counts.restored(self.counts, arrays, self.classes, self.depth)
-        model_file.fill("random", arrays, self.random)
-        self.outside = facts["outside"]
-        for name, table in zip(self._names(), self.tables, strict=True):
-            learner.restore_table(name, table, arrays, self.resume, self.rule)
+        """Take over a model; the tree itself is made anew, `label_counts.restored` says what its checks protect."""
+        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+            self.counts = label_counts.restored(self.counts, arrays, self.classes, self.depth, self.tree.left > 0)
+            stored_arrays.fill("random", arrays, self.random)
+            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MOST_COUNTED)
+            for name, table in zip(self._names(), self.tables, strict=True):
+                learner.restore_table(name, table, arrays, self.resume, self.rule)
 
 
 REDUCTION = Reduction(
@@ -416,5 +430,6 @@ REDUCTION = Reduction(
     check=check,
     settle=settle,
     allowed=allowed,
+    check_arrays=check_arrays,
     probabilities=True,
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import elementary, finite, learner, loss
+from .. import elementary, finite, learner, loss, stored_arrays
 from ..examples import CONSTANT
 from ..jit import jit
 from ..options import option
@@ -162,7 +162,9 @@ class Scalar:
         return {}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        learner.restore_table("weights", self.table, arrays, rule=self.rule)
+        """Take over a model; there is nothing in it that a kernel goes by."""
+        with stored_arrays.whole(arrays, facts) as (arrays, _):
+            learner.restore_table("weights", self.table, arrays, rule=self.rule)
 
 
 REDUCTION = Reduction(

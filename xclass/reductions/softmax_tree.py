@@ -29,12 +29,12 @@ from .. import (
     class_prototypes,
     feature_scales,
     finite,
-    model_file,
     processors,
     softmax_nodes,
     softmax_options,
     softmax_paths,
     sparse_rows,
+    stored_arrays,
     tao,
 )
 from ..reliability import Report
@@ -110,9 +110,9 @@ class SoftmaxTree:
         else:
             list(self.threads.map(lambda item: job(*item), items))
 
-    def _take(self, parts: softmax_paths.Parts) -> None:
-        """Answer by this tree from now on."""
-        self.parts, self.paths = parts, softmax_paths.new_paths(parts)
+    def _take(self, parts: softmax_paths.Parts, most: int = stored_arrays.NO_LIMIT) -> None:
+        """Answer by this tree from now on; `most` as in `softmax_paths.new_paths`."""
+        self.parts, self.paths = parts, softmax_paths.new_paths(parts, most)
         self.largest = int(np.diff(parts.first).max(initial=0))
 
     # answering
@@ -331,18 +331,21 @@ class SoftmaxTree:
         return {"smooth": self.eps}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
-        parts = softmax_paths.Parts(
-            *(
-                np.ascontiguousarray(model_file.take(f"tree.{name}", arrays, dtype, None))
-                for name, dtype in softmax_paths.DTYPES.items()
+        """Take over a model; `softmax_paths.check` and `feature_scales` say what their checks protect."""
+        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+            parts = softmax_paths.Parts(
+                *(
+                    np.ascontiguousarray(stored_arrays.take(f"tree.{name}", arrays, dtype, None))
+                    for name, dtype in softmax_paths.DTYPES.items()
+                )
             )
-        )
-        softmax_paths.check(parts, self.classes)
-        self._take(parts)
-        if self.scales is not None:
-            self.scales.restore(arrays)
-            self.counted = self.scales.copy()
-        self.eps = self.options.smooth if self.options.smooth is not None else float(facts["smooth"])
+            softmax_paths.check(parts, self.classes, softmax_options.MOST_DEPTH)
+            if self.scales is not None:
+                self.scales.restore(arrays)
+                self.counted = self.scales.copy()
+            smooth = stored_arrays.take_fact("smooth", facts, float, 0, 1)
+            self.eps = self.options.smooth if self.options.smooth is not None else smooth
+        self._take(parts, stored_arrays.LONGEST_PROBE)
 
 
 def _numbers(hashes: np.ndarray, feature: np.ndarray) -> np.ndarray:

@@ -1,0 +1,527 @@
+"""Models with right checksums whose arrays or facts somebody changed: refused by name, or at worst bad models.
+
+The table has one edit for each check of a reduction; the property changes arrays at random and looks for anything but
+a result or a message. Both run with array bounds checked, where an index out of range is an exception.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+
+import numpy as np
+import pytest
+from command import learn, xclass
+from harness import configure
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+from streams import multiclass, real
+
+from xclass import (
+    label_counts,
+    label_tree,
+    model_file,
+    softmax_paths,
+    split_cells,
+    split_tree,
+    stored_arrays,
+    tree_file,
+)
+from xclass.errors import DataError, ModelError
+from xclass.reductions import REDUCTIONS
+
+K = 9
+VARIANTS = {
+    "scalar": (),
+    "scalar l1": ("--l1", 1e-4),
+    "oaa": ("--oaa", K),
+    "oaa sampled": ("--oaa", K, "--oaa_subsample", 3),
+    "recall_tree": ("--recall_tree", K, "--max_candidates", 3),
+    "recall_tree vw": ("--recall_tree", K, "--max_candidates", 3, "--layout", "vw"),
+    "log_multi": ("--log_multi", K),
+    "log_multi full": ("--log_multi", K, "--max_predictors", 6, "--swap_resistance", 1),
+    "log_multi vw": ("--log_multi", K, "--layout", "vw", "--lom_rules", "vw"),
+    "ect": ("--ect", K, "--error", 2),
+    "random_tree": ("--random_tree", K),
+    "random_tree vw": ("--random_tree", K, "--layout", "vw"),
+    "cpt": ("--cpt", K),
+    "cpt trees": ("--cpt", K, "--trees", 2, "--rerank"),
+    "cpt wide": ("--cpt", K, "--cpt_arity", 4),
+    "cpt columns": ("--cpt", K, "--normalize_features", "columns"),
+    "softmax_tree": ("--softmax_tree", K, "--depth", 2, "--leaf_classes", 4),
+    "softmax_tree columns": ("--softmax_tree", K, "--depth", 1, "--normalize_features", "columns"),
+}
+PROBABLE = {record.name for record in REDUCTIONS if record.probabilities}
+QUICK = settings(
+    max_examples=60, deadline=None, derandomize=True, database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+
+
+def lines(name: str, number: int, n: int) -> str:
+    return real(number, n) if name.startswith("scalar") else multiclass(number, K, n)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A small model of every variant."""
+    place = tmp_path_factory.mktemp("models")
+    found = {}
+    for name, words in VARIANTS.items():
+        learn(*words, "-b", 8, "--quiet", "-f", "m", stdin=lines(name, 7, 150), cwd=place)
+        model = model_file.load(place / "m")
+        arrays = {key: np.array(array) for key, array in model.arrays.items()}
+        found[name] = model_file.Model(model.options, model.facts, arrays)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """An empty folder to run in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def changed(model: model_file.Model, edit) -> model_file.Model:
+    """A copy of a model after `edit(arrays, facts of the learner)`."""
+    found = copy.deepcopy(model)
+    edit(found.arrays, found.facts["learner"])
+    return found
+
+
+def run(model: model_file.Model, name: str, *words):
+    model_file.save("m", options=model.options, facts=model.facts, arrays=model.arrays)
+    return xclass("-i", "m", "--quiet", *words, stdin=lines(name, 8, 3))
+
+
+def put(key: str, at, value):
+    """Write to a place of an array."""
+
+    def edit(arrays, facts):
+        arrays[key][at] = value
+
+    return edit
+
+
+def make(key: str, change):
+    """Put another array in place of one."""
+
+    def edit(arrays, facts):
+        arrays[key] = change(arrays[key])
+
+    return edit
+
+
+def say(key: str, value):
+    """Write a fact."""
+
+    def edit(arrays, facts):
+        facts[key] = value
+
+    return edit
+
+
+def drop_array(key: str):
+    return lambda arrays, facts: arrays.pop(key)
+
+
+def drop_fact(key: str):
+    return lambda arrays, facts: facts.pop(key)
+
+
+def last_pair_halved(arrays, facts):
+    for part in ("left", "place", "label"):
+        arrays[f"tree.0.{part}"] = arrays[f"tree.0.{part}"][:-1]
+
+
+def same_child_twice(arrays, facts):
+    left = arrays["tree.0.left"]
+    inner = np.flatnonzero(left > 0)
+    left[inner[1]] = left[inner[0]]
+
+
+def leaves(arrays, marked: int):
+    left = arrays["tree.0.left"]
+    left[left == 0] = marked
+
+
+def cells_repeated(arrays, facts):
+    for part in ("key", "count"):
+        arrays[f"cells.{part}"] = np.repeat(arrays[f"cells.{part}"][:1], 5, axis=0)
+
+
+def sizes(**values):
+    def edit(arrays, facts):
+        for name, value in values.items():
+            arrays["tree.size"][getattr(split_tree, name)] = value
+
+    return edit
+
+
+def first_leaf(column: int, value: int):
+    def edit(arrays, facts):
+        link = arrays["tree.link"]
+        link[np.flatnonzero(link[:, split_tree.ROUTER] < 0)[0], column] = value
+
+    return edit
+
+
+def own_parent(arrays, facts):
+    """The right child of the root comes where the left one is, and the other way round for their parents only."""
+    link, root = arrays["tree.link"], arrays["tree.size"][split_tree.ROOT]
+    link[link[root, split_tree.LEFT], split_tree.PARENT] = link[root, split_tree.LEFT]
+
+
+def node_key_twice(arrays, facts):
+    arrays["tree.leaf_feature"][1] = arrays["tree.leaf_feature"][0]
+    arrays["tree.leaf_node"][1] = arrays["tree.leaf_node"][0]
+
+
+HUGE = 2**62
+EDITS = [  # variant, what is changed, the array or fact that the message names
+    ("scalar", drop_array("weights.range"), "weights.range"),
+    ("scalar", make("weights.index", lambda a: a[::-1].copy()), "weights.index"),
+    ("scalar", make("weights.index", lambda a: a + np.uint32(256)), "weights.index"),
+    ("scalar", make("weights.w", lambda a: a[:-1]), "weights.w"),
+    ("scalar", make("weights.w", lambda a: a.astype(np.float64)), "weights.w"),
+    ("scalar", make("weights.sums", lambda a: a[0]), "weights.sums"),
+    ("scalar", make("weights.sums", lambda a: a.sum()), "weights.sums"),
+    ("scalar", lambda arrays, facts: arrays.update({"more": np.zeros(3)}), "'more'"),
+    ("scalar", say("more", 1), "'more'"),
+    ("scalar l1", make("weights.shrunk", lambda a: a[:1]), "weights.shrunk"),
+    ("oaa", put("order", 0, K), "order"),
+    ("oaa sampled", put("order", 0, -1), "order"),
+    ("oaa sampled", make("order", lambda a: np.zeros_like(a)), "order"),
+    ("oaa sampled", make("order", lambda a: a[:-1]), "order"),
+    ("oaa sampled", say("next", K), "'next'"),
+    ("oaa sampled", say("next", 10**9), "'next'"),
+    ("oaa sampled", say("next", -1), "'next'"),
+    ("oaa sampled", say("next", HUGE), "'next'"),
+    ("oaa sampled", say("next", True), "'next'"),
+    ("oaa sampled", say("next", 1.0), "'next'"),
+    ("oaa sampled", say("next", "1"), "'next'"),
+    ("oaa sampled", say("next", [1]), "'next'"),
+    ("oaa sampled", say("next", None), "'next'"),
+    ("oaa sampled", say("next", 10**5000), "'next'"),
+    ("oaa", drop_fact("next"), "'next'"),
+    ("oaa", drop_fact("indexing"), "'indexing'"),
+    ("oaa", say("indexing", 3), "'indexing'"),
+    ("oaa", make("random", lambda a: a.astype(np.int64)), "random"),
+    ("oaa", make("random", lambda a: np.tile(a, 2)), "random"),
+    ("recall_tree", put("nodes.id", 0, -1), "nodes.id"),
+    ("recall_tree", put("nodes.id", -1, 10**6), "nodes.id"),
+    ("recall_tree", put("nodes.top_label", (0, 0), K), "nodes.top_label"),
+    ("recall_tree", put("nodes.top_label", (0, 0), -1), "nodes.top_label"),
+    ("recall_tree", put("nodes.top_size", 0, 4), "nodes.top_size"),
+    ("recall_tree", put("nodes.top_size", 0, -1), "nodes.top_size"),
+    ("recall_tree", make("nodes.state", lambda a: a[:, :3].copy()), "nodes.state"),
+    ("recall_tree", cells_repeated, "cells.key"),
+    ("recall_tree", put("cells.key", -1, HUGE), "cells.key"),
+    ("recall_tree", put("cells.key", 0, 0), "cells.key"),
+    ("recall_tree", put("cells.key", 0, K + 1), "cells.key"),
+    ("recall_tree", put("cells.key", -1, (2 << 32 << 4) + 1), "cells.key"),  # of the last node, a leaf
+    ("recall_tree", make("cells.count", lambda a: a[:, :1].copy()), "cells.count"),
+    ("recall_tree", say("outside", "x"), "'outside'"),
+    ("recall_tree", say("outside", -1), "'outside'"),
+    ("recall_tree", drop_fact("outside"), "'outside'"),
+    ("recall_tree vw", make("weights.sums", lambda a: a[:-1]), "weights.sums"),
+    ("log_multi", sizes(ROUTERS=2**61, DEEPEST=2**61), "tree.size"),
+    ("log_multi", sizes(DEEPEST=10**9), "tree.size"),
+    ("log_multi", sizes(DEEPEST=0), "tree.size"),
+    ("log_multi", sizes(NODES=-1), "tree.size"),
+    ("log_multi", sizes(NODES=HUGE), "tree.size"),
+    ("log_multi", sizes(ROOT=HUGE), "tree.size"),
+    ("log_multi", sizes(BLOCKS=-1), "tree.size"),
+    ("log_multi", sizes(BLOCKS=0), "tree.link"),
+    ("log_multi", sizes(SWAPS=-1), "tree.size"),
+    ("log_multi", first_leaf(split_tree.LEFT, 1), "tree.link"),
+    ("log_multi", first_leaf(split_tree.ROUTER, -2), "tree.link"),
+    ("log_multi", own_parent, "tree.link"),
+    ("log_multi", put("tree.link", (0, split_tree.ROUTER), 8), "tree.link"),
+    ("log_multi", put("tree.link", (0, split_tree.LEFT), 2**31 - 1), "tree.link"),
+    ("log_multi", put("tree.count", (0, split_tree.ANSWER), 0), "tree.count"),
+    ("log_multi", put("tree.count", (0, split_tree.ANSWER), -(2**63)), "tree.count"),
+    ("log_multi", put("tree.count", (0, split_tree.ANSWER), K + 1), "tree.count"),
+    ("log_multi", put("tree.count", (0, split_tree.SMALLEST), 10**6), "tree.count"),
+    ("log_multi", put("tree.count", (1, split_tree.LARGEST), -5), "tree.count"),
+    ("log_multi", put("tree.count", (0, split_tree.RECYCLED), 2**40), "tree.count"),
+    ("log_multi", make("tree.count", lambda a: a[:-1]), "tree.count"),
+    ("log_multi", make("cells", lambda a: np.tile(a[:1], (300, 1))), "cells"),
+    ("log_multi", make("cells", lambda a: a[0, 0]), "cells"),
+    ("log_multi", make("cells", lambda a: a[0]), "cells"),
+    ("log_multi", put("cells", (0, 0), (1 << 32) + K + 1), "cells"),
+    ("log_multi", put("cells", (0, 0), 1), "cells"),
+    ("log_multi", put("cells", (-1, 0), HUGE), "cells"),
+    ("log_multi", put("cells", (0, 2), HUGE), "cells"),
+    ("log_multi", put("cells", (0, 3), HUGE), "cells"),
+    ("log_multi", drop_array("cells"), "cells"),
+    ("log_multi vw", put("tree.link", (0, split_tree.ROUTER), 4000), "tree.link"),
+    ("ect", make("drift", lambda a: np.zeros(2)), "drift"),
+    ("ect", make("weights.sums", lambda a: a[:5]), "weights.sums"),
+    ("ect", say("outside", float(2**53)), "'outside'"),
+    ("random_tree", drop_array("largest.x"), "largest.x"),
+    ("random_tree", drop_fact("outside"), "'outside'"),
+    ("random_tree vw", make("weights.sums", lambda a: a[1:]), "weights.sums"),
+    ("cpt", last_pair_halved, "tree.0.left"),
+    ("cpt", same_child_twice, "tree.0.left"),
+    ("cpt", put("tree.0.left", 0, 0), "tree.0.left"),
+    ("cpt", put("tree.0.left", 0, 2), "tree.0.left"),
+    ("cpt", put("tree.0.left", 0, 2**31 - 1), "tree.0.left"),
+    ("cpt", put("tree.0.left", -1, 1), "tree.0.left"),
+    ("cpt", lambda arrays, facts: leaves(arrays, -7), "tree.0.left"),
+    ("cpt", put("tree.0.label", -1, 0), "tree.0.label"),
+    ("cpt", put("tree.0.label", -1, 2**31 + 1), "tree.0.label"),
+    ("cpt", put("tree.0.label", 0, 3), "tree.0.label"),
+    ("cpt", lambda arrays, facts: put("tree.0.label", -1, arrays["tree.0.label"][-2])(arrays, facts), "tree.0.label"),
+    ("cpt", put("tree.0.place", 1, 8), "tree.0.place"),
+    ("cpt", put("tree.0.place", 2, 9), "tree.0.place"),
+    ("cpt", make("tree.0.place", lambda a: a[:-1]), "tree.0.place"),
+    ("cpt", make("random", lambda a: np.tile(a, 2)), "random"),
+    ("cpt trees", drop_array("tree.1.left"), "tree.1.left"),
+    ("cpt trees", make("random", lambda a: a[:1]), "random"),
+    ("cpt trees", put("scorers.state", (0, 0), np.nan), "scorers.state"),
+    ("cpt trees", put("scorers.state", (1, 3), -1.0), "scorers.state"),
+    ("cpt wide", lambda arrays, facts: leaves(arrays, -7), "tree.0.left"),
+    ("cpt wide", last_pair_halved, "tree.0.left"),
+    ("cpt columns", put("scales.state", 0, -1), "scales.state"),
+    ("cpt columns", put("scales.state", 1, 0), "scales.state"),
+    ("cpt columns", put("scales.size", 0, np.nan), "scales.size"),
+    ("cpt columns", put("scales.seen", 0, -1.0), "scales.seen"),
+    ("cpt columns", put("scales.valued", 0, 2), "scales.valued"),
+    ("softmax_tree", put("tree.left", 0, 0), "tree.left"),
+    ("softmax_tree", put("tree.left", 0, 10**6), "tree.left"),
+    ("softmax_tree", lambda arrays, facts: put("tree.left", 0, arrays["tree.right"][0])(arrays, facts), "tree.left"),
+    ("softmax_tree", put("tree.left", -1, -(2**31)), "tree.left"),
+    ("softmax_tree", make("tree.right", lambda a: a[:-1]), "tree.right"),
+    ("softmax_tree", make("tree.bias", lambda a: a + np.float32("inf")), "tree.bias"),
+    ("softmax_tree", make("tree.first", lambda a: a[::-1].copy()), "tree.first"),
+    ("softmax_tree", make("tree.first", lambda a: a[:0]), "tree.left"),
+    ("softmax_tree", put("tree.entry", 1, -1), "tree.entry"),
+    ("softmax_tree", put("tree.label", 0, K + 1), "tree.label"),
+    ("softmax_tree", make("tree.label", lambda a: a[::-1].copy()), "tree.label"),
+    ("softmax_tree", put("tree.owner", 0, 4), "tree.owner"),
+    ("softmax_tree", put("tree.owner", 0, -1), "tree.owner"),
+    ("softmax_tree", put("tree.leaf_node", 0, 0), "tree.leaf_node"),
+    ("softmax_tree", put("tree.leaf_node", 0, -1), "tree.leaf_node"),
+    ("softmax_tree", node_key_twice, "tree.leaf_feature"),
+    ("softmax_tree", put("tree.value", 0, np.nan), "tree.value"),
+    ("softmax_tree", say("smooth", "nan"), "'smooth'"),
+    ("softmax_tree", say("smooth", -0.5), "'smooth'"),
+    ("softmax_tree", say("smooth", 2), "'smooth'"),
+    ("softmax_tree", drop_fact("smooth"), "'smooth'"),
+]
+
+
+@pytest.mark.bounds
+@pytest.mark.parametrize("number", range(len(EDITS)), ids=lambda i: f"{i} {EDITS[i][0]} {EDITS[i][2]}")
+def test_edited_model_is_refused_by_name(models, number):
+    variant, edit, named = EDITS[number]
+    began = time.monotonic()
+    done = run(changed(models[variant], edit), variant, "-f", "n")  # -t does not look at what only learning needs
+    assert done.status == 1
+    assert named in done.err
+    assert done.err.count("\n") == 1
+    assert time.monotonic() - began < 20
+    assert not os.path.exists("n")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_model_as_it_was_is_taken(models, variant):
+    for words in ((), ("-f", "n")):
+        assert run(models[variant], variant, *words).status == 0
+
+
+@pytest.mark.parametrize("facts", [[], "x", 5, None, True])
+def test_facts_that_are_no_record_are_refused(facts):
+    with pytest.raises(ModelError, match="'learner'"), stored_arrays.whole({}, facts):
+        pass
+
+
+def test_names_in_messages_are_harmless():
+    name = "\x1b[2J" + "x" * 1000
+    with pytest.raises(ModelError) as caught, stored_arrays.whole({name: np.zeros(1)}, {}):
+        pass
+    assert "\x1b" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("variant", "words"),
+    [
+        ("oaa", ("--oaa", 1000 * K)),
+        ("recall_tree", ("--recall_tree", K, "--max_depth", 20, "--max_candidates", 3)),
+        ("recall_tree", ("--recall_tree", K, "--max_candidates", 3000)),
+        ("recall_tree vw", ("--recall_tree", 1000 * K, "--max_depth", 4, "--layout", "vw", "--max_candidates", 3)),
+        ("log_multi vw", ("--log_multi", K, "--max_predictors", 10**8, "--layout", "vw")),
+        ("ect", ("--ect", K, "--error", 1000)),
+        ("random_tree vw", ("--random_tree", 1000 * K, "--layout", "vw")),
+        ("cpt", ("--cpt", K, "--trees", 64)),
+    ],
+)
+def test_sizes_are_looked_at_before_a_learner_is_built(models, variant, words):
+    arrays = models[variant].arrays
+    asked = configure(*VARIANTS[variant], "-b", 8)
+    asked.reduction.check_arrays(asked, arrays)
+    asked = configure(*words, "-b", 24)
+    with pytest.raises(ModelError, match="options ask for"):
+        asked.reduction.check_arrays(asked, arrays)
+
+
+# -- tables of keys that were chosen -------------------------------------------------------------------------------
+
+
+GOLDEN, SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+LIMIT, MANY = 100, 200  # steps allowed, keys
+
+
+def colliding(keys: np.ndarray, home) -> np.ndarray:
+    """MANY of the keys for which a search begins at one place."""
+    at = home(keys).astype(np.int64)
+    found = keys[at == np.argmax(np.bincount(at))]
+    assert len(found) >= MANY
+    return found[:MANY]
+
+
+def tree_of(labels: np.ndarray) -> None:
+    tree = label_tree.halved(labels.astype(np.int64))
+    label_tree.restored("tree.0", label_tree.arrays("tree.0", tree))
+
+
+def counts_of(labels: np.ndarray) -> None:
+    counts = label_counts.new_counts(1, 1)
+    found = {name: array for name, array in label_counts.arrays(counts).items() if name.startswith("nodes.")}
+    found |= {"cells.key": labels, "cells.count": np.ones((len(labels), 2))}
+    label_counts.restored(counts, found, 1 << 22, 0, np.zeros(1, bool))
+
+
+def cells_of(labels: np.ndarray) -> None:
+    words = np.zeros((len(labels), 4), np.uint64)
+    words[:, 0] = (1 << 32) + labels
+    split_cells.restored("cells", {"cells": words}, np.zeros(1, np.int64), 1 << 22)
+
+
+def router_of(features: np.ndarray) -> None:
+    number = len(features)
+    parts = softmax_paths.nothing()._replace(
+        router_node=np.zeros(number, np.int32), router_feature=features.astype(np.uint32),
+        weight=np.ones(number, np.float32),
+    )  # fmt: skip
+    softmax_paths.new_paths(parts, stored_arrays.LONGEST_PROBE)
+
+
+def cell_home(labels: np.ndarray) -> np.ndarray:
+    z = ((np.uint64(1) << np.uint64(32)) + labels) * GOLDEN
+    return ((z ^ (z >> np.uint64(32))) * SPREAD) >> np.uint64(64 - 12)
+
+
+def feature_home(features: np.ndarray) -> np.ndarray:
+    z = features * GOLDEN
+    return ((z ^ (z >> np.uint64(29))) >> np.uint64(7)) & np.uint64(511)
+
+
+@pytest.mark.parametrize(
+    ("load", "home"),
+    [
+        (tree_of, lambda key: ((key * GOLDEN) >> np.uint64(32)) & np.uint64(2047)),
+        (counts_of, lambda key: ((key * GOLDEN) >> np.uint64(24)) & np.uint64(label_counts.FIRST_CELLS - 1)),
+        (cells_of, cell_home),
+        (router_of, feature_home),
+    ],
+)
+def test_keys_chosen_to_collide_are_refused(monkeypatch, load, home):
+    monkeypatch.setattr(stored_arrays, "LONGEST_PROBE", LIMIT)
+    keys = np.arange(1, 1 << 22, dtype=np.uint64)
+    load(keys[:MANY])
+    load(keys[:: len(keys) // MANY])
+    with pytest.raises(ModelError, match="slow"):
+        load(colliding(keys, home))
+
+
+# -- anything ------------------------------------------------------------------------------------------------------
+
+VALUES = [0, 1, -1, 2, 3, 7, 8, K, K + 1, 255, 2**31 - 1, -(2**31), 2**32, 2**62, -(2**63), 2**63 - 1]
+FLOATS = [0.0, -0.0, 1.0, -1.0, 1e38, -1e38, 1e-45, float("inf"), float("-inf"), float("nan")]
+
+
+def fits(value: int, dtype: np.dtype):
+    """The value as a number of this type, by its low bits."""
+    size = 8 * dtype.itemsize
+    return np.array([value % (1 << size)], np.uint64).astype(f"u{dtype.itemsize}").view(dtype)[0]
+
+
+def mutate(arrays: dict[str, np.ndarray], draw) -> None:
+    """Change one array in a way that leaves it an array of the same kind mostly."""
+    name = draw(st.sampled_from(sorted(arrays)))
+    array = arrays[name] = np.array(arrays[name])
+    flat = array.reshape(-1)
+    way = draw(st.sampled_from(["put", "put", "put", "swap", "copy", "fill", "drop", "repeat", "turn", "type", "lose"]))
+    if way == "lose":
+        del arrays[name]
+    elif way == "type":
+        arrays[name] = array.astype(draw(st.sampled_from([np.float64, np.float32, np.int64, np.int32, np.uint64])))
+    elif way == "drop":
+        arrays[name] = array[: max(0, len(array) - draw(st.integers(1, 3)))]
+    elif way == "repeat":
+        arrays[name] = np.concatenate([array, array[-1:]])
+    elif way == "turn":
+        arrays[name] = np.ascontiguousarray(array[::-1])
+    elif len(flat):
+        at, other = draw(st.integers(0, len(flat) - 1)), draw(st.integers(0, len(flat) - 1))
+        if way == "swap":
+            flat[[at, other]] = flat[[other, at]]
+        elif way == "copy":
+            flat[at] = flat[other]
+        else:
+            if array.dtype.kind == "f":
+                value = draw(st.sampled_from(FLOATS))
+            else:
+                value = fits(draw(st.sampled_from(VALUES) | st.integers(-9, 60)), array.dtype)
+            flat[slice(None) if way == "fill" else at] = value
+
+
+@pytest.mark.bounds
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("variant", VARIANTS)
+@seed(22)
+@QUICK
+@given(data=st.data())
+def test_changed_model_is_refused_or_works(models, variant, data):
+    model = changed(models[variant], lambda arrays, facts: None)
+    for _ in range(data.draw(st.integers(1, 2))):
+        mutate(model.arrays, data.draw)
+    ways = [("-t", "-p", "p"), ("-t", "-r", "r"), ("-f", "n")]
+    if variant.split()[0] in PROBABLE:
+        ways += [("-t", "--top_k", 3, "-p", "p"), ("-t", "--probabilities", "-p", "p", "--calibration", "c")]
+    with np.errstate(all="ignore"):
+        done = run(model, variant, *data.draw(st.sampled_from(ways)))
+    assert done.status in (0, 1)
+    assert done.status == 0 or done.err
+
+
+# -- trees in files ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("9" * 5000 + " -\n", "t:1"),
+        ("0 -\n1 0 " + "1" * 5000 + "\n", "t:2"),
+        ("0 -\n1 0 \x1b[2J\n", "t:2"),
+        ("0 - 1\n" * 1001, "t:1001"),
+    ],
+)
+def test_tree_file_that_asks_too_much_is_refused(text, named):
+    with open("t", "w") as file:
+        file.write(text)
+    with pytest.raises(DataError) as caught:
+        tree_file.read("t")
+    assert named in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_tree_is_not_written_with_names_it_lacks():
+    tree = label_tree.halved(np.arange(1, 4))
+    with pytest.raises(DataError, match="label 3"):
+        tree_file.write("t", [tree], ["one", "two"])
