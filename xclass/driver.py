@@ -136,6 +136,11 @@ class _Run:
             self.talk.tell(f"xclass: compiling the kernels{what} for this machine{once}")
             if jit.unkept():
                 self.talk.warn(jit.unkept())
+        model = None
+        if o.initial_regressor is not None:
+            model = _loaded.pop(o.initial_regressor)
+            with model_contents.naming(o.initial_regressor):  # before anything is allocated by what it says
+                self.config.reduction.check_arrays(self.config, model.arrays)
         self.learner = self.config.reduction.build(self.config, o.testonly)
         try:
             holdout = passes.Holdout(self.config.passes)
@@ -147,9 +152,9 @@ class _Run:
                 self.config.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.names.shown
             )
             self.saver = saving.Saver(self.config, self.learner, self.progress, self.names)
-            if o.initial_regressor is not None:
-                model = _loaded.pop(o.initial_regressor)
-                self.saver.restore(model, o.initial_regressor, o.preserve_performance_counters)
+            if model is not None:
+                with model_contents.naming(o.initial_regressor):
+                    self.saver.restore(model, o.initial_regressor, o.preserve_performance_counters)
                 del model
             elif o.testonly:
                 self.talk.warn("-t without -i predicts with a new model, which knows nothing; give -i MODEL")

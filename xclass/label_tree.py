@@ -169,8 +169,7 @@ def halve(labels, left, label):
 
 @jit
 def enter(tree, label, node, most):
-    """`_put` for a label that may be there already: return NODE_BYTES = 20  # in a model
-    FINE, TWICE, or CROWDED after `most` steps."""
+    """Enter a label that may be there already: return FINE, TWICE, or CROWDED after `most` steps."""
     last = np.int64(tree.key.shape[0] - 1)
     at = np.int64((np.uint64(label) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & last
     steps = 0

@@ -10,8 +10,9 @@ Names     The names of classes are an array, because a million of them do not fi
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,6 +109,15 @@ def load(path: str) -> Contents:
             raise ModelError(f"{path}: it holds the names of its classes twice; {CURE}")
         options["named_labels"] = _names(path, arrays.pop(CLASS_NAMES))
     return Contents(options, facts["learner"], examples, clock, counters, arrays)
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Name the file in errors about what a model holds."""
+    try:
+        yield
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
 
 
 def save_with_fallback(save_to: Any, path: str) -> None:
