@@ -239,12 +239,14 @@ class Bench:
                     self.written.append(f"open {os.path.abspath(path)}")
         elif event in CHANGES:
             names = [os.fsdecode(one) for one in args[:2] if isinstance(one, (str, bytes))]
+            if not names:  # by its handle, which was opened before
+                return
             handles = [one for one in args[len(names) :] if isinstance(one, int)][-len(names) :]  # of folders
             places = [
                 os.readlink(f"/proc/self/fd/{handle}") if handle >= 0 and not os.path.isabs(name) else os.getcwd()
                 for name, handle in zip(names, handles + [-1] * (len(names) - len(handles)), strict=True)
             ]
-            paths = [os.path.join(place, name) for place, name in zip(places, names, strict=True)] or [repr(args)]
+            paths = [os.path.join(place, name) for place, name in zip(places, names, strict=True)]
             self.written += [f"{event} {path}" for path in paths[event == "os.link" :]]
 
 

@@ -201,6 +201,8 @@ class Texts:
             word in options for word in ("-q", "--passes", "--normalize_features", "kmeans", "huffman")
         ):
             data, options = "classes.vw", f"--oaa {CLASSES} -b 9"
+        if "--cpt" in options or "--softmax_tree" in options:  # scales know features by more bits than their names have
+            options += " --normalize_features none"
         multiclass = data in ("classes.vw", "columns.vw")
         plain, used = plain_text(text, multiclass, int(options.split("-b ")[1].split()[0]), "--noconstant" in options)
         if not plain:
