@@ -102,7 +102,8 @@ class Campaign:
         self.lines += outcome.lines
         if outcome.kind not in runs.FAILURES:
             return
-        key = (outcome.kind, outcome.signature)
+        about = self.part.group(case) + " " if outcome.kind in ("crash", "hang") else ""
+        key = (outcome.kind, about + outcome.signature)
         self.failures[key] += 1
         if key not in self.shown:
             self.shown[key] = []

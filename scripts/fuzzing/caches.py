@@ -328,7 +328,7 @@ def _parts(content: bytes) -> tuple[list[bytearray], dict[str, Any]] | None:
         found, at = [], len(cache_file.MAGIC)
         while at < len(content) - last - length:
             size = int(np.frombuffer(content[at : at + 16], "<i8")[1])
-            if size < 8 * blocks.HEADER:
+            if size < 8 * blocks.HEADER or size % 8 or at + size > len(content):
                 return None
             found.append(bytearray(content[at : at + size]))
             at += size

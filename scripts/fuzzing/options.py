@@ -172,13 +172,12 @@ class OptionSets:
 
     def run(self, case: Case, bench: Bench) -> Outcome:
         """Carry out a command line."""
+        bench.asked = ".cache" if {"-c", "--cache"} & {word[0] for word in case.words} else ""
         bench.put(MODEL, self._model)
         bench.put("names", b"name0\nname1\nname2\n")
         done = bench.xclass(*self.words(case), stdin=b"" if case.data else DATA["classes.vw"])
         if done.trace and "UnicodeEncodeError" in done.trace and "surrogates" in done.trace and "click" in done.trace:
             return Outcome("refused", "a word that no command line can hold")
-        if "missing/x" in self.words(case) or {"-k", "-c", "--cache"} & {word[0] for word in case.words}:
-            bench.kept |= {name: at for name, at in bench._files().items() if name.endswith(".cache")}
         return bench.judge(done)
 
     def words(self, case: Case) -> tuple[str, ...]:
