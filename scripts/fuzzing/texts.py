@@ -111,7 +111,7 @@ class Texts:
         many = st.builds(
             Case, st.sampled_from(MODES), st.sampled_from(self._learners), st.sampled_from(EXTRA),
             st.sampled_from(TREATMENTS), st.sampled_from(WHOLE + DAMAGED), st.integers(0, 2**32 - 1),
-            st.sampled_from([1, 30, 300, 3000, 6000]), st.sampled_from([0.0, 0.001, 0.01, 0.3]), rate,
+            st.sampled_from([1, 30, 300, 3000, 30000, 100000]), st.sampled_from([0.0, 0.001, 0.01, 0.3]), rate,
         )  # fmt: skip
         huge = st.builds(
             Case, st.sampled_from(HUGE), st.sampled_from(self._learners), st.just(""), st.sampled_from(TREATMENTS),
