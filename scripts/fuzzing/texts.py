@@ -50,6 +50,8 @@ HUGE = (
 ALPHABET = np.frombuffer(b"|||:::  ''\t\r\n\n0123456789.-+eEabcxyznif\xff\x00\x80\xc3\xa9\x1b,_", np.uint8)
 NAME = re.compile(r"^xclass: ([^:\n]+):(?:(\d+)(?::\d+)?:)?")
 
+ANONYMOUS = re.compile(rb"[ \t]:")
+
 WORDS = (
     "a", "b", "7", "007", "ab", "name1", "longer-name", "é", "ḷi", "\x01", "inf", "'t", "-3", "e", "x9", "w", "z",
     "4294967296", "18446744073709551616", "\N{GRINNING FACE}",
@@ -201,9 +203,11 @@ class Texts:
             word in options for word in ("-q", "--passes", "--normalize_features", "kmeans", "huffman")
         ):
             data, options = "classes.vw", f"--oaa {CLASSES} -b 9"
-        if "--cpt" in options or "--softmax_tree" in options:  # scales know features by more bits than their names have
-            options += " --normalize_features none"
         multiclass = data in ("classes.vw", "columns.vw")
+        if multiclass and "--oaa" not in options and b":" in text and ANONYMOUS.search(text):
+            options = (
+                f"--oaa {CLASSES} -b 9"  # others tell features without names apart by bits that a name does not have
+            )
         plain, used = plain_text(text, multiclass, int(options.split("-b ")[1].split()[0]), "--noconstant" in options)
         if not plain:
             return Outcome(REFUSED, "nothing to learn")
