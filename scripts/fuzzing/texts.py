@@ -113,7 +113,8 @@ class Texts:
         many = st.builds(
             Case, st.sampled_from(MODES), st.sampled_from(self._learners), st.sampled_from(EXTRA),
             st.sampled_from(TREATMENTS), st.sampled_from(WHOLE + WHOLE + DAMAGED), st.integers(0, 2**32 - 1),
-            st.sampled_from([1, 30, 300, 3000, 30_000, 100_000, 100_000]), st.sampled_from([0.0, 0.001, 0.01, 0.3]), rate,
+            st.sampled_from([1, 30, 300, 3000, 30_000, 100_000, 100_000]), st.sampled_from([0.0, 0.001, 0.01, 0.3]),
+            rate,
         )  # fmt: skip
         huge = st.builds(
             Case, st.sampled_from(HUGE), st.sampled_from(self._learners), st.just(""), st.sampled_from(TREATMENTS),
