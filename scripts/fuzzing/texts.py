@@ -205,10 +205,8 @@ class Texts:
         ):
             data, options = "classes.vw", f"--oaa {CLASSES} -b 9"
         multiclass = data in ("classes.vw", "columns.vw")
-        if multiclass and "--oaa" not in options and b":" in text and ANONYMOUS.search(text):
-            options = (
-                f"--oaa {CLASSES} -b 9"  # others tell features without names apart by bits that a name does not have
-            )
+        # A feature without a name has an index of more bits than a name can have.
+        text = b"\n".join(line for line in text.split(b"\n") if not ANONYMOUS.search(line))
         plain, used = plain_text(text, multiclass, int(options.split("-b ")[1].split()[0]), "--noconstant" in options)
         if not plain:
             return Outcome(REFUSED, "nothing to learn")
