@@ -188,7 +188,11 @@ def test_what_is_no_tree_is_refused():
     circle[1] = 0
     high = good.owner.copy()
     high[-1] = 99
+    twice = good.owner.copy()
+    wide = int(np.argmax(np.diff(good.entry)))  # a weight that several classes have
+    twice[good.entry[wide] + 1] = twice[good.entry[wide]]
     bad = [
+        good._replace(owner=twice),
         good._replace(left=circle), good._replace(owner=high), good._replace(label=good.label + 6),
         good._replace(entry=good.entry[:-1]), good._replace(weight=good.weight[:-1]),
         good._replace(first=good.first[::-1].copy()), good._replace(right=good.right + 50),
@@ -327,7 +331,7 @@ def test_stopping_leaves_a_tree_that_answers(monkeypatch):
         assert len(small.left) == 7 - gone
         again = softmax_nodes.walk(small, rows, in_turn)
         assert (again.answer == found.answer).all()
-        softmax_paths.check(softmax_nodes.parts(small), 8)
+        softmax_paths.check(softmax_nodes.parts(small), 8, 2)
 
 
 def test_pruning_takes_out_what_does_nothing():

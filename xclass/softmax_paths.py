@@ -353,6 +353,9 @@ def check(parts: Parts, classes: int, deepest: int) -> None:
     most = np.repeat(np.diff(parts.first)[leaf[parts.leaf_node]], np.diff(parts.entry))
     if (parts.owner >= most).any():
         _refuse("owner", "it names a class that the leaf does not have")
+    falls = np.flatnonzero(np.diff(parts.owner) <= 0) + 1
+    if not np.isin(falls, parts.entry).all():  # training has room for each class once
+        _refuse("owner", "the classes of a weight do not rise")
 
 
 LENGTHS = {  # arrays that are as long as another one
