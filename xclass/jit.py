@@ -29,6 +29,7 @@ from .errors import XclassError
 
 _marked: list = []
 _bare: set = set()
+_allocating: set = set()
 _waiting: list = []  # kernels whose dispatchers may not be made yet
 _making = threading.RLock()  # stages on several threads call kernels for the first time
 _active = False
@@ -53,6 +54,12 @@ def bare(function):
     that walks down a tree.
     """
     _bare.add(function)
+    return jit(function)
+
+
+def allocating(function):
+    """`jit` for a kernel that makes arrays and is called by bare ones, whose way of compiling it would inherit."""
+    _allocating.add(function)
     return jit(function)
 
 
@@ -92,6 +99,8 @@ class _Kernel:
                 import numba
 
                 more = {"_nrt": False, "forceinline": True} if self._function in _bare else {}
+                if self._function in _allocating:
+                    more = {"_nrt": True}
                 cached = _folder is not None
                 made = numba.njit(nogil=True, cache=cached, error_model="numpy", **more)(self._function)
                 if hasattr(made, "_compiler"):  # not where numba is told to compile nothing
