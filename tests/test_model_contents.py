@@ -10,6 +10,7 @@ from command import learn, script, xclass
 
 from xclass import model_contents, model_file
 from xclass.errors import ModelError
+from xclass.stats import VW_COUNTS, VW_SUMS
 
 TEXT = "".join(f"c{i % 5} | w{i % 5} v{i % 7}\n" for i in range(60))
 
@@ -85,6 +86,17 @@ def test_counters_of_earlier_runs_are_checked(tmp_path, named):
         path = edited(tmp_path / "evil", named, facts={"counters": {**counters, **change}})
         with pytest.raises(ModelError, match="the fact 'counters"):
             model_contents.load(path)
+    vw = {"t": "1.0", **dict.fromkeys(VW_SUMS, "0.0"), **dict.fromkeys(VW_COUNTS, 1)}
+    for change in ({"t": "x"}, {"t": 1.0}, {"sum_loss": None}, {"example_number": -1}, {"current_pass": "1"}, {"x": 1}):
+        path = edited(tmp_path / "evil", named, facts={"counters": {**counters, "vw": {**vw, **change}}})
+        with pytest.raises(ModelError, match=r"the fact 'counters\.vw"):
+            model_contents.load(path)
+    for more in ([], {}, {name: value for name, value in vw.items() if name != "t"}):
+        path = edited(tmp_path / "evil", named, facts={"counters": {**counters, "vw": more}})
+        with pytest.raises(ModelError, match=r"the fact 'counters\.vw"):
+            model_contents.load(path)
+    path = edited(tmp_path / "good", named, facts={"counters": {**counters, "vw": vw}})
+    assert model_contents.load(path).counters["vw"] == vw
     path = edited(tmp_path / "good", named, facts={"counters": {**counters, "loss_sum": "inf"}})
     assert model_contents.load(path).counters["loss_sum"] == "inf"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,7 +34,7 @@ def find(
     low_weight = np.float32(label_sum - float(high) * weight) / (low - high)
     high_weight = np.float32(weight) - low_weight
     both = low_weight + high_weight
-    if not both > 0:
+    if both <= 0:
         return None
     more = len(seen) > 2
     if loss in ("squared", "classic"):
@@ -49,7 +48,7 @@ def find(
         if low_weight <= 0 or high_weight <= 0:
             best = np.float32(1 if low_weight <= 0 else -1)
         else:
-            best = np.float32(math.log(high_weight / low_weight))
+            best = np.float32(np.log(np.float64(high_weight / low_weight)))
     else:
         best = high if np.float32(tau) * both < high_weight else low
     if more:
@@ -75,6 +74,6 @@ def _loss(name: str, prediction, label, tau, label_range) -> np.float32:
     if name == "hinge":
         return max(one - label * prediction, np.float32(0))
     if name == "logistic":
-        return np.float32(math.log(one + np.float32(math.exp(-label * prediction))))
+        return np.float32(np.log(np.float64(one + np.float32(np.exp(np.float64(-label * prediction))))))
     error = label - prediction
     return tau * error if error > 0 else -(one - tau) * error

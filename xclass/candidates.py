@@ -31,6 +31,7 @@ import math
 import numpy as np
 
 from . import answers, elementary, label_counts, learner, routing
+from .examples import CROSSED_GROUP
 from .jit import jit
 from .routing import NONE, SAME, Plan
 
@@ -74,6 +75,48 @@ def path(tree, settings, pairs, a, width, batch, i, place, x, count):
                         x[count] = x[f]
                         count += 1
     return count
+
+
+@jit
+def _crossed(batch, i):
+    """The number of features of row i that crosses made; they are its last ones."""
+    last = batch.group_first[i + 1] - 1
+    if last < batch.group_first[i] or batch.group_name[last] != CROSSED_GROUP:
+        return 0
+    return batch.group_start[last + 1] - batch.group_start[last]
+
+
+@jit
+def _path_size(tree, settings, a):
+    """The number of path features of node a."""
+    if not settings.path:
+        return 0
+    if settings.node_only:
+        return 1
+    size = 0
+    while a > 0:
+        size += 1
+        a = tree.parent[a]
+    return size
+
+
+@jit
+def _exchange(place, x, low, middle, high):
+    """Let features low..middle-1 and middle..high-1 change places, each in their order."""
+    if low == middle or middle == high:
+        return
+    _reverse(place, x, low, middle)
+    _reverse(place, x, middle, high)
+    _reverse(place, x, low, high)
+
+
+@jit
+def _reverse(place, x, low, high):
+    while low < high - 1:
+        high -= 1
+        place[low], place[high] = place[high], place[low]
+        x[low], x[high] = x[high], x[low]
+        low += 1
 
 
 @jit
@@ -253,7 +296,7 @@ def learn_in_turn(
 
     Under `--layout vw` routers, scorers and the path features, which VW does not scale by the number of
     sub-problems, can share slots, so neither stages nor shards may run ahead, and lanes only where an example shares
-    none.
+    none. With --vw_exact scorers meet the path features before the crosses, as in VW.
     """
     unscaled = np.uint64(1)
     # else what one lane learns changes the range or the weights of all, or there are too many places to look at
@@ -265,7 +308,10 @@ def learn_in_turn(
         table.watch.now[0] = i
         count = routing.load(batch, i, table.width, place, x)
         a = routing.descend(tree, counts, settings, table, place, x, count, batch.initial[i])
+        crossed = 0 if rule.checked else _crossed(batch, i)
         full = path(tree, settings, pairs, a, unscaled, batch, i, place, x, count)
+        steps = _path_size(tree, settings, a)
+        _exchange(place, x, count - crossed, count, count + steps)
         at = plan.first[i]
         size = counts.top_size[a]
         known = False
@@ -274,6 +320,7 @@ def learn_in_turn(
             known |= counts.top_label[a, j] == label
             scratch.sub[j] = np.uint64(routers + counts.top_label[a, j])
         learner.score_lanes(table, place, x, full, scratch.sub, size, out)
+        _exchange(place, x, count - crossed, count - crossed + steps, count + steps)  # routers know no path
         for j in range(size):
             plan.score[at + j] = out[j]
         plan.node[i] = a
@@ -295,7 +342,9 @@ def learn_in_turn(
         full = path(tree, settings, pairs, z, unscaled, batch, i, place, x, count)
         for j in range(size):
             scratch.sub[j] = np.uint64(routers + counts.top_label[z, j])
-        if independent and _apart(tree, table, place, count, full, z, scratch, size, met):
+        apart = independent and _apart(tree, table, place, count, full, z, scratch, size, met)
+        _exchange(place, x, count - crossed, count, count + _path_size(tree, settings, z))
+        if apart:
             if z == a and known:  # the same classes, in another order at most, and nothing they know has changed
                 for j in range(size):
                     scratch.sub[j] = np.uint64(routers + plan.item[at + j])

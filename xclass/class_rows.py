@@ -133,9 +133,14 @@ def _learn_block(
                 q[j] += x2 * r[j]
                 norm[j] += x2 / (n[j] * n[j])
     sums = table.sums.reshape(-1)[2 * c : 2 * (c + size)]  # in one dimension, where steps of two vectorise
+    counted = weight
+    if not rule.checked:  # VW's product has 64 bits
+        counted = ZERO
+        for j in range(size):
+            sums[2 * j] += learner.weighted(rule, weight, norm[j]) if g2[j] > ZERO else 0.0
     for j in range(size):  # without branches, for the same reason
         some = g2[j] > ZERO
-        sums[2 * j] += weight * norm[j] if some else ZERO
+        sums[2 * j] += counted * norm[j] if some else ZERO
         sums[2 * j + 1] += weight if some else ZERO
         mean = np.float32(math.sqrt(np.float32(sums[2 * j + 1]) / np.float32(sums[2 * j])))
         norm[j] = mean if some else ZERO

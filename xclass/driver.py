@@ -149,8 +149,9 @@ class _Run:
             if hasattr(self.learner, "names"):
                 self.learner.names = self.names.names
             self.progress = stats.Progress(
-                self.config.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.names.shown
-            )
+                self.config.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.names.shown,
+                self._no_label(),
+            )  # fmt: skip
             self.saver = saving.Saver(self.config, self.learner, self.progress, self.names)
             if model is not None:
                 with model_contents.naming(o.initial_regressor):
@@ -248,6 +249,11 @@ class _Run:
             )
         self.learner.cross_path(named)
 
+    def _no_label(self) -> str:
+        """What the progress table shows where there is no label."""
+        lists = self.config.oaa.scores or self.config.answers.probabilities
+        return stats.VW_NO_LABEL if self.options.vw_exact and lists else stats.UNKNOWN
+
     def _pace(self):
         pace = progress_table.pace(self.options.progress)
         if pace.note:
@@ -288,7 +294,8 @@ class _Run:
                 batch, odd = (batch, None) if self.options.vw_exact else finite.clean(batch)
                 idle = np.isnan(batch.label) | mine
                 weight = np.where(idle, 0.0, batch.weight.astype(np.float64))
-                clock = np.add.accumulate(np.concatenate(([last], weight)))
+                with np.errstate(invalid="ignore"):  # infinite weights, under --on_bad_line vw
+                    clock = np.add.accumulate(np.concatenate(([last], weight)))
                 last = clock[-1]
                 work = Work(
                     batch, self.learning, clock[1:], held=mine if mine.any() else None, features=count,
@@ -404,7 +411,7 @@ class _Run:
         for note in [*work.notes, *self.untaken.count(work)]:
             self.talk.warn(note)
         told = (
-            batch.label, batch.weight, work.features,
+            batch.label, batch.weight, interactions.counted(work),
             work.prediction if met is None else class_names.shown(work.prediction, met),
             work.loss, work.log_loss, work.shown, work.held,
         )  # fmt: skip

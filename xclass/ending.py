@@ -39,7 +39,7 @@ def finish(run: Any, error: BaseException | None, seconds: float) -> int:
     for line in run.reader.report():
         run.talk.warn(line)
     if error is None and stopped is None:
-        if run.learning and run.saver.learned == 0 and not o.no_stdin:
+        if run.learning and run.saver.learned == 0 and not (o.no_stdin or o.vw_exact):
             raise DataError(
                 f"{run.reader.name}: not one example was learned from; a labelled line is `label | features`"
             )

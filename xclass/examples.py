@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 CONSTANT = 11650396  # index of the constant feature, as in VW
+CROSSED_GROUP = 255  # group of the generated features in a batch; no UTF-8 name begins with it
 CONSTANT_GROUP = 128  # its namespace group; groups from 128 on are reserved
 
 

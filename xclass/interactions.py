@@ -26,14 +26,13 @@ import numpy as np
 
 from . import intrinsics, rows
 from .errors import UsageError
-from .examples import Batch, Pool
+from .examples import CROSSED_GROUP, Batch, Pool
 from .features import decode
 from .jit import jit
 from .options import option
 from .table_size import check_features
 
 WILDCARD = ord(":")
-CROSSED_GROUP = 255  # group of the generated features in a batch; no UTF-8 name begins with it
 PIECE = 1 << 21  # features of one batch, 16 MB
 PRIME = np.uint64(16777619)
 
@@ -173,6 +172,24 @@ def cross_rows(batch, low, terms, term_start, permuted, longest, out):
         out.group_first[r + 1] = g
     out.group_start[g] = z
     return g
+
+
+def counted(work) -> np.ndarray:
+    """The number of features of each example of a batch of work, as the progress table shows it: int64[n].
+
+    Where no regressor was asked about an example, and it is known, its crosses are not counted: VW makes them when it
+    is asked.
+    """
+    if work.unasked is None:
+        return work.features
+    batch = work.batch
+    last = batch.group_first[1:] - 1
+    some = batch.group_first[:-1] <= last
+    crossed = np.zeros(batch.n, np.int64)
+    of = last[some]
+    sizes = batch.group_start[of + 1] - batch.group_start[of]
+    crossed[some] = np.where(batch.group_name[of] == CROSSED_GROUP, sizes, 0)
+    return work.features - np.where(work.unasked, crossed, 0)
 
 
 # -- which interactions --------------------------------------------------------------------------------------------

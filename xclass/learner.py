@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import finite, loss, weight_table
-from .jit import jit
+from .jit import allocating, jit
 from .rule import Options, Rule, after_pass, check, make_rule, settle
 from .table_size import SLOT_BYTES, check_memory, crowding
 from .weight_table import (
@@ -150,6 +150,14 @@ def step_scale(rule, weight, clock):
 
 
 @jit
+def weighted(rule, weight, norm):
+    """The part of an example of this weight in S; VW, and with it --vw_exact, multiplies in float64."""
+    if rule.checked:
+        return np.float64(weight * norm)
+    return np.float64(weight) * np.float64(norm)
+
+
+@jit
 def learn(table, rule, place, x, count, sub, p, y, weight, clock):
     """Update one sub-problem towards label y, p being its clipped prediction.
 
@@ -228,7 +236,7 @@ def _step(table, rule, place, x, count, sub, p, y, weight, g2, s):
             flat[at + r_] = _rate_of(rule, flat[at + field], flat[at + n_])
             q += x2 * flat[at + r_]
         if rule.normalized:
-            table.sums[sub, 0] += weight * norm
+            table.sums[sub, 0] += weighted(rule, weight, norm)
             table.sums[sub, 1] += weight
             scale = mean_scale(rule, table.sums[sub, 0], table.sums[sub, 1])
             q *= scale
@@ -240,16 +248,17 @@ def _step(table, rule, place, x, count, sub, p, y, weight, g2, s):
         u = _regularise(table, rule, p, y, u)
     if u == ZERO:
         return 0
-    if not math.isfinite(u):
+    if u != u or (rule.checked and not math.isfinite(u)):
         return -1
     u *= scale
     for f in range(count):
         at = ((place[f] + sub) & table.mask) * table.stride
-        flat[at] += u * (x[f] * flat[at + r_])
+        if rule.checked or abs(x[f]) < finite.LARGEST:
+            flat[at] += u * (x[f] * flat[at + r_])
     return 1
 
 
-@jit
+@allocating
 def _try_step(table, rule, place, x, count, sub, p, y, weight, g2, s):
     """`_step`, taken back if anything it touches is not finite then; it returns -1 in that case."""
     flat, field = table.flat, table.field
@@ -398,7 +407,7 @@ def learn_lanes(table, rule, place, x, count, lanes, scratch, weight, clock):
             flat[at[j] + 3] = u[j]
     for j in range(kept):
         k = np.int64(sub[j])
-        table.sums[k, 0] += weight * norm[j]
+        table.sums[k, 0] += weighted(rule, weight, norm[j])
         table.sums[k, 1] += weight
         n[j] = np.float32(math.sqrt(np.float32(table.sums[k, 1]) / np.float32(table.sums[k, 0])))
         q[j] *= n[j]

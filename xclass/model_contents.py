@@ -20,7 +20,7 @@ import numpy as np
 from . import model_file
 from .errors import ModelError
 from .options import shortened
-from .stats import SUMS
+from .stats import SUMS, VW, VW_COUNTS, VW_SUMS
 
 CLASS_NAMES = "class_names"  # name of the array
 FACTS = ("learner", "examples", "clock", "counters")
@@ -151,7 +151,7 @@ def _names(path: str, letters: np.ndarray) -> str:
 def _counters(path: str, counters: Any) -> dict[str, Any]:
     """Check the counters of earlier runs: a number of features, and sums as text, since JSON has no infinity."""
     wanted = {"features", *SUMS}
-    if not isinstance(counters, dict) or set(counters) != wanted:
+    if not isinstance(counters, dict) or set(counters) - {VW} != wanted:
         raise _damaged(path, "counters", counters, f"an object of {', '.join(sorted(wanted))}")
     for name in SUMS:
         if counters[name] is not None and not isinstance(counters[name], str):
@@ -159,7 +159,22 @@ def _counters(path: str, counters: Any) -> dict[str, Any]:
         if counters[name] is not None or name != OPTIONAL_SUM:
             _sum(path, f"counters.{name}", counters[name])
     _count(path, "counters.features", counters["features"])
+    if VW in counters:
+        _vw_counters(path, counters[VW])
     return counters
+
+
+def _vw_counters(path: str, counters: Any) -> None:
+    """Check what VW would keep, which models of --vw_exact hold as well."""
+    wanted = {"t", *VW_SUMS, *VW_COUNTS}
+    if not isinstance(counters, dict) or set(counters) != wanted:
+        raise _damaged(path, f"counters.{VW}", counters, f"an object of {', '.join(sorted(wanted))}")
+    for name in ("t", *VW_SUMS):
+        if not isinstance(counters[name], str):
+            raise _damaged(path, f"counters.{VW}.{name}", counters[name], "a number as text")
+        _sum(path, f"counters.{VW}.{name}", counters[name])
+    for name in VW_COUNTS:
+        _count(path, f"counters.{VW}.{name}", counters[name])
 
 
 OPTIONAL_SUM = "log_loss_sum"  # known only where probabilities were asked for

@@ -19,7 +19,7 @@ def open_writers(c: Any, names: Any) -> dict[str, Writer]:
         kind = "scores"
     writers = {}
     if o.predictions is not None:
-        writers["predictions"] = Writer(o.predictions, kind, names.shown)
+        writers["predictions"] = Writer(o.predictions, kind, names.shown, rounded=o.vw_exact)
     if o.raw_predictions is not None:
         raw = "simple" if c.reduction.labels == "simple" else "raw_scores"
         writers["raw"] = Writer(o.raw_predictions, raw)

@@ -294,13 +294,15 @@ class Writer:
     kind : one of KINDS, see the head of this file.
     names : written for the classes 1, 2, ... (multiclass, scores), may grow; None for numbers. Other classes have an
         empty name, but for 0 in a list, which is all others.
+    rounded : whether classes are rounded to float32, as VW does before it writes them.
     """
 
-    def __init__(self, path: str, kind: str, names: Sequence[str] | None = None) -> None:
+    def __init__(self, path: str, kind: str, names: Sequence[str] | None = None, rounded: bool = False) -> None:
         if kind not in KINDS:
             raise ValueError(kind)
         self.kind = kind
         self.path = path
+        self._rounded = rounded and kind == "multiclass"
         self._names = () if names is None else names
         self._laid_out = 0  # of the names
         named = names is not None and kind in ("multiclass", "scores")
@@ -348,6 +350,8 @@ class Writer:
             most += int((start[1:] - start[:-1]).max()) * (SCORE_ROOM + self._longest)
         if most > len(self._out):
             self._out = np.empty(most, np.uint8)
+        if self._rounded:
+            values = np.asarray(values).astype(np.float32)
         row = 0
         while row < batch.n:
             if self.kind == "simple":

@@ -166,16 +166,22 @@ class Inspector:
         slots = np.concatenate([self._slots(look, found) - base, np.array(extra, np.int64)])
         values = [one.value for one in found] + more
         texts = [one.text for one in found] + [b""] * len(extra)
+        driver = self._config.driver
+        tests_as_vw = driver.vw_exact and driver.testonly  # with regularised weights and nothing to learn with
         w, g = columns["w"][slots], columns["g"][slots]
         shown = w
         if len(table.shrunk):
             gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
             shown = np.sign(w) * np.maximum(np.abs(w) - gravity, ZERO) * contraction
+        if driver.vw_exact:  # VW takes what is no number for a weight below those that --l1 leaves
+            shown = np.where(np.isnan(shown), ZERO, shown)
         with np.errstate(all="ignore"):
-            order = np.argsort(-np.abs(w * np.array(values, np.float32)), kind="stable")
+            mattering = shown if tests_as_vw else w
+            order = np.argsort(-np.abs(mattering * np.array(values, np.float32)), kind="stable")
         line = []
+        with_state = self._model.rule.adaptive and not tests_as_vw
         for j in order.tolist():
-            state = f"@{float(g[j]):g}" if self._model.rule.adaptive else ""
+            state = f"@{float(g[j]):g}" if with_state else ""
             line.append(
                 b"\t%s:%d:" % (texts[j], int(slots[j]) + base)
                 + f"{float(values[j]):g}:{float(shown[j]) + 0.0:g}{state}".encode()

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import learner, leftovers, model_contents, model_file
 from .errors import ModelError, UsageError
-from .stats import Progress
+from .stats import VW, VW_COUNTS, VW_SUMS, Progress
 
 
 class Saver:
@@ -72,13 +72,19 @@ class Saver:
         self.examples = model.examples
         self.clock = model.clock
         self._counters = model.counters
-        if preserve:
+        kept = (self._counters or {}).get(VW) if self._config.driver.vw_exact else None
+        if kept is not None:  # VW takes what had no label for labelled unless it goes on counting it
+            other = float(kept["weighted_unlabeled_examples"]) if preserve else 0.0
+            self.clock = float(kept["t"]) - self._config.learner.initial_t - other
+        if preserve and kept is not None:
+            self.progress.resume_vw(kept)
+        elif preserve:
             if self._counters is None:
                 raise UsageError(
                     f"--preserve_performance_counters: {name} has no counters; it was saved with --predict_only_model"
                 )
             self.progress.resume(self._counters, self.examples)
-        elif self._counters is not None and self._learning:
+        elif self._counters is not None and self._learning and kept is None:
             self.whole = Progress(self._config.reduction.labels, None, self.progress.holdout is not None)
             self.whole.resume(self._counters, self.examples)
 
@@ -92,7 +98,7 @@ class Saver:
     def save(self, path: str, links: str = "follow", into: leftovers.Unfinished | None = None) -> None:
         """Save what was learned so far; the parameters are those of `model_file.save`."""
         whole = not self._config.learner.predict_only_model
-        counters = (self.whole.counters() if self._learning else self._counters) if whole else None
+        counters = self._kept_counters() if whole else None
         clock = self.clock if whole else 0.0
         model_contents.save(
             path, self._config.stored(), self._class_names(), self.learner, self.examples, clock, counters,
@@ -100,6 +106,17 @@ class Saver:
         )  # fmt: skip
         if path in self._noted and into is None:
             self._note_saved(path, self.learned)
+
+    def _kept_counters(self) -> dict[str, Any] | None:
+        """What a later run goes on counting from; with --vw_exact also what VW would."""
+        if not self._learning:
+            return self._counters
+        found = self.whole.counters()
+        if self._config.driver.vw_exact:
+            counters = self.counters()
+            found[VW] = {name: repr(float(counters[name])) for name in ("t", *VW_SUMS)}
+            found[VW].update((name, int(counters[name])) for name in VW_COUNTS)
+        return found
 
     def options(self) -> dict[str, Any]:
         """The options a model keeps, the names of the classes met so far among them."""

@@ -207,8 +207,8 @@ def array(cells: Cells, version: np.ndarray) -> np.ndarray:
     return words[live[np.argsort(words[live, 0])]]
 
 
-def restored(name: str, found: dict[str, np.ndarray], version: np.ndarray, classes: int) -> Cells:
-    """The table that `array` gave under this name, of labels 1..classes.
+def restored(name: str, found: dict[str, np.ndarray], version: np.ndarray, labels: tuple[int, int]) -> Cells:
+    """The table that `array` gave under this name, whose labels are in a range.
 
     Keys that rise are all different, so that `find` meets each of them; that none is far from where its search begins
     bounds `find`, `seek` and later `_rehash`es. Half of the cells stay empty, where searches end.
@@ -217,7 +217,7 @@ def restored(name: str, found: dict[str, np.ndarray], version: np.ndarray, class
     key, halves = words[:, 0], words.view(np.uint32)
     node = key >> np.uint64(32)
     stored_arrays.check_range(name, node, 1, len(version))
-    stored_arrays.check_range(name, key & np.uint64(0xFFFFFFFF), 1, classes)
+    stored_arrays.check_range(name, key & np.uint64(0xFFFFFFFF), *labels)
     if not (key[1:] > key[:-1]).all():
         raise stored_arrays.unfit(name, "its keys do not rise")
     stored_arrays.check_range(name, words.view(np.int64)[:, TIMES], 0, stored_arrays.MOST_COUNTED)

@@ -325,8 +325,8 @@ def arrays(tree: Tree, cells: Cells) -> dict[str, np.ndarray]:
     }
 
 
-def restored(found: dict[str, np.ndarray], classes: int, most: int, blocked: bool) -> tuple[Tree, Cells]:
-    """The tree and the cells `arrays` gave, of labels 1..classes and at most so many routers.
+def restored(found: dict[str, np.ndarray], labels: tuple[int, int], most: int, blocked: bool) -> tuple[Tree, Cells]:
+    """The tree and the cells `arrays` gave, of labels in a range and at most so many routers.
 
     What is checked protects the kernels here and in `split_walk`, which walk down by LEFT and RIGHT, up by PARENT and
     to the smallest leaf by SMALLEST, write nodes from NODES on, ask routers by their numbers, and take room for DEEPEST
@@ -355,8 +355,8 @@ def restored(found: dict[str, np.ndarray], classes: int, most: int, blocked: boo
             "tree.size", f"it says that no leaf is deeper than {size[DEEPEST]}, the tree has {depth.max()} levels"
         )
     _check_routers(link, size, blocked)
-    _check_counts(link, count, classes)
-    return tree, split_cells.restored("cells", found, versions(tree), classes)
+    _check_counts(link, count, labels)
+    return tree, split_cells.restored("cells", found, versions(tree), labels)
 
 
 def _check_size(size: np.ndarray, nodes: int, most: int) -> None:
@@ -406,7 +406,7 @@ def _check_routers(link: np.ndarray, size: np.ndarray, blocked: bool) -> None:
         raise stored_arrays.unfit("tree.link", "two nodes have the same router, or a place is none of a block")
 
 
-def _check_counts(link: np.ndarray, count: np.ndarray, classes: int) -> None:
+def _check_counts(link: np.ndarray, count: np.ndarray, labels: tuple[int, int]) -> None:
     """Refuse counts below 0, answers that are no class, and a SMALLEST that is not the smaller one of the children's.
 
     By the last a walk down to the smallest leaf finds it, so that it is another leaf than the one that splits.
@@ -414,7 +414,7 @@ def _check_counts(link: np.ndarray, count: np.ndarray, classes: int) -> None:
     for column in (SMALLEST, LARGEST, LABELS, TRAINED, ARRIVED):
         stored_arrays.check_range("tree.count", count[:, column], 0, stored_arrays.MOST_COUNTED)
     stored_arrays.check_range("tree.count", count[:, RECYCLED], 0, 2**31)
-    stored_arrays.check_range("tree.count", count[:, ANSWER], 1, classes)
+    stored_arrays.check_range("tree.count", count[:, ANSWER], *labels)
     inner = link[:, ROUTER] >= 0
     below = count[link[inner, :2], SMALLEST].min(axis=1)
     if (count[inner, SMALLEST] != below).any():

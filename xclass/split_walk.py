@@ -35,6 +35,7 @@ class Found(NamedTuple):
     first: np.ndarray  # int64[n + 1]
     node: np.ndarray  # int64[room]
     score: np.ndarray  # float32[room]
+    asked: np.ndarray  # bool[n], whether a router was asked, where all examples are taken in turn
 
 
 # -- kernels
@@ -116,8 +117,8 @@ def predict(tree, regressors, row, g):
 
 @bare
 def _counted(regressors, s):
-    """A score as it is added to others: 0 where it is NaN or, unless VW's sums are wanted, infinite."""
-    return np.float64(s) if s == s and (not regressors.rule.checked or abs(s) < finite.INFINITE) else 0.0
+    """A score as it is added to others: 0 where it is no finite number, unless VW's sums are wanted."""
+    return np.float64(s) if not regressors.rule.checked or abs(s) < finite.INFINITE else 0.0
 
 
 @bare
@@ -174,6 +175,7 @@ def sweep(tree, cells, settings, regressors, batch, label, learns, clock, begin,
             if final:
                 found.answer[i] = tree.count[row.at[g], split_tree.ANSWER]
                 continue
+            found.asked[i] = not split_tree.is_leaf(tree, tree.size[split_tree.ROOT])
             a, known = predict(tree, regressors, row, g)
             found.answer[i] = tree.count[a, split_tree.ANSWER]
             found.first[i + 1] = found.first[i]
@@ -187,4 +189,5 @@ def sweep(tree, cells, settings, regressors, batch, label, learns, clock, begin,
                     known = 0
                 regressors.table.watch.now[0] = i
                 _learn(tree, cells, settings, regressors, row, g, known, label[i], batch.weight[i], clock[i])
+                found.asked[i] |= not split_tree.is_leaf(tree, tree.size[split_tree.ROOT])
     return end

@@ -5,13 +5,15 @@ whole batch is taken in at once with NumPy; only the examples a row is printed f
 sums are float64 and grow one example after the other, so that batches of any size give the same digits.
 
 Differs from VW: an unlabelled example prints `unknown` and has no loss under --scores and --probabilities too
-(VW prints 4294967295 there and counts it as wrong); a log loss of no example is `n.a.`, not `-nan`.
+(VW prints 4294967295 there and counts it as wrong; `--vw_exact` does so); a log loss of no example is `n.a.`, not
+`-nan`, and the sign of what is no number is not shown.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,19 @@ from .progress_table import Pace
 
 NO_VALUE = "n.a."
 UNKNOWN = "unknown"
+VW_NO_LABEL = str(2**32 - 1)  # VW's, where it lists scores
 LARGEST_LABEL = 2**31 - 1  # VW prints no class from here on
+VW = "vw"  # among the counters of a model: what VW would go on counting from
+VW_SUMS = {  # what VW keeps in a model to go on counting from -> our attribute; `t` is kept beside these
+    "sum_loss": "loss_sum",
+    "sum_loss_since_last_dump": "_since_loss",
+    "dump_interval": "_due",
+    "weighted_labeled_examples": "labelled_weight",
+    "weighted_labels": "label_sum",
+    "weighted_unlabeled_examples": "other_weight",
+    "sd::oec.weighted_labeled_examples": "_since_weight",
+}
+VW_COUNTS = {"example_number": "examples", "total_features": "features", "current_pass": "passes"}
 SUMS = ("labelled_weight", "label_sum", "loss_sum", "log_loss_sum")  # that go on in a later run
 LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
@@ -69,6 +83,7 @@ class Progress:
     holdout : whether examples may be held out; their losses are then in `holdout`, and from the second pass on
         rows show these.
     names : of the classes 1, 2, ..., where labels are names; may grow.
+    no_label : what rows show where there is no label; anything but UNKNOWN for runs that count losses there too.
 
     Attributes
     ----------
@@ -76,10 +91,16 @@ class Progress:
     """
 
     def __init__(
-        self, labels: str, pace: Pace | None, holdout: bool = False, names: Sequence[str] | None = None
+        self,
+        labels: str,
+        pace: Pace | None,
+        holdout: bool = False,
+        names: Sequence[str] | None = None,
+        no_label: str = UNKNOWN,
     ) -> None:
         self.simple = labels == "simple"
         self.names = names
+        self.no_label = no_label
         self.pace = pace
         self.holdout = Holdout() if holdout else None
         self.passes = 0
@@ -130,7 +151,7 @@ class Progress:
             "t": float(clock + self.other_weight + held),
             "sum_loss": float(self.loss_sum),
             "sum_loss_since_last_dump": float(self._since_loss),
-            "dump_interval": self._due if math.isfinite(self._due) else 1.0,
+            "dump_interval": self._due if self.pace is not None else 1.0,
             "min_label": 0.0,
             "max_label": 0.0,
             "weighted_labeled_examples": float(self.labelled_weight),
@@ -143,6 +164,13 @@ class Progress:
             "current_pass": self.passes,
         }
 
+    def resume_vw(self, kept: dict[str, Any]) -> None:
+        """Go on from the `vw_counters` of an earlier run as VW does: the row due next and the passes are among them."""
+        for name, attribute in VW_SUMS.items():
+            setattr(self, attribute, float(kept[name]))
+        for name, attribute in VW_COUNTS.items():
+            setattr(self, attribute, kept[name])
+
     @property
     def weight(self) -> float:
         """Weight of all examples."""
@@ -153,6 +181,7 @@ class Progress:
         """Loss by weight of labelled example, or None where there was none."""
         return self.loss_sum / self.labelled_weight if self.labelled_weight > 0 else None
 
+    @np.errstate(invalid="ignore", over="ignore")  # weights, labels and losses may be infinite under --on_bad_line vw
     def update(
         self,
         label: np.ndarray,
@@ -194,7 +223,8 @@ class Progress:
                 worth = label.astype(np.float32).astype(np.float64) * weight
             self.label_sum = _running(self.label_sum, np.where(labelled, worth, 0.0))[-1]
         counted = labelled if loss is not None else np.zeros(n, bool)
-        losses = np.zeros(n) if loss is None else np.where(labelled, loss.astype(np.float32).astype(np.float64), 0.0)
+        judged = labelled | (np.isnan(label) & (self.no_label != UNKNOWN))
+        losses = np.zeros(n) if loss is None else np.where(judged, loss.astype(np.float32).astype(np.float64), 0.0)
         if log_loss is not None:
             if apart is not None:
                 given = np.where(apart, log_loss.astype(np.float32).astype(np.float64), 0.0)
@@ -211,12 +241,13 @@ class Progress:
 
         rows = []
         begin = 0  # first example after the last row
-        uneven = bool(weight.min() < 0)
-        while self.pace is not None and (i := _first_at_least(total, self._due, begin, uneven)) < n:
+        while self.pace is not None and (i := self._next_row(total, begin, weight)) < n:
             self._since_loss = _running(self._since_loss, losses[begin : i + 1])[-1]
             self._hold_out(apart, loss, weight, begin, i + 1)
             average = _ratio(loss_sum[i], known[i]) if known[i] > 0 else NO_VALUE
-            since = _ratio(self._since_loss, float(known[i]) - self._since_weight)
+            since = NO_VALUE
+            if known[i] != self._since_weight:
+                since = _ratio(self._since_loss, float(known[i]) - self._since_weight)
             if marked:
                 average, since = self._take_held()
             rows.append(
@@ -246,6 +277,11 @@ class Progress:
         self.labelled_weight, self.other_weight, self.loss_sum = float(known[-1]), float(other[-1]), float(loss_sum[-1])
         return rows
 
+    def _next_row(self, total: np.ndarray, begin: int, weight: np.ndarray) -> int:
+        """Return the first example from `begin` on whose weight so far reaches that of the next row."""
+        uneven = not weight.min() >= 0 or math.isnan(total[-1])
+        return _first_at_least(total, self._due, begin, uneven)
+
     def _hold_out(self, apart, loss, weight, begin: int, end: int) -> None:
         """Add the held-out examples among begin .. end - 1 to the losses."""
         if apart is None:
@@ -274,6 +310,7 @@ class Progress:
         self.passes += 1
         return self.holdout is not None and self.holdout.end_pass(self.passes)
 
+    @np.errstate(invalid="ignore", over="ignore")
     def summary(
         self,
         loss: str = "squared",
@@ -316,6 +353,8 @@ class Progress:
     def _label_text(self, label: float) -> str:
         if self.simple:
             return f"{np.float32(label):.4f}" if label < LARGEST_FLOAT else UNKNOWN
+        if math.isnan(label):
+            return self.no_label
         return self._class_text(label) if label < LARGEST_LABEL else UNKNOWN
 
     def _class_text(self, label: float) -> str:
@@ -350,7 +389,7 @@ def _running(begin: float, values: np.ndarray) -> np.ndarray:
 
 def _first_at_least(rising: np.ndarray, bound: float, begin: int, uneven: bool) -> int:
     """Return the first position from `begin` on that reaches `bound`, or the length."""
-    if uneven:  # negative weights: not sorted
+    if uneven:  # negative weights, or a weight that is no number: not sorted
         reached = np.flatnonzero(rising[begin:] >= bound)
         return begin + int(reached[0]) if len(reached) else len(rising)
     return begin + int(np.searchsorted(rising[begin:], bound))

@@ -40,6 +40,7 @@ class Work:
     notes: list[str] = field(default_factory=list)  # lines for the user, in order
     features: np.ndarray | None = None  # int64[n], features of each example as shown, those not learned from too
     plan: Any = None  # what an earlier stage hands to a later one
+    unasked: np.ndarray | None = None  # bool[n], no regressor was asked; VW counts no crosses then. None: not looked at
     held: np.ndarray | None = None  # bool[n], held out: predicted only; None where none is
     nameless: Batch | None = None  # the batch with all its features, where their names are lost
     missed: np.ndarray = None  # uint8[n] and float32[n, 2], see `finite.Watch`; set by `survey`

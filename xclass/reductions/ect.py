@@ -106,6 +106,7 @@ class Tournament:
         self.errors = o.error if o.ect > 1 else 0
         self.rule = learner.make_rule(config.learner, reduction=True, exact=config.driver.vw_exact)
         self.resume = config.learner.resume
+        self.tests_as_vw = config.driver.vw_exact and testing
         self.learner_options = config.learner
         bits = config.learner.bits
         total = tournament.matches(self.classes, self.errors)
@@ -207,7 +208,7 @@ class Tournament:
         _, taken = matches.answer(hall, table, row, count, asked, score, 0)
         found = asked[:taken].tolist()
         y = batch.label[0] - 1
-        if 0 <= y < self.classes and len(hall.sides):
+        if 0 <= y < self.classes and len(hall.sides) and not self.tests_as_vw:
             taken = matches.trail(hall, table, row, count, int(y), asked)
             final = range(len(hall.sides), len(hall.sub))
             found += [match for match in (*asked[:taken].tolist(), *final) if match not in found]

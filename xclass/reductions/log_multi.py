@@ -124,6 +124,9 @@ class LomTree:
         self.routers = routers.new_routers(config.learner, self.most, config.driver.vw_exact)
         self.largest_step = routers.largest_step(self.routers)
         self.exact = self.routers.exact
+        self.as_vw = config.driver.vw_exact
+        any_label = o.lom_rules == "vw" or config.parser.on_bad_line == "vw"
+        self.labels = (0, 2**32 - 1) if any_label else (1, o.log_multi)
         if self.exact:
             self.tables = [self.routers.table]
         self.settings = split_walk.Settings(
@@ -168,6 +171,8 @@ class LomTree:
         work.prediction = found.answer.astype(np.float64)
         wrong = labelled & (work.prediction != batch.label)
         work.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+        if self.as_vw:
+            work.unasked = ~found.asked
         if self.settings.listing:
             used = slice(0, found.first[-1])
             work.scores, work.score_labels, work.score_start = found.score[used], found.node[used], found.first
@@ -175,7 +180,7 @@ class LomTree:
     def _found(self, n: int) -> split_walk.Found:
         room = 4 * n if self.settings.listing else 0
         return split_walk.Found(
-            np.zeros(n, np.int64), np.zeros(n + 1, np.int64), np.empty(room, np.int64), _floats(room)
+            np.zeros(n, np.int64), np.zeros(n + 1, np.int64), np.empty(room, np.int64), _floats(room), np.ones(n, bool)
         )
 
     def _levels(self) -> int:
@@ -335,12 +340,11 @@ class LomTree:
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
         """Take over a model; `split_tree.restored` and `split_cells.restored` say what their checks protect.
 
-        Answers are classes or FIRST_ANSWER, 1, and so are never beyond K.
+        Answers are classes or FIRST_ANSWER, 1, and so are never beyond K; with VW's rules and `--on_bad_line vw` they
+        are any labels that were met. Labels are keys and are shown, but nothing is found by counting up to them.
         """
         with stored_arrays.whole(arrays, facts) as (arrays, _):
-            self.tree, self.cells = split_tree.restored(
-                arrays, self.options.log_multi, self.most, blocked=not self.exact
-            )
+            self.tree, self.cells = split_tree.restored(arrays, self.labels, self.most, blocked=not self.exact)
             routers.restore(self.routers, arrays, self.learner_options.resume)
 
 

@@ -93,6 +93,7 @@ class OneAgainstAll:
         o = config.oaa
         self.options = o
         self.classes = o.oaa
+        self.as_vw = config.driver.vw_exact
         self.rule = learner.make_rule(config.learner, reduction=True, exact=config.driver.vw_exact)
         self.resume = config.learner.resume
         self.learner_options = config.learner
@@ -220,7 +221,8 @@ class OneAgainstAll:
         labelled = ~np.isnan(batch.label)
         weight = batch.weight.astype(np.float64)
         if not self.sampled:
-            work.loss = np.where(labelled & (work.prediction != batch.label), weight, 0.0)
+            asked = labelled | (many and self.as_vw)  # VW takes no label for a wrong one there
+            work.loss = np.where(asked & (work.prediction != batch.label), weight, 0.0)
         listed = scores
         if self.asked.wanted:
             # a label that is no class is looked up as VW does, modulo 2**32 and then K
@@ -320,6 +322,11 @@ class OneAgainstAll:
             stored_arrays.fill("random", arrays, self.random)
             self.indexing = stored_arrays.take_fact("indexing", facts, int, low, high)
             self.next = stored_arrays.take_fact("next", facts, int, 0, self.classes - 1)
+        if self.as_vw:  # VW goes through the classes from the first on, shuffled anew
+            self.next = 0
+            if self.sampled:
+                self.order[:] = np.arange(self.classes)
+                class_rows.shuffle(self.order, self.random)
 
 
 REDUCTION = Reduction(

@@ -132,6 +132,7 @@ class RecallTree:
         self.candidates = o.max_candidates
         self.depth = o.max_depth
         self.rule = learner.make_rule(config.learner, reduction=True, exact=config.driver.vw_exact)
+        self.tests_as_vw = config.driver.vw_exact and testing
         self.in_turn = config.learner.layout == "vw"
         self.settings = Settings(
             bern=np.float32(o.bern_hyper),
@@ -352,7 +353,7 @@ class RecallTree:
             a = child
         labels = self.counts.top_label[a, : self.counts.top_size[a]].tolist()
         y = batch.label[0] - 1
-        if 0 <= y < self.classes and y not in labels:
+        if 0 <= y < self.classes and y not in labels and not self.tests_as_vw:
             labels.append(int(y))
         for c in labels:
             table, sub = (0, self.routers + c) if self.in_turn else (1 + c % SHARDS, c // SHARDS)

@@ -63,7 +63,8 @@ def run(table, rule, link, batch, learns, clock, place, x, raw, prediction, lost
         lost[i] = 0.0
         if labelled:
             value = loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1])
-            lost[i] = np.float64(value * weight)
+            if weight > ZERO:
+                lost[i] = np.float64(value * weight)
             if rule.checked and not abs(lost[i]) <= LARGEST:
                 lost[i] = LARGEST
             if learning and weight > ZERO:

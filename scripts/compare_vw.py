@@ -1,0 +1,206 @@
+"""Compare `xclass --vw_exact` with VW on random data and command lines: `vw_cases.py` makes them.
+
+    python scripts/compare_vw.py --runs 1000 --seed 7
+
+Runs VW and xclass on every case and compares the exit status, the progress table and the summary, the lines of --audit,
+those of -p and -r, the models as text, and which models there are. Prints the first difference of each case that has
+one, with what makes it happen again, and a line of counts; the exit status is 1 where there is a difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import itertools
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import vw_cases
+from vw_process import VW, Ended
+
+CLOSE = 2e-4  # relative, absolute below 1
+HEADER = "average  since "
+OWN = (  # lines of the summary that only one of the two has
+    "[info]", "[warning]", "warning:", "best pass =", "average squared loss =", "average log loss =",
+    "expected calibration error =", "slots in use =", "seconds =", "nodes =", "swaps =",
+    "no labelled example was held out",
+)  # fmt: skip
+OWN_HEADER = ("Id", "options:", "Checksum")  # lines of a model as text that name who wrote it
+NUMBER = re.compile(r"-?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf|nan)")
+LOGGED = ("[", "You can use --leave_duplicate_interactions")  # of the standard output of VW
+MALFORMED = re.compile(r"^\[error\] vw example #\d+\(.*Malformed example", re.MULTILINE)
+
+
+class Difference(NamedTuple):
+    """Where the two differ first."""
+
+    step: int
+    what: str
+    line: int
+    wanted: str
+    found: str
+
+
+def xclass(args: list[str], folder: Path) -> Ended:
+    """Carry out a command line of xclass in this process."""
+    from xclass import cli
+
+    streams, before = (sys.stdin, sys.stdout, sys.stderr), os.getcwd()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    sys.stdin, sys.stdout, sys.stderr = io.TextIOWrapper(io.BytesIO()), out, err
+    os.chdir(folder)
+    try:
+        status = cli.status(args)
+    except Exception as error:  # nothing of the kind should come to the user
+        status = -1
+        err.write(f"{type(error).__name__}: {error}\n")
+    finally:
+        os.chdir(before)
+        sys.stdin, sys.stdout, sys.stderr = streams
+    for stream in (out, err):
+        stream.flush()
+    return Ended(status, *(stream.buffer.getvalue().decode("utf-8", "backslashreplace") for stream in (out, err)))
+
+
+def same(wanted: str, found: str, whole: bool = True) -> bool:
+    """Whether two lines are the same but for the last digits of numbers and the sign of what is no number.
+
+    `whole`: numbers without a point have to be equal.
+    """
+    if wanted == found:
+        return True
+    wanted, found = (re.sub(" +", " ", line.replace("-nan", "nan")) for line in (wanted, found))
+    if NUMBER.sub("#", wanted) != NUMBER.sub("#", found):
+        return False
+    for one, other in zip(NUMBER.findall(wanted), NUMBER.findall(found), strict=True):
+        if one == other:
+            continue
+        if (whole and not re.search(r"[.e]", one + other)) or "n" in one + other:
+            return False
+        a, b = float(one), float(other)
+        if abs(a - b) > CLOSE * max(1.0, abs(a)):
+            return False
+    return True
+
+
+def table(err: str) -> list[str]:
+    """The progress table and the summary."""
+    lines = err.splitlines()
+    begin = next((i for i, line in enumerate(lines) if line.startswith(HEADER)), len(lines))
+    return [line for line in lines[begin:] if not line.startswith((*OWN, "xclass:"))]
+
+
+def in_order(line: str) -> bool:
+    """Whether the features of a line of an audit are those of the largest shares first."""
+    numbers = [word.rpartition("@")[0] or word for word in line.split("\t")[1:]]
+    shares = [abs(float(x) * float(w)) for x, w in (word.split(":")[-2:] for word in numbers)]
+    return all(b <= a * (1 + CLOSE) for a, b in itertools.pairwise(shares))
+
+
+def same_audit(wanted: str, found: str) -> bool:
+    """Whether two lines of an audit are the same; in any order where C++ cannot sort the shares of the features."""
+    if same(wanted, found, whole=not wanted.startswith("\t")):
+        return True
+    if not re.search(r"[:@]-?(inf|nan)", wanted + found) and in_order(wanted):
+        return False
+    return same(*("\t".join(sorted(line.split("\t"))) for line in (wanted, found)))
+
+
+def as_text(path: Path) -> list[str]:
+    """The lines of a model as text."""
+    return [line.rstrip() for line in _lines(path) if not line.startswith(OWN_HEADER)]
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_bytes().decode("utf-8", "backslashreplace").split("\n") if path.exists() else ["(no file)"]
+
+
+def written(ended: Ended, folder: Path, step: int) -> Iterator[tuple[str, list[str]]]:
+    """What a run has written, part by part."""
+    malformed = MALFORMED.search(ended.out) is not None
+    # the program vw ends with status 1 at a class that is no number, its Python module with 0
+    yield "exit status", ["1" if malformed else str(ended.status)]
+    if malformed or ended.status:
+        return
+    yield "table and summary", table(ended.err)
+    yield "predictions", _lines(folder / f"p{step}")
+    yield "raw predictions", _lines(folder / f"r{step}")
+    yield "audit", [line for line in ended.out.split("\n") if not line.startswith(LOGGED)]
+    yield "models", [str((folder / f"model{step}").exists())]
+    yield "model as text", as_text(folder / f"text{step}")
+
+
+def compare(vw: VW, steps: tuple[vw_cases.Step, ...], folder: Path) -> Difference | None:
+    """Carry out the runs of a case with both and return where they differ first; None where they do not."""
+    places = folder / "vw", folder / "xclass"
+    for place in places:
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+    for i, step in enumerate(steps):
+        for place in places:
+            (place / f"data{i}").write_bytes(step.data)
+        args = ["-d", f"data{i}", *step.args]
+        ended = vw.run(args, places[0]), xclass(["--vw_exact", *args], places[1])
+        if ended[0].status < 0:  # VW has crashed, so there is nothing to compare with
+            return None
+        pairs = zip(*(written(one, place, i) for one, place in zip(ended, places, strict=True)), strict=False)
+        for (what, wanted), (_, found) in pairs:
+            if what == "exit status" and wanted != found:
+                return Difference(i, what, 0, f"{wanted[0]} {ended[0].err[-300:]}", f"{found[0]} {ended[1].err[-300:]}")
+            for number, (one, other) in enumerate(itertools.zip_longest(wanted, found, fillvalue="(nothing)"), 1):
+                if not (same_audit if what == "audit" else same)(one, other):
+                    return Difference(i, what, number, one, other)
+        if ended[0].status or MALFORMED.search(ended[0].out):
+            break
+    return None
+
+
+def told(number: int, steps: tuple[vw_cases.Step, ...], found: Difference) -> str:
+    """A difference in words."""
+    commands = "\n".join(f"    -d data{i} {shlex.join(step.args)}" for i, step in enumerate(steps[: found.step + 1]))
+    return (
+        f"case {number}: {found.what} of run {found.step}, line {found.line}\n{commands}\n"
+        f"  VW:     {found.wanted}\n  xclass: {found.found}"
+    )
+
+
+def main() -> int:
+    """Compare as many cases as asked for; return the exit status."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--runs", type=int, default=1000, help="cases to compare")
+    options.add_argument("--seed", type=int, default=7, help="of the cases")
+    options.add_argument("--only", type=int, nargs="+", help="numbers of the cases, in place of the first ones")
+    options.add_argument("--work", type=Path, help="folder for the files; a temporary one is the default")
+    given = options.parse_args()
+    numbers = given.only or range(given.runs)
+    differing = runs = 0
+    began = time.perf_counter()
+    with contextlib.ExitStack() as closing:
+        work = given.work or Path(closing.enter_context(tempfile.TemporaryDirectory()))
+        vw = closing.enter_context(VW())
+        from xclass import jit
+
+        jit.activate()
+        for number in numbers:
+            steps = vw_cases.make(given.seed, number)
+            runs += len(steps)
+            found = compare(vw, steps, work)
+            if found is not None:
+                differing += 1
+                print(told(number, steps, found), flush=True)
+    seconds = time.perf_counter() - began
+    print(f"{len(numbers)} cases of seed {given.seed}, {runs} runs: {differing} cases differ; {seconds:.0f} s")
+    return int(differing > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
