@@ -70,7 +70,8 @@ def make(seed: int, number: int) -> tuple[Step, ...]:
     """Return the runs of a case, one after the other in the same folder."""
     rng = random.Random(f"{seed} {number}")
     kind = KINDS[number % len(KINDS)]
-    return _Maker(rng, kind).steps()
+    maker = _Maker(rng, kind)
+    return (maker.equal_shares(),) if number % 50 == 46 else maker.steps()
 
 
 def _some(rng: random.Random, *choices: str) -> list[str]:
@@ -209,6 +210,13 @@ class _Maker:
         elif self.kind == "--log_multi":
             args += _some(rng, "", "--swap_resistance 1", "--swap_resistance 2")
         return args
+
+    def equal_shares(self) -> Step:
+        """An audit whose order shows the last bits of weights: features of equal shares, and odd labels."""
+        self.k, self.lowest, self.many, self.loss = 3, 1, 3, ""
+        self.style = self.style._replace(labels=0.3, values=0 if self.rng.random() < 0.5 else 0.3, fatal=0)
+        args = "--oaa 3 --hash all --audit -q :: -p p0 -f model0"
+        return Step(self.data(), tuple(args.split()))
 
     def steps(self) -> tuple[Step, ...]:
         """The runs: learn, and perhaps learn on or test with what was saved."""
