@@ -170,6 +170,13 @@ def test_grams_come_in_vws_order():
     assert list(features.gram_patterns(2, 0)) == [(1,)]
     assert list(features.gram_patterns(2, 2)) == [(1,), (2,), (3,)]
     assert list(features.gram_patterns(3, 1)) == [(1, 2), (1, 3), (2, 3)]
+    assert list(features.gram_patterns(3, 2)) == [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
+
+
+@pytest.mark.parametrize(("ngram", "skips"), [(1000, 1000), (9999, 0), (9999, 9999)])
+def test_grams_of_very_many_parts_are_refused(ngram, skips):
+    with pytest.raises(UsageError, match="use shorter ones or fewer skips"):
+        features.Features(features.Options(ngram=(str(ngram),), skips=(str(skips),)), constant=True)
 
 
 def test_batch_is_passed_on_where_nothing_is_asked():

@@ -19,6 +19,7 @@ Batch in, batches out.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from .table_size import check_features
 GRAM = np.uint64(27942141)
 PIECE = 1 << 23  # features of one batch, 64 MB
 MOST_PATTERNS = 1 << 16  # ways to place gaps
+MOST_PARTS = 1 << 22  # of all grams of one size
 
 
 @dataclass(frozen=True)
@@ -154,16 +156,7 @@ def decode(argument: str, notes: list[str]) -> bytes:
 
 def gram_patterns(n: int, skips: int) -> Iterator[tuple[int, ...]]:
     """Yield the distances of all parts but the first, for grams of n parts and up to `skips` gaps, in VW's order."""
-
-    def extend(left: int, skips: int, so_far: tuple[int, ...], gap: int) -> Iterator[tuple[int, ...]]:
-        if left == 0:
-            yield so_far[1:]
-            return
-        yield from extend(left - 1, skips, (*so_far, so_far[-1] + 1 + gap), 0)
-        if skips > 0:
-            yield from extend(left, skips - 1, so_far, gap + 1)
-
-    return extend(n - 1, skips, (0,), 0)
+    return itertools.combinations(range(1, n + skips), n - 1)
 
 
 def _sizes(arguments: tuple[str, ...], flag: str, what: str, least: int, notes: list[str]) -> tuple[list[int], str]:
@@ -222,13 +215,20 @@ class Features:
         made: dict[tuple[int, int], list[tuple[int, ...]]] = {(0, 0): []}
         for size in set(zip(grams, skips, strict=True)) - set(made):
             made[size] = []
+            parts = 0
             for n in range(2, size[0] + 1):
                 for one in gram_patterns(n, size[1]):
                     made[size].append(one)
+                    parts += n
                     if len(made[size]) > MOST_PATTERNS:
                         raise UsageError(
                             f"--ngram {size[0]} with --skips {shown or 0} makes more than {MOST_PATTERNS} kinds of "
                             "grams; use shorter ones or fewer skips"
+                        )
+                    if parts > MOST_PARTS:
+                        raise UsageError(
+                            f"--ngram {size[0]} with --skips {shown or 0} makes grams of more than {MOST_PARTS} parts "
+                            "in all; use shorter ones or fewer skips"
                         )
         self.patterns = [made.get(size, []) for size in zip(grams, skips, strict=True)]
         self._list()

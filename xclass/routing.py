@@ -333,7 +333,8 @@ def describe(tree: Tree, counts: Counts, settings: Settings, depth: int) -> list
             f"n_preds = {len(labels)}",
         ]
         for y in labels:
-            lines += [f"label = {y + 1}", f"label_count = {_shown(seen[y])}"]
+            # a model may have a candidate that it never counted
+            lines += [f"label = {y + 1}", f"label_count = {_shown(seen.get(y, 0.0))}"]
     return lines
 
 
