@@ -352,6 +352,7 @@ def test_names_in_messages_are_harmless():
         ("oaa", ("--oaa", 1000 * K)),
         ("recall_tree", ("--recall_tree", K, "--max_depth", 20, "--max_candidates", 3)),
         ("recall_tree", ("--recall_tree", K, "--max_candidates", 3000)),
+        ("recall_tree", ("--recall_tree", 1000 * K, "--max_depth", 4, "--max_candidates", 3)),
         ("recall_tree vw", ("--recall_tree", 1000 * K, "--max_depth", 4, "--layout", "vw", "--max_candidates", 3)),
         ("log_multi vw", ("--log_multi", K, "--max_predictors", 10**8, "--layout", "vw")),
         ("ect", ("--ect", K, "--error", 1000)),

@@ -106,7 +106,7 @@ def check(config) -> None:
 
 
 def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
-    """Refuse a model with another tree or other lists of candidates, before room is made for them."""
+    """Refuse a model with another tree, classes or lists of candidates, before room is made for them."""
     o = config.recall_tree
     in_turn = config.learner.layout == "vw"
     taken = routing.subs(o.max_depth, blocked=not in_turn)
@@ -114,6 +114,8 @@ def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
         stored_arrays.check_rows("weights.sums", arrays, taken + o.recall_tree)
     else:
         stored_arrays.check_rows("routers.sums", arrays, max(1, taken))
+        for j in range(SHARDS):
+            stored_arrays.check_rows(f"scorers.{j}.sums", arrays, -(-o.recall_tree // SHARDS))
     stored_arrays.take("nodes.top_label", arrays, np.int32, (None, o.max_candidates))
 
 
