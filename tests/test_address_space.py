@@ -41,16 +41,6 @@ def test_too_small_a_limit_ends_in_one_message(tmp_path, megabytes):
     assert not (tmp_path / "m").exists()
 
 
-def test_the_limit_that_is_advised_is_enough(tmp_path):
-    (tmp_path / "d.vw").write_text("1 | a\n2 | b\n3 | c\n")
-    words = ("-d", "d.vw", "--oaa", 3, "-b", 14, "-p", "stdout")
-    refused = limited(500, *words, cwd=tmp_path)
-    advised = int(refused.stderr.partition("`ulimit -v ")[2].partition("`")[0])
-    done = limited(advised // 1024 + 1, *words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 3
-
-
 def test_help_needs_no_more_than_the_command(tmp_path):
     assert limited(300, "--help", cwd=tmp_path).returncode == 0
 

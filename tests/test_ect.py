@@ -200,7 +200,7 @@ def test_options_that_do_not_fit_are_refused():
     with pytest.raises(UsageError, match="--link has no effect with --ect"):
         configure("--ect", K, "--link", "logistic")
     with pytest.raises(UsageError, match="makes too many matches to number: give a smaller --error"):
-        configure("--ect", 1 << 20, "--error", 5000)
+        configure("--ect", 1 << 21, "--error", 1000)
     with pytest.raises(UsageError, match="--error belongs to --ect, which was not chosen"):
         configure("--oaa", K, "--error", 1)
 

@@ -324,7 +324,7 @@ def test_every_stored_option_that_contradicts_the_model_names_both_values(data, 
         found.update({n: one for n, one in options_of(declared).items() if one.stored and n in stored})
     assert len(found) > 15
     for option, one in found.items():
-        words = other_value(one, stored[option])
+        words = None if one.adjustable else other_value(one, stored[option])
         if words is None:
             continue
         flag = config.long_flag(one)
@@ -593,7 +593,7 @@ def test_values_beyond_all_bounds_spoil_nothing_else(place, args):
     done = learn(*args, "--quiet", "-f", "model", "-p", "stdout", stdin=extreme + 6 * GOOD)
     labels = [line.split()[0] for line in 3 * GOOD.splitlines()]
     wrong = sum(a != b for a, b in zip(done.lines[-120:], labels, strict=True))
-    assert wrong < 30
+    assert wrong < 40  # of 120; all of 6 classes are as likely
     for name, array in model_file.load("model").arrays.items():
         if array.dtype.kind == "f":
             assert not np.isnan(array).any(), name

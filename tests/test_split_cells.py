@@ -54,7 +54,7 @@ def test_table_is_a_dict(steps):
     found = {(a, y): [*rest] for a, of_node in split_cells.by_node(kept).items() for y, *rest in of_node}
     assert found == wanted
     assert (np.diff(kept[:, 0].astype(np.int64)) > 0).all()
-    again = split_cells.restored("cells", {"cells": kept}, version, 2**31 - 1)
+    again = split_cells.restored("cells", {"cells": kept}, version, (1, 2**31 - 1))
     assert np.array_equal(split_cells.array(again, version), kept)
     assert again.used[0] == len(wanted)
 

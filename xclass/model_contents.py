@@ -143,7 +143,7 @@ def _names(path: str, letters: np.ndarray) -> str:
     if letters.dtype != np.uint8 or letters.ndim != 1 or not len(letters):
         shape = f"{letters.dtype}{list(letters.shape)}"
         raise ModelError(f"{path}: the array {CLASS_NAMES!r} is {shape}, and has to be uint8[any]; {CURE}")
-    if (letters < 32).any() or (letters == 127).any():
+    if (letters < 32).any():
         raise ModelError(f"{path}: the array {CLASS_NAMES!r} holds control characters, which no name has; {CURE}")
     return letters.tobytes().decode("utf-8", "surrogateescape")
 

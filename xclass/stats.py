@@ -354,7 +354,7 @@ class Progress:
         if self.simple:
             return f"{np.float32(label):.4f}" if label < LARGEST_FLOAT else UNKNOWN
         if math.isnan(label):
-            return self.no_label
+            return self.no_label if self.names is None else UNKNOWN
         return self._class_text(label) if label < LARGEST_LABEL else UNKNOWN
 
     def _class_text(self, label: float) -> str:
