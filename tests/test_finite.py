@@ -188,7 +188,7 @@ def test_one_processor_gives_the_same_model_and_the_same_warning(tmp_path):
     assert told[0] == told[1] and len(told[0]) == 2
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.lists(
         st.tuples(

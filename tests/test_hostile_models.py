@@ -54,7 +54,7 @@ VARIANTS = {
 }
 PROBABLE = {record.name for record in REDUCTIONS if record.probabilities}
 QUICK = settings(
-    max_examples=20, deadline=None, derandomize=True, database=None,
+    max_examples=6, deadline=None, derandomize=True, database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 
