@@ -54,6 +54,7 @@ def test_quick_way_gives_the_same_bits(words):
     plain, quick = (learner.new_table(rule, settled.learner.bits, 5, 12)._replace(watch=watch) for _ in range(2))
     row = successive.new_row(batch)
     rng = np.random.default_rng(3)
+    tiny = 0.25 if "--power_t" in words else 1e-45  # 0 to a negative power is an error in Python, infinity in kernels
     ways = set()
     for i in range(batch.n):
         count, fast = successive.load(row, quick, rule, batch, i)
@@ -62,7 +63,7 @@ def test_quick_way_gives_the_same_bits(words):
         place, x = batch.index[part].astype(np.uint64) * np.uint64(12), batch.value[part]
         assert np.array_equal(row.place[:count], place) and np.array_equal(row.x[:count], x)
         for sub in rng.permutation(5)[:3].astype(np.uint64):
-            y, weight = F(rng.choice([-1, 1])), F(rng.choice([0, 1e-45, 0.5, 1, 3]))
+            y, weight = F(rng.choice([-1, 1])), F(rng.choice([0, tiny, 0.5, 1, 3]))
             assert successive.score(row, quick, count, sub) == learner.score(plain, place, x, count, sub, F(0))
             if rule.widen:
                 learner.widen(plain.range, y)
