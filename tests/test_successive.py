@@ -49,7 +49,7 @@ def test_quick_way_gives_the_same_bits(words):
     settled = configure("--oaa", 4, *(() if "-b" in words else ("-b", 8)), *words)
     rule = learner.make_rule(settled.learner, reduction=True)
     batch = batch_of(settled, text_of(len(words), 60))
-    watch = finite.Watch(np.zeros(1, np.int64), np.zeros(batch.n, np.uint8), np.ones((batch.n, 2), F))
+    watch = finite.Watch(np.zeros(1, np.int64), np.zeros(batch.n, np.uint8), finite.ordinary_span(batch.n))
     finite.survey(batch, np.ones(batch.n, bool), False, np.inf, True, watch.missed, watch.span)
     plain, quick = (learner.new_table(rule, settled.learner.bits, 5, 12)._replace(watch=watch) for _ in range(2))
     row = successive.new_row(batch)
@@ -82,7 +82,7 @@ def test_quick_way_gives_the_same_bits(words):
 def test_features_that_share_a_slot_are_found():
     settled = configure("--oaa", 4, "-b", 8, "--noconstant")
     rule = learner.make_rule(settled.learner, reduction=True)
-    watch = finite.Watch(np.zeros(1, np.int64), np.zeros(5, np.uint8), np.ones((5, 2), F))
+    watch = finite.Watch(np.zeros(1, np.int64), np.zeros(5, np.uint8), finite.ordinary_span(5))
     table = learner.new_table(rule, 8, 4, 4)._replace(watch=watch)
     batch = batch_of(settled, "1 |f a b c\n1 |f a b a\n1 |f\n1 |f b c\n1 | 1 65\n")  # 64 places of four
     row = successive.new_row(batch)

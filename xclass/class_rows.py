@@ -71,7 +71,7 @@ def _block_is_safe(table, rule, place, x, count, c, size, g2, weight, clock):
     if not finite.is_safe(rule, table.watch, weight, weight, learner.step_scale(rule, weight, clock)):
         return False
     sums = table.sums.reshape(-1)[2 * c : 2 * (c + size)]
-    least = np.float32(finite.least_slope(table.watch))
+    least = table.watch.span[table.watch.now[0], 2]
     unsafe = False
     far = False
     for j in range(size):

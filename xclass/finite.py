@@ -41,6 +41,7 @@ HUGE_VALUE = np.float32(1.8446743e19)  # larger ones have no square in float32
 LARGEST = np.float32(np.finfo(np.float32).max)
 MEAN_NORM = 2.0**-20  # of x**2 / N**2, summed over an example: safe from here on
 LARGEST_STEP = 2.0**98
+LEAST_SLOPE = 2.0**-100
 INFINITE = np.float32(np.inf)
 ONE = np.float32(1)
 ZERO = np.float32(0)
@@ -51,12 +52,17 @@ class Watch(NamedTuple):
 
     now: np.ndarray  # int64[1], the example at hand
     missed: np.ndarray  # uint8[n], 0, REFUSED or STEP
-    span: np.ndarray  # float32[n, 2], squares of the smallest and largest |value|; 0 and infinity: look closely
+    span: np.ndarray  # float32[n, 3], squares of the smallest and largest |value| and `least_slope`, see `survey`
 
 
 def idle_watch() -> Watch:
     """A watch over one example of ordinary values."""
-    return Watch(np.zeros(1, np.int64), np.zeros(1, np.uint8), np.ones((1, 2), np.float32))
+    return Watch(np.zeros(1, np.int64), np.zeros(1, np.uint8), ordinary_span(1))
+
+
+def ordinary_span(n: int) -> np.ndarray:
+    """The span of n examples whose values are 1."""
+    return np.tile(np.array([1, 1, LEAST_SLOPE], np.float32), (n, 1))
 
 
 def watched(table: Any, work: Any) -> Any:
@@ -94,6 +100,12 @@ def largest_step(rate: float) -> float:
 # -- kernels
 
 
+@bare
+def least_slope(least):
+    """The smallest g2 with which sums and rates stay above 0 and finite for values whose squares are at least this."""
+    return np.float32(max(LEAST_SLOPE, 2.0**-140 / least, 2.0**-240 / (least * least)))
+
+
 @jit
 def survey(batch, learns, exact, largest_step, scaled, missed, span):
     """Look at the values of every example: fill `span`, and set `missed` where an example is refused.
@@ -114,6 +126,7 @@ def survey(batch, learns, exact, largest_step, scaled, missed, span):
         if exact:
             span[i, 0] = ONE
             span[i, 1] = INFINITE if most > HUGE_VALUE else ONE
+            span[i, 2] = np.float32(LEAST_SLOPE)
             continue
         if learns[i]:
             weight = np.float64(batch.weight[i])
@@ -121,10 +134,10 @@ def survey(batch, learns, exact, largest_step, scaled, missed, span):
             if not large <= largest_step:
                 missed[i] = REFUSED
         if most > LARGEST_VALUE or batch.start[i + 1] - batch.start[i] > MOST_FEATURES:
-            span[i, 0], span[i, 1] = ZERO, INFINITE
+            span[i, 0], span[i, 1], span[i, 2] = ZERO, INFINITE, INFINITE
         else:
-            span[i, 0] = max(least * least, SMALLEST_SQUARE)
-            span[i, 1] = most * most
+            small = max(least * least, SMALLEST_SQUARE)
+            span[i, 0], span[i, 1], span[i, 2] = small, most * most, least_slope(np.float64(small))
 
 
 @bare
@@ -140,21 +153,12 @@ def note(watch):
 
 
 @bare
-def least_slope(watch):
-    """The smallest g2 with which the sums and rates of the example at hand stay above 0 and finite."""
-    least = np.float64(watch.span[watch.now[0], 0])
-    if least <= 0.0:
-        return np.inf
-    return max(2.0**-100, 2.0**-140 / least, 2.0**-240 / (least * least))
-
-
-@bare
 def is_safe(rule, watch, weight, g2, s):
     """Whether a step can be taken unseen, apart from S and T: g2 = weight * slope**2, s = rate * weight."""
     if not (rule.proven and weight <= 2.0**40 and s <= 2.0**20 and g2 <= 2.0**40 * np.float64(weight)):
         return False
     least, most = watch.span[watch.now[0], 0], np.float64(watch.span[watch.now[0], 1])
-    if not (np.float64(g2) * most <= 2.0**100 and g2 >= least_slope(watch)):
+    if not (np.float64(g2) * most <= 2.0**100 and g2 >= watch.span[watch.now[0], 2]):
         return False
     if rule.adaptive and not rule.normalized and not np.float64(s) * s * most <= 2.0**150 * np.float64(g2):
         return False

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import finite, loss, weight_table
-from .jit import allocating, jit
+from .jit import allocating, bare, jit
 from .rule import Options, Rule, after_pass, check, make_rule, settle
 from .table_size import SLOT_BYTES, check_memory, crowding
 from .weight_table import (
@@ -183,7 +183,7 @@ def learn(table, rule, place, x, count, sub, p, y, weight, clock):
         weight_table.apply_shrunk(table)
 
 
-@jit
+@bare
 def is_safe(table, rule, place, x, count, sub, weight, g2, s):
     """Whether a step of a sub-problem can be taken unseen; see `finite`."""
     if not finite.is_safe(rule, table.watch, weight, g2, s):
@@ -191,7 +191,7 @@ def is_safe(table, rule, place, x, count, sub, weight, g2, s):
     return not rule.normalized or norms_are_safe(table, place, x, count, sub, weight)
 
 
-@jit
+@bare
 def norms_are_safe(table, place, x, count, sub, weight):
     """Whether S and T of a sub-problem will stay near enough to each other; only new ones have to look at N."""
     norm, total = table.sums[sub, 0], table.sums[sub, 1] + weight
@@ -207,7 +207,7 @@ def norms_are_safe(table, place, x, count, sub, weight):
     return total * finite.MEAN_NORM <= norm
 
 
-@jit
+@bare
 def _step(table, rule, place, x, count, sub, p, y, weight, g2, s):
     """The update itself; return 1, 0 if the weights stay as they are, or -1 if they would not be finite."""
     flat, field = table.flat, table.field
@@ -332,7 +332,7 @@ def _lanes_are_safe(table, rule, place, x, count, lanes, scratch, weight, clock)
     """Whether the steps of all lanes can be taken unseen."""
     if not finite.is_safe(rule, table.watch, weight, weight, step_scale(rule, weight, clock)):
         return False
-    least = np.float32(finite.least_slope(table.watch))
+    least = table.watch.span[table.watch.now[0], 2]
     safe = True
     near = True
     for j in range(lanes):

@@ -43,13 +43,13 @@ class Work:
     unasked: np.ndarray | None = None  # bool[n], no regressor was asked; VW counts no crosses then. None: not looked at
     held: np.ndarray | None = None  # bool[n], held out: predicted only; None where none is
     nameless: Batch | None = None  # the batch with all its features, where their names are lost
-    missed: np.ndarray = None  # uint8[n] and float32[n, 2], see `finite.Watch`; set by `survey`
+    missed: np.ndarray = None  # uint8[n] and float32[n, 3], see `finite.Watch`; set by `survey`
     span: np.ndarray = None
 
     def __post_init__(self):
         if self.missed is None:
             self.missed = np.zeros(self.batch.n, np.uint8)
-            self.span = np.ones((self.batch.n, 2), np.float32)
+            self.span = finite.ordinary_span(self.batch.n)
 
     def survey(self, learner: Learner, exact: bool) -> None:
         """Refuse the examples no step of which can be taken, unless VW's behaviour is wanted; see `finite`."""
