@@ -27,6 +27,7 @@ from xclass import (
     split_tree,
     stored_arrays,
     tree_file,
+    tree_member,
 )
 from xclass.errors import DataError, ModelError
 from xclass.reductions import REDUCTIONS
@@ -151,6 +152,12 @@ def cells_repeated(arrays, facts):
         arrays[f"cells.{part}"] = np.repeat(arrays[f"cells.{part}"][:1], 5, axis=0)
 
 
+def last_node_lost(arrays, facts):
+    for name in list(arrays):
+        if name.startswith("nodes."):
+            arrays[name] = arrays[name][:-1]
+
+
 def sizes(**values):
     def edit(arrays, facts):
         for name, value in values.items():
@@ -222,6 +229,12 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("recall_tree", put("cells.key", 0, K + 1), "cells.key"),
     ("recall_tree", put("cells.key", -1, (2 << 32 << 4) + 1), "cells.key"),  # of the last node, a leaf
     ("recall_tree", make("cells.count", lambda a: a[:, :1].copy()), "cells.count"),
+    ("recall_tree", put("nodes.state", (0, 0), np.inf), "nodes.state"),
+    ("recall_tree", put("nodes.state", (0, 1), 1e9), "nodes.state"),
+    ("recall_tree", put("nodes.top_count", (0, 0), -1.0), "nodes.top_count"),
+    ("recall_tree", put("nodes.recall", (0, 0), np.nan), "nodes.recall"),
+    ("recall_tree", put("cells.count", (0, 0), 1e9), "cells.count"),
+    ("recall_tree", last_node_lost, "cells.count"),
     ("recall_tree", say("outside", "x"), "'outside'"),
     ("recall_tree", say("outside", -1), "'outside'"),
     ("recall_tree", drop_fact("outside"), "'outside'"),
@@ -256,6 +269,7 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("log_multi", put("cells", (0, 2), HUGE), "cells"),
     ("log_multi", put("cells", (0, 3), HUGE), "cells"),
     ("log_multi", drop_array("cells"), "cells"),
+    ("log_multi", say("any_label", 2), "'any_label'"),
     ("log_multi vw", put("tree.link", (0, split_tree.ROUTER), 4000), "tree.link"),
     ("ect", make("drift", lambda a: np.zeros(2)), "drift"),
     ("ect", make("weights.sums", lambda a: a[:5]), "weights.sums"),
@@ -368,6 +382,43 @@ def test_sizes_are_looked_at_before_a_learner_is_built(models, variant, words):
         asked.reduction.check_arrays(asked, arrays)
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "named"),
+    [("bits", 31, "-b 31"), ("ngram", ["1000"], "--ngram 1000"), ("quadratic", ["abc"], "abc")],
+)
+def test_option_of_a_model_that_no_run_can_have_is_refused_with_the_name_of_the_file(models, option, value, named):
+    model = changed(models["oaa"], lambda arrays, facts: None)
+    model.options[option] = value
+    if option == "ngram":
+        model.options["skips"] = ["1000"]
+    done = run(model, "oaa", "-t")
+    assert done.status == 1
+    assert done.err.startswith("xclass: m: ")
+    assert named in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_labels_beyond_the_classes_are_in_a_model_that_let_them_in(place):
+    data = "".join(f"{1 + i % 5} | f{i % 5}\n" for i in range(100))
+    learn("--log_multi", 3, "--on_bad_line", "vw", "-b", 8, "--quiet", "-f", "m", stdin=data, cwd=place)
+    assert model_file.load("m").facts["learner"] == {"any_label": 1}
+    unlabelled = "".join(line[1:] + "\n" for line in data.splitlines())
+    assert xclass("-i", "m", "-t", "-p", "p", "--quiet", stdin=unlabelled).status == 0
+    assert max(int(line) for line in (place / "p").read_text().split()) == 5
+
+
+def test_binary_tree_that_is_a_chain_may_not_take_far_more_memory_than_its_file():
+    nodes = 2 * 60_000 + 1
+    chain = label_tree.new_tree(nodes)
+    member = tree_member.Member(1, 4, 0, configure("--cpt", 2).learner, None, 2, 0)
+    chain.size[label_tree.NODES], chain.size[label_tree.DEEPEST] = nodes, nodes // 2
+    member.tree = chain
+    with pytest.raises(ModelError, match="levels deep"):
+        member.check_memory("tree.0.left")
+    chain.size[label_tree.DEEPEST] = 40
+    member.check_memory("tree.0.left")
+
+
 # -- tables of keys that were chosen -------------------------------------------------------------------------------
 
 
@@ -392,7 +443,7 @@ def counts_of(labels: np.ndarray) -> None:
     counts = label_counts.new_counts(1, 1)
     found = {name: array for name, array in label_counts.arrays(counts).items() if name.startswith("nodes.")}
     found |= {"cells.key": labels, "cells.count": np.ones((len(labels), 2))}
-    label_counts.restored(counts, found, 1 << 22, 0, np.zeros(1, bool))
+    label_counts.restored(counts, found, 1 << 22, 0, np.zeros(1, np.int32), False)
 
 
 def cells_of(labels: np.ndarray) -> None:

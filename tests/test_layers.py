@@ -66,11 +66,11 @@ LAYERS = (  # a room may import from the rows below its own
     ),
     ("rule", "label_words", "selection"),
     ("class_names", "name_weights"),
-    ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant", "printable"),
+    ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant"),
     ("elementary", "stored_arrays", "table_size", "bad_lines", "multiclass", "outline", "processors", "progress_table"),
     ("finite",),
     ("examples", "options", "jit"),  # anyone may import these
-    ("intrinsics", "address_space", "leftovers"),
+    ("intrinsics", "address_space", "leftovers", "printable"),
     ("errors", "__init__"),
 )
 LEVEL = {room: level for level, row in enumerate(LAYERS) for room in row}
@@ -134,7 +134,7 @@ def test_text_and_reductions_never_meet():
 
 def test_model_file_knows_no_reduction():
     assert set(imported("model_file")) <= {"errors", "leftovers", "stored_arrays"}
-    assert set(imported("stored_arrays")) <= {"errors", "jit"}
+    assert set(imported("stored_arrays")) <= {"errors", "jit", "printable"}
 
 
 def test_reductions_are_chosen_by_the_driver_only():

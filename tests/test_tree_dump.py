@@ -171,6 +171,7 @@ def test_preorder_asks_about_no_deeper_node():
 
 def test_statistics_of_no_tree():
     assert statistics(0, []) == "nodes = 0, leaves = 0"
+    assert statistics(5, [2, 1], [2, 1]) == statistics(5, [1, 2, 2])
     assert statistics(5, [1, 2, 2]) == "nodes = 5, leaves = 3, depth mean = 1.67, max = 2"
 
 

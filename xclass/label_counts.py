@@ -28,6 +28,9 @@ FIFTEEN = np.float32(15)
 ROOT_18 = np.float32(math.sqrt(18.0))
 WEIGHT, ENTROPY, HELD, BOUND = 0, 1, 2, 3  # columns of Counts.node
 ASKED, MET = 0, 1  # columns of Counts.recall
+MOST_WEIGHT = 1e60  # of the examples of a node: 2**53 of the largest weight are less
+MOST_ENTROPY = 1e6  # in nats, whatever rounding does
+ROUNDING = 1e-6  # relative, of sums of the same numbers in another order
 FADE = 0.99  # what an example predicted at a node leaves of the recall counted there before
 ZERO = np.float32(0)
 ONE = np.float32(1)
@@ -255,12 +258,20 @@ def arrays(c: Counts) -> dict[str, np.ndarray]:
     }
 
 
-def restored(c: Counts, found: dict[str, np.ndarray], classes: int, deepest: int, inner: np.ndarray) -> Counts:
-    """Empty counts filled with what `arrays` gave, of a tree of so many levels; `inner` : bool[m], nodes with children.
+def restored(
+    c: Counts, found: dict[str, np.ndarray], classes: int, deepest: int, left: np.ndarray, finite: bool
+) -> Counts:
+    """Fill empty counts with what `arrays` gave, of a tree of `deepest` levels.
 
     `routing` and `candidates` take candidates for classes and as many of them as top_size says, so both are checked;
     counts are compared and added only. Keys that rise are all different, so that `find` meets each of them; that none
     is far from where its search begins bounds `find` and later `rehash`es, and 3/8 of the cells at least stay empty.
+
+    Parameters
+    ----------
+    left : int32[m], the left child of each node, 0 at a leaf
+    finite : whether learning goes on and has to stay finite; then `entropy_with` and `bound` need counts that are
+        finite, and a node that has seen each label at most as often as it has seen examples
     """
     seen = stored_arrays.rows("nodes.id", found, len(c.node))
     for name, target in (
@@ -274,13 +285,15 @@ def restored(c: Counts, found: dict[str, np.ndarray], classes: int, deepest: int
     stored_arrays.check_range("nodes.top_label", found["nodes.top_label"], 0, classes - 1)
     stored_arrays.check_range("nodes.top_size", found["nodes.top_size"], 0, c.top_label.shape[1])
     keys = stored_arrays.take("cells.key", found, np.uint64, None)
-    _check_keys(keys, classes, inner)
+    _check_keys(keys, classes, left > 0)
     cells = FIRST_CELLS
     while cells * 5 < len(keys) * 8 + 8 * (deepest + 2):
         cells *= 2
     loaded_keys, loaded_counts = _new_cells(len(keys))
     loaded_keys[:, 0] = keys
     loaded_counts[:, 1:] = stored_arrays.take("cells.count", found, np.float64, (len(keys), 2))
+    if finite:
+        _check_counts(c.node, found, keys, left)
     loaded = c._replace(cell_key=loaded_keys, cell_count=loaded_counts)
     counts, entered = _moved(loaded, cells, stored_arrays.LONGEST_PROBE)
     if not entered:
@@ -297,3 +310,21 @@ def _check_keys(keys: np.ndarray, classes: int, inner: np.ndarray) -> None:
     stored_arrays.check_range("cells.key", above, -1, len(inner) - 1)
     if not inner[above[np.searchsorted(above, 0) :]].all():
         raise stored_arrays.unfit("cells.key", "it counts labels below nodes that have no children")
+
+
+def _check_counts(node: np.ndarray, found: dict[str, np.ndarray], keys: np.ndarray, left: np.ndarray) -> None:
+    """Refuse counts from which learning could make a number that is not finite."""
+    for name in ("nodes.top_count", "nodes.recall", "cells.count"):
+        stored_arrays.check_range(name, found[name], 0, MOST_WEIGHT)
+    state = found["nodes.state"]
+    stored_arrays.check_range("nodes.state", state[:, (WEIGHT, HELD)], 0, MOST_WEIGHT)
+    stored_arrays.check_range("nodes.state", state[:, (ENTROPY, BOUND)], -MOST_ENTROPY, MOST_ENTROPY)
+    above = (keys >> np.uint64(32)).astype(np.int64) - 1
+    child = np.where(above >= 0, left[above], 0)  # the root is a left child
+    second = np.where(above >= 0, child + 1, 0)
+    seen = np.stack([node[child, WEIGHT], np.where(above >= 0, node[second, WEIGHT], MOST_WEIGHT)], axis=1)
+    more = found["cells.count"] > seen * (1 + ROUNDING)
+    if more.any():
+        at = int(np.argmax(more.any(axis=1)))
+        label = int(keys[at] & np.uint64(0xFFFFFFFF))
+        raise stored_arrays.unfit("cells.count", f"it counts label {label} more often at a node than the node was seen")

@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import math
 import os
 import re
 import shutil
@@ -339,6 +340,11 @@ def temporary_folder() -> str:
     """
     named = next((os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)), None)
     return tempfile.gettempdir() if named is None else os.path.abspath(named)
+
+
+def megabytes(size: float) -> str:
+    """Return a number of bytes in megabytes, rounded up so that it is never shown as 0."""
+    return f"{math.ceil(size / 1e5) / 10:,.1f}"
 
 
 def free_space(folder: str) -> str:

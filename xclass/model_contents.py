@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import model_file
-from .errors import ModelError
-from .options import shortened
+from .errors import ModelError, UsageError
+from .printable import shortened
 from .stats import SUMS, VW, VW_COUNTS, VW_SUMS
 
 CLASS_NAMES = "class_names"  # name of the array
@@ -112,11 +112,13 @@ def load(path: str) -> Contents:
 
 
 @contextlib.contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Name the file in errors about what a model holds."""
+def naming(path: str | None) -> Iterator[None]:
+    """Name the model's file, where there is one, in errors about what it holds, its options among them."""
     try:
         yield
-    except ModelError as error:
+    except (ModelError, UsageError) as error:
+        if path is None:
+            raise
         raise ModelError(f"{path}: {error}") from None
 
 

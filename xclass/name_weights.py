@@ -62,9 +62,8 @@ class NameWeights:
         begin = 0
         if self._known is None:
             begin = int(np.argmax(weight != 1))
-            met = int(
-                np.fmax.reduce(label[:begin], initial=before)
-            )  # all of them with weight 1, or never in these data
+            # names up to here came with weight 1 only, or never in these data
+            met = int(np.fmax.reduce(label[:begin], initial=before))
             self._known = np.full(count, np.nan, np.float32)
             self._known[self._listed : met] = 1
         elif len(self._known) < count:

@@ -15,9 +15,10 @@ import functools
 from dataclasses import dataclass, field
 from typing import Any
 
+from .printable import shortened
+
 LARGEST_FLOAT = 3.4e38  # kernels take numbers in single precision
 LARGEST_INT = 2**64 - 1
-LONGEST_SHOWN = 60  # characters of a refused value in a message
 
 
 @dataclass(frozen=True)
@@ -135,12 +136,6 @@ def from_stored(one: Option, value: Any) -> Any:
     elif isinstance(value, (int, one.kind)) and not isinstance(value, bool) and in_range(one, value):
         return one.kind(value)
     raise ValueError(f"{shortened(value)} is not {allowed_values(one)}")
-
-
-def shortened(value: Any) -> str:
-    """Return a value from a file as a message shows it."""
-    shown = ascii(value)
-    return shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + "..."
 
 
 def _is_text(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -41,9 +41,16 @@ def preorder(root: int, levels: int, look: Callable[[int], Seen], name: str = "{
             waiting += [(child, level + 1) for child in reversed(found.children)]
 
 
-def statistics(nodes: int, depths: Iterable[int] | np.ndarray) -> str:
-    """A line for the summary; `depths` : of every leaf."""
+def statistics(nodes: int, depths: Iterable[int] | np.ndarray, counts: Sequence[int] | None = None) -> str:
+    """Return a line for the summary.
+
+    Parameters
+    ----------
+    depths : of every leaf, or different ones where `counts` says how many leaves have each
+    """
     depths = np.asarray(depths)
-    if not len(depths):
+    leaves = len(depths) if counts is None else sum(counts)
+    if not leaves:
         return f"nodes = {nodes}, leaves = 0"
-    return f"nodes = {nodes}, leaves = {len(depths)}, depth mean = {depths.mean():.2f}, max = {depths.max()}"
+    mean = np.average(depths, weights=counts)
+    return f"nodes = {nodes}, leaves = {leaves}, depth mean = {mean:.2f}, max = {depths.max()}"

@@ -7,7 +7,9 @@ cursor or change colours, a line feed would forge a line, and a bidirectional ov
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
+LONGEST_SHOWN = 60  # characters of a value in a message
 SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
@@ -20,6 +22,15 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or unicodedata.category(c) == "Zs" else _escaped(c) for c in text)
+
+
+def shortened(value: Any) -> str:
+    """Return a value from a file as a message shows it: in ASCII, without control characters, and not too long."""
+    try:
+        shown = ascii(value)
+    except ValueError:  # a whole number of more digits than Python turns into text
+        return "a number of thousands of digits"
+    return shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + "..."
 
 
 def _escaped(c: str) -> str:

@@ -230,10 +230,10 @@ def settle(options, number: int, loss_function: str, rate: float) -> dict:
     return found
 
 
-def new_routers(options, number: int, vw_exact: bool) -> Routers:
-    """Routers that have learned nothing, at most so many of them."""
+def new_routers(options, number: int, vw_exact: bool, more: int = 0) -> Routers:
+    """Return at most `number` routers that have learned nothing; the tree takes `more` bytes beside their weights."""
     exact = options.layout == "vw"
-    learner.check_memory(options.bits, learner.SLOT_BYTES if exact else node_weights.SLOT_BYTES)
+    learner.check_memory(options.bits, learner.SLOT_BYTES if exact else node_weights.SLOT_BYTES, more)
     rule = learner.make_rule(options, reduction=True, exact=vw_exact)
     subs = max(1, number)
     table = learner.new_table(rule, options.bits if exact else 1, subs if exact else 1, learner.vw_width(subs))

@@ -11,6 +11,7 @@ from .options import option, options_of
 
 BITS = 28  # they cost nothing: features are numbered anew
 MOST_DEPTH = 20
+LEAST_LIMIT = 10  # levels that are built however few examples there are
 TRAINING = (  # what has no effect with -t
     "tao_iterations", "tree_init", "zero_loss", "beta", "depth", "leaf_classes", "leaf_solver", "leaf_passes",
 )  # fmt: skip
@@ -157,6 +158,11 @@ def default_depth(examples: int, classes: int) -> int:
     """Levels of routers where nobody says."""
     work = float(examples) * classes  # of a sweep over one softmax
     return max(0, min(10, math.ceil(math.log2(max(work, 1.0) / WORK))))
+
+
+def useful_depth(depth: int, examples: int) -> int:
+    """Return the depth to build where `depth` is asked for: a tree with more leaves than examples has empty ones."""
+    return min(depth, max(LEAST_LIMIT, max(0, examples - 1).bit_length()))
 
 
 def default_solver(examples: int, features: int, entries: int) -> str:

@@ -111,9 +111,9 @@ class Store:
         folder, part = leftovers.temporary_folder(), self.part()
         needed = ""
         if self._size:
-            needed = f"{self.rows} examples take {self._size / 1e6:,.1f} MB, "
+            needed = f"{self.rows} examples take {leftovers.megabytes(self._size)} MB, "
             # reading is ahead of what arrives here, so that less of the data has arrived than that part
-            needed += f"all of the data at least {self._size / part / 1e6:,.1f} MB, " if part else ""
+            needed += f"all of the data at least {leftovers.megabytes(self._size / part)} MB, " if part else ""
         return DataError(
             f"{folder}: cannot keep the examples that are learned at the end of the data: "
             f"{error.strerror or error}: {needed}{leftovers.free_space(folder)}; set TMPDIR to a folder with room"

@@ -15,13 +15,13 @@ from numpy.lib.stride_tricks import as_strided
 
 from .errors import ModelError
 from .jit import bare
+from .printable import shortened
 
 PIECE = 1 << 18  # rows filled at a time
 PIECE_SLOTS = 1 << 17  # slots of a table looked at at a time; a multiple of 8
 LONGEST_PROBE = 1 << 12  # steps to a key that is entered into a hash table from a file; honest keys take some 100
 MOST_COUNTED = 2**52  # examples of a model; sums of a few such numbers are still exact
 NO_LIMIT = 1 << 62  # steps, for keys that were found by learning
-MOST_SHOWN = 60  # characters of a value in a message
 
 # -- kernels: a bitmap has a bit for every slot, the highest of a byte for the first of eight. The numbers of a plane
 #    are taken as words of four bytes, `wide` (1 or 2) to a slot and `step` from one slot to the next.
@@ -198,7 +198,7 @@ def check_range(name: str, array: np.ndarray, low: float, high: float) -> None:
     """Refuse an array that came from a file and holds numbers outside low..high, or NaN."""
     if array.size and not (array.min() >= low and array.max() <= high):
         seen = array[~((array >= low) & (array <= high))].flat[0]
-        raise unfit(name, f"it holds {seen!s:.{MOST_SHOWN}}, allowed are numbers from {low} to {high}")
+        raise unfit(name, f"it holds {seen!s}, allowed are numbers from {low} to {high}")
 
 
 def check_rows(name: str, arrays: Mapping[str, Any], rows: int) -> None:
@@ -271,18 +271,20 @@ def whole(arrays: Mapping[str, Any], facts: Any) -> Iterator[tuple[_Asked, _Aske
         where the facts are no record, or an array or a fact is none that this learner has.
     """
     if not isinstance(facts, Mapping):
-        raise ModelError(f"the model's fact 'learner' is {shown(facts)}, allowed is a record; train the model again")
+        raise ModelError(
+            f"the model's fact 'learner' is {shortened(facts)}, allowed is a record; train the model again"
+        )
     arrays, facts = _Asked(arrays), _Asked(facts)
     yield arrays, facts
     name = arrays.unasked()
     if name is not None:
         raise ModelError(
-            f"the model has an array {shown(name)}, which its options do not ask for; train the model again"
+            f"the model has an array {shortened(name)}, which its options do not ask for; train the model again"
         )
     name = facts.unasked()
     if name is not None:
         raise ModelError(
-            f"the model has a fact 'learner' with {shown(name)}, which its options do not ask for; train the model "
+            f"the model has a fact 'learner' with {shortened(name)}, which its options do not ask for; train the model "
             "again"
         )
 
@@ -301,17 +303,8 @@ def take_fact(name: str, facts: Mapping[str, Any], kind: type, low: float, high:
         raise ModelError(f"the model's fact 'learner' lacks {name!r}; {allowed}")
     value = facts[name]
     if type(value) not in (int, kind) or not low <= value <= high:
-        raise ModelError(f"the model's fact 'learner' has {name!r}: {shown(value)}, {allowed}")
+        raise ModelError(f"the model's fact 'learner' has {name!r}: {shortened(value)}, {allowed}")
     return kind(value)
-
-
-def shown(value: Any) -> str:
-    """Return a value out of a file as a message shows it: without control characters, and not too long."""
-    try:
-        text = repr(value)
-    except ValueError:  # a whole number of more digits than Python turns into text
-        return "a number of thousands of digits"
-    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
 
 
 def _wide(plane: np.ndarray) -> np.ndarray:

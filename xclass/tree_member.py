@@ -9,6 +9,8 @@ from .probability_tree import DEEPEST, NODES, Scratch, Settings
 
 MOST_TIMES = 10  # bytes that what is loaded may need for every byte of the file
 LEAST_BYTES = 1 << 26  # and may need at any rate
+PLACE_BYTES, LEVEL_BYTES = 8, 20  # of a binary tree's `scratch`, for each level: of each feature, and of the node
+USUAL_FEATURES = 256  # of an example
 
 
 class Member:
@@ -43,10 +45,12 @@ class Member:
         Blocks fill up before others begin below them, so that trees of wide blocks are shallow but where they were
         made to be deep.
         """
-        if self.kernels is not pecoc_tree:
-            return
         depth = int(self.tree.size[DEEPEST])
-        needed, taken = pecoc_tree.path_bytes(self.levels, depth), label_tree.NODE_BYTES * len(self.tree.left)
+        if self.kernels is pecoc_tree:
+            needed = pecoc_tree.path_bytes(self.levels, depth)
+        else:
+            needed = depth * (PLACE_BYTES * USUAL_FEATURES + LEVEL_BYTES)
+        taken = label_tree.NODE_BYTES * len(self.tree.left)
         if needed > max(MOST_TIMES * taken, LEAST_BYTES):
             raise stored_arrays.unfit(
                 name, f"it is {depth} levels deep, for which every thread would need {needed / 2**20:.0f} MB"

@@ -38,6 +38,7 @@ from .contract import Look, Reduction, Work
 FIRST_ANSWER = 1  # VW's, before anything was seen
 LOSS, RATE = "hinge", 1.0
 MORE, ENOUGH = 4, 2**16  # routers for every class, as long as there are no more than so many
+ANY_LABEL = 0, 2**32 - 1
 MOST = 2**27  # routers: their places are int32
 
 
@@ -126,7 +127,8 @@ class LomTree:
         self.exact = self.routers.exact
         self.as_vw = config.driver.vw_exact
         any_label = o.lom_rules == "vw" or config.parser.on_bad_line == "vw"
-        self.labels = (0, 2**32 - 1) if any_label else (1, o.log_multi)
+        self.labels = ANY_LABEL if any_label else (1, o.log_multi)
+        self.any_label = False  # whether the paper's rules have met one outside 1..K
         if self.exact:
             self.tables = [self.routers.table]
         self.settings = split_walk.Settings(
@@ -156,6 +158,8 @@ class LomTree:
         labelled = ~np.isnan(batch.label)
         label = np.where(labelled, batch.label, 0.0).astype(np.int64)
         learns = labelled & work.learns()
+        if self.options.lom_rules != "vw" and not self.any_label:
+            self.any_label = bool((learns & ((label < 1) | (label > self.options.log_multi))).any())
         if not self.settings.as_vw:
             learns &= batch.weight > 0
         if work.learn:
@@ -335,15 +339,19 @@ class LomTree:
         return found
 
     def facts(self) -> dict:
-        return {}
+        return {"any_label": 1} if self.any_label else {}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
         """Take over a model; `split_tree.restored` and `split_cells.restored` say what their checks protect.
 
-        Answers are classes or FIRST_ANSWER, 1, and so are never beyond K; with VW's rules and `--on_bad_line vw` they
-        are any labels that were met. Labels are keys and are shown, but nothing is found by counting up to them.
+        Answers are classes or FIRST_ANSWER, 1, and so are never beyond K; with VW's rules, and where the model says
+        that `--on_bad_line vw` let others in, they are any labels that were met. Labels are keys and are shown, but
+        they are never indices.
         """
-        with stored_arrays.whole(arrays, facts) as (arrays, _):
+        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+            if "any_label" in facts:
+                stored_arrays.take_fact("any_label", facts, int, 1, 1)
+                self.any_label, self.labels = True, ANY_LABEL
             self.tree, self.cells = split_tree.restored(arrays, self.labels, self.most, blocked=not self.exact)
             routers.restore(self.routers, arrays, self.learner_options.resume)
 

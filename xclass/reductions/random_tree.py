@@ -30,6 +30,7 @@ ONE = np.float32(1)
 ZERO = np.float32(0)
 DRAWN = 8388608.0  # numbers a draw can give
 LOSS, RATE = "squared", 0.5
+ORDER_BYTES = 8  # of Order, for each label
 
 
 @dataclass(frozen=True)
@@ -241,8 +242,10 @@ class RandomTree:
         self.classes = config.random_tree.random_tree
         self.learner_options = config.learner
         self.levels = max(1, (2 * self.classes - 1).bit_length())
+        self.routers = routers.new_routers(
+            config.learner, self.classes - 1, config.driver.vw_exact, more=ORDER_BYTES * self.classes
+        )
         self.order = new_order(self.classes, config.driver.random_seed)
-        self.routers = routers.new_routers(config.learner, self.classes - 1, config.driver.vw_exact)
         self.largest_step = routers.largest_step(self.routers)
         if self.routers.exact:
             self.tables = [self.routers.table]
@@ -307,7 +310,7 @@ class RandomTree:
         k = self.classes
         deepest = (k - 1).bit_length()
         shallow = (1 << deepest) - k  # leaves one level higher
-        return [outline.statistics(2 * k - 1, np.repeat([deepest, deepest - 1], [k - shallow, shallow]))]
+        return [outline.statistics(2 * k - 1, [deepest, deepest - 1], [k - shallow, shallow])]
 
     # inspection
 

@@ -39,6 +39,7 @@ from .contract import Look, Reduction, Work
 
 PATH_GROUP = 0x88  # namespace of the path features, where interactions name it
 WILDCARD = ord(":")
+MOST_CANDIDATES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Options:
         kind=int,
         metavar="F",
         minimum=1,
+        maximum=MOST_CANDIDATES,
         default_text="4 ceil(log2 K), at most K",
         stored=True,
     )
@@ -134,6 +136,7 @@ class RecallTree:
         self.candidates = o.max_candidates
         self.depth = o.max_depth
         self.rule = learner.make_rule(config.learner, reduction=True, exact=config.driver.vw_exact)
+        self.testing = testing
         self.tests_as_vw = config.driver.vw_exact and testing
         self.in_turn = config.learner.layout == "vw"
         self.settings = Settings(
@@ -415,7 +418,9 @@ class RecallTree:
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
         """Take over a model; the tree itself is made anew, `label_counts.restored` says what its checks protect."""
         with stored_arrays.whole(arrays, facts) as (arrays, facts):
-            self.counts = label_counts.restored(self.counts, arrays, self.classes, self.depth, self.tree.left > 0)
+            self.counts = label_counts.restored(
+                self.counts, arrays, self.classes, self.depth, self.tree.left, self.rule.checked and not self.testing
+            )
             stored_arrays.fill("random", arrays, self.random)
             self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MOST_COUNTED)
             for name, table in zip(self._names(), self.tables, strict=True):

@@ -238,7 +238,7 @@ class SoftmaxTree:
             depth = self.options.depth
             if depth is None:
                 depth = softmax_options.default_depth(len(rows.label), kinds)
-            tree = softmax_nodes.Tree.complete(depth)
+            tree = softmax_nodes.Tree.complete(softmax_options.useful_depth(depth, len(rows.label)))
             begin = self._begin(tree, rows, len(hashes))
         most = self.options.leaf_classes
         solver = self.options.leaf_solver
