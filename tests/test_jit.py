@@ -125,9 +125,9 @@ def test_nothing_is_kept_that_cannot_be_locked(tmp_path, monkeypatch):
 
     saved = []
     monkeypatch.setattr(jit, "_folder", tmp_path)
-    jit._save(saved.append, tmp_path, 1)
+    jit._save(lambda: saved.append(1))
     monkeypatch.setattr(fcntl, "flock", refuses)
-    jit._save(saved.append, tmp_path, 2)
+    jit._save(lambda: saved.append(2))
     assert saved == [1]
 
 

@@ -70,7 +70,7 @@ LAYERS = (  # a room may import from the rows below its own
     ("elementary", "stored_arrays", "table_size", "bad_lines", "multiclass", "outline", "processors", "progress_table"),
     ("finite",),
     ("examples", "options", "jit"),  # anyone may import these
-    ("intrinsics", "address_space", "leftovers", "printable"),
+    ("intrinsics", "address_space", "leftovers", "printable", "kernel_cache"),
     ("errors", "__init__"),
 )
 LEVEL = {room: level for level, row in enumerate(LAYERS) for room in row}

@@ -10,6 +10,8 @@ import struct
 
 import numpy as np
 
+BY_SOURCE = True  # for `kernel_cache`: numba compiles other functions than those below
+
 
 def prefetch(array, position):
     """Ask for the cache line of `array[position]`; no effect on any value, no check of the bound."""

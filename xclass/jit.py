@@ -8,8 +8,8 @@ start does not: making one takes .3 ms, and there are some three hundred. For th
 types and functions only then (.08 s). Kernels call each other by module name
 (`learner.score(...)`), never by `from learner import score`.
 
-Compiled code is kept in a folder named by a hash of the package's sources: numba's own check sees an edit
-of the kernel's file only, not of the kernels it calls. NUMBA_CACHE_DIR overrides the place.
+Compiled code is kept by `kernel_cache`, in a folder for each version of Python and numba. NUMBA_CACHE_DIR overrides the
+place.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from . import address_space, leftovers
+from . import address_space, kernel_cache, leftovers
 from .errors import XclassError
 
 _marked: list = []
-_bare: set = set()
-_allocating: set = set()
 _waiting: list = []  # kernels whose dispatchers may not be made yet
 _making = threading.RLock()  # stages on several threads call kernels for the first time
 _active = False
 _can_compile = False
 _folder: Path | None = None
-_tidied: set[Path] = set()  # folders without files that another process did not finish
+_tidied = False  # whether files that another process did not finish are removed
 _unkept = ""
 
-KEPT_FOLDERS = 3  # caches of the most recent versions; older ones are removed
+FLAGS = {"": {}, "bare": {"_nrt": False, "forceinline": True}, "allocating": {"_nrt": True}}  # of numba, by kind
+KEPT_FOLDERS = 3  # of the latest versions of Python and numba; older ones are removed
 
 
 def jit(function):
@@ -53,13 +55,13 @@ def bare(function):
     Counting is an atomic operation or two wherever an array is taken out of a tuple, a quarter of the time of a kernel
     that walks down a tree.
     """
-    _bare.add(function)
+    function.kernel_kind = "bare"
     return jit(function)
 
 
 def allocating(function):
     """`jit` for a kernel that makes arrays and is called by bare ones, whose way of compiling it would inherit."""
-    _allocating.add(function)
+    function.kernel_kind = "allocating"
     return jit(function)
 
 
@@ -71,10 +73,8 @@ def activate() -> None:
         _choose_folder()
         _active = True
     with _without_scipy():
-        import numba
+        import numba  # noqa: F401
 
-    if _folder is not None:
-        numba.config.CACHE_DIR = str(_folder)  # also where somebody imported numba before us
     for function in _marked:
         _Kernel(function)
     _marked.clear()
@@ -84,7 +84,7 @@ class _Kernel:
     """Stands in a kernel's place until its dispatcher is made."""
 
     def __init__(self, function):
-        self._function = function
+        self.py_func = function  # as numba's dispatchers call it
         self._dispatcher = None
         self._place(self)
         _waiting.append(self)
@@ -98,43 +98,50 @@ class _Kernel:
             if self._dispatcher is None:
                 import numba
 
-                more = {"_nrt": False, "forceinline": True} if self._function in _bare else {}
-                if self._function in _allocating:
-                    more = {"_nrt": True}
-                cached = _folder is not None
-                made = numba.njit(nogil=True, cache=cached, error_model="numpy", **more)(self._function)
+                more = FLAGS[getattr(self.py_func, "kernel_kind", "")]
+                made = numba.njit(nogil=True, error_model="numpy", **more)(self.py_func)
                 if hasattr(made, "_compiler"):  # not where numba is told to compile nothing
                     compiling = made._compiler.compile
                     made._compiler.compile = lambda *args: (_make_all(), compiling(*args))[1]
-                    if cached:
-                        made._cache.save_overload = functools.partial(
-                            _save, made._cache.save_overload, Path(made._cache.cache_path)
-                        )
-                        made._cache.load_overload = functools.partial(_load, made._cache.load_overload)
+                    if _folder is not None:
+                        made._cache = _new_cache(self.py_func)
                 self._dispatcher = made
                 self._place(made)
             return self._dispatcher
 
     def _place(self, what) -> None:
-        setattr(sys.modules[self._function.__module__], self._function.__name__, what)
+        setattr(sys.modules[self.py_func.__module__], self.py_func.__name__, what)
 
 
-def _save(saving, folder: Path, *args) -> None:
+def _new_cache(function) -> Any:
+    cache = kernel_cache.new_cache(function, _folder, _save)
+    loading = cache.load_overload
+
+    def load(*args):
+        with _making, _without_scipy():
+            return loading(*args)
+
+    cache.load_overload = load
+    return cache
+
+
+def _save(saving: Callable[[], None]) -> None:
     """Put a compiled kernel into the cache while no other process does.
 
     numba reads a kernel's list of versions, adds a file, and writes the list: two processes that do so at once may give
     two versions the same file, and either would then run the other's code. Where a file cannot be locked or written
     nothing is kept, and the next run compiles again.
     """
+    global _tidied
     import fcntl
 
     with contextlib.suppress(OSError), open(_folder / "lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if folder not in _tidied:
-            _tidied.add(folder)
-            for path in folder.glob("*.tmp.*"):  # numba's, of a process that was killed: none other holds the lock
+        if not _tidied:
+            _tidied = True
+            for path in _folder.glob("*.tmp.*"):  # numba's, of a process that was killed: none other holds the lock
                 path.unlink()
-        saving(*args)
+        saving()
 
 
 def _make_all() -> None:
@@ -152,22 +159,6 @@ def _make_all() -> None:
             _can_compile = True
         while _waiting:
             _waiting.pop().dispatcher()
-
-
-def _load(loading, signature, context):
-    """Load a compiled kernel from the cache, None if it is not there.
-
-    Before it looks, numba has the context learn of all that numba can compile. What is compiled needs no more of the
-    context than the counting of references.
-    """
-    from numba.core.runtime import rtsys
-
-    with _making, _without_scipy():
-        context.refresh = functools.partial(rtsys.initialize, context)
-        try:
-            return loading(signature, context)
-        finally:
-            del context.refresh  # the class's own is back
 
 
 @contextlib.contextmanager
@@ -195,18 +186,26 @@ def unkept() -> str:
 
 def is_first_run(what: str) -> bool:
     """Tell whether `what` (a name given to `note_compiled`) has yet to be compiled on this machine."""
-    return _folder is None or not (_folder / (what + ".ready")).exists()
+    return _folder is None or not _ready(what).exists()
 
 
 def note_compiled(what: str) -> None:
     """Remember that everything `what` needs is compiled."""
     if _folder is not None:
         with contextlib.suppress(OSError):  # only the announcement depends on it
-            (_folder / (what + ".ready")).touch()
+            for path in _folder.glob(f"{what}-*.ready"):
+                path.unlink()
+            _ready(what).touch()
 
 
+def _ready(what: str) -> Path:
+    """The file that says that `what` is compiled, in this version of the package."""
+    return _folder / f"{what}-{_source_hash()}.ready"
+
+
+@functools.cache
 def _source_hash() -> str:
-    digest = hashlib.sha256(sys.version.encode())
+    digest = hashlib.sha256()
     root = Path(__file__).parent
     for path in sorted(root.rglob("*.py")):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -231,7 +230,7 @@ def _choose_folder() -> None:
     base = Path("~/.cache/xclass")
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xclass"
-        folder = base / (_source_hash() + kind)
+        folder = base / f"python-{sys.version_info[0]}.{sys.version_info[1]}-numba-{metadata.version('numba')}{kind}"
         _make_writable(folder)
         os.utime(folder)
         _remove_old(base, folder)
