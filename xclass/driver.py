@@ -141,7 +141,7 @@ class _Run:
             model = _loaded.pop(o.initial_regressor)
             with model_contents.naming(o.initial_regressor):  # before anything is allocated by what it says
                 self.config.reduction.check_arrays(self.config, model.arrays)
-        with model_contents.naming(o.initial_regressor):
+        with model_contents.naming_options(o.initial_regressor):
             self.learner = self.config.reduction.build(self.config, o.testonly)
         try:
             holdout = passes.Holdout(self.config.passes)
@@ -165,7 +165,7 @@ class _Run:
             self.reader = self._source()
             self.untaken = untaken.Untaken(self.reader.name if len(self.config.reader.data) <= 1 else None)
             self.stream = passes.Stream(self.reader, self.config.passes, holdout, self._shuffler(), o.final_regressor)
-            with model_contents.naming(o.initial_regressor):
+            with model_contents.naming_options(o.initial_regressor):
                 self.features = features.Features(self.config.features, constant=not self.config.parser.noconstant)
                 self.crosser = interactions.Crosser(self.config.interactions)
             self._cross_path(self.crosser.with_group(PATH_GROUP))

@@ -112,11 +112,20 @@ def load(path: str) -> Contents:
 
 
 @contextlib.contextmanager
-def naming(path: str | None) -> Iterator[None]:
-    """Name the model's file, where there is one, in errors about what it holds, its options among them."""
+def naming(path: str) -> Iterator[None]:
+    """Name the file in errors about what a model holds."""
     try:
         yield
-    except (ModelError, UsageError) as error:
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+@contextlib.contextmanager
+def naming_options(path: str | None) -> Iterator[None]:
+    """Name the model's file, where there is one, in errors about options that no run can have: they are the model's."""
+    try:
+        yield
+    except UsageError as error:
         if path is None:
             raise
         raise ModelError(f"{path}: {error}") from None
