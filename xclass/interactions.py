@@ -182,14 +182,18 @@ def counted(work) -> np.ndarray:
     """
     if work.unasked is None:
         return work.features
-    batch = work.batch
+    return work.features - np.where(work.unasked, crossed(work.batch), 0)
+
+
+def crossed(batch) -> np.ndarray:
+    """The number of features of each row that crosses made; they are its last ones: int64[n]."""
     last = batch.group_first[1:] - 1
     some = batch.group_first[:-1] <= last
-    crossed = np.zeros(batch.n, np.int64)
+    found = np.zeros(batch.n, np.int64)
     of = last[some]
     sizes = batch.group_start[of + 1] - batch.group_start[of]
-    crossed[some] = np.where(batch.group_name[of] == CROSSED_GROUP, sizes, 0)
-    return work.features - np.where(work.unasked, crossed, 0)
+    found[some] = np.where(batch.group_name[of] == CROSSED_GROUP, sizes, 0)
+    return found
 
 
 # -- which interactions --------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from . import __version__, learner, names
+from . import __version__, interactions, learner, names
 from .options import option, options_of
 
 PIECE = 1 << 16  # slots looked at at a time
@@ -154,7 +154,11 @@ class Inspector:
         place[:count] = self._model.places(look.table, batch.index)
         place[count:] = [place for place, _ in look.extra]
         x = np.array([*batch.value, *more], np.float32)
-        score = learner.score(table, place, x, len(place), np.uint64(look.sub), batch.initial[0])
+        driver = self._config.driver
+        # VW meets the path before the crosses, which are the last features
+        crossed = int(interactions.crossed(batch)[0]) if driver.vw_exact else 0
+        turn = _turned(count, crossed, len(extra))
+        score = learner.score(table, place[turn], x[turn], len(place), np.uint64(look.sub), batch.initial[0])
         limits = table.range.copy()
         labelled = not np.isnan(batch.label[0])
         if work.learn and labelled and self._model.rule.widen and self._config.reduction.labels == "simple":
@@ -163,10 +167,10 @@ class Inspector:
         yield _decimal(learner.clip(score, limits)).encode() + (b" " + tag if tag else b"")
 
         columns = learner.columns(table)
-        slots = np.concatenate([self._slots(look, found) - base, np.array(extra, np.int64)])
-        values = [one.value for one in found] + more
-        texts = [one.text for one in found] + [b""] * len(extra)
-        driver = self._config.driver
+        turn = _turned(len(found), crossed, len(extra))  # of all features, those of --ignore_linear too
+        slots = np.concatenate([self._slots(look, found) - base, np.array(extra, np.int64)])[turn]
+        values, texts = [one.value for one in found] + more, [one.text for one in found] + [b""] * len(extra)
+        values, texts = [values[j] for j in turn], [texts[j] for j in turn]
         tests_as_vw = driver.vw_exact and driver.testonly  # with regularised weights and nothing to learn with
         w, g = columns["w"][slots], columns["g"][slots]
         shown = w
@@ -266,6 +270,13 @@ class Inspector:
                         elif not whole:
                             front = b":" + front
                     yield front + " ".join(f"{float(one[j]):g}" for one in piece).encode() + b"\n"
+
+
+def _turned(count: int, crossed: int, extra: int) -> np.ndarray:
+    """The order in which `extra` features that follow `count` others come before the last `crossed` of these."""
+    turn = np.arange(count + extra)
+    plain = count - crossed
+    return np.concatenate([turn[:plain], turn[count:], turn[plain:count]])
 
 
 VW_KEEPS = (
