@@ -151,8 +151,10 @@ class _Run:
                 self.learner.names = self.names.names
             self.progress = stats.Progress(
                 self.config.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.names.shown,
-                self._no_label(),
+                o.vw_exact, o.vw_exact and bool(self.config.oaa.scores or self.config.answers.probabilities),
             )  # fmt: skip
+            if o.vw_exact and self.config.answers.probabilities:
+                self.progress.log_loss_sum = 0.0  # VW tells it of data without an example too
             self.saver = saving.Saver(self.config, self.learner, self.progress, self.names)
             if model is not None:
                 with model_contents.naming(o.initial_regressor):
@@ -250,11 +252,6 @@ class _Run:
                 "namespace \\x88: drop one of them"
             )
         self.learner.cross_path(named)
-
-    def _no_label(self) -> str:
-        """What the progress table shows where there is no label."""
-        lists = self.config.oaa.scores or self.config.answers.probabilities
-        return stats.VW_NO_LABEL if self.options.vw_exact and lists else stats.UNKNOWN
 
     def _pace(self):
         pace = progress_table.pace(self.options.progress)

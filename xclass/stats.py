@@ -6,7 +6,8 @@ sums are float64 and grow one example after the other, so that batches of any si
 
 Differs from VW: an unlabelled example prints `unknown` and has no loss under --scores and --probabilities too
 (VW prints 4294967295 there and counts it as wrong; `--vw_exact` does so); a log loss of no example is `n.a.`, not
-`-nan`, and the sign of what is no number is not shown.
+`-nan`, and a best constant that is not finite is left out (`--vw_exact` shows both); the sign of what is no number is
+not shown.
 """
 
 from __future__ import annotations
@@ -83,7 +84,10 @@ class Progress:
     holdout : whether examples may be held out; their losses are then in `holdout`, and from the second pass on
         rows show these.
     names : of the classes 1, 2, ..., where labels are names; may grow.
-    no_label : what rows show where there is no label; anything but UNKNOWN for runs that count losses there too.
+    as_vw : whether the summary shows numbers that are not finite, and examples without a loss are not held out, as
+        in VW.
+    lists : whether rows show labels as VW does where it lists scores: any number, one where there is no label too,
+        and losses are counted there.
 
     Attributes
     ----------
@@ -96,11 +100,13 @@ class Progress:
         pace: Pace | None,
         holdout: bool = False,
         names: Sequence[str] | None = None,
-        no_label: str = UNKNOWN,
+        as_vw: bool = False,
+        lists: bool = False,
     ) -> None:
         self.simple = labels == "simple"
         self.names = names
-        self.no_label = no_label
+        self.as_vw = as_vw
+        self.lists = lists
         self.pace = pace
         self.holdout = Holdout() if holdout else None
         self.passes = 0
@@ -215,7 +221,8 @@ class Progress:
             with np.errstate(over="ignore"):
                 self._see(label[labelled].astype(np.float32))
         apart = None
-        if held is not None and self.holdout is not None and (held & labelled).any():
+        judging = loss is not None or not self.as_vw  # VW holds out nothing whose loss it does not know
+        if held is not None and self.holdout is not None and judging and (held & labelled).any():
             apart = held & labelled
             labelled = labelled & ~apart
         if self.simple:
@@ -223,11 +230,14 @@ class Progress:
                 worth = label.astype(np.float32).astype(np.float64) * weight
             self.label_sum = _running(self.label_sum, np.where(labelled, worth, 0.0))[-1]
         counted = labelled if loss is not None else np.zeros(n, bool)
-        judged = labelled | (np.isnan(label) & (self.no_label != UNKNOWN))
+        judged = labelled | (np.isnan(label) & self.lists)
         losses = np.zeros(n) if loss is None else np.where(judged, loss.astype(np.float32).astype(np.float64), 0.0)
         if log_loss is not None:
-            if apart is not None:
-                given = np.where(apart, log_loss.astype(np.float32).astype(np.float64), 0.0)
+            out = apart
+            if self.as_vw and self.holdout is not None:  # to VW what has no label is held out
+                out = np.isnan(label) if apart is None else apart | np.isnan(label)
+            if out is not None:
+                given = np.where(out, log_loss.astype(np.float32).astype(np.float64), 0.0)
                 self.held_log_loss_sum = _running(self.held_log_loss_sum, given)[-1]
             given = np.where(labelled, log_loss.astype(np.float32).astype(np.float64), 0.0)
             self.log_loss_sum = _running(self.log_loss_sum or 0.0, given)[-1]
@@ -338,12 +348,15 @@ class Progress:
         if self.log_loss_sum is not None:
             mark = " h" if self.holdout is not None else ""
             total = self.log_loss_sum if self.holdout is None else self.held_log_loss_sum
-            lines.append(f"average multiclass log loss = {_ratio(total, self.labelled_weight)}{mark}")
+            shown = _ratio(total, self.labelled_weight)
+            if self.as_vw and not self.labelled_weight:
+                shown = "inf" if total > 0 else "nan"
+            lines.append(f"average multiclass log loss = {shown}{mark}")
         found = None
         if self.simple and constant:
             with np.errstate(all="ignore"):
                 found = best_constant.find(self.seen, self.label_sum, self.labelled_weight, loss, tau, label_range)
-        if found is not None and math.isfinite(found[0]):
+        if found is not None and (self.as_vw or math.isfinite(found[0])):
             lines.append(f"best constant = {found[0]:.6f}")
             if found[1] is not None:
                 lines.append(f"best constant's loss = {found[1]:.6f}")
@@ -354,8 +367,8 @@ class Progress:
         if self.simple:
             return f"{np.float32(label):.4f}" if label < LARGEST_FLOAT else UNKNOWN
         if math.isnan(label):
-            return self.no_label if self.names is None else UNKNOWN
-        return self._class_text(label) if label < LARGEST_LABEL else UNKNOWN
+            return VW_NO_LABEL if self.lists and self.names is None else UNKNOWN
+        return self._class_text(label) if label < LARGEST_LABEL or self.lists else UNKNOWN
 
     def _class_text(self, label: float) -> str:
         """A class as a number, or its name."""

@@ -225,8 +225,8 @@ class OneAgainstAll:
             work.loss = np.where(asked & (work.prediction != batch.label), weight, 0.0)
         listed = scores
         if self.asked.wanted:
-            # a label that is no class is looked up as VW does, modulo 2**32 and then K
-            place = (np.where(labelled, batch.label, 0).astype(np.int64) - after) % 2**32 % self.classes
+            # a label that is no class, or none, which is -1, is looked up as VW does, modulo 2**32 and then K
+            place = (np.where(labelled, batch.label, -1).astype(np.int64) - after) % 2**32 % self.classes
             listed = self._judge(work, scores, label, place, winner, shown)
         if many or self.raw:
             start = np.arange(n + 1, dtype=np.int64) * self.classes
@@ -260,7 +260,6 @@ class OneAgainstAll:
                 work.log_loss = np.where(own > 0, -np.log(own) * weight, NO_PROBABILITY)
             if self.rule.checked:
                 work.log_loss = np.minimum(work.log_loss, float(finite.LARGEST))
-            work.log_loss[~labelled] = 0.0
             work.shown = best
         self.report.losses(labelled, weight, known, np.where(known, own, 0.0))
         self.report.answers(best, labelled, weight, work.prediction == work.batch.label)
@@ -322,6 +321,8 @@ class OneAgainstAll:
             stored_arrays.fill("random", arrays, self.random)
             self.indexing = stored_arrays.take_fact("indexing", facts, int, low, high)
             self.next = stored_arrays.take_fact("next", facts, int, 0, self.classes - 1)
+            if self.as_vw and indexing is None:  # VW does not keep what it found out
+                self.indexing = UNDECIDED
         if self.as_vw:  # VW goes through the classes from the first on, shuffled anew
             self.next = 0
             if self.sampled:
