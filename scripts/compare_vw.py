@@ -4,7 +4,8 @@
 
 Runs VW and xclass on every case and compares the exit status, the progress table and the summary, the lines of --audit,
 those of -p and -r, the models as text, and which models there are. Prints the first difference of each case that has
-one, with what makes it happen again, and a line of counts; the exit status is 1 where there is a difference.
+one, with what makes it happen again, and a line of counts; the exit status is 1 where there is a difference. Runs in
+which VW crashes or hangs cannot be compared, nor those after them in the same case; the last line counts such cases.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -32,12 +34,19 @@ HEADER = "average  since "
 OWN = (  # lines of the summary that only one of the two has
     "[info]", "[warning]", "warning:", "best pass =", "average squared loss =", "average log loss =",
     "expected calibration error =", "slots in use =", "seconds =", "nodes =", "swaps =",
-    "no labelled example was held out",
+    "no labelled example was held out", "labels that are no class =",
 )  # fmt: skip
 OWN_HEADER = ("Id", "options:", "Checksum")  # lines of a model as text that name who wrote it
 NUMBER = re.compile(r"-?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf|nan)")
-LOGGED = ("[", "You can use --leave_duplicate_interactions")  # of the standard output of VW
+LOGGED = re.compile(  # what VW's log adds to the standard output: whole lines, but also in the middle of other lines
+    r"\[(?:info|warning|error|critical)\] .*\n|^\[.*\n|^You can use --leave_duplicate_interactions.*\n", re.MULTILINE
+)
+AUDITED = re.compile(r".*:(?P<value>[^:]+):(?P<weight>[^:@]+)(?:@[^:@]+)?", re.DOTALL)  # a feature in an audit
 MALFORMED = re.compile(r"^\[error\] vw example #\d+\(.*Malformed example", re.MULTILINE)
+
+ZERO = re.compile(r"(?<![^ :])-0(?![^ ])")
+LABEL = re.compile(r"label = (\d+)\nlabel_count = (\S+)\n")  # in the text of a recall tree
+LABELS = re.compile(f"(?:{LABEL.pattern})+")
 
 
 class Difference(NamedTuple):
@@ -48,6 +57,13 @@ class Difference(NamedTuple):
     line: int
     wanted: str
     found: str
+
+
+class Crash(NamedTuple):
+    """Where VW crashed, or was ended because it hung, so that there was nothing to compare with."""
+
+    step: int
+    signal: str
 
 
 def xclass(args: list[str], folder: Path) -> Ended:
@@ -101,8 +117,11 @@ def table(err: str) -> list[str]:
 
 def in_order(line: str) -> bool:
     """Whether the features of a line of an audit are those of the largest shares first."""
-    numbers = [word.rpartition("@")[0] or word for word in line.split("\t")[1:]]
-    shares = [abs(float(x) * float(w)) for x, w in (word.split(":")[-2:] for word in numbers)]
+    found = [AUDITED.fullmatch(word) for word in line.split("\t")[1:]]
+    try:
+        shares = [abs(float(one["value"]) * float(one["weight"])) for one in found]
+    except (TypeError, ValueError):  # not a line of features
+        return True
     return all(b <= a * (1 + CLOSE) for a, b in itertools.pairwise(shares))
 
 
@@ -116,8 +135,15 @@ def same_audit(wanted: str, found: str) -> bool:
 
 
 def as_text(path: Path) -> list[str]:
-    """The lines of a model as text."""
-    return [line.rstrip() for line in _lines(path) if not line.startswith(OWN_HEADER)]
+    """The lines of a model as text: zeros without a sign, labels counted equally often at a node by their numbers."""
+    found = [ZERO.sub("0", line.rstrip()) for line in _lines(path) if not line.startswith(OWN_HEADER)]
+    return LABELS.sub(_by_count, "\n".join(found)).split("\n")
+
+
+def _by_count(labels: re.Match) -> str:
+    """The labels of a node of a recall tree: by falling count, equal counts by label."""
+    pairs = sorted(LABEL.findall(labels[0]), key=lambda pair: (-float(pair[1]), int(pair[0])))
+    return "".join(f"label = {label}\nlabel_count = {count}\n" for label, count in pairs)
 
 
 def _lines(path: Path) -> list[str]:
@@ -134,13 +160,13 @@ def written(ended: Ended, folder: Path, step: int) -> Iterator[tuple[str, list[s
     yield "table and summary", table(ended.err)
     yield "predictions", _lines(folder / f"p{step}")
     yield "raw predictions", _lines(folder / f"r{step}")
-    yield "audit", [line for line in ended.out.split("\n") if not line.startswith(LOGGED)]
+    yield "audit", LOGGED.sub("", ended.out).split("\n")
     yield "models", [str((folder / f"model{step}").exists())]
     yield "model as text", as_text(folder / f"text{step}")
 
 
-def compare(vw: VW, steps: tuple[vw_cases.Step, ...], folder: Path) -> Difference | None:
-    """Carry out the runs of a case with both and return where they differ first; None where they do not."""
+def compare(vw: VW, steps: tuple[vw_cases.Step, ...], folder: Path) -> Difference | Crash | None:
+    """Carry out the runs of a case with both and return where they differ first or VW crashes; None where neither."""
     places = folder / "vw", folder / "xclass"
     for place in places:
         shutil.rmtree(place, ignore_errors=True)
@@ -150,8 +176,8 @@ def compare(vw: VW, steps: tuple[vw_cases.Step, ...], folder: Path) -> Differenc
             (place / f"data{i}").write_bytes(step.data)
         args = ["-d", f"data{i}", *step.args]
         ended = vw.run(args, places[0]), xclass(["--vw_exact", *args], places[1])
-        if ended[0].status < 0:  # VW has crashed, so there is nothing to compare with
-            return None
+        if ended[0].status < 0:
+            return Crash(i, signal.Signals(-ended[0].status).name)
         pairs = zip(*(written(one, place, i) for one, place in zip(ended, places, strict=True)), strict=False)
         for (what, wanted), (_, found) in pairs:
             if what == "exit status" and wanted != found:
@@ -164,9 +190,11 @@ def compare(vw: VW, steps: tuple[vw_cases.Step, ...], folder: Path) -> Differenc
     return None
 
 
-def told(number: int, steps: tuple[vw_cases.Step, ...], found: Difference) -> str:
-    """A difference in words."""
+def told(number: int, steps: tuple[vw_cases.Step, ...], found: Difference | Crash) -> str:
+    """A difference or a crash in words."""
     commands = "\n".join(f"    -d data{i} {shlex.join(step.args)}" for i, step in enumerate(steps[: found.step + 1]))
+    if isinstance(found, Crash):
+        return f"case {number}: VW ends with {found.signal} in run {found.step}, so nothing is compared\n{commands}"
     return (
         f"case {number}: {found.what} of run {found.step}, line {found.line}\n{commands}\n"
         f"  VW:     {found.wanted}\n  xclass: {found.found}"
@@ -183,6 +211,7 @@ def main() -> int:
     given = options.parse_args()
     numbers = given.only or range(given.runs)
     differing = runs = 0
+    crashes: list[int] = []
     began = time.perf_counter()
     with contextlib.ExitStack() as closing:
         work = given.work or Path(closing.enter_context(tempfile.TemporaryDirectory()))
@@ -194,11 +223,17 @@ def main() -> int:
             steps = vw_cases.make(given.seed, number)
             runs += len(steps)
             found = compare(vw, steps, work)
-            if found is not None:
+            if isinstance(found, Crash):
+                crashes.append(number)
+            elif found is not None:
                 differing += 1
                 print(told(number, steps, found), flush=True)
     seconds = time.perf_counter() - began
-    print(f"{len(numbers)} cases of seed {given.seed}, {runs} runs: {differing} cases differ; {seconds:.0f} s")
+    where = f" ({', '.join(map(str, crashes))})" if crashes else ""
+    print(
+        f"{len(numbers)} cases of seed {given.seed}, {runs} runs: {differing} cases differ; VW crashes in "
+        f"{len(crashes)}{where}; {seconds:.0f} s"
+    )
     return int(differing > 0)
 
 
