@@ -50,7 +50,8 @@ TEN = 10  # lines
 
 def read(file: str) -> int:
     """Read all of a file and do nothing with it, in a process of its own."""
-    from xclass import jit, parser, reader
+    from xclass.kernels import jit
+    from xclass.text import parser, reader
 
     jit.activate()
     found = reader.Reader(reader.Options(data=(file,)), parser.Options(), 24, True)

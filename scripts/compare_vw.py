@@ -68,7 +68,7 @@ class Crash(NamedTuple):
 
 def xclass(args: list[str], folder: Path) -> Ended:
     """Carry out a command line of xclass in this process."""
-    from xclass import cli
+    from xclass.cli import command as cli
 
     streams, before = (sys.stdin, sys.stdout, sys.stderr), os.getcwd()
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
@@ -216,7 +216,7 @@ def main() -> int:
     with contextlib.ExitStack() as closing:
         work = given.work or Path(closing.enter_context(tempfile.TemporaryDirectory()))
         vw = closing.enter_context(VW())
-        from xclass import jit
+        from xclass.kernels import jit
 
         jit.activate()
         for number in numbers:

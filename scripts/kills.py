@@ -39,24 +39,24 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from xclass import cli
+from xclass.cli import command as cli
 
-ROOT = str(Path(cli.__file__).parents[1])
+ROOT = str(Path(cli.__file__).parents[2])
 MODEL = "m"
 SECONDS = 300  # after which a run counts as hanging
-SAVING = ("xclass.model_file._write", "xclass.model_file._pieces", "os.fsync", "os.link", "os.replace")
+SAVING = ("xclass.model.model_file._write", "xclass.model.model_file._pieces", "os.fsync", "os.link", "os.replace")
 READING = {
-    "xclass.jit.activate": "start",
-    "xclass.parser.Scanner.scan": "reading",
-    "xclass.parser.Parser.take": "reading",
-    "xclass.saving.Saver.note": "learning",
+    "xclass.kernels.jit.activate": "start",
+    "xclass.text.parser.Scanner.scan": "reading",
+    "xclass.text.parser.Parser.take": "reading",
+    "xclass.run.checkpoints.Saver.note": "learning",
 }
-PASSES = {"xclass.saving.Saver.end_pass": "between passes"}
-CACHING = {"xclass.cache_file.Writer.write": "caching", "xclass.cache_file.Writer.finish": "caching"}
+PASSES = {"xclass.run.checkpoints.Saver.end_pass": "between passes"}
+CACHING = {"xclass.cache.cache_file.Writer.write": "caching", "xclass.cache.cache_file.Writer.finish": "caching"}
 TRAINING = {
-    "xclass.sparse_rows.Store.add": "learning",
-    "xclass.sparse_rows.Store.finish": "training of the softmax tree",
-    "xclass.tao.Trainer.run": "training of the softmax tree",
+    "xclass.reductions.softmax_tree.row_store.Store.add": "learning",
+    "xclass.reductions.softmax_tree.row_store.Store.finish": "training of the softmax tree",
+    "xclass.reductions.softmax_tree.tao.Trainer.run": "training of the softmax tree",
     "xclass.reductions.softmax_tree.SoftmaxTree._finish": "training of the softmax tree",
 }
 DELAY = "delay"
@@ -98,7 +98,7 @@ import atexit, hashlib, importlib, json, os, signal, sys
 plan = json.loads(sys.argv.pop(1))
 if plan["named"] and hasattr(os, "O_TMPFILE"):
     del os.O_TMPFILE
-from xclass import cli
+from xclass.cli import command as cli
 
 cli.rooms()
 calls, models = dict.fromkeys(plan["targets"], 0), []

@@ -199,9 +199,10 @@ def say_what_is_missing(methods: list[str]) -> None:
 
 def unknown(words: list[str]) -> bool:
     """Whether this xclass lacks a reduction."""
-    from xclass import cli
+    from xclass.cli import command as cli
+    from xclass.options.declare import options_of
 
-    known = {flag for room in cli.rooms()[0].values() for one in cli.options_of(room).values() for flag in one.flags}
+    known = {flag for room in cli.rooms()[0].values() for one in options_of(room).values() for flag in one.flags}
     return words[0] not in known
 
 

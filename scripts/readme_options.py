@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from xclass import cli
-from xclass.options import Option
+from xclass.cli import command as cli
+from xclass.cli import help_text
+from xclass.options.declare import Option
 
 README = Path(__file__).parent.parent / "README.md"
 BEGIN = "<!-- options: written by scripts/readme_options.py -->"
@@ -20,7 +21,7 @@ END = "<!-- end of options -->"
 def listed() -> str:
     """Return the list of all options as Markdown, a table for every heading of the help."""
     lines = []
-    for section in cli.sections(*cli.rooms()):
+    for section in help_text.sections(*cli.rooms()):
         summary = f": {section.summary}" if section.summary else ""
         lines += ["", f"**{section.title}**{summary}", "", "| option | what it does | default |", "|---|---|---|"]
         lines += [_row(one) for one in section.options.values()]
@@ -29,7 +30,7 @@ def listed() -> str:
 
 def _row(one: Option) -> str:
     what = one.help + (" (may be repeated)" if one.repeated else "")
-    cells = (f"`{cli.synopsis(one)}`", what, cli.default_of(one))
+    cells = (f"`{help_text.synopsis(one)}`", what, help_text.default_of(one))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from harness import batch_of, configure
 
-from xclass import rows
-from xclass.reductions.contract import Work
+from xclass.data import batch_ops
+from xclass.reductions.core.contract import Work
 
 LINE = 16  # float32 in a cache line
 WARM, COUNTED, CLASSES, WORDS = 200, 40, 64, 6
@@ -90,7 +90,7 @@ def count(words: tuple[str, ...]) -> Counts:
     for i in range(batch.n):
         for table in tables:
             table.log = [0, set()]
-        work = Work(rows.cut(batch, i, i + 1), True, clock[i : i + 1])
+        work = Work(batch_ops.cut(batch, i, i + 1), True, clock[i : i + 1])
         for stage in learner.stages:
             stage(work)
         if i >= WARM:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from xclass import cli
+from xclass.cli import command as cli
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 SECONDS = 120  # after which a process counts as hanging; it may have to compile
@@ -66,7 +66,7 @@ def begin(*args, cwd: str | os.PathLike | None = None, **more) -> subprocess.Pop
 
 def script(body: str, *args, cwd: str | os.PathLike | None = None) -> Result:
     """Run Python that prepares something, in a process of its own, and then the command."""
-    program = f"{body}\nfrom xclass import cli\ncli.main()"
+    program = f"{body}\nfrom xclass.cli import command as cli\ncli.main()"
     words = [sys.executable, "-c", program, *map(str, args)]
     done = subprocess.run(
         words, cwd=cwd, env=_environment(), capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL
@@ -88,7 +88,7 @@ def _words(args) -> list[str]:
 
 def _environment() -> dict[str, str]:
     """This environment, with the package these tests import first on the path."""
-    root = str(Path(cli.__file__).parents[1])
+    root = str(Path(cli.__file__).parents[2])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": ""}
 

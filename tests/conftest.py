@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import settings
 
-from xclass import jit
+from xclass.kernels import jit
 
 settings.register_profile("xclass", deadline=None, print_blob=True)  # the first call of a kernel compiles it
 settings.load_profile("xclass")
@@ -12,7 +12,7 @@ settings.load_profile("xclass")
 @pytest.fixture(scope="session", autouse=True)
 def kernels():
     """Every kernel of the package, compiled when first called."""
-    from xclass import reductions
+    from xclass.reductions import registry as reductions
 
     jit.activate()
     for record in reductions.REDUCTIONS:  # what a run says on stderr should not depend on being the first

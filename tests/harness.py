@@ -7,9 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xclass import cli, config, interactions, reader
-from xclass.examples import Batch
-from xclass.reductions.contract import Work
+from xclass.cli import arguments, help_text
+from xclass.cli import command as cli
+from xclass.data import interactions
+from xclass.data.batch import Batch
+from xclass.options import resolve as config
+from xclass.reductions.core.contract import Work
+from xclass.reductions.presets import PRESETS
+from xclass.text import reader
 
 
 class Example(NamedTuple):
@@ -23,8 +28,8 @@ class Example(NamedTuple):
 def configure(*words) -> config.Config:
     """The value of every option for a command line."""
     found, reductions = cli.rooms()
-    given = cli.read(cli.sections(found, reductions), [str(word) for word in words])
-    return config.resolve(given, None, found, reductions)
+    given = arguments.read(help_text.sections(found, reductions), [str(word) for word in words])
+    return config.resolve(given, None, found, reductions, presets=PRESETS)
 
 
 def batch_of(settled: config.Config, text: str) -> Batch:

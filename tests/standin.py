@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xclass.errors import UsageError
-from xclass.options import option
-from xclass.reductions.contract import Reduction
+from xclass.options.declare import option
+from xclass.reductions.core.contract import Reduction
 
 
 @dataclass(frozen=True)

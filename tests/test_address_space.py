@@ -8,8 +8,9 @@ import sys
 import pytest
 from command import xclass
 
-from xclass import address_space, learner, table_size
+from xclass.binary import gd
 from xclass.errors import UsageError, XclassError
+from xclass.system import address_space, memory
 
 resource = pytest.importorskip("resource")
 if not sys.platform.startswith("linux"):
@@ -49,10 +50,10 @@ def test_a_table_beyond_the_limit_is_refused_with_the_largest_that_fits(monkeypa
     monkeypatch.setattr(address_space, "_limit", lambda: 2000 * MB)
     monkeypatch.setattr(address_space, "_used", lambda: 350 * MB)
     assert address_space.left() == 900 * MB
-    assert table_size.available_memory() <= 900 * MB
-    monkeypatch.setattr(table_size, "_free_memory", lambda: None)
+    assert memory.available() <= 900 * MB
+    monkeypatch.setattr(memory, "_free_memory", lambda: None)
     with pytest.raises(UsageError, match="the largest that fits is -b 25"):
-        learner.check_memory(26)
+        gd.check_memory(26)
 
 
 def test_no_limit_is_no_bound(monkeypatch):
@@ -84,7 +85,7 @@ def test_what_is_needed_counts_from_what_is_used(monkeypatch):
     ],
 )
 def test_what_the_system_refuses_is_one_message(monkeypatch, error, told):
-    from xclass import driver
+    from xclass.run import run as driver
 
     def refused(*_):
         raise error

@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import multiclass
 
-from xclass import answers, class_rows, model_file, reliability
-from xclass.reductions import recall_tree
+from xclass.model import model_file
+from xclass.reductions.core import calibration, probabilities
+from xclass.reductions.oaa import class_rows
+from xclass.reductions.recall_tree import reduction as recall_tree
 
 K = 23
 BITS = ("-b", 20)
@@ -67,7 +69,7 @@ def fact(text: str, name: str) -> float:
 def test_rank_is_a_stable_sort(score, k, ends):
     begin, end = min(ends[0], len(score)), max(len(score) - ends[1], min(ends[0], len(score)))
     place = np.full(k, -1)
-    size = answers.rank(np.array(score, np.float32), begin, end, place)
+    size = probabilities.rank(np.array(score, np.float32), begin, end, place)
     want = sorted(range(begin, end), key=lambda j: (-np.float32(score[j]), j))[:k]
     assert place[:size].tolist() == want
 
@@ -76,13 +78,13 @@ def test_rank_is_a_stable_sort(score, k, ends):
 def test_rank_of_many_in_any_order(order):
     score = {"rising": np.arange(9999), "falling": -np.arange(9999), "equal": np.zeros(9999)}[order].astype(np.float32)
     place = np.empty(1000, np.int64)
-    assert answers.rank(score, 0, 9999, place) == 1000
+    assert probabilities.rank(score, 0, 9999, place) == 1000
     assert place.tolist() == (list(range(9998, 8998, -1)) if order == "rising" else list(range(1000)))
 
 
 def test_listing_ends_with_what_is_left():
     label, p = np.array([[3, 1], [7, 0], [0, 0]]), np.array([[0.5, 0.25], [0.75, 0], [0, 0]])
-    found = answers.listing(label, p, np.array([2, 1, 0]), np.array([0.25, 0.25, 1]))
+    found = probabilities.listing(label, p, np.array([2, 1, 0]), np.array([0.25, 0.25, 1]))
     assert found.labels.tolist() == [3, 1, 0, 7, 0, 0]
     assert found.scores.tolist() == [0.5, 0.25, 0.25, 0.75, 0.25, 1]
     assert found.start.tolist() == [0, 3, 5, 6]
@@ -249,7 +251,7 @@ def test_all_probabilities_of_the_tree_are_its_top_k_of_all(place, more):
 def test_summary_and_calibration_are_those_of_the_lines(name, words):
     done = learn(*chosen(name), *BITS, *words, "-p", "p", "--perplexity", "--calibration", "c", stdin=TEXT)
     weights = squared = log = known = missed = wrong = 0.0
-    bins = np.zeros((3, reliability.BINS))
+    bins = np.zeros((3, calibration.BINS))
     exact = words == ("--probabilities",)
     for (label, weight), line in zip(labels_of(TEXT), lines_of("p"), strict=True):
         if label is None:
@@ -262,7 +264,7 @@ def test_summary_and_calibration_are_those_of_the_lines(name, words):
         best = max(p, key=p.get, default=0)
         forecast = p.get(best, 0.0)
         if not exact or list(p.values()).count(forecast) <= 1:
-            bins[:, min(int(forecast * reliability.BINS), reliability.BINS - 1)] += np.array(
+            bins[:, min(int(forecast * calibration.BINS), calibration.BINS - 1)] += np.array(
                 [weight, weight * forecast, weight * (best == label)]
             )
         wrong += weight * (best != label)
@@ -357,8 +359,8 @@ def test_threads_and_number_of_rows_at_a_time_do_not_matter(place, monkeypatch, 
     text, test = multiclass(5, k, 100, unlabelled=0.1), multiclass(6, k, 150)
     found = []
     for processors, most in ((1, 1 << 22), (2, 7 * k), (5, 1)):
-        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
-        monkeypatch.setattr(answers, "MOST_PAIRS", most)
+        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr(probabilities, "MOST_PAIRS", most)
         done = learn(*chosen(name, k), "-b", 18, *words, "-p", "stdout", "-f", "m", "--perplexity", stdin=text)
         tested = learn("-i", "m", "-t", *words, "-p", "stdout", "--perplexity", stdin=test)
         told = [[fact(one.err, what) for what in ("average squared loss", "perplexity")] for one in (done, tested)]

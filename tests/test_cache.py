@@ -20,8 +20,10 @@ from hypothesis import strategies as st
 from streams import multiclass, real
 from versus import small
 
-from xclass import cache, cache_file, cache_key, columns, parser, reader
-from xclass.examples import Batch
+from xclass.cache import cache_file, cache_key, column_codec
+from xclass.cache import source as cache
+from xclass.data.batch import Batch
+from xclass.text import parser, reader
 
 NUMBERS = ("start", "index", "value", "label", "weight", "initial", "group_first", "group_name", "group_start", "line")
 
@@ -98,30 +100,30 @@ def test_batches_from_the_cache_are_those_from_the_text(tmp_path, classes, optio
 def test_every_way_to_store_a_column_gives_its_numbers_back():
     rng = np.random.default_rng(1)
     ways = {
-        columns.SAME: np.full(1000, 7),
-        columns.WIDE1: rng.integers(0, 256, 1000),
-        columns.WIDE2: rng.integers(0, 1 << 16, 1000),
-        columns.WIDE3: rng.integers(0, 1 << 24, 1000),
-        columns.WIDE4: rng.integers(0, 1 << 32, 1000),
-        columns.LIST1: rng.choice(rng.integers(1 << 20, 1 << 32, 200), 3000),
-        columns.LIST2: rng.choice(rng.integers(1 << 20, 1 << 32, 700), 9000),
+        column_codec.SAME: np.full(1000, 7),
+        column_codec.WIDE1: rng.integers(0, 256, 1000),
+        column_codec.WIDE2: rng.integers(0, 1 << 16, 1000),
+        column_codec.WIDE3: rng.integers(0, 1 << 24, 1000),
+        column_codec.WIDE4: rng.integers(0, 1 << 32, 1000),
+        column_codec.LIST1: rng.choice(rng.integers(1 << 20, 1 << 32, 200), 3000),
+        column_codec.LIST2: rng.choice(rng.integers(1 << 20, 1 << 32, 700), 9000),
     }
     table, listed = np.empty(1 << 18, np.uint32), np.empty(1 << 16, np.uint32)
     for kind, numbers in ways.items():
         m = len(numbers)
         out = np.zeros(4 * m + 1000, np.uint8)
         how = np.zeros(3, np.int64)
-        end = columns.put(numbers.astype(np.uint32), m, table, np.empty(m, np.uint16), listed, out, 8, how)
+        end = column_codec.put(numbers.astype(np.uint32), m, table, np.empty(m, np.uint16), listed, out, 8, how)
         assert how[0] == kind
         size = end - 8
-        assert size == columns.size_of(how, m, size)
-        assert columns.size_of(how, m, size - 1) == (0 if kind == columns.SAME else -1)
+        assert size == column_codec.size_of(how, m, size)
+        assert column_codec.size_of(how, m, size - 1) == (0 if kind == column_codec.SAME else -1)
         got = np.empty(m, np.uint32)
-        columns.get(out, 8, how, m, listed, got)
+        column_codec.get(out, 8, how, m, listed, got)
         np.testing.assert_array_equal(got, numbers)
         rows = np.array([0, 3, 3, m])  # of one, two or no numbers, each with one more behind
         together = np.empty(m + 3, np.uint32)
-        columns.get_rows(out, 8, how, m, rows + np.arange(4), 3, np.uint32(77), listed, together)
+        column_codec.get_rows(out, 8, how, m, rows + np.arange(4), 3, np.uint32(77), listed, together)
         np.testing.assert_array_equal(together, [*numbers[:3], 77, 77, *numbers[3:], 77])
 
 
@@ -130,16 +132,16 @@ def test_any_changed_word_and_many_changed_pairs_change_the_checksum():
     zero = np.uint64(0)
     for size in (1, 7, 8, 9, 24, 61):
         words = rng.integers(0, 1 << 63, size).astype(np.uint64)
-        wanted = columns.checksum(words, size, zero)
-        assert columns.checksum(words, size, np.uint64(1)) != wanted
-        assert columns.checksum(words, size - 1, zero) != wanted
+        wanted = column_codec.checksum(words, size, zero)
+        assert column_codec.checksum(words, size, np.uint64(1)) != wanted
+        assert column_codec.checksum(words, size - 1, zero) != wanted
         pairs = [(i, i) for i in range(64 * size)]
         pairs += [(64 * i + 63 - bit, 64 * (i + 8) + 63 - bit) for i in range(size - 8) for bit in range(64)]
         for one, other in pairs:
             changed = words.copy()
             for bit in {one, other}:
                 changed[bit // 64] ^= np.uint64(1 << bit % 64)
-            assert columns.checksum(changed, size, zero) != wanted, (size, one, other)
+            assert column_codec.checksum(changed, size, zero) != wanted, (size, one, other)
 
 
 LINES = st.lists(
@@ -460,7 +462,7 @@ import os, sys
 if {named}:
     del os.O_TMPFILE
 sys.path.insert(0, {tests!r})
-from xclass import jit
+from xclass.kernels import jit
 from test_cache import source
 jit.activate()
 warm = list(source({path!r}, {path!r} + ".warm"))

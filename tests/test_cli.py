@@ -10,15 +10,17 @@ import sys
 import pytest
 from standin import REDUCTIONS, ROOMS
 
-from xclass import __version__, cli
+from xclass import __version__
+from xclass.cli import arguments, help_text
+from xclass.cli import command as cli
 from xclass.errors import DataError, UsageError
-from xclass.options import options_of
+from xclass.options.declare import options_of
 
-SECTIONS = cli.sections(ROOMS, REDUCTIONS)
+SECTIONS = help_text.sections(ROOMS, REDUCTIONS)
 
 
 def read(*argv):
-    return cli.read(SECTIONS, argv)
+    return arguments.read(SECTIONS, argv)
 
 
 def refusal(*argv) -> str:
@@ -126,7 +128,9 @@ def test_errors_become_one_line_and_a_status(monkeypatch, capsys, error, code, s
 
 
 def test_closed_pipe_ends_quietly():
-    script = "import sys; from xclass import cli; cli.run = lambda argv: print('x' * 100000) or 0; cli.main()"
+    script = (
+        "import sys; from xclass.cli import command as cli; cli.run = lambda argv: print('x' * 100000) or 0; cli.main()"
+    )
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     child.stdout.close()
     assert child.stderr.read() == b""
@@ -147,7 +151,7 @@ def test_terminal_without_data_shows_how_to_begin():
 @pytest.mark.parametrize("flag", ["--help", "--version"])
 def test_help_and_version_import_no_numba(flag):
     script = (
-        "import sys\nfrom xclass import cli\n"
+        "import sys\nfrom xclass.cli import command as cli\n"
         f"code = cli.status(['{flag}'])\n"
         "slow = {'numba', 'llvmlite', 'tqdm', 'mmh3'} & set(sys.modules)\n"
         "sys.exit(code or ('imported ' + ', '.join(slow) if slow else 0))"
@@ -174,7 +178,7 @@ def test_help_is_quick():
 @pytest.mark.parametrize(("argv", "code"), [(["--version"], 0), (["--no_such_option"], 2)])
 def test_the_end_is_quick_but_not_hasty(argv, code):
     script = (
-        "import atexit, sys\nfrom xclass import cli\n"
+        "import atexit, sys\nfrom xclass.cli import command as cli\n"
         "atexit.register(print, 'cleaned up', end='')\n"
         f"sys.argv = ['xclass', *{argv}]\ncli.main()"
     )

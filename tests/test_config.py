@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from standin import REDUCTIONS, ROOMS
 
-from xclass import cli, config
+from xclass.cli import command as cli
 from xclass.errors import ModelError, UsageError
-from xclass.options import options_of
+from xclass.options import resolve as config
+from xclass.options.declare import options_of
+from xclass.reductions import presets
 
 PRESETS = {"exact": {"loss_function": "squared", "router_weight": "example", "bits": 18}}
 
@@ -58,7 +60,7 @@ def test_preset_leaves_reductions_alone_that_were_not_chosen():
 def test_presets_name_only_options_that_exist():
     rooms, _ = cli.rooms()
     names = {name for room in rooms.values() for name in options_of(room)}
-    for preset, values in config.PRESETS.items():
+    for preset, values in presets.PRESETS.items():
         values = values(7) if callable(values) else values
         assert {preset, *values} <= names
 

@@ -15,8 +15,12 @@ import pytest
 from command import learn, script, xclass
 from streams import multiclass, real
 
-from xclass import class_rows, first_run, model_file, pipeline, reader
-from xclass.reductions import REDUCTIONS, recall_tree
+from xclass.model import model_file
+from xclass.reductions.oaa import class_rows
+from xclass.reductions.recall_tree import reduction as recall_tree
+from xclass.reductions.registry import REDUCTIONS
+from xclass.run import pipeline, warm_up
+from xclass.text import reader
 
 K = 9
 BITS = ("-b", 12)
@@ -146,9 +150,9 @@ def test_a_batch_of_no_examples_changes_nothing(place, monkeypatch, name, args):
 
     def prepare(learner, learning, reads):
         calls.append(learner)
-        first_run.go_through(learner, learning)
+        warm_up.go_through(learner, learning)
 
-    monkeypatch.setattr(first_run, "prepare", prepare)
+    monkeypatch.setattr(warm_up, "prepare", prepare)
     assert run(place, *args, stdin=text) == straight
     assert calls
 
@@ -184,7 +188,7 @@ def test_number_of_processors_does_not_matter(place, monkeypatch, name):
     text = multiclass(3, k, 60, unlabelled=0.1)
     found = []
     for processors in (1, 2, 7):
-        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         monkeypatch.setattr("os.sched_getaffinity", lambda _, processors=processors: set(range(processors)))
         monkeypatch.setattr(recall_tree, "ThreadPoolExecutor", lambda _, *a, n=processors: ThreadPoolExecutor(n))
         found.append((*run(place, *chosen(name, k), "-b", 15, "-r", "raw", stdin=text), (place / "raw").read_text()))
@@ -357,7 +361,7 @@ def test_summary_counts_what_the_predictions_say(place, name):
 COUNT = """
 import sys, json
 import numba
-from xclass import cli
+from xclass.cli import command as cli
 for words in json.loads({runs!r}):
     assert cli.status(words) == 0, words
 found = {{}}

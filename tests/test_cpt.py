@@ -16,7 +16,10 @@ from streams import multiclass
 from tests.oracles import reader as plain_reader
 from tests.oracles.cpt import Tree
 from tests.oracles.feature_scales import as_learned
-from xclass import label_tree, model_file, probability_tree, reliability
+from xclass.data.batch import HIGHEST_LABEL
+from xclass.model import model_file
+from xclass.reductions.core import calibration
+from xclass.reductions.cpt import binary_nodes, label_tree
 
 BITS = ("-b", 20)
 
@@ -113,7 +116,7 @@ def grow(labels, p_right, alpha: float) -> label_tree.Tree:
         while tree.left[a] > 0:
             left = int(tree.left[a])
             counts = float(tree.leaves[left]), float(tree.leaves[left + 1])
-            right = probability_tree.objective(alpha, p_right(label, a), *counts) > 0
+            right = binary_nodes.objective(alpha, p_right(label, a), *counts) > 0
             tree.leaves[a] += 1
             a = left + int(right)
         tree.leaves[a] += 1
@@ -139,7 +142,7 @@ def check_balance(tree, alpha: float) -> None:
 
 @settings(max_examples=60)
 @given(
-    labels=st.lists(st.integers(1, label_tree.HIGHEST_LABEL), unique=True, min_size=1, max_size=150),
+    labels=st.lists(st.integers(1, HIGHEST_LABEL), unique=True, min_size=1, max_size=150),
     alpha=st.sampled_from([0.3, 0.5, 0.6, 0.9, 1.0]),
     seed=st.integers(0, 99),
 )
@@ -150,7 +153,7 @@ def test_tree_stays_balanced_whatever_the_regressors_say(labels, alpha, seed):
     for label in labels:
         leaf = label_tree.find(tree, label)
         assert tree.label[leaf] == label
-    assert label_tree.find(tree, label_tree.HIGHEST_LABEL + 1) == -1
+    assert label_tree.find(tree, HIGHEST_LABEL + 1) == -1
 
 
 @pytest.mark.parametrize("alpha", [0.2, 0.6, 1.0])
@@ -279,19 +282,19 @@ def test_losses_alone_need_no_search():
 def test_reliability_table_is_that_of_the_predictions(place):
     text = multiclass(9, 15, 700, weights=(1, 2), unlabelled=0.1)
     done = learn("--cpt", 15, *BITS, "--calibration", "c", "--top_k", 1, "-p", "p", stdin=text)
-    bins = np.zeros((3, reliability.BINS))
+    bins = np.zeros((3, calibration.BINS))
     for line, answer in zip(text.splitlines(), (place / "p").read_text().splitlines(), strict=True):
         words = line.split("|")[0].split(" ")
         got, _ = pairs(answer)
         if words[0] and got:
             ((label, p),) = got.items()
-            bins[:, min(int(p * reliability.BINS), reliability.BINS - 1)] += float(words[1]) * np.array(
+            bins[:, min(int(p * calibration.BINS), calibration.BINS - 1)] += float(words[1]) * np.array(
                 [1, p, label == int(words[0])]
             )
     rows = [line.split("\t") for line in (place / "c").read_text().splitlines()[1:]]
     assert sum(float(row[4]) for row in rows) == pytest.approx(bins[0].sum(), abs=2)  # the first has no answer
     for row in rows[1:]:
-        weight, forecast, right = bins[:, round(float(row[0]) * reliability.BINS)]
+        weight, forecast, right = bins[:, round(float(row[0]) * calibration.BINS)]
         assert float(row[4]) == pytest.approx(weight, abs=2)
         assert float(row[2]) == pytest.approx(forecast / weight, abs=0.01)
         assert float(row[3]) == pytest.approx(right / weight, abs=0.01)
@@ -373,7 +376,7 @@ def test_several_trees_give_the_same_bytes_on_any_number_of_threads(place, monke
     text, test = multiclass(11, 25, 500), multiclass(12, 25, 200)
     found = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         done = learn("--cpt", 25, *BITS, "--trees", 4, "-p", "stdout", "-f", "m", "--quiet", stdin=text)
         tested = learn("-i", "m", "-t", "--top_k", 3, "-p", "stdout", "--quiet", stdin=test)
         found.append((done.out, tested.out, (place / "m").read_bytes()))

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from xclass import cli
+from xclass.cli import arguments, help_text
+from xclass.cli import command as cli
+from xclass.options import declare
 
 ROOT = Path(__file__).parent.parent
-SECTIONS = cli.sections(*cli.rooms())
+SECTIONS = help_text.sections(*cli.rooms())
 OPTIONS = {name: one for section in SECTIONS for name, one in section.options.items()}
 
 
@@ -24,9 +26,9 @@ def test_option_has_help(name):
 
 def test_every_declared_option_stands_in_the_help():
     rooms, _ = cli.rooms()
-    declared = {name for room in rooms.values() for name in cli.options_of(room)}
+    declared = {name for room in rooms.values() for name in declare.options_of(room)}
     assert declared == set(OPTIONS)
-    text = cli.read(SECTIONS, ["--help"])["help"]
+    text = arguments.read(SECTIONS, ["--help"])["help"]
     for one in OPTIONS.values():
         assert all(flag in text for flag in one.flags)
 
@@ -40,7 +42,7 @@ def test_no_flag_is_used_twice():
 def test_reduction_is_chosen_by_the_option_of_its_name():
     _, reductions = cli.rooms()
     for record in reductions:
-        options = cli.options_of(record.options)
+        options = declare.options_of(record.options)
         assert record.name == "scalar" or options[record.name].kind is int
 
 

@@ -12,9 +12,10 @@ from oracles import ect as oracle
 from oracles import learner as oracle_learner
 from streams import multiclass
 
-from xclass import table_size, tournament
+from xclass.binary import table_size
 from xclass.errors import UsageError
-from xclass.reductions import ect
+from xclass.reductions.ect import bracket
+from xclass.reductions.ect import reduction as ect
 
 F = np.float32
 K = 13
@@ -135,7 +136,7 @@ def test_kernel_follows_the_oracle_without_compiling(play):
 @pytest.mark.parametrize("errors", [0, 1, 2, 5])
 def test_draw_is_the_schedule_of_the_oracle(errors):
     for k in (*range(1, 40), 64, 65, 127):
-        found, wanted = tournament.draw(k, errors), oracle.schedule(k, errors)
+        found, wanted = bracket.draw(k, errors), oracle.schedule(k, errors)
         places = [
             [who - 1 if how == "label" else k + 2 * who + (how == "lost") for how, who in (match.left, match.right)]
             for match in wanted
@@ -143,20 +144,20 @@ def test_draw_is_the_schedule_of_the_oracle(errors):
         assert found.sides.tolist() == places
         assert found.last.tolist() == [number for number, match in enumerate(wanted) if match.last]
         entries = {place: 2 * number + side for number, pair in enumerate(places) for side, place in enumerate(pair)}
-        assert found.entry.tolist() == [entries.get(place, tournament.OUT) for place in range(k + 2 * len(wanted))]
+        assert found.entry.tolist() == [entries.get(place, bracket.OUT) for place in range(k + 2 * len(wanted))]
 
 
 def test_filter_tree_is_as_deep_as_the_logarithm():
     for k in (2, 3, 4, 5, 1000, 1024, 1025, 100_000):
-        assert tournament.draw(k, 0).longest == (k - 1).bit_length()
-    assert tournament.draw(100_000, 3).longest < 40
+        assert bracket.draw(k, 0).longest == (k - 1).bit_length()
+    assert bracket.draw(100_000, 3).longest < 40
 
 
 @pytest.mark.parametrize(("k", "errors"), [(2, 0), (3, 0), (37, 0), (64, 0), (1000, 2), (1, 0)])
 def test_matches_have_numbers_of_their_own_near_their_neighbours(k, errors):
-    found = tournament.draw(k, errors)
-    numbers, taken = tournament.neighbourly(found, k)
-    assert len(set(numbers.tolist())) == len(numbers) == tournament.matches(k, errors)
+    found = bracket.draw(k, errors)
+    numbers, taken = bracket.neighbourly(found, k)
+    assert len(set(numbers.tolist())) == len(numbers) == bracket.matches(k, errors)
     assert numbers.max(initial=-1) < taken <= 2 * len(numbers)
     together = 0
     for match, pair in enumerate(found.sides.tolist()):
@@ -179,7 +180,7 @@ def test_raw_predictions_are_the_matches_asked(tmp_path):
     """From the last match back to the first one of the class that is answered."""
     k = 11
     (tmp_path / "data").write_text(multiclass(3, k, 120, tags=True))
-    found = tournament.draw(k, 0)
+    found = bracket.draw(k, 0)
     paths = asked(tmp_path, "--ect", k)
     answers = [int(line.split()[0]) for line in (tmp_path / "p").read_text().splitlines()]
     for answer, path in zip(answers, paths, strict=True):

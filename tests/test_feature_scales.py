@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import feature_scales as oracle
-from xclass import feature_scales, model_file, rows
-from xclass.examples import Batch
+from xclass.binary import feature_scaling
+from xclass.data import batch_ops
+from xclass.data.batch import Batch
+from xclass.model import model_file
 
 VALUES = st.sampled_from([0.0, 1.0, -2.5, 1e3, 1e-3, 7.0, math.inf, math.nan])
 EXAMPLES = st.lists(
@@ -31,7 +33,7 @@ def place(tmp_path, monkeypatch):
 
 
 def batch_of(examples: list[oracle.Row]) -> Batch:
-    out = rows.empty(len(examples), sum(map(len, examples)), 0, 0)
+    out = batch_ops.empty(len(examples), sum(map(len, examples)), 0, 0)
     at = 0
     for i, row in enumerate(examples):
         for out.index[at], out.value[at] in row:
@@ -72,10 +74,12 @@ def error(text: str) -> float:
 @given(EXAMPLES, st.sampled_from(["auto", "columns"]), st.integers(1, 3))
 def test_values_are_the_oracles(examples, how, pieces):
     whole = batch_of([row for row, _ in examples])
-    scales, plain = feature_scales.Scales(how == "columns"), oracle.Scales(how)
+    scales, plain = feature_scaling.Scales(how == "columns"), oracle.Scales(how)
     edges = np.linspace(0, len(examples), pieces + 1).astype(int)
     for low, high in itertools.pairwise(edges.tolist()):
-        got = scales.scaled(rows.cut(whole, low, high), np.array([learned for _, learned in examples[low:high]], bool))
+        got = scales.scaled(
+            batch_ops.cut(whole, low, high), np.array([learned for _, learned in examples[low:high]], bool)
+        )
         for i, (row, learned) in enumerate(examples[low:high]):
             if learned:
                 plain.seen(row)
@@ -84,10 +88,10 @@ def test_values_are_the_oracles(examples, how, pieces):
 
 
 def test_after_so_many_examples_it_is_decided():
-    words = [[(100 * i + j, 0.5) for j in range(3)] for i in range(feature_scales.LOOKED)]
-    numbers = [[(j, (0.5 + i % 3) * 100**j) for j in range(3)] for i in range(feature_scales.LOOKED)]
+    words = [[(100 * i + j, 0.5) for j in range(3)] for i in range(feature_scaling.LOOKED)]
+    numbers = [[(j, (0.5 + i % 3) * 100**j) for j in range(3)] for i in range(feature_scaling.LOOKED)]
     for first, then, columns in ((words, numbers, False), (numbers, words, True)):
-        scales = feature_scales.Scales(False)
+        scales = feature_scaling.Scales(False)
         scales.scaled(batch_of(first), np.ones(len(first), bool))
         batch = batch_of(then * 3)
         out = scales.scaled(batch, np.ones(batch.n, bool))

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from command import learn, xclass
 
-from xclass import features, interactions, names, parser
+from xclass.data import interactions, namespaces
+from xclass.data.batch import CONSTANT_GROUP
 from xclass.errors import UsageError
-from xclass.examples import CONSTANT_GROUP
+from xclass.run.inspect import feature_names
+from xclass.text import parser
 
 needs_vw = pytest.mark.skipif(
     importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
@@ -126,7 +128,7 @@ def test_names_belong_to_the_features(seed):
     rng = random.Random(seed)
     text = stream(seed, 12, ("1 ", "1 'tag ", "", "-1 2 ", "1 2 0.5 t"))
     read, options = batch_of(text, hash_seed=rng.choice([0, 0, 7]), hash=rng.choice(["strings", "all"]))
-    chosen = features.Options(
+    chosen = namespaces.Options(
         ignore=rng.choice([(), ("b",)]), ngram=rng.choice([(), ("2",), ("a3",)]), skips=rng.choice([(), ("1",)])
     )
     crossed = interactions.Options(
@@ -135,9 +137,9 @@ def test_names_belong_to_the_features(seed):
         permutations=rng.random() < 0.5,
         leave_duplicate_interactions=rng.random() < 0.5,
     )
-    namer = names.Namer(options, chosen, crossed, 18)
+    namer = feature_names.Namer(options, chosen, crossed, 18)
     crosser = interactions.Crosser(crossed)
-    for kept in features.Features(chosen, constant=True).apply(read):
+    for kept in namespaces.Features(chosen, constant=True).apply(read):
         for batch in crosser.cross(kept):
             for i in range(batch.n):
                 found = namer.of(batch, i)
@@ -150,9 +152,9 @@ def test_names_belong_to_the_features(seed):
 def test_pieces_make_the_same_batches(piece):
     text = stream(5, 20, ("1 ",))
     read, _ = batch_of(text)
-    options = features.Options(ngram=("3",), skips=("1",), ignore=("b",))
-    (whole,) = features.Features(options, constant=True).apply(read)
-    pieces = list(features.Features(options, constant=True, piece=piece).apply(read))
+    options = namespaces.Options(ngram=("3",), skips=("1",), ignore=("b",))
+    (whole,) = namespaces.Features(options, constant=True).apply(read)
+    pieces = list(namespaces.Features(options, constant=True, piece=piece).apply(read))
     assert len(pieces) > 1
     assert np.array_equal(np.concatenate([one.index for one in pieces]), whole.index)
     assert np.array_equal(np.concatenate([np.diff(one.start) for one in pieces]), np.diff(whole.start))
@@ -161,27 +163,27 @@ def test_pieces_make_the_same_batches(piece):
 
 def test_constant_is_never_left_out():
     read, _ = batch_of("1 |a x y |b z\n1 |\n")
-    (batch,) = features.Features(features.Options(ignore=("\\x80ab",)), constant=True).apply(read)
+    (batch,) = namespaces.Features(namespaces.Options(ignore=("\\x80ab",)), constant=True).apply(read)
     assert np.diff(batch.start).tolist() == [1, 1]
     assert batch.group_name.tolist() == [CONSTANT_GROUP] * 2
 
 
 def test_grams_come_in_vws_order():
-    assert list(features.gram_patterns(2, 0)) == [(1,)]
-    assert list(features.gram_patterns(2, 2)) == [(1,), (2,), (3,)]
-    assert list(features.gram_patterns(3, 1)) == [(1, 2), (1, 3), (2, 3)]
-    assert list(features.gram_patterns(3, 2)) == [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
+    assert list(namespaces.gram_patterns(2, 0)) == [(1,)]
+    assert list(namespaces.gram_patterns(2, 2)) == [(1,), (2,), (3,)]
+    assert list(namespaces.gram_patterns(3, 1)) == [(1, 2), (1, 3), (2, 3)]
+    assert list(namespaces.gram_patterns(3, 2)) == [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
 
 
 @pytest.mark.parametrize(("ngram", "skips"), [(1000, 1000), (9999, 0), (9999, 9999)])
 def test_grams_of_very_many_parts_are_refused(ngram, skips):
     with pytest.raises(UsageError, match="use shorter ones or fewer skips"):
-        features.Features(features.Options(ngram=(str(ngram),), skips=(str(skips),)), constant=True)
+        namespaces.Features(namespaces.Options(ngram=(str(ngram),), skips=(str(skips),)), constant=True)
 
 
 def test_batch_is_passed_on_where_nothing_is_asked():
     read, _ = batch_of("1 |a x\n")
-    chosen = features.Features(features.Options(), constant=True)
+    chosen = namespaces.Features(namespaces.Options(), constant=True)
     assert not chosen.active
     assert next(chosen.apply(read)) is read
     assert chosen.linear(read) is read
@@ -190,12 +192,12 @@ def test_batch_is_passed_on_where_nothing_is_asked():
 @pytest.mark.parametrize("argument", ["foo2", "a", "0", "2.5", ""])
 def test_malformed_gram_is_refused(argument):
     with pytest.raises(UsageError, match=r"--ngram .*give the longest gram as a number of at least 1"):
-        features.Features(features.Options(ngram=(argument,)), constant=True)
+        namespaces.Features(namespaces.Options(ngram=(argument,)), constant=True)
 
 
 def test_too_many_kinds_of_grams_are_refused():
     with pytest.raises(UsageError, match="more than 65536 kinds of grams"):
-        features.Features(features.Options(ngram=("12",), skips=("12",)), constant=True)
+        namespaces.Features(namespaces.Options(ngram=("12",), skips=("12",)), constant=True)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import os
 import pytest
 from command import begin, learn, xclass
 
-from xclass.cli import rooms
-from xclass.options import options_of
+from xclass.cli.command import rooms
+from xclass.options.declare import options_of
 
 WRITTEN = {
     "dot_tree", "print_tree", "save_tree",

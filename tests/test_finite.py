@@ -1,4 +1,4 @@
-"""No number in a model is infinite or NaN, whatever values, weights, labels and options come; see `xclass.finite`."""
+"""No number in a model is infinite or NaN, whatever values, weights, labels and options come; see `finite`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from streams import multiclass, real
 from test_contract import BITS, BY_NAME, VARIANTS, K, chosen
 
-from xclass import finite, learner, model_file
-from xclass.examples import Batch
+from xclass.binary import finite, gd
+from xclass.data.batch import Batch
+from xclass.model import model_file
 
 F = np.float32
 VALUES = ("3.4e38", "-3.4e38", "1e-45", "1e30", "-1e30", "1e20", "1e15", "1e-20")
@@ -251,7 +252,7 @@ def test_steps_are_safe_or_taken_back(rule, loss):
     rng = np.random.default_rng(len(str(rule)) + len(loss))
     rate = float(rng.choice([0.5, 10, 1024, 1e10]))
     asked = {"bits": 4, "learning_rate": rate, "initial_t": 1.0, "loss_function": loss, **rule}
-    made = learner.make_rule(learner.Options(**asked), reduction=True)
+    made = gd.make_rule(gd.Options(**asked), reduction=True)
     safe = missed = 0
     for _ in range(150):
         wild = rng.random() < 0.5
@@ -259,7 +260,7 @@ def test_steps_are_safe_or_taken_back(rule, loss):
         if wild and rng.random() < 0.3:
             x = any_size(rng, -149, 127.9, 3)
         weight = F(2.0 ** rng.uniform(-60, 40 if rng.random() < 0.7 else 127)) if wild else F(1)
-        table = learner.new_table(made, 4, 1, 1)
+        table = gd.new_table(made, 4, 1, 1)
         slots = table.flat.reshape(-1, 4)
         slots[:, 0] = any_size(rng, -100, 127.9, 16) if wild else any_size(rng, -4, 4, 16)
         slots[:, 1] = np.abs(any_size(rng, -140, 127.9, 16)) * (rng.random(16) < 0.7)
@@ -270,9 +271,9 @@ def test_steps_are_safe_or_taken_back(rule, loss):
         batch = batch_of_one(place, x, weight)
         finite.survey(batch, np.ones(1, bool), False, np.inf, True, watch.missed, watch.span)
         y = F(rng.choice([-1, 1]))
-        p = learner.clip(F(learner.score(table, place, x, 3, np.uint64(0), F(0))), table.range)
+        p = gd.clip(F(gd.score(table, place, x, 3, np.uint64(0), F(0))), table.range)
         before = [table.flat.reshape(-1, 4)[:, :3].copy(), table.sums.copy(), table.shrunk.copy()]
-        learner.learn(table, made, place, x, 3, np.uint64(0), F(p), y, weight, 3.0)
+        gd.learn(table, made, place, x, 3, np.uint64(0), F(p), y, weight, 3.0)
         after = [table.flat.reshape(-1, 4)[:, :3], table.sums, table.shrunk]
         assert all(np.isfinite(array).all() for array in after)
         assert np.abs(table.sums).max() <= finite.LARGEST

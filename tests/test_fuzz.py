@@ -13,7 +13,7 @@ import mmap, os, sys, time
 from pathlib import Path
 sys.path[:0] = [SCRIPTS, ROOT]
 from fuzzing import runs
-from xclass import cli
+from xclass.cli import command as cli
 import fuzz
 
 def status(words):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xclass import hashing
+from xclass.data import hashing
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain]
 seeds = st.integers(0, 2**32 - 1)

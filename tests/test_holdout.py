@@ -9,7 +9,10 @@ import pytest
 from command import learn, xclass
 from versus import agree, small
 
-from xclass import model_file, passes, progress_table, stats
+from xclass.model import model_file
+from xclass.run import passes
+from xclass.run.report import progress as stats
+from xclass.run.report import progress_table
 
 OPTIONS = [
     "--passes 2",

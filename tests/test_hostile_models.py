@@ -18,19 +18,13 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from streams import multiclass, real
 
-from xclass import (
-    label_counts,
-    label_tree,
-    model_file,
-    softmax_paths,
-    split_cells,
-    split_tree,
-    stored_arrays,
-    tree_file,
-    tree_member,
-)
 from xclass.errors import DataError, ModelError
-from xclass.reductions import REDUCTIONS
+from xclass.model import model_file, stored_arrays
+from xclass.reductions.cpt import label_tree, tree_file, tree_member
+from xclass.reductions.log_multi import split_cells, split_tree
+from xclass.reductions.recall_tree import label_counts
+from xclass.reductions.registry import REDUCTIONS
+from xclass.reductions.softmax_tree import inference
 
 K = 9
 VARIANTS = {
@@ -454,11 +448,11 @@ def cells_of(labels: np.ndarray) -> None:
 
 def router_of(features: np.ndarray) -> None:
     number = len(features)
-    parts = softmax_paths.nothing()._replace(
+    parts = inference.nothing()._replace(
         router_node=np.zeros(number, np.int32), router_feature=features.astype(np.uint32),
         weight=np.ones(number, np.float32),
     )  # fmt: skip
-    softmax_paths.new_paths(parts, stored_arrays.LONGEST_PROBE)
+    inference.new_paths(parts, stored_arrays.LONGEST_PROBE)
 
 
 def cell_home(labels: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from command import learn, xclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xclass import huffman, label_tree
+from xclass.reductions.cpt import huffman, label_tree
 
 
 def least_length(weights: list[float]) -> float:

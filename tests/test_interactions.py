@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import reader as oracle
-from xclass import interactions, parser, table_size
+from xclass.data import interactions
 from xclass.errors import DataError, UsageError
+from xclass.system import memory
+from xclass.text import parser
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain, pytest.mark.filterwarnings("ignore:overflow")]
 ORDER_CHANGED = (
@@ -198,7 +200,7 @@ def test_random_interactions_are_the_oracles(lines, arguments, piece):
 
 
 def test_an_example_that_memory_cannot_hold_is_refused_before_it_is_made(monkeypatch):
-    monkeypatch.setattr(table_size, "available_memory", lambda: 200 * 2**20)
+    monkeypatch.setattr(memory, "available", lambda: 200 * 2**20)
     text = b"|a " + b" ".join(b"w%d" % i for i in range(299)) + b"\n"
     with pytest.raises(DataError, match=r"line 1: the interactions make 4\.5e\+06 features .* memory for; use fewer"):
         list(crosser(cubic=("aaa",)).cross(batch_of(text)))

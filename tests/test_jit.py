@@ -6,11 +6,13 @@ import sys
 
 import pytest
 
-from xclass import first_run, jit, processors
+from xclass.kernels import jit
+from xclass.run import warm_up
+from xclass.system import processors
 
 RUN = """
 import sys
-from xclass import cli, jit
+from xclass.cli import command as cli; from xclass.kernels import jit
 status = cli.status(["--oaa", "2", "--quiet", "-p", "stdout", "-d", sys.argv[1]])
 plain = [f"{f.__module__}.{f.__name__}" for f in jit._marked]
 sys.exit(f"status {status}, never compiled: {plain}" if status or plain else 0)
@@ -25,7 +27,7 @@ def test_no_kernel_is_left_to_the_interpreter(tmp_path):
 
 
 def test_help_leaves_numba_alone():
-    code = "import sys; from xclass import cli; cli.status(['--help']); sys.exit('numba' in sys.modules)"
+    code = "import sys; from xclass.cli import command as cli; cli.status(['--help']); sys.exit('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
     assert done.returncode == 0
 
@@ -41,7 +43,7 @@ def test_first_run_is_announced_and_the_second_is_not(tmp_path):
 
 WARM = """
 import sys
-from xclass import cli
+from xclass.cli import command as cli
 status = cli.status(["--oaa", "2", "--quiet", "-p", "stdout", "-d", sys.argv[1]])
 needless = [name for name in ("scipy", "numba.np.npyimpl") if name in sys.modules]
 import numba
@@ -68,7 +70,7 @@ class Listener(event.Listener):
     def on_end(self, one):
         pass
 event.register("numba:compile", Listener())
-from xclass import cli
+from xclass.cli import command as cli
 status = cli.status(["-d", sys.argv[1], "-p", "stdout", "--quiet"])
 print(*sorted(set(found)), file=sys.stderr)
 sys.exit(status)
@@ -104,7 +106,7 @@ def test_a_warm_start_makes_few_dispatchers(tmp_path):
     data = tmp_path / "d.vw"
     data.write_text("1 |w a\n2 |w b\n")
     code = (
-        "import sys; from xclass import cli, jit; "
+        "import sys; from xclass.cli import command as cli; from xclass.kernels import jit; "
         "status = cli.status(['--oaa', '2', '--quiet', '-d', sys.argv[1]]); "
         "print(status, len(jit._waiting))"
     )
@@ -135,11 +137,11 @@ def test_without_room_for_another_process_this_one_compiles(monkeypatch):
     def none(*args, **more):
         raise BlockingIOError("no more processes")
 
-    monkeypatch.setattr(first_run.subprocess, "Popen", none)
+    monkeypatch.setattr(warm_up.subprocess, "Popen", none)
     monkeypatch.setattr(jit, "is_first_run", lambda what: True)
     monkeypatch.setattr(processors, "count", lambda: 2)
     monkeypatch.setattr(jit, "folder", lambda: "somewhere")
-    first_run.prepare(None, True, True)  # touches no learner
+    warm_up.prepare(None, True, True)  # touches no learner
 
 
 def cold(tmp_path, **changed):
@@ -165,7 +167,7 @@ def test_numba_cache_dir_that_cannot_be_used_is_named(tmp_path):
 
 CHOSEN = """
 import pathlib
-from xclass import jit
+from xclass.kernels import jit
 jit._choose_folder()
 assert jit.folder().is_dir()
 print(jit.folder(), jit.unkept(), sep="\\n")

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import xclass
-from xclass import kernel_cache
+from xclass.kernels import kernel_cache
 
 MODULE = '''
 from typing import NamedTuple
 import numpy as np
-from xclass import loss
+from xclass.binary import loss
 
 FACTOR = 2.0
 TABLE = np.ones(3)
@@ -105,7 +105,7 @@ class Listener(event.Listener):
     def on_end(self, one):
         pass
 event.register("numba:compile", Listener())
-from xclass import cli
+from xclass.cli import command as cli
 status = cli.status(["-d", "d.vw", "-p", "stdout", "--quiet", "-b", "8"])
 print(*sorted(set(found)), file=sys.stderr)
 sys.exit(status)

@@ -9,7 +9,9 @@ import pytest
 from command import learn, xclass
 from streams import multiclass
 
-from xclass import label_tree, model_file, reader
+from xclass.model import model_file
+from xclass.reductions.cpt import label_tree
+from xclass.text import reader
 
 KMEANS = ("--cpt", 30, "-b", 20, "--cpt_tree", "kmeans")
 
@@ -142,7 +144,7 @@ def test_threads_change_nothing_and_seeds_do(place, monkeypatch):
     run = ("--cpt", 64, "-b", 18, "--cpt_tree", "kmeans", "--trees", 3, "--quiet", "--save_tree", "t")
     found = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         learn(*run, "-f", "m", stdin=text)
         found.append((place / "m").read_bytes())
     assert found[0] == found[1] == found[2]

@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import label_clusters as oracle
-from xclass import label_clusters, label_sums, label_tree, rows
-from xclass.examples import Batch
+from xclass.data import batch_ops
+from xclass.data.batch import HIGHEST_LABEL, Batch
+from xclass.reductions.clusters import centroids, two_means
+from xclass.reductions.cpt import label_tree
 
 
 def one_by_one(job, items) -> None:
@@ -24,7 +26,7 @@ def one_by_one(job, items) -> None:
 
 def batch_of(examples) -> Batch:
     """Examples as (features {index: value}, label, weight)."""
-    out = rows.empty(len(examples), sum(len(one[0]) for one in examples), 0, 0)
+    out = batch_ops.empty(len(examples), sum(len(one[0]) for one in examples), 0, 0)
     at = 0
     for i, (features, label, weight) in enumerate(examples):
         for index, value in features.items():
@@ -35,12 +37,12 @@ def batch_of(examples) -> Batch:
     return out
 
 
-def sample_of(examples, most: int = 0, cuts: int = 1) -> label_clusters.Sample:
-    sample = label_clusters.Sample(most)
+def sample_of(examples, most: int = 0, cuts: int = 1) -> two_means.Sample:
+    sample = two_means.Sample(most)
     batch = batch_of(examples)
     edges = np.linspace(0, batch.n, cuts + 1).astype(int)
     for low, high in itertools.pairwise(edges.tolist()):
-        part = rows.cut(batch, low, high)
+        part = batch_ops.cut(batch, low, high)
         if part.n and not sample.add(part, ~np.isnan(part.label) & (part.weight > 0)):
             break
     return sample
@@ -64,17 +66,17 @@ def test_order_is_the_oracles(k, n):
     for seed, tries in ((0, 2), (5, 16)):
         sample = sample_of(examples)
         size = len(np.unique(sample._sums.key)) - 1
-        label_clusters.WORK, before = tries * size, label_clusters.WORK
+        two_means.WORK, before = tries * size, two_means.WORK
         try:
             (got,) = sample.orders([seed], one_by_one)
         finally:
-            label_clusters.WORK = before
+            two_means.WORK = before
         assert got.tolist() == oracle.order(examples, seed, tries)
 
 
 @settings(max_examples=50, deadline=None)
 @given(
-    labels=st.lists(st.integers(1, label_tree.HIGHEST_LABEL), unique=True, min_size=1, max_size=70),
+    labels=st.lists(st.integers(1, HIGHEST_LABEL), unique=True, min_size=1, max_size=70),
     features=st.integers(1, 40),
     seed=st.integers(0, 2**32),
 )
@@ -145,8 +147,8 @@ def test_sample_ends_at_the_very_example():
 
 @pytest.mark.bounds
 def test_heaviest_features_are_kept_where_memory_ends(monkeypatch):
-    monkeypatch.setattr(label_sums, "FIRST_CELLS", 64)
-    monkeypatch.setattr(label_sums, "MOST_CELLS", 1024)
+    monkeypatch.setattr(centroids, "FIRST_CELLS", 64)
+    monkeypatch.setattr(centroids, "MOST_CELLS", 1024)
     examples = some(6, 40, 3000)
     extra = random.Random(6)
     for features, _, _ in examples:  # rare words, far more than fit
@@ -156,7 +158,7 @@ def test_heaviest_features_are_kept_where_memory_ends(monkeypatch):
     assert len(sample._sums.key) == 1024
     assert sample._sums.used[0] <= 512
     assert sample._sums.used[0] == np.count_nonzero(sample._sums.key)
-    label, feature, prototypes, _ = label_sums.in_rows(sample._sums)
+    label, feature, prototypes, _ = centroids.in_rows(sample._sums)
     assert label.tolist() == sorted({y for _, y, _ in examples})
     for r, y in enumerate(label.tolist()):
         assert 1000 + (y - 3) // 7 in feature[prototypes.feature[prototypes.start[r] : prototypes.start[r + 1]]]
@@ -164,15 +166,15 @@ def test_heaviest_features_are_kept_where_memory_ends(monkeypatch):
 
 
 def test_more_labels_than_memory_has_room_for_are_all_there(monkeypatch):
-    monkeypatch.setattr(label_sums, "FIRST_CELLS", 64)
-    monkeypatch.setattr(label_sums, "MOST_CELLS", 256)
+    monkeypatch.setattr(centroids, "FIRST_CELLS", 64)
+    monkeypatch.setattr(centroids, "MOST_CELLS", 256)
     examples = [({j % 50: 1.0, 100 + j: 0.5}, j + 1, 1.0) for j in range(700)]
     assert sorted(sample_of(examples).orders([0], one_by_one)[0].tolist()) == list(range(1, 701))
 
 
 def test_example_longer_than_memory_is_looked_at(monkeypatch):
-    monkeypatch.setattr(label_sums, "FIRST_CELLS", 16)
-    monkeypatch.setattr(label_sums, "MOST_CELLS", 64)
+    monkeypatch.setattr(centroids, "FIRST_CELLS", 16)
+    monkeypatch.setattr(centroids, "MOST_CELLS", 64)
     examples = [({j: 1.0 for j in range(500)}, 1, 1.0), ({j: 1.0 for j in range(90)}, 2, 1.0), ({3: 1.0}, 9, 1.0)]
     assert sorted(sample_of(examples).orders([0], one_by_one)[0].tolist()) == [1, 2, 9]
 

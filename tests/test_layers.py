@@ -1,4 +1,4 @@
-"""Imports point down: bytes -> parser -> batch -> reduction -> learner -> stats, predictions, model file."""
+"""Imports point down: which way, folder by folder."""
 
 from __future__ import annotations
 
@@ -11,93 +11,62 @@ import pytest
 import xclass
 
 ROOT = Path(xclass.__file__).parent
-LAYERS = (  # a room may import from the rows below its own
+FLOORS = (  # from the top; a folder may import from those on lower floors, and from itself
     ("__main__",),
     ("cli",),
-    ("config", "driver"),
-    ("ending",),
-    ("saving",),
-    ("readable", "model_contents", "talk", "timing", "signals", "files", "outputs", "first_run", "untaken"),
-    ("passes", "cache", "shuffle", "names", "vw_flags", "tree_dump"),
-    ("cache_file", "cache_key"),
-    ("blocks",),
-    ("reader", "interactions", "pipeline", "stats", "predictions", "usage", "reductions"),
-    (
-        "reductions.oaa",
-        "reductions.recall_tree",
-        "reductions.log_multi",
-        "reductions.ect",
-        "reductions.random_tree",
-        "reductions.cpt",
-        "reductions.scalar",
-        "reductions.softmax_tree",
-    ),
-    ("split_walk", "matches"),
-    ("class_rows", "candidates", "successive", "routers", "split_tree"),
-    ("routing",),
-    ("tree_member", "cpt_options", "softmax_options"),
-    ("pecoc_tree", "tao", "class_prototypes"),
-    (
-        "parser",
-        "features",
-        "learner",
-        "huffman",
-        "label_clusters",
-        "feature_scales",
-        "reductions.contract",
-        "probability_tree",
-        "reranking",
-        "reliability",
-        "tree_file",
-        "pecoc",
-    ),
-    ("softmax_steps",),
-    ("tree_search", "l1_logistic", "l1_softmax", "softmax_nodes"),
-    ("softmax_paths", "sparse_rows", "l1_step"),
-    (
-        "label_tree",
-        "node_weights",
-        "label_counts",
-        "label_sums",
-        "split_cells",
-        "tournament",
-        "weight_table",
-        "text_lines",
-    ),
-    ("rule", "label_words", "selection"),
-    ("class_names", "name_weights"),
-    ("hashing", "numbers", "loss", "rng", "model_file", "rows", "columns", "answers", "best_constant"),
-    ("elementary", "stored_arrays", "table_size", "bad_lines", "multiclass", "outline", "processors", "progress_table"),
-    ("finite",),
-    ("examples", "options", "jit"),  # anyone may import these
-    ("intrinsics", "address_space", "leftovers", "printable", "kernel_cache"),
-    ("errors", "__init__"),
+    ("run",),
+    ("reductions.registry", "reductions.presets"),
+    ("reductions.*",),  # any folder with a reduction
+    ("reductions.core",),
+    ("binary", "text", "cache"),
+    ("reductions.clusters",),
+    ("data", "model"),
+    ("kernels", "options"),
+    ("system",),
+    ("errors", ""),
 )
-LEVEL = {room: level for level, row in enumerate(LAYERS) for room in row}
+BESIDE = {("cache", "text")}  # on one floor: the first may import from the second
+MOST_FILES = 15  # of a folder
+FLOOR = {folder: number for number, row in enumerate(FLOORS) for folder in row}
 
 
-def rooms() -> dict[str, Path]:
-    """Return every module of the package: `learner`, `reductions.oaa`, `reductions` for a package's own file."""
+def modules() -> dict[str, Path]:
+    """Return every module of the package by its name, `run.report.console`; a folder's own file has the folder's."""
     found = {}
     for path in ROOT.rglob("*.py"):
         parts = path.relative_to(ROOT).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-        found[name] = path
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
 
-ROOMS = rooms()
+MODULES = modules()
 
 
-def imported(room: str) -> Iterator[str]:
-    """Yield the modules of ours that a room imports, anywhere in its file."""
-    path = ROOMS[room]
+def folder(module: str) -> str:
+    """The part of the package that a module belongs to, as FLOORS has it: the longest name that is there."""
+    parts = module.split(".")
+    for end in range(len(parts), 0, -1):
+        if ".".join(parts[:end]) in FLOOR:
+            return ".".join(parts[:end])
+    if parts[0] == "reductions" and len(parts) > 1:
+        return ".".join(parts[:2])
+    return module
+
+
+def floor(part: str) -> int:
+    """The number of its floor, 0 the highest."""
+    return FLOOR[part] if part in FLOOR else FLOOR["reductions.*"]
+
+
+def imported(module: str) -> Iterator[str]:
+    """Yield the modules of ours that a module imports, anywhere in its file."""
+    path = MODULES[module]
     package = ["xclass", *path.relative_to(ROOT).parts[:-1]]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             for one in node.names:
                 if one.name.split(".")[0] == "xclass":
-                    yield one.name.partition(".")[2] or "__init__"
+                    yield one.name.partition(".")[2]
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             base += node.module.split(".") if node.module else []
@@ -106,37 +75,60 @@ def imported(room: str) -> Iterator[str]:
             for one in node.names:
                 inside = ".".join(base[1:])
                 full = f"{inside}.{one.name}".lstrip(".")
-                yield full if full in ROOMS else inside or "__init__"
+                yield full if full in MODULES else inside
 
 
-@pytest.mark.parametrize("room", sorted(ROOMS))
-def test_imports_point_down(room):
-    assert room in LEVEL, "a new room: give it a row in LAYERS"
-    upward = [other for other in imported(room) if LEVEL[other] <= LEVEL[room]]
-    assert not upward
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {"", "reductions"}))
+def test_imports_point_down(module):
+    mine = folder(module)
+    for other in imported(module):
+        theirs = folder(other)
+        below = floor(theirs) > floor(mine)
+        assert mine == theirs or below or (mine, theirs) in BESIDE, f"{module} imports {other}"
 
 
-def test_no_reduction_imports_another():
-    reductions = {room for room in ROOMS if room.startswith("reductions.")} - {"reductions.contract"}
-    for room in reductions:
-        assert not reductions & set(imported(room))
+def test_every_folder_has_a_floor():
+    for module in MODULES:
+        part = folder(module)
+        known = part in FLOOR or (part.startswith("reductions.") and (ROOT / part.replace(".", "/")).is_dir())
+        assert known or part == "reductions", f"{module}: give its folder a place in FLOORS"
 
 
-def test_text_and_reductions_never_meet():
-    for room in ROOMS:
-        if room.startswith("reductions."):
-            text = {"parser", "text_lines", "label_words", "bad_lines", "reader", "hashing"}
-            text |= {"stats", "progress_table", "predictions"}
-            assert not text & set(imported(room))
-    for room in ("parser", "text_lines", "label_words", "features", "reader", "interactions", "names"):
-        assert not [other for other in imported(room) if other.startswith("reductions") or other == "learner"]
+def test_no_import_goes_in_a_circle():
+    whole = {module: set(imported(module)) & MODULES.keys() - {module} for module in MODULES}
+    while ends := {module for module, others in whole.items() if not others}:
+        whole = {module: others - ends for module, others in whole.items() if module not in ends}
+    assert not whole
 
 
-def test_model_file_knows_no_reduction():
-    assert set(imported("model_file")) <= {"errors", "leftovers", "stored_arrays"}
-    assert set(imported("stored_arrays")) <= {"errors", "jit", "printable"}
+def test_no_folder_has_too_many_files():
+    for part in {path.parent for path in MODULES.values()}:
+        files = [path for path in part.glob("*.py") if path.name != "__init__.py"]
+        assert len(files) <= MOST_FILES, part
 
 
-def test_reductions_are_chosen_by_the_driver_only():
-    users = {room for room in ROOMS for other in imported(room) if other == "reductions"}
-    assert users <= {"cli", "driver"}
+def test_packages_import_nothing():
+    """A kernel takes its compiled form by an assignment in its own module, which a name elsewhere would not follow."""
+    for module, path in MODULES.items():
+        if path.name == "__init__.py" and module not in ("", "cli"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            assert [type(node) for node in tree.body] == [ast.Expr], module
+
+
+def test_no_kernel_is_imported_by_its_name():
+    kernels = {}
+    for module, path in MODULES.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and any(
+                getattr(one, "id", "") in ("jit", "bare", "allocating") for one in node.decorator_list
+            ):
+                kernels.setdefault(module, set()).add(node.name)
+    assert len(kernels) > 20
+    for module, path in MODULES.items():
+        package = ["xclass", *path.relative_to(ROOT).parts[:-1]]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                base = package[: len(package) - node.level + 1] if node.level else []
+                base += node.module.split(".") if node.module else []
+                names = {one.name for one in node.names}
+                assert not names & kernels.get(".".join(base[1:]), set()), module

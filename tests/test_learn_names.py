@@ -17,7 +17,10 @@ from command import begin, learn, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xclass import class_names, model_contents, parser, processors, reader
+from xclass.data import class_names
+from xclass.run import model_contents
+from xclass.system import processors
+from xclass.text import parser, reader
 
 needs_vw = pytest.mark.skipif(
     importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"

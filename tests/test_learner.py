@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from xclass import learner, table_size
+from xclass.binary import gd, table_size
 from xclass.errors import UsageError
+from xclass.system import memory
 
 F = np.float32
 
 
 def options(**given):
-    return learner.Options(**{"bits": 12, "learning_rate": 0.5, "initial_t": 0.0, "loss_function": "logistic", **given})
+    return gd.Options(**{"bits": 12, "learning_rate": 0.5, "initial_t": 0.0, "loss_function": "logistic", **given})
 
 
 def features(rng, width, count):
@@ -22,11 +23,11 @@ def features(rng, width, count):
 @pytest.mark.parametrize("given", [{}, {"loss_function": "squared"}, {"adaptive": True, "learning_rate": 1.0}])
 def test_lanes_do_what_single_sub_problems_do(given):
     rng = np.random.default_rng(5)
-    rule = learner.make_rule(options(label_range="known", **given), reduction=True)
-    width = learner.odd_width(20)
-    one = learner.new_table(rule, 20, 20, width)
-    many = learner.new_table(rule, 20, 20, width)
-    scratch = learner.new_lanes(20)
+    rule = gd.make_rule(options(label_range="known", **given), reduction=True)
+    width = gd.odd_width(20)
+    one = gd.new_table(rule, 20, 20, width)
+    many = gd.new_table(rule, 20, 20, width)
+    scratch = gd.new_lanes(20)
     out = np.empty(20, F)
     for _ in range(200):
         place, x = features(rng, width, 6)
@@ -35,13 +36,13 @@ def test_lanes_do_what_single_sub_problems_do(given):
         weight = F(rng.choice([0.25, 1, 3]))
         scratch.sub[: len(subs)] = subs
         scratch.y[: len(subs)] = labels
-        learner.score_lanes(many, place, x, len(x), scratch.sub, len(subs), out)
+        gd.score_lanes(many, place, x, len(x), scratch.sub, len(subs), out)
         for j, sub in enumerate(subs):
-            s = learner.score(one, place, x, len(x), sub, F(0))
+            s = gd.score(one, place, x, len(x), sub, F(0))
             assert s == out[j]
-            scratch.p[j] = learner.clip(s, many.range)
-            learner.learn(one, rule, place, x, len(x), sub, scratch.p[j], labels[j], weight, 1.0)
-        learner.learn_lanes(many, rule, place, x, len(x), len(subs), scratch, weight, 1.0)
+            scratch.p[j] = gd.clip(s, many.range)
+            gd.learn(one, rule, place, x, len(x), sub, scratch.p[j], labels[j], weight, 1.0)
+        gd.learn_lanes(many, rule, place, x, len(x), len(subs), scratch, weight, 1.0)
     assert np.array_equal(one.flat, many.flat)
     assert np.array_equal(one.sums, many.sums)
 
@@ -49,15 +50,15 @@ def test_lanes_do_what_single_sub_problems_do(given):
 @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:overflow", "ignore:invalid value")  # without compiling
 def test_lanes_with_an_infinite_rate_do_not_move():
     """The square of a feature's first value underflows where next to nothing is lost: G is still 0."""
-    rule = learner.make_rule(options(), reduction=True)
-    one, many = (learner.new_table(rule, 10, 3, 4) for _ in range(2))
-    scratch = learner.new_lanes(3)
+    rule = gd.make_rule(options(), reduction=True)
+    one, many = (gd.new_table(rule, 10, 3, 4) for _ in range(2))
+    scratch = gd.new_lanes(3)
     place, x = np.array([0, 40], np.uint64), np.array([1.0, 1e-30], F)
     p, y = np.array([10.0, -10.0, 0.5], F), np.array([1, -1, 1], F)
     scratch.sub[:3], scratch.p[:3], scratch.y[:3] = (0, 1, 2), p, y
     for j in range(3):
-        learner.learn(one, rule, place, x, 2, np.uint64(j), p[j], y[j], F(1), 1.0)
-    learner.learn_lanes(many, rule, place, x, 2, 3, scratch, F(1), 1.0)
+        gd.learn(one, rule, place, x, 2, np.uint64(j), p[j], y[j], F(1), 1.0)
+    gd.learn_lanes(many, rule, place, x, 2, 3, scratch, F(1), 1.0)
     assert np.isfinite(one.flat[::4]).all()
     assert (one.flat[::4] != 0).any()
     assert np.array_equal(one.flat, many.flat)
@@ -65,15 +66,15 @@ def test_lanes_with_an_infinite_rate_do_not_move():
 
 def test_planes_and_slots_hold_the_same_weights():
     rng = np.random.default_rng(6)
-    rule = learner.make_rule(options(label_range="known"), reduction=True)
-    slots, planes = (learner.new_table(rule, 12, 4, 5, planes=p) for p in (False, True))
+    rule = gd.make_rule(options(label_range="known"), reduction=True)
+    slots, planes = (gd.new_table(rule, 12, 4, 5, planes=p) for p in (False, True))
     for i in range(100):
         place, x = features(rng, 5, 4)
         sub, y = np.uint64(i % 4), F(1 if i % 3 else -1)
         for table in (slots, planes):
-            p = learner.clip(learner.score(table, place, x, 4, sub, F(0)), table.range)
-            learner.learn(table, rule, place, x, 4, sub, p, y, F(1), 1.0)
-    a, b = learner.table_arrays("t", slots), learner.table_arrays("t", planes)
+            p = gd.clip(gd.score(table, place, x, 4, sub, F(0)), table.range)
+            gd.learn(table, rule, place, x, 4, sub, p, y, F(1), 1.0)
+    a, b = gd.table_arrays("t", slots), gd.table_arrays("t", planes)
     assert a.keys() == b.keys()
     for name in a:
         assert np.array_equal(np.asarray(a[name]), np.asarray(b[name]))
@@ -81,7 +82,7 @@ def test_planes_and_slots_hold_the_same_weights():
 
 @pytest.mark.parametrize("subs", [1, 3, 4, 5, 100, 1000, 3497])
 def test_odd_width_gives_every_feature_a_place_of_its_own(subs):
-    width = learner.odd_width(subs)
+    width = gd.odd_width(subs)
     assert width >= subs
     assert width % 8 == 4
     lines = (np.arange(1 << 10) * width) % (4 << 10) // 4  # cache lines of a table of 2**12 slots
@@ -89,13 +90,13 @@ def test_odd_width_gives_every_feature_a_place_of_its_own(subs):
 
 
 def test_vw_width_is_the_next_power_of_two():
-    assert [learner.vw_width(n) for n in (1, 2, 3, 4, 5, 1000, 1024)] == [1, 2, 4, 4, 8, 1024, 1024]
+    assert [gd.vw_width(n) for n in (1, 2, 3, 4, 5, 1000, 1024)] == [1, 2, 4, 4, 8, 1024, 1024]
 
 
 def test_named_update_rules_switch_off_the_others_and_change_the_rate():
     def settled(**given):
-        o = learner.Options(bits=10, **given)
-        return learner.settle(o, 10, reduction=True)
+        o = gd.Options(bits=10, **given)
+        return gd.settle(o, 10, reduction=True)
 
     assert settled()["learning_rate"] == 0.5
     assert settled(sgd=True)["learning_rate"] == 10
@@ -103,24 +104,24 @@ def test_named_update_rules_switch_off_the_others_and_change_the_rate():
     assert settled(adaptive=True)["learning_rate"] == 10
     assert settled(adaptive=True)["initial_t"] == 0
     assert settled(adaptive=True, normalized=True)["learning_rate"] == 0.5
-    rule = learner.make_rule(options(sgd=True, label_range="seen"), reduction=True)
+    rule = gd.make_rule(options(sgd=True, label_range="seen"), reduction=True)
     assert not (rule.adaptive or rule.normalized or rule.invariant)
 
 
 def test_table_size_follows_the_number_of_classes():
-    sizes = [learner.settle(learner.Options(), k, reduction=True)["bits"] for k in (10, 1000, 10_000, 10**6)]
+    sizes = [gd.settle(gd.Options(), k, reduction=True)["bits"] for k in (10, 1000, 10_000, 10**6)]
     assert sizes[0] == table_size.LEAST_BITS
     assert sizes == sorted(sizes)
     assert sizes[-1] <= table_size.MOST_BITS
 
 
 def test_table_that_cannot_fit_is_refused_with_the_largest_that_does(monkeypatch):
-    monkeypatch.setattr(table_size, "available_memory", lambda: 100 << 20)
+    monkeypatch.setattr(memory, "available", lambda: 100 << 20)
     with pytest.raises(UsageError, match=r"-b 24 asks for 256 MB of weights, 100 MB are free: .* -b 22"):
-        learner.check_memory(24)
-    learner.check_memory(22)
+        gd.check_memory(24)
+    gd.check_memory(22)
 
 
 def test_table_without_b_leaves_three_quarters_of_the_memory_free(monkeypatch):
-    monkeypatch.setattr(table_size, "available_memory", lambda: 64 << 20)
-    assert learner.settle(learner.Options(), 100_000, reduction=True)["bits"] == 20
+    monkeypatch.setattr(memory, "available", lambda: 64 << 20)
+    assert gd.settle(gd.Options(), 100_000, reduction=True)["bits"] == 20

@@ -12,12 +12,13 @@ import pytest
 from command import learn, script, xclass
 from streams import multiclass
 
-from xclass import leftovers, model_file
+from xclass.model import model_file
+from xclass.system import leftovers
 
 DEAD = 2**22 + 1  # above the highest process number of Linux
 HOLDER = """
 import sys, time
-from xclass import leftovers
+from xclass.system import leftovers
 one = leftovers.Unfinished(sys.argv[1], kind=sys.argv[2], nameless=False)
 one.file.write(b"begun")
 one.file.flush()
@@ -221,7 +222,10 @@ def test_folder_is_removed_when_its_process_is_gone(tmp_path, monkeypatch):
     for path in (recent, old):
         path.mkdir()
     os.utime(old, (1, 1))
-    code = "from xclass import leftovers; import os, signal; print(leftovers.private_folder()); os.kill(os.getpid(), 9)"
+    code = (
+        "from xclass.system import leftovers; import os, signal; print(leftovers.private_folder()); "
+        "os.kill(os.getpid(), 9)"
+    )
     child = [sys.executable, "-uc", code]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     left = subprocess.run(child, env=environment, capture_output=True, text=True).stdout.strip()
@@ -274,7 +278,7 @@ def test_two_runs_on_one_model_do_not_harm_each_other(place):
 import os, sys
 if hasattr(os, "O_TMPFILE"):
     del os.O_TMPFILE
-from xclass import saving
+from xclass.run import checkpoints as saving
 before = saving.Saver.end_pass
 def waits(self, better, last):
     ended = before(self, better, last)
@@ -283,7 +287,7 @@ def waits(self, better, last):
         sys.stdin.readline()
     return ended
 saving.Saver.end_pass = waits
-from xclass import cli
+from xclass.cli import command as cli
 cli.main()
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -313,7 +317,7 @@ def test_model_of_the_best_pass_is_rewritten_in_its_own_file(tmp_path, named):
 import os
 if {named} and hasattr(os, "O_TMPFILE"):
     del os.O_TMPFILE
-from xclass import model_file
+from xclass.model import model_file
 before = model_file._write
 def counted(*args):
     print(len([name for name in os.listdir() if name.startswith(".m.")]), flush=True)
@@ -331,7 +335,7 @@ def test_model_of_the_best_pass_that_cannot_take_its_place_is_copied(tmp_path):
     (tmp_path / "data").write_text(multiclass(4, 50, 600))
     prepare = """
 import os
-from xclass import leftovers
+from xclass.system import leftovers
 before = leftovers.Unfinished.take_place
 def full(self):
     leftovers.Unfinished.take_place = before
@@ -528,7 +532,7 @@ def test_cache_that_finds_no_room_says_how_far_it_got(tmp_path, monkeypatch):
 
 SIGNALS = """
 import signal
-from xclass import model_file
+from xclass.model import model_file
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
 before, calls = model_file._write, [0]
 def sent(file, *args):

@@ -13,10 +13,22 @@ from oracles import learner as oracle_learner
 from oracles import log_multi as oracle
 from streams import multiclass
 
-from xclass import model_file, routers, split_cells, split_tree
 from xclass.errors import ModelError, UsageError
-from xclass.reductions import log_multi
-from xclass.split_tree import ANSWER, LABELS, LARGEST, NODES, RECYCLED, ROOT, ROUTER, SMALLEST, SWAPS
+from xclass.model import model_file
+from xclass.reductions.core import tree_routers
+from xclass.reductions.log_multi import reduction as log_multi
+from xclass.reductions.log_multi import split_cells, split_tree
+from xclass.reductions.log_multi.split_tree import (
+    ANSWER,
+    LABELS,
+    LARGEST,
+    NODES,
+    RECYCLED,
+    ROOT,
+    ROUTER,
+    SMALLEST,
+    SWAPS,
+)
 
 K = 13
 F = np.float32
@@ -283,7 +295,7 @@ def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch):
             assert len(model_file.load(tmp_path / "m").arrays["tree.link"]) > split_tree.FIRST_NODES
         found = []
         for processors in (1, 2, 5):
-            monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
+            monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
             found.append(learn("-i", "m", "-t", "test", "--quiet", "-p", "stdout", cwd=tmp_path).out)
         one_by_one = learn("-i", "m", "-t", "test", "--quiet", "-p", "stdout", "-r", "r", cwd=tmp_path).out
         assert found == [one_by_one] * 3
@@ -390,5 +402,5 @@ def test_large_values_are_scaled_by_the_largest_seen(tmp_path):
 
 def test_herds_are_as_large_as_rows():
     batch = batch_of(configure("--log_multi", K), "1 |a b\n2 |a c d\n")
-    row = routers.new_row(batch, 5)
-    assert row.h.shape == row.x.shape == row.slot.shape == (routers.HERD, 3)
+    row = tree_routers.new_row(batch, 5)
+    assert row.h.shape == row.x.shape == row.slot.shape == (tree_routers.HERD, 3)

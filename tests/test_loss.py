@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xclass import loss
+from xclass.binary import loss
 
 F = np.float32
 MARGINS = st.floats(-20, 20, width=32)

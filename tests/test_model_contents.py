@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from command import learn, script, xclass
 
-from xclass import model_contents, model_file
 from xclass.errors import ModelError
-from xclass.stats import VW_COUNTS, VW_SUMS
+from xclass.model import model_file
+from xclass.run import model_contents
+from xclass.run.report.progress import VW_COUNTS, VW_SUMS
 
 TEXT = "".join(f"c{i % 5} | w{i % 5} v{i % 7}\n" for i in range(60))
 
@@ -185,7 +186,7 @@ def test_an_error_in_the_middle_leaves_what_was_learned(tmp_path, error):
 
 
 ONCE = """
-from xclass import model_file
+from xclass.model import model_file
 saving = model_file.save
 def broken(path, **more):
     if str(path).endswith({which!r}):

@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from xclass import model_file, stored_arrays
 from xclass.errors import ModelError
+from xclass.model import model_file, stored_arrays
 
 OPTIONS = {"recall_tree": 9, "loss_function": "logistic", "quadratic": ["ab"], "learning_rate": 0.1, "adaptive": None}
 FACTS = {"examples": 12345678901234, "state": 2**64 - 1, "name": "Grüße \N{SNOWMAN}", "rate": 1e-300}
@@ -427,7 +427,7 @@ def test_a_full_disk_leaves_the_old_model(tmp_path):
     code = """
         import resource, sys
         import numpy as np
-        from xclass import errors, model_file
+        from xclass. import errors; from xclass.model import model_file
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
         try:
@@ -449,7 +449,7 @@ def test_a_process_killed_while_saving_leaves_a_whole_model(tmp_path):
         if hasattr(os, "O_TMPFILE"):
             del os.O_TMPFILE
         import numpy as np
-        from xclass import model_file
+        from xclass.model import model_file
 
         w = np.zeros(4_000_000, np.float32)
         for i in range(10**6):

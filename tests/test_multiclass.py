@@ -10,13 +10,14 @@ from command import begin, learn, xclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xclass import multiclass
+from xclass.data.batch import HIGHEST_LABEL
+from xclass.text import label_detection
 
 CHOSEN = "learning classes, as with --multiclass"
 
 
 def classes(*lines: bytes) -> bool | None:
-    labels = multiclass.Labels()
+    labels = label_detection.Labels()
     for line in lines:
         labels.add(line)
     labels.end()
@@ -45,7 +46,7 @@ def test_what_labels_say(lines, told):
     assert classes(*lines) is told
 
 
-@given(st.lists(st.integers(1, multiclass.HIGHEST_LABEL), min_size=3, unique=True), st.integers(0, 50))
+@given(st.lists(st.integers(1, HIGHEST_LABEL), min_size=3, unique=True), st.integers(0, 50))
 def test_any_three_whole_numbers_are_classes(labels, unlabelled):
     assert classes(*[b"| x"] * unlabelled, *(b"%d | x" % label for label in labels))
 
@@ -56,15 +57,15 @@ def test_one_other_number_is_enough(before, other):
 
 
 def test_only_the_first_are_looked_at():
-    labels = multiclass.Labels()
-    for i in range(multiclass.LABELS):
+    labels = label_detection.Labels()
+    for i in range(label_detection.LABELS):
         assert labels.classes is None
         labels.add(b"%d | x" % (i + 1))
     assert labels.classes
     labels.add(b"-1 | x")
     assert labels.classes
-    quiet = multiclass.Labels()
-    for _ in range(multiclass.LINES):
+    quiet = label_detection.Labels()
+    for _ in range(label_detection.LINES):
         quiet.add(b"| x")
     assert quiet.classes is False
 

@@ -13,7 +13,8 @@ import pytest
 from command import learn, xclass
 from streams import multiclass
 
-from xclass import class_names, hashing, parser
+from xclass.data import class_names, hashing
+from xclass.text import parser
 
 needs_vw = pytest.mark.skipif(
     importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"

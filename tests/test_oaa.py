@@ -11,8 +11,9 @@ from oracles import learner as oracle_learner
 from oracles import oaa as oracle
 from streams import multiclass
 
-from xclass import class_rows, table_size
-from xclass.reductions import oaa
+from xclass.binary import table_size
+from xclass.reductions.oaa import class_rows
+from xclass.reductions.oaa import reduction as oaa
 
 F = np.float32
 K = 7

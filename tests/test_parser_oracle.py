@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.oracles import reader as oracle
-from xclass import parser
+from xclass.text import parser
 
 WORDS = [
     "a",

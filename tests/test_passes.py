@@ -11,7 +11,7 @@ from command import begin, learn, xclass
 from streams import multiclass, real
 from versus import agree, small
 
-from xclass import model_file
+from xclass.model import model_file
 
 K = 6
 LEARNERS = {"scalar": [], "oaa": ["--oaa", K], "recall_tree": ["--recall_tree", K]}

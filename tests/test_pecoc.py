@@ -15,8 +15,10 @@ from test_cpt import BITS, examples, fact, lines_of, pairs
 
 from tests.oracles.feature_scales import as_learned
 from tests.oracles.pecoc import LEAST, Tree, estimates, hadamard, nearest
-from xclass import label_tree, loss, model_file, node_weights, pecoc, pecoc_tree
-from xclass.reductions import cpt
+from xclass.binary import adagrad, loss
+from xclass.model import model_file
+from xclass.reductions.cpt import label_tree, pecoc, wide_nodes
+from xclass.reductions.cpt import reduction as cpt
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +83,7 @@ def test_probabilities_are_the_oracles_example_by_example(m, loss_function, opti
 
 @pytest.mark.parametrize("m", [2, 4, 8, 64])
 def test_estimates_are_the_papers_by_its_matrix(m):
-    weights = node_weights.new_weights(4, loss.SQUARED, 0.5)
+    weights = adagrad.new_weights(4, loss.SQUARED, 0.5)
     rng = np.random.default_rng(m)
     for used in (m, max(2, m // 3)):
         s = rng.uniform(-1.2, 1.2, m).astype(np.float32)
@@ -140,13 +142,13 @@ def test_squared_loss_is_within_the_papers_bound(data, levels):
 
 def test_neighbouring_places_are_neighbouring_slots():
     """What lets eight regressors share a cache line: the slot of place + q is that of place XOR q."""
-    weights = node_weights.new_weights(12, loss.SQUARED, 0.5)
+    weights = adagrad.new_weights(12, loss.SQUARED, 0.5)
     rng = random.Random(2)
     for _ in range(200):
         feature = np.uint64(rng.getrandbits(64))
         for width in (2, 4, 8):
             first = width * rng.randrange(1 << 40)
-            slots = [node_weights.slot(weights, feature, first + q) for q in range(width)]
+            slots = [adagrad.slot(weights, feature, first + q) for q in range(width)]
             assert slots == [slots[0] ^ (2 * q) for q in range(width)]
 
 
@@ -209,7 +211,7 @@ def test_two_branches_are_the_binary_tree(monkeypatch, alpha):
 
     def other(self, *args):
         begin(self, *args)
-        self.kernels = pecoc_tree
+        self.kernels = wide_nodes
 
     monkeypatch.setattr(cpt.Member, "__init__", other)
     done = learn(*run, stdin=text)
@@ -302,7 +304,7 @@ def test_several_trees_give_the_same_bytes_on_any_number_of_threads(place, monke
     text, test = multiclass(11, 45, 500), multiclass(12, 45, 200)
     found = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         run = ("--cpt", 45, *BITS, "--cpt_arity", 4, "--trees", 3, "-p", "stdout", "-f", "m", "--quiet")
         done = learn(*run, stdin=text)
         tested = learn("-i", "m", "-t", "--top_k", 3, "-p", "stdout", "--quiet", stdin=test)

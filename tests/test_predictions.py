@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from xclass import predictions
+from xclass.data.batch import Batch
 from xclass.errors import DataError
-from xclass.examples import Batch
+from xclass.run.predictions import writer as predictions
 
 pytestmark = [pytest.mark.bounds, pytest.mark.plain]
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xclass as package
-from xclass.printable import printable
+from xclass.system.printable import printable
 
 ESC = "\x1b[31m"
 DATA = "1 | a\n2 | b\n3 | c\n"

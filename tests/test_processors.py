@@ -5,7 +5,7 @@ import os
 import pytest
 from command import xclass_process
 
-from xclass import processors
+from xclass.system import processors
 
 
 def test_what_the_system_leaves_this_process(monkeypatch):

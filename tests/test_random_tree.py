@@ -9,7 +9,7 @@ from harness import batch_of, configure, examples_of, work_through
 from oracles import random_tree as oracle
 from streams import multiclass
 
-from xclass.reductions import random_tree
+from xclass.reductions.random_tree import reduction as random_tree
 
 
 def check(k: int, *words, n: int = 250) -> float:

@@ -13,7 +13,8 @@ from command import learn, xclass
 from streams import multiclass, real
 from test_features import stream
 
-from xclass import learner, usage
+from xclass.binary import gd
+from xclass.run.report import table_occupancy
 
 needs_vw = pytest.mark.skipif(
     importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
@@ -291,34 +292,34 @@ def test_slots_in_use_are_those_of_the_model(args, bits, tmp_path):
 @pytest.mark.parametrize("planes", [False, True])
 def test_slots_are_counted_with_and_without_knowledge_of_pages(planes, monkeypatch):
     rng = np.random.default_rng(2)
-    options = learner.Options(bits=16, learning_rate=0.5, initial_t=0.0, loss_function="squared")
-    rule = learner.make_rule(options, reduction=True)
-    table = learner.new_table(rule, 16, 1, 1, planes=planes)
+    options = gd.Options(bits=16, learning_rate=0.5, initial_t=0.0, loss_function="squared")
+    rule = gd.make_rule(options, reduction=True)
+    table = gd.new_table(rule, 16, 1, 1, planes=planes)
     for kind in "wgn":
         slots = rng.integers(0, 1 << 16, 20)
-        learner.columns(table)[kind][slots] = 1
+        gd.columns(table)[kind][slots] = 1
         if planes:  # an update touches all three; pages are those of w
-            learner.columns(table)["w"][slots] += 0.5
-    columns = learner.columns(table)
+            gd.columns(table)["w"][slots] += 0.5
+    columns = gd.columns(table)
     wanted = np.count_nonzero((columns["w"] != 0) | (columns["g"] != 0) | (columns["n"] != 0))
-    assert usage.used([table], rule) == (wanted, 1 << 16, True)
-    monkeypatch.setattr(usage, "_pages_in_use", lambda *_: np.empty(0, bool))
-    assert usage.used([table], rule) == (wanted, 1 << 16, True)
+    assert table_occupancy.used([table], rule) == (wanted, 1 << 16, True)
+    monkeypatch.setattr(table_occupancy, "_pages_in_use", lambda *_: np.empty(0, bool))
+    assert table_occupancy.used([table], rule) == (wanted, 1 << 16, True)
 
 
 @pytest.mark.parametrize("planes", [False, True])
 def test_large_tables_are_sampled(planes):
     rng = np.random.default_rng(3)
-    options = learner.Options(bits=23, learning_rate=0.5, initial_t=0.0, loss_function="squared")
-    rule = learner.make_rule(options, reduction=True)
-    table = learner.new_table(rule, 23, 1, 1, planes=planes)
+    options = gd.Options(bits=23, learning_rate=0.5, initial_t=0.0, loss_function="squared")
+    rule = gd.make_rule(options, reduction=True)
+    table = gd.new_table(rule, 23, 1, 1, planes=planes)
     slots = np.unique(rng.integers(0, 1 << 23, 1 << 18))
-    for one in learner.columns(table).values():
+    for one in gd.columns(table).values():
         one[slots] = 1
-    found, total, exact = usage.used([table], rule)
+    found, total, exact = table_occupancy.used([table], rule)
     assert (total, exact) == (1 << 23, False)
     assert abs(found / len(slots) - 1) < 0.03
-    assert usage.line([table], rule).startswith("slots in use = about ")
+    assert table_occupancy.line([table], rule).startswith("slots in use = about ")
 
 
 def test_real_stream_fills_a_small_table(tmp_path):

@@ -11,9 +11,10 @@ from oracles import learner as oracle_learner
 from oracles import recall_tree as oracle
 from streams import multiclass
 
-from xclass import candidates, label_counts, learner, routing, table_size
+from xclass.binary import gd, table_size
 from xclass.errors import UsageError
-from xclass.reductions import recall_tree
+from xclass.reductions.recall_tree import label_counts, routing, scoring
+from xclass.reductions.recall_tree import reduction as recall_tree
 
 F = np.float32
 K = 30
@@ -50,9 +51,9 @@ def oracle_of(settled, tree: recall_tree.RecallTree) -> oracle.RecallTree:
         slots = 1 << bits - 2
         nodes = oracle.grow(o.max_depth)
         subs = {node.router: int(tree.tree.router[a]) for a, node in enumerate(nodes) if node.router is not None}
-        router_width = learner.odd_width(1 + max(subs.values(), default=0))
+        router_width = gd.odd_width(1 + max(subs.values(), default=0))
         assert int(tree.tables[0].width) == router_width
-        width = learner.odd_width(math.ceil(o.recall_tree / candidates.SHARDS))
+        width = gd.odd_width(math.ceil(o.recall_tree / scoring.SHARDS))
         assert {int(table.width) for table in tree.tables[1:]} == {width}
 
         def router_slot(index, router):
@@ -60,7 +61,7 @@ def oracle_of(settled, tree: recall_tree.RecallTree) -> oracle.RecallTree:
 
         def scorer_slot(index, sub):
             c = sub - len(subs)
-            return c % candidates.SHARDS, (index * width + c // candidates.SHARDS) % slots
+            return c % scoring.SHARDS, (index * width + c // scoring.SHARDS) % slots
 
         more["router_learner"] = oracle_learner.Learner(router_slot, **rule)
         more["scorer_learner"] = oracle_learner.Learner(scorer_slot, unscaled=scorer_slot, **rule)
@@ -157,7 +158,7 @@ def compare_weights(settled, tree, plain) -> None:
         pairs = [numbers(tree.tables[0], plain.router_learner.table)]
     else:
         pairs = [numbers(tree.tables[0], plain.router_learner.table)]
-        for shard in range(candidates.SHARDS):
+        for shard in range(scoring.SHARDS):
             slots = {slot: one for (s, slot), one in plain.scorer_learner.table.items() if s == shard}
             pairs.append(numbers(tree.tables[1 + shard], slots))
     for found, expected in pairs:
@@ -373,10 +374,10 @@ def test_lanes_are_apart_where_no_slot_of_theirs_is_met_twice(bits):
     depth, classes = 3, 40
     tree, routers = routing.new_tree(depth, blocked=False)
     width, mask = 64, (1 << bits) - 1
-    table = learner.new_table(learner.make_rule(configure("--oaa", "2").learner, True), bits, routers + classes, width)
+    table = gd.new_table(gd.make_rule(configure("--oaa", "2").learner, True), bits, routers + classes, width)
     rng = np.random.default_rng(bits)
     met = np.zeros(routers + classes, np.uint8)
-    scratch = learner.new_lanes(12)
+    scratch = gd.new_lanes(12)
     found = []
     for _ in range(60):
         a, way = int(rng.integers(len(tree.left))), []
@@ -389,7 +390,7 @@ def test_lanes_are_apart_where_no_slot_of_theirs_is_met_twice(bits):
         ordinary = [int(one) * width for one in rng.choice(1 << (bits - 6), rng.integers(1, 4), replace=False)]
         of_path = [int(one) for one in rng.integers(0, 1 << 40, rng.integers(0, 4))]
         place = np.array(ordinary + of_path, np.uint64)
-        apart = candidates._apart(tree, table, place, len(ordinary), len(place), a, scratch, 12, met)
+        apart = scoring._apart(tree, table, place, len(ordinary), len(place), a, scratch, 12, met)
         slots = {sub: {(one + sub) & mask for one in ordinary} for sub in way}
         slots.update({int(sub): {(one + int(sub)) & mask for one in ordinary + of_path} for sub in lanes})
         shared = sum(map(len, slots.values())) > len(set().union(*slots.values()))

@@ -11,7 +11,7 @@ import pytest
 from command import learn, xclass
 from streams import multiclass, real
 
-from xclass import learner, loss
+from xclass.binary import gd, loss
 
 needs_vw = pytest.mark.skipif(
     importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
@@ -154,25 +154,23 @@ def test_range_asked_for_holds_beside_a_models(tmp_path):
 
 def test_shrinking_is_applied_before_numbers_run_out():
     """Contraction below 1e-9 goes into the weights; nothing else changes."""
-    options = learner.Options(
-        bits=8, learning_rate=0.5, initial_t=0.0, loss_function="squared", l2=0.3, label_range="seen"
-    )
-    rule = learner.make_rule(options, reduction=False)
-    table = learner.new_table(rule, 8, 1, 1)
+    options = gd.Options(bits=8, learning_rate=0.5, initial_t=0.0, loss_function="squared", l2=0.3, label_range="seen")
+    rule = gd.make_rule(options, reduction=False)
+    table = gd.new_table(rule, 8, 1, 1)
     place, x = np.arange(3, dtype=np.uint64), np.ones(3, F)
     least = 1.0
     for i in range(400):
         y = F(1 if i % 2 else -1)
-        learner.widen(table.range, y)
-        p = learner.clip(learner.score(table, place, x, 3, np.uint64(0), F(0)), table.range)
-        learner.learn(table, rule, place, x, 3, np.uint64(0), p, y, F(1), float(i + 1))
+        gd.widen(table.range, y)
+        p = gd.clip(gd.score(table, place, x, 3, np.uint64(0), F(0)), table.range)
+        gd.learn(table, rule, place, x, 3, np.uint64(0), p, y, F(1), float(i + 1))
         least = min(least, table.shrunk[1])
         assert np.isfinite(table.flat).all()
     assert 1e-12 < least < 1e-3
-    before = learner.score(table, place, x, 3, np.uint64(0), F(0))
-    learner.settle_weights(table)
+    before = gd.score(table, place, x, 3, np.uint64(0), F(0))
+    gd.settle_weights(table)
     assert table.shrunk.tolist() == [0, 1]
-    assert abs(learner.score(table, place, x, 3, np.uint64(0), F(0)) - before) < 1e-6
+    assert abs(gd.score(table, place, x, 3, np.uint64(0), F(0)) - before) < 1e-6
 
 
 @pytest.mark.parametrize("name", sorted(loss.CODES))
@@ -187,11 +185,11 @@ def test_slope_is_the_root_of_the_squared_slope(name, y):
 
 
 def test_learning_rate_decays_with_every_pass():
-    options = learner.Options(
+    options = gd.Options(
         bits=8, learning_rate=0.5, initial_t=0.0, loss_function="squared", decay_learning_rate=0.5, label_range="seen"
     )
-    rule = learner.make_rule(options, reduction=False)
-    assert learner.after_pass(learner.after_pass(rule, options), options).rate == F(0.125)
+    rule = gd.make_rule(options, reduction=False)
+    assert gd.after_pass(gd.after_pass(rule, options), options).rate == F(0.125)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from test_cpt import examples, fact, lines_of, pairs
 from tests.oracles.cpt import Tree
 from tests.oracles.feature_scales import as_learned
 from tests.oracles.reranking import Scorers
-from xclass import node_weights, reranking
-from xclass.examples import Batch
+from xclass.binary import adagrad
+from xclass.data.batch import Batch
+from xclass.reductions.cpt import reranking
 
 BITS = ("-b", 20)
 
@@ -166,7 +167,7 @@ def test_same_bytes_on_any_number_of_threads_and_resumed(place, monkeypatch):
     run = ("--cpt", 25, *BITS, "--trees", 3, "--rerank", "--quiet")
     found = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         done = learn(*run, "-p", "stdout", "-f", "m", stdin=text)
         tested = learn("-i", "m", "-t", "--top_k", 3, "-p", "stdout", "--quiet", stdin=test)
         found.append((done.out, tested.out, (place / "m").read_bytes()))
@@ -197,10 +198,8 @@ def test_options_that_need_it_or_exclude_it_are_refused():
 
 
 def test_scorers_share_slots_by_feature_and_class():
-    weights = node_weights.new_weights(20, 0, 0.5)
+    weights = adagrad.new_weights(20, 0, 0.5)
     slots = {
-        reranking._slot(weights, np.uint64(h * int(node_weights.GOLDEN) % 2**64), y)
-        for h in range(40)
-        for y in range(1, 40)
+        reranking._slot(weights, np.uint64(h * int(adagrad.GOLDEN) % 2**64), y) for h in range(40) for y in range(1, 40)
     }
     assert len(slots) > 0.99 * 40 * 39

@@ -16,9 +16,11 @@ import pytest
 from command import SECONDS, begin, learn, script, xclass, xclass_process
 from streams import multiclass, real
 
-from xclass import config, model_file
-from xclass.cli import rooms, sections
-from xclass.options import options_of
+from xclass.cli.command import rooms
+from xclass.cli.help_text import sections
+from xclass.model import model_file
+from xclass.options import resolve as config
+from xclass.options.declare import options_of
 
 K = 6
 OAA = ("--oaa", K, "-b", 10)
@@ -417,7 +419,7 @@ def test_disk_full_while_saving_leaves_the_old_model(data, place, limit):
     before = (place / "model").read_bytes()
     assert len(before) > 3000
     prepare = (
-        "import resource\nfrom xclass import cli\n"
+        "import resource\nfrom xclass.cli import command as cli\n"
         # compiled code is still written without a limit
         f"assert cli.status(['train.vw', '--oaa', '{K}', '-b', '10', '--quiet']) == 0\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))"

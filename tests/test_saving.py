@@ -13,7 +13,8 @@ import pytest
 from command import learn, script, xclass
 from streams import multiclass, real
 
-from xclass import learner, model_file
+from xclass.binary import gd
+from xclass.model import model_file
 
 needs_vw = pytest.mark.skipif(
     importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
@@ -227,7 +228,7 @@ def test_stopped_twice_while_the_model_is_saved_the_old_one_stays(tmp_path):
 
 
 FULL = """
-from xclass import model_file
+from xclass.model import model_file
 from xclass.errors import ModelError
 before = model_file.save
 def full(path, **more):
@@ -273,20 +274,20 @@ def test_testing_takes_in_the_weights_alone(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     learn(f"--{name}", 5, "-b", 10, "-f", "m", "--quiet", stdin=multiclass(3, 5, 200))
     given = []
-    restore = learner.restore_table
+    restore = gd.restore_table
 
     def noted(at, table, arrays, *more):
         given.append((at, table, arrays))
         restore(at, table, arrays, *more)
 
-    monkeypatch.setattr(learner, "restore_table", noted)
+    monkeypatch.setattr(gd, "restore_table", noted)
     words = ("-i", "m", "-t", "-p", "stdout", "--quiet")
     quick = learn(*words, stdin=multiclass(4, 5, 100)).out
     assert given
     for at, table, arrays in given:
         assert f"{at}.w" in arrays
         assert not {f"{at}.g", f"{at}.n", f"{at}.sums"} & set(arrays)
-        assert not learner.columns(table)["g"].any()
+        assert not gd.columns(table)["g"].any()
     given.clear()
     whole = learn(*words, "-f", "again", stdin=multiclass(4, 5, 100)).out
     assert all(f"{at}.g" in arrays for at, _, arrays in given)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xclass import selection
+from xclass.kernels import quickselect
 
 
 @settings(max_examples=80, deadline=None)
@@ -21,7 +21,7 @@ def test_selection_puts_the_best_first(worth, data):
     middle = data.draw(st.integers(begin, end))
     item = np.arange(n)[::-1].copy()
     before = item.copy()
-    selection.select(item, begin, end, middle, np.array(worth))
+    quickselect.select(item, begin, end, middle, np.array(worth))
     assert item[:begin].tolist() == before[:begin].tolist()
     assert item[end:].tolist() == before[end:].tolist()
     ranked = sorted(before[begin:end].tolist(), key=lambda i: (-worth[i], i))

@@ -9,7 +9,9 @@ import pytest
 from command import learn
 from streams import multiclass
 
-from xclass import parser, reader, rows, shuffle
+from xclass.data import batch_ops
+from xclass.run import shuffle
+from xclass.text import parser, reader
 
 LINES = 700
 
@@ -31,7 +33,7 @@ def examples(pairs) -> list[tuple]:
     found = []
     for batch, mark in pairs:
         for i in range(batch.n):
-            one = rows.cut(batch, i, i + 1)
+            one = batch_ops.cut(batch, i, i + 1)
             found.append(
                 (
                     int(one.line[0]),

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from xclass import l1_logistic, l1_softmax, l1_step
+from xclass.reductions.softmax_tree import leaf_exact, newton_step, router_logistic
 
 
-def problem_of(x: np.ndarray, weight: np.ndarray) -> l1_step.Problem:
+def problem_of(x: np.ndarray, weight: np.ndarray) -> newton_step.Problem:
     """A problem of the rows of a dense array."""
     row, feature = np.nonzero(x)
     start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(x)))]).astype(np.int64)
     value = x[row, feature].astype(np.float32)
-    return l1_step.new_problem(start, feature.astype(np.int32), value, x.shape[1], weight.astype(np.float64))
+    return newton_step.new_problem(start, feature.astype(np.int32), value, x.shape[1], weight.astype(np.float64))
 
 
 def digits(seed: int):
@@ -47,9 +47,9 @@ def fit_softmax(x, y, weight, alpha, intercept=True, tol=1e-6, sweeps=400):
     k = int(y.max()) + 1
     problem = problem_of(x, weight)
     start = np.searchsorted(y, np.arange(k + 1)).astype(np.int64)
-    bias = l1_softmax.first_bias(problem, start) if intercept else np.zeros(k)
-    none = l1_softmax.empty_weights(k)
-    found, objective = l1_softmax.solve(problem, start, alpha, none, bias, intercept, sweeps, tol)
+    bias = leaf_exact.first_bias(problem, start) if intercept else np.zeros(k)
+    none = leaf_exact.empty_weights(k)
+    found, objective = leaf_exact.solve(problem, start, alpha, none, bias, intercept, sweeps, tol)
     w = np.zeros((k, x.shape[1]))
     for c in range(k):
         mine = slice(found.start[c], found.start[c + 1])
@@ -65,14 +65,14 @@ def test_logistic_regression_is_liblinears(alpha):
     x, y, weight = digits(1)
     right = y > 4
     w = np.zeros(x.shape[1])
-    assert l1_logistic.solve(problem_of(x, weight), right, alpha, w, 0.0, False) == 0.0
+    assert router_logistic.solve(problem_of(x, weight), right, alpha, w, 0.0, False) == 0.0
     other = LogisticRegression(penalty="l1", C=1 / alpha, solver="liblinear", fit_intercept=False, tol=1e-6)
     other.fit(x, right, sample_weight=weight)
     ours = logistic_objective(x, right, weight, w, 0.0, alpha)
     theirs = logistic_objective(x, right, weight, other.coef_[0], 0.0, alpha)
     assert abs(ours - theirs) < 1e-3 * theirs
     z = np.empty(len(y))
-    assert l1_logistic.objective(problem_of(x, weight), right, w, 0.0, alpha, z) == pytest.approx(ours, rel=1e-9)
+    assert router_logistic.objective(problem_of(x, weight), right, w, 0.0, alpha, z) == pytest.approx(ours, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:The max_iter")
@@ -80,7 +80,7 @@ def test_logistic_regression_with_an_intercept_is_sagas():
     x, y, weight = digits(2)
     right = y > 7
     w = np.zeros(x.shape[1])
-    b = l1_logistic.solve(problem_of(x, weight), right, 1.0, w, 0.0)
+    b = router_logistic.solve(problem_of(x, weight), right, 1.0, w, 0.0)
     other = LogisticRegression(penalty="l1", C=1.0, solver="saga", tol=1e-5, max_iter=2000)
     other.fit(x, right, sample_weight=weight)
     ours = logistic_objective(x, right, weight, w, b, 1.0)
@@ -160,7 +160,7 @@ def test_logistic_regression_leaves_no_slope_beyond_alpha(seed, n, features, sig
     x, y, weight = some_rows(seed, n, 2, features, signs)
     right = y == 1
     w = np.random.default_rng(seed).standard_normal(features)  # wherever it begins
-    b = l1_logistic.solve(problem_of(x, weight), right, alpha, w, 0.5, rounds=5000, tolerance=1e-7)
+    b = router_logistic.solve(problem_of(x, weight), right, alpha, w, 0.5, rounds=5000, tolerance=1e-7)
     p = 1 / (1 + np.exp(-(x @ w + b)))
     slope = (weight * (p - right)) @ x
     off = np.where(w != 0, np.abs(slope + alpha * np.sign(w)), np.maximum(np.abs(slope) - alpha, 0.0))
@@ -172,10 +172,10 @@ def test_softmax_goes_on_from_weights_it_is_given():
     x, y, weight = some_rows(5, 200, 10, 40, False)
     problem = problem_of(x, weight)
     start = np.searchsorted(y, np.arange(11)).astype(np.int64)
-    bias = l1_softmax.first_bias(problem, start)
-    weights, before = l1_softmax.solve(problem, start, 0.2, l1_softmax.empty_weights(10), bias, sweeps=2)
-    cut = l1_softmax.Weights(weights.start, weights.feature[: weights.start[-1]], weights.value[: weights.start[-1]])
-    _, after = l1_softmax.solve(problem, start, 0.2, cut, bias, sweeps=1)
+    bias = leaf_exact.first_bias(problem, start)
+    weights, before = leaf_exact.solve(problem, start, 0.2, leaf_exact.empty_weights(10), bias, sweeps=2)
+    cut = leaf_exact.Weights(weights.start, weights.feature[: weights.start[-1]], weights.value[: weights.start[-1]])
+    _, after = leaf_exact.solve(problem, start, 0.2, cut, bias, sweeps=1)
     assert after < before
 
 
@@ -185,9 +185,9 @@ def test_softmax_that_is_stopped_ends_after_a_sweep():
     start = np.searchsorted(y, np.arange(11)).astype(np.int64)
     found = []
     for stopped in (lambda: True, lambda: False):
-        bias = l1_softmax.first_bias(problem, start)
-        none = l1_softmax.empty_weights(10)
-        found.append(l1_softmax.solve(problem, start, 0.1, none, bias, stopped=stopped))
+        bias = leaf_exact.first_bias(problem, start)
+        none = leaf_exact.empty_weights(10)
+        found.append(leaf_exact.solve(problem, start, 0.1, none, bias, stopped=stopped))
     assert found[0][0].start[-1] > 0
     assert found[0][1] > 1.01 * found[1][1]
 
@@ -211,6 +211,6 @@ def test_small_problems_go_all_the_way():
     w, b, objective = fit_softmax(x, y, weight, 0.1, sweeps=6)
     assert objective == pytest.approx(softmax_objective(x, y, weight, w, b, 0.1))
     w = np.zeros(8)
-    b = l1_logistic.solve(problem_of(x, weight), y == 2, 0.1, w, 0.0, rounds=5)
+    b = router_logistic.solve(problem_of(x, weight), y == 2, 0.1, w, 0.0, rounds=5)
     assert np.isfinite(w).all()
     assert np.isfinite(b)

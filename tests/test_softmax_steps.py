@@ -10,7 +10,7 @@ import pytest
 from command import xclass
 from test_softmax_solvers import problem_of, softmax_objective, some_rows
 
-from xclass import l1_softmax, softmax_steps
+from xclass.reductions.softmax_tree import leaf_exact, leaf_sgd
 
 
 def starts(y) -> np.ndarray:
@@ -18,7 +18,7 @@ def starts(y) -> np.ndarray:
     return np.searchsorted(y, np.arange(int(y.max()) + 2)).astype(np.int64)
 
 
-def dense(found: l1_softmax.Weights, k: int, features: int) -> np.ndarray:
+def dense(found: leaf_exact.Weights, k: int, features: int) -> np.ndarray:
     """Weights [k, F]."""
     w = np.zeros((k, features))
     for c in range(k):
@@ -31,8 +31,8 @@ def fitted(x, y, weight, alpha, **more):
     """Weights [k, F], intercepts."""
     problem, start = problem_of(x, weight), starts(y)
     k = len(start) - 1
-    bias = l1_softmax.first_bias(problem, start)
-    found = softmax_steps.fit(problem, start, alpha, l1_softmax.empty_weights(k), bias, **more)
+    bias = leaf_exact.first_bias(problem, start)
+    found = leaf_sgd.fit(problem, start, alpha, leaf_exact.empty_weights(k), bias, **more)
     return dense(found, k, x.shape[1]), bias
 
 
@@ -40,9 +40,9 @@ def plainly(x, y, weight, alpha, passes, seed):
     """The same steps in plain NumPy, for classes that all have more than LEAST_P."""
     n, k = len(y), int(y.max()) + 1
     w, bias, square = np.zeros((x.shape[1], k)), np.log(np.bincount(y, weight) / weight.sum()), np.ones(k)
-    rate = softmax_steps.rate_for(n, k) / (weight.mean() * (x**2).sum(axis=1).mean())
-    block = max(1, min(softmax_steps.LARGEST_BLOCK, k // softmax_steps.CLASSES_A_ROW))
-    piece = -(-max(1, n // softmax_steps.SHRINKS) // block) * block
+    rate = leaf_sgd.rate_for(n, k) / (weight.mean() * (x**2).sum(axis=1).mean())
+    block = max(1, min(leaf_sgd.LARGEST_BLOCK, k // leaf_sgd.CLASSES_A_ROW))
+    piece = -(-max(1, n // leaf_sgd.SHRINKS) // block) * block
     rng = np.random.default_rng(seed)
     for number in range(passes):
         order = rng.permutation(n)
@@ -54,12 +54,12 @@ def plainly(x, y, weight, alpha, passes, seed):
                 z = x[rows] @ w + bias
                 p = np.exp(z - z.max(axis=1, keepdims=True))
                 g = p / p.sum(axis=1, keepdims=True)
-                assert g.min() > softmax_steps.LEAST_P
+                assert g.min() > leaf_sgd.LEAST_P
                 g[np.arange(len(rows)), y[rows]] -= 1.0
                 g *= weight[rows, None]
                 for r, one in zip(rows, g, strict=True):
                     square += one**2
-                    bias = bias - softmax_steps.BIAS_RATE * one / np.sqrt(square)
+                    bias = bias - leaf_sgd.BIAS_RATE * one / np.sqrt(square)
                     w -= now * np.outer(x[r], one)
             part = min(low + piece, n) - low
             w = np.sign(w) * np.maximum(np.abs(w) - now * alpha * part / n, 0.0)
@@ -68,9 +68,9 @@ def plainly(x, y, weight, alpha, passes, seed):
 
 @pytest.mark.parametrize(("k", "n"), [(3, 50), (70, 140)])
 def test_steps_are_the_plain_ones(k, n, monkeypatch):
-    monkeypatch.setattr(softmax_steps, "RATE", 0.1)
-    monkeypatch.setattr(softmax_steps, "FASTEST", 0.1)
-    monkeypatch.setattr(softmax_steps, "BIAS_RATE", 0.02)
+    monkeypatch.setattr(leaf_sgd, "RATE", 0.1)
+    monkeypatch.setattr(leaf_sgd, "FASTEST", 0.1)
+    monkeypatch.setattr(leaf_sgd, "BIAS_RATE", 0.02)
     x, y, weight = some_rows(1, n, k, 12, True)
     weight = np.minimum(weight, 1.0)
     w, bias = fitted(x, y, weight, 0.01, passes=2, seed=3)
@@ -85,24 +85,24 @@ def test_classes_that_are_hardly_probable_are_drawn_as_often_as_they_are_probabl
     x, y = np.ones((1, features)), np.array([k - 1])
     problem = problem_of(np.eye(features)[:1] + 0 * x, np.ones(1))
     bias = -np.arange(k) / 40.0
-    table = softmax_steps.new_table(problem, y.astype(np.int32), bias)
+    table = leaf_sgd.new_table(problem, y.astype(np.int32), bias)
     size = len(table.bias)
     draws = 4000
     total = np.zeros(k)
-    scratch = softmax_steps.Scratch(np.empty(size, np.float32), np.empty(softmax_steps.LANES, np.float32))
-    found = softmax_steps.Listed(
-        np.zeros(1, np.int64), np.zeros((1, softmax_steps.MOST_LISTED), np.int32),
-        np.zeros((1, softmax_steps.MOST_LISTED), np.float32),
+    scratch = leaf_sgd.Scratch(np.empty(size, np.float32), np.empty(leaf_sgd.LANES, np.float32))
+    found = leaf_sgd.Listed(
+        np.zeros(1, np.int64), np.zeros((1, leaf_sgd.MOST_LISTED), np.int32),
+        np.zeros((1, leaf_sgd.MOST_LISTED), np.float32),
     )  # fmt: skip
     for i in range(draws):
         draw = np.array([(i + 0.5) / draws], np.float32)
-        softmax_steps.listed(problem, table, np.zeros(1, np.int64), draw, 0, 0, 1, y.astype(np.int32), scratch, found)
+        leaf_sgd.listed(problem, table, np.zeros(1, np.int64), draw, 0, 0, 1, y.astype(np.int32), scratch, found)
         count = found.count[0]
         assert len(set(found.owner[0, :count].tolist())) == count
         total[found.owner[0, :count]] += found.slope[0, :count]
     p = np.exp(bias) / np.exp(bias).sum()
     p[k - 1] -= 1.0
-    assert (p[: k - 1] < softmax_steps.LEAST_P).any()
+    assert (p[: k - 1] < leaf_sgd.LEAST_P).any()
     assert total / draws == pytest.approx(p, abs=2e-6)
 
 
@@ -110,8 +110,8 @@ def test_classes_that_are_hardly_probable_are_drawn_as_often_as_they_are_probabl
 def test_many_passes_come_near_the_optimum(alpha):
     x, y, weight = some_rows(2, 400, 8, 30, True)
     problem, start = problem_of(x, weight), starts(y)
-    bias = l1_softmax.first_bias(problem, start)
-    _, best = l1_softmax.solve(problem, start, alpha, l1_softmax.empty_weights(8), bias, True, 500, 1e-8)
+    bias = leaf_exact.first_bias(problem, start)
+    _, best = leaf_exact.solve(problem, start, alpha, leaf_exact.empty_weights(8), bias, True, 500, 1e-8)
     reached = []
     for passes in (3, 200):
         w, b = fitted(x, y, weight, alpha, passes=passes)
@@ -132,9 +132,9 @@ def test_length_of_rows_and_size_of_weights_do_not_matter():
 def test_threads_do_not_matter(monkeypatch):
     x, y, weight = some_rows(4, 600, 150, 40, True)
     alone = fitted(x, y, weight, 0.02, passes=3)
-    monkeypatch.setattr(softmax_steps, "WORTH_THREADS", 0)
+    monkeypatch.setattr(leaf_sgd, "WORTH_THREADS", 0)
     for workers in (2, 3):
-        monkeypatch.setattr("xclass.processors.count", lambda workers=workers: workers)
+        monkeypatch.setattr("xclass.system.processors.count", lambda workers=workers: workers)
         with ThreadPoolExecutor(workers) as pool:
             shares = []
 
@@ -155,30 +155,30 @@ def test_rare_features_have_weights_for_their_classes_only():
     together = np.array([[(x[y == c, f] != 0).any() for f in range(30)] for c in range(10)])
     often = np.argsort(-(x != 0).sum(axis=0), kind="stable")
     for dense_features in (0, 7, 30):
-        table = softmax_steps.new_table(problem, y.astype(np.int32), bias, dense_features * 4 * softmax_steps.LANES)
+        table = leaf_sgd.new_table(problem, y.astype(np.int32), bias, dense_features * 4 * leaf_sgd.LANES)
         wanted = together.copy()
         wanted[:, often[:dense_features]] = (x != 0).sum(axis=0)[often[:dense_features]] > 1
         table.w[:] = 1.0 + np.arange(len(table.w))
-        found = softmax_steps.weights(table, 10)
+        found = leaf_sgd.weights(table, 10)
         w = dense(found, 10, 30)
         assert ((w != 0) | ~wanted).all()
         assert ((w == 0) | wanted | together).all()
-        other = softmax_steps.new_table(problem, y.astype(np.int32), bias, dense_features * 4 * softmax_steps.LANES)
-        softmax_steps.put(other, found.start, found.feature, found.value)
-        assert (dense(softmax_steps.weights(other, 10), 10, 30) == w).all()
+        other = leaf_sgd.new_table(problem, y.astype(np.int32), bias, dense_features * 4 * leaf_sgd.LANES)
+        leaf_sgd.put(other, found.start, found.feature, found.value)
+        assert (dense(leaf_sgd.weights(other, 10), 10, 30) == w).all()
 
 
 def test_goes_on_from_weights_it_is_given():
     x, y, weight = some_rows(6, 300, 10, 40, True)
     problem, start = problem_of(x, weight), starts(y)
-    bias = l1_softmax.first_bias(problem, start)
-    found, _ = l1_softmax.solve(problem, start, 0.05, l1_softmax.empty_weights(10), bias)
+    bias = leaf_exact.first_bias(problem, start)
+    found, _ = leaf_exact.solve(problem, start, 0.05, leaf_exact.empty_weights(10), bias)
     used = found.start[-1]
-    found = l1_softmax.Weights(found.start, found.feature[:used], found.value[:used])
+    found = leaf_exact.Weights(found.start, found.feature[:used], found.value[:used])
     begin = dense(found, 10, 40)
-    same = dense(softmax_steps.fit(problem, start, 0.05, found, bias.copy(), stopped=lambda: True), 10, 40)
+    same = dense(leaf_sgd.fit(problem, start, 0.05, found, bias.copy(), stopped=lambda: True), 10, 40)
     none = dense(
-        softmax_steps.fit(problem, start, 0.05, l1_softmax.empty_weights(10), bias.copy(), stopped=lambda: True), 10, 40
+        leaf_sgd.fit(problem, start, 0.05, leaf_exact.empty_weights(10), bias.copy(), stopped=lambda: True), 10, 40
     )
     assert np.abs(same - begin).max() > 0
     assert softmax_objective(x, y, weight, same, bias, 0.05) < softmax_objective(x, y, weight, none, bias, 0.05)
@@ -196,10 +196,10 @@ def test_a_small_problem_goes_all_the_way():
 
 
 def test_rate_is_higher_where_classes_have_few_rows():
-    assert softmax_steps.rate_for(10**6, 1000) == softmax_steps.RATE
-    assert softmax_steps.RATE < softmax_steps.rate_for(10**4, 1000) < softmax_steps.FASTEST
-    assert softmax_steps.rate_for(1000, 1000) == softmax_steps.FASTEST
-    assert math.isfinite(softmax_steps.rate_for(0, 1))
+    assert leaf_sgd.rate_for(10**6, 1000) == leaf_sgd.RATE
+    assert leaf_sgd.RATE < leaf_sgd.rate_for(10**4, 1000) < leaf_sgd.FASTEST
+    assert leaf_sgd.rate_for(1000, 1000) == leaf_sgd.FASTEST
+    assert math.isfinite(leaf_sgd.rate_for(0, 1))
 
 
 def test_passes_of_steps_mean_nothing_to_the_exact_solver():

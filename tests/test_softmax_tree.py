@@ -17,17 +17,11 @@ from hypothesis import strategies as st
 from streams import multiclass
 
 from tests.oracles import softmax_tree as oracle
-from xclass import (
-    class_prototypes,
-    model_file,
-    softmax_nodes,
-    softmax_options,
-    softmax_paths,
-    sparse_rows,
-    tao,
-)
-from xclass import rows as batches
-from xclass.examples import CONSTANT_GROUP
+from xclass.data import batch_ops as batches
+from xclass.data.batch import CONSTANT_GROUP
+from xclass.model import model_file
+from xclass.reductions.softmax_tree import inference, initialise, row_store, softmax_nodes, tao
+from xclass.reductions.softmax_tree import options as softmax_options
 
 K = 9
 TREE = ("--softmax_tree", K, "-b", 16)
@@ -45,11 +39,11 @@ def in_turn(job, items) -> None:
         job(*item)
 
 
-def rows_of(x: np.ndarray, y, weight) -> sparse_rows.Rows:
+def rows_of(x: np.ndarray, y, weight) -> row_store.Rows:
     """Rows of a dense array."""
     row, feature = np.nonzero(x)
     start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(x)))]).astype(np.int64)
-    return sparse_rows.Rows(
+    return row_store.Rows(
         start, feature.astype(np.uint32), x[row, feature].astype(np.float32), np.asarray(y, np.int64),
         np.asarray(weight, np.float64),
     )  # fmt: skip
@@ -83,7 +77,7 @@ def test_store_gives_back_what_it_took(examples, unit):
         batch.start[i + 1] = at
         batch.label[i], batch.weight[i] = i + 1, 0.5 * i + 1
     chosen = np.arange(len(examples)) % 3 != 1
-    store = sparse_rows.Store()
+    store = row_store.Store()
     cut = len(examples) // 2
     store.add(batches.cut(batch, 0, cut), chosen[:cut])
     store.add(batches.cut(batch, cut, len(examples)), chosen[cut:])
@@ -109,8 +103,8 @@ def test_constant_is_left_out():
     batch.start[1], batch.label[0], batch.weight[0] = 3, 1, 1
     batch.group_first[1], batch.group_start[:] = 2, (0, 2, 3)
     batch.group_name[:] = (ord("w"), CONSTANT_GROUP)
-    assert sparse_rows.values(batch, True).tolist() == pytest.approx([0.6, 0.8, 0.0])
-    assert sparse_rows.values(batch, False).tolist() == [3.0, 4.0, 0.0]
+    assert row_store.values(batch, True).tolist() == pytest.approx([0.6, 0.8, 0.0])
+    assert row_store.values(batch, False).tolist() == [3.0, 4.0, 0.0]
 
 
 # -- paths
@@ -159,11 +153,11 @@ def test_walk_is_the_plain_one(depth, seed):
     x = (rng.standard_normal((n, features)) * (rng.random((n, features)) < 0.4)).astype(np.float32).astype(np.float64)
     rows = rows_of(x, rng.integers(1, k + 1, n), np.ones(n))
     for stored in (tree, softmax_nodes.unparted(softmax_nodes.parts(tree), lambda feature: feature)):
-        paths = softmax_paths.new_paths(softmax_nodes.parts(stored))
-        found = softmax_paths.new_found(n, 4)
-        softmax_paths.walk(
+        paths = inference.new_paths(softmax_nodes.parts(stored))
+        found = inference.new_found(n, 4)
+        inference.walk(
             paths, rows.start, rows.feature, rows.value, rows.label, np.zeros(n, np.int32), 0, n,
-            softmax_paths.new_scratch(paths, 4), found,
+            inference.new_scratch(paths, 4), found,
         )  # fmt: skip
         for r in range(n):
             node, label, p = plainly(tree, x[r])
@@ -183,7 +177,7 @@ def test_walk_is_the_plain_one(depth, seed):
 
 def test_what_is_no_tree_is_refused():
     good = softmax_nodes.parts(some_tree(1, 2, 6, 8))
-    softmax_paths.check(good, 6, 2)
+    inference.check(good, 6, 2)
     circle = good.left.copy()
     circle[1] = 0
     high = good.owner.copy()
@@ -200,7 +194,7 @@ def test_what_is_no_tree_is_refused():
     ]  # fmt: skip
     for one in bad:
         with pytest.raises(model_file.ModelError, match=r"the model's array 'tree\."):
-            softmax_paths.check(one, 6, 2)
+            inference.check(one, 6, 2)
 
 
 # -- training
@@ -331,7 +325,7 @@ def test_stopping_leaves_a_tree_that_answers(monkeypatch):
         assert len(small.left) == 7 - gone
         again = softmax_nodes.walk(small, rows, in_turn)
         assert (again.answer == found.answer).all()
-        softmax_paths.check(softmax_nodes.parts(small), 8, 2)
+        inference.check(softmax_nodes.parts(small), 8, 2)
 
 
 def test_pruning_takes_out_what_does_nothing():
@@ -356,7 +350,7 @@ def test_pruning_takes_out_what_does_nothing():
 
 def test_prototypes_are_means():
     x, y, weight = groups(7, 60, 5)
-    label, size, (start, feature, value) = class_prototypes.prototypes(rows_of(x, y, weight), x.shape[1])
+    label, size, (start, feature, value) = initialise.prototypes(rows_of(x, y, weight), x.shape[1])
     assert label.tolist() == sorted(set(y.tolist()))
     for r, name in enumerate(label):
         dense = np.zeros(x.shape[1])
@@ -371,8 +365,8 @@ def test_k_means_ends_where_no_prototype_is_nearer_to_another_centre():
     planted = np.repeat(np.arange(4), 10)
     x = 5 * np.eye(4)[planted] + 0.2 * rng.standard_normal((40, 4))
     rows = rows_of(x, np.arange(1, 41), rng.choice((1.0, 3.0), 40))
-    _, size, proto = class_prototypes.prototypes(rows, 4)
-    where, centre = class_prototypes.k_means(proto, size, 4, 4, 0)
+    _, size, proto = initialise.prototypes(rows, 4)
+    where, centre = initialise.k_means(proto, size, 4, 4, 0)
     x = x.astype(np.float32).astype(np.float64)
     far = ((x[:, :, None] - centre[None]) ** 2).sum(axis=1)
     assert (far.argmin(axis=1) == where).all()
@@ -385,19 +379,19 @@ def test_k_means_ends_where_no_prototype_is_nearer_to_another_centre():
 
 def test_nearest_clusters_meet_first():
     centre = np.array([[0.0, 10.0, 0.3, 11.0], [0.0, 0.0, 0.0, 0.0]])
-    assert class_prototypes.paired(centre, np.ones(4)) == [0, 2, 1, 3]
+    assert initialise.paired(centre, np.ones(4)) == [0, 2, 1, 3]
     far = np.array([[0.0, 1.0, 5.0, 6.5, 100.0, 103.0, 108.0, 120.0]])
-    assert class_prototypes.paired(far, np.ones(8)) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert initialise.paired(far, np.ones(8)) == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
 def test_halves_begin_with_equally_many_classes():
     x, y, weight = groups(9, 400, 13)
-    begin = class_prototypes.by_halves(rows_of(x, y, weight), 4, 0, in_turn)
+    begin = initialise.by_halves(rows_of(x, y, weight), 4, 0, in_turn)
     classes = [set(y[begin == leaf].tolist()) for leaf in range(4)]
     assert sorted(map(len, classes)) == [3, 3, 3, 4]
     assert set.union(*classes) == set(range(1, 14))
     # more leaves than classes
-    begin = class_prototypes.by_halves(rows_of(x, y, weight), 32, 0, in_turn)
+    begin = initialise.by_halves(rows_of(x, y, weight), 32, 0, in_turn)
     assert len(np.unique(begin)) == 13
 
 
@@ -481,7 +475,7 @@ def test_threads_do_not_matter(place, monkeypatch):
     text = multiclass(6, K, 600, noise=0.3)
     models = []
     for processors in (1, 2, 5):
-        monkeypatch.setattr("xclass.processors.count", lambda processors=processors: processors)
+        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         for solver in ("steps", "exact"):
             words = ("--depth", 3, "--leaf_classes", 5, "--leaf_solver", solver)
             learn(*TREE, *words, "-f", "m", "--quiet", stdin=text)

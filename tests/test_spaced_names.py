@@ -11,8 +11,9 @@ from command import learn, xclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xclass import model_file, processors
-from xclass.name_weights import NameWeights
+from xclass.model import model_file
+from xclass.system import processors
+from xclass.text.name_weights import NameWeights
 
 SMALL = ("-b", 10)
 OTHER = "is read as class"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xclass import split_cells
+from xclass.reductions.log_multi import split_cells
 
 NODES = 4
 STEPS = st.lists(

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xclass import split_cells, split_tree
-from xclass.split_cells import ENDED
-from xclass.split_tree import LABELS, LARGEST, NODES, RECYCLED, ROOT, ROUTER, SMALLEST
+from xclass.reductions.log_multi import split_cells, split_tree
+from xclass.reductions.log_multi.split_cells import ENDED
+from xclass.reductions.log_multi.split_tree import LABELS, LARGEST, NODES, RECYCLED, ROOT, ROUTER, SMALLEST
 
 
 def grow(steps, most: int, resistance: int, look=None):

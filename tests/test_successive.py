@@ -1,4 +1,4 @@
-"""Sub-problems one after the other: the numbers of `learner.score` and `learner.learn`, to the last bit."""
+"""Sub-problems one after the other: the numbers of `gd.score` and `gd.learn`, to the last bit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from harness import batch_of, configure
 
-from xclass import finite, learner, successive
+from xclass.binary import finite, gd, gd_sequential
 
 F = np.float32
 
@@ -47,31 +47,31 @@ WORDS = [
 @pytest.mark.parametrize("words", WORDS, ids=lambda words: " ".join(map(str, words)) or "defaults")
 def test_quick_way_gives_the_same_bits(words):
     settled = configure("--oaa", 4, *(() if "-b" in words else ("-b", 8)), *words)
-    rule = learner.make_rule(settled.learner, reduction=True)
+    rule = gd.make_rule(settled.learner, reduction=True)
     batch = batch_of(settled, text_of(len(words), 60))
     watch = finite.Watch(np.zeros(1, np.int64), np.zeros(batch.n, np.uint8), finite.ordinary_span(batch.n))
     finite.survey(batch, np.ones(batch.n, bool), False, np.inf, True, watch.missed, watch.span)
-    plain, quick = (learner.new_table(rule, settled.learner.bits, 5, 12)._replace(watch=watch) for _ in range(2))
-    row = successive.new_row(batch)
+    plain, quick = (gd.new_table(rule, settled.learner.bits, 5, 12)._replace(watch=watch) for _ in range(2))
+    row = gd_sequential.new_row(batch)
     rng = np.random.default_rng(3)
     tiny = 0.25 if "--power_t" in words else 1e-45  # 0 to a negative power is an error in Python, infinity in kernels
     ways = set()
     for i in range(batch.n):
-        count, fast = successive.load(row, quick, rule, batch, i)
+        count, fast = gd_sequential.load(row, quick, rule, batch, i)
         ways.add(bool(fast))
         part = slice(batch.start[i], batch.start[i + 1])
         place, x = batch.index[part].astype(np.uint64) * np.uint64(12), batch.value[part]
         assert np.array_equal(row.place[:count], place) and np.array_equal(row.x[:count], x)
         for sub in rng.permutation(5)[:3].astype(np.uint64):
             y, weight = F(rng.choice([-1, 1])), F(rng.choice([0, tiny, 0.5, 1, 3]))
-            assert successive.score(row, quick, count, sub) == learner.score(plain, place, x, count, sub, F(0))
+            assert gd_sequential.score(row, quick, count, sub) == gd.score(plain, place, x, count, sub, F(0))
             if rule.widen:
-                learner.widen(plain.range, y)
-            p = F(learner.clip(F(learner.score(plain, place, x, count, sub, F(0))), plain.range))
+                gd.widen(plain.range, y)
+            p = F(gd.clip(F(gd.score(plain, place, x, count, sub, F(0))), plain.range))
             if weight > 0:
-                learner.learn(plain, rule, place, x, count, sub, p, y, weight, float(i))
-            after = learner.score(plain, place, x, count, sub, F(0))
-            found = successive.teach(row, quick, rule, count, fast, sub, y, weight, float(i))
+                gd.learn(plain, rule, place, x, count, sub, p, y, weight, float(i))
+            after = gd.score(plain, place, x, count, sub, F(0))
+            found = gd_sequential.teach(row, quick, rule, count, fast, sub, y, weight, float(i))
             assert found == after or (np.isnan(found) and np.isnan(after)), i
     assert plain.flat.reshape(-1, 4)[:, :3].tobytes() == quick.flat.reshape(-1, 4)[:, :3].tobytes()
     assert plain.sums.tobytes() == quick.sums.tobytes() and plain.range.tobytes() == quick.range.tobytes()
@@ -81,10 +81,10 @@ def test_quick_way_gives_the_same_bits(words):
 
 def test_features_that_share_a_slot_are_found():
     settled = configure("--oaa", 4, "-b", 8, "--noconstant")
-    rule = learner.make_rule(settled.learner, reduction=True)
+    rule = gd.make_rule(settled.learner, reduction=True)
     watch = finite.Watch(np.zeros(1, np.int64), np.zeros(5, np.uint8), finite.ordinary_span(5))
-    table = learner.new_table(rule, 8, 4, 4)._replace(watch=watch)
+    table = gd.new_table(rule, 8, 4, 4)._replace(watch=watch)
     batch = batch_of(settled, "1 |f a b c\n1 |f a b a\n1 |f\n1 |f b c\n1 | 1 65\n")  # 64 places of four
-    row = successive.new_row(batch)
-    ways = [successive.load(row, table, rule, batch, i)[1] for i in range(5)]
+    row = gd_sequential.new_row(batch)
+    ways = [gd_sequential.load(row, table, rule, batch, i)[1] for i in range(5)]
     assert ways == [True, False, True, True, False]

@@ -9,7 +9,7 @@ import pytest
 import streams
 from command import learn, xclass
 
-from xclass import timing
+from xclass.run import timing
 
 
 def test_a_stopwatch_counts_work_and_not_what_is_between():

@@ -11,8 +11,8 @@ import pytest
 from command import learn, xclass
 from streams import multiclass
 
-from xclass import tournament
-from xclass.outline import Seen, preorder, statistics
+from xclass.reductions.core.tree_view import Seen, preorder, statistics
+from xclass.reductions.ect import bracket
 
 K = 13
 TREES = [
@@ -177,11 +177,11 @@ def test_statistics_of_no_tree():
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 8, 100, 1000])
 def test_depths_of_a_tournament_are_the_matches_of_its_labels(k):
-    found = tournament.draw(k, 0)
+    found = bracket.draw(k, 0)
     wanted = []
     for y in range(k):
         entry, count = found.entry[y], 0
         while entry >= 0:
             entry, count = found.entry[k + (entry >> 1 << 1)], count + 1
         wanted.append(count)
-    assert tournament.depths(found, k).tolist() == wanted
+    assert bracket.depths(found, k).tolist() == wanted

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import multiclass
 
-from xclass import label_tree, model_file, tree_file
+from xclass.data.batch import HIGHEST_LABEL
+from xclass.model import model_file
+from xclass.reductions.cpt import label_tree, tree_file
 
 BITS = ("-b", 18)
 
@@ -52,7 +54,7 @@ def same(first: label_tree.Tree, second: label_tree.Tree) -> bool:
 @settings(max_examples=40, deadline=None)
 @given(
     sets=st.lists(
-        st.lists(st.integers(1, label_tree.HIGHEST_LABEL), unique=True, min_size=1, max_size=60), min_size=1, max_size=3
+        st.lists(st.integers(1, HIGHEST_LABEL), unique=True, min_size=1, max_size=60), min_size=1, max_size=3
     ),
     seed=st.integers(0, 99),
 )

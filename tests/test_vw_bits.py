@@ -13,7 +13,7 @@ import streams
 from command import learn
 from versus import VW
 
-from xclass import model_file
+from xclass.model import model_file
 
 pytest.importorskip("vowpalwabbit")
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library may round in another way")

@@ -10,9 +10,10 @@ import sys
 import pytest
 from command import learn, xclass
 
-from xclass import cli, vw_flags
+from xclass.cli import command as cli
+from xclass.cli import help_text, vw_flags
 
-OURS = {flag for section in cli.sections(*cli.rooms()) for one in section.options.values() for flag in one.flags}
+OURS = {flag for section in help_text.sections(*cli.rooms()) for one in section.options.values() for flag in one.flags}
 OURS |= {"--help", "-h", "--version"}
 LISTED = [flag for flags, _ in vw_flags.ADVICE for flag in flags.split()]
 ELSEWHERE = [flag for flags, _ in vw_flags.ELSEWHERE for flag in flags.split()]

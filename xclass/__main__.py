@@ -1,21 +1,6 @@
-"""The command `xclass`, also as `python -m xclass`."""
+"""`python -m xclass`: the command."""
 
-import sys
-
-from . import address_space
-from .errors import XclassError
-
-
-def main() -> None:
-    """Run the command, if there is room for what it imports."""
-    try:
-        address_space.check_command()
-    except XclassError as error:
-        sys.exit(f"xclass: {error}")
-    from . import cli
-
-    cli.main()
-
+from .cli import main
 
 if __name__ == "__main__":
     main()

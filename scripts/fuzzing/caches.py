@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from xclass import blocks, cache_file
+from xclass.cache import batch_codec, cache_file
 
 from .draw import drawn, weighted
 from .models import INTEGERS, anything
@@ -103,7 +103,7 @@ class Caches:
             st.tuples(st.just("bit"), share, st.integers(0, 7)),
             st.tuples(
                 st.just("head"),
-                st.integers(0, blocks.HEADER - 1),
+                st.integers(0, batch_codec.HEADER - 1),
                 st.sampled_from(INTEGERS) | st.integers(0, 200),
                 st.just(False),
             ),
@@ -140,11 +140,11 @@ class Caches:
             st.tuples(st.just("file"), st.sampled_from(["size", "time", "place", "settled", "sha256"]), anything),
             st.tuples(
                 st.just("head"),
-                st.integers(0, blocks.HEADER - 1),
+                st.integers(0, batch_codec.HEADER - 1),
                 st.sampled_from(INTEGERS) | st.integers(0, 200),
                 st.just(True),
             ),
-            st.tuples(st.just("head"), st.integers(2, blocks.HEADER - 1), st.integers(0, 200), st.just(True)),
+            st.tuples(st.just("head"), st.integers(2, batch_codec.HEADER - 1), st.integers(0, 200), st.just(True)),
             st.tuples(st.just("body"), share, st.integers(0, 255)),
             st.tuples(st.just("body"), share, st.integers(0, 255)),
             st.tuples(st.just("blocks twice")),
@@ -328,7 +328,7 @@ def _parts(content: bytes) -> tuple[list[bytearray], dict[str, Any]] | None:
         found, at = [], len(cache_file.MAGIC)
         while at < len(content) - last - length:
             size = int(np.frombuffer(content[at : at + 16], "<i8")[1])
-            if size < 8 * blocks.HEADER or size % 8 or at + size > len(content):
+            if size < 8 * batch_codec.HEADER or size % 8 or at + size > len(content):
                 return None
             found.append(bytearray(content[at : at + size]))
             at += size
@@ -341,11 +341,11 @@ def _whole(found: list[bytearray], text: bytes) -> bytes:
     """Return a cache of blocks and facts, with right sums."""
     total = 0
     for block in found:
-        head = np.frombuffer(block[: 8 * blocks.HEADER], "<i8").copy()
-        body = np.frombuffer(bytes(block[8 * blocks.HEADER :]), np.uint8)
-        sum_ = blocks.sum_of(head, body)
-        head[blocks.SUM : blocks.SUM + 1].view(np.uint64)[0] = sum_
-        block[: 8 * blocks.HEADER] = head.tobytes()
+        head = np.frombuffer(block[: 8 * batch_codec.HEADER], "<i8").copy()
+        body = np.frombuffer(bytes(block[8 * batch_codec.HEADER :]), np.uint8)
+        sum_ = batch_codec.sum_of(head, body)
+        head[batch_codec.SUM : batch_codec.SUM + 1].view(np.uint64)[0] = sum_
+        block[: 8 * batch_codec.HEADER] = head.tobytes()
         total = zlib.crc32(sum_.to_bytes(8, "little"), total)
     end = np.array([len(text), zlib.crc32(text), total], "<i8").tobytes()
     return cache_file.MAGIC + b"".join(found) + text + end + cache_file.END
@@ -389,17 +389,17 @@ def _crafted(found: list[bytearray], facts: dict[str, Any], kind: str, args: lis
             if isinstance(one, dict):
                 one[args[0]] = args[1]
     elif kind == "head" and found:
-        head = np.frombuffer(bytes(found[0][: 8 * blocks.HEADER]), "<i8").copy()
+        head = np.frombuffer(bytes(found[0][: 8 * batch_codec.HEADER]), "<i8").copy()
         head.view(np.uint64)[args[0]] = args[1] % (1 << 64)
         if not args[2]:
             at = len(cache_file.MAGIC)
             content = bytearray(_whole(found, json.dumps(facts).encode()))
-            content[at : at + 8 * blocks.HEADER] = head.tobytes()
+            content[at : at + 8 * batch_codec.HEADER] = head.tobytes()
             return bytes(content)
-        found[0][: 8 * blocks.HEADER] = head.tobytes()
+        found[0][: 8 * batch_codec.HEADER] = head.tobytes()
     elif kind == "body" and found:
-        size = len(found[0]) - 8 * blocks.HEADER
-        found[0][8 * blocks.HEADER + min(size - 1, int(args[0] * size))] = args[1]
+        size = len(found[0]) - 8 * batch_codec.HEADER
+        found[0][8 * batch_codec.HEADER + min(size - 1, int(args[0] * size))] = args[1]
     elif kind == "blocks twice":
         found = found * 2
         facts["blocks"] = len(found)

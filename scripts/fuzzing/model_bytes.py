@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xclass import model_file
+from xclass.model import model_file
 
 RAW = (  # ways to write a header that no learner would write
     "version 2", "version x", "no version", "no facts", "no sums", "other sums", "metadata list", "metadata number",

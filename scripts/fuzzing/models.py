@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from xclass import cli, model_file
+from xclass.cli import command as cli
+from xclass.cli import help_text
+from xclass.model import model_file
 
 from .draw import drawn, weighted
 from .model_bytes import RAW, packed
@@ -189,7 +191,7 @@ def learn(bench: Bench, *words: str) -> None:
 
 def declared() -> dict[str, Any]:
     """Return every option by name."""
-    return {name: one for section in cli.sections(*cli.rooms()) for name, one in section.options.items()}
+    return {name: one for section in help_text.sections(*cli.rooms()) for name, one in section.options.items()}
 
 
 DECLARED = declared()

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from xclass import cli
+from xclass.cli import command as cli
+from xclass.cli import help_text
+from xclass.options import declare
 
 from .draw import drawn
 from .models import MODEL, learn
@@ -82,7 +84,7 @@ class OptionSets:
 
     def __init__(self, only: str = ""):
         self.limits = Limits(cpu=8.0, memory=4 << 30, interrupt=True)
-        self._declared = {n: o for s in cli.sections(*cli.rooms()) for n, o in s.options.items()}
+        self._declared = {n: o for s in help_text.sections(*cli.rooms()) for n, o in s.options.items()}
         self._models = [name for name in MODELS if re.search(only, name)]
         self._first = True
         self._model = b""
@@ -104,7 +106,7 @@ class OptionSets:
 
     def _strategy(self) -> st.SearchStrategy[Case]:
         records = cli.rooms()[1]
-        own = {record.name: cli.options_of(record.options) for record in records}
+        own = {record.name: declare.options_of(record.options) for record in records}
         reductions = [name for name in own if name != "scalar"]
         common = {n: o for n, o in self._declared.items() if not any(n in options for options in own.values())}
 

@@ -31,7 +31,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from xclass import cli, jit
+from xclass.cli import command as cli
+from xclass.kernels import jit
 
 ACCEPTED, REFUSED, INTERRUPTED = "accepted", "refused", "interrupted"
 FAILURES = (

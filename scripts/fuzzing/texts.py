@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from xclass import model_file
+from xclass.model import model_file
 
 from .draw import drawn, weighted
 from .models import learn

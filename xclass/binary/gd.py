@@ -1,0 +1,425 @@
+"""The binary learner every reduction stands on.
+
+Source    Duchi, Hazan, Singer 2011 (adaptive); Ross, Mineiro, Langford 2013 (normalised); Karampatziakis and
+          Langford 2011 (importance invariant): together VW's default update, in VW's order and precision.
+Learners  A reduction numbers its sub-problems ("sub") 0, 1, ... and keeps them in a `weight_table`; how they learn is a
+          `rule`, made of options.
+Differs   from VW: nothing under `--layout vw` but the exact 1/sqrt(G) where some of its builds estimate it. Without
+          `--vw_exact` steps that would leave numbers that are not finite are not taken; see `finite`.
+
+Reductions know the learner by this room: what they need of rule, table_size and weight_table they find here too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.jit import allocating, bare, jit
+from . import finite, loss, weight_table
+from .table_size import SLOT_BYTES, check_memory, crowding
+from .update_rule import Options, Rule, after_pass, check, make_rule, settle
+from .weight_table import (
+    LOGISTIC_RANGE,
+    Table,
+    columns,
+    new_table,
+    odd_width,
+    only_predicts,
+    predicting,
+    restore_table,
+    settle_weights,
+    table_arrays,
+    vw_width,
+)
+
+__all__ = [  # none of them a kernel: kernels are called by the name of their own room
+    "LOGISTIC_RANGE", "SLOT_BYTES", "Options", "Rule", "Table", "after_pass", "check", "check_memory", "columns",
+    "crowding", "make_rule", "new_table", "odd_width", "only_predicts", "predicting", "restore_table", "settle",
+    "settle_weights", "table_arrays", "vw_width",
+]  # fmt: skip
+
+TINY_X2 = finite.SMALLEST_SQUARE
+TINY_X = np.float32(1.084202e-19)  # its root
+HUGE_X = finite.HUGE_VALUE
+MOST_CONTRACTION = 1.5  # of all weights by --l2; it is at most 1 but for rounding
+ONE = np.float32(1)
+ZERO = np.float32(0)
+
+
+# -- kernels. An example arrives as `place` (uint64, hash * width of each feature) and `x`, both of `count`.
+
+
+@jit
+def clip(p, limits):
+    """p within the label range; NaN becomes 0."""
+    if math.isnan(p):
+        return ZERO
+    return max(limits[0], min(limits[1], p))
+
+
+@jit
+def widen(limits, y):
+    """Let the label range take in y."""
+    limits[0] = min(limits[0], y)
+    limits[1] = max(limits[1], y)
+
+
+@jit
+def score(table, place, x, count, sub, initial):
+    """The prediction of one sub-problem, neither clipped nor linked; float32, summed in feature order."""
+    if len(table.shrunk) > 0:
+        return _shrunk_score(table, place, x, count, sub, initial)
+    s = initial
+    for f in range(count):
+        s += table.flat[((place[f] + sub) & table.mask) * table.stride] * x[f]
+    return s
+
+
+@jit
+def _shrunk_score(table, place, x, count, sub, initial):
+    """`score` under --l1 and --l2."""
+    gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
+    s = initial
+    for f in range(count):
+        s += weight_table.truncated(table.flat[((place[f] + sub) & table.mask) * table.stride], gravity) * x[f]
+    return s * contraction
+
+
+@jit
+def _regularise(table, rule, p, y, u):
+    """Take note of one step u: move gravity and contraction, and return the step in terms of the shrunk weights."""
+    if abs(u) > np.float32(1e-8):
+        d = np.float64(loss.slope(rule.loss, rule.tau, p, y, table.range[0], table.range[1]))
+        if abs(d) > 1e-8:
+            e = -np.float64(u) / d
+            table.shrunk[1] *= 1.0 - rule.l2 * e
+            u /= np.float32(table.shrunk[1])
+            table.shrunk[0] += e * rule.l1
+        else:
+            u /= np.float32(table.shrunk[1])
+    return u
+
+
+@jit
+def _rate_of(rule, g, n):
+    """The rate of a weight with sums g and largest value n."""
+    r = ONE
+    if rule.root:
+        if rule.adaptive:
+            r = ONE / np.float32(math.sqrt(g))
+        if rule.normalized:
+            inverse = ONE / n
+            r = r * inverse if rule.adaptive else r * (inverse * inverse)
+        return r
+    if rule.adaptive:
+        r = np.float32(math.pow(g, -rule.power_t))
+    if rule.normalized:
+        r *= np.float32(math.pow(n * n, rule.power_t - ONE))
+    return r
+
+
+@jit
+def _rescale_of(rule, old, new):
+    """What a weight is multiplied by when the largest value of its feature grows from old to new."""
+    if rule.root:
+        r = old / new
+        return r if rule.adaptive else r * r
+    r = new / old
+    return np.float32(math.pow(r * r, rule.power_t - ONE))
+
+
+@jit
+def mean_scale(rule, sum_norm, total):
+    """The factor that makes up for features of many or few non-zeros, from S and T of a sub-problem, in float32."""
+    if rule.root:
+        mean = np.float32(total) / np.float32(sum_norm)
+        return np.float32(math.sqrt(mean)) if rule.adaptive else mean
+    return np.float32(math.pow(np.float32(sum_norm) / np.float32(total), rule.power_t - ONE))
+
+
+@jit
+def step_scale(rule, weight, clock):
+    """Learning rate times importance, decayed by the clock where the rule is not adaptive."""
+    s = rule.rate * weight
+    if not rule.adaptive and rule.power_t != ZERO:
+        s *= np.float32(math.pow(np.float32(clock + rule.initial_t), -rule.power_t))
+    return s
+
+
+@jit
+def weighted(rule, weight, norm):
+    """The part of an example of this weight in S; VW, and with it --vw_exact, multiplies in float64."""
+    if rule.checked:
+        return np.float64(weight * norm)
+    return np.float64(weight) * np.float64(norm)
+
+
+@jit
+def learn(table, rule, place, x, count, sub, p, y, weight, clock):
+    """Update one sub-problem towards label y, p being its clipped prediction.
+
+    Two passes over the features, in order: the first moves G and N, rescales and finds the rates, the second
+    moves the weights. A slot met twice is treated twice.
+
+    With --l1 and --l2 every step of size e = u / (dL/dp) in any sub-problem of the table contracts all its weights by
+    1 - l2 e and draws them l1 e nearer to 0. That is kept as two numbers and applied when weights are read.
+
+    A step that would leave a number that is not finite is not taken at all, and noted in `table.watch`.
+    """
+    if not loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1]) > ZERO:
+        return
+    g2 = weight * loss.squared_slope(rule.loss, rule.tau, p, y)
+    s = step_scale(rule, weight, clock)
+    if not rule.checked or is_safe(table, rule, place, x, count, sub, weight, g2, s):
+        taken = _step(table, rule, place, x, count, sub, p, y, weight, g2, s)
+    else:
+        taken = _try_step(table, rule, place, x, count, sub, p, y, weight, g2, s)
+    if taken < 0 and rule.checked:
+        finite.note(table.watch)
+    if taken > 0 and rule.regular and (table.shrunk[1] < 1e-9 or table.shrunk[0] > 1e3):
+        weight_table.apply_shrunk(table)
+
+
+@bare
+def is_safe(table, rule, place, x, count, sub, weight, g2, s):
+    """Whether a step of a sub-problem can be taken unseen; see `finite`."""
+    if not finite.is_safe(rule, table.watch, weight, g2, s):
+        return False
+    return not rule.normalized or norms_are_safe(table, place, x, count, sub, weight)
+
+
+@bare
+def norms_are_safe(table, place, x, count, sub, weight):
+    """Whether S and T of a sub-problem will stay near enough to each other; only new ones have to look at N."""
+    norm, total = table.sums[sub, 0], table.sums[sub, 1] + weight
+    if total * finite.MEAN_NORM <= norm:
+        return True
+    longest = ONE
+    for f in range(count):
+        longest = max(longest, abs(x[f]))
+    for f in range(count):
+        at = ((place[f] + sub) & table.mask) * table.stride
+        share = np.float64(x[f]) / np.float64(max(longest, table.flat[at + np.uint64(2) * table.field]))
+        norm += weight * share * share
+    return total * finite.MEAN_NORM <= norm
+
+
+@bare
+def _step(table, rule, place, x, count, sub, p, y, weight, g2, s):
+    """The update itself; return 1, 0 if the weights stay as they are, or -1 if they would not be finite."""
+    flat, field = table.flat, table.field
+    n_, r_ = np.uint64(2) * field, np.uint64(3) * field
+    q = ONE
+    scale = ONE
+    if g2 != ZERO:
+        q = ZERO
+        norm = ZERO
+        for f in range(count):
+            at = ((place[f] + sub) & table.mask) * table.stride
+            xv = x[f]
+            x2 = xv * xv
+            if x2 < TINY_X2:
+                xv = TINY_X if xv > ZERO else -TINY_X
+                x2 = TINY_X2
+            if rule.adaptive:
+                flat[at + field] += g2 * x2
+            if rule.normalized:
+                size = abs(xv)
+                if size > flat[at + n_]:
+                    if flat[at + n_] > ZERO:
+                        flat[at] *= _rescale_of(rule, flat[at + n_], size)
+                    flat[at + n_] = size
+                norm += ONE if abs(xv) > HUGE_X else x2 / (flat[at + n_] * flat[at + n_])
+            flat[at + r_] = _rate_of(rule, flat[at + field], flat[at + n_])
+            q += x2 * flat[at + r_]
+        if rule.normalized:
+            table.sums[sub, 0] += weighted(rule, weight, norm)
+            table.sums[sub, 1] += weight
+            scale = mean_scale(rule, table.sums[sub, 0], table.sums[sub, 1])
+            q *= scale
+    if rule.invariant:
+        u = loss.step(rule.loss, rule.tau, p, y, s, q)
+    else:
+        u = loss.plain_step(rule.loss, rule.tau, p, y, s)
+    if rule.regular:
+        u = _regularise(table, rule, p, y, u)
+    if u == ZERO:
+        return 0
+    if u != u or (rule.checked and not math.isfinite(u)):
+        return -1
+    u *= scale
+    for f in range(count):
+        at = ((place[f] + sub) & table.mask) * table.stride
+        if rule.checked or abs(x[f]) < finite.LARGEST:
+            flat[at] += u * (x[f] * flat[at + r_])
+    return 1
+
+
+@allocating
+def _try_step(table, rule, place, x, count, sub, p, y, weight, g2, s):
+    """`_step`, taken back if anything it touches is not finite then; it returns -1 in that case."""
+    flat, field = table.flat, table.field
+    before = np.empty((count, 3), np.float32)
+    for f in range(count):
+        at = ((place[f] + sub) & table.mask) * table.stride
+        for k in range(3):
+            before[f, k] = flat[at + np.uint64(k) * field]
+    norm, total = table.sums[sub, 0], table.sums[sub, 1]
+    gravity, contraction = (table.shrunk[0], table.shrunk[1]) if rule.regular else (0.0, 1.0)
+    taken = _step(table, rule, place, x, count, sub, p, y, weight, g2, s)
+    fine = taken >= 0 and finite.is_finite_sum(table.sums[sub, 0]) and finite.is_finite_sum(table.sums[sub, 1])
+    if rule.regular:
+        fine = fine and finite.is_finite_sum(table.shrunk[0]) and abs(table.shrunk[1]) <= MOST_CONTRACTION
+    for f in range(count):
+        at = ((place[f] + sub) & table.mask) * table.stride
+        for k in range(3):
+            fine = fine and math.isfinite(flat[at + np.uint64(k) * field])
+    if fine:
+        return taken
+    for f in range(count):  # features that share a slot saw the same numbers
+        at = ((place[f] + sub) & table.mask) * table.stride
+        for k in range(3):
+            flat[at + np.uint64(k) * field] = before[f, k]
+    table.sums[sub, 0], table.sums[sub, 1] = norm, total
+    if rule.regular:
+        table.shrunk[0], table.shrunk[1] = gravity, contraction
+    return -1
+
+
+@jit
+def score_lanes(table, place, x, count, subs, lanes, out):
+    """`out[j]` = score of sub-problem `subs[j]`, for all lanes in one pass over the features."""
+    flat, mask, stride = table.flat, table.mask, table.stride
+    if len(table.shrunk) > 0:
+        for j in range(lanes):
+            out[j] = _shrunk_score(table, place, x, count, subs[j], ZERO)
+        return
+    for j in range(lanes):
+        out[j] = ZERO
+    for f in range(count):
+        base = place[f]
+        xv = x[f]
+        for j in range(lanes):
+            out[j] += flat[((base + subs[j]) & mask) * stride] * xv
+
+
+class Lanes(NamedTuple):
+    """Scratch for `learn_lanes`: one row of each per lane."""
+
+    sub: np.ndarray  # uint64
+    at: np.ndarray  # int64
+    p: np.ndarray  # float32
+    y: np.ndarray
+    d: np.ndarray
+    g2: np.ndarray
+    g: np.ndarray
+    n: np.ndarray
+    q: np.ndarray
+    norm: np.ndarray
+    u: np.ndarray
+
+
+def new_lanes(most: int) -> Lanes:
+    """Scratch for up to `most` lanes."""
+    return Lanes(np.empty(most, np.uint64), np.empty(most, np.int64), *(np.empty(most, np.float32) for _ in range(9)))
+
+
+@jit
+def _lanes_are_safe(table, rule, place, x, count, lanes, scratch, weight, clock):
+    """Whether the steps of all lanes can be taken unseen."""
+    if not finite.is_safe(rule, table.watch, weight, weight, step_scale(rule, weight, clock)):
+        return False
+    least = table.watch.span[table.watch.now[0], 2]
+    safe = True
+    near = True
+    for j in range(lanes):
+        g2, k = scratch.g2[j], np.int64(scratch.sub[j])
+        safe &= not g2 > ZERO or weight * g2 >= least
+        near &= not g2 > ZERO or (table.sums[k, 1] + weight) * finite.MEAN_NORM <= table.sums[k, 0]
+    if safe and not near:
+        for j in range(lanes):
+            if scratch.g2[j] > ZERO:
+                safe = safe and norms_are_safe(table, place, x, count, scratch.sub[j], weight)
+    return safe
+
+
+@jit
+def learn_lanes(table, rule, place, x, count, lanes, scratch, weight, clock):
+    """`learn` for lanes 0..lanes-1 of `scratch` (sub, p, y given) that share an example: the same numbers.
+
+    The sub-problems are different ones, labels -1 or 1. One pass over the features serves all lanes, and the
+    arithmetic between loading and storing runs over neighbouring lanes, so that it vectorises. Where two
+    lanes meet in one slot by collision, each sees what the other stored for the feature before.
+    """
+    fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
+    fast = fast and not rule.regular and finite.is_plain(table.watch)
+    if fast:
+        loss.logistic_slopes(scratch.p, scratch.y, scratch.d, scratch.g2, lanes)
+        fast = not rule.checked or _lanes_are_safe(table, rule, place, x, count, lanes, scratch, weight, clock)
+    if not fast:
+        for j in range(lanes):
+            learn(table, rule, place, x, count, scratch.sub[j], scratch.p[j], scratch.y[j], weight, clock)
+        return
+    flat, mask = table.flat, table.mask
+    sub, at, p, y = scratch.sub, scratch.at, scratch.p, scratch.y
+    d, g2, g, n, q, norm, u = scratch.d, scratch.g2, scratch.g, scratch.n, scratch.q, scratch.norm, scratch.u
+    kept = 0
+    for j in range(lanes):  # lanes without loss drop out
+        if g2[j] > ZERO:
+            sub[kept], p[kept], y[kept], d[kept] = sub[j], p[j], y[j], d[j]
+            g2[kept] = weight * g2[j]
+            q[kept] = ZERO
+            norm[kept] = ZERO
+            kept += 1
+    for f in range(count):
+        base = place[f]
+        xv = x[f]
+        x2 = xv * xv
+        if x2 < TINY_X2:
+            xv = TINY_X if xv > ZERO else -TINY_X
+            x2 = TINY_X2
+        size = abs(xv)
+        grown = False
+        for j in range(kept):
+            i = np.int64(((base + sub[j]) & mask) << np.uint64(2))
+            at[j] = i
+            g[j] = flat[i + 1]
+            n[j] = flat[i + 2]
+        for j in range(kept):
+            grown |= n[j] < size
+        if grown:
+            for j in range(kept):
+                if n[j] < size:
+                    if n[j] > ZERO:
+                        flat[at[j]] *= n[j] / size
+                    n[j] = size
+                    flat[at[j] + 2] = size
+        for j in range(kept):
+            g[j] += g2[j] * x2
+            u[j] = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
+            q[j] += x2 * u[j]
+            norm[j] += x2 / (n[j] * n[j])
+        for j in range(kept):
+            flat[at[j] + 1] = g[j]
+            flat[at[j] + 3] = u[j]
+    for j in range(kept):
+        k = np.int64(sub[j])
+        table.sums[k, 0] += weighted(rule, weight, norm[j])
+        table.sums[k, 1] += weight
+        n[j] = np.float32(math.sqrt(np.float32(table.sums[k, 1]) / np.float32(table.sums[k, 0])))
+        q[j] *= n[j]
+    loss.logistic_steps(p, y, d, step_scale(rule, weight, clock), q, u, kept)
+    moved = 0
+    for j in range(kept):  # the others may have infinite rates
+        if u[j] != ZERO and math.isfinite(u[j]):
+            sub[moved], u[moved] = sub[j], u[j] * n[j]
+            moved += 1
+    for f in range(count):
+        base = place[f]
+        xv = x[f]
+        for j in range(moved):
+            i = np.int64(((base + sub[j]) & mask) << np.uint64(2))
+            flat[i] += u[j] * (xv * flat[i + 3])

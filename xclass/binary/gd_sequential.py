@@ -1,0 +1,156 @@
+"""One example through many sub-problems, one after the other: score, update, score again.
+
+What comes out is what `gd.score` and `gd.learn` give, to the last bit. The difference is speed: under the
+default update rule the slots of a sub-problem are gathered once, all arithmetic runs over neighbouring features, so
+that it vectorises, and the score afterwards falls out of the last pass. Features that share a slot would get into each
+other's way there; an example that has such goes the plain way.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.jit import jit
+from . import finite, gd, loss
+
+ONE = np.float32(1)
+ZERO = np.float32(0)
+
+
+class Row(NamedTuple):
+    """An example with room for up to s features, and scratch."""
+
+    place: np.ndarray  # uint64[s], hash * width of each feature
+    x: np.ndarray  # float32[s]
+    square: np.ndarray  # float32[s], x * x, at least TINY_X2
+    size: np.ndarray  # float32[s], |x|, at least TINY_X
+    at: np.ndarray  # int64[s]
+    w: np.ndarray  # float32[s]
+    g: np.ndarray
+    n: np.ndarray
+    rate: np.ndarray
+    part: np.ndarray
+    seen: np.ndarray  # uint64[cells], slots of the examples before, by hash
+    of: np.ndarray  # int64[cells], the example that was
+
+
+def new_row(batch) -> Row:
+    """Room for any example of a batch; for this batch only."""
+    longest = int(np.diff(batch.start).max(initial=0))
+    cells = 1 << (4 * longest).bit_length()
+    floats = [np.empty(longest, np.float32) for _ in range(5)]
+    return Row(
+        np.empty(longest, np.uint64), *(np.empty(longest, np.float32) for _ in range(3)), np.empty(longest, np.int64),
+        *floats, np.empty(cells, np.uint64), np.full(cells, -1, np.int64),
+    )  # fmt: skip
+
+
+# -- kernels
+
+
+@jit
+def load(row, table, rule, batch, i):
+    """Fill `row` with example i of a batch; return the number of features and whether the quick way is open."""
+    begin = batch.start[i]
+    count = batch.start[i + 1] - begin
+    last = row.seen.shape[0] - 1
+    table.watch.now[0] = i
+    quick = rule.adaptive and rule.normalized and rule.invariant and rule.root and not rule.regular
+    quick = quick and finite.is_plain(table.watch)
+    for f in range(count):
+        row.place[f] = np.uint64(batch.index[begin + f]) * table.width
+        xv = batch.value[begin + f]
+        row.x[f] = xv
+        x2 = xv * xv
+        tiny = x2 < gd.TINY_X2
+        row.square[f] = gd.TINY_X2 if tiny else x2
+        row.size[f] = gd.TINY_X if tiny else abs(xv)
+    if quick:
+        for f in range(count):
+            slot = row.place[f] & table.mask
+            cell = np.int64((slot * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & last
+            while row.of[cell] == i and row.seen[cell] != slot:
+                cell = (cell + 1) & last
+            quick = quick and row.of[cell] != i
+            row.of[cell] = i
+            row.seen[cell] = slot
+    return count, quick
+
+
+@jit
+def score(row, table, count, sub):
+    """The unclipped prediction of a sub-problem."""
+    return gd.score(table, row.place, row.x, count, sub, ZERO)
+
+
+@jit
+def teach(row, table, rule, count, quick, sub, y, weight, clock):
+    """Let the label range take in y, update a sub-problem towards y, and return its unclipped prediction after that."""
+    if rule.widen:
+        gd.widen(table.range, y)
+    if not quick:
+        s = gd.score(table, row.place, row.x, count, sub, ZERO)
+        if weight > ZERO:
+            p = gd.clip(s, table.range)
+            gd.learn(table, rule, row.place, row.x, count, sub, p, y, weight, clock)
+            s = gd.score(table, row.place, row.x, count, sub, ZERO)
+        return s
+    flat, mask = table.flat, table.mask
+    at, x, w = row.at, row.x, row.w
+    s = ZERO
+    for f in range(count):
+        at[f] = np.int64(((row.place[f] + sub) & mask) << np.uint64(2))
+    for f in range(count):
+        w[f] = flat[at[f]]
+    for f in range(count):
+        s += w[f] * x[f]
+    p = gd.clip(s, table.range)
+    if weight <= ZERO or not loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1]) > ZERO:
+        return s
+    g2 = weight * loss.squared_slope(rule.loss, rule.tau, p, y)
+    step = gd.step_scale(rule, weight, clock)
+    if g2 == ZERO or (rule.checked and not gd.is_safe(table, rule, row.place, x, count, sub, weight, g2, step)):
+        gd.learn(table, rule, row.place, x, count, sub, p, y, weight, clock)
+        return gd.score(table, row.place, x, count, sub, ZERO)
+    g, n, rate, part, square, size = row.g, row.n, row.rate, row.part, row.square, row.size
+    grown = False
+    for f in range(count):
+        g[f] = flat[at[f] + 1]
+        n[f] = flat[at[f] + 2]
+    for f in range(count):
+        grown |= n[f] < size[f]
+    if grown:
+        for f in range(count):
+            if n[f] < size[f]:
+                if n[f] > ZERO:
+                    w[f] *= n[f] / size[f]
+                n[f] = size[f]
+    for f in range(count):
+        g[f] += g2 * square[f]
+        rate[f] = (ONE / np.float32(math.sqrt(g[f]))) * (ONE / n[f])
+        part[f] = square[f] / (n[f] * n[f])
+    q = ZERO
+    norm = ZERO
+    for f in range(count):
+        q += square[f] * rate[f]
+        norm += part[f]
+    k = np.int64(sub)
+    table.sums[k, 0] += weight * norm
+    table.sums[k, 1] += weight
+    scale = gd.mean_scale(rule, table.sums[k, 0], table.sums[k, 1])
+    u = loss.step(rule.loss, rule.tau, p, y, step, q * scale)
+    if u != ZERO and math.isfinite(u):
+        u *= scale
+        for f in range(count):
+            w[f] += u * (x[f] * rate[f])
+    s = ZERO
+    for f in range(count):
+        s += w[f] * x[f]
+        flat[at[f]] = w[f]
+        flat[at[f] + 1] = g[f]
+        flat[at[f] + 2] = n[f]
+        flat[at[f] + 3] = rate[f]
+    return s

@@ -1,0 +1,202 @@
+"""Losses of the binary learner: value, squared slope, plain and importance-invariant step.
+
+Source    vw-style semantics: Karampatziakis and Langford, "Online Importance Weight Aware Updates", UAI 2011,
+          for the invariant steps; the logistic one needs W(e^x) - x (Lambert's W), taken in VW's closed
+          approximation so that predictions agree with VW's.
+Names     p prediction, y label, s learning rate times importance, q change of p per unit of step.
+Precision float32 in and out, as in VW; exp rounded to float32 before it is used, W in float64.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..kernels import fast_math
+from ..kernels.jit import jit
+
+SQUARED, LOGISTIC, HINGE, QUANTILE, CLASSIC = 0, 1, 2, 3, 4
+CODES = {"squared": SQUARED, "logistic": LOGISTIC, "hinge": HINGE, "quantile": QUANTILE, "classic": CLASSIC}
+
+TINY_STEP = np.float32(1e-6)  # below it the invariant step is replaced by its first-order form
+NO_LOSS = np.float32(24 * math.log(2))  # from this margin on 1 + e**-margin is 1 in float32, and the loss 0
+ONE = np.float32(1)
+TWO = np.float32(2)
+HALF = np.float32(0.5)
+ZERO = np.float32(0)
+
+
+@jit
+def value(kind, tau, p, y, low, high):
+    """Loss of prediction p for label y; squared loss is linear outside [low, high]."""
+    if kind == LOGISTIC:
+        if y == ONE or y == -ONE:
+            return np.float32(math.log(ONE + fast_math.expf(-y * p)))
+        share = (y + ONE) * HALF
+        up = np.float32(math.log(ONE + fast_math.expf(-p)))
+        down = np.float32(math.log(ONE + fast_math.expf(p)))
+        return share * up + (ONE - share) * down
+    if kind == HINGE:
+        return max(ZERO, ONE - y * p)
+    if kind == QUANTILE:
+        e = y - p
+        return tau * e if e > ZERO else -(ONE - tau) * e
+    if kind == CLASSIC:
+        return (p - y) * (p - y)
+    if p < low:
+        return ZERO if y == low else (y - low) * (y - low) + TWO * (y - low) * (low - p)
+    if p > high:
+        return ZERO if y == high else (high - y) * (high - y) + TWO * (high - y) * (p - high)
+    return (p - y) * (p - y)
+
+
+@jit
+def squared_slope(kind, tau, p, y):
+    """(dL/dp)**2."""
+    if kind == LOGISTIC:
+        if y == ONE or y == -ONE:
+            d = -y / (ONE + fast_math.expf(y * p))
+            return d * d
+        share = (y + ONE) * HALF
+        up = -ONE / (ONE + fast_math.expf(p))
+        down = ONE / (ONE + fast_math.expf(-p))
+        d = share * up + (ONE - share) * down
+        return d * d
+    if kind == HINGE:
+        return ZERO if y * p >= ONE else y * y
+    if kind == QUANTILE:
+        e = y - p
+        if e == ZERO:
+            return ZERO
+        d = tau if e > ZERO else ONE - tau
+        return d * d
+    return np.float32(4) * (p - y) * (p - y)
+
+
+@jit
+def slope(kind, tau, p, y, low, high):
+    """dL/dp; that of the squared loss as at the nearer end where p is outside [low, high]."""
+    if kind == LOGISTIC:
+        if y == ONE or y == -ONE:
+            return -y / (ONE + fast_math.expf(y * p))
+        share = (y + ONE) * HALF
+        up = -ONE / (ONE + fast_math.expf(p))
+        down = ONE / (ONE + fast_math.expf(-p))
+        return share * up + (ONE - share) * down
+    if kind == HINGE:
+        return ZERO if y * p >= ONE else -y
+    if kind == QUANTILE:
+        e = y - p
+        if e == ZERO:
+            return ZERO
+        return -tau if e > ZERO else ONE - tau
+    if kind == SQUARED:
+        p = max(low, min(high, p))
+    return TWO * (p - y)
+
+
+@jit
+def lambert_less_x(x):
+    """W(e**x) - x for float32 x, error below 1e-4: VW's two-step approximation, in float64 and in VW's order."""
+    big = np.float64(x)
+    if x >= ONE:
+        w = 0.86 * big + 0.01
+        r = big - fast_math.log(w) - w
+    else:
+        w = fast_math.exp(0.8 * big - 0.65)
+        r = 0.2 * big + 0.65 - w
+    t = 1.0 + w
+    v = 2.0 * t * (t + 2.0 * r / 3.0)
+    return np.float32(w * (1.0 + r / t * (v - r) / (v - 2.0 * r)) - big)
+
+
+@jit
+def _logistic_step(p, y, s, q):
+    d = fast_math.expf(y * p)
+    if s * q < TINY_STEP:
+        return y * s / (ONE + d)
+    return -(y * lambert_less_x(s * q + y * p + d) + p) / q
+
+
+@jit
+def step(kind, tau, p, y, s, q):
+    """Importance-invariant step: the limit of many small steps whose rates add up to s."""
+    if kind == LOGISTIC:
+        if y == ONE or y == -ONE:
+            return _logistic_step(p, y, s, q)
+        share = (y + ONE) * HALF
+        return share * _logistic_step(p, ONE, s, q) + (ONE - share) * _logistic_step(p, -ONE, s, q)
+    if kind == HINGE:
+        error = ONE - y * p
+        if error <= ZERO:
+            return ZERO
+        return y * s if s * q < error else y * error / q
+    if kind == QUANTILE:
+        e = y - p
+        if e == ZERO:
+            return ZERO
+        if e > ZERO:
+            return tau * s if tau * (s * q) < e else e / q
+        return -(ONE - tau) * s if -(ONE - tau) * (s * q) > e else e / q
+    if s * q < TINY_STEP or kind == CLASSIC:
+        return TWO * (y - p) * s
+    return (y - p) * (ONE - fast_math.expf(-TWO * s * q)) / q
+
+
+@jit
+def plain_step(kind, tau, p, y, s):
+    """One gradient step of rate s: -s dL/dp."""
+    if kind == LOGISTIC:
+        share = (y + ONE) * HALF
+        up = s / (ONE + fast_math.expf(p))
+        down = -s / (ONE + fast_math.expf(-p))
+        return share * up + (ONE - share) * down
+    if kind == HINGE:
+        return ZERO if y * p >= ONE else y * s
+    if kind == QUANTILE:
+        e = y - p
+        if e == ZERO:
+            return ZERO
+        return tau * s if e > ZERO else -(ONE - tau) * s
+    return TWO * (y - p) * s
+
+
+@jit
+def logistic_slopes(p, y, d, out, count):
+    """`d[j]` = e**(y p) and `out[j]` = squared slope of lane j, 0 where the loss is 0 in float32.
+
+    Labels are -1 or 1. Vectorises; the same numbers as `squared_slope` and `value`.
+    """
+    for j in range(count):
+        yp = y[j] * p[j]
+        d[j] = fast_math.expf(yp)
+        slope = ONE / (ONE + d[j])
+        out[j] = slope * slope if yp < NO_LOSS else ZERO
+
+
+@jit
+def logistic_steps(p, y, d, s, q, out, count):
+    """`out[j]` = invariant step of lane j for labels -1 or 1, `d` as `logistic_slopes` left it.
+
+    Vectorises; the same numbers as `step`. The branch of W for x < 1, where the label is predicted wrongly, is
+    rare enough to have a loop of its own.
+    """
+    small = False
+    for j in range(count):
+        x = s * q[j] + y[j] * p[j] + d[j]
+        small |= x < ONE
+        big = max(np.float64(x), 1.0)
+        w = 0.86 * big + 0.01
+        r = big - fast_math.log(w) - w
+        t = 1.0 + w
+        v = 2.0 * t * (t + 2.0 * r / 3.0)
+        more = np.float32(w * (1.0 + r / t * (v - r) / (v - 2.0 * r)) - big)
+        out[j] = -(y[j] * more + p[j]) / q[j]
+    for j in range(count):
+        out[j] = y[j] * s / (ONE + d[j]) if s * q[j] < TINY_STEP else out[j]
+    if small:
+        for j in range(count):
+            x = s * q[j] + y[j] * p[j] + d[j]
+            if x < ONE and s * q[j] >= TINY_STEP:
+                out[j] = -(y[j] * lambert_less_x(x) + p[j]) / q[j]

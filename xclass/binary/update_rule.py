@@ -1,0 +1,318 @@
+"""Options of the binary learner, and the update rule they make.
+
+Naming one of --sgd, --adaptive, --normalized, --invariant switches off those of the last three that are not named, as
+in VW, and with them the defaults of rate and clock change.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import UsageError
+from ..options.declare import option
+from ..system import memory
+from . import loss
+from .table_size import LEAST_BITS, MOST_BITS, PLACES, SLOT_BYTES
+
+MOST = 1e30  # of any number an option takes; float32 holds no more than 3.4e38
+SAFE_RATE = 1024  # learning rates `finite.is_safe` knows bounds for
+
+
+@dataclass(frozen=True)
+class Options:
+    """The binary learner and its table."""
+
+    bits: int = option(
+        "bits of the weight table: 2**b slots",
+        flags=("-b", "--bit_precision"),
+        kind=int,
+        metavar="B",
+        minimum=1,
+        maximum=31,
+        default_text="from K and the memory of the machine",
+        stored=True,
+    )
+    learning_rate: float = option(
+        "learning rate",
+        flags=("-l", "--learning_rate"),
+        kind=float,
+        maximum=MOST,
+        metavar="RATE",
+        minimum=0,
+        default_text="0.5; 10 where an update rule is named, see --sgd",
+        stored=True,
+        adjustable=True,
+    )
+    loss_function: str = option(
+        "loss of the binary learner; `classic` is squared loss without the step's correction for importance",
+        choices=("squared", "logistic", "hinge", "quantile", "classic"),
+        default_text="logistic; squared for real-valued labels",
+        stored=True,
+    )
+    quantile_tau: float = option(
+        "the quantile that --loss_function quantile aims at",
+        kind=float,
+        default=0.5,
+        minimum=0,
+        maximum=1,
+        metavar="TAU",
+        stored=True,
+    )
+    power_t: float = option(
+        "exponent p of the step size decay: G**-p, or t**-p with --sgd",
+        kind=float,
+        minimum=-MOST,
+        maximum=MOST,
+        default=0.5,
+        metavar="P",
+        stored=True,
+        adjustable=True,
+    )
+    initial_t: float = option(
+        "value the clock t and the sums G start at",
+        kind=float,
+        maximum=MOST,
+        metavar="T",
+        minimum=0,
+        default_text="0; 1 with neither --adaptive nor --normalized",
+        stored=True,
+    )
+    sgd: bool = option("plain gradient steps: none of the three rules below", kind=bool, stored=True)
+    adaptive: bool = option(
+        "a rate for every weight, by its gradients (naming one rule switches off those not named)",
+        kind=bool,
+        stored=True,
+    )
+    normalized: bool = option("rates that do not depend on the scale of a feature", kind=bool, stored=True)
+    invariant: bool = option("steps that do not overshoot, whatever the importance weight", kind=bool, stored=True)
+    l1: float = option(
+        "strength of L1 regularisation: what every update takes off all weights; with --softmax_tree the weight of "
+        "their sizes in the objective [alpha]",
+        kind=float,
+        maximum=MOST,
+        default=0.0,
+        default_text="0; 0.15 with --softmax_tree",
+        minimum=0,
+        metavar="LAMBDA",
+        stored=True,
+        adjustable=True,
+    )
+    l2: float = option(
+        "strength of L2 regularisation: the share by which every update shrinks all weights",
+        kind=float,
+        maximum=MOST,
+        default=0.0,
+        minimum=0,
+        metavar="LAMBDA",
+        stored=True,
+        adjustable=True,
+    )
+    initial_weight: float = option(
+        "what all weights start at", kind=float, minimum=-MOST, maximum=MOST, default=0.0, metavar="W", stored=True
+    )
+    constant: float = option(
+        "what the weight of the constant starts at",
+        flags=("-C", "--constant"),
+        kind=float,
+        minimum=-MOST,
+        maximum=MOST,
+        metavar="W",
+        default_text="--initial_weight",
+        stored=True,
+    )
+    decay_learning_rate: float = option(
+        "factor of the learning rate at the end of every pass",
+        kind=float,
+        maximum=MOST,
+        default=1.0,
+        minimum=0,
+        metavar="FACTOR",
+        stored=True,
+        adjustable=True,
+    )
+    min_prediction: float = option(
+        "smallest prediction of the learner; its range then no longer follows the labels",
+        kind=float,
+        minimum=-MOST,
+        maximum=MOST,
+        metavar="P",
+        default_text="see --label_range",
+    )
+    max_prediction: float = option(
+        "largest prediction of the learner; its range then no longer follows the labels",
+        kind=float,
+        minimum=-MOST,
+        maximum=MOST,
+        metavar="P",
+        default_text="see --label_range",
+    )
+    predict_only_model: bool = option(
+        "save the weights alone, without what learning needs to go on as if it had not stopped", kind=bool
+    )
+    link: str = option(
+        "function applied to a prediction before it is shown",
+        choices=("identity", "logistic"),
+        default="identity",
+        stored=True,
+    )
+    layout: str = option(
+        "where weights lie: `odd` gives every feature a place of its own, `vw` rounds the number of "
+        "sub-problems up to a power of two as VW does",
+        choices=("odd", "vw"),
+        default="odd",
+        stored=True,
+    )
+    resume: str = option(
+        "normalisation sums taken over from a model: of `all` sub-problems, or of the `first` alone as VW does",
+        choices=("all", "first"),
+        default="all",
+    )
+    label_range: str = option(
+        "range predictions are clipped to before an update: `seen` grows from [0,0] with the labels met (VW), "
+        "`known` is [-1,1] from the start for the labels of a reduction",
+        choices=("known", "seen"),
+        default_text="known; seen for real-valued labels",
+        stored=True,
+    )
+
+
+def settle(options, classes: int, reduction: bool, slot_bytes: int = SLOT_BYTES, places: int = PLACES) -> dict:
+    """Values for the options left open: loss, label range, rate, clock and the size of the table.
+
+    The table gets 2**places slots for every class, between 2**18 and 2**26, and at most a quarter of the
+    memory that is free.
+    """
+    found = {}
+    if options.loss_function is None:
+        found["loss_function"] = "logistic" if reduction else "squared"
+    if options.label_range is None:
+        found["label_range"] = "known" if reduction else "seen"
+    named = options.sgd or options.adaptive or options.normalized or options.invariant
+    if options.learning_rate is None:
+        found["learning_rate"] = 10.0 if named and not (options.adaptive and options.normalized) else 0.5
+    if options.initial_t is None:
+        found["initial_t"] = 1.0 if named and not (options.adaptive or options.normalized) else 0.0
+    if options.bits is None:
+        bits = min(MOST_BITS, max(LEAST_BITS, max(0, classes - 1).bit_length() + places))
+        free = memory.available()
+        while free is not None and bits > 10 and (slot_bytes << bits) > free // 4:
+            bits -= 1
+        found["bits"] = bits
+    return found
+
+
+class Rule(NamedTuple):
+    """The update rule as scalars, the second argument of every kernel that learns."""
+
+    loss: int
+    tau: np.float32
+    rate: np.float32
+    power_t: np.float32
+    initial_t: float
+    adaptive: bool
+    normalized: bool
+    invariant: bool
+    root: bool  # power_t is 1/2: square roots instead of powers
+    widen: bool  # the label range follows the labels seen
+    regular: bool  # l1 or l2 is above 0
+    l1: float
+    l2: float
+    initial_weight: np.float32
+    lowest: np.float32  # prediction asked for, NaN where none was
+    highest: np.float32
+    checked: bool  # steps that would make a number infinite are not taken; False with --vw_exact
+    proven: bool  # `finite.is_safe` knows bounds for steps of this rule
+    gentle: bool  # a step changes the prediction by no more than the loss asks for
+
+
+def make_rule(options, reduction: bool, exact: bool = False) -> Rule:
+    """Turn settled options into a rule.
+
+    Parameters
+    ----------
+    options : this room's Options.
+    reduction : True when a reduction hands the labels -1 and 1, False for real-valued labels.
+    exact : take steps that make numbers infinite, as VW does.
+    """
+    named = options.sgd or options.adaptive or options.normalized or options.invariant
+    adaptive = options.adaptive if named else True
+    normalized = options.normalized if named else True
+    invariant = options.invariant if named else True
+    rate = options.learning_rate
+    initial_t = options.initial_t
+    if not adaptive and not normalized:
+        with np.errstate(over="ignore", divide="ignore"):
+            rate = float(np.float32(rate * np.power(np.float64(initial_t), options.power_t)))
+        if not math.isfinite(rate):
+            raise UsageError(
+                f"--initial_t {initial_t:g} and --power_t {options.power_t:g} make the learning rate {rate:g}; give a "
+                "smaller --power_t, or another --initial_t"
+            )
+    kind = loss.CODES[options.loss_function]
+    root = options.power_t == 0.5
+    regular = options.l1 > 0 or options.l2 > 0
+    known = options.label_range == "known" and reduction
+    lowest, highest = (
+        np.float32(np.nan if end is None else end) for end in (options.min_prediction, options.max_prediction)
+    )
+    pinned = not (np.isnan(lowest) and np.isnan(highest))
+    if options.min_prediction is not None and options.max_prediction is not None and lowest > highest:
+        raise UsageError(
+            f"--min_prediction {lowest:g} is above --max_prediction {highest:g}: no prediction is left; exchange them"
+        )
+    return Rule(
+        loss=kind,
+        tau=np.float32(options.quantile_tau),
+        rate=np.float32(rate),
+        power_t=np.float32(options.power_t),
+        initial_t=float(initial_t),
+        adaptive=adaptive,
+        normalized=normalized,
+        invariant=invariant,
+        root=root,
+        widen=not (known or pinned),
+        regular=regular,
+        l1=float(np.float32(options.l1)),
+        l2=float(np.float32(options.l2)),
+        initial_weight=np.float32(options.initial_weight),
+        lowest=lowest,
+        highest=highest,
+        checked=not exact,
+        proven=rate <= SAFE_RATE and not regular and (root or not (adaptive or normalized)),
+        gentle=invariant and kind in (loss.LOGISTIC, loss.SQUARED),
+    )
+
+
+def check(config) -> None:
+    """Refuse options of this room that would have no effect beside the reduction chosen."""
+    o = config.learner
+    labels, reduction = config.parser.label_names(), config.reduction.name
+    if labels and reduction == "scalar":
+        raise UsageError("--named_labels has no effect on real-valued labels; choose a reduction such as --oaa")
+    if config.parser.learn_names and reduction == "scalar":
+        raise UsageError("--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass")
+    classes = getattr(getattr(config, reduction), reduction, None)
+    if config.parser.learn_names and classes and len(labels) > classes:
+        raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give at least as many classes")
+    if labels and len(labels) != classes and not config.parser.learn_names:
+        raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give as many names as classes")
+    if o.constant is not None and config.reduction.name != "scalar":
+        raise UsageError(
+            f"-C has no effect with --{config.reduction.name}, whose sub-problems each have a constant of their own; "
+            "leave it out, or use --initial_weight"
+        )
+    if "predict_only_model" in config.given:
+        text = config.readable
+        if config.driver.final_regressor is None and text.readable_model is None and text.invert_hash is None:
+            raise UsageError("--predict_only_model has no effect: no model is saved; give -f FILE")
+
+
+def after_pass(rule: Rule, options: Options) -> Rule:
+    """The rule for the next pass."""
+    with np.errstate(over="ignore"):
+        rate = rule.rate * np.float32(options.decay_learning_rate)
+    return rule._replace(rate=rate, proven=rule.proven and bool(rate <= SAFE_RATE))

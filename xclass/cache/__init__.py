@@ -1,0 +1,1 @@
+"""Keep parsed examples in a file."""

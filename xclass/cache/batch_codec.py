@@ -1,0 +1,335 @@
+"""Blocks: a batch as bytes of a cache, and back.
+
+    +------------------------------------------------------------------------+
+    | header: HEADER int64                                                   |
+    | COLUMNS columns, one after the other: see columns.py                   |
+    | tags, one after the other, and zeros up to a multiple of 8 bytes       |
+    +------------------------------------------------------------------------+
+
+Columns hold classes, or the bits of a float32, or counts. The constant feature is not stored, of the text only the
+tags, and a column nobody uses (tags, weights that are all 1) takes no bytes. Every number is little-endian.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
+from ..kernels import intrinsics
+from ..kernels.jit import jit
+from . import column_codec
+
+LABEL, WEIGHT, INITIAL, GROUPS, NAME, LENGTH, INDEX, VALUE, LINE, TAG = range(10)
+COLUMNS = 10
+# header: BLOCK, bytes of the block, sum of all of it, examples, features, groups, bytes of tags, first line, lines of
+# the files before, whether there is a constant; then for each column how it is stored
+MARK, BYTES, SUM, N, Z, G, T, FIRST, BEFORE, WITH_CONSTANT, HOW = range(11)
+HEADER = HOW + 3 * COLUMNS
+BLOCK = 0x6B636F6C62
+ONE = np.uint32(0x3F800000)  # the bits of 1.0
+UNLABELLED = np.uint32(0xFFFFFFFF)
+
+
+class Damaged(Exception):
+    """What should be a cache cannot be read on; the text says why."""
+
+
+# -- kernels -------------------------------------------------------------------------------------------------------
+
+
+@jit
+def fill_column(batch, which, classes, less, column):
+    """Bring a column of a batch into `column`; return its length. `less`: 1 if each example ends with the constant."""
+    n = batch.label.shape[0]
+    if which == LABEL:
+        reals = column.view(np.float32)
+        for i in range(n):
+            if not classes:
+                reals[i] = np.float32(batch.label[i])
+            elif batch.label[i] == batch.label[i]:
+                column[i] = np.uint32(batch.label[i])
+            else:
+                column[i] = UNLABELLED
+        return n
+    if which in (WEIGHT, INITIAL):
+        one = (batch.weight if which == WEIGHT else batch.initial).view(np.uint32)
+        for i in range(n):
+            column[i] = one[i]
+        return n
+    if which == GROUPS:
+        for i in range(n):
+            column[i] = np.uint32(batch.group_first[i + 1] - batch.group_first[i] - less)
+        return n
+    if which == LINE:
+        for i in range(n):
+            column[i] = np.uint32(batch.line[i] - batch.line[i - 1] - 1) if i > 0 else np.uint32(0)
+        return n
+    if which == TAG:
+        for i in range(n):
+            column[i] = np.uint32(batch.tag_end[i] - batch.tag_start[i])
+        return n
+    m = 0
+    if which in (NAME, LENGTH):
+        for i in range(n):
+            for j in range(batch.group_first[i], batch.group_first[i + 1] - less):
+                if which == NAME:
+                    column[m] = batch.group_name[j]
+                else:
+                    column[m] = np.uint32(batch.group_start[j + 1] - batch.group_start[j])
+                m += 1
+        return m
+    numbers = batch.index if which == INDEX else batch.value.view(np.uint32)
+    for i in range(n):
+        for p in range(batch.start[i], batch.start[i + 1] - less):
+            column[m] = numbers[p]
+            m += 1
+    return m
+
+
+@jit
+def put_block(batch, classes, constant, before, table, codes, listed, column, out, head):
+    """Store a batch in `out` behind the header; return the bytes taken. `constant`: each example ends with it."""
+    n = batch.label.shape[0]
+    less = 1 if constant else 0
+    end = HEADER * 8
+    g = z = t = 0
+    for which in range(COLUMNS):
+        m = fill_column(batch, which, classes, less, column)
+        how = head[HOW + 3 * which : HOW + 3 * which + 3]
+        end = column_codec.put(column, m, table, codes, listed, out, end, how)
+        if which == NAME:
+            g = m
+        elif which == INDEX:
+            z = m
+    for i in range(n):
+        for p in range(batch.tag_start[i], batch.tag_end[i]):
+            out[end + t] = batch.text[p]
+            t += 1
+    end = column_codec.padded(out, end + t)
+    head[MARK], head[BYTES], head[N], head[Z], head[G], head[T] = BLOCK, end, n, z, g, t
+    head[FIRST] = batch.line[0] if n > 0 else 0
+    head[BEFORE], head[WITH_CONSTANT] = before, less
+    return end
+
+
+@jit
+def total(counts, low, high):
+    """The sum of `counts[low:high]`, uint32[...]."""
+    count = intrinsics.pointer(counts)
+    found = 0
+    for i in range(low, high):
+        found += np.int64(count[i])
+    return found
+
+
+@jit
+def get_groups(head, counts, names, lengths, out):
+    """Fill in where examples and groups begin. counts : uint32[n], groups of each; names, lengths : uint32[g]"""
+    n, less = head[N], head[WITH_CONSTANT]
+    count, name, length = intrinsics.pointer(counts), intrinsics.pointer(names), intrinsics.pointer(lengths)
+    group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
+    start, first = intrinsics.pointer(out.start), intrinsics.pointer(out.group_first)
+    j = k = p = 0
+    for i in range(n):
+        for _ in range(count[i]):
+            group_name[k] = np.uint8(name[j])
+            group_start[k] = p
+            p += np.int64(length[j])
+            j += 1
+            k += 1
+        if less:
+            group_name[k] = np.uint8(CONSTANT_GROUP)
+            group_start[k] = p
+            p += 1
+            k += 1
+        start[i + 1] = p
+        first[i + 1] = k
+    group_start[k] = p
+
+
+@jit
+def get_labels(head, classes, labels, out):
+    """Fill in the labels. labels : uint32[n]"""
+    label, target, real = (
+        intrinsics.pointer(labels),
+        intrinsics.pointer(out.label),
+        intrinsics.pointer(labels.view(np.float32)),
+    )
+    if classes:
+        for i in range(head[N]):
+            target[i] = np.float64(label[i]) if label[i] != UNLABELLED else np.nan
+    else:
+        for i in range(head[N]):
+            target[i] = np.float64(real[i])
+
+
+@jit
+def get_lines(head, gaps, out):
+    """Fill in the numbers of the lines. gaps : uint32[n], lines between an example and the one before"""
+    gap, line = intrinsics.pointer(gaps), intrinsics.pointer(out.line)
+    now = head[FIRST] - 1
+    for i in range(head[N]):
+        now += 1 + np.int64(gap[i])
+        line[i] = now
+
+
+@jit
+def get_tags(data, at, head, sizes, out, tags):
+    """Fill in the tags, whose bytes begin at `data[at]`. sizes : uint32[n]"""
+    size, first, last = (
+        intrinsics.pointer(sizes),
+        intrinsics.pointer(out.tag_start),
+        intrinsics.pointer(out.tag_end),
+    )
+    p = 0
+    for i in range(head[N]):
+        first[i] = p
+        p += np.int64(size[i])
+        last[i] = p
+    for i in range(head[T]):
+        tags[i] = data[at + i]
+
+
+@jit
+def get_block(data, at, head, classes, scratch, listed, out, tags):
+    """Read the block at `data[at]`, whose sum is right, into `out`; return whether it fits together.
+
+    scratch : uint32[2 n + 2 g or more]; listed : uint32[2**16]
+    """
+    n, z, g, t, less = head[N], head[Z], head[G], head[T], head[WITH_CONSTANT]
+    end = at + head[BYTES]
+    at += HEADER * 8
+    place = np.empty(COLUMNS, np.int64)
+    for which in range(COLUMNS):
+        m = z if which in (INDEX, VALUE) else g if which in (NAME, LENGTH) else n
+        size = column_codec.size_of(head[HOW + 3 * which : HOW + 3 * which + 3], m, end - at)
+        if size < 0:
+            return False
+        place[which] = at
+        at += size
+    if at + t > end:
+        return False
+
+    one, counts, names, lengths = scratch[:n], scratch[n:], scratch[2 * n :], scratch[2 * n + g :]
+    column_codec.get(data, place[GROUPS], head[HOW + 3 * GROUPS :], n, listed, counts)
+    column_codec.get(data, place[LENGTH], head[HOW + 3 * LENGTH :], g, listed, lengths)
+    column_codec.get(data, place[TAG], head[HOW + 3 * TAG :], n, listed, one)
+    if total(counts, 0, n) != g or total(lengths, 0, g) != z or total(one, 0, n) != t:
+        return False
+    get_tags(data, at, head, one, out, tags)
+    column_codec.get(data, place[NAME], head[HOW + 3 * NAME :], g, listed, names)
+    get_groups(head, counts, names, lengths, out)
+    column_codec.get(data, place[LABEL], head[HOW + 3 * LABEL :], n, listed, one)
+    get_labels(head, classes, one, out)
+    column_codec.get(data, place[LINE], head[HOW + 3 * LINE :], n, listed, one)
+    get_lines(head, one, out)
+    column_codec.get(data, place[WEIGHT], head[HOW + 3 * WEIGHT :], n, listed, out.weight.view(np.uint32))
+    column_codec.get(data, place[INITIAL], head[HOW + 3 * INITIAL :], n, listed, out.initial.view(np.uint32))
+    for which in range(INDEX, VALUE + 1):
+        target = out.index if which == INDEX else out.value.view(np.uint32)
+        how = head[HOW + 3 * which :]
+        if less:
+            last = np.uint32(CONSTANT) if which == INDEX else ONE
+            column_codec.get_rows(data, place[which], how, z, out.start, n, last, listed, target)
+        else:
+            column_codec.get(data, place[which], how, z, listed, target)
+    return True
+
+
+# -- Python --------------------------------------------------------------------------------------------------------
+
+
+class _Scratch(NamedTuple):
+    table: np.ndarray
+    listed: np.ndarray
+
+
+class Packer:
+    """Turns batches into blocks.
+
+    Parameters
+    ----------
+    classes : whether labels are classes
+    constant : whether each example ends with the constant
+    """
+
+    def __init__(self, classes: bool, constant: bool):
+        self._classes, self._constant = classes, constant
+        self._scratch = _Scratch(np.empty(1 << 18, np.uint32), np.empty(column_codec.LONGEST_LIST, np.uint32))
+        self._codes = np.empty(0, np.uint16)
+        self._column = np.empty(0, np.uint32)
+        self._out = np.empty(0, np.uint8)
+        self._head = np.zeros(HEADER, np.int64)
+
+    def pack(self, batch: Batch, before: int) -> tuple[np.ndarray, int]:
+        """Return the block of a batch as uint8[...], good until the next call, and its sum.
+
+        `before`: lines of the files before this one.
+        """
+        n, z, g = batch.n, len(batch.index), len(batch.group_name)
+        most = max(n, z, g)
+        tags = int((batch.tag_end - batch.tag_start).sum())
+        if len(self._column) < most:
+            self._column = np.empty(2 * most, np.uint32)
+            self._codes = np.empty(2 * most, np.uint16)
+        room = 8 * HEADER + 4 * (6 * n + 2 * z) + 8 * g + tags + 4 * column_codec.LONGEST_LIST + 16 * COLUMNS
+        if len(self._out) < room:
+            self._out = np.empty(2 * room, np.uint8)
+        head = self._head
+        size = put_block(
+            batch, self._classes, self._constant, before, self._scratch.table, self._codes, self._scratch.listed,
+            self._column, self._out, head,
+        )  # fmt: skip
+        found = sum_of(head, self._out[8 * HEADER : size])
+        head[SUM : SUM + 1].view(np.uint64)[0] = found
+        self._out[: 8 * HEADER] = head.view(np.uint8)
+        return self._out[:size], found
+
+
+class Unpacker:
+    """Turns blocks back into batches.
+
+    Parameters
+    ----------
+    data : uint8[...], not writable, in which blocks begin at multiples of 8
+    end : where the blocks in it end
+    classes : whether labels are classes
+    """
+
+    def __init__(self, data: np.ndarray, end: int, classes: bool):
+        self._data, self._end, self._classes = data, end, classes
+        self._pool = Pool()
+        self._scratch = np.empty(0, np.uint32)
+        self._listed = np.zeros(column_codec.LONGEST_LIST, np.uint32)
+
+    def unpack(self, at: int) -> tuple[Batch, int, int, int]:
+        """Return the batch of the block at byte `at`, the lines of the files before, the block's size and sum."""
+        body = at + 8 * HEADER
+        if body > self._end:
+            raise Damaged(f"it is damaged at byte {at}")
+        head = self._data[at:body].view(np.int64).copy()
+        _, size, found, n, z, g, t, _, before, less = head[:HOW].tolist()
+        fine = head[MARK] == BLOCK and size % 8 == 0 and 8 * HEADER <= size <= self._end - at
+        if not fine or sum_of(head, self._data[body : at + size]) != found % (1 << 64):
+            raise Damaged(f"it is damaged at byte {at}")
+        if min(n, z, g, t) < 0 or less not in (0, 1) or max(n, z, g, t) >= 1 << 40:
+            raise Damaged(f"it is damaged at byte {at}")
+        if len(self._scratch) < 2 * (n + g):
+            self._scratch = np.empty(4 * (n + g), np.uint32)
+        tags = np.empty(t, np.uint8)
+        out = self._pool.batch(n, z + n * less, g + n * less, tags)
+        if not get_block(self._data, at, head, self._classes, self._scratch, self._listed, out, tags):
+            raise Damaged(f"it is damaged at byte {at}")
+        return out, before, size, found % (1 << 64)
+
+
+def sum_of(head: np.ndarray, body: np.ndarray) -> int:
+    """The sum of a block: of its header, int64[HEADER], as if it held no sum, and of its body, uint8[...]."""
+    words = head.view(np.uint64).copy()
+    words[SUM] = 0
+    words.flags.writeable = False  # a compiled kernel for each of both kinds of array would be one too many
+    rest = body.view(np.uint64)
+    rest.flags.writeable = False
+    return int(column_codec.checksum(rest, len(rest), np.uint64(column_codec.checksum(words, HEADER, np.uint64(0)))))

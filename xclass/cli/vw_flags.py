@@ -1,0 +1,241 @@
+"""Options of VW that xclass does not have: what is done in place of some, and the nearest thing to each other one.
+
+Command lines written for VW carry options that change nothing in what is learned, or nothing that xclass does
+otherwise. These are accepted, and a note says what they come to. All others are refused with advice. An option that
+xclass has is not listed here; a test compares the lists with the help of VW 9.11 itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import UsageError
+
+CLASSES = "learn classes with --oaa K, or with --recall_tree K where they are many"
+ONLINE = (
+    "xclass learns by online gradient descent, see --sgd, --adaptive, --normalized, --invariant; the exception is "
+    "--softmax_tree, which is fitted to all examples at once"
+)
+NOTHING = "xclass has nothing of the kind"
+BANDITS = f"contextual bandits: {NOTHING}; it learns from labelled classes"
+COSTS = f"classes with costs: {NOTHING}; {CLASSES}, and weight examples by their importance"
+ACTIVE = f"active learning: {NOTHING}"
+STRUCTURE = f"structured prediction: {NOTHING}"
+TEXT_ONLY = "data is text in VW's format; convert it first"
+SERVER = "xclass does not serve; start it for a file, or write to its standard input"
+ONE_MACHINE = "xclass learns on one machine, with a thread for every core"
+PROCESSORS = "xclass uses every processor the system lets it use; `taskset -c 0-3` before the command leaves it four"
+MODEL_TEXT = "models are written as text by --readable_model and --invert_hash"
+STREAMS = "results go to standard output or a file, talk to standard error; use --quiet or redirect it (2>FILE)"
+FEATURE_SOURCES = "make such features when writing the data, or use --ngram, --skips, -q"
+
+ADVICE: tuple[tuple[str, str], ...] = (
+    # flags, advice
+    ("--dry_run", "there is no run without data; give --no_stdin"),
+    ("--expectile_q", "the losses are those of --loss_function; see --quantile_tau"),
+    ("--logistic_min --logistic_max", "labels of --loss_function logistic are -1 and 1"),
+    ("--no_bias_regularization", "--l1 and --l2 act on all weights; see --noconstant"),
+    ("--ignore_features_dsjson_experimental", f"{TEXT_ONLY}; see --ignore"),
+    ("--redefine", "rename namespaces when writing the data"),
+    ("--feature_limit", "there is no limit of features; see --ignore and --keep"),
+    ("--affix --spelling --dictionary --dictionary_path", FEATURE_SOURCES),
+    ("--experimental_full_name_interactions", "namespaces are crossed by their first letters: -q, --interactions"),
+    ("--daemon --foreground --port --num_children --pid_file --port_file --no_daemon", SERVER),
+    ("--json --dsjson --chain_hash --flatbuffer", TEXT_ONLY),
+    ("--csv --csv_separator --csv_no_file_header --csv_header --csv_ns_value", TEXT_ONLY),
+    ("--driver_output --log_level --log_output --limit_output", STREAMS),
+    (
+        "--hexfloat_weights --dump_json_weights_experimental --dump_json_weights_include_feature_names_experimental "
+        "--dump_json_weights_include_extra_online_state_experimental",
+        MODEL_TEXT,
+    ),
+    ("--per_model_save_load", "leave it out: models hold the sums of all classes, see --resume"),
+    (
+        "--output_feature_regularizer_binary --output_feature_regularizer_text --input_feature_regularizer",
+        "regularisation is the same for all weights: --l1, --l2",
+    ),
+    ("--l1_state --l2_state", "a model holds the state of --l1 and --l2; it cannot be set"),
+    ("--id", "name the model file itself"),
+    ("--span_server --unique_id --total --node --span_server_port", ONE_MACHINE),
+    ("--ring_size --example_queue_limit", "leave it out: batches are sized by themselves"),
+    ("--feature_mask", "every weight can be learned; see --ignore and --keep"),
+    ("--random_weights --normal_weights --truncated_normal_weights", "weights start at --initial_weight"),
+    ("--sparse_weights", "leave it out: memory is taken where weights are touched, and models are saved sparsely"),
+    ("--classweight", "give examples of a class a weight: `label weight |...`"),
+    ("--active --simulation --direct --mellowness", ACTIVE),
+    ("--active_cover --alpha --beta_scale --cover --oracular", ACTIVE),
+    (
+        "--cs_active --domination --range_c --max_labels --min_labels --cost_max --cost_min --csa_debug",
+        ACTIVE,
+    ),
+    ("--audit_regressor", "use --audit, or --invert_hash for the names of all weights"),
+    ("--autolink --stage_poly --sched_exponent --batch_sz --batch_sz_no_doubling", "cross features with -q, --cubic"),
+    ("--interact", "cross features with -q"),
+    (
+        "--automl --default_lease --priority_type --priority_challengers --verbose_metrics --csv_trace "
+        "--interaction_type --oracle_type --debug_reversed_learn --automl_significance_level "
+        "--fixed_significance_level --reward_as_cost --tol_x --opt_func",
+        BANDITS,
+    ),
+    ("--baseline --lr_multiplier --global_only --check_enabled", f"a baseline of its own: {NOTHING}; see --constant"),
+    ("--baseline_challenger_cb --cb_c_alpha --cb_c_tau", BANDITS),
+    ("--boosting --gamma --alg --bootstrap --bs_type", f"ensembles: {NOTHING}; start it with different --random_seed"),
+    ("--cats_tree --tree_bandwidth --cb_dro --cb_dro_alpha --cb_dro_tau --cb_dro_wmax --cb_sample", BANDITS),
+    (
+        "--cbify --cbify_cs --cbify_reg --cats --cb_discrete --min_value --max_value --loss_option --loss_report "
+        "--loss_01_ratio --loss0 --loss1 --flip_loss_sign --cbify_ldf",
+        BANDITS,
+    ),
+    ("--ccb_explore_adf --all_slots_loss --no_predict --ccb_no_slot_index --cb_type", BANDITS),
+    ("--confidence --confidence_after_training", f"confidence of predictions: {NOTHING}; see --oaa K --probabilities"),
+    ("--cb_explore --first --epsilon --bag --nounif --psi", BANDITS),
+    ("--cb_explore_adf --regcb --regcbopt --cb_min_cost --cb_max_cost --first_only", BANDITS),
+    ("--squarecb --gamma_scale --gamma_exponent --elim --greedify --rnd --rnd_alpha --rnd_invlambda", BANDITS),
+    (
+        "--lambda",
+        "VW's --lambda is for its contextual bandits, which xclass does not have; to regularise, see --l1 and --l2",
+    ),
+    ("--softmax --synthcover --synthcoverpsi --synthcoversize", BANDITS),
+    ("--cb --eval --cb_force_legacy --cb_adf --rank_all --clip_p --cb_to_cbadf", BANDITS),
+    ("--cbzo --policy --radius --cats_pdf --bandwidth --get_pmf --sample_pdf --cb_explore_pdf --pmf_to_pdf", BANDITS),
+    ("--csoaa --cs_absolute_loss --csoaa_ldf --ldf_override --csoaa_rank --wap_ldf", COSTS),
+    ("--extra_metrics", "the summary on standard error tells what is known"),
+    (
+        "--emt --emt_tree --emt_leaf --emt_scorer --emt_initial --emt_router",
+        "the nearest is --recall_tree K, a tree that proposes classes",
+    ),
+    (
+        "--memory_tree --max_number_of_labels --leaf_example_multiplier --dream_repeats --top_K --learn_at_leaf --oas "
+        "--dream_at_update --online",
+        "the nearest is --recall_tree K, a tree that proposes classes",
+    ),
+    (
+        "--epsilon_decay --model_count --min_scope --epsilon_decay_significance_level --epsilon_decay_audit "
+        "--constant_epsilon --bonferroni_denominator --min_champ_examples --initial_epsilon --shift_model_bounds "
+        "--challenger_epsilon",
+        BANDITS,
+    ),
+    ("--no_progress", "it has no effect in VW; leave it out"),
+    (
+        "--replay_b --replay_b_count --replay_c --replay_c_count --replay_m --replay_m_count",
+        f"replayed examples: {NOTHING}; read the data more often",
+    ),
+    ("--graph_feedback --experimental_igl", BANDITS),
+    (
+        "--large_action_space --max_actions --spanner_c --thread_pool_size --block_size --las_hint_explicit_simd "
+        "--two_pass_svd --action_cache_slack",
+        BANDITS,
+    ),
+    ("--explore_eval --multiplier --target_rate", BANDITS),
+    ("--coin --ftrl_alpha --ftrl_beta --ftrl --pistol", ONLINE),
+    ("--freegrad --restart --project --fepsilon --flipschitz_const", ONLINE),
+    ("--adax --sparse_l2", f"{ONLINE}; to regularise, see --l2"),
+    ("--conjugate_gradient --bfgs --hessian_on --mem --termination", ONLINE),
+    ("--svrg --stage_size", ONLINE),
+    (
+        "--OjaNewton --sketch_size --epoch_size --alpha_inverse --learning_rate_cnt --normalize --random_init",
+        ONLINE,
+    ),
+    ("--rank --new_mf --lrq --lrqdropout --lrqfa", f"factorisation: {NOTHING}; cross features with -q"),
+    (
+        "--ksvm --reprocess --pool_greedy --para_active --pool_size --subsample --kernel --degree",
+        f"kernels: {NOTHING}; cross features with -q",
+    ),
+    (
+        "--lda --lda_alpha --lda_rho --lda_D --lda_epsilon --minibatch --math --metrics",
+        f"topic models: {NOTHING}",
+    ),
+    (
+        "--marginal --initial_denominator --initial_numerator --compete --update_before_learn --unweighted_marginals "
+        "--decay",
+        f"marginal features: {NOTHING}; {FEATURE_SOURCES}",
+    ),
+    ("--multilabel_oaa", "an example has one class; write a line for each of its labels, and see --oaa K --scores"),
+    (
+        "--plt --kary_tree --threshold --plt_force_load_legacy_model",
+        "an example has one class; the nearest is --recall_tree K, and -r writes the scores of its candidates",
+    ),
+    ("--multiworld_test --learn --exclude_eval", BANDITS),
+    ("--sendto --print", "xclass sends and prints no examples; see --audit"),
+    ("--nn --inpass --multitask --dropout --meanfield", f"neural networks: {NOTHING}; cross features with -q"),
+    ("--noop", "use -t, which learns nothing"),
+    ("--ot", BANDITS),
+    (
+        "--search --search_task --search_metatask --search_interpolation --search_rollout --search_rollin "
+        "--search_passes_per_policy --search_beta --search_alpha --search_total_nb_policies "
+        "--search_trained_nb_policies --search_allowed_transitions --search_subsample_time "
+        "--search_neighbor_features --search_rollout_num_steps --search_history_length --search_no_caching "
+        "--search_xv --search_perturb_oracle --search_linear_ordering --search_active_verify "
+        "--search_save_every_k_runs",
+        STRUCTURE,
+    ),
+    ("--slates", BANDITS),
+    ("--top", "see --top_k, or use --oaa K --scores, and sort"),
+    (
+        "--warm_cb --warm_cb_cs --warm_start --interaction --warm_start_update --interaction_update "
+        "--corrupt_type_warm_start --corrupt_prob_warm_start --choices_lambda --lambda_scheme --overwrite_label "
+        "--sim_bandit",
+        BANDITS,
+    ),
+)
+
+ELSEWHERE: tuple[tuple[str, str], ...] = (  # options of older versions of VW and of other programs
+    ("--wap", COSTS),
+    (
+        "--progressive_validation",
+        "the table always shows the loss of examples before they are learned from; see --holdout_period for passes",
+    ),
+    ("--threads --num_threads --learner_threads --nthreads", PROCESSORS),
+)
+
+ACCEPTED: dict[str, str] = {  # flag -> what it comes to, for the note; nothing where its effect is had
+    "--save_resume": "changes nothing, models always hold what learning needs to go on",
+    "--compressed": "changes nothing, data are unpacked where the name of the file ends in .gz or .zst, and a cache is "
+    "never compressed",
+    "--strict_parse": "stands for --on_bad_line stop",
+    "--sort_features": "features are learned in the order of the line, and one that is repeated in a namespace adds to "
+    "the first; VW would sort them and leave the repeated one out",
+    "--driver_output_off": "",
+    "--onethread": "changes nothing, xclass uses every processor the system lets it use and learns the same with one; "
+    "`taskset -c 0` before the command leaves it one",
+}
+
+
+def advice(flag: str) -> str | None:
+    """Say what to do instead of an option of VW; None where VW has no such option, or xclass has it."""
+    for flags, words in (*ADVICE, *ELSEWHERE):
+        if flag in flags.split():
+            return words
+    return None
+
+
+def take(accepted: Sequence[str], given: dict[str, object]) -> list[str]:
+    """Carry out the options of `ACCEPTED` that were typed, and return a note for each that the user should know.
+
+    Parameters
+    ----------
+    accepted : the flags.
+    given : field -> value of what else was typed; the options that these flags stand for are added.
+
+    Raises
+    ------
+    UsageError
+        where one of them contradicts another option.
+    """
+    if "--save_resume" in accepted and "predict_only_model" in given:
+        raise UsageError(
+            "--save_resume and --predict_only_model exclude each other: one keeps what learning needs to go on, the "
+            "other leaves it out"
+        )
+    if "--sort_features" in accepted and "vw_exact" in given:
+        raise UsageError(
+            "--vw_exact cannot be had with --sort_features: VW leaves out repeated features then, and xclass adds them "
+            "up; leave one of the two options out"
+        )
+    if "--strict_parse" in accepted and given.setdefault("on_bad_line", "stop") != "stop":
+        raise UsageError(
+            f"--strict_parse stands for --on_bad_line stop, and --on_bad_line {given['on_bad_line']} is given"
+        )
+    if "--driver_output_off" in accepted:
+        given["quiet"] = True
+    return [f"{flag}: {ACCEPTED[flag]}" for flag in accepted if ACCEPTED[flag]]

@@ -1,0 +1,1 @@
+"""Batches of examples and what is made of their features and labels."""

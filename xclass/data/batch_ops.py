@@ -1,0 +1,135 @@
+"""Rows of batches: cut out, picked in any order, joined. Batch in, Batch out; what is learned from does not change.
+
+Batches that are picked or joined keep of their text the tags only, unless their lines are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..kernels.jit import jit
+from .batch import Batch
+
+
+def cut(batch: Batch, low: int, high: int) -> Batch:
+    """Rows low .. high - 1 as a batch of their own; nothing but the starts is copied."""
+    if low == 0 and high == batch.n:
+        return batch
+    z0, z1 = batch.start[low], batch.start[high]
+    g0, g1 = batch.group_first[low], batch.group_first[high]
+    return Batch(
+        start=batch.start[low : high + 1] - z0,
+        index=batch.index[z0:z1],
+        value=batch.value[z0:z1],
+        label=batch.label[low:high],
+        weight=batch.weight[low:high],
+        initial=batch.initial[low:high],
+        group_first=batch.group_first[low : high + 1] - g0,
+        group_name=batch.group_name[g0:g1],
+        group_start=batch.group_start[g0 : g1 + 1] - z0,
+        tag_start=batch.tag_start[low:high],
+        tag_end=batch.tag_end[low:high],
+        line=batch.line[low:high],
+        text=batch.text,
+    )
+
+
+@jit
+def measure(batch, picked):
+    """Features, groups and bytes of tags of the rows `picked` (int64[m])."""
+    z = g = t = 0
+    for i in picked:
+        z += batch.start[i + 1] - batch.start[i]
+        g += batch.group_first[i + 1] - batch.group_first[i]
+        t += batch.tag_end[i] - batch.tag_start[i]
+    return z, g, t
+
+
+@jit
+def copy_rows(batch, picked, out, m, z, g, t):
+    """Copy the rows `picked` behind the m rows, z features, g groups and t bytes in `out`; return the new four."""
+    for i in picked:
+        for p in range(batch.start[i], batch.start[i + 1]):
+            out.index[z + p - batch.start[i]] = batch.index[p]
+            out.value[z + p - batch.start[i]] = batch.value[p]
+        for j in range(batch.group_first[i], batch.group_first[i + 1]):
+            out.group_name[g] = batch.group_name[j]
+            out.group_start[g] = z + batch.group_start[j] - batch.start[i]
+            g += 1
+        z += batch.start[i + 1] - batch.start[i]
+        out.label[m] = batch.label[i]
+        out.weight[m] = batch.weight[i]
+        out.initial[m] = batch.initial[i]
+        out.line[m] = batch.line[i]
+        out.tag_start[m] = t
+        for p in range(batch.tag_start[i], batch.tag_end[i]):
+            out.text[t] = batch.text[p]
+            t += 1
+        out.tag_end[m] = t
+        m += 1
+        out.start[m] = z
+        out.group_first[m] = g
+    out.group_start[g] = z
+    return m, z, g, t
+
+
+def line_of(batch: Batch, i: int) -> tuple[int, int]:
+    """Where the line example i was read from begins and ends in the text, its newline left out."""
+    text = batch.text
+    at = int(batch.tag_start[i])  # lies in the line or at its end
+    size = 256
+    while True:  # look around, further each time
+        low, high = max(0, at - size), min(len(text), at + size)
+        around = text[low:high].tobytes()
+        begin = around.rfind(b"\n", 0, at - low) + 1
+        end = around.find(b"\n", at - low)
+        if (begin or low == 0) and (end >= 0 or high == len(text)):
+            return low + begin, low + end if end >= 0 else len(text)
+        size *= 4
+
+
+def with_lines(picked: Batch, parts: Sequence[tuple[Batch, np.ndarray]]) -> Batch:
+    """What `pick` made of `parts`, with the whole lines as its text."""
+    lines = []
+    at = 0
+    for batch, chosen in parts:
+        for i in chosen.tolist():
+            low, high = line_of(batch, i)
+            j = len(lines)
+            picked.tag_start[j] = at + batch.tag_start[i] - low
+            picked.tag_end[j] = at + batch.tag_end[i] - low
+            lines.append(batch.text[low:high].tobytes() + b"\n")
+            at += high - low + 1
+    return picked._replace(text=np.frombuffer(bytearray(b"".join(lines)), np.uint8))
+
+
+def pick(parts: Sequence[tuple[Batch, np.ndarray]], lines: bool = False) -> Batch:
+    """Rows of several batches in one: of each batch those listed (int64[...]), in order; `lines`: with their lines."""
+    sizes = [measure(batch, picked) for batch, picked in parts]
+    z, g, t = (sum(size[k] for size in sizes) for k in range(3))
+    out = empty(sum(len(picked) for _, picked in parts), z, g, t)
+    at = (0, 0, 0, 0)
+    for batch, picked in parts:
+        at = copy_rows(batch, picked, out, *at)
+    return with_lines(out, parts) if lines else out
+
+
+def empty(n: int, z: int, g: int, t: int) -> Batch:
+    """A batch with room for n examples, z features, g groups and t bytes of tags."""
+    return Batch(
+        start=np.zeros(n + 1, np.int64),
+        index=np.empty(z, np.uint32),
+        value=np.empty(z, np.float32),
+        label=np.empty(n),
+        weight=np.empty(n, np.float32),
+        initial=np.empty(n, np.float32),
+        group_first=np.zeros(n + 1, np.int64),
+        group_name=np.empty(g, np.uint8),
+        group_start=np.zeros(g + 1, np.int64),
+        tag_start=np.empty(n, np.int64),
+        tag_end=np.empty(n, np.int64),
+        line=np.empty(n, np.int64),
+        text=np.empty(t, np.uint8),
+    )

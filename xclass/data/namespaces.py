@@ -1,0 +1,301 @@
+"""Features left out or added by namespace: `--ignore`, `--keep`, `--ignore_linear`, `--ngram`, `--skips`.
+
+A namespace is named by the first byte of its name. Order, as in VW: groups are left out, n-grams are added behind
+the features of their group, then come the constant and the interactions. The n-gram of the features i < j < ... of a
+group has the value 1, whatever theirs are, and with 32-bit wraparound
+
+    index = ((index_i * 27942141) + index_j) * 27942141 + ...
+
+With skips, the parts of a gram may have gaps of at most that many features in all. A group whose linear terms are
+ignored still makes interactions, and its features are counted.
+
+Source    VW 9.11 (kskip_ngram_transformer.cc, parse_args.cc); order and indices are VW's.
+Cost      a few ns per feature; nothing where no option is given.
+Differs   from VW: a namespace's n is checked (VW reads `--ngram foo2` as 0 for f), and may be written `\\xHH`.
+          Under plain `--invariant` the squares of ignored linear terms do not count towards a step's size.
+
+Batch in, batches out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import UsageError
+from ..kernels.jit import jit
+from ..options.declare import option
+from . import batch_ops
+from .batch import Batch
+from .feature_limit import check_features
+
+GRAM = np.uint64(27942141)
+PIECE = 1 << 23  # features of one batch, 64 MB
+MOST_PATTERNS = 1 << 16  # ways to place gaps
+MOST_PARTS = 1 << 22  # of all grams of one size
+
+
+@dataclass(frozen=True)
+class Options:
+    ignore: tuple[str, ...] = option(
+        "leave out the namespaces that begin with these letters", metavar="ABC", repeated=True, stored=True
+    )
+    keep: tuple[str, ...] = option(
+        "leave out all namespaces but those that begin with these letters", metavar="ABC", repeated=True, stored=True
+    )
+    ignore_linear: tuple[str, ...] = option(
+        "use the namespaces that begin with these letters for interactions only",
+        metavar="ABC",
+        repeated=True,
+        stored=True,
+    )
+    ngram: tuple[str, ...] = option(
+        "add grams of 2 to N neighbouring features of every namespace, or with AN of the namespace A",
+        metavar="[A]N",
+        repeated=True,
+        stored=True,
+    )
+    skips: tuple[str, ...] = option(
+        "let grams leave out up to N features in between, of every namespace or of A",
+        metavar="[A]N",
+        repeated=True,
+        stored=True,
+    )
+
+
+# -- kernels -------------------------------------------------------------------------------------------------------
+
+
+@jit
+def count_made(batch, constant, dropped, first_pattern, span, counts):
+    """How many features each row has in the end: `counts`, float64[n]."""
+    for i in range(len(batch.label)):
+        counts[i] = 0.0
+        last = batch.group_first[i + 1] - 1
+        for j in range(batch.group_first[i], batch.group_first[i + 1]):
+            size = batch.group_start[j + 1] - batch.group_start[j]
+            if constant and j == last:
+                counts[i] += size
+                continue
+            name = batch.group_name[j]
+            if dropped[name]:
+                continue
+            counts[i] += size
+            for t in range(first_pattern[name, 0], first_pattern[name, 1]):
+                counts[i] += max(0, size - span[t])
+
+
+@jit
+def make_rows(batch, low, constant, dropped, first_pattern, pattern_start, pattern, span, out):
+    """Write rows low .. low + n - 1 of `batch`, without dropped groups and with their grams, to `out`, n rows.
+
+    Parameters
+    ----------
+    constant : whether the last group of every row is the constant, which stays as it is
+    dropped : bool[256]
+    first_pattern : int64[256, 2], the patterns of a group: `pattern[pattern_start[t]:pattern_start[t + 1]]` are the
+        distances of a gram's parts from the first one, `span[t]` that of the last
+
+    Returns
+    -------
+    g : number of groups written
+    """
+    z = g = 0
+    for r in range(len(out.label)):
+        i = low + r
+        last = batch.group_first[i + 1] - 1
+        for j in range(batch.group_first[i], batch.group_first[i + 1]):
+            name = batch.group_name[j]
+            whole = constant and j == last
+            if dropped[name] and not whole:
+                continue
+            begin, end = batch.group_start[j], batch.group_start[j + 1]
+            out.group_name[g] = name
+            out.group_start[g] = z
+            g += 1
+            for p in range(begin, end):
+                out.index[z] = batch.index[p]
+                out.value[z] = batch.value[p]
+                z += 1
+            if whole:
+                continue
+            for t in range(first_pattern[name, 0], first_pattern[name, 1]):
+                for p in range(begin, end - span[t]):
+                    h = np.uint64(batch.index[p])
+                    for q in range(pattern_start[t], pattern_start[t + 1]):
+                        h = h * GRAM + np.uint64(batch.index[p + pattern[q]])
+                    out.index[z] = np.uint32(h)
+                    out.value[z] = np.float32(1)
+                    z += 1
+        out.start[r + 1] = z
+        out.group_first[r + 1] = g
+    out.group_start[g] = z
+    return g
+
+
+# -- which namespaces ----------------------------------------------------------------------------------------------
+
+
+def decode(argument: str, notes: list[str]) -> bytes:
+    r"""Return the groups an argument names; `\xHH` is a byte."""
+
+    def byte(found: re.Match) -> bytes:
+        try:
+            return bytes([int(found[1], 16)])
+        except ValueError:
+            shown = found[1].decode("utf-8", "replace")
+            notes.append(f"[warning] Possibly malformed hex representation of a namespace: '\\x{shown}'")
+            return found[0]
+
+    return re.sub(rb"\\x(..)", byte, argument.encode("utf-8", "surrogateescape"), flags=re.DOTALL)
+
+
+def gram_patterns(n: int, skips: int) -> Iterator[tuple[int, ...]]:
+    """Yield the distances of all parts but the first, for grams of n parts and up to `skips` gaps, in VW's order."""
+    return itertools.combinations(range(1, n + skips), n - 1)
+
+
+def _sizes(arguments: tuple[str, ...], flag: str, what: str, least: int, notes: list[str]) -> tuple[list[int], str]:
+    """The number given for each group, 0 where none was, and the last argument that gave one."""
+    sizes = [0] * 256
+    for argument in arguments:
+        found = re.fullmatch(rb"([^0-9]?)([0-9]{1,4})", decode(argument, notes), flags=re.DOTALL)
+        if found is None or int(found[2]) < least:
+            raise UsageError(
+                f"{flag} {argument}: give {what} as a number of at least {least}, such as {least + 1}, "
+                f"or the first letter of a namespace and a number, such as a{least + 1}"
+            )
+        for group in found[1] or range(256):
+            sizes[group] = int(found[2])
+    return sizes, arguments[-1] if arguments else ""
+
+
+class Features:
+    """Applies the options of this room to batches.
+
+    Parameters
+    ----------
+    constant : whether every example ends with the constant
+
+    Attributes
+    ----------
+    active : whether `apply` changes anything
+    dropped, unlinear : bool[256], groups left out, and groups used for interactions only
+    patterns : of each group, its grams' parts as `gram_patterns` gives them, in order
+    banner : VW's lines about namespaces left out
+    notes : what there is to say about the arguments
+    """
+
+    def __init__(self, options: Options, constant: bool, piece: int = PIECE):
+        self.notes: list[str] = []
+        self.constant = constant
+        self._piece = piece
+        self.dropped = np.zeros(256, bool)
+        self.unlinear = np.zeros(256, bool)
+        self.banner: list[str] = []
+        for argument in options.ignore:
+            self.dropped[list(decode(argument, self.notes))] = True
+        if options.ignore:
+            self.banner.append("ignoring namespaces beginning with:" + _listed(self.dropped))
+        for argument in options.ignore_linear:
+            self.unlinear[list(decode(argument, self.notes))] = True
+        if options.ignore_linear:
+            self.banner.append("ignoring linear terms for namespaces beginning with:" + _listed(self.unlinear))
+        if options.keep:  # has the last word, as in VW
+            self.dropped[:] = True
+            for argument in options.keep:
+                self.dropped[list(decode(argument, self.notes))] = False
+            self.banner.append("using namespaces beginning with:" + _listed(~self.dropped))
+        grams, _ = _sizes(options.ngram, "--ngram", "the longest gram", 1, self.notes)
+        skips, shown = _sizes(options.skips, "--skips", "how many features may be left out", 0, self.notes)
+        made: dict[tuple[int, int], list[tuple[int, ...]]] = {(0, 0): []}
+        for size in set(zip(grams, skips, strict=True)) - set(made):
+            made[size] = []
+            parts = 0
+            for n in range(2, size[0] + 1):
+                for one in gram_patterns(n, size[1]):
+                    made[size].append(one)
+                    parts += n
+                    if len(made[size]) > MOST_PATTERNS:
+                        raise UsageError(
+                            f"--ngram {size[0]} with --skips {shown or 0} makes more than {MOST_PATTERNS} kinds of "
+                            "grams; use shorter ones or fewer skips"
+                        )
+                    if parts > MOST_PARTS:
+                        raise UsageError(
+                            f"--ngram {size[0]} with --skips {shown or 0} makes grams of more than {MOST_PARTS} parts "
+                            "in all; use shorter ones or fewer skips"
+                        )
+        self.patterns = [made.get(size, []) for size in zip(grams, skips, strict=True)]
+        self._list()
+
+    def _list(self) -> None:
+        """Lay the patterns out for the kernels."""
+        places: dict[int, tuple[int, int]] = {}  # by identity: groups share lists
+        flat: list[tuple[int, ...]] = []
+        self._first_pattern = np.zeros((256, 2), np.int64)
+        for group, one in enumerate(self.patterns):
+            if id(one) not in places:
+                places[id(one)] = len(flat), len(flat) + len(one)
+                flat += one
+            self._first_pattern[group] = places[id(one)]
+        self._pattern_start = np.cumsum([0] + [len(one) for one in flat], dtype=np.int64)
+        self._pattern = np.array([d for one in flat for d in one] or [0], np.int64)
+        self._span = np.array([one[-1] for one in flat] or [0], np.int64)
+        self.active = bool(self.dropped.any() or flat)
+
+    def apply(self, batch: Batch) -> Iterator[Batch]:
+        """Yield `batch` without the groups left out and with the grams, in pieces."""
+        if not self.active or batch.n == 0:
+            yield batch
+            return
+        counts = np.empty(batch.n, np.float64)
+        count_made(batch, self.constant, self.dropped, self._first_pattern, self._span, counts)
+        check_features(counts, batch.line, "--ngram makes", "use shorter grams or fewer skips")
+        total = np.cumsum(counts)
+        low = 0
+        while low < batch.n:
+            before = total[low - 1] if low else 0
+            high = max(low + 1, int(np.searchsorted(total, before + self._piece, side="right")))
+            some = batch_ops.cut(batch, low, high)
+            n = high - low
+            features = int(total[high - 1] - before)
+            out = some._replace(
+                start=np.zeros(n + 1, np.int64),
+                index=np.empty(features, np.uint32),
+                value=np.empty(features, np.float32),
+                group_first=np.zeros(n + 1, np.int64),
+                group_name=np.empty(len(some.group_name), np.uint8),
+                group_start=np.empty(len(some.group_name) + 1, np.int64),
+            )
+            g = make_rows(
+                batch, low, self.constant, self.dropped, self._first_pattern, self._pattern_start, self._pattern,
+                self._span, out,
+            )  # fmt: skip
+            yield out._replace(group_name=out.group_name[:g], group_start=out.group_start[: g + 1])
+            low = high
+
+    def linear(self, batch: Batch) -> Batch:
+        """`batch` without the groups that are there for interactions only, whose features still count as shown."""
+        if not self.unlinear.any() or not self.unlinear[batch.group_name].any():
+            return batch
+        gone = self.unlinear[batch.group_name]
+        kept_features = np.repeat(~gone, np.diff(batch.group_start))
+        groups_before = np.concatenate([[0], np.cumsum(~gone)])
+        features_before = np.concatenate([[0], np.cumsum(kept_features)])
+        return batch._replace(
+            start=features_before[batch.start],
+            index=batch.index[kept_features],
+            value=batch.value[kept_features],
+            group_first=groups_before[batch.group_first],
+            group_name=batch.group_name[~gone],
+            group_start=features_before[np.concatenate([batch.group_start[:-1][~gone], batch.group_start[-1:]])],
+        )
+
+
+def _listed(groups: np.ndarray) -> str:
+    return "".join(f" {chr(g)}" if 32 < g < 127 else f" \\x{g:02x}" for g in np.flatnonzero(groups))

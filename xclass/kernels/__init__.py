@@ -1,0 +1,1 @@
+"""The compiler of kernels and functions that kernels share."""

@@ -1,0 +1,1 @@
+"""Declare options and decide their values."""

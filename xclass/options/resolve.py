@@ -1,0 +1,372 @@
+"""From what the user typed to what the program needs: one value per option, and refusals.
+
+An option's value is the first of: the command line, the model loaded with `-i`, a preset the user chose,
+the option's default, which for some options the chosen reduction computes from others (`settle`). What would
+have no effect, or would contradict the model, is a usage error here, so that no other room has to ask where
+a value came from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import ModelError, UsageError
+from .declare import Option, from_stored, long_flag, options_of
+
+Presets = Mapping[str, Mapping[str, object] | Callable[[Any], Mapping[str, object]]]
+
+
+class NoEffect(NamedTuple):
+    """A typed option that nothing would come of, given the value of another one."""
+
+    option: str  # the field that was typed
+    given: str | tuple[str, ...]  # the field or fields that make it idle ...
+    idle: Callable[..., bool]  # ... when their values satisfy this
+    why: str
+
+
+CROSSES = ("quadratic", "cubic", "interactions")
+NO_EFFECT = (
+    NoEffect("resume", "initial_regressor", lambda model: model is None, "it says what -i takes from a model"),
+    NoEffect(
+        "preserve_performance_counters",
+        "initial_regressor",
+        lambda model: model is None,
+        "it says what -i takes from a model",
+    ),
+    NoEffect("preserve_performance_counters", "testonly", bool, "with -t nothing is added to what a model counted"),
+    NoEffect(
+        "decay_learning_rate",
+        ("passes", "initial_pass_length"),
+        lambda passes, length: passes == 1 and length is None,
+        "it acts between passes, and there is one; give --passes",
+    ),
+    NoEffect("decay_learning_rate", "testonly", bool, "-t learns nothing"),
+    NoEffect("raw_predictions", "scores", bool, "-p writes the scores already"),
+    NoEffect("raw_predictions", "probabilities", bool, "with --probabilities only -p is written"),
+    NoEffect("save_per_pass", "final_regressor", lambda model: model is None, "it says how often -f is saved"),
+    NoEffect("checkpoint", "final_regressor", lambda model: model is None, "it says how often -f is saved"),
+    NoEffect("holdout_period", "holdout_off", bool, "nothing is held out"),
+    NoEffect("holdout_after", "holdout_off", bool, "nothing is held out"),
+    NoEffect("early_terminate", "holdout_off", bool, "without held-out examples no pass is better than another"),
+    NoEffect("progress", "quiet", bool, "--quiet leaves the progress table out"),
+    NoEffect("quantile_tau", "loss_function", lambda loss: loss != "quantile", "it needs --loss_function quantile"),
+    NoEffect("skips", "ngram", lambda sizes: not sizes, "it lets the grams of --ngram have gaps"),
+    NoEffect("permutations", CROSSES, lambda *crosses: not any(crosses), "no namespaces are crossed; give -q"),
+    NoEffect(
+        "leave_duplicate_interactions", CROSSES, lambda *crosses: not any(crosses), "no namespaces are crossed; give -q"
+    ),
+    NoEffect("constant", "noconstant", bool, "--noconstant leaves the constant out"),
+    NoEffect(
+        "tree_levels",
+        ("print_tree", "dot_tree"),
+        lambda *files: not any(files),
+        "no tree is written; give --print_tree or --dot_tree",
+    ),
+    NoEffect("no_stdin", "data", bool, "a data file is given"),
+    NoEffect("scores", "probabilities", bool, "--probabilities writes probabilities in place of the scores"),
+    NoEffect("scores", "top_k", lambda k: k is not None, "--top_k writes probabilities in place of the scores"),
+    NoEffect("top_k", "probabilities", bool, "--probabilities writes all classes"),
+    NoEffect("perplexity", "quiet", bool, "--quiet leaves the summary out"),
+    NoEffect("timing", "quiet", bool, "--quiet leaves the summary out"),
+)
+
+SCALAR = "scalar"  # the reduction that holds when none is chosen: the learner alone
+
+
+class Config:
+    """The value of every option, by room: `config.learner.bits`, `config.recall_tree.max_depth`.
+
+    Attributes
+    ----------
+    given : names of the options the user typed.
+    reduction : the chosen `Reduction`; the one named "scalar" when no reduction option was given.
+    adjusted : lines for the user about options that have another value than the model of `-i` was trained with.
+    <room> : one attribute per room, an instance of its `Options`. A reduction that was not chosen holds its
+        defaults.
+    """
+
+    def __init__(
+        self,
+        rooms: Mapping[str, Any],
+        given: frozenset[str],
+        reduction: Any,
+        idle: frozenset[str],
+        adjusted: Sequence[str] = (),
+    ) -> None:
+        self.given = given
+        self.reduction = reduction
+        self.adjusted = tuple(adjusted)
+        self._rooms = dict(rooms)
+        self._idle = idle  # the reductions that were not chosen
+
+    def __getattr__(self, room: str) -> Any:
+        try:
+            return self.__dict__["_rooms"][room]
+        except KeyError:
+            raise AttributeError(f"no room is called {room!r}") from None
+
+    def values(self) -> dict[str, Any]:
+        """Return field -> value over all rooms, leaving out the reductions that were not chosen."""
+        return {name: getattr(self._rooms[room], name) for name, room, _ in self._declared()}
+
+    def stored(self) -> dict[str, Any]:
+        """Return what belongs in the model file: field -> JSON-able value of every option marked `stored`."""
+        kept = {name: getattr(self._rooms[room], name) for name, room, one in self._declared() if one.stored}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+
+    def files(self) -> list[tuple[str, str, bool]]:
+        """Return the files that options name: shortest flag, path, and whether the file is written."""
+        found = []
+        for name, room, one in self._declared():
+            value = getattr(self._rooms[room], name)
+            if one.metavar == "FILE" and value is not None:
+                paths = value if isinstance(value, tuple) else (value,)
+                found += [(min(one.flags, key=len), path, not one.read) for path in paths]
+        return found
+
+    def settled(self, found: Mapping[str, Any]) -> Config:
+        """Return a copy with the values of `found`, field -> value: defaults that depend on other options."""
+        rooms = dict(self._rooms)
+        for name, room, _ in self._declared():
+            if name in found:
+                rooms[room] = dataclasses.replace(rooms[room], **{name: found[name]})
+        return Config(rooms, self.given, self.reduction, self._idle, self.adjusted)
+
+    def _declared(self) -> list[tuple[str, str, Option]]:
+        return [
+            (name, room, one)
+            for room, values in self._rooms.items()
+            if room not in self._idle
+            for name, one in options_of(type(values)).items()
+        ]
+
+
+def resolve(
+    given: Mapping[str, object],
+    stored: Mapping[str, object] | None,
+    rooms: Mapping[str, type],
+    reductions: Sequence[Any],
+    *,
+    model: str = "the model",
+    presets: Presets,
+) -> Config:
+    """Decide the value of every option.
+
+    Parameters
+    ----------
+    given : field -> value, only what the user typed.
+    stored : options kept in the model that `-i` loads (`Config.stored`), or None without `-i`.
+    rooms : room -> its `Options` dataclass; a reduction's room has the reduction's name.
+    reductions : the `Reduction` records, the one named "scalar" among them.
+    model : how messages call the model file.
+    presets : preset option -> field -> value.
+
+    Raises
+    ------
+    UsageError
+        where options exclude each other, contradict the model, or would have no effect.
+    ModelError
+        where the model holds an option that models do not keep, a value that no command line can give an option, or
+        options that contradict each other.
+    """
+    owners: dict[str, dict[str, Option]] = {}  # field -> room -> option
+    for room, declared in rooms.items():
+        for name, one in options_of(declared).items():
+            owners.setdefault(name, {})[room] = one
+    records = {record.name: record for record in reductions}
+    if stored is None:
+        return _resolve(given, {}, False, rooms, records, owners, model, presets)
+    stored = _checked(stored, owners, records, model)
+    try:  # without what was typed, so that a contradiction is the model's own
+        _resolve({"initial_regressor": model}, stored, True, rooms, records, owners, model, presets)
+    except UsageError as error:
+        raise ModelError(f"{model}: its options contradict each other: {error}. {CURE}") from None
+    return _resolve(given, stored, True, rooms, records, owners, model, presets)
+
+
+CURE = "Train the model again, or take another copy of the file"
+
+
+def _checked(stored, owners, records, model) -> dict[str, object]:
+    """Return the options of a model, field -> value, which come from a stranger: each as its declaration demands.
+
+    Only options that are declared `stored` are ever taken from a model. Any other would let a file choose what a run
+    reads and writes.
+    """
+    for name in stored:
+        if name not in owners:
+            shown = ascii(name)[1:-1][:MOST_SHOWN]
+            raise ModelError(f"{model} was written with an option --{shown}, which this xclass does not know")
+    kept = [name for name in records if name in owners and stored.get(name) is not None]
+    if len(kept) > 1:
+        raise ModelError(f"{model}: it holds both --{kept[0]} and --{kept[1]}, and a model has one reduction. {CURE}")
+    chosen = (kept or [SCALAR])[0]
+    found = {}
+    for name, value in stored.items():
+        rooms = {room: one for room, one in owners[name].items() if room not in records or room == chosen}
+        one = next(iter(rooms.values()), None)
+        if one is None or not one.stored:
+            flag = long_flag(next(iter(owners[name].values())))
+            why = "belongs to another reduction" if one is None else "belongs to a run and not to a model"
+            raise ModelError(f"{model}: it holds a value of {flag}, which {why}. {CURE}")
+        try:
+            found[name] = from_stored(one, value)
+        except ValueError as error:
+            raise ModelError(f"{model}: its {long_flag(one)} is damaged: {error}. {CURE}") from None
+    missing = [name for name in REQUIRED if name in owners and found.get(name) is None]
+    if missing:
+        raise ModelError(f"{model}: it has no {long_flag(next(iter(owners[missing[0]].values())))}. {CURE}")
+    return found
+
+
+REQUIRED = ("bits",)  # computed from the machine where it is missing; other options of old models have fixed defaults
+
+
+def _resolve(given, stored, loaded, rooms, records, owners, model, presets) -> Config:
+    """Decide every value: `resolve` with options of a model that were checked."""
+    preset: dict[str, object] = {}
+    choosing: dict[str, str] = {}  # preset that was typed -> the reduction it chooses
+    for name, values in presets.items():
+        if name in given:
+            values = values(given[name]) if callable(values) else values
+            preset.update(values)
+            for reduction in records.keys() & values.keys():
+                choosing[name] = reduction
+    chosen = _choose(given, stored, loaded, records, owners, model, choosing)
+    _refuse_foreign(given, loaded, records, owners, chosen, model)
+    _refuse_unanswerable(given, rooms, records, chosen)
+    adjusted = _refuse_contradiction(given, stored, owners, chosen, model)
+    if loaded and choosing:
+        _refuse_other_preset(next(iter(choosing)), preset, given, stored, owners, chosen, model)
+
+    built = {}
+    for room, declared in rooms.items():
+        values = {}
+        for name in options_of(declared):
+            if room in records and room != chosen:
+                continue
+            for source in (given, stored, preset):
+                if name in source:
+                    values[name] = source[name]
+                    break
+        built[room] = declared(**values)
+
+    idle = frozenset(room for room in rooms if room in records and room != chosen)
+    config = Config(built, frozenset(given), records[chosen], idle, adjusted)
+    _refuse_no_effect(config, owners)
+    records[chosen].check(config)
+    return config.settled(records[chosen].settle(config))
+
+
+MOST_SHOWN = 200  # characters of a value in a message
+
+
+def typed(one: Option, value: object) -> str:
+    """Return an option and its value as they stand on a command line."""
+    flag = long_flag(one)
+    if one.kind is bool:
+        return flag
+    if one.absent is not None and value == one.absent:
+        return flag
+    values = value if isinstance(value, tuple) else (value,)
+    shown = [format(v, "g") if isinstance(v, float) and float(format(v, "g")) == v else str(v) for v in values]
+    shown = [v if len(v) <= MOST_SHOWN else v[:MOST_SHOWN] + "..." for v in shown]
+    return " ".join(f"{flag} {v}" for v in shown)
+
+
+def _choose(given, stored, loaded, records, owners, model, choosing) -> str:
+    """Return the name of the chosen reduction."""
+    asked = [name for name in records if name in owners and given.get(name) is not None]
+    if len([*asked, *choosing]) > 1:
+        first, second = (_typed(owners, given, name) for name in [*asked, *choosing][:2])
+        raise UsageError(f"{first} and {second} exclude each other: choose one reduction")
+    asked = asked or list(choosing.values())
+    kept = [name for name in records if name in owners and stored.get(name) is not None]
+    if loaded and asked and asked != kept:
+        asked_for = _typed(owners, given, asked[0] if asked[0] in given else next(iter(choosing)))
+        was = " ".join(typed(owners[name][name], stored[name]) for name in kept) or "no reduction"
+        raise UsageError(_disagrees(asked_for, model, f"with {was}"))
+    return (asked or kept or [SCALAR])[0]
+
+
+def _refuse_foreign(given, loaded, records, owners, chosen, model) -> None:
+    """Refuse options of reductions that were not chosen."""
+    for name in given:
+        rooms = owners[name]
+        if chosen in rooms or any(room not in records for room in rooms):
+            continue
+        flag = long_flag(next(iter(rooms.values())))
+        if set(rooms) == {SCALAR}:
+            raise UsageError(f"{flag} belongs to the learner without a reduction, and --{chosen} was chosen")
+        belongs = " and ".join(f"--{room}" for room in rooms if room != SCALAR)
+        if loaded:
+            trained = "without a reduction" if chosen == SCALAR else f"with --{chosen}"
+            raise UsageError(f"{flag} belongs to {belongs}, and {model} was trained {trained}")
+        verb = "which was not chosen" if len(rooms) == 1 else "and none of them was chosen"
+        raise UsageError(f"{flag} belongs to {belongs}, {verb}")
+
+
+def _refuse_unanswerable(given, rooms, records, chosen) -> None:
+    """Refuse to ask for probabilities where there are none."""
+    if records[chosen].probabilities:
+        return
+    for name, one in options_of(rooms["answers"]).items():
+        if name in given:
+            giving = [f"--{record.name}" for record in records.values() if record.probabilities]
+            lacks = "the learner without a reduction" if chosen == SCALAR else f"--{chosen}"
+            raise UsageError(
+                f"{long_flag(one)} needs probabilities of classes, which {lacks} does not give; "
+                f"choose one of {', '.join(giving)}"
+            )
+
+
+def _refuse_contradiction(given, stored, owners, chosen, model) -> list[str]:
+    """Refuse a typed option whose value differs from the one the model was trained with.
+
+    Options that say how learning goes on may differ where something is learned; returns a line about each.
+    """
+    adjusted = []
+    for name, value in given.items():
+        one = owners[name].get(chosen) or next(iter(owners[name].values()))
+        if not one.stored or name not in stored or stored[name] == value:
+            continue
+        if one.kind is bool or stored[name] in (None, ()):
+            was = f"without {long_flag(one)}"
+        else:
+            was = f"with {typed(one, stored[name])}"
+        if not one.adjustable or given.get("testonly"):
+            raise UsageError(_disagrees(typed(one, value), model, was))
+        adjusted.append(f"going on with {typed(one, value)}; {model} was trained {was}")
+    return adjusted
+
+
+def _refuse_other_preset(name, preset, given, stored, owners, chosen, model) -> None:
+    """Refuse a preset that stands for something else than the model was trained with."""
+    for field, value in preset.items():
+        one = owners[field].get(chosen) or next(iter(owners[field].values()))
+        if field in given or field == chosen or not one.stored or field not in stored or stored[field] == value:
+            continue
+        was = f"without {long_flag(one)}" if one.kind is bool else f"with {typed(one, stored[field])}"
+        raise UsageError(_disagrees(_typed(owners, given, name), model, was))
+
+
+def _typed(owners, given, name: str) -> str:
+    """Return an option that was given as it stands on the command line."""
+    return typed(next(iter(owners[name].values())), given[name])
+
+
+def _disagrees(asked: str, model: str, was: str) -> str:
+    return f"{asked} disagrees with {model}, which was trained {was}; leave the option out, or train a new model"
+
+
+def _refuse_no_effect(config: Config, owners) -> None:
+    values = config.values()
+    for rule in NO_EFFECT:
+        others = (rule.given,) if isinstance(rule.given, str) else rule.given
+        known = all(other in values for other in others)
+        if rule.option in config.given and known and rule.idle(*(values[other] for other in others)):
+            flag = long_flag(next(iter(owners[rule.option].values())))
+            raise UsageError(f"{flag} has no effect: {rule.why}")

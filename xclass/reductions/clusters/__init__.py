@@ -1,0 +1,1 @@
+"""Cluster classes by the features of their examples."""

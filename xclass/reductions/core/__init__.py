@@ -1,0 +1,1 @@
+"""What every reduction is made of."""

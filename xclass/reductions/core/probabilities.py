@@ -1,0 +1,130 @@
+"""What may be asked of reductions that give classes probabilities: options, the best of many, lists for -p.
+
+One declaration for all of them; `Reduction.probabilities` says which they are. The lines:
+
+    --top_k 3         17:0.61 4:0.2 9:0.05 0:0.14     falling; 0 is all other classes together
+    --probabilities   4:0.2 9:0.05 17:0.61 0:0.14     in order of class; 0 where classes can be left out
+
+`--oaa --probabilities` leaves no class out and has no last pair, as in VW.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ...kernels.jit import jit
+from ...options.declare import option
+
+MOST_PAIRS = 1 << 22  # of a Work, 12 bytes each and more on the way to a file; see Learner.most_rows
+
+
+@dataclass(frozen=True)
+class Options:
+    """Probabilities of classes."""
+
+    top_k: int = option(
+        "write the N most probable classes, `class:probability` each, and `0:` the probability of all others",
+        kind=int,
+        minimum=1,
+        maximum=1000,
+        metavar="N",
+    )
+    probabilities: bool = option(
+        "write the probability of every class: all of --oaa, those met so far of --cpt, the candidates of "
+        "--recall_tree or the leaf of --softmax_tree, and `0:` the probability of all others",
+        kind=bool,
+    )
+    calibration: str = option(
+        "file for a reliability table: probability of the answers against how often they are right; the summary has "
+        "its calibration error, as it has with --top_k and --probabilities",
+        metavar="FILE",
+    )
+    perplexity: bool = option("report the perplexity of the labels", kind=bool)
+
+    @property
+    def listed(self) -> bool:
+        """Whether -p writes a list of classes in place of one."""
+        return self.top_k is not None or self.probabilities
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything needs probabilities."""
+        return self.listed or self.calibration is not None or self.perplexity
+
+
+class Listing(NamedTuple):
+    """What -p writes of n examples: of example i the pairs `start[i]:start[i + 1]`."""
+
+    scores: np.ndarray  # float32[...]
+    labels: np.ndarray  # int64[...], as written in the file; 0 for all others
+    start: np.ndarray  # int64[n + 1]
+
+
+def listing(label: np.ndarray, p: np.ndarray, size: np.ndarray, rest: np.ndarray) -> Listing:
+    """Lists of the best classes, and of what is left.
+
+    Parameters
+    ----------
+    label, p : int64[n, k], float64[n, k], classes in order and their probabilities.
+    size : int64[n], how many of the k there are.
+    rest : float64[n], the probability of all others.
+    """
+    n, k = label.shape
+    labels = np.concatenate([label, np.zeros((n, 1), np.int64)], axis=1)
+    masses = np.concatenate([p, rest[:, None]], axis=1)
+    shown = np.arange(k + 1) < size[:, None]
+    shown[:, k] = True
+    start = np.concatenate([[0], np.cumsum(size + 1)])
+    return Listing(masses[shown].astype(np.float32), labels[shown], start)
+
+
+# -- kernels
+
+
+@jit
+def _worse(score, a, b):
+    """Whether item a comes after item b."""
+    return score[a] < score[b] or (score[a] == score[b] and a > b)
+
+
+@jit
+def _sink(score, place, at, size):
+    """Let the item at `at` sink to its place in the heap place[:size], whose first item is the worst."""
+    item = place[at]
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        if below + 1 < size and _worse(score, place[below + 1], place[below]):
+            below += 1
+        if not _worse(score, place[below], item):
+            break
+        place[at] = place[below]
+        at = below
+    place[at] = item
+
+
+@jit
+def rank(score, begin, end, place):
+    """Fill `place` with the positions of the largest of score[begin:end]; return how many there are.
+
+    In falling order, the earlier first where two are equal. Only items that are among the best so far cost more than
+    a comparison: of m in any order some k log(m / k).
+    """
+    size = min(end - begin, place.shape[0])
+    for j in range(size):
+        place[j] = begin + j
+    for at in range(size // 2 - 1, -1, -1):
+        _sink(score, place, at, size)
+    if size > 0:
+        for j in range(begin + size, end):
+            if score[j] > score[place[0]]:
+                place[0] = j
+                _sink(score, place, 0, size)
+    for last in range(size - 1, 0, -1):
+        worst = place[0]
+        place[0] = place[last]
+        place[last] = worst
+        _sink(score, place, 0, last)
+    return size

@@ -1,0 +1,75 @@
+"""Trees that have frequent labels near the root, from counts of labels: the tree of a hierarchical softmax.
+
+Source    Huffman, "A Method for the Construction of Minimum-Redundancy Codes", Proceedings of the IRE, 1952; used for
+          classes by Mikolov et al., "Distributed Representations of Words and Phrases", NIPS 2013.
+Cost      O(K log K) for K labels, once.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+import numpy as np
+
+from . import label_tree
+
+
+class Counts:
+    """Examples that are looked at, and how many of them have which label; as two_means.Sample.
+
+    Parameters
+    ----------
+    examples : how many are looked at; 0 for all that come
+
+    Attributes
+    ----------
+    seen : how many were
+    """
+
+    def __init__(self, examples: int):
+        self.examples = examples
+        self.seen = 0
+        self._weight: dict[int, float] = {}
+
+    def add(self, batch, counted: np.ndarray) -> bool:
+        """Look at the examples of a batch that are `counted` (bool[n]); return whether more are wanted."""
+        if self.examples:
+            counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
+        self.seen += int(np.count_nonzero(counted))
+        labels, place = np.unique(batch.label[counted].astype(np.int64), return_inverse=True)
+        weight = np.bincount(place, batch.weight[counted].astype(np.float64), minlength=len(labels))
+        for label, more in zip(labels.tolist(), weight.tolist(), strict=True):
+            self._weight[label] = self._weight.get(label, 0.0) + more
+        return not self.examples or self.seen < self.examples
+
+    def trees(self, seeds: list[int], share: Callable, room: int) -> list[label_tree.Tree]:
+        """A tree for each seed, which decides between labels of the same weight; none without labels.
+
+        `share` is not needed; `room` : labels to make room for.
+        """
+        labels = np.array(sorted(self._weight), np.int64)
+        weight = np.array([self._weight[label] for label in labels.tolist()])
+        return [code(labels, weight, np.random.default_rng(seed), room) for seed in seeds] if len(labels) else []
+
+
+def code(labels: np.ndarray, weight: np.ndarray, random: np.random.Generator, room: int = 0) -> label_tree.Tree:
+    """Huffman's tree of these labels (int64[k], all different) and weights (float64[k]); the likelier child is left."""
+    k = len(labels)
+    order = random.permutation(k)
+    heap = [(float(weight[j]), rank, int(j)) for rank, j in enumerate(order)]
+    heapq.heapify(heap)
+    pair: list[tuple[int, int]] = []  # children of node k + j, items as in the heap
+    while len(heap) > 1:
+        light, heavy = heapq.heappop(heap), heapq.heappop(heap)
+        pair.append((heavy[2], light[2]))
+        heapq.heappush(heap, (light[0] + heavy[0], k + len(pair) - 1, k + len(pair) - 1))
+    left, label = np.zeros(2 * k - 1, np.int32), np.full(2 * k - 1, -1, np.int64)
+    item = [heap[0][2]]  # of our nodes, siblings next to each other and behind their parent
+    for a in range(2 * k - 1):
+        if item[a] < k:
+            label[a] = labels[item[a]]
+        else:
+            left[a] = len(item)
+            item += pair[item[a] - k]
+    return label_tree.shaped(left, label, room)

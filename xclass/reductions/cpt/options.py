@@ -1,0 +1,231 @@
+"""The options of the conditional probability tree: what they are, their defaults, what makes no sense together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...binary import adagrad, feature_scaling, gd
+from ...data.batch import HIGHEST_LABEL
+from ...errors import UsageError
+from ...options.declare import option, options_of
+
+GROWN = ("general", "balanced", "random")  # trees that begin empty
+MADE = ("kmeans", "huffman")  # trees made of the first examples
+PLACES = 12  # bits of the table for every label
+PLAIN_RATE = 2.0  # with --sgd
+UNKNOWN = 1 << 12  # labels, for the size of the table, where nobody knows
+
+
+@dataclass(frozen=True)
+class Options:
+    """Conditional probability tree."""
+
+    cpt: int = option(
+        "about how many classes there are, for the size of the table; 0 if nobody knows. Labels 1..2147483648 are "
+        "taken as they come",
+        kind=int,
+        metavar="K",
+        minimum=0,
+        maximum=HIGHEST_LABEL,
+        stored=True,
+    )
+    hsm: int = option(
+        "hierarchical softmax, the baseline of other papers: stands for --cpt K --cpt_tree huffman --loss_function "
+        "logistic --sgd, each of which can be given another value",
+        kind=int,
+        metavar="K",
+        minimum=0,
+        maximum=HIGHEST_LABEL,
+    )
+    cpt_tree: str = option(
+        "where a class goes: `general` by balance and by where the regressors send it, `balanced` by balance alone, "
+        "`random`; `kmeans` makes a tree of the first --tree_sample examples that has alike classes together, "
+        "`huffman` one that has frequent classes near the root; another word is a FILE with a tree. Classes that these "
+        "three lack go where `general` puts them",
+        metavar="general|balanced|random|kmeans|huffman|FILE",
+        default="general",
+        stored=True,
+    )
+    tree_sample: int = option(
+        "examples `kmeans` and `huffman` look at before a regressor learns from the first; 0 for all of the data, in a "
+        "pass of its own",
+        kind=int,
+        default=100_000,
+        minimum=0,
+        metavar="N",
+        stored=True,
+    )
+    save_tree: str = option("file the tree is written to, in the format --cpt_tree FILE reads", metavar="FILE")
+    cpt_alpha: float = option(
+        "weight of balance against what the regressors say, for a new class [alpha]",
+        kind=float,
+        default=0.6,
+        minimum=1e-3,
+        maximum=1,
+        metavar="ALPHA",
+        stored=True,
+    )
+    cpt_arity: int = option(
+        "branches of a node, a power of two: 2 is the binary tree; a node of more asks m - 1 regressors by a Hadamard "
+        "code (PECOC). From K on there is one node",
+        kind=int,
+        default=2,
+        minimum=2,
+        maximum=1024,
+        metavar="M",
+        stored=True,
+    )
+    normalize_features: str = feature_scaling.declared("its mean size so far")
+    cpt_search: str = option(
+        "how the most probable class is found: `exact`, or `greedy`, which follows the likelier child",
+        choices=("exact", "greedy"),
+        default="exact",
+    )
+    max_expand: int = option(
+        "nodes a search may open before it answers with the best it has",
+        kind=int,
+        default=100_000,
+        minimum=1,
+        metavar="N",
+    )
+    cpt_report: str = option(
+        "what progressive validation computes: `argmax` the most probable class and all losses; `losses` only those of "
+        "the label's probability, which need no search",
+        choices=("argmax", "losses"),
+        default="argmax",
+    )
+    trees: int = option(
+        "trees, each with its part of the table; they differ by --tree_noise",
+        kind=int,
+        default=1,
+        minimum=1,
+        maximum=64,
+        metavar="T",
+        stored=True,
+    )
+    tree_noise: float = option(
+        "standard deviation of the noise added to the rule by which a class finds its place in all trees but the first",
+        kind=float,
+        default=0.15,
+        minimum=0,
+        metavar="SD",
+        stored=True,
+    )
+    rerank: bool = option(
+        "let one scorer per class choose among the classes that the trees propose, and learn how likely each is",
+        kind=bool,
+        stored=True,
+    )
+    candidates: int = option(
+        "classes that every tree proposes, with several trees or --rerank",
+        kind=int,
+        minimum=1,
+        maximum=1000,
+        default_text="with --rerank 10, or 8 with several trees; else 5",
+        metavar="N",
+        stored=True,
+    )
+    candidate_cut: float = option(
+        "a tree proposes no class that is less than this share as likely as its best, with --rerank",
+        kind=float,
+        default_text="0.01 with one tree, 0.05 with several",
+        minimum=0,
+        maximum=1,
+        metavar="SHARE",
+        stored=True,
+    )
+    rerank_rate: float = option(
+        "learning rate of the scorers of --rerank", kind=float, default=0.35, minimum=0, metavar="RATE", stored=True
+    )
+
+
+TAKEN = (
+    "bits",
+    "learning_rate",
+    "loss_function",
+    "adaptive",
+    "sgd",
+)  # what the nodes take of the learner's options
+
+
+def settle(config) -> dict:
+    """Options whose defaults depend on others."""
+    o = config.cpt
+    found = {"loss_function": config.learner.loss_function or "squared"}
+    if config.learner.learning_rate is None:
+        grown = o.cpt_tree in GROWN
+        found["learning_rate"] = _rate(found["loss_function"], grown, config.passes.passes, config.learner.sgd)
+    places = PLACES + (o.trees > 1)  # trees share the table
+    classes = o.cpt or len(config.parser.label_names()) or UNKNOWN
+    settled = gd.settle(config.learner, classes, True, adagrad.SLOT_BYTES, places)
+    if o.candidates is None:
+        found["candidates"] = (10 if o.trees == 1 else 8) if o.rerank else 5
+    if o.candidate_cut is None:
+        found["candidate_cut"] = 0.01 if o.trees == 1 else 0.05
+    return {**settled, **found}
+
+
+def _rate(loss_function: str, grown: bool, passes: int, plain: bool) -> float:
+    if plain:
+        return PLAIN_RATE
+    if loss_function == "logistic":
+        return 1.0
+    if passes == 1:
+        return 0.5
+    return 0.35 if grown else 0.25
+
+
+def check(config) -> None:
+    """Refuse options that cannot be meant together."""
+    o, given = config.cpt, config.given
+    if o.cpt_arity & (o.cpt_arity - 1):
+        raise UsageError(f"--cpt_arity {o.cpt_arity} is no power of two; give 2, 4, 8, ... or 1024")
+    for name in options_of(gd.Options):
+        if name in given and name not in TAKEN:
+            raise UsageError(f"--{name} has no effect: the nodes of --cpt learn by AdaGrad, or by --sgd; leave it out")
+    if config.learner.sgd and "adaptive" in given:
+        raise UsageError("--sgd and --adaptive exclude each other with --cpt: drop one of them")
+    if "vw_exact" in given:
+        raise UsageError("VW has no --cpt for --vw_exact to follow: leave one of them out")
+    if config.learner.loss_function not in (None, "squared", "logistic"):
+        raise UsageError(
+            f"--loss_function {config.learner.loss_function} gives no probabilities; --cpt takes squared or logistic"
+        )
+    if "tree_noise" in given and o.trees == 1:
+        raise UsageError("--tree_noise has no effect: the first tree has none; give --trees 2 or more")
+    if o.trees > 1 and o.cpt_search == "greedy":
+        raise UsageError("--cpt_search greedy finds one candidate a tree, too few for --trees: drop one of them")
+    if not o.rerank:
+        for name in ("candidate_cut", "rerank_rate"):
+            if name in given:
+                raise UsageError(f"--{name} has no effect: it belongs to --rerank, which was not chosen")
+        if "candidates" in given and o.trees == 1:
+            raise UsageError("--candidates has no effect: one tree decides alone; give --rerank or --trees 2 or more")
+    elif o.cpt_search == "greedy" or o.cpt_report == "losses":
+        what = "--cpt_search greedy" if o.cpt_search == "greedy" else "--cpt_report losses"
+        raise UsageError(f"{what} leaves out the search that makes the candidates of --rerank: drop one of them")
+    names = config.parser
+    from_file = o.cpt_tree not in GROWN and o.cpt_tree not in MADE
+    if from_file and names.learn_names and not names.label_names() and config.driver.initial_regressor is None:
+        raise UsageError(
+            f"--cpt_tree {o.cpt_tree} has classes before their names come: list the names with --named_labels @FILE"
+        )
+    if "tree_sample" in given and o.cpt_tree not in MADE:
+        raise UsageError(
+            f"--tree_sample has no effect: --cpt_tree {o.cpt_tree} looks at no examples; give {' or '.join(MADE)}"
+        )
+    if "cpt_alpha" in given and o.cpt_tree in ("balanced", "random"):
+        raise UsageError(f"--cpt_alpha has no effect: --cpt_tree {o.cpt_tree} does not ask the regressors")
+    if o.cpt_search == "greedy":
+        for name in ("top_k", "max_expand"):
+            if name in given:
+                raise UsageError(f"--{name} has no effect: --cpt_search greedy looks at one path only")
+    if o.cpt_report == "losses":
+        d, a = config.driver, config.answers
+        for flag, asked in (
+            ("-p", d.predictions), ("-r", d.raw_predictions), ("--top_k", a.top_k), ("--calibration", a.calibration),
+            ("--probabilities", a.probabilities), ("--cpt_search", "cpt_search" in given),
+            ("--max_expand", "max_expand" in given),
+        ):  # fmt: skip
+            if asked:
+                raise UsageError(f"{flag} needs the search that --cpt_report losses leaves out: drop one of them")

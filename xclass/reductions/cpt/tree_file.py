@@ -1,0 +1,229 @@
+"""Trees of labels as text (`--save_tree`, `--cpt_tree FILE`): one line a node, words separated by blanks.
+
+    # node parent label
+    0 -
+    1 0
+    2 0 17
+    3 1 4
+    4 1 125
+
+Nodes are whole numbers, no two of a tree the same; the root has `-` in place of a parent, and begins a tree: a file has
+as many as --trees. Parents stand before their children; of two children the first is the left one.
+A node has two children, or none and a label: a number, or a name where labels are named. Lines that are empty or begin
+with # do not count.
+
+What is written numbers nodes as `label_tree` does; what is read keeps that numbering, so a tree written and read
+again is the same, to the place of every regressor.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ...data.batch import HIGHEST_LABEL
+from ...errors import DataError
+from . import label_tree
+from .label_tree import NODES, Tree
+
+HIGHEST_NODE = 2**63 - 1
+MOST_TREES = 1000  # of a file; more than --trees takes
+MOST_SHOWN = 60  # characters of a word in a message
+WORD = re.compile(r"[^ \t\r\n]+")  # the blanks that no name in data has
+
+
+def write(path: str, trees: Sequence[Tree], names: Sequence[str] = ()) -> None:
+    """Write trees to a file; label j is called `names[j - 1]` where there are names.
+
+    Raises
+    ------
+    DataError
+        where it cannot be written, or a label has no name.
+    """
+    highest = max((int(tree.label.max()) for tree in trees), default=0)
+    if names and highest > len(names):
+        raise DataError(
+            f"{path}: the tree cannot be written there: it has the label {highest}, and there are {len(names)} names"
+        )
+    try:
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write("# node parent label\n")
+            for tree in trees:
+                file.writelines(_lines(tree, names))
+    except OSError as error:
+        raise DataError(f"{path}: the tree cannot be written there: {error.strerror}") from None
+
+
+def check_place(path: str) -> None:
+    """Refuse a place where `write` could not write, before the work that would be lost."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.path.isdir(path) or not os.path.isdir(folder):
+        what = "this is a folder" if os.path.isdir(path) else f"there is no folder {folder}"
+        raise DataError(f"{path}: the tree cannot be written there: {what}; give the name of a file")
+    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise DataError(f"{path}: the tree cannot be written there: no permission; give a file in a folder of your own")
+
+
+def _lines(tree: Tree, names: Sequence[str]) -> Iterator[str]:
+    nodes = int(tree.size[NODES])
+    parent, label = tree.parent[:nodes].tolist(), tree.label[:nodes].tolist()
+    for a in range(nodes):
+        up = str(parent[a]) if a > 0 else "-"
+        if label[a] < 0:
+            yield f"{a} {up}\n"
+        else:
+            yield f"{a} {up} {names[label[a] - 1] if names else label[a]}\n"
+
+
+class _Growing:
+    """A tree whose lines are being read, of the file `path`."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self.number: dict[int, int] = {}  # of a node: that in the file -> ours
+        self.leaf: dict[int, int] = {}  # label -> line
+        self.half: set[int] = set()  # our nodes with one child
+        # of our nodes, in order; those of a right child are there as soon as its sibling is
+        self.name: list[int] = []
+        self.line: list[int] = []
+        self.left: list[int] = []
+        self.label: list[int] = []
+
+    def reserve(self, nodes: int) -> int:
+        """Room for so many nodes more; return the first."""
+        first = len(self.left)
+        self.name += [0] * nodes
+        self.line += [0] * nodes
+        self.left += [0] * nodes
+        self.label += [-1] * nodes
+        return first
+
+    def fill(self, at: int, name: int, line: int, label: int) -> None:
+        """Give one of our nodes its line."""
+        self.number[name] = at
+        self.name[at], self.line[at], self.label[at] = name, line, label
+        if label > 0:
+            self.leaf[label] = line
+
+    def place(self, at: int) -> str:
+        """Return file:line of one of our nodes."""
+        return f"{self.path}:{self.line[at]}"
+
+
+def read(path: str, names: Sequence[str] = ()) -> list[Tree]:
+    """Read the trees of a file.
+
+    Raises
+    ------
+    DataError
+        where it cannot be read or holds no tree, with the line that is wrong.
+    """
+    number = {name: j for j, name in enumerate(names, 1)}
+    found: list[_Growing] = []
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape" if names else "strict") as file:
+            for count, text in enumerate(file, 1):
+                words = WORD.findall(text)
+                if words and not words[0].startswith("#"):
+                    _take(words, path, count, number, found)
+    except OSError as error:
+        raise DataError(f"{path}: the tree cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: the tree cannot be read: it is not UTF-8 text") from None
+    if not found:
+        raise DataError(f"{path}: there is no tree in it; a tree begins with its root, such as `0 -`")
+    return [_finish(one) for one in found]
+
+
+def _take(words: list[str], path: str, line: int, number: dict[str, int], found: list[_Growing]) -> None:
+    """One line."""
+    where = f"{path}:{line}"
+    if not 2 <= len(words) <= 3:
+        raise DataError(
+            f"{where}: a node is `node parent`, or `node parent label` where it is a leaf; this has {len(words)} "
+            f"word{'s' if len(words) > 1 else ''}"
+        )
+    name = _number(words[0], where, "a node")
+    label = _label(words[2], where, number) if len(words) == 3 else -1
+    if words[1] == "-":
+        if len(found) == MOST_TREES:
+            raise DataError(f"{where}: another tree begins, at most {MOST_TREES} are allowed: `-` is the root's parent")
+        found.append(_Growing(path))
+        found[-1].fill(found[-1].reserve(1), name, line, label)
+        return
+    if not found:
+        raise DataError(f"{where}: a tree begins with its root, which has `-` in place of a parent")
+    tree = found[-1]
+    up = _number(words[1], where, "a parent")
+    if name in tree.number:
+        raise DataError(f"{where}: node {name} is already at {tree.place(tree.number[name])}; give it another number")
+    if up not in tree.number:
+        raise DataError(f"{where}: parent {up} of node {name} has no line before; put parents before their children")
+    if label > 0 and label in tree.leaf:
+        raise DataError(
+            f"{where}: label {_shown(words[2])} is already at {path}:{tree.leaf[label]}; a label has one leaf in a tree"
+        )
+    above = tree.number[up]
+    if tree.label[above] > 0:
+        raise DataError(
+            f"{where}: parent {up} of node {name} has a label, at {tree.place(above)}; only leaves have labels"
+        )
+    if tree.left[above] == 0:
+        tree.left[above] = tree.reserve(2)
+        tree.half.add(above)
+        tree.fill(tree.left[above], name, line, label)
+    elif above in tree.half:
+        tree.half.remove(above)
+        tree.fill(tree.left[above] + 1, name, line, label)
+    else:
+        raise DataError(f"{where}: node {up} has two children already; a node has two, or none and a label")
+
+
+def _number(word: str, where: str, what: str) -> int:
+    value = _whole(word)
+    if value is None or value > HIGHEST_NODE:
+        raise DataError(f"{where}: {what} is a whole number from 0 to {HIGHEST_NODE}, not {_shown(word)}")
+    return value
+
+
+def _whole(word: str) -> int | None:
+    """Return a whole number of at most 19 digits, None where the word is none; Python reads no long ones."""
+    word = word.lstrip("0") or word[-1:]
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None
+
+
+def _shown(word: str) -> str:
+    """Return a word as a message shows it: without control characters, and not too long."""
+    return repr(word if len(word) <= MOST_SHOWN else word[:MOST_SHOWN] + "...")
+
+
+def _label(word: str, where: str, number: dict[str, int]) -> int:
+    if number:
+        if word not in number:
+            raise DataError(f"{where}: label {_shown(word)} is none of the --named_labels")
+        return number[word]
+    value = _whole(word)
+    if value is None or not 1 <= value <= HIGHEST_LABEL:
+        raise DataError(
+            f"{where}: a label is a whole number from 1 to {HIGHEST_LABEL}, or one of --named_labels, not "
+            f"{_shown(word)}"
+        )
+    return value
+
+
+def _finish(tree: _Growing) -> Tree:
+    for a in range(len(tree.left)):
+        if a in tree.half:
+            raise DataError(f"{tree.place(a)}: node {tree.name[a]} has one child; a node has two, or none and a label")
+        if tree.left[a] == 0 and tree.label[a] < 0:
+            raise DataError(
+                f"{tree.place(a)}: node {tree.name[a]} has neither children nor a label; a node has two children, or a "
+                "label"
+            )
+    found, wrong = label_tree.checked(np.array(tree.left, np.int32), np.array(tree.label, np.int64))
+    if found is None or wrong != label_tree.FINE:
+        raise DataError(f"{tree.path}: the tree that begins in line {tree.line[0]} is refused: {label_tree.WHY[wrong]}")
+    return found

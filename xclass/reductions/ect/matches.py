@@ -1,0 +1,231 @@
+"""The matches of an error-correcting tournament at play: an example asks them for an answer, and teaches them.
+
+Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; see reductions/ect for what is
+          learned, and where VW, which `Hall.vw` follows, differs.
+Names     place, entry as in `tournament` | K classes, E errors, M matches before the final.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...binary import gd, gd_sequential
+from ...kernels import fast_math, intrinsics
+from ...kernels.jit import jit
+
+ZERO = np.float32(0)
+HALF = np.float32(0.5)
+ONE = np.float32(1)
+
+
+class Hall(NamedTuple):
+    """The matches, as kernels need them."""
+
+    sides: np.ndarray  # int32[M, 2], see bracket.Draw
+    entry: np.ndarray  # int32[K + 2 M]
+    last: np.ndarray  # int32[E + 1]
+    sub: np.ndarray  # int32[M + E], sub-problem of every match, those of the final behind
+    classes: int
+    vw: bool
+    link: bool  # scores go through the logistic function before they are compared
+
+
+# -- kernels
+
+
+@jit
+def _seen(hall, table, s):
+    """A score as it is compared with 0: above, the right side wins."""
+    s = gd.clip(s, table.range)
+    if hall.link:
+        s = ONE / (ONE + fast_math.expf(-s)) - HALF
+    return s
+
+
+@jit
+def answer(hall, table, row, count, asked, score, taken):
+    """The label that wins; matches asked and their scores go to `asked` and `score` from `taken` on, up to what is
+    returned too.
+    """
+    total = hall.sides.shape[0]
+    if total == 0:
+        return np.int64(0), taken
+    errors = hall.last.shape[0] - 1
+    won = 0  # the tournament whose winner wins the final
+    bit = 1
+    while 2 * bit <= errors:
+        bit *= 2
+    while bit > 0:
+        if won + bit <= errors:
+            match = total + won + bit - 1
+            s = _seen(hall, table, gd_sequential.score(row, table, count, np.uint64(hall.sub[match])))
+            asked[taken] = match
+            score[taken] = s
+            taken += 1
+            if s > ZERO:
+                won += bit
+        bit >>= 1
+    at = hall.classes + 2 * np.int64(hall.last[won])
+    while at >= hall.classes:
+        match = (at - hall.classes) >> 1
+        s = _seen(hall, table, gd_sequential.score(row, table, count, np.uint64(hall.sub[match])))
+        asked[taken] = match
+        score[taken] = s
+        taken += 1
+        right = s > ZERO
+        if (at - hall.classes) & 1 and not hall.vw:
+            right = not right  # the loser is wanted
+        at = np.int64(hall.sides[match, 1 if right else 0])
+    return at, taken
+
+
+@jit
+def _teach(hall, table, rule, row, count, quick, match, right, weight, clock):
+    """Teach a match that the label's side is the right or the left one; return what it says afterwards."""
+    y = ONE if right else -ONE
+    s = gd_sequential.teach(row, table, rule, count, quick, np.uint64(hall.sub[match]), y, weight, clock)
+    return _seen(hall, table, s)
+
+
+@jit
+def _learn(hall, table, rule, row, count, quick, label, weight, clock, won):
+    """Follow a label through its matches and the final; `won` is scratch, a bool for every tournament."""
+    total = hall.sides.shape[0]
+    errors = hall.last.shape[0] - 1
+    won[:] = False
+    t = 0  # the tournament not yet over
+    any_won = False
+    entry = np.int64(hall.entry[label])
+    while entry >= 0:
+        match = entry >> 1
+        right = entry & 1 == 1
+        wins = (_teach(hall, table, rule, row, count, quick, match, right, weight, clock) > ZERO) == right
+        while hall.last[t] < match:
+            t += 1
+        if wins and hall.last[t] == match:
+            won[t] = True
+            any_won = True
+        entry = np.int64(hall.entry[hall.classes + 2 * match + (0 if wins else 1)])
+    if not any_won:
+        return
+    bit = 1
+    while bit <= errors:  # the final from its first round; won[j] is that of tournaments j..j + bit - 1
+        for j in range(bit, errors + 1, 2 * bit):
+            left, right = won[j - bit], won[j]
+            if left != right:
+                charge = np.float32(min(bit, errors + 1 - j) if right else bit)
+                s = _teach(hall, table, rule, row, count, quick, total + j - 1, right, weight * charge, clock)
+                won[j - bit] = (s > ZERO) == right
+        bit *= 2
+
+
+@jit
+def _learn_as_vw(hall, table, rule, row, count, quick, label, weight, clock, won):
+    """The same as VW has it; returns the weight the example is counted with from then on."""
+    total = hall.sides.shape[0]
+    errors = hall.last.shape[0] - 1
+    noted = 0  # of `won`: the last matches, and the match that threw the label out
+    t = 0
+    entry = np.int64(hall.entry[label])
+    right = entry & 1 == 1
+    while entry >= 0:
+        match = entry >> 1
+        s = _teach(hall, table, rule, row, count, quick, match, right, weight, clock)
+        wins = s > ZERO if right else s < ZERO
+        entry = np.int64(hall.entry[hall.classes + 2 * match + (0 if wins else 1)])
+        while hall.last[t] < match:
+            t += 1
+        if hall.last[t] == match:
+            won[noted] = wins
+            noted += 1
+        elif entry < 0:
+            won[noted] = False
+            noted += 1
+        else:
+            right = entry & 1 == 1
+    own = weight
+    bit = 1
+    while bit <= errors:
+        j = 0
+        while j < noted // 2:
+            left, right = won[2 * j], won[2 * j + 1]
+            won[j] = left
+            if left != right:
+                clock -= np.float64(own)
+                own = ONE
+                while np.float32(2 * bit) * own <= np.float32(errors):
+                    own *= np.float32(2)
+                clock += np.float64(own)
+                match = total + (2 * j + 1) * bit - 1
+                if rule.widen:
+                    gd.widen(table.range, ONE if right else -ONE)
+                s = _seen(hall, table, gd_sequential.score(row, table, count, np.uint64(hall.sub[match])))
+                _teach(hall, table, rule, row, count, quick, match, right, own, clock)
+                won[j] = (s > ZERO) == right
+            if noted % 2 == 1:
+                won[noted // 2] = won[noted - 1]
+            noted = (noted + 1) // 2
+            j += 1
+        bit *= 2
+    return own
+
+
+@jit
+def _fetch(hall, table, batch, i, label):
+    """Ask for the weights example i will need if its label wins all along."""
+    block = np.uint64(1 << 62)
+    entry = np.int64(hall.entry[label])
+    while entry >= 0:
+        sub = np.uint64(hall.sub[entry >> 1])
+        if sub >> np.uint64(2) != block:
+            block = sub >> np.uint64(2)
+            for f in range(batch.start[i], batch.start[i + 1]):
+                slot = (np.uint64(batch.index[f]) * table.width + sub) & table.mask
+                intrinsics.prefetch(table.flat, np.int64(slot << np.uint64(2)))
+        entry = np.int64(hall.entry[hall.classes + (entry >> 1 << 1)])
+
+
+@jit
+def play(hall, table, rule, batch, label, clock, drift, counted, prediction, asked, score, first, row, won):
+    """Answer every example of a batch, then learn from it where `label` (0-based) is not -1.
+
+    `prediction[i]` gets the answer as written in the file; where `first` has room for them, matches asked about
+    example i and their scores are `asked` and `score[first[i]:first[i + 1]]`.
+    """
+    kept = first.shape[0] > 0
+    at = 0
+    for i in range(batch.label.shape[0]):
+        if i + 1 < label.shape[0] and label[i + 1] >= 0:
+            _fetch(hall, table, batch, i + 1, label[i + 1])
+        count, quick = gd_sequential.load(row, table, rule, batch, i)
+        best, taken = answer(hall, table, row, count, asked, score, at)
+        prediction[i] = best + 1
+        if kept:
+            at = taken
+            first[i + 1] = at
+        if label[i] < 0 or hall.sides.shape[0] == 0:
+            continue
+        weight = batch.weight[i]
+        if hall.vw:
+            now = clock[i] + drift[0]
+            counted[i] = _learn_as_vw(hall, table, rule, row, count, quick, label[i], weight, now, won)
+            drift[0] += np.float64(counted[i]) - np.float64(weight)
+        else:
+            _learn(hall, table, rule, row, count, quick, label[i], weight, clock[i], won)
+
+
+@jit
+def trail(hall, table, row, count, label, asked):
+    """The matches of the tournaments a label would go through as scores are now, to `asked`; return how many."""
+    taken = 0
+    entry = np.int64(hall.entry[label])
+    while entry >= 0:
+        match = entry >> 1
+        s = _seen(hall, table, gd_sequential.score(row, table, count, np.uint64(hall.sub[match])))
+        wins = (s > ZERO) == (entry & 1 == 1)
+        asked[taken] = match
+        taken += 1
+        entry = np.int64(hall.entry[hall.classes + 2 * match + (0 if wins else 1)])
+    return taken

@@ -1,0 +1,383 @@
+"""LOMTree: a tree that splits its leaves as examples come, so that labels part and halves are of a size.
+
+Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1.
+Learners  one per inner node; it learns to give the labels of its right side scores above 0, those of the left below.
+Cost      learn and predict O(s depth) for an example of s features, whatever K is: see split_tree.
+Names     T max_predictors | R_S swap_resistance | E mean score at a node, e(y) that of label y there.
+Defaults  hinge loss at rate 1, four routers for every class, but ENOUGH or K - 1 of them where that is less: README,
+          "What decides the defaults".
+Differs   from the paper: T inner nodes in all, as VW has it (Algorithm 1 stops one short); a new inner node that comes
+          of a swap goes on with the router of the node that was taken back, as VW does. From VW's log_multi.cc under
+          the default layout: AdaGrad on scaled examples, the loss asked for, examples of weight 0 not learned.
+          With `--vw_exact` predictions are VW's: quantile loss whatever is asked for, as VW has it.
+          Where the smallest leaf is right below the root, the paper has no grandparent; here its sibling becomes the
+          root. VW makes the root a leaf below the leaf that splits, but goes on beginning there: all other nodes are
+          lost, and one answer is left (`--lom_rules vw`).
+          Before a leaf has seen an example it answers what its parent did, the root 1.
+
+An example (x, y) at an inner node: the router is trained towards left if E > e(y), else towards right, and then decides
+where the example goes. At a leaf the label is counted, and a leaf that has seen two labels splits: at once while there
+are fewer than T inner nodes, later where (2) of the paper allows it, for which the leaf seen least is taken back.
+Importance weights count for the routers, not in the tree.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...binary import gd
+from ...model import stored_arrays
+from ...options.declare import option
+from ...system import processors
+from ..core import tree_routers, tree_view
+from ..core.contract import Look, Reduction, Work
+from ..core.tree_view import TreeNode
+from . import split_cells, split_tree, split_walk
+
+FIRST_ANSWER = 1  # VW's, before anything was seen
+LOSS, RATE = "hinge", 1.0
+MORE, ENOUGH = 4, 2**16  # routers for every class, as long as there are no more than so many
+ANY_LABEL = 0, 2**32 - 1
+MOST = 2**27  # routers: their places are int32
+
+
+@dataclass(frozen=True)
+class Options:
+    """LOMTree."""
+
+    log_multi: int = option(
+        "number of classes, labels 1..K", kind=int, metavar="K", minimum=1, maximum=2**31 - 1, stored=True
+    )
+    max_predictors: int = option(
+        "inner nodes of the tree, each with a router [T]; the paper tries K-1 to 64K-1",
+        kind=int,
+        metavar="T",
+        minimum=0,
+        maximum=MOST,
+        default_text="4 K - 1 as far as that is below 65536, else K - 1; VW's K - 1 with --vw_exact",
+        stored=True,
+    )
+    swap_resistance: int = option(
+        "how much more a leaf must need two new leaves than the smallest leaf is needed where it is [R_S]",
+        kind=int,
+        metavar="R",
+        default=4,
+        minimum=1,
+        maximum=2**32,
+        stored=True,
+    )
+    lom_rules: str = option(
+        "as `vw` does, examples of weight 0 count in the tree, and where the leaf taken back is right below the root "
+        "nothing is left of the tree but one leaf; in the `paper` they do not, and its sibling becomes the root",
+        choices=("paper", "vw"),
+        default="paper",
+        stored=True,
+    )
+
+
+def settle(config) -> dict:
+    """Options whose defaults depend on others; with --vw_exact, VW's loss, which nobody can choose."""
+    o, learning = config.log_multi, config.learner
+    found = {}
+    most = o.max_predictors
+    if most is None:
+        most = o.log_multi - 1
+        if not config.driver.vw_exact:
+            most = max(most, min(MORE * o.log_multi - 1, ENOUGH - 1))
+        found["max_predictors"] = min(most, MOST)
+    exact = learning.layout == "vw"
+    found.update(tree_routers.settle(learning, o.log_multi, "quantile" if exact else LOSS, RATE))
+    if config.driver.vw_exact and config.driver.initial_regressor is None:
+        found["loss_function"] = "quantile"
+        pinned = learning.min_prediction is not None or learning.max_prediction is not None
+        if learning.loss_function == "logistic" and not pinned:  # all that is left of it in VW
+            limit = float(gd.LOGISTIC_RANGE)
+            found.update(min_prediction=-limit, max_prediction=limit)
+    return found
+
+
+def check(config) -> None:
+    """Refuse options that cannot be meant together."""
+    tree_routers.check(config)
+
+
+def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a model of VW's routers whose sums are not one for each of them, before their table is made."""
+    if config.learner.layout == "vw":
+        stored_arrays.check_rows("weights.sums", arrays, max(1, config.log_multi.max_predictors))
+
+
+def allowed(config) -> tuple[int, int, str]:
+    """Lowest and highest label, and the option that says so."""
+    classes = config.log_multi.log_multi
+    return 1, classes, f"--log_multi {classes}"
+
+
+class LomTree:
+    """The learner behind `--log_multi`."""
+
+    def __init__(self, config, testing: bool):
+        o = config.log_multi
+        self.options = o
+        self.learner_options = config.learner
+        self.most = o.max_predictors
+        self.routers = tree_routers.new_routers(config.learner, self.most, config.driver.vw_exact)
+        self.largest_step = tree_routers.largest_step(self.routers)
+        self.exact = self.routers.exact
+        self.as_vw = config.driver.vw_exact
+        any_label = o.lom_rules == "vw" or config.parser.on_bad_line == "vw"
+        self.labels = ANY_LABEL if any_label else (1, o.log_multi)
+        self.any_label = False  # whether the paper's rules have met one outside 1..K
+        if self.exact:
+            self.tables = [self.routers.table]
+        self.settings = split_walk.Settings(
+            self.most, o.swap_resistance, o.lom_rules == "vw",
+            config.driver.raw_predictions is not None,
+        )  # fmt: skip
+        self.tree, self.cells = split_tree.new_tree(), split_cells.new_cells()
+        split_tree.plant(self.tree, FIRST_ANSWER)
+        self.threads = ThreadPoolExecutor(processors.count(), "trees")
+        self.stages = [self._sweep]
+
+    @property
+    def rule(self) -> gd.Rule:
+        return self.routers.rule
+
+    def close(self):
+        self.threads.shutdown()
+
+    def end_pass(self) -> None:
+        if self.exact:
+            self.routers = self.routers._replace(rule=gd.after_pass(self.routers.rule, self.learner_options))
+
+    # stages
+
+    def _sweep(self, work: Work) -> None:
+        batch = work.batch
+        labelled = ~np.isnan(batch.label)
+        label = np.where(labelled, batch.label, 0.0).astype(np.int64)
+        learns = labelled & work.learns()
+        if self.options.lom_rules != "vw" and not self.any_label:
+            self.any_label = bool((learns & ((label < 1) | (label > self.options.log_multi))).any())
+        if not self.settings.as_vw:
+            learns &= batch.weight > 0
+        if work.learn:
+            lost = split_tree.is_lost(self.tree)
+            found = self._all(work, label, learns)
+            if split_tree.is_lost(self.tree) and not lost:
+                work.notes.append(
+                    "the leaf taken back was right below the root, where VW loses its tree: one leaf is left, which "
+                    "answers alike for all examples; --lom_rules paper goes on"
+                )
+        else:
+            found = self._shared(work, label, learns)
+        work.prediction = found.answer.astype(np.float64)
+        wrong = labelled & (work.prediction != batch.label)
+        work.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+        if self.as_vw:
+            work.unasked = ~found.asked
+        if self.settings.listing:
+            used = slice(0, found.first[-1])
+            work.scores, work.score_labels, work.score_start = found.score[used], found.node[used], found.first
+
+    def _found(self, n: int) -> split_walk.Found:
+        room = 4 * n if self.settings.listing else 0
+        return split_walk.Found(
+            np.zeros(n, np.int64), np.zeros(n + 1, np.int64), np.empty(room, np.int64), _floats(room), np.ones(n, bool)
+        )
+
+    def _levels(self) -> int:
+        return int(split_tree.levels(self.tree)) + 32
+
+    def _rows(self, work, label, learns, begin, end, row, found) -> int:
+        return split_walk.sweep(
+            self.tree, self.cells, self.settings, tree_routers.watched(self.routers, work), work.batch, label, learns,
+            work.clock, begin, end, row, found,
+        )  # fmt: skip
+
+    def _all(self, work, label, learns) -> split_walk.Found:
+        """All examples in order; whatever lacks room grows in between."""
+        batch = work.batch
+        found, done = self._found(batch.n), 0
+        while True:
+            row = tree_routers.new_row(batch, self._levels())
+            done = self._rows(work, label, learns, done, batch.n, row, found)
+            if done == batch.n:
+                return found
+            self.tree, self.cells = split_tree.grown(self.tree, self.cells, tree_routers.HERD)
+            if self.settings.listing:
+                more = len(found.node) + tree_routers.HERD * self._levels()
+                found = found._replace(
+                    node=np.concatenate([found.node, np.empty(more, np.int64)]),
+                    score=np.concatenate([found.score, _floats(more)]),
+                )
+
+    def _shared(self, work, label, learns) -> split_walk.Found:
+        """Examples that are only predicted, by several threads."""
+        batch = work.batch
+        shares = 1 if self.settings.listing else max(1, min(processors.count(), batch.n // 64))
+        if shares == 1:
+            return self._all(work, label, learns)
+        found = self._found(batch.n)
+        edges = [batch.n * t // shares for t in range(shares + 1)]
+        jobs = list(itertools.pairwise(edges))
+        levels = self._levels()
+        list(
+            self.threads.map(
+                lambda job: self._rows(work, label, learns, *job, tree_routers.new_row(batch, levels), found), jobs
+            )
+        )
+        return found
+
+    def summary(self) -> list[str]:
+        """Lines after those every run has."""
+        tree = self.tree
+        nodes = int(tree.size[split_tree.NODES])
+        depth = self._depths()
+        at_leaf = depth[(tree.link[:nodes, split_tree.ROUTER] < 0) & (depth >= 0)]
+        times = tree.count[:nodes, split_tree.RECYCLED]
+        return [
+            tree_view.statistics(nodes, at_leaf),
+            f"swaps = {tree.size[split_tree.SWAPS]}, recycled nodes = {np.count_nonzero(times)}, "
+            f"one at most {times.max()} times",
+        ]
+
+    def _depths(self) -> np.ndarray:
+        depth = np.full(len(self.tree.link), -1, np.int32)
+        split_tree.depths(self.tree, depth)
+        return depth[: self.tree.size[split_tree.NODES]]
+
+    # inspection
+
+    own_rows = True
+
+    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+        return index.astype(np.uint64) * self.tables[table].width
+
+    def look(self, batch) -> list[Look]:
+        """The routers on the way to the leaf that answers."""
+        row = tree_routers.new_row(batch, self._levels())
+        tree_routers.load(self.routers, batch, 0, row, 0, False)
+        _, level = split_walk.predict(self.tree, self.routers, row, 0)
+        numbers = self.tree.link[row.node[:level], split_tree.ROUTER].tolist()
+        return [Look(0, number, number) for number in numbers]
+
+    def added(self) -> list[Look]:
+        return []
+
+    def describe(self) -> list[str]:
+        """VW's lines: every node, and what it counted of every label."""
+        t, size = self.tree, self.tree.size
+        used = int(size[split_tree.ROUTERS])
+        lines = [
+            f"k = {self.options.log_multi}nodes = {size[split_tree.NODES]} max predictors = {self.most} "
+            f"predictors_used = {used} progress = 1 "
+            f"swap_resist = {self.options.swap_resistance}"
+        ]
+        counted = split_cells.by_node(split_tree.arrays(self.tree, self.cells)["cells"])
+        for a in range(int(size[split_tree.NODES])):
+            left, right, parent, number = t.link[a].tolist()
+            labels = counted.get(a, [])
+            line = f" parent = {max(parent, 0)} preds = {len(labels)} min_count = {t.count[a, split_tree.SMALLEST]}"
+            if number >= 0:
+                total, n = t.score[a, split_tree.SCORES], int(t.count[a, split_tree.TRAINED])
+                line += (
+                    f" internal = 1 base_predictor = {number} left = {left} right = {right} "
+                    f"norm_Eh = {_mean(total, n):g} Eh = {total:g} n = {n}"
+                )
+            else:
+                line += (
+                    f" internal = 0 max_count = {t.count[a, split_tree.LARGEST]} "
+                    f"max_count_label = {t.count[a, split_tree.ANSWER]}"
+                )
+            lines.append(line)
+            lines += [
+                f"  Ehk = {total:g} norm_Ehk = {_mean(total, n):g} nk = {n} label = {y} label_count = {n + ended}"
+                for y, total, n, ended in labels
+            ]
+        return lines
+
+    def outline(self, levels: int) -> Iterator[TreeNode]:
+        """The nodes of the first levels."""
+        t = self.tree
+
+        def look(a: int) -> tree_view.Seen:
+            left, right, _, number = t.link[a].tolist()
+            row = t.count[a]
+            facts = {"examples": int(row[split_tree.ARRIVED]), "labels": int(row[split_tree.LABELS])}
+            if number >= 0:
+                mean = _mean(t.score[a, split_tree.SCORES], int(row[split_tree.TRAINED]))
+                facts.update({"router": number, "mean score": f"{mean:.3g}"})
+                labels = ()
+            else:
+                labels = ((int(row[split_tree.ANSWER]), float(row[split_tree.LARGEST])),)
+            facts["smallest leaf"] = int(row[split_tree.SMALLEST])
+            if row[split_tree.RECYCLED]:
+                facts["recycled"] = int(row[split_tree.RECYCLED])
+            children = (left, right) if number >= 0 else ()
+            return tree_view.Seen(children, labels, facts)
+
+        return tree_view.preorder(int(t.size[split_tree.ROOT]), levels, look)
+
+    # model
+
+    def banner(self) -> list[str]:
+        lines = [
+            f"log_multi: max_predictors = {self.most} swap_resistance = {self.options.swap_resistance} "
+            f"routers' loss = {self.learner_options.loss_function}",
+            f"memory: {tree_routers.memory(self.routers) / 2**20:.0f} MB of weights",
+        ]
+        if self.exact:
+            width = int(self.routers.table.width)
+            lines += gd.crowding(self.learner_options.bits, max(1, self.most), width, "vw")
+        return lines
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = split_tree.arrays(self.tree, self.cells)
+        found.update(tree_routers.arrays(self.routers, self.learner_options.predict_only_model))
+        return found
+
+    def facts(self) -> dict:
+        return {"any_label": 1} if self.any_label else {}
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+        """Take over a model; `split_tree.restored` and `split_cells.restored` say what their checks protect.
+
+        Answers are classes or FIRST_ANSWER, 1, and so are never beyond K; with VW's rules, and where the model says
+        that `--on_bad_line vw` let others in, they are any labels that were met. Labels are keys and are shown, but
+        they are never indices.
+        """
+        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+            if "any_label" in facts:
+                stored_arrays.take_fact("any_label", facts, int, 1, 1)
+                self.any_label, self.labels = True, ANY_LABEL
+            self.tree, self.cells = split_tree.restored(arrays, self.labels, self.most, blocked=not self.exact)
+            tree_routers.restore(self.routers, arrays, self.learner_options.resume)
+
+
+def _floats(n: int) -> np.ndarray:
+    return np.empty(n, np.float32)
+
+
+def _mean(total: float, n: int) -> np.float32:
+    return np.float32(total) / np.float32(n) if n else np.float32(0)
+
+
+REDUCTION = Reduction(
+    name="log_multi",
+    title="LOMTree",
+    summary="a tree that splits its leaves and takes them back as examples come; logarithmic time, the quickest",
+    options=Options,
+    labels="multiclass",
+    enabled="gd, scorer-identity, log_multi",
+    build=LomTree,
+    check=check,
+    settle=settle,
+    allowed=allowed,
+    check_arrays=check_arrays,
+)

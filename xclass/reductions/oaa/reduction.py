@@ -1,0 +1,350 @@
+"""One-against-all: a scorer per class, the highest score wins.
+
+Source    Rifkin and Klautau, "In Defense of One-Vs-All Classification", JMLR 2004; as the baseline of the papers.
+Learners  K scorers; scorer y - 1 is class y.
+Cost      O(s K) for an example of s features; made of long runs over neighbouring classes.
+Names     K classes | block: neighbouring classes handled together | place: where a feature's classes begin.
+Differs   from VW's oaa.cc: nothing in what is computed. The label base found out (0 or 1) is kept in the model,
+          which VW forgets; labels outside are refused unless `--on_bad_line vw` lets them through.
+
+Layout. A feature owns a row of K neighbouring scorers, row `hash mod rows`, so that no class ever meets another
+one's weights: threads own classes, and any number of threads gives the same bytes. Under `--layout vw` a row
+begins at `hash * 2**ceil(log2 K) mod 2**b`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...binary import finite, gd, loss
+from ...errors import UsageError
+from ...model import stored_arrays
+from ...options.declare import option
+from ...system import processors
+from ..core import probabilities
+from ..core.calibration import Report
+from ..core.contract import Look, Reduction, Work
+from . import class_rows
+
+SLOT_BYTES = 12  # w, G and N; the rates' plane is only touched by update rules other than the default one
+LEAST_SHARE = 64  # classes of a thread
+PLACES = 12  # bits of table per class when -b is not given
+UNDECIDED = 2  # label base not found out yet
+NO_PROBABILITY = 999.0  # log loss where the label's probability is 0, VW's
+
+
+@dataclass(frozen=True)
+class Options:
+    """One-against-all."""
+
+    oaa: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
+    scores: bool = option("predict the score of every class", kind=bool)
+    indexing: int = option(
+        "lowest label: classes are 1..K or 0..K-1",
+        kind=int,
+        minimum=0,
+        maximum=1,
+        default_text="1",
+        metavar="0|1",
+        stored=True,
+    )
+    oaa_subsample: int = option(
+        "classes, drawn at random, that learn the label is not theirs", kind=int, metavar="N", minimum=1, stored=True
+    )
+    raw_order: str = option(
+        "with --indexing 0, what -r calls class 0: its own score, or the last class's as VW does",
+        choices=("class", "vw"),
+        default="class",
+    )
+
+
+def settle(config) -> dict:
+    """Options whose defaults depend on others."""
+    first = {"indexing": 1} if config.parser.learn_names else {}
+    return first | gd.settle(config.learner, config.oaa.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES)
+
+
+def check(config) -> None:
+    """Refuse options that cannot be meant together."""
+    gd.check(config)
+    o = config.oaa
+    if o.indexing == 0 and config.parser.learn_names:
+        raise UsageError("--learn_names counts classes from 1: leave --indexing 0 out")
+    if o.raw_order == "vw" and "raw_order" in config.given and config.driver.raw_predictions is None:
+        raise UsageError("--raw_order says how -r writes scores; give -r FILE, or leave it out")
+
+
+def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a model of another number of classes, before room is made for them."""
+    stored_arrays.check_rows("order", arrays, config.oaa.oaa)
+
+
+def allowed(config) -> tuple[int, int, str]:
+    """Lowest and highest label, and the option that says so."""
+    o = config.oaa
+    low = 1 if o.indexing is None else o.indexing
+    return low, o.oaa - 1 + low, f"--oaa {o.oaa}" + (" --indexing 0" if low == 0 else "")
+
+
+class OneAgainstAll:
+    """The learner behind `--oaa`."""
+
+    def __init__(self, config, testing: bool):
+        o = config.oaa
+        self.options = o
+        self.classes = o.oaa
+        self.as_vw = config.driver.vw_exact
+        self.rule = gd.make_rule(config.learner, reduction=True, exact=config.driver.vw_exact)
+        self.resume = config.learner.resume
+        self.learner_options = config.learner
+        bits = config.learner.bits
+        vw = config.learner.layout == "vw"
+        width = gd.vw_width(self.classes) if vw else self.classes
+        if width > 1 << bits:
+            raise UsageError(
+                f"-b {bits} has {1 << bits} slots, too few for one feature of --oaa {self.classes}: "
+                f"give at least -b {(self.classes - 1).bit_length() + 1}"
+            )
+        self.memory = SLOT_BYTES << bits
+        gd.check_memory(bits, SLOT_BYTES)
+        self.crowding = gd.crowding(bits, self.classes, width, config.learner.layout)
+        self.rows = np.uint64((1 << bits) // width)
+        self.table = gd.new_table(self.rule, bits, self.classes, width, planes=True)
+        self.tables = [self.table]
+        self.indexing = UNDECIDED if o.indexing is None else o.indexing
+        self.sampled = o.oaa_subsample or 0
+        self.next = 0
+        self.random = np.array([config.driver.random_seed], np.uint64)
+        self.order = np.arange(self.classes, dtype=np.int32)
+        self.first_notes = []
+        if self.sampled >= self.classes:
+            self.sampled = 0
+            self.first_notes.append(
+                f"--oaa_subsample {o.oaa_subsample} is no fewer than all classes: all of them learn"
+            )
+        if self.sampled:
+            class_rows.shuffle(self.order, self.random)
+        self.asked = config.answers
+        self.link = config.learner.link == "logistic" and not self.asked.probabilities
+        self.raw = config.driver.raw_predictions is not None
+        self.report = Report(self.asked, unknown="labels that are no class")
+        self.raw_vw = o.raw_order == "vw"
+        # updates with other rules widen one shared label range, class after class: one thread
+        one = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular
+        shares = 1 if one else processors.count()
+        shares = max(1, min(shares, self.classes // LEAST_SHARE))
+        edges = [self.classes * t // shares for t in range(shares + 1)]
+        self.shares = list(itertools.pairwise(edges))
+        self.norms = self._no_norms()
+        self.threads = ThreadPoolExecutor(shares, "classes")
+        self.stages = [self._sweep]
+
+    @property
+    def most_rows(self) -> int | None:
+        """Few where the scores of every class are kept."""
+        keeps = self.options.scores or self.asked.wanted or self.raw
+        return max(1, probabilities.MOST_PAIRS // self.classes) if keeps else None
+
+    def close(self):
+        self.threads.shutdown()
+
+    def _no_norms(self) -> list[np.ndarray]:
+        """What `class_rows.sweep` knows of N, for each thread: nothing."""
+        return [np.zeros((int(self.rows), -(-(b - a) // class_rows.BLOCK)), np.float32) for a, b in self.shares]
+
+    def _classes_of(self, work: Work):
+        """0-based class of every example (-1: none of them), whether it learns, and the label base it is shown in.
+
+        VW finds the base out while learning: label 0 makes it 0, label K makes it 1, and until then it is
+        taken for 1.
+        """
+        batch = work.batch
+        labelled = ~np.isnan(batch.label)
+        learns = labelled & work.learns()
+        base = np.full(batch.n, 1 if self.indexing else 0, np.int64)  # while predicting
+        after = base  # once the example has been learned
+        if self.indexing == UNDECIDED and work.learn:
+            telling = learns & ((batch.label == 0) | (batch.label == self.classes))
+            if telling.any():
+                first = int(np.argmax(telling))
+                self.indexing = 0 if batch.label[first] == 0 else 1
+                base[first + 1 :] = self.indexing
+                after = base.copy()
+                after[first] = self.indexing
+                label = 0 if self.indexing == 0 else self.classes
+                work.notes.append(f"label {label} found -- labels are now considered {self.indexing}-indexed.")
+        label = np.where(labelled, batch.label, -1).astype(np.int64) - after
+        label[(label < 0) | (label >= self.classes)] = -1
+        return label, learns, base, after
+
+    def _sweep(self, work: Work) -> None:
+        batch = work.batch
+        n = batch.n
+        work.notes += self.first_notes
+        self.first_notes = []
+        label, learns, base, after = self._classes_of(work)
+        many = self.options.scores or self.asked.probabilities
+        keeps = many or self.raw or self.asked.wanted
+        scores = np.empty((n if keeps else 0, self.classes), np.float32)
+        sampled = np.empty((n, self.sampled), np.int32)
+        if self.sampled:
+            self.next = class_rows.draw_negatives(self.order, self.next, label, learns, sampled)
+        best = np.empty((len(self.shares), n), np.int64)
+        best_score = np.empty((len(self.shares), n), np.float32)
+        longest = int(np.diff(batch.start).max(initial=0))
+
+        def in_turn():
+            class_rows.sweep_in_turn(
+                finite.watched(self.table, work), self.rule, self.rows, self.link, batch, label, learns, sampled,
+                work.clock, best[0], best_score[0], scores, np.empty(longest, np.int64), np.empty(longest, np.uint64),
+                np.empty(longest, np.float32), np.empty(self.classes, np.float32),
+            )  # fmt: skip
+
+        def one(t):
+            lanes = [np.empty(class_rows.BLOCK, np.float32) for _ in range(8)]
+            class_rows.sweep(
+                finite.watched(self.table, work), self.rule, self.rows, *self.shares[t], self.norms[t], self.link,
+                batch, label, learns, sampled, work.clock, best[t], best_score[t], scores, np.empty(longest, np.int64),
+                np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest, np.int64),
+                np.empty(int(self.rows), np.int64), *lanes,
+                np.empty(min(longest, class_rows.LONGEST) * class_rows.BLOCK, np.float32),
+            )  # fmt: skip
+
+        if self.rule.regular:
+            in_turn()
+        else:
+            list(self.threads.map(one, range(len(self.shares))))
+        winner = np.empty(n, np.int64)
+        class_rows.merge(best, best_score, winner)
+        shown = after if many else base
+        work.prediction = (winner + shown).astype(np.float64)
+        labelled = ~np.isnan(batch.label)
+        weight = batch.weight.astype(np.float64)
+        if not self.sampled:
+            asked = labelled | (many and self.as_vw)  # VW takes no label for a wrong one there
+            work.loss = np.where(asked & (work.prediction != batch.label), weight, 0.0)
+        listed = scores
+        if self.asked.wanted:
+            # a label that is no class, or none, which is -1, is looked up as VW does, modulo 2**32 and then K
+            place = (np.where(labelled, batch.label, -1).astype(np.int64) - after) % 2**32 % self.classes
+            listed = self._judge(work, scores, label, place, winner, shown)
+        if many or self.raw:
+            start = np.arange(n + 1, dtype=np.int64) * self.classes
+            labels = (np.arange(self.classes) + shown[:, None]).reshape(-1)
+            if many:
+                work.listing = probabilities.Listing(listed.reshape(-1), labels, start)
+            else:
+                if self.raw_vw and self.indexing == 0:
+                    scores = np.roll(scores, 1, axis=1)
+                work.scores, work.score_labels, work.score_start = scores.reshape(-1), labels, start
+
+    def _judge(self, work: Work, scores, label, place, winner, shown) -> np.ndarray:
+        """Probabilities of all classes, float32[n, K], and what is to be told of them."""
+        n = work.batch.n
+        p = np.empty_like(scores)
+        k = min(self.asked.top_k or 0, self.classes)
+        top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
+        edges = [n * t // len(self.shares) for t in range(len(self.shares) + 1)]
+
+        def one(part):
+            class_rows.judge(scores, self.link, *part, p, top, top_p)
+
+        list(self.threads.map(one, itertools.pairwise(edges)))
+        labelled = ~np.isnan(work.batch.label)
+        weight = work.batch.weight.astype(np.float64)
+        known = label >= 0
+        own = p[np.arange(n), place].astype(np.float64)
+        best = p[np.arange(n), winner].astype(np.float64)
+        if self.asked.probabilities:  # VW's line of the summary and column of the table
+            with np.errstate(divide="ignore"):
+                work.log_loss = np.where(own > 0, -np.log(own) * weight, NO_PROBABILITY)
+            if self.rule.checked:
+                work.log_loss = np.minimum(work.log_loss, float(finite.LARGEST))
+            work.shown = best
+        self.report.losses(labelled, weight, known, np.where(known, own, 0.0))
+        self.report.answers(best, labelled, weight, work.prediction == work.batch.label)
+        if k > 0:
+            self.report.tops(labelled, weight, label, top)
+            rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1)) if k < self.classes else np.zeros(n)
+            work.listing = probabilities.listing(top + shown[:, None], top_p, np.full(n, k), rest)
+        return p
+
+    def summary(self) -> list[str]:
+        """Lines after those every run has."""
+        if not self.asked.wanted:
+            return []
+        self.report.write_calibration()
+        return self.report.lines()
+
+    def end_pass(self) -> None:
+        self.rule = gd.after_pass(self.rule, self.learner_options)
+
+    # inspection
+
+    own_rows = True
+
+    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+        return index.astype(np.uint64) % self.rows * self.table.width
+
+    def look(self, batch) -> list[Look]:
+        return [Look(0, c, c) for c in range(self.classes)]
+
+    def added(self) -> list[Look]:
+        return []
+
+    def describe(self) -> list[str]:
+        return []
+
+    # model
+
+    def banner(self) -> list[str]:
+        return [f"memory: {self.memory / 2**20:.0f} MB of weights", *self.crowding]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
+        return {**found, "order": self.order, "random": self.random}
+
+    def facts(self) -> dict:
+        return {"indexing": self.indexing, "next": int(self.next)}
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+        """Take over a model. `class_rows.draw_negatives` goes through `order` from `next` on until it has met enough
+        other classes than the label's, so it holds every class once.
+        """
+        indexing = self.options.indexing
+        low, high = (0, UNDECIDED) if indexing is None else (indexing, indexing)
+        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+            gd.restore_table("weights", self.table, arrays, self.resume, self.rule)
+            self.norms = self._no_norms()
+            stored_arrays.fill("order", arrays, self.order)
+            stored_arrays.check_permutation("order", self.order)
+            stored_arrays.fill("random", arrays, self.random)
+            self.indexing = stored_arrays.take_fact("indexing", facts, int, low, high)
+            self.next = stored_arrays.take_fact("next", facts, int, 0, self.classes - 1)
+            if self.as_vw and indexing is None:  # VW does not keep what it found out
+                self.indexing = UNDECIDED
+        if self.as_vw:  # VW goes through the classes from the first on, shuffled anew
+            self.next = 0
+            if self.sampled:
+                self.order[:] = np.arange(self.classes)
+                class_rows.shuffle(self.order, self.random)
+
+
+REDUCTION = Reduction(
+    name="oaa",
+    title="One against all",
+    summary="a scorer for every class; time grows with K, so for up to some thousand classes",
+    options=Options,
+    labels="multiclass",
+    enabled="gd, scorer-identity, oaa",
+    build=OneAgainstAll,
+    check=check,
+    settle=settle,
+    allowed=allowed,
+    check_arrays=check_arrays,
+    probabilities=True,
+)

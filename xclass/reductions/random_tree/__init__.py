@@ -1,0 +1,1 @@
+"""A tree of labels in random order."""

@@ -1,0 +1,390 @@
+"""Random tree: a balanced binary tree whose leaves are the labels in random order, a router at every inner node.
+
+Source    the baseline "Rtree" of Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015.
+Learners  K - 1, one per inner node: does the label lie left (-1) or right (1)?
+Cost      learn and predict O(s log K) for an example of s features; nothing else is stored but where each label is.
+Differs   nothing: an example's routers are those above its label, and an answer follows one turn after the other.
+
+The tree is a heap: node a has the children 2 a + 1 and 2 a + 2, the inner nodes are 0..K-2 and the leaves K-1..2 K-2.
+`--random_seed` draws which label is where.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ...binary import gd
+from ...errors import UsageError
+from ...kernels import rng
+from ...kernels.jit import bare
+from ...model import stored_arrays
+from ...options.declare import option
+from ...system import processors
+from ..core import tree_routers, tree_view
+from ..core.contract import Look, Reduction, Work
+from ..core.tree_view import TreeNode
+
+ONE = np.float32(1)
+ZERO = np.float32(0)
+DRAWN = 8388608.0  # numbers a draw can give
+LOSS, RATE = "squared", 0.5
+ORDER_BYTES = 8  # of Order, for each label
+
+
+@dataclass(frozen=True)
+class Options:
+    """Random tree."""
+
+    random_tree: int = option(
+        "number of classes, labels 1..K", kind=int, metavar="K", minimum=1, maximum=2**28, stored=True
+    )
+
+
+class Order(NamedTuple):
+    """Which label is at which leaf."""
+
+    label: np.ndarray  # int32[K], by leaf
+    leaf: np.ndarray  # int32[K], by label
+
+
+class Found(NamedTuple):
+    """What a batch of n examples found."""
+
+    answer: np.ndarray  # int64[n]
+    node: np.ndarray  # int64[n, levels] the way down, or [0, levels] where nobody asked
+    score: np.ndarray  # float32[n, levels]
+    size: np.ndarray  # int64[n], routers asked
+
+
+# -- kernels
+
+
+@bare
+def shuffle(random, order):
+    """Draw the order of labels: every order as likely as any other."""
+    classes = order.label.shape[0]
+    for i in range(classes):
+        order.label[i] = i
+    for i in range(classes - 1, 0, -1):
+        high = np.float64(rng.draw(random)) * DRAWN
+        j = np.int64((high * DRAWN + np.float64(rng.draw(random)) * DRAWN) / (DRAWN * DRAWN) * (i + 1))
+        order.label[i], order.label[j] = order.label[j], order.label[i]
+    for i in range(classes):
+        order.leaf[order.label[i]] = i
+
+
+@bare
+def below(number, a, exact):
+    """The router of node a, from that of its parent; -1 stands for above the root."""
+    if exact:
+        return a
+    if number < 0:
+        return np.int64(9)
+    q = 2 * (number & 7) + (0 if a & 1 else 1)  # left children are odd
+    if q < 8:
+        return (number & ~np.int64(7)) + q
+    return 8 * (8 * ((number >> 3) - 1) + q - 6) + 1  # blocks are a heap of eight children each
+
+
+@bare
+def _scout(regressors, row, size, inner):
+    """Walk the first examples of the herd to their leaves, all at a time, each stopping where a new block begins."""
+    for g in range(size):
+        row.at[g] = 0
+        row.other[g] = -1
+        tree_routers.enter(regressors, row, g, 1)
+    walking = inner > 0
+    while walking:
+        walking = False
+        for g in range(size):
+            a, number = row.at[g], row.other[g]
+            while a < inner:
+                number = below(number, a, False)
+                if number >> 3 != row.block[g]:
+                    tree_routers.enter(regressors, row, g, number >> 3)
+                    walking = True
+                    break
+                row.other[g] = number
+                a = 2 * a + (1 if tree_routers.ask(regressors, row, g, number) < ZERO else 2)
+            row.at[g] = a
+
+
+@bare
+def _prepare(regressors, row, g, leaf, inner):
+    """Ask for the memory of the routers above a leaf."""
+    top = inner + leaf + 1
+    depth = _depth(top)
+    number = np.int64(-1)
+    for level in range(depth):
+        before = number >> 3
+        number = below(number, (top >> (depth - level)) - 1, False)
+        if number >> 3 != before:
+            tree_routers.glance(regressors, row, g, number >> 3)
+
+
+@bare
+def _depth(top):
+    """Levels above node `top - 1`: the binary digits of top but one."""
+    depth = 0
+    while (top >> (depth + 1)) > 0:
+        depth += 1
+    return depth
+
+
+@bare
+def _predict(regressors, row, g, inner):
+    """Walk down; return the leaf and how many routers were asked, which `row` keeps."""
+    a = np.int64(0)
+    level = 0
+    number = np.int64(-1)
+    while a < inner:
+        number = below(number, a, regressors.exact)
+        s = tree_routers.ask(regressors, row, g, number)
+        row.node[level] = a
+        row.score[level] = s
+        level += 1
+        a = 2 * a + (1 if tree_routers.turn(regressors, s) < ZERO else 2)
+    return a - inner, level
+
+
+@bare
+def _learn(regressors, row, g, known, leaf, inner, weight, clock):
+    """Train the routers above a leaf; the scores of `known` ones are in `row`, for those on the way to the answer."""
+    top = inner + leaf + 1  # its binary digits, after the first, are the turns
+    depth = _depth(top)
+    number = np.int64(-1)
+    for level in range(depth):
+        a = (top >> (depth - level)) - 1
+        number = below(number, a, regressors.exact)
+        if level >= known or row.node[level] != a:
+            known = 0
+        s = row.score[level] if known > 0 else tree_routers.ask(regressors, row, g, number)
+        y = ONE if ((top >> (depth - level - 1)) & 1) == 1 else -ONE
+        tree_routers.learn(regressors, row, g, number, s, y, weight, clock)
+
+
+@bare
+def sweep(order, regressors, batch, label, clock, begin, end, row, found):
+    """Predict examples begin..end-1 of a batch, and learn those with a 0-based label of at least 0."""
+    inner = np.int64(order.label.shape[0] - 1)
+    herd = row.at.shape[0]
+    for first in range(begin, end, herd):
+        size = min(herd, end - first)
+        final = not regressors.exact and found.node.shape[0] == 0
+        for g in range(size):
+            tree_routers.load(regressors, batch, first + g, row, g, label[first + g] >= 0)
+            final &= label[first + g] < 0
+        if not regressors.exact:
+            _scout(regressors, row, size, inner)
+            for g in range(size):
+                if label[first + g] >= 0:
+                    _prepare(regressors, row, g, np.int64(order.leaf[label[first + g]]), inner)
+        for g in range(size):
+            i = first + g
+            if final:
+                found.answer[i] = order.label[row.at[g] - inner] + 1
+                continue
+            leaf, known = _predict(regressors, row, g, inner)
+            found.answer[i] = order.label[leaf] + 1
+            found.size[i] = known
+            if found.node.shape[0] > 0:
+                for level in range(known):
+                    found.node[i, level] = row.node[level]
+                    found.score[i, level] = row.score[level]
+            if label[i] >= 0:
+                if regressors.exact:
+                    known = 0
+                leaf = np.int64(order.leaf[label[i]])
+                regressors.table.watch.now[0] = i
+                _learn(regressors, row, g, known, leaf, inner, batch.weight[i], clock[i])
+
+
+# -- Python
+
+
+def settle(config) -> dict:
+    """Options whose defaults depend on others."""
+    return tree_routers.settle(config.learner, config.random_tree.random_tree, LOSS, RATE)
+
+
+def check(config) -> None:
+    """Refuse options that cannot be meant together."""
+    tree_routers.check(config)
+    if "vw_exact" in config.given:
+        raise UsageError("VW has no --random_tree for --vw_exact to follow: leave one of them out")
+
+
+def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a model of VW's routers whose sums are not one for each of them, before their table is made."""
+    if config.learner.layout == "vw":
+        stored_arrays.check_rows("weights.sums", arrays, max(1, config.random_tree.random_tree - 1))
+
+
+def allowed(config) -> tuple[int, int, str]:
+    """Lowest and highest label, and the option that says so."""
+    classes = config.random_tree.random_tree
+    return 1, classes, f"--random_tree {classes}"
+
+
+def new_order(classes: int, seed: int) -> Order:
+    """The labels in an order drawn by a seed."""
+    order = Order(np.empty(classes, np.int32), np.empty(classes, np.int32))
+    shuffle(np.array([seed], np.uint64), order)
+    return order
+
+
+class RandomTree:
+    """The learner behind `--random_tree`."""
+
+    def __init__(self, config, testing: bool):
+        self.classes = config.random_tree.random_tree
+        self.learner_options = config.learner
+        self.levels = max(1, (2 * self.classes - 1).bit_length())
+        self.routers = tree_routers.new_routers(
+            config.learner, self.classes - 1, config.driver.vw_exact, more=ORDER_BYTES * self.classes
+        )
+        self.order = new_order(self.classes, config.driver.random_seed)
+        self.largest_step = tree_routers.largest_step(self.routers)
+        if self.routers.exact:
+            self.tables = [self.routers.table]
+        self.listing = config.driver.raw_predictions is not None
+        self.threads = ThreadPoolExecutor(processors.count(), "trees")
+        self.outside = 0
+        self.stages = [self._sweep]
+
+    @property
+    def rule(self) -> gd.Rule:
+        return self.routers.rule
+
+    def close(self):
+        self.threads.shutdown()
+
+    def end_pass(self) -> None:
+        if self.routers.exact:
+            self.routers = self.routers._replace(rule=gd.after_pass(self.routers.rule, self.learner_options))
+
+    # stages
+
+    def _sweep(self, work: Work) -> None:
+        batch = work.batch
+        n = batch.n
+        labelled = ~np.isnan(batch.label)
+        given = labelled & (batch.weight > 0) & work.learns()
+        inside = given & (batch.label >= 1) & (batch.label <= self.classes)
+        label = np.where(inside, batch.label - 1, -1.0).astype(np.int64)
+        self._note_outside(work, given & ~inside)
+        rows = n if self.listing else 0
+        found = Found(
+            np.empty(n, np.int64), np.empty((rows, self.levels), np.int64),
+            np.empty((rows, self.levels), np.float32), np.empty(n, np.int64),
+        )  # fmt: skip
+        shares = 1 if work.learn else max(1, min(processors.count(), n // 64))
+        edges = [n * t // shares for t in range(shares + 1)]
+
+        def one(job):
+            row = tree_routers.new_row(batch, self.levels)
+            sweep(self.order, tree_routers.watched(self.routers, work), batch, label, work.clock, *job, row, found)
+
+        list(self.threads.map(one, itertools.pairwise(edges)))
+        work.prediction = found.answer.astype(np.float64)
+        wrong = labelled & (work.prediction != batch.label)
+        work.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+        if self.listing:
+            asked = np.arange(self.levels) < found.size[:, None]
+            work.scores, work.score_labels = found.score[asked], found.node[asked]
+            work.score_start = np.concatenate([[0], np.cumsum(found.size)])
+
+    def _note_outside(self, work: Work, outside: np.ndarray) -> None:
+        if not self.outside and outside.any():
+            first = int(np.argmax(outside))
+            work.notes.append(
+                f"label {work.batch.label[first]:.0f} in line {work.batch.line[first]} is outside 1..{self.classes}"
+                f" (--random_tree {self.classes}): such examples count as errors and are not learned"
+            )
+        self.outside += int(outside.sum())
+
+    def summary(self) -> list[str]:
+        """Lines after those every run has."""
+        k = self.classes
+        deepest = (k - 1).bit_length()
+        shallow = (1 << deepest) - k  # leaves one level higher
+        return [tree_view.statistics(2 * k - 1, [deepest, deepest - 1], [k - shallow, shallow])]
+
+    # inspection
+
+    own_rows = True
+
+    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+        return index.astype(np.uint64) * self.tables[table].width
+
+    def look(self, batch) -> list[Look]:
+        """The routers on the way to the answer."""
+        row = tree_routers.new_row(batch, self.levels)
+        tree_routers.load(self.routers, batch, 0, row, 0, False)
+        _, level = _predict(self.routers, row, 0, np.int64(self.classes - 1))
+        return [Look(0, a, a) for a in row.node[:level].tolist()]
+
+    def added(self) -> list[Look]:
+        return []
+
+    def describe(self) -> list[str]:
+        return [f"k = {self.classes}", *(f"leaf = {i} label = {y + 1}" for i, y in enumerate(self.order.label))]
+
+    def outline(self, levels: int) -> Iterator[TreeNode]:
+        """The nodes of the first levels."""
+        inner = self.classes - 1
+
+        def look(a: int) -> tree_view.Seen:
+            if a >= inner:
+                return tree_view.Seen(labels=((int(self.order.label[a - inner]) + 1, None),))
+            return tree_view.Seen((2 * a + 1, 2 * a + 2), facts={"leaves": self._leaves(a)})
+
+        return tree_view.preorder(0, levels, look)
+
+    def _leaves(self, a: int) -> int:
+        """Leaves below a node."""
+        low = high = a
+        count = 0
+        last = 2 * self.classes - 2
+        while low <= last:
+            count += max(0, min(high, last) - max(low, self.classes - 1) + 1)
+            low, high = 2 * low + 1, 2 * high + 2
+        return count
+
+    # model
+
+    def banner(self) -> list[str]:
+        return [f"memory: {tree_routers.memory(self.routers) / 2**20:.0f} MB of weights"]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return tree_routers.arrays(self.routers, self.learner_options.predict_only_model)
+
+    def facts(self) -> dict:
+        return {"outside": self.outside}
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+        """Take over a model; the tree is a heap and its order drawn anew, so a kernel goes by nothing in it."""
+        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+            tree_routers.restore(self.routers, arrays, self.learner_options.resume)
+            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MOST_COUNTED)
+
+
+REDUCTION = Reduction(
+    name="random_tree",
+    title="Random tree",
+    summary="the labels in random order at the leaves of a balanced tree; logarithmic time, a baseline",
+    options=Options,
+    labels="multiclass",
+    enabled="adagrad, random_tree",
+    build=RandomTree,
+    check=check,
+    settle=settle,
+    allowed=allowed,
+    check_arrays=check_arrays,
+)

@@ -1,0 +1,446 @@
+"""Recall tree: route by a binary tree, then score only the classes most often seen at the node.
+
+Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017.
+Learners  R routers, one per internal node of a complete tree, and one scorer per class.
+Cost      learn and predict O(s (depth + F)) for an example of s features, whatever K is.
+Names     F max_candidates | lambda bern_hyper | n, H weight and label entropy [hist, total] of a node |
+          recall lower bound [recall-hat] | path features x + {(n.id : 1)} | K classes | a node id.
+Differs   from the paper: entropies are kept incrementally in nats, as VW does; the child an example stops short
+          of also counts it (Algorithm 2 updates c before it breaks).
+          From VW's recall_tree.cc: counts are found by hashing (node, label), not by scanning, with the same
+          order of candidates; `--router_weight entropy` gives routers the importance of Algorithm 3, which VW
+          computes and drops; examples of weight 0 are not learned (VW's entropy becomes NaN); bern_hyper is in
+          the model; under the default layout routers and scorers have tables of their own and path features are
+          hashed like all others. With `--layout vw --router_weight example` predictions are VW's.
+
+Two stages. Routing needs no scorer, so it runs ahead on a thread of its own and hands over a plan: which classes
+to score and which to train, per example. Scoring is split by class into SHARDS with tables of their own, so any
+number of threads gives the same bytes. Counting, routing and scoring are rooms of their own: label_counts, routing,
+candidates, where the bound on recall and the probabilities are explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ...binary import finite, gd
+from ...errors import UsageError
+from ...model import stored_arrays
+from ...options.declare import option, options_of
+from ..core import probabilities, tree_view
+from ..core.calibration import Report
+from ..core.contract import Look, Reduction, Work
+from ..core.tree_view import TreeNode
+from . import label_counts, routing, scoring
+from .routing import Plan, Settings
+from .scoring import SHARDS
+
+PATH_GROUP = 0x88  # namespace of the path features, where interactions name it
+WILDCARD = ord(":")
+MOST_CANDIDATES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Options:
+    """Recall tree."""
+
+    recall_tree: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
+    max_candidates: int = option(
+        "classes scored at a node [F]",
+        kind=int,
+        metavar="F",
+        minimum=1,
+        maximum=MOST_CANDIDATES,
+        default_text="4 ceil(log2 K), at most K",
+        stored=True,
+    )
+    max_depth: int = option(
+        "levels of routers", kind=int, metavar="D", minimum=0, maximum=26, default_text="ceil(log2 K)", stored=True
+    )
+    bern_hyper: float = option(
+        "multiplier of the recall bound's penalty [lambda]; 0 never stops above a leaf",
+        kind=float,
+        default=1.0,
+        minimum=0,
+        metavar="LAMBDA",
+        stored=True,
+    )
+    node_only: bool = option("the only path feature is the node reached", kind=bool, stored=True)
+    no_path_features: bool = option("score without path features", kind=bool, stored=True)
+    randomized_routing: bool = option("while learning, turn at random by the router's score", kind=bool, stored=True)
+    router_weight: str = option(
+        "importance of a router's example: `entropy` is by how many bits the turn changes what is to be told "
+        "[n.total |dH|], `mean_entropy` the same per example seen [|dH|], `example` the example's own (VW)",
+        choices=("entropy", "mean_entropy", "example"),
+        default="entropy",
+        stored=True,
+    )
+
+
+def settle(config) -> dict:
+    """Options whose defaults depend on K."""
+    o = config.recall_tree
+    classes = o.recall_tree
+    levels = max(0, classes - 1).bit_length()
+    found = {}
+    if o.max_candidates is None:
+        found["max_candidates"] = max(1, min(classes, 4 * levels))
+    if o.max_depth is None:
+        found["max_depth"] = levels
+    depth = found.get("max_depth", o.max_depth)
+    return {**found, **gd.settle(config.learner, (1 << depth) - 1 + classes, reduction=True)}
+
+
+def check(config) -> None:
+    """Refuse options that cannot be meant together."""
+    gd.check(config)
+    o = config.recall_tree
+    if config.learner.loss_function not in (None, "logistic"):
+        for name in options_of(probabilities.Options):
+            if name in config.given:
+                raise UsageError(
+                    f"--{name} with --recall_tree needs scores that are log odds: give --loss_function logistic"
+                )
+    if o.no_path_features and o.node_only:
+        raise UsageError("--node_only chooses among path features and --no_path_features has none: give one of them")
+
+
+def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+    """Refuse a model with another tree, classes or lists of candidates, before room is made for them."""
+    o = config.recall_tree
+    in_turn = config.learner.layout == "vw"
+    taken = routing.subs(o.max_depth, blocked=not in_turn)
+    if in_turn:
+        stored_arrays.check_rows("weights.sums", arrays, taken + o.recall_tree)
+    else:
+        stored_arrays.check_rows("routers.sums", arrays, max(1, taken))
+        for j in range(SHARDS):
+            stored_arrays.check_rows(f"scorers.{j}.sums", arrays, -(-o.recall_tree // SHARDS))
+    stored_arrays.take("nodes.top_label", arrays, np.int32, (None, o.max_candidates))
+
+
+def allowed(config) -> tuple[int, int, str]:
+    """Lowest and highest label, and the option that says so."""
+    classes = config.recall_tree.recall_tree
+    return 1, classes, f"--recall_tree {classes}"
+
+
+class RecallTree:
+    """The learner behind `--recall_tree`."""
+
+    def __init__(self, config, testing: bool):
+        o = config.recall_tree
+        self.classes = o.recall_tree
+        self.candidates = o.max_candidates
+        self.depth = o.max_depth
+        self.rule = gd.make_rule(config.learner, reduction=True, exact=config.driver.vw_exact)
+        self.testing = testing
+        self.tests_as_vw = config.driver.vw_exact and testing
+        self.in_turn = config.learner.layout == "vw"
+        self.settings = Settings(
+            bern=np.float32(o.bern_hyper),
+            router_weight=routing.ROUTER_WEIGHTS.index(o.router_weight),
+            randomized=o.randomized_routing,
+            path=not o.no_path_features,
+            node_only=o.node_only,
+            classes=self.classes,
+        )
+        self.random = np.array([config.driver.random_seed], np.uint64)
+        self.outside = 0
+        self.resume = config.learner.resume
+        self.pairs = np.empty((0, 2), np.uint8)
+        self.learner_options = config.learner
+        bits = config.learner.bits
+        nodes = (2 << self.depth) - 1
+        node_bytes = routing.NODE_BYTES + label_counts.bytes_of_node(self.candidates)
+        self.memory = gd.SLOT_BYTES << bits, nodes * node_bytes
+        gd.check_memory(bits, more=self.memory[1])
+        self.tree, taken = routing.new_tree(self.depth, blocked=not self.in_turn)
+        self.routers = taken
+        self.counts = label_counts.new_counts(len(self.tree.left), self.candidates)
+        if self.in_turn:
+            subs = taken + self.classes
+            self.tables = [gd.new_table(self.rule, bits, subs, gd.vw_width(subs))]
+            self.met = np.zeros(subs, np.uint8)
+            self.stages = [self._in_turn]
+        else:
+            part = max(bits - 2, 2)
+            apart = gd.only_predicts(config)  # then the weights alone take memory, and lie closer together
+            shard = -(-self.classes // SHARDS)
+            self.tables = [gd.new_table(self.rule, part, taken, gd.odd_width(taken), apart)]
+            for _ in range(SHARDS):
+                self.tables.append(gd.new_table(self.rule, part, shard, gd.odd_width(shard), apart))
+            self.stages = [self._route, self._score]
+        width = gd.vw_width(taken + self.classes)
+        self.crowding = gd.crowding(bits, self.classes, width, config.learner.layout)
+        self.threads = ThreadPoolExecutor(SHARDS, "score")
+        self.keep_scores = config.driver.raw_predictions is not None
+        self.asked = config.answers
+        self.report = Report(self.asked, unknown="labels that are no class")
+
+    def close(self):
+        self.threads.shutdown()
+
+    def cross_path(self, interactions: list[bytes]) -> None:
+        """Cross the path features, group PATH_GROUP, with one other namespace each."""
+        pairs = []
+        for one in interactions:
+            others = [group for group in one if group != PATH_GROUP]
+            if len(one) != 2 or len(others) != 1 or WILDCARD in others:
+                raise UsageError(
+                    "the path features, namespace \\x88, can be crossed with one named namespace at a time"
+                )
+            pairs.append((others[0], one[0] == PATH_GROUP))
+        if pairs and not self.settings.path:
+            raise UsageError("--no_path_features leaves nothing to cross with namespace \\x88: drop one of them")
+        self.pairs = np.array(pairs, np.uint8).reshape(-1, 2)
+
+    # stages
+
+    def _new_plan(self, work: Work) -> Plan:
+        batch = work.batch
+        n = batch.n
+        label = np.full(n, -1, np.int64)
+        if work.learn:
+            given = work.learns() & ~np.isnan(batch.label) & (batch.weight > 0)
+            inside = given & (batch.label >= 1) & (batch.label <= self.classes)
+            label[inside] = batch.label[inside].astype(np.int64) - 1
+            if not self.outside and (given & ~inside).any():
+                first = int(np.argmax(given & ~inside))
+                work.notes.append(
+                    f"label {batch.label[first]:.0f} in line {batch.line[first]} is outside 1..{self.classes}"
+                    f" (--recall_tree {self.classes}): such examples count as errors and are not learned"
+                )
+            self.outside += int((given & ~inside).sum())
+        room = n * (2 * self.candidates + 1)
+        return Plan(
+            label=label,
+            node=np.empty(n, np.int32),
+            recall=np.empty(n),
+            last=np.empty(n, np.int32),
+            mode=np.empty(n, np.int8),
+            dropped=np.empty(n, np.int64),
+            first=np.zeros(n + 1, np.int64),
+            scored=np.empty(n, np.int64),
+            item=np.empty(room, np.int32),
+            score=np.empty(room, np.float32),
+        )
+
+    def _row_scratch(self, batch):
+        longest = int(np.diff(batch.start).max(initial=0))
+        longest += (1 + len(self.pairs) * longest) * (self.depth + 1) + 1
+        return np.empty(longest, np.uint64), np.empty(longest, np.float32)
+
+    def _route(self, work: Work) -> None:
+        batch = work.batch
+        plan = work.plan = self._new_plan(work)
+        place, x = self._row_scratch(batch)
+        table = finite.watched(self.tables[0], work)
+        done = 0
+        while True:
+            done = routing.route(
+                self.tree, self.depth, self.counts, self.settings, table, self.rule, batch, work.clock,
+                self.random, plan, done, place, x,
+            )  # fmt: skip
+            if done == batch.n:
+                return
+            self.counts = label_counts.grown(self.counts, 2 * len(self.counts.cell_key))
+
+    def _score(self, work: Work) -> None:
+        batch, plan = work.batch, work.plan
+
+        def one(shard):
+            place, x = self._row_scratch(batch)
+            most = self.candidates + 1
+            scoring.score_shard(
+                self.tree, self.settings, self.pairs, finite.watched(self.tables[1 + shard], work), self.rule, shard,
+                batch, work.clock, plan, place, x, gd.new_lanes(most), np.empty(most, np.int64),
+                np.empty(most, np.float32),
+            )  # fmt: skip
+
+        list(self.threads.map(one, range(SHARDS)))
+        self._finish(work)
+
+    def _in_turn(self, work: Work) -> None:
+        batch = work.batch
+        plan = work.plan = self._new_plan(work)
+        place, x = self._row_scratch(batch)
+        table = finite.watched(self.tables[0], work)
+        most = self.candidates + 1
+        done = 0
+        while True:
+            done = scoring.learn_in_turn(
+                self.tree, self.depth, self.counts, self.settings, self.pairs, table, self.rule, self.routers,
+                batch, work.clock, self.random, plan, done, place, x, gd.new_lanes(most),
+                np.empty(most, np.float32), self.met,
+            )  # fmt: skip
+            if done == batch.n:
+                break
+            self.counts = label_counts.grown(self.counts, 2 * len(self.counts.cell_key))
+        self._finish(work)
+
+    def _finish(self, work: Work) -> None:
+        batch, plan = work.batch, work.plan
+        work.prediction = np.empty(batch.n)
+        scoring.choose(plan, work.prediction)
+        wrong = (work.prediction != batch.label) & ~np.isnan(batch.label)
+        work.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+        if self.keep_scores:
+            work.score_start, chosen = scoring.scored_items(plan)
+            work.scores = plan.score[chosen]
+            work.score_labels = plan.item[chosen].astype(np.int64) + 1
+        if self.asked.wanted:
+            self._judge(work)
+        work.plan = None
+
+    def _judge(self, work: Work) -> None:
+        """What is to be told of probabilities."""
+        batch, plan = work.batch, work.plan
+        labelled = ~np.isnan(batch.label)
+        weight = batch.weight.astype(np.float64)
+        label = np.where(labelled, batch.label, 0.0).astype(np.int64) - 1
+        k = min(self.asked.top_k or 1, self.candidates)
+        odds, own = np.empty(len(plan.score)), np.empty(batch.n)
+        top, top_p = np.empty((batch.n, k), np.int64), np.empty((batch.n, k))
+        scoring.judge(plan, self.classes, label, odds, own)
+        scoring.best_candidates(plan, odds, top, top_p)
+        self.report.losses(labelled, weight, (label >= 0) & (label < self.classes), own)
+        self.report.answers(top_p[:, 0], labelled, weight, top[:, 0] == batch.label)
+        if self.asked.top_k is not None:
+            self.report.tops(labelled, weight, batch.label, top)
+            size = np.count_nonzero(top, axis=1)
+            rest = np.where(size == self.classes, 0.0, np.maximum(0.0, 1.0 - top_p.sum(axis=1)))
+            work.listing = probabilities.listing(top, top_p, size, rest)
+        elif self.asked.probabilities:
+            work.listing = scoring.by_class(plan, odds)
+
+    def summary(self) -> list[str]:
+        """Lines after those every run has."""
+        lines = [routing.statistics(self.tree, self.counts)]
+        if self.asked.wanted:
+            self.report.write_calibration()
+            lines = [*self.report.lines(), *lines]
+        return lines
+
+    def outline(self, levels: int) -> Iterator[TreeNode]:
+        """The nodes of the first levels that examples have come to, and their siblings."""
+        return tree_view.preorder(0, levels, partial(routing.seen, self.tree, self.counts))
+
+    def end_pass(self) -> None:
+        self.rule = gd.after_pass(self.rule, self.learner_options)
+
+    # inspection
+
+    @property
+    def own_rows(self) -> bool:
+        return self.in_turn and not len(self.pairs)
+
+    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+        return index.astype(np.uint64) * self.tables[table].width
+
+    def look(self, batch) -> list[Look]:
+        """The routers on the way and the candidates where it ends, and the scorer of the label."""
+        place, x = self._row_scratch(batch)
+        count = batch.start[1] - batch.start[0]
+        place[:count] = self.places(0, batch.index)
+        x[:count] = batch.value
+        found = []
+        a = 0
+        while self.tree.router[a] >= 0:
+            router = int(self.tree.router[a])
+            found.append(Look(0, router, router))
+            s = gd.score(self.tables[0], place, x, count, np.uint64(router), batch.initial[0])
+            child = int(self.tree.left[a]) + (0 if s < 0 else 1)
+            if routing.stops(self.counts, self.settings, a, child):
+                break
+            a = child
+        labels = self.counts.top_label[a, : self.counts.top_size[a]].tolist()
+        y = batch.label[0] - 1
+        if 0 <= y < self.classes and y not in labels and not self.tests_as_vw:
+            labels.append(int(y))
+        for c in labels:
+            table, sub = (0, self.routers + c) if self.in_turn else (1 + c % SHARDS, c // SHARDS)
+            place[:count] = self.places(table, batch.index)
+            width = np.uint64(1) if self.in_turn else self.tables[table].width
+            full = scoring.path(self.tree, self.settings, self.pairs, a, width, batch, 0, place, x, count)
+            extra = tuple(zip(place[count:full].tolist(), x[count:full].tolist(), strict=True))
+            found.append(Look(table, sub, self.routers + c, extra))
+        return found
+
+    def added(self) -> list[Look]:
+        """The path features of every node for the labels counted there."""
+        found = []
+        for a, labels in label_counts.labels_of_nodes(self.counts, self.tree.left).items():
+            path = tuple((scoring.PATH_HASH * b, 1.0) for b in self._path_nodes(a))
+            found += [Look(0, self.routers + y, self.routers + y, path) for y in labels]
+        return found
+
+    def _path_nodes(self, a: int) -> list[int]:
+        """The nodes that have a path feature at node a."""
+        if not self.settings.path or self.settings.node_only:
+            return [a] if self.settings.path else []
+        found = []
+        while a > 0:
+            found.append(a)
+            a = int(self.tree.parent[a])
+        return found
+
+    def describe(self) -> list[str]:
+        return routing.describe(self.tree, self.counts, self.settings, self.depth)
+
+    # model
+
+    def banner(self) -> list[str]:
+        o = self.settings
+        turns = "randomized" if o.randomized else "deterministic"
+        return [
+            f"recall_tree: node_only = {int(o.node_only)} bern_hyper = {o.bern:g} max_depth = {self.depth} "
+            f"routing = {turns}",
+            f"memory: {self.memory[0] / 2**20:.0f} MB of weights, at most {self.memory[1] / 2**20:.0f} MB for "
+            f"{len(self.tree.left)} nodes of {self.candidates} candidates",
+            *self.crowding,
+        ]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = {**label_counts.arrays(self.counts), "random": self.random}
+        for name, table in zip(self._names(), self.tables, strict=True):
+            found.update(gd.table_arrays(name, table, self.learner_options.predict_only_model))
+        return found
+
+    def _names(self):
+        return ["weights"] if self.in_turn else ["routers"] + [f"scorers.{j}" for j in range(SHARDS)]
+
+    def facts(self) -> dict:
+        return {"outside": self.outside}
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+        """Take over a model; the tree itself is made anew, `label_counts.restored` says what its checks protect."""
+        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+            self.counts = label_counts.restored(
+                self.counts, arrays, self.classes, self.depth, self.tree.left, self.rule.checked and not self.testing
+            )
+            stored_arrays.fill("random", arrays, self.random)
+            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MOST_COUNTED)
+            for name, table in zip(self._names(), self.tables, strict=True):
+                gd.restore_table(name, table, arrays, self.resume, self.rule)
+
+
+REDUCTION = Reduction(
+    name="recall_tree",
+    title="Recall tree",
+    summary="a tree proposes a few classes, their scorers decide; logarithmic time, for thousands of classes and more",
+    options=Options,
+    labels="multiclass",
+    enabled="gd, scorer-identity, recall_tree",
+    build=RecallTree,
+    check=check,
+    settle=settle,
+    allowed=allowed,
+    check_arrays=check_arrays,
+    probabilities=True,
+)

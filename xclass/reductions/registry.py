@@ -1,0 +1,21 @@
+"""The reductions, in the order of `--help`. To add one: write its file, add it here, add its oracle."""
+
+from .cpt import reduction as cpt
+from .ect import reduction as ect
+from .log_multi import reduction as log_multi
+from .oaa import reduction as oaa
+from .random_tree import reduction as random_tree
+from .recall_tree import reduction as recall_tree
+from .scalar import reduction as scalar
+from .softmax_tree import reduction as softmax_tree
+
+REDUCTIONS = (
+    scalar.REDUCTION,
+    oaa.REDUCTION,
+    recall_tree.REDUCTION,
+    log_multi.REDUCTION,
+    ect.REDUCTION,
+    random_tree.REDUCTION,
+    cpt.REDUCTION,
+    softmax_tree.REDUCTION,
+)

@@ -1,0 +1,184 @@
+"""The learner alone: real-valued labels, one sub-problem.
+
+Source    VW's base learner, see learner.py.
+Cost      O(s) for an example of s features.
+Differs   from VW: nothing. Labels other than -1 and 1 under logistic or hinge loss are treated as VW treats
+          them, and reported once rather than per example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...binary import finite, gd, loss
+from ...data.batch import CONSTANT
+from ...kernels import fast_math
+from ...kernels.jit import jit
+from ...model import stored_arrays
+from ...options.declare import option
+from ..core.contract import Look, Reduction, Work
+
+LARGEST = np.float64(finite.LARGEST)  # loss that is told of an example
+ZERO = np.float32(0)
+ONE = np.float32(1)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The learner alone."""
+
+    binary: bool = option("predict -1 or 1, and count wrong ones as the loss", kind=bool, stored=True)
+    dont_output_best_constant: bool = option("leave the best constant prediction out of the summary", kind=bool)
+
+
+@jit
+def run(table, rule, link, batch, learns, clock, place, x, raw, prediction, lost):
+    """Predict every example, then learn from it where it has a label and weight.
+
+    `raw[i]` is the score, `prediction[i]` the clipped and linked one, `lost[i]` its loss times weight.
+    """
+    for i in range(batch.label.shape[0]):
+        begin, end = batch.start[i], batch.start[i + 1]
+        count = end - begin
+        for f in range(count):
+            place[f] = np.uint64(batch.index[begin + f])
+            x[f] = batch.value[begin + f]
+        table.watch.now[0] = i
+        labelled = batch.label[i] == batch.label[i]
+        learning = learns[i]
+        low, high = table.range[0], table.range[1]
+        y = np.float32(batch.label[i]) if labelled else ZERO
+        weight = batch.weight[i]
+        if rule.checked and not abs(y) <= finite.LARGEST:
+            y = ZERO
+            if learning:
+                finite.note(table.watch)
+                learning = False
+        if labelled and learning and rule.widen:
+            gd.widen(table.range, y)
+        s = gd.score(table, place, x, count, np.uint64(0), batch.initial[i])
+        p = gd.clip(s, table.range)
+        raw[i] = s
+        prediction[i] = ONE / (ONE + fast_math.expf(-p)) if link else p
+        lost[i] = 0.0
+        if labelled:
+            value = loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1])
+            if weight > ZERO:
+                lost[i] = np.float64(value * weight)
+            if rule.checked and not abs(lost[i]) <= LARGEST:
+                lost[i] = LARGEST
+            if learning and weight > ZERO:
+                gd.learn(table, rule, place, x, count, np.uint64(0), p, y, weight, clock[i])
+                if table.watch.missed[i] != 0:
+                    table.range[0], table.range[1] = low, high
+
+
+def settle(config) -> dict:
+    """Options left open."""
+    return gd.settle(config.learner, 1, reduction=False)
+
+
+def check(config) -> None:
+    """Refuse what would have no effect."""
+    gd.check(config)
+
+
+def allowed(config) -> None:
+    """Any number is a label."""
+
+
+class Scalar:
+    """The learner used when no reduction is named."""
+
+    def __init__(self, config, testing: bool):
+        self.rule = gd.make_rule(config.learner, reduction=False, exact=config.driver.vw_exact)
+        gd.check_memory(config.learner.bits)
+        self.table = gd.new_table(self.rule, config.learner.bits, 1, 1)
+        self.tables = [self.table]
+        if config.learner.constant is not None:
+            self.table.flat[(CONSTANT & int(self.table.mask)) * int(self.table.stride)] = config.learner.constant
+        self.options = config.learner
+        self.binary = config.scalar.binary
+        self.link = config.learner.link == "logistic"
+        self.told = False
+        self.stages = [self._run]
+
+    def close(self):
+        pass
+
+    def _run(self, work: Work) -> None:
+        batch = work.batch
+        longest = int(np.diff(batch.start).max(initial=0))
+        raw = np.empty(batch.n, np.float32)
+        work.prediction = np.empty(batch.n)
+        work.loss = np.empty(batch.n)
+        if self.rule.loss in (loss.LOGISTIC, loss.HINGE) and not self.told:
+            odd = ~np.isnan(batch.label) & (np.abs(batch.label) != 1)
+            if odd.any():
+                self.told = True
+                i = int(np.argmax(odd))
+                name = "logistic" if self.rule.loss == loss.LOGISTIC else "hinge"
+                work.notes.append(
+                    f"label {batch.label[i]:g} in line {batch.line[i]} is neither -1 nor 1, "
+                    f"as --loss_function {name} expects"
+                )
+        run(
+            finite.watched(self.table, work), self.rule, self.link, batch, work.learns(), work.clock,
+            np.empty(longest, np.uint64), np.empty(longest, np.float32), raw, work.prediction, work.loss,
+        )  # fmt: skip
+        work.raw = raw
+        if self.binary:
+            work.prediction = np.where(work.prediction > 0, 1.0, -1.0)
+            counted = np.where(work.prediction == batch.label, 0.0, batch.weight.astype(np.float64))
+            work.loss = np.where(np.abs(batch.label) == 1, counted, work.loss)
+
+    def end_pass(self) -> None:
+        self.rule = gd.after_pass(self.rule, self.options)
+
+    # inspection
+
+    own_rows = True
+
+    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+        return index.astype(np.uint64)
+
+    def look(self, batch) -> list[Look]:
+        return [Look(0, 0, 0)]
+
+    def added(self) -> list[Look]:
+        return []
+
+    def describe(self) -> list[str]:
+        return []
+
+    # model
+
+    def banner(self) -> list[str]:
+        return [f"memory: {gd.SLOT_BYTES * (int(self.table.mask) + 1) / 2**20:.0f} MB of weights"]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return gd.table_arrays("weights", self.table, self.options.predict_only_model)
+
+    def facts(self) -> dict:
+        return {}
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+        """Take over a model; there is nothing in it that a kernel goes by."""
+        with stored_arrays.whole(arrays, facts) as (arrays, _):
+            gd.restore_table("weights", self.table, arrays, rule=self.rule)
+
+
+REDUCTION = Reduction(
+    name="scalar",
+    title="The learner alone",
+    summary="",
+    options=Options,
+    labels="simple",
+    enabled="gd, scorer-identity, count_label",
+    build=Scalar,
+    check=check,
+    settle=settle,
+    allowed=allowed,
+)

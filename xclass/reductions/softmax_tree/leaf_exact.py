@@ -1,0 +1,355 @@
+"""L1-regularised softmax of k classes by block coordinate descent: a leaf of a softmax tree.
+
+Problem   min over w, b of  sum_n c_n [log(sum_c exp(z_nc)) - z_ny]  +  alpha sum_c |w_c|_1,  with  z_nc = w_c.x_n +
+          b_c and y the class of n. The intercepts are free.
+Idea      A block is the weights of a class, moved by one step of `newton_step` against the others' exponentials. There
+          are few weights, so most rows see only the intercept b_c: of a class only the rows that its features touch are
+          visited, and of all others sums are known.
+              S_n = sum_c exp(z_nc) is kept, B_f = sum_n c_n x_nf / S_n now and then. The slope in a weight w_cf is
+              exp(b_c) B_f + sum over touched n of x_nf c_n (exp(z_nc) - exp(b_c)) / S_n - sum over n of c of c_n x_nf
+          Features whose slope is beyond alpha become active in sweeps that screen; the others keep to weights that are
+          not 0. After every sweep the intercepts gain log(c's rows / what c is given of all rows), all at once
+          (Darroch, Ratcliff, "Generalized Iterative Scaling", 1972), which lowers the objective too; S is made anew.
+Cost      a sweep walks over the columns of all features with a weight, some three times a class; screening walks over
+          the touched rows once more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ...kernels import fast_math
+from ...kernels.jit import jit
+from . import newton_step
+
+SWEEPS = 60
+SCREENED = 3  # every so many sweeps
+TOLERANCE = 1e-4  # share of the objective that a sweep has to gain
+PASSES = 3
+SHARES = (0.5, 0.25, 0.1)  # of the steepest slope, for features to become active, in the first screenings; then any
+STILL = 1e-3  # a class whose scores move by less is left alone until features are looked for again
+FIRST_ROOM = 1 << 12
+NEGLIGIBLE = 1e-7  # slopes of rows, in screening, as shares of alpha
+MOST_P = 1.0 - 1e-12  # so that sums of exponentials without those of one class are above 0
+LEAST_MASS = 1e-300
+
+
+class Weights(NamedTuple):
+    """Those of class c are `value[start[c]:start[c + 1]]`."""
+
+    start: np.ndarray  # int64[k + 1]
+    feature: np.ndarray  # int32[...], more than are used
+    value: np.ndarray  # float64[...]
+
+
+class Scratch(NamedTuple):
+    """Room for one class at a time."""
+
+    row: np.ndarray  # int32[n], the touched ones, by t
+    z: np.ndarray  # float64[n], by t: the score without the intercept
+    row_mark: np.ndarray  # int32[n], the number of the last visit that touched a row
+    seen: np.ndarray  # int32[F], features whose slope is known
+    seen_mark: np.ndarray  # int32[F]
+    active: np.ndarray  # int32[F]
+    active_mark: np.ndarray  # int32[F]
+    w: np.ndarray  # float64[F] each
+    target: np.ndarray
+    curve: np.ndarray
+    slope: np.ndarray
+    visit: np.ndarray  # int32[1], their number
+
+
+# -- kernels
+
+
+@jit
+def _touch(problem, begin_w, end_w, feature, value, touched, scratch, mark):
+    """Gather the rows of the columns, and their scores; return their number."""
+    size = 0
+    for j in range(begin_w, end_w):
+        f = feature[j]
+        w = value[j]
+        for i in range(problem.col_start[f], problem.col_start[f + 1]):
+            r = problem.col_row[i]
+            if scratch.row_mark[r] != mark:
+                scratch.row_mark[r] = mark
+                touched.place[r] = size
+                scratch.row[size] = r
+                scratch.z[size] = 0.0
+                size += 1
+            scratch.z[touched.place[r]] += w * np.float64(problem.col_value[i])
+    return size
+
+
+@jit
+def background(problem, mass, back):
+    """B of every feature."""
+    back[:] = 0.0
+    for r in range(problem.weight.shape[0]):
+        u = problem.weight[r] / mass[r]
+        for i in range(problem.row_start[r], problem.row_start[r + 1]):
+            back[problem.row_feature[i]] += u * np.float64(problem.row_value[i])
+
+
+@jit
+def _add_slopes(problem, r, u, base, back, scratch, mark, count):
+    """Add a row's part to the slopes of its features; return how many slopes are known."""
+    for i in range(problem.row_start[r], problem.row_start[r + 1]):
+        f = problem.row_feature[i]
+        if scratch.seen_mark[f] != mark:
+            scratch.seen_mark[f] = mark
+            scratch.seen[count] = f
+            scratch.slope[f] = base * back[f]
+            count += 1
+        scratch.slope[f] += u * np.float64(problem.row_value[i])
+    return count
+
+
+@jit
+def _screen(problem, low, high, base, mass, back, order, touched, size, scratch, mark, alpha, share, count):
+    """Add the features that are to be active to the `count` there are; return how many there are then.
+
+    Those with a slope beyond alpha and beyond a share of the steepest one.
+    """
+    known = 0
+    for t in range(size):
+        r = scratch.row[t]
+        u = problem.weight[r] * (touched.p[t] - base / mass[r])
+        if abs(u) > NEGLIGIBLE * alpha:
+            known = _add_slopes(problem, r, u, base, back, scratch, mark, known)
+    for r in range(low, high):
+        known = _add_slopes(problem, r, -problem.weight[r], base, back, scratch, mark, known)
+    limit = alpha
+    for j in range(known):
+        limit = max(limit, share * abs(scratch.slope[scratch.seen[j]]))
+    for j in range(known):
+        f = scratch.seen[j]
+        if abs(scratch.slope[f]) > limit and scratch.active_mark[f] != mark:
+            scratch.active[count] = f
+            scratch.w[count] = 0.0
+            count += 1
+    for j in range(order.shape[0]):
+        f = order[j]
+        if base * abs(back[f]) <= limit:
+            break
+        if scratch.seen_mark[f] != mark and scratch.active_mark[f] != mark:
+            scratch.active[count] = f
+            scratch.w[count] = 0.0
+            count += 1
+    return count
+
+
+@jit
+def sweep(
+    problem, class_start, bias, mass, old, new, share, back, order, touched, scratch, still, alpha, intercept, begin
+):  # fmt: skip
+    """Move the weights of the classes from `begin` on, from `old` to `new`; return the first that finds no room.
+
+    Parameters
+    ----------
+    class_start : int64[k + 1], rows of class c are class_start[c] .. class_start[c + 1] - 1.
+    bias, mass : float64[k] and float64[n], b and S; S is kept up.
+    share, back, order : see `_screen`, below 0 where no features are looked for; B; features by falling abs(B).
+    still : bool[k], classes that moved no score to speak of, and wait for the next screening.
+    """
+    k = bias.shape[0]
+    features = back.shape[0]
+    for c in range(begin, k):
+        used = new.start[c]
+        if used + features > new.feature.shape[0]:
+            return c
+        if still[c] and share < 0.0:
+            for j in range(old.start[c], old.start[c + 1]):
+                new.feature[used] = old.feature[j]
+                new.value[used] = old.value[j]
+                used += 1
+            new.start[c + 1] = used
+            continue
+        scratch.visit[0] += 1
+        mark = scratch.visit[0]
+        base = fast_math.exp(bias[c])
+        low, high = class_start[c], class_start[c + 1]
+        size = _touch(problem, old.start[c], old.start[c + 1], old.feature, old.value, touched, scratch, mark)
+        for t in range(size):
+            touched.p[t] = min(base * fast_math.exp(scratch.z[t]) / mass[scratch.row[t]], MOST_P)
+        count = 0
+        for j in range(old.start[c], old.start[c + 1]):
+            scratch.active[count] = old.feature[j]
+            scratch.active_mark[old.feature[j]] = mark
+            scratch.w[count] = old.value[j]
+            count += 1
+        if share >= 0.0:
+            before = count
+            count = _screen(
+                problem, low, high, base, mass, back, order, touched, size, scratch, mark, alpha, share, count
+            )
+            for j in range(before, count):
+                f = scratch.active[j]
+                for i in range(problem.col_start[f], problem.col_start[f + 1]):
+                    r = problem.col_row[i]
+                    if scratch.row_mark[r] != mark:
+                        scratch.row_mark[r] = mark
+                        touched.place[r] = size
+                        scratch.row[size] = r
+                        scratch.z[size] = 0.0
+                        touched.p[size] = min(base / mass[r], MOST_P)
+                        size += 1
+        every = intercept and 2 * size >= mass.shape[0]
+        if every:
+            for r in range(mass.shape[0]):
+                if scratch.row_mark[r] != mark:
+                    touched.place[r] = size
+                    scratch.row[size] = r
+                    touched.p[size] = min(base / mass[r], MOST_P)
+                    size += 1
+        for t in range(size):
+            r = scratch.row[t]
+            touched.c[t] = problem.weight[r]
+            touched.y[t] = 1.0 if low <= r < high else 0.0
+        still[c] = True
+        if count > 0:
+            part, gain = newton_step.step(
+                problem, scratch.active, count, scratch.w, scratch.target, scratch.curve, touched, size, alpha, PASSES,
+                every,
+            )  # fmt: skip
+            if part > 0.0:
+                bias[c] += gain
+                for t in range(size):
+                    r = scratch.row[t]
+                    if abs(touched.d[t]) > STILL:
+                        still[c] = False
+                    now = touched.p[t] * mass[r]
+                    mass[r] = max(mass[r] + now * (fast_math.exp(part * touched.d[t]) - 1.0), LEAST_MASS)
+        for j in range(count):
+            if scratch.w[j] != 0.0:
+                new.feature[used] = scratch.active[j]
+                new.value[used] = scratch.w[j]
+                used += 1
+        new.start[c + 1] = used
+    return k
+
+
+@jit
+def settle(problem, class_start, bias, mass, weights, touched, scratch, alpha, intercept, fresh):
+    """Return the objective; then move the intercepts where they are free, and make S anew.
+
+    `fresh` : float64[n, 2], scratch: exponentials of the classes that touch a row, and what they are without it.
+    """
+    n = problem.weight.shape[0]
+    inverse = 0.0
+    total = 0.0
+    for r in range(n):
+        inverse += problem.weight[r] / mass[r]
+        total += problem.weight[r] * math.log(mass[r])
+        fresh[r, 0] = fresh[r, 1] = 0.0
+        touched.curve[r] = 0.0
+    everywhere = 0.0
+    for c in range(bias.shape[0]):
+        scratch.visit[0] += 1
+        mark = scratch.visit[0]
+        low, high = class_start[c], class_start[c + 1]
+        size = _touch(
+            problem, weights.start[c], weights.start[c + 1], weights.feature, weights.value, touched, scratch, mark
+        )
+        base = fast_math.exp(bias[c])
+        given = base * inverse
+        wanted = 0.0
+        for r in range(low, high):
+            wanted += problem.weight[r]
+            total -= problem.weight[r] * bias[c]
+        for t in range(size):
+            r = scratch.row[t]
+            e = base * fast_math.exp(scratch.z[t])
+            touched.d[t] = e
+            given += problem.weight[r] * (e - base) / mass[r]
+            if low <= r < high:
+                total -= problem.weight[r] * scratch.z[t]
+        for j in range(weights.start[c], weights.start[c + 1]):
+            total += alpha * abs(weights.value[j])
+        scale = 1.0
+        if intercept and given > 0.0 and wanted > 0.0:
+            gain = min(max(math.log(wanted / given), -3.0), 3.0)
+            bias[c] += gain
+            scale = fast_math.exp(gain)
+        everywhere += base * scale
+        for t in range(size):
+            r = scratch.row[t]
+            fresh[r, 0] += touched.d[t] * scale
+            fresh[r, 1] += base * scale
+            touched.curve[r] += 1.0
+    for r in range(n):
+        rest = everywhere - fresh[r, 1] if touched.curve[r] < bias.shape[0] else 0.0  # where nothing is left but error
+        mass[r] = max(fresh[r, 0] + max(rest, 0.0), LEAST_MASS)
+    return total
+
+
+# -- Python
+
+
+def empty_weights(classes: int, room: int = 0) -> Weights:
+    """No weights."""
+    return Weights(np.zeros(classes + 1, np.int64), np.empty(room, np.int32), np.empty(room))
+
+
+def first_bias(problem, class_start) -> np.ndarray:
+    """Intercepts that give classes their shares."""
+    shares = np.add.reduceat(problem.weight, class_start[:-1]) / problem.weight.sum()
+    return np.log(shares)
+
+
+def solve(
+    problem, class_start, alpha: float, weights: Weights, bias, intercept=True, sweeps=SWEEPS, tol=TOLERANCE,
+    stopped: Callable[[], bool] = lambda: False,
+):  # fmt: skip
+    """Fit; return the weights, whose arrays may be longer than they are, and the objective. `bias` is changed.
+
+    `stopped` : whether to be content with what there is; asked after every sweep.
+    """
+    n, features, k = len(problem.weight), len(problem.col_start) - 1, len(bias)
+    alpha = float(alpha)
+    touched = newton_step.new_touched(n)
+    scratch = Scratch(
+        np.empty(n, np.int32), np.empty(n), np.zeros(n, np.int32), np.empty(features, np.int32),
+        np.zeros(features, np.int32), np.empty(features, np.int32), np.zeros(features, np.int32),
+        *(np.empty(features) for _ in range(4)), np.zeros(1, np.int32),
+    )  # fmt: skip
+    warm = int(weights.start[-1]) > 0
+    mass, fresh, back = np.ones(n), np.empty((n, 2)), np.empty(features)
+    rest = (problem, class_start, bias, mass)
+    settle(*rest, weights, touched, scratch, alpha, False, fresh)
+    before = settle(*rest, weights, touched, scratch, alpha, intercept, fresh)
+    order, still = np.empty(0, np.int32), np.zeros(k, bool)
+    screenings, since = 0, 0
+    screens = True
+    for _ in range(sweeps):
+        share = -1.0
+        if screens:
+            background(problem, mass, back)
+            order = np.argsort(-np.abs(back), kind="stable").astype(np.int32)
+            share = SHARES[screenings] if not warm and screenings < len(SHARES) else 0.0
+            screenings += 1
+        used = int(weights.start[-1])
+        new = empty_weights(k, FIRST_ROOM + used * 2 + features)
+        at = 0
+        while True:
+            at = sweep(*rest, weights, new, share, back, order, touched, scratch, still, alpha, intercept, at)
+            if at == k:
+                break
+            more = len(new.feature) + features
+            new = Weights(
+                new.start, np.concatenate([new.feature, np.empty(more, np.int32)]),
+                np.concatenate([new.value, np.empty(more)]),
+            )  # fmt: skip
+        weights = new
+        now = settle(*rest, weights, touched, scratch, alpha, intercept, fresh)
+        little = before - now <= tol * abs(now)
+        before = now
+        if stopped() or (little and share == 0.0):
+            break
+        since = 0 if screens else since + 1
+        screens = little or share > 0.0 or since + 1 >= SCREENED
+    return weights, settle(*rest, weights, touched, scratch, alpha, False, fresh)

@@ -1,0 +1,189 @@
+"""The options of the softmax tree: what they are, their defaults, what makes no sense together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ...binary import feature_scaling, gd
+from ...data.batch import HIGHEST_LABEL
+from ...errors import UsageError
+from ...options.declare import option, options_of
+from . import leaf_sgd
+
+BITS = 28  # they cost nothing: features are numbered anew
+MOST_DEPTH = 20
+LEAST_LIMIT = 10  # levels that are built however few examples there are
+TRAINING = (  # what has no effect with -t
+    "tao_iterations", "tree_init", "zero_loss", "beta", "depth", "leaf_classes", "leaf_solver", "leaf_passes",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    """Softmax tree."""
+
+    softmax_tree: int = option(
+        "number of classes, labels 1..K",
+        kind=int,
+        metavar="K",
+        minimum=1,
+        maximum=HIGHEST_LABEL,
+        stored=True,
+    )
+    depth: int = option(
+        "levels of routers; 0 is one softmax",
+        kind=int,
+        minimum=0,
+        maximum=MOST_DEPTH,
+        default_text="from the classes and the examples",
+        metavar="D",
+        stored=True,
+    )
+    leaf_classes: int = option(
+        "most classes a leaf may have [k]", kind=int, minimum=1, default_text="all", metavar="K", stored=True
+    )
+    tao_iterations: int = option(
+        "most times every node is optimised; it ends before where the objective hardly falls",
+        kind=int,
+        default=4,
+        minimum=1,
+        metavar="N",
+    )
+    tree_init: str = option(
+        "where classes begin: `clusters` halves of halves of alike classes, `prototypes` k-means of the classes' means "
+        "and pairs of alike clusters (the paper's), `random` where random routers send the examples",
+        choices=("clusters", "prototypes", "random"),
+        default="clusters",
+        stored=True,
+    )
+    leaf_solver: str = option(
+        "how the softmax of a leaf is fitted: `steps` goes through its examples some times by small steps, quick "
+        "however many classes there are; `exact` goes on by coordinate descent until hardly anything moves",
+        choices=("steps", "exact"),
+        default_text="exact where an example has many of the features there are, else steps",
+    )
+    leaf_passes: int = option(
+        "times a leaf's examples are gone through, with --leaf_solver steps",
+        kind=int,
+        minimum=1,
+        default_text="8, down to 4 where examples times classes are very many",
+        metavar="N",
+    )
+    zero_loss: str = option(
+        "what a router loses: `01` 1 where the leaf is wrong; `beta` the leaf's cross-entropy, and --beta where it "
+        "lacks the class; `remove` leaves such examples out",
+        choices=("01", "beta", "remove"),
+        default="01",
+        stored=True,
+    )
+    beta: float = option(
+        "loss of an example whose leaf lacks its class, with --zero_loss beta",
+        kind=float,
+        default=100.0,
+        minimum=0,
+        metavar="BETA",
+        stored=True,
+    )
+    smooth: float = option(
+        "what every class that a leaf lacks has, before probabilities are brought to a sum of 1 [eps]",
+        kind=float,
+        minimum=0,
+        maximum=1,
+        default_text="chosen on every 50th example, which is kept out of training for it",
+        metavar="EPS",
+        stored=True,
+    )
+    normalize_features: str = feature_scaling.declared("its mean size")
+
+
+TAKEN = ("bits", "l1", "predict_only_model")  # of the learner's options
+EXACT_L1, STEPS_L1, MOST_L1 = 0.15, 0.05, 0.15
+MANY_EXAMPLES = 150_000  # from which on STEPS_L1 rises
+DENSE = 0.05  # share of the features an example has, from which on leaves are fitted to the end
+MOST_PASSES, FEWEST_PASSES = 8, 4
+MANY = 2e9  # examples times classes that are still gone through MOST_PASSES times
+WORK = 1e10  # examples times classes of one softmax, beyond which routers share them out
+
+
+def settle(config) -> dict:
+    """Options whose defaults depend on others."""
+    found = {"bits": config.learner.bits or BITS}
+    return {**gd.settle(config.learner, config.softmax_tree.softmax_tree, True), **found}
+
+
+def check(config) -> None:
+    """Refuse options that cannot be meant together."""
+    given, o = config.given, config.softmax_tree
+    gd.check(config)
+    for name in options_of(gd.Options):
+        if name in given and name not in TAKEN:
+            raise UsageError(
+                f"--{name} has no effect: --softmax_tree is no online learner; of these options it takes --l1"
+            )
+    if "l1" in given and not config.learner.l1 > 0:
+        raise UsageError(f"--l1 {config.learner.l1:g} leaves all weights in the leaves; give a number above 0")
+    if "vw_exact" in given:
+        raise UsageError("VW has no --softmax_tree for --vw_exact to follow: leave one of them out")
+    if "beta" in given and o.zero_loss != "beta":
+        raise UsageError(f"--beta has no effect: --zero_loss {o.zero_loss} does not use it; give --zero_loss beta")
+    if "leaf_passes" in given and o.leaf_solver == "exact":
+        raise UsageError("--leaf_passes has no effect: --leaf_solver exact goes on to the end; leave it out")
+    passes = config.passes
+    for name, idle in (
+        ("passes", passes.passes > 1 and not config.driver.testonly),
+        ("initial_pass_length", passes.initial_pass_length is not None),
+        ("save_per_pass", passes.save_per_pass), ("checkpoint", passes.checkpoint is not None),
+        ("holdout_after", passes.holdout_after > 0),
+    ):  # fmt: skip
+        if name in given and idle:
+            raise UsageError(
+                f"--{name} has no effect: --softmax_tree keeps the examples and learns from all of them at the end of "
+                "the data; see --tao_iterations"
+            )
+    if config.driver.testonly:
+        for name in TRAINING:
+            if name in given:
+                raise UsageError(f"--{name} has no effect: -t learns nothing; leave it out")
+    if config.driver.initial_regressor is not None:
+        for name in ("tree_init", "depth"):
+            if name in given:
+                raise UsageError(f"--{name} has no effect: the tree of -i is where learning begins; leave it out")
+
+
+def allowed(config) -> tuple[int, int, str]:
+    """Lowest and highest label, and the option that says so."""
+    return 1, config.softmax_tree.softmax_tree, f"--softmax_tree {config.softmax_tree.softmax_tree}"
+
+
+def default_depth(examples: int, classes: int) -> int:
+    """Levels of routers where nobody says."""
+    work = float(examples) * classes  # of a sweep over one softmax
+    return max(0, min(10, math.ceil(math.log2(max(work, 1.0) / WORK))))
+
+
+def useful_depth(depth: int, examples: int) -> int:
+    """Return the depth to build where `depth` is asked for: a tree with more leaves than examples has empty ones."""
+    return min(depth, max(LEAST_LIMIT, max(0, examples - 1).bit_length()))
+
+
+def default_solver(examples: int, features: int, entries: int) -> str:
+    """How leaves are fitted where nobody says; `entries` : features of all examples."""
+    return "exact" if entries > DENSE * examples * features else "steps"
+
+
+def default_passes(examples: int, classes: int) -> int:
+    """How often a leaf's examples are gone through where nobody says."""
+    found = MOST_PASSES * math.sqrt(MANY / max(float(examples) * classes, 1.0))
+    return min(MOST_PASSES, max(FEWEST_PASSES, round(found)))
+
+
+def default_l1(solver: str, examples: int, classes: int) -> float:
+    """The penalty where nobody says: of steps, more where classes have few examples each, and where there are many.
+
+    Slopes that are only noise grow with the root of the number of examples.
+    """
+    if solver == "exact":
+        return EXACT_L1
+    rare, many = leaf_sgd.FEW_ROWS * classes / max(examples, 1), examples / MANY_EXAMPLES
+    return min(MOST_L1, STEPS_L1 * math.sqrt(max(1.0, rare, many)))

@@ -1,0 +1,374 @@
+"""Softmax tree: sparse linear routers lead to a leaf, whose softmax over few classes answers.
+
+Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree: An Accurate, Fast Classifier When the Number of
+          Classes Is Large", EMNLP 2021. Training is `tao`, where it begins `initialise`, answers `inference`.
+Learners  a router at every inner node and k scorers at every leaf, all with L1 regularisation alpha (--l1).
+Cost      answering O(s depth + weights that an example's s features have in one leaf). Training goes through the data
+          some (depth + 2) times an iteration, and is mostly the leaves: see `leaf_sgd` and `leaf_exact`.
+Stream    Examples are read once and kept (`row_store`); the end of the data is where learning happens. Until then
+          answers are those of the model of -i, which is where the tree then begins, or 0. Columns of numbers are
+          brought to one scale first (`feature_scaling`): counted as they are read, divided when all are read.
+Smoothing [eps] Every class the leaf lacks has eps, those of the leaf their softmax, all divided by 1 + eps (K - k).
+          Every HELD-th example is kept out of training to choose eps, unless --smooth says it.
+Defaults  by error % on the last tenth of train, see README. --l1 .02, .05, .1, .2 and 12 passes: clinc150 6.3, 6.3,
+          6.4, 6.9; 5, 8, 12, 20 passes: clinc150 6.1, 6.3, 6.3, 6.4, reuters 15.0, 14.8, 15.2, 14.8. --zero_loss 01 and
+          beta at depth 2, three iterations, leaves fitted to the end: clinc150 8.4 and 9.0, spelling's first 40,000
+          18.3 and 19.0.
+Differs   from the paper: see `tao`, `initialise` and the defaults in README.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from ...binary import feature_scaling, finite
+from ...model import stored_arrays
+from ...system import processors
+from ..core import probabilities
+from ..core.calibration import Report
+from ..core.contract import Reduction, Work
+from . import inference, initialise, row_store, softmax_nodes, tao
+from . import options as softmax_options
+
+HELD = 50  # every so many examples one is not trained on
+FEWEST_HELD = 20  # of them, for a choice of eps
+SHARE = 256  # examples of a batch a thread walks at least
+UNTUNED = 1e-6  # eps, where nothing was held out
+
+
+class SoftmaxTree:
+    """The learner behind `--softmax_tree`.
+
+    Attributes
+    ----------
+    unlearned : whether it was given examples that it learns from at the end of the data only.
+    """
+
+    def __init__(self, config, testing: bool):
+        self.options = config.softmax_tree
+        self.classes = self.options.softmax_tree
+        self.alpha = config.learner.l1 or None
+        self.asked = config.answers
+        self.intercept = not config.parser.noconstant
+        self.unit = self.scales_examples = self.options.normalize_features != "none"
+        self.largest_step = finite.largest_step(1.0)
+        # of the examples the tree has learned; all of them count alike, whatever their order
+        self.scales = feature_scaling.for_option(self.options.normalize_features, math.inf)
+        self.counted = None if self.scales is None else self.scales.copy()  # and of those that it will learn
+        self.seed = config.driver.random_seed
+        self.store = None if testing else row_store.Store()
+        self.eps = self.options.smooth if self.options.smooth is not None else UNTUNED
+        self._take(inference.nothing())
+        self.listing = self.asked.top_k is not None or config.driver.raw_predictions is not None
+        self.report = Report(self.asked)
+        self.missed_top = self.inside = self.inside_log = 0.0  # weights; the last times -log p within the leaf
+        self.lines: list[str] = []  # about training, for the summary
+        self.tell = lambda line: None
+        self.bar = self.moved = lambda *_: None
+        self.ends = False
+        self.threads = ThreadPoolExecutor(processors.count(), "nodes")
+        self.stages = [self._predict] if testing else [self._predict, self._collect]
+
+    @property
+    def unlearned(self) -> bool:
+        return self.store is not None and self.store.rows > 0
+
+    @property
+    def most_rows(self) -> int | None:
+        """Few where every class of a leaf is listed."""
+        return max(1, probabilities.MOST_PAIRS // (self.largest + 1)) if self.asked.probabilities else None
+
+    def attend(self, talk, part) -> None:
+        """Whom to tell what goes on at the end of the data, and what returns how much of it was read."""
+        self.tell, self.bar, self.moved = talk.say, talk.start_steps, talk.step
+        if self.store is not None:
+            self.store.part = part
+
+    def stop(self) -> None:
+        """Come to an end after the nodes that are being learned, and large ones of them sooner."""
+        self.ends = True
+
+    def close(self):
+        self.threads.shutdown()
+        if self.store is not None:
+            self.store.close()
+
+    def _share(self, job, items) -> None:
+        """Do a job for every item; in this thread where there is one only."""
+        if len(items) == 1:
+            job(*items[0])
+        else:
+            list(self.threads.map(lambda item: job(*item), items))
+
+    def _take(self, parts: inference.Parts, most: int = stored_arrays.NO_LIMIT) -> None:
+        """Answer by this tree from now on; `most` as in `inference.new_paths`."""
+        self.parts, self.paths = parts, inference.new_paths(parts, most)
+        self.largest = int(np.diff(parts.first).max(initial=0))
+
+    # answering
+
+    def _predict(self, work: Work) -> None:
+        batch = work.batch
+        n = batch.n
+        labelled = ~np.isnan(batch.label)
+        label = np.where(labelled, batch.label, 0.0).astype(np.int64)
+        if not len(self.parts.label):
+            work.prediction = np.zeros(n)
+            if self.asked.listed or self.listing:
+                self._list(work, np.zeros((n, 1), np.int64), np.zeros((n, 1)), np.zeros(n, np.int64))
+            return
+        most = max(5, self.asked.top_k or 0)
+        if self.asked.probabilities:
+            most = self.largest
+        found = inference.new_found(n, most)
+        known = batch if self.scales is None else self.scales.scaled(batch, np.zeros(n, bool))
+        value = row_store.values(known, self.unit)
+        index = batch.index[int(batch.start[0]) : int(batch.start[-1])]
+        start = batch.start - batch.start[0]
+        node = np.zeros(n, np.int32)
+
+        def job(low, high):
+            scratch = inference.new_scratch(self.paths, most)
+            inference.walk(self.paths, start, index, value, label, node, low, high, scratch, found)
+
+        parts = max(1, min(processors.count(), n // SHARE))
+        self._share(job, [(n * t // parts, n * (t + 1) // parts) for t in range(parts)])
+        work.prediction = found.answer.astype(np.float64)
+        weight = batch.weight.astype(np.float64)
+        right = found.answer == label
+        work.loss = np.where(labelled & ~right, weight, 0.0)
+        self._count(found, labelled, label, weight, right)
+        if self.asked.listed or self.listing:
+            scale = 1.0 / (1.0 + self.eps * (self.classes - found.size))
+            top, top_p = found.top, found.top_p * scale[:, None]
+            size = np.minimum(found.size, most)
+            if self.asked.probabilities:
+                order = np.argsort(np.where(top > 0, top, np.iinfo(np.int64).max), axis=1, kind="stable")
+                top, top_p = np.take_along_axis(top, order, axis=1), np.take_along_axis(top_p, order, axis=1)
+            elif self.asked.top_k is not None:
+                top, top_p = top[:, : self.asked.top_k], top_p[:, : self.asked.top_k]
+                size = np.minimum(size, self.asked.top_k)
+            else:
+                top, top_p, size = top[:, :1], top_p[:, :1], np.minimum(size, 1)
+            self._list(work, top, top_p, size)
+
+    def _list(self, work: Work, top, top_p, size) -> None:
+        rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
+        work.listing = probabilities.listing(top, top_p, size, rest)
+        work.scores, work.score_labels, work.score_start = work.listing
+
+    def _count(self, found, labelled, label, weight, right) -> None:
+        """Take note of how good the answers are."""
+        outside = self.classes - found.size
+        total = 1.0 + self.eps * outside
+        inside = ~np.isnan(found.log_p)
+        within = np.exp(np.where(inside, found.log_p, 0.0))
+        p = np.where(inside, within, self.eps) / total
+        self.report.losses(labelled, weight, p > 0.0, p)
+        self.report.answers(found.top_p[:, 0] / total, labelled, weight, right)
+        if self.asked.top_k is not None:
+            self.report.tops(labelled, weight, label, found.top[:, : self.asked.top_k])
+        counted = np.where(labelled, weight, 0.0)
+        self.missed_top += float(counted[~(found.top[:, :5] == label[:, None]).any(axis=1)].sum())
+        self.inside += float(counted[inside].sum())
+        self.inside_log -= float((counted * np.where(inside, found.log_p, 0.0)).sum())
+
+    def summary(self) -> list[str]:
+        """Lines after those every run has."""
+        self.report.write_calibration()
+        found = self.report.lines()
+        if self.report.weight > 0:
+            found.append(f"top-5 error = {self.missed_top / self.report.weight:.6f}")
+            found.append(f"class is in the leaf = {self.inside / self.report.weight:.6f}")
+        if self.inside > 0:
+            found.append(f"perplexity where it is = {math.exp(min(self.inside_log / self.inside, 700.0)):.6g}")
+        if self.report.known_weight > 0:
+            log = self.report.log / self.report.known_weight
+            found.append(f"perplexity, smoothed by {self.eps:.3g} = {math.exp(min(log, 700.0)):.6g}")
+        sizes = np.diff(self.parts.first)
+        weights = len(self.parts.weight) + len(self.parts.value)
+        return [
+            *found,
+            *self.lines,
+            *(self.scales.told if self.scales is not None else []),
+            f"leaves = {len(sizes)}, depth = {self._depth()}, classes of a leaf = {sizes.mean():.1f} (mean), "
+            f"{sizes.max()} (most), weights that are not 0 = {weights}",
+        ]
+
+    def _depth(self) -> int:
+        left, right = self.parts.left, self.parts.right
+        depth = np.zeros(len(left), np.int64)
+        for i in range(len(left)):  # children come after their parents
+            if left[i] >= 0:
+                depth[[left[i], right[i]]] = depth[i] + 1
+        return int(depth.max())
+
+    # learning
+
+    def _collect(self, work: Work) -> None:
+        learned = work.learned()
+        if self.counted is not None:
+            self.counted.count(work.batch, learned)
+        self.store.add(work.batch, learned)
+
+    def end_pass(self) -> None:
+        """The end of the data: learn."""
+        if not self.store.rows:
+            return
+        rows, hashes = self.store.finish(self.unit, None if self.counted is None else self.counted.divide)
+        held = None
+        if self.options.smooth is None and len(rows.label) >= HELD * FEWEST_HELD:
+            out = np.arange(len(rows.label)) % HELD == HELD - 1
+            held, rows = row_store.chosen(rows, np.flatnonzero(out)), row_store.chosen(rows, np.flatnonzero(~out))
+        kinds = len(np.unique(rows.label))
+        if len(self.parts.label):
+            tree = softmax_nodes.unparted(self.parts, lambda feature: _numbers(hashes, feature))
+            begin = None
+        else:
+            depth = self.options.depth
+            if depth is None:
+                depth = softmax_options.default_depth(len(rows.label), kinds)
+            tree = softmax_nodes.Tree.complete(softmax_options.useful_depth(depth, len(rows.label)))
+            begin = self._begin(tree, rows, len(hashes))
+        most = self.options.leaf_classes
+        solver = self.options.leaf_solver
+        if solver is None:
+            solver = softmax_options.default_solver(len(rows.label), len(hashes), len(rows.feature))
+        alpha = self.alpha or softmax_options.default_l1(solver, len(rows.label), kinds)
+        passes = self.options.leaf_passes
+        if passes is None:
+            passes = softmax_options.default_passes(len(rows.label), kinds)
+        settings = tao.Settings(
+            alpha, kinds if most is None else most, self.options.zero_loss, self.options.beta,
+            self.options.tao_iterations, self.intercept, solver, passes, self.seed,
+        )  # fmt: skip
+        leaves = tree.leaves()
+        self.tell(
+            f"softmax tree: {len(rows.label)} examples, {kinds} classes, {len(hashes)} features; depth "
+            f"{len(tree.levels()) - 1}, {len(leaves)} leaves, at most "
+            f"{'all' if most is None else most} classes a leaf, l1 {alpha:.3g}, "
+            + (f"{passes} passes of steps a leaf" if solver == "steps" else "leaves fitted to the end")
+        )
+        self.tell("iteration     objective  train error  in leaf     weights  unchanged  seconds")
+        self.bar(settings.iterations * len(tree.left), "node")
+        trainer = tao.Trainer(rows, len(hashes), tree, settings, self._share, lambda: self.ends, self.moved)
+        trainer.run(begin, self._say)
+        self._finish(tree, rows, trainer.found, held, hashes)
+        if len(self.parts.label):  # else the user ended it before the first node
+            self.scales = None if self.counted is None else self.counted.copy()
+            part = self.store.part
+            self.store.close()
+            self.store = row_store.Store()
+            self.store.part = part
+
+    def _begin(self, tree, rows, features: int) -> np.ndarray:
+        """The leaf (its node) where each row begins."""
+        leaves = np.array(tree.leaves(), np.int32)
+        if self.options.tree_init == "prototypes":
+            return leaves[initialise.by_prototypes(rows, features, len(leaves), self.seed)]
+        if self.options.tree_init == "clusters":
+            return leaves[initialise.by_halves(rows, len(leaves), self.seed, self._share)]
+        rng = np.random.default_rng(self.seed)
+        for i, one in enumerate(tree.inside):
+            if isinstance(one, softmax_nodes.Router):
+                w = rng.standard_normal(features)
+                w = (w / np.sqrt((w**2).sum() or 1.0)).astype(np.float32).astype(np.float64)
+                tree.inside[i] = softmax_nodes.Router(np.arange(features, dtype=np.uint32), w, 0.0)
+        found = softmax_nodes.walk(tree, rows, self._share)
+        for i, one in enumerate(tree.inside):
+            if isinstance(one, softmax_nodes.Router):
+                tree.inside[i] = softmax_nodes.NO_ROUTER
+        return leaves[found.leaf]
+
+    def _say(self, one: tao.Report) -> None:
+        self.tell(
+            f"{one.number:9d} {one.objective:13.2f} {one.error:12.6f} {one.covered:8.4f} {one.nonzeros:11d} "
+            f"{one.kept:10d} {one.seconds:8.1f}"
+        )
+
+    def _finish(self, tree, rows, found, held, hashes) -> None:
+        """Prune, choose eps, and turn to the tree. `found` : of the rows, None where training ended early"""
+        if found is None:
+            found = softmax_nodes.walk(tree, rows, self._share)
+        weight = np.bincount(found.leaf, rows.weight, minlength=len(tree.leaves()))
+        tree, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weight.tolist(), strict=True)))
+        tree = softmax_nodes.renamed(tree, lambda feature: hashes[feature])
+        self._take(softmax_nodes.parts(tree))
+        error = float(rows.weight[found.answer != rows.label].sum() / rows.weight.sum())
+        self.lines = [f"training error = {error:.6f}, nodes pruned = {gone}"]
+        if held is not None:
+            found = softmax_nodes.walk(tree, held._replace(feature=hashes[held.feature]), self._share)
+            if self.options.smooth is None:
+                self.eps = _tuned(found, held.weight, self.classes)
+            error = float(held.weight[found.answer != held.label].sum() / held.weight.sum())
+            self.lines.append(
+                f"error on every {HELD}th example, kept out of training to choose --smooth {self.eps:.3g} = {error:.6f}"
+            )
+
+    # model
+
+    def banner(self) -> list[str]:
+        found = [f"softmax_tree: zero_loss = {self.options.zero_loss}"]
+        if self.store is not None:
+            found.append("learns at the end of the data; until then the table shows what is known before")
+        return found
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = {f"tree.{name}": array for name, array in self.parts._asdict().items()}
+        return found if self.scales is None else {**found, **self.scales.arrays()}
+
+    def facts(self) -> dict:
+        return {"smooth": self.eps}
+
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+        """Take over a model; `inference.check` and `feature_scaling` say what their checks protect."""
+        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+            parts = inference.Parts(
+                *(
+                    np.ascontiguousarray(stored_arrays.take(f"tree.{name}", arrays, dtype, None))
+                    for name, dtype in inference.DTYPES.items()
+                )
+            )
+            inference.check(parts, self.classes, softmax_options.MOST_DEPTH)
+            if self.scales is not None:
+                self.scales.restore(arrays)
+                self.counted = self.scales.copy()
+            smooth = stored_arrays.take_fact("smooth", facts, float, 0, 1)
+            self.eps = self.options.smooth if self.options.smooth is not None else smooth
+        self._take(parts, stored_arrays.LONGEST_PROBE)
+
+
+def _numbers(hashes: np.ndarray, feature: np.ndarray) -> np.ndarray:
+    """The number of each feature, -1 for those that do not occur."""
+    if not len(hashes):
+        return np.full(len(feature), -1, np.int64)
+    at = np.minimum(np.searchsorted(hashes, feature), len(hashes) - 1)
+    return np.where(hashes[at] == feature, at, -1)
+
+
+def _tuned(found, weight, classes: int) -> float:
+    """The eps that gives the labels of held-out rows the most probability, of 200 between 1e-12 and 0.1."""
+    outside = (classes - found.size).astype(np.float64)
+    missing = float(weight[np.isnan(found.log_p)].sum())
+    tried = np.geomspace(1e-12, 0.1, 200)
+    gained = [missing * math.log(eps) - float((weight * np.log1p(eps * outside)).sum()) for eps in tried]
+    return float(tried[int(np.argmax(gained))])
+
+
+REDUCTION = Reduction(
+    name="softmax_tree",
+    title="Softmax tree",
+    summary="sparse routers lead to a softmax over few classes: learns at the end of the data, in many rounds; few "
+    "errors and quick answers",
+    options=softmax_options.Options,
+    labels="multiclass",
+    enabled="softmax_tree",
+    build=SoftmaxTree,
+    check=softmax_options.check,
+    settle=softmax_options.settle,
+    allowed=softmax_options.allowed,
+    probabilities=True,
+)

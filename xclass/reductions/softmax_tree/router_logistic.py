@@ -1,0 +1,138 @@
+"""L1-regularised logistic regression with weighted examples: a router of a softmax tree.
+
+Problem   min over w, b of  sum_n c_n log(1 + exp(-y_n (w.x_n + b)))  +  alpha |w|_1,  y_n in {-1, 1}; alpha = 1 / C of
+          LIBLINEAR, the intercept is free (there it is one of w).
+Idea      newGLMNET, `newton_step`: in each round the features that have a weight, or whose slope is beyond alpha, are
+          the active ones. It begins with the weights it is given.
+Cost      a round is a walk over all rows and some over the columns of the active features.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...kernels import fast_math
+from ...kernels.jit import jit
+from . import newton_step
+
+ROUNDS = 60
+PASSES = 12
+TOLERANCE = 1e-4  # of the violation there was with all weights 0
+
+
+# -- kernels
+
+
+@jit
+def _slopes(problem, touched, slope):
+    """The slope of the loss in every weight: float64[F]."""
+    slope[:] = 0.0
+    for r in range(problem.weight.shape[0]):
+        g = touched.c[r] * (touched.p[r] - touched.y[r])
+        for i in range(problem.row_start[r], problem.row_start[r + 1]):
+            slope[problem.row_feature[i]] += g * np.float64(problem.row_value[i])
+
+
+@jit
+def _violation(slope, w, alpha, feature):
+    """How far from optimal the weights are, and the active ones: their number."""
+    total = 0.0
+    count = 0
+    for f in range(slope.shape[0]):
+        if w[f] != 0.0:
+            total += abs(slope[f] + (alpha if w[f] > 0.0 else -alpha))
+            feature[count] = f
+            count += 1
+        elif abs(slope[f]) > alpha:
+            total += abs(slope[f]) - alpha
+            feature[count] = f
+            count += 1
+    return total, count
+
+
+@jit
+def scores(problem, w, b, z):
+    """z = w.x + b of every row."""
+    for r in range(problem.weight.shape[0]):
+        s = b
+        for i in range(problem.row_start[r], problem.row_start[r + 1]):
+            s += w[problem.row_feature[i]] * np.float64(problem.row_value[i])
+        z[r] = s
+
+
+@jit
+def objective(problem, right, w, b, alpha, z):
+    """What is to be made small. `right` : bool[n], y = 1"""
+    scores(problem, w, b, z)
+    total = 0.0
+    for r in range(problem.weight.shape[0]):
+        s = z[r] if right[r] else -z[r]
+        total += problem.weight[r] * (math.log1p(fast_math.exp(-abs(s))) + max(-s, 0.0))
+    for f in range(w.shape[0]):
+        total += alpha * abs(w[f])
+    return total
+
+
+@jit
+def fit(problem, right, alpha, intercept, w, b, z, touched, slope, feature, active_w, target, curve, rounds, tolerance):
+    """Change w to minimise the objective, and return b.
+
+    Parameters
+    ----------
+    right : bool[n], y = 1.
+    w : float64[F], weights to begin with.
+    z, touched : float64[n] and `newton_step.new_touched(n)`, scratch.
+    slope, active_w, target, curve : float64[F], scratch; feature : int32[F].
+    """
+    n = problem.weight.shape[0]
+    for r in range(n):
+        touched.place[r] = r
+        touched.c[r] = problem.weight[r]
+        touched.y[r] = 1.0 if right[r] else 0.0
+        touched.p[r] = 0.5
+    _slopes(problem, touched, slope)
+    allowed = 0.0  # violation with all weights 0
+    for f in range(slope.shape[0]):
+        allowed += max(0.0, abs(slope[f]) - alpha)
+    allowed = allowed * tolerance + 1e-9
+    scores(problem, w, b, z)
+    for _ in range(rounds):
+        for r in range(n):
+            touched.p[r] = 1.0 / (1.0 + fast_math.exp(-z[r]))
+        _slopes(problem, touched, slope)
+        total, count = _violation(slope, w, alpha, feature)
+        if intercept:
+            free = 0.0
+            for r in range(n):
+                free += touched.c[r] * (touched.p[r] - touched.y[r])
+            total += abs(free)
+        if total <= allowed:
+            break
+        for j in range(count):
+            active_w[j] = w[feature[j]]
+        share, gain = newton_step.step(
+            problem, feature, count, active_w, target, curve, touched, n, alpha, PASSES, intercept
+        )
+        if share == 0.0:
+            break
+        for j in range(count):
+            w[feature[j]] = active_w[j]
+        b += gain
+        for r in range(n):
+            z[r] += share * touched.d[r]
+    return b
+
+
+# -- Python
+
+
+def solve(problem, right, alpha: float, w, b: float, intercept: bool = True, rounds=ROUNDS, tolerance=TOLERANCE):
+    """Fit; w (float64[F]) is changed, b returned."""
+    n, features = len(problem.weight), len(w)
+    empty = [np.empty(features) for _ in range(4)]
+    return fit(
+        problem, right, float(alpha), intercept, w, float(b), np.empty(n), newton_step.new_touched(n), empty[0],
+        np.empty(features, np.int32), *empty[1:], rounds, float(tolerance),
+    )  # fmt: skip

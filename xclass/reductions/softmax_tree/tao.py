@@ -1,0 +1,312 @@
+"""Tree alternating optimisation: a tree of sparse linear routers with a softmax of few classes in every leaf.
+
+Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree", EMNLP 2021: algorithm 1, sections 4 and 4.1.
+Objective (1)  sum_n c_n L(y_n, x_n)  +  alpha (sum over routers |w|_1  +  sum over leaves |W|_1); L the cross-
+          entropy, `beta` where the leaf lacks the class. Under `01`, L is 0 or 1 and the leaves have no penalty in
+          it: they learn by cross-entropy with the penalty as ever, and are kept if their errors do not rise. `remove`
+          leaves rows out of a router's problem that lack their class on one side, and of the objective.
+Steps     from the deepest level to the root, all nodes of a level independent of each other. A leaf takes the k classes
+          most of its rows have and goes on from its weights [problem (3), `leaf_sgd` or, to the end,
+          `leaf_exact`]. A router's rows prefer the side on which they lose less, by the difference; those who prefer
+          neither are left out [(2), `router_logistic`].
+          What was found is kept if the node's own part of the objective does not rise; so the objective never rises.
+          In the first iteration rows lie where they were put, not where routers send them, and all is kept.
+Differs   from the paper: intercepts have no penalty.
+Names     rows n, features F, classes k of a leaf | a node is a number, 0 the root
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from . import inference, leaf_exact, leaf_sgd, newton_step, router_logistic, row_store, softmax_nodes
+
+ENOUGH = 1e-3  # share of the objective an iteration has to gain for another one
+ROUGH, FINE = 1e-2, 1e-3  # tolerance of leaves, in the first iteration and later
+
+
+class Settings(NamedTuple):
+    """What is asked for."""
+
+    alpha: float
+    leaf_classes: int
+    zero_loss: str  # 01, beta or remove
+    beta: float
+    iterations: int
+    intercept: bool
+    solver: str = "exact"  # of leaves: steps or exact
+    passes: int = leaf_sgd.PASSES  # of steps
+    seed: int = 0
+
+
+class Report(NamedTuple):
+    """One iteration."""
+
+    number: int
+    objective: float
+    error: float  # share of the weight of the rows
+    covered: float  # share of it whose class is in the leaf
+    nonzeros: int
+    kept: int  # nodes whose new weights would have raised the objective
+    seconds: float
+
+
+class Trainer:
+    """Fits a tree to rows.
+
+    Parameters
+    ----------
+    rows, features : the examples and F.
+    tree : with or without weights; it is changed.
+    settings : what is asked for.
+    share : `share(job, items)` does `job(*item)` for all items, on as many threads as it likes.
+    stopped : whether to come to an end; asked before every level and every node.
+    moved : called after every node.
+    """
+
+    def __init__(
+        self, rows: row_store.Rows, features: int, tree: softmax_nodes.Tree, settings: Settings, share: Callable,
+        stopped: Callable[[], bool] = lambda: False, moved: Callable[[], None] = lambda: None,
+    ):  # fmt: skip
+        self.rows, self.features, self.tree, self.settings = rows, features, tree, settings
+        self._share, self._stopped, self._moved = share, stopped, moved
+        self.total = float(rows.weight.sum())
+        self.found: inference.Found | None = None  # of all rows, after the last iteration
+
+    # what the tree says
+
+    def losses(self, found: inference.Found, label=None) -> np.ndarray:
+        """L of every row: float64[n]; infinite where `remove` has nothing to say. `label` : of the rows meant"""
+        if self.settings.zero_loss == "01":
+            return (found.answer != (self.rows.label if label is None else label)).astype(np.float64)
+        missing = np.inf if self.settings.zero_loss == "remove" else self.settings.beta
+        return np.where(np.isnan(found.log_p), missing, -found.log_p)
+
+    def objective(self, found: inference.Found) -> float:
+        """(1), after a walk from the root."""
+        loss = self.losses(found)
+        known = np.isfinite(loss)
+        penalty = self.tree.penalty(self.settings.zero_loss != "01")
+        return float((self.rows.weight * np.where(known, loss, 0.0)).sum()) + self.settings.alpha * penalty
+
+    # training
+
+    def run(self, leaf_of: np.ndarray | None, tell: Callable[[Report], None]) -> None:
+        """All iterations. `leaf_of` : int32[n], the leaf (its node) where each row begins; None follows the routers."""
+        began = time.perf_counter()
+        first = leaf_of is not None
+        before = np.inf
+        numbers = self.tree.leaves()
+        for number in range(1, self.settings.iterations + 1):
+            if self._stopped():
+                return
+            found = None
+            if not first:
+                found = self.found or softmax_nodes.walk(self.tree, self.rows, self._share)
+                leaf_of = np.array(numbers, np.int32)[found.leaf]
+            kept = self._iterate(leaf_of, found, first)
+            found = self.found = softmax_nodes.walk(self.tree, self.rows, self._share)
+            now = self.objective(found)
+            weight = self.rows.weight
+            error = float(weight[found.answer != self.rows.label].sum()) / self.total
+            covered = float(weight[~np.isnan(found.log_p)].sum()) / self.total
+            seconds = time.perf_counter() - began
+            tell(Report(number, now, error, covered, self.tree.nonzeros(), kept, seconds))
+            if len(self.tree.left) == 1 or (not first and before - now <= ENOUGH * abs(now)):
+                return  # a softmax alone is a convex problem, solved already
+            before, first = now, False
+
+    def _iterate(self, leaf_of: np.ndarray, found, first: bool) -> int:
+        """One step of every node; return how many did not change because it would have raised the objective."""
+        tree = self.tree
+        under = self._under(leaf_of)
+        old_loss = None if found is None else self.losses(found)
+        left = right = None  # what rows lose on the left and right of routers, a level further down
+        kept = 0
+        for level in reversed(tree.levels()):
+            if self._stopped():  # before the walks of all rows that a level's routers ask for
+                break
+            routers = [i for i in level if tree.left[i] >= 0]
+            left, right = self._both_sides(routers, under, left, right) if routers else (None, None)
+            worse = np.zeros(len(tree.left), bool)
+
+            only = len(level) == 1
+
+            def job(i, left=left, right=right, worse=worse, only=only):
+                if self._stopped():
+                    return
+                new = self._router(i, under[i], left, right, first) if tree.left[i] >= 0 else None
+                if tree.left[i] < 0:
+                    new = self._leaf(i, under[i], None if first else old_loss, first, only)
+                if new is None:
+                    worse[i] = True
+                else:
+                    tree.inside[i] = new
+                self._moved()
+
+            # large nodes first, so that threads end together
+            self._share(job, sorted(((i,) for i in level), key=lambda one: -len(under[one[0]])))
+            kept += int(worse.sum())
+        return kept
+
+    def _both_sides(self, routers: list[int], under: dict, below_left, below_right) -> tuple[np.ndarray, np.ndarray]:
+        """What the rows under these routers lose on the left and on the right, float64[n] each.
+
+        From the child they lie under, rows go on to one of two places whose losses are known, `below_left` and
+        `below_right`, from the level below: only which one is new. From the other child they walk.
+        """
+        tree, rows = self.tree, self.rows
+        n = len(rows.label)
+        paths = inference.new_paths(softmax_nodes.parts(tree))
+        near, far = np.zeros(n, np.int32), np.zeros(n, np.int32)
+        on_right, to_walk, to_step = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
+        for i in routers:
+            for child, other in ((tree.left[i], tree.right[i]), (tree.right[i], tree.left[i])):
+                mine = under[child]
+                near[mine], far[mine], on_right[mine] = child, other, child == tree.right[i]
+                (to_walk if tree.left[child] < 0 else to_step)[mine] = True
+        here = np.zeros(n)
+        if to_walk.any():
+            here = self.losses(softmax_nodes.walk(tree, rows, self._share, near, to_walk, paths))
+        if to_step.any():
+            goes_right = softmax_nodes.sides(paths, rows, self._share, near)
+            here[to_step] = np.where(goes_right[to_step], below_right[to_step], below_left[to_step])
+        there = self.losses(softmax_nodes.walk(tree, rows, self._share, far, to_walk | to_step, paths))
+        return np.where(on_right, there, here), np.where(on_right, here, there)
+
+    def _under(self, leaf_of: np.ndarray) -> dict[int, np.ndarray]:
+        """The rows that reach every node: int64[...], rising."""
+        order = np.argsort(leaf_of, kind="stable")
+        edges = np.searchsorted(leaf_of[order], np.arange(len(self.tree.left) + 1))
+        under = {}
+        for level in reversed(self.tree.levels()):
+            for i in level:
+                if self.tree.left[i] < 0:
+                    under[i] = order[edges[i] : edges[i + 1]]
+                else:
+                    under[i] = np.sort(np.concatenate([under[self.tree.left[i]], under[self.tree.right[i]]]))
+        return under
+
+    def _local(self, chosen: np.ndarray, weight: np.ndarray) -> tuple[newton_step.Problem, np.ndarray]:
+        """A problem of these rows and the features they have, and what the features are: uint32[...]."""
+        rows = self.rows
+        z = int((rows.start[chosen + 1] - rows.start[chosen]).sum())
+        start, feature, value = np.zeros(len(chosen) + 1, np.int64), np.empty(z, np.int32), np.empty(z, np.float32)
+        number, name = np.full(self.features, -1, np.int32), np.empty(min(z, self.features), np.int32)
+        count = row_store.local(
+            rows.start, rows.feature, rows.value, chosen.astype(np.int64), number, start, feature, value, name
+        )
+        return newton_step.new_problem(start, feature, value, count, weight), name[:count].astype(np.uint32)
+
+    def _router(self, i: int, rows, left, right, first: bool) -> softmax_nodes.Router | None:
+        """New weights of a router, or None where the old ones are better."""
+        old: softmax_nodes.Router = self.tree.inside[i]
+        with np.errstate(invalid="ignore"):  # both may be infinite
+            gap = left[rows] - right[rows]
+        care = np.isfinite(gap) & (gap != 0.0)
+        chosen = rows[care]
+        weight = self.rows.weight[chosen] * np.abs(gap[care])
+        goes_right = gap[care] > 0.0
+        if not len(chosen):
+            return old if first else None
+        problem, name = self._local(chosen, weight)
+        w = np.zeros(len(name))
+        order = np.argsort(name)
+        w[order] = _placed(name[order], old.feature, old.weight)
+        z = np.empty(len(chosen))
+        alpha = self.settings.alpha
+        router_logistic.scores(problem, w, old.bias, z)
+        before = float(weight[(z >= 0.0) != goes_right].sum()) + alpha * float(np.abs(old.weight).sum())
+        b = router_logistic.solve(problem, goes_right, alpha, w, old.bias, self.settings.intercept)
+        w, b = w.astype(np.float32).astype(np.float64), float(np.float32(b))
+        router_logistic.scores(problem, w, b, z)
+        after = float(weight[(z >= 0.0) != goes_right].sum()) + alpha * float(np.abs(w).sum())
+        if after > before and not first:
+            return None
+        order = order[w[order] != 0.0]
+        return softmax_nodes.Router(name[order], w[order], b)
+
+    def _leaf(self, i: int, rows, old_loss, first: bool, only: bool) -> softmax_nodes.Leaf | None:
+        """A new softmax for a leaf, or None where the old one is better. `only` : no other node is at work."""
+        old: softmax_nodes.Leaf = self.tree.inside[i]
+        s = self.settings
+        if not len(rows):
+            return softmax_nodes.NO_LEAF if first else None
+        label, weight = self.rows.label[rows], self.rows.weight[rows]
+        names, number = np.unique(label, return_inverse=True)
+        worth = np.bincount(number, weight)
+        best = np.sort(np.argsort(-worth, kind="stable")[: s.leaf_classes])
+        place = np.full(len(names), -1)
+        place[best] = np.arange(len(best))
+        classes = names[best]
+        inside = np.flatnonzero(place[number] >= 0)
+        inside = inside[np.argsort(place[number[inside]], kind="stable")]
+        problem, name = self._local(rows[inside], weight[inside])
+        class_start = np.searchsorted(place[number[inside]], np.arange(len(classes) + 1)).astype(np.int64)
+        bias = leaf_exact.first_bias(problem, class_start) if s.intercept else np.zeros(len(classes))
+        weights = _carried(old, classes, bias, name)
+        if s.solver == "steps":
+            share = self._share if only else leaf_sgd.in_turn
+            passes = s.passes if first else -(-s.passes // 2)
+            seed = s.seed + i
+            weights = leaf_sgd.fit(
+                problem, class_start, s.alpha, weights, bias, s.intercept, passes, seed=seed, share=share,
+                stopped=self._stopped,
+            )  # fmt: skip
+        else:
+            weights, _ = leaf_exact.solve(
+                problem, class_start, s.alpha, weights, bias, s.intercept, tol=ROUGH if first else FINE,
+                stopped=self._stopped,
+            )  # fmt: skip
+        used = int(weights.start[-1])
+        new = softmax_nodes.Leaf(
+            classes, bias.astype(np.float32).astype(np.float64), weights.start,
+            name[weights.feature[:used]], weights.value[:used].astype(np.float32).astype(np.float64),
+        )  # fmt: skip
+        if first:
+            return new
+        penalty = 0.0 if s.zero_loss == "01" else s.alpha
+        before = _finite(old_loss[rows] * weight) + penalty * float(np.abs(old.weight).sum())
+        alone = softmax_nodes.Tree([-1], [-1])
+        alone.inside[0] = new
+        mine = row_store.chosen(self.rows, rows)
+        found = softmax_nodes.walk(alone, mine, leaf_sgd.in_turn)
+        after = _finite(self.losses(found, mine.label) * weight) + penalty * float(np.abs(new.weight).sum())
+        return None if after > before else new
+
+
+def _finite(values: np.ndarray) -> float:
+    return float(values[np.isfinite(values)].sum())
+
+
+def _placed(names: np.ndarray, feature: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The weight of every name (rising), 0 where there is none."""
+    found = np.zeros(len(names))
+    if len(names) and len(feature):
+        at = np.minimum(np.searchsorted(names, feature), len(names) - 1)
+        there = names[at] == feature
+        found[at[there]] = weight[there]
+    return found
+
+
+def _carried(old: softmax_nodes.Leaf, classes: np.ndarray, bias: np.ndarray, name: np.ndarray) -> leaf_exact.Weights:
+    """An earlier leaf's weights of classes and features that are still there; `bias` takes its intercepts."""
+    k = len(classes)
+    if not len(old.label) or not k or not len(name):
+        return leaf_exact.empty_weights(k)
+    order = np.argsort(name)
+    names = name[order]
+    at = np.minimum(np.searchsorted(classes, old.label), k - 1)
+    stays = classes[at] == old.label
+    bias[at[stays]] = old.bias[stays]
+    owner = np.repeat(np.arange(len(old.label)), np.diff(old.start))
+    where = np.minimum(np.searchsorted(names, old.feature), len(names) - 1)
+    kept = stays[owner] & (names[where] == old.feature)
+    owner = at[owner[kept]]
+    by = np.argsort(owner, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=k))]).astype(np.int64)
+    return leaf_exact.Weights(start, order[where[kept]][by].astype(np.int32), old.weight[kept][by])

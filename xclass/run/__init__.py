@@ -1,0 +1,1 @@
+"""A run of the command, from the first byte to the model file."""

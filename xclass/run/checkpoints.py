@@ -1,0 +1,258 @@
+"""Which models a run saves, and when: at the end, of the best pass, after each pass, on the way, when interrupted.
+
+The model itself (`-f`) is only ever replaced by that of a finished run or a checkpoint. The best pass's is kept in a
+file beside it until it is known to be the best; then it is renamed.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from ..binary import gd
+from ..errors import ModelError, UsageError
+from ..model import model_file
+from ..system import leftovers
+from . import model_contents
+from .report.progress import VW, VW_COUNTS, VW_SUMS, Progress
+
+
+class Saver:
+    """Saves what a learner has learned.
+
+    Parameters
+    ----------
+    config : of the run
+    learning : the learner
+    progress : of this run
+    names : of the classes
+
+    Attributes
+    ----------
+    learner : may be exchanged for another
+    examples : learned from, in earlier runs too
+    clock : weight of labelled examples so far, in earlier runs too
+    learned : examples this run has learned from
+    whole : counts all runs since the model was new, if this one learns
+    early : whether passes ended before they ran out
+    """
+
+    def __init__(self, config: Any, learning: Any, progress: Progress, names: Any):
+        self.learner = learning
+        self._names = names
+        self.examples = 0
+        self.clock = 0.0
+        self.learned = 0
+        self.progress = self.whole = progress
+        self.early = False
+        self._config = config
+        self._learning = not config.driver.testonly
+        self._model: str | None = config.driver.final_regressor
+        text = config.readable.readable_model or config.readable.invert_hash
+        # a file whose neighbour the best pass's model may be until the end
+        self._beside = self._model if self._model is not None and _is_file(self._model) else text
+        if self._beside is not None and not _is_file(self._beside):
+            self._beside = os.path.join(leftovers.temporary_folder(), "xclass-model")
+        self._best: leftovers.Unfinished | None = None
+        self._best_counters: dict[str, Any] = {}
+        self._counters: dict[str, Any] | None = None  # of the model of -i
+        # of the files this run may leave what was learned in: what each was when last noted, and from how many examples
+        self._noted: dict[str, tuple[object, int]] = {}
+        for path in self._places():
+            self._note_saved(path, 0)
+        for path in filter(None, (self._model, self._beside)):
+            for place in {os.path.abspath(path), os.path.realpath(path)}:
+                leftovers.remove(place, derived=True)
+
+    def restore(self, model: model_contents.Contents, name: str, preserve: bool) -> None:
+        """Go on from a model; with `preserve`, counting too."""
+        arrays = model.arrays
+        if gd.only_predicts(self._config):
+            arrays = gd.predicting(arrays)
+        self.learner.restore(arrays, model.learner)
+        self.examples = model.examples
+        self.clock = model.clock
+        self._counters = model.counters
+        kept = (self._counters or {}).get(VW) if self._config.driver.vw_exact else None
+        if kept is not None:  # VW takes what had no label for labelled unless it goes on counting it
+            other = float(kept["weighted_unlabeled_examples"]) if preserve else 0.0
+            self.clock = float(kept["t"]) - self._config.learner.initial_t - other
+        if preserve and kept is not None:
+            self.progress.resume_vw(kept)
+        elif preserve:
+            if self._counters is None:
+                raise UsageError(
+                    f"--preserve_performance_counters: {name} has no counters; it was saved with --predict_only_model"
+                )
+            self.progress.resume(self._counters, self.examples)
+        elif self._counters is not None and self._learning and kept is None:
+            self.whole = Progress(self._config.reduction.labels, None, self.progress.holdout is not None)
+            self.whole.resume(self._counters, self.examples)
+
+    def note(self, work: Any) -> None:
+        """Take in a batch that was learned."""
+        learned = int(np.count_nonzero(work.learns() & ~np.isnan(work.batch.label) & (work.batch.weight > 0)))
+        self.learned += learned
+        self.examples += learned
+        self.clock = float(work.clock[-1])
+
+    def save(self, path: str, links: str = "follow", into: leftovers.Unfinished | None = None) -> None:
+        """Save what was learned so far; the parameters are those of `model_file.save`."""
+        whole = not self._config.learner.predict_only_model
+        counters = self._kept_counters() if whole else None
+        clock = self.clock if whole else 0.0
+        model_contents.save(
+            path, self._config.stored(), self._class_names(), self.learner, self.examples, clock, counters,
+            links=links, into=into,
+        )  # fmt: skip
+        if path in self._noted and into is None:
+            self._note_saved(path, self.learned)
+
+    def _kept_counters(self) -> dict[str, Any] | None:
+        """What a later run goes on counting from; with --vw_exact also what VW would."""
+        if not self._learning:
+            return self._counters
+        found = self.whole.counters()
+        if self._config.driver.vw_exact:
+            counters = self.counters()
+            found[VW] = {name: repr(float(counters[name])) for name in ("t", *VW_SUMS)}
+            found[VW].update((name, int(counters[name])) for name in VW_COUNTS)
+        return found
+
+    def options(self) -> dict[str, Any]:
+        """The options a model keeps, the names of the classes met so far among them."""
+        return {**self._config.stored(), "named_labels": self._class_names() or None}
+
+    def _class_names(self) -> str:
+        """The names of the classes met so far, separated by commas; empty where labels are numbers."""
+        if self._names.growing:
+            return ",".join(self._names.names[: self._names.met])
+        return self._config.parser.named_labels or ""
+
+    def save_at(self, cut: Any) -> str:
+        """Save where the data or --checkpoint say so; return why not, where it was not done."""
+        if cut.refused:
+            return cut.refused
+        if not self._learning:
+            return "with -t the model does not change"
+        if getattr(self.learner, "unlearned", False):
+            return "what was read is learned at the end of the data only"
+        try:
+            self.save(cut.path, links="refuse" if cut.by_data else "follow")
+        except ModelError as error:  # there is still the end of the run
+            return str(error)
+        return ""
+
+    def end_pass(self, better: bool, last: bool) -> bool:
+        """Keep what is to be kept of a pass; return whether the run ends with it.
+
+        `better`: than all before; `last`: no other follows.
+        """
+        plan, holdout = self._config.passes, self.progress.holdout
+        if self._learning and self._config.learner.predict_only_model:
+            for table in getattr(self.learner, "tables", ()):  # as VW does where it keeps no state of --l1 and --l2
+                gd.settle_weights(table)
+        if self._model is not None and plan.save_per_pass:
+            self.save(f"{self._model}.{self.progress.passes}", links="replace")
+        if holdout is None or not (holdout.found or plan.keep_last):  # no pass is better than another
+            return last
+        if better and not last and self._learning and self._beside is not None:
+            if self._best is None:
+                with model_file.explained(self._beside):
+                    self._best = leftovers.Unfinished(self._beside, kind="best")
+            self.save(self._beside, into=self._best)
+            self._best_counters = self.counters()
+        self.early = holdout.misses >= plan.early_terminate
+        return last or self.early
+
+    def pass_kept(self) -> int:
+        """Number of the pass whose model is saved."""
+        holdout = self.progress.holdout
+        if holdout is None or self.progress.passes < 2:
+            return self.progress.passes
+        best = self.early or (holdout.found and not self._config.passes.keep_last)
+        return holdout.best_pass if best else self.progress.passes
+
+    def finish(self) -> tuple[str | None, dict[str, Any]]:
+        """Save the model; return a file with it where the learner has gone on since, and its counters."""
+        if self._best is None or self.pass_kept() == self.progress.passes:
+            self.close()
+            if self._model is not None:
+                model_contents.save_with_fallback(self.save, self._model)
+            return None, self.counters()
+        if self._model is not None and _is_file(self._model):
+            model_contents.save_with_fallback(self._move_best, self._model)
+            return self._model, self._best_counters
+        return self._best.path, self._best_counters
+
+    def _move_best(self, path: str, links: str = "follow") -> None:
+        """Turn the best pass's model into the one at `path`."""
+        with model_file.explained(path):
+            if path == self._model:
+                self._best.take_place()
+            else:
+                self._best.copy(path, links)
+
+    def interrupted(self) -> str:
+        """Save what was learned beside the model asked for; return what to tell the user."""
+        if not self._learning:
+            return ""
+        if self._model is None:
+            return "no -f was given, so nothing was saved" if self.learned else ""
+        if self.learned == 0 or getattr(self.learner, "unlearned", False):
+            return "nothing was learned yet, so nothing was saved"
+        path = self._model + ".interrupted"
+        try:
+            self.save(path, links="replace")
+        except ModelError as error:
+            return f"what was learned from {self.learned} examples is lost: {error}"
+        before = "is as it was before" if os.path.exists(self._model) else "was not written"
+        return f"what was learned from {self.learned} examples is in {path}; {self._model} {before}"
+
+    def left(self) -> str:
+        """What to tell the user of a run that ended at once, maybe while a model was being saved."""
+        if not self._learning or self.learned == 0:
+            return "nothing was learned"
+        if self._model is None:
+            return "no -f was given, so nothing was saved"
+        for path in self._places():
+            if _identity(path) != self._noted[path][0]:  # its saving had just been done
+                return f"{path} holds what was learned from {self.learned} examples"
+        for path in self._places():
+            count = self._noted[path][1]
+            if count:
+                lost = "" if count == self.learned else "; what was learned after that is lost"
+                return f"{path} holds what was learned from {count} examples{lost}"
+        before = "is as it was before" if os.path.exists(self._model) else "was not written"
+        return f"what was learned from {self.learned} examples is lost; {self._model} {before}"
+
+    def _places(self) -> tuple[str, ...]:
+        return () if self._model is None else (self._model, self._model + ".interrupted")
+
+    def _note_saved(self, path: str, examples: int) -> None:
+        self._noted[path] = _identity(path), examples
+
+    def counters(self) -> dict[str, Any]:
+        """VW's lines about a run in a readable model."""
+        return self.progress.vw_counters(self._config.learner.initial_t + self.clock)
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self._best is not None:
+            self._best.close()
+
+
+def _identity(path: str) -> object:
+    """Something that changes when the file there is replaced."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+def _is_file(path: str) -> bool:
+    """Whether a model saved there is a file, so that another can take its place."""
+    return os.path.isfile(path) or not os.path.exists(path)

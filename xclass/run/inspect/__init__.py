@@ -1,0 +1,1 @@
+"""Show weights and trees as text."""

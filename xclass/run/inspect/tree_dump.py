@@ -1,0 +1,123 @@
+"""The first levels of a learned tree as text and as a drawing for Graphviz: `--print_tree` and `--dot_tree`.
+
+    0: examples 150, labels 9, router 0
+      L 1: leaf, 4 (21), examples 30, labels 3
+      R 2: examples 120, labels 8, router 3, more below
+
+Every tree reduction says by `outline` (reductions/contract) what its nodes are. Labels are followed by how often they
+were seen, where that is counted. Works for a saved model too: `-i model -t --no_stdin --print_tree stdout`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from ...errors import UsageError
+from ...model import model_file
+from ...options.declare import option
+from ...reductions.core.tree_view import TreeNode
+from ...system.printable import printable
+
+STDOUT = "stdout"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Trees as text."""
+
+    print_tree: str = option("file the tree is written to as text; `stdout` is standard output", metavar="FILE")
+    dot_tree: str = option("file the tree is written to as a drawing for Graphviz", metavar="FILE")
+    tree_levels: int = option(
+        "levels of the tree that are written", kind=int, default=6, minimum=1, maximum=64, metavar="N"
+    )
+
+
+class Dump:
+    """Writes the tree of a learner at the end of a run, if that was asked for.
+
+    Raises
+    ------
+    UsageError
+        where the reduction has no tree.
+    """
+
+    def __init__(self, options: Options, learner: Any, reduction: str, names: Sequence[str] = ()) -> None:
+        self._options = options
+        self._names = names
+        for flag, path in (("print_tree", options.print_tree), ("dot_tree", options.dot_tree)):
+            if path is None:
+                continue
+            if not hasattr(learner, "outline"):
+                chosen = "no reduction was chosen" if reduction == "scalar" else f"--{reduction} has none"
+                raise UsageError(f"--{flag} shows a tree, and {chosen}; leave it out, or choose a tree")
+            if path != STDOUT:
+                model_file.check_place(path)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is written."""
+        return self._options.print_tree is not None or self._options.dot_tree is not None
+
+    def write(self, learner: Any) -> None:
+        """Write what was asked for."""
+        for path, lines in ((self._options.print_tree, self.text), (self._options.dot_tree, self.drawing)):
+            if path is not None:
+                with _opened(path) as file:
+                    for line in lines(learner.outline(self._options.tree_levels)):
+                        file.write(line.encode("utf-8", "surrogateescape") + b"\n")
+
+    def text(self, nodes: Iterable[TreeNode]) -> Iterator[str]:
+        """A line per node, what is below it indented."""
+        sides = {}
+        for node in nodes:
+            words = ["leaf"] if not node.children else []
+            words += [*self._labels(node), *(f"{name} {value}" for name, value in node.facts.items())]
+            if self._is_cut(node):
+                words.append("more below")
+            yield f"{'  ' * node.level}{sides.pop(node.name, '')}{node.name}: {', '.join(words)}"
+            sides.update(zip(node.children, ("L ", "R "), strict=False))
+
+    def drawing(self, nodes: Iterable[TreeNode]) -> Iterator[str]:
+        """Graphviz' language: `dot -Tsvg FILE`."""
+        yield "digraph tree {"
+        yield '  node [shape=box, fontname="sans-serif"];'
+        for node in nodes:
+            rows = [node.name, *self._labels(node), *(f"{name} {value}" for name, value in node.facts.items())]
+            style = "" if node.children else ", style=rounded"
+            yield f"  {_quoted(node.name)} [label={_quoted(*rows)}{style}];"
+            if self._is_cut(node):
+                below = node.name + " below"
+                yield f'  {_quoted(below)} [label="...", shape=plaintext];'
+                yield f"  {_quoted(node.name)} -> {_quoted(below)} [style=dotted];"
+                continue
+            for child, side in zip(node.children, ("left", "right"), strict=False):
+                yield f"  {_quoted(node.name)} -> {_quoted(child)} [label={side}];"
+        yield "}"
+
+    def _is_cut(self, node: TreeNode) -> bool:
+        return bool(node.children) and node.level + 1 == self._options.tree_levels
+
+    def _labels(self, node: TreeNode) -> list[str]:
+        return [self._name(label) + (f" ({count:g})" if count is not None else "") for label, count in node.labels]
+
+    def _name(self, label: int) -> str:
+        return printable(self._names[label - 1]) if 0 < label <= len(self._names) else str(label)
+
+
+def _quoted(*rows: str) -> str:
+    return '"' + "\\n".join(row.replace("\\", "\\\\").replace('"', '\\"') for row in rows) + '"'
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    if path == STDOUT:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.flush()
+        return
+    with open(path, "wb") as file:
+        yield file

@@ -1,0 +1,211 @@
+"""Write and read what a run keeps in a model: options, counters, class names and what the learner keeps.
+
+A model may come from a stranger. Here the counters and class names are checked, `config` checks the options, and each
+learner checks its own arrays and facts when it restores them. `model_file` knows the bytes of a file only.
+
+Names     The names of classes are an array, because a million of them do not fit into the header: uint8[...], the
+          names in the order of their classes, separated by commas, which no name contains. Models written before that
+          have them in the option `named_labels`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ModelError, UsageError
+from ..model import model_file
+from ..system.printable import shortened
+from .report.progress import SUMS, VW, VW_COUNTS, VW_SUMS
+
+CLASS_NAMES = "class_names"  # name of the array
+FACTS = ("learner", "examples", "clock", "counters")
+CURE = "train the model again, or take another copy of the file"
+LARGEST_COUNT = 2**63 - 1
+
+
+class Contents(NamedTuple):
+    """What a model holds, after its checks."""
+
+    options: dict[str, Any]  # field -> value as in JSON; checked by `resolve.resolve`
+    learner: dict[str, Any]  # facts of the learner, which checks them
+    examples: int  # learned from, in all runs
+    clock: float  # weight of the labelled examples
+    counters: dict[str, Any] | None  # see `progress.Progress.counters`; None with --predict_only_model
+    arrays: dict[str, np.ndarray]  # of the learner, which checks them
+
+
+def save(
+    path: str,
+    options: Mapping[str, Any],
+    names: str,
+    learner: Any,
+    examples: int,
+    clock: float,
+    counters: Mapping[str, Any] | None,
+    **where: Any,
+) -> None:
+    """Write a model.
+
+    Parameters
+    ----------
+    options : what `Config.stored` gives
+    names : of the classes, separated by commas; empty where labels are numbers
+    learner : its `facts` and `arrays` are written
+    examples, clock, counters : see `Contents`
+    where : `links` and `into` of `model_file.save`
+
+    Raises
+    ------
+    ModelError
+        where the file cannot be written for whatever reason; what was at `path` before is unchanged then.
+    """
+    try:
+        arrays = dict(learner.arrays())
+        if names:
+            arrays[CLASS_NAMES] = np.frombuffer(names.encode("utf-8", "surrogateescape"), np.uint8)
+        facts = {
+            "learner": learner.facts(),
+            "examples": examples,
+            # JSON has no infinity, which the weight of an example may be with --on_bad_line vw
+            "clock": clock if math.isfinite(clock) else repr(float(clock)),
+            "counters": counters,
+        }
+        model_file.save(path, options={**options, "named_labels": None}, facts=facts, arrays=arrays, **where)
+    except ModelError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{path}: cannot save the model: {type(error).__name__}: {error}") from error
+
+
+def load(path: str) -> Contents:
+    """Read a model and check what does not depend on its options.
+
+    Raises
+    ------
+    ModelError
+        naming what is damaged.
+    """
+    options, facts, arrays = model_file.load(path)
+    for name in facts:
+        if name not in FACTS:
+            raise ModelError(f"{path}: it holds a fact {shortened(name)}, which this xclass does not know; {CURE}")
+    for name in FACTS:
+        if name not in facts:
+            raise ModelError(f"{path}: it does not hold the fact {name!r}; {CURE}")
+    if not isinstance(facts["learner"], dict):
+        raise _damaged(path, "learner", facts["learner"], "an object")
+    examples = _count(path, "examples", facts["examples"])
+    clock = _sum(path, "clock", facts["clock"])
+    counters = facts["counters"]
+    if counters is not None:
+        counters = _counters(path, counters)
+    if CLASS_NAMES in arrays:
+        if options.get("named_labels") is not None:
+            raise ModelError(f"{path}: it holds the names of its classes twice; {CURE}")
+        options["named_labels"] = _names(path, arrays.pop(CLASS_NAMES))
+    return Contents(options, facts["learner"], examples, clock, counters, arrays)
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Name the file in errors about what a model holds."""
+    try:
+        yield
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+@contextlib.contextmanager
+def naming_options(path: str | None) -> Iterator[None]:
+    """Name the model's file, where there is one, in errors about options that no run can have: they are the model's."""
+    try:
+        yield
+    except UsageError as error:
+        if path is None:
+            raise
+        raise ModelError(f"{path}: {error}") from None
+
+
+def save_with_fallback(save_to: Any, path: str) -> None:
+    """Call `save_to(path)`; where that fails, keep the model in `<path>.interrupted`.
+
+    Raises
+    ------
+    ModelError
+        says why `path` could not be written, and where the model is or why it is lost.
+    """
+    try:
+        save_to(path)
+    except ModelError as error:
+        other = path + ".interrupted"
+        try:
+            save_to(other, links="replace")
+        except ModelError as second:
+            raise ModelError(*error.args, f"xclass: what was learned is lost: {second}") from error
+        raise ModelError(*error.args, f"xclass: what was learned is in {other}") from error
+
+
+def _names(path: str, letters: np.ndarray) -> str:
+    if letters.dtype != np.uint8 or letters.ndim != 1 or not len(letters):
+        shape = f"{letters.dtype}{list(letters.shape)}"
+        raise ModelError(f"{path}: the array {CLASS_NAMES!r} is {shape}, and has to be uint8[any]; {CURE}")
+    if (letters < 32).any():
+        raise ModelError(f"{path}: the array {CLASS_NAMES!r} holds control characters, which no name has; {CURE}")
+    return letters.tobytes().decode("utf-8", "surrogateescape")
+
+
+def _counters(path: str, counters: Any) -> dict[str, Any]:
+    """Check the counters of earlier runs: a number of features, and sums as text, since JSON has no infinity."""
+    wanted = {"features", *SUMS}
+    if not isinstance(counters, dict) or set(counters) - {VW} != wanted:
+        raise _damaged(path, "counters", counters, f"an object of {', '.join(sorted(wanted))}")
+    for name in SUMS:
+        if counters[name] is not None and not isinstance(counters[name], str):
+            raise _damaged(path, f"counters.{name}", counters[name], "a number as text")
+        if counters[name] is not None or name != OPTIONAL_SUM:
+            _sum(path, f"counters.{name}", counters[name])
+    _count(path, "counters.features", counters["features"])
+    if VW in counters:
+        _vw_counters(path, counters[VW])
+    return counters
+
+
+def _vw_counters(path: str, counters: Any) -> None:
+    """Check what VW would keep, which models of --vw_exact hold as well."""
+    wanted = {"t", *VW_SUMS, *VW_COUNTS}
+    if not isinstance(counters, dict) or set(counters) != wanted:
+        raise _damaged(path, f"counters.{VW}", counters, f"an object of {', '.join(sorted(wanted))}")
+    for name in ("t", *VW_SUMS):
+        if not isinstance(counters[name], str):
+            raise _damaged(path, f"counters.{VW}.{name}", counters[name], "a number as text")
+        _sum(path, f"counters.{VW}.{name}", counters[name])
+    for name in VW_COUNTS:
+        _count(path, f"counters.{VW}.{name}", counters[name])
+
+
+OPTIONAL_SUM = "log_loss_sum"  # known only where probabilities were asked for
+
+
+def _count(path: str, name: str, value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= LARGEST_COUNT:
+        raise _damaged(path, name, value, "a whole number of at least 0")
+    return value
+
+
+def _sum(path: str, name: str, value: Any) -> float:
+    """Return a sum, which is text where it is not finite."""
+    try:
+        if type(value) in (int, float) or (isinstance(value, str) and value.isascii()):
+            return float(value)
+    except (ValueError, OverflowError):
+        pass
+    raise _damaged(path, name, value, "a number")
+
+
+def _damaged(path: str, name: str, value: Any, wanted: str) -> ModelError:
+    return ModelError(f"{path}: the fact {name!r} is {shortened(value)}, and has to be {wanted}; {CURE}")

@@ -1,0 +1,154 @@
+"""What a run says on standard error: banner, rows, warnings, a bar on a terminal, and the summary."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ...system.printable import printable
+from . import progress as stats
+from . import progress_table
+
+
+class Talk:
+    """Lines for the user, with or without a bar below them."""
+
+    def __init__(self, quiet: bool):
+        self.quiet = quiet
+        self._bar: Any = None
+
+    def tell(self, line: str) -> None:
+        """Write one line; what a terminal should not get is escaped."""
+        line = printable(line)
+        if self._bar is not None:
+            self._bar.write(line, file=sys.stderr)
+        else:
+            print(line, file=sys.stderr)
+
+    def warn(self, note: str) -> None:
+        """Write a warning, if they are wanted."""
+        if not self.quiet:
+            self.tell(f"warning: {note}")
+
+    def say(self, line: str) -> None:
+        """Write a line that goes with the progress table."""
+        if not self.quiet:
+            self.tell(line)
+
+    def start_steps(self, count: int, unit: str) -> None:
+        """Show, on a terminal, how much of work that is not reading is done, in place of the bar there is."""
+        self.end_bar()
+        if self.quiet or not sys.stderr.isatty():
+            return
+        from tqdm import tqdm
+
+        self._bar = tqdm(total=count, unit=unit, leave=False, file=sys.stderr, mininterval=0.2, dynamic_ncols=True)
+
+    def step(self) -> None:
+        """One step of that is done; from any thread."""
+        if self._bar is not None:
+            self._bar.update()
+
+    def start_bar(self, size: int | None) -> None:
+        """Show how much of `size` bytes is read, on a terminal."""
+        if self.quiet or not sys.stderr.isatty():
+            return
+        from tqdm import tqdm
+
+        self._bar = tqdm(
+            total=size, unit="B", unit_scale=True, unit_divisor=1000, leave=False, file=sys.stderr,
+            mininterval=0.2, dynamic_ncols=True,
+        )  # fmt: skip
+
+    def move_bar(self, position: Callable[[], int], examples: int) -> None:
+        """Show that the data are read up to `position()`."""
+        if self._bar is None:
+            return
+        elapsed = max(self._bar.format_dict["elapsed"], 1e-3)
+        self._bar.set_postfix_str(
+            f"{examples / elapsed:,.0f} examples/s, {peak_memory() / 2**20:,.0f} MB memory", refresh=False
+        )
+        self._bar.update(position() - self._bar.n)
+
+    def end_bar(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def banner(c: Any, source: list[str], namespaces: list[str], learner: list[str], data: str) -> list[str]:
+    """VW's lines before the table. `c` : the configuration"""
+    o = c.driver
+    labels = "SIMPLE" if c.reduction.labels == "simple" else "MULTICLASS"
+    output = {"SIMPLE": "SCALAR", "MULTICLASS": "MULTICLASS"}[labels]
+    enabled = c.reduction.enabled
+    if c.reduction.name == "scalar" and c.scalar.binary:
+        enabled = enabled.replace("count_label", "binary, count_label")
+    if c.reduction.name == "oaa":
+        if c.oaa.scores or c.answers.probabilities:
+            enabled += "-prob" if c.answers.probabilities else "-scores"
+            output = "SCALARS"
+        elif o.raw_predictions is not None:
+            enabled += "-raw"
+    return progress_table.banner(
+        quadratic=c.interactions.quadratic,
+        cubic=c.interactions.cubic,
+        interactions=c.interactions.interactions,
+        source=source,
+        decay=c.learner.decay_learning_rate if c.passes.passes > 1 else None,
+        namespaces=namespaces,
+        testing=o.testonly,
+        l1=c.learner.l1,
+        l2=c.learner.l2,
+        model=o.final_regressor,
+        predictions=o.predictions,
+        raw_predictions=o.raw_predictions,
+        learner=learner,
+        data=data,
+        bits=c.learner.bits,
+        learning_rate=c.learner.learning_rate,
+        initial_t=c.learner.initial_t,
+        power_t=c.learner.power_t,
+        enabled=enabled,
+        labels=labels,
+        output=output,
+    )
+
+
+def summary(c: Any, progress: stats.Progress, learner: Any) -> list[str]:
+    """VW's lines after the table."""
+    limits = None
+    if c.reduction.labels == "simple":
+        limits = tuple(float(v) for v in learner.table.range)
+    constant = not c.scalar.dont_output_best_constant
+    return progress.summary(c.learner.loss_function, c.learner.quantile_tau, limits, constant)
+
+
+def best_pass(progress: stats.Progress, saved: int | None, stopped: bool) -> list[str]:
+    """What there is to say about the best pass; `saved`: the one whose model is saved, None if there is none."""
+    holdout = progress.holdout
+    if holdout is None:
+        return []
+    if progress.passes > 1 and holdout.found:
+        kept = f"; the model saved is that of pass {saved}" if saved is not None else ""
+        return [f"best pass = {holdout.best_pass}{kept}"]
+    if not stopped and progress.passes:
+        return ["no labelled example was held out, so no pass is the best one; see --holdout_period"]
+    return []
+
+
+def cost(seconds: float, examples: int) -> str:
+    """Time and memory of a run."""
+    return (
+        f"seconds = {seconds:.2f}, examples per second = {examples / max(seconds, 1e-9):.0f}, "
+        f"peak memory = {peak_memory() / 2**20:.0f} MB"
+    )
+
+
+def peak_memory() -> int:
+    """The most memory this process has held, in bytes."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024

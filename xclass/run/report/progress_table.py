@@ -1,0 +1,136 @@
+"""What VW prints before the progress table and in it: the banner, the header, a row, and when rows are due (-P).
+
+Knows nothing of what is counted. Cells and words are VW's, character for character.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ...errors import UsageError
+
+HEADER = (
+    "average  since         example        example        current        current  current",
+    "loss     last          counter         weight          label        predict features",
+)
+
+
+class Pace(NamedTuple):
+    """When rows are due, as -P says: at weight `first`, then `step` further on or at `step` times the weight."""
+
+    additive: bool
+    step: np.float32
+    first: np.float32
+    note: str = ""  # what the user should know about the value given
+
+
+def pace(text: str) -> Pace:
+    """Read the value of -P: a whole number is added to the weight, a number with a point multiplies it."""
+    try:
+        step = np.float32(text)
+    except ValueError:
+        step = np.float32(np.nan)
+    if not np.isfinite(step):
+        raise UsageError(
+            f"--progress: {text!r} is not a number; give 1000 for a row every 1000 examples, 2.0 to double"
+        )
+    if "." not in text:
+        if step < 1:
+            one = np.float32(1)
+            return Pace(True, one, one, f"-P {text}: rows are at least 1 apart, so a row for every example")
+        return Pace(True, step, step)
+    note = ""
+    if step <= 1:
+        note = f"-P {text}: a factor is above 1, so 1 is added"
+        step += np.float32(1)
+        if step <= 1:
+            raise UsageError(f"--progress: {text} cannot multiply; give a number above 1, such as 2.0")
+    elif step > 9:
+        note = f"-P {text}: a factor of more than 9; for a row every {step:g} examples leave the point out"
+    return Pace(False, step, np.float32(1), note)
+
+
+def row(
+    average: str, since: str, counter: int, weight: float, label: str, prediction: str, features: int, mark: str = ""
+) -> str:
+    """Return one row of the table; cells that are too long are cut as VW cuts them."""
+    label, prediction = (text if len(text) <= 14 else text[:11] + "..." for text in (label, prediction))
+    return (
+        f"{average[:8]:<8} {since[:8]:<8} {str(counter)[:12]:>12} {format(weight, '.1f')[:14]:>14} "
+        f"{label:>14} {prediction:>14} {str(features)[:8]:>8}{mark}"
+    )
+
+
+def banner(
+    *,
+    quadratic: Sequence[str] = (),
+    cubic: Sequence[str] = (),
+    interactions: Sequence[str] = (),
+    namespaces: Sequence[str] = (),
+    testing: bool = False,
+    l1: float = 0.0,
+    l2: float = 0.0,
+    model: str | None = None,
+    predictions: str | None = None,
+    raw_predictions: str | None = None,
+    learner: Sequence[str] = (),
+    data: str = "stdin",
+    bits: int,
+    learning_rate: float,
+    initial_t: float,
+    power_t: float,
+    enabled: str,
+    labels: str,
+    output: str,
+    source: Sequence[str] = (),
+    decay: float | None = None,
+) -> list[str]:
+    """Return what VW prints before the table, in its order and words.
+
+    Parameters
+    ----------
+    namespaces : lines about those left out.
+    model : file of -f.
+    learner : the reduction's own lines.
+    labels, output : kinds of label and prediction, such as MULTICLASS.
+    source : lines about cache and data; without them those for no cache and `data`.
+    decay : factor of the learning rate between passes; None with a single one.
+    """
+    lines = []
+    for words, names in (
+        ("quadratic features for pairs", quadratic),
+        ("cubic features for triples", cubic),
+        ("features for following interactions", interactions),
+    ):
+        if names:
+            lines.append(f"creating {words}: {' '.join(names)}")
+    lines += namespaces
+    if testing:
+        lines.append("only testing")
+    for number, strength in ((1, l1), (2, l2)):
+        if strength > 0:
+            lines.append(f"using l{number} regularization = {strength:g}")
+    for words, name in (
+        ("final_regressor", model),
+        ("predictions", predictions),
+        ("raw predictions", raw_predictions),
+    ):
+        if name:
+            lines.append(f"{words} = {name}")
+    return [
+        *lines,
+        *learner,
+        *(source or ("using no cache", f"Reading datafile = {data}")),
+        "num sources = 1",
+        f"Num weight bits = {bits}",
+        f"learning rate = {learning_rate:g}",
+        f"initial_t = {initial_t:g}",
+        f"power_t = {power_t:g}",
+        *([] if decay is None else [f"decay_learning_rate = {decay:g}"]),
+        f"Enabled learners: {enabled}",
+        f"Input label = {labels}",
+        f"Output pred = {output}",
+    ]

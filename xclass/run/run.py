@@ -1,0 +1,407 @@
+"""A run from the first byte to the model file: read, choose and cross features, learn or predict, count, write.
+
+The reader (with the feature crosses), the stages of the learner and the output each have a thread; batches
+pass them in order, so that nothing depends on how threads take turns.
+
+Whatever ends the run early (a bad line, Ctrl-C, SIGTERM, a closed pipe), what was read before is learned, and a
+model that was asked for is saved as `<model>.interrupted`; the model itself is only ever replaced by a finished run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..binary import finite
+from ..cache import cache_key
+from ..cache import source as cache
+from ..data import batch_ops, class_names, interactions, namespaces
+from ..errors import DataError, UsageError
+from ..kernels import jit
+from ..model import model_file
+from ..options.declare import option
+from ..reductions.core.contract import Work
+from ..system import address_space
+from ..text import reader
+from . import checkpoints, model_contents, output_places, passes, shuffle, signals, timing, untaken, warm_up
+from . import finish as ending
+from .inspect import readable_model, tree_dump
+from .pipeline import Pipeline
+from .predictions import files as outputs
+from .report import console, progress_table
+from .report import progress as stats
+
+PATH_GROUP = 0x88  # namespace group of the features a tree makes of an example's path
+
+
+@dataclass(frozen=True)
+class Options:
+    """Running."""
+
+    initial_regressor: str = option(
+        "model to go on from, or to predict with", flags=("-i", "--initial_regressor"), metavar="FILE", read=True
+    )
+    testonly: bool = option("predict only, learn nothing", flags=("-t", "--testonly"), kind=bool)
+    final_regressor: str = option("file the model is saved to", flags=("-f", "--final_regressor"), metavar="FILE")
+    predictions: str = option(
+        "file for predictions, one line per example; `stdout` is standard output",
+        flags=("-p", "--predictions"),
+        metavar="FILE",
+    )
+    raw_predictions: str = option(
+        "file for scores: of every class, of the candidates, of routers on the way to a leaf, or of the learner alone",
+        flags=("-r", "--raw_predictions"),
+        metavar="FILE",
+    )
+    progress: str = option(
+        "when the progress table gets a row: every N examples (1000), or at N times as many (2.0)",
+        flags=("-P", "--progress"),
+        default="2.0",
+        metavar="N",
+    )
+    quiet: bool = option("no banner, progress table, summary or warnings", kind=bool)
+    random_seed: int = option(
+        "seed of everything drawn at random",
+        kind=int,
+        default=0,
+        minimum=0,
+        maximum=2**64 - 1,
+        metavar="SEED",
+        stored=True,
+    )
+    no_stdin: bool = option("without a data file, read nothing", kind=bool)
+    preserve_performance_counters: bool = option(
+        "go on counting examples and losses from where the model of -i stopped", kind=bool
+    )
+    vw_exact: bool = option("VW's defaults and behaviour, for predictions that agree with VW's to the digit", kind=bool)
+
+
+_loaded: dict[str, model_contents.Contents] = {}  # by path: options are asked for first, arrays later
+
+
+def stored_options(path: str) -> dict:
+    """The options a model was trained with."""
+    _loaded[path] = model_contents.load(path)
+    return _loaded[path].options
+
+
+def run(config, notes: Sequence[str] = ()) -> int:
+    """Carry out a run, telling `notes` at its start, and return the exit status."""
+    output_places.check(config)
+    return _Run(config, notes).go()
+
+
+class _Run:
+    def __init__(self, config, notes):
+        self.config = config
+        self.notes = notes
+        self.options = config.driver
+        self.learning = not self.options.testonly
+        self.talk = console.Talk(self.options.quiet)
+        self.watch = signals.Watch(self._stop)
+        self.stopwatch = timing.Stopwatch()
+        self.pipeline = None
+
+    # start
+
+    def go(self) -> int:
+        began = time.perf_counter()
+        o, name = self.options, self.config.reduction.name
+        if o.final_regressor is not None:
+            model_file.check_place(o.final_regressor)
+        jit.activate()
+        if jit.is_first_run(name) and not o.quiet:
+            what = "" if name == "scalar" else f" of --{name}"
+            once = "" if jit.unkept() else "; the first run only"
+            self.talk.tell(f"xclass: compiling the kernels{what} for this machine{once}")
+            if jit.unkept():
+                self.talk.warn(jit.unkept())
+        model = None
+        if o.initial_regressor is not None:
+            model = _loaded.pop(o.initial_regressor)
+            with model_contents.naming(o.initial_regressor):  # before anything is allocated by what it says
+                self.config.reduction.check_arrays(self.config, model.arrays)
+        with model_contents.naming_options(o.initial_regressor):
+            self.learner = self.config.reduction.build(self.config, o.testonly)
+        try:
+            holdout = passes.Holdout(self.config.passes)
+            growing = self.config.parser.learn_names and self.learning
+            self.names = class_names.Names(self.config.parser.label_names(), growing)
+            if hasattr(self.learner, "names"):
+                self.learner.names = self.names.names
+            self.progress = stats.Progress(
+                self.config.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.names.shown,
+                o.vw_exact, o.vw_exact and bool(self.config.oaa.scores or self.config.answers.probabilities),
+            )  # fmt: skip
+            if o.vw_exact and self.config.answers.probabilities:
+                self.progress.log_loss_sum = 0.0  # VW tells it of data without an example too
+            self.saver = checkpoints.Saver(self.config, self.learner, self.progress, self.names)
+            if model is not None:
+                with model_contents.naming(o.initial_regressor):
+                    self.saver.restore(model, o.initial_regressor, o.preserve_performance_counters)
+                del model
+            elif o.testonly:
+                self.talk.warn("-t without -i predicts with a new model, which knows nothing; give -i MODEL")
+            self.inspector = self._inspector()
+            self.dump = tree_dump.Dump(self.config.tree_dump, self.learner, name, self.names.names)
+            self.reader = self._source()
+            self.untaken = untaken.Untaken(self.reader.name if len(self.config.reader.data) <= 1 else None)
+            self.stream = passes.Stream(self.reader, self.config.passes, holdout, self._shuffler(), o.final_regressor)
+            with model_contents.naming_options(o.initial_regressor):
+                self.features = namespaces.Features(self.config.features, constant=not self.config.parser.noconstant)
+                self.crosser = interactions.Crosser(self.config.interactions)
+            self._cross_path(self.crosser.with_group(PATH_GROUP))
+            self._banner()
+            self.writers = outputs.open_writers(self.config, self.names)
+            self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
+            if hasattr(self.learner, "attend"):
+                self.learner.attend(self.talk, self.reader.part)
+            address_space.check_threads()
+            warm_up.prepare(self.learner, self.learning, self.reader.parsing)
+            with self.watch:
+                error = self._loop()
+                self.watch.end()
+                for writer in self.writers.values():
+                    try:
+                        writer.close()
+                    except (DataError, BrokenPipeError) as failed:
+                        error = error or failed
+                status = ending.finish(self, error, time.perf_counter() - began)
+            jit.note_compiled(name)
+            if self.reader.parsing:
+                jit.note_compiled(warm_up.READING)
+            return status
+        except signals.Stopped as stopped:
+            self.talk.end_bar()
+            self.talk.tell(
+                f"xclass: a second signal, {stopped.signal.name}, ended the run at once; {self.saver.left()}"
+            )
+            raise
+        finally:
+            self.talk.end_bar()
+            if self.learner is not None:
+                self.learner.close()
+            for one in ("reader", "saver"):
+                if hasattr(self, one):
+                    getattr(self, one).close()
+
+    def _source(self):
+        """The batches of every pass."""
+        c, o = self.config, self.options
+        lowest, highest, because = c.reduction.allowed(c) or (None, None, "")
+        multiclass = c.reduction.labels == "multiclass"
+        nothing = io.BytesIO() if o.no_stdin and not c.reader.data else None
+        text = reader.Reader(
+            c.reader, c.parser, c.learner.bits, multiclass, lowest, highest, because, stream=nothing, names=self.names
+        )
+        limit = passes.source_limit(c.passes)
+        key = cache_key.make_key(c.parser, c.learner.bits, multiclass, lowest, highest, limit)
+        if c.parser.learn_names and not self.learning:
+            key["names"] = "those of the model"
+        turns = c.passes.passes + (self._preview_size == 0)
+        return cache.Source(text, c.cache, key, not c.parser.noconstant, turns, self._names_wanted())
+
+    def _names_wanted(self) -> bool:
+        """Whether names of features are shown. VW's audit has none once it reads a cache."""
+        lost = self.options.vw_exact and self.config.shuffle.shuffle is None
+        return self.config.readable.invert_hash is not None or (self.config.readable.audit and not lost)
+
+    def _inspector(self):
+        """What shows weights, where that was asked for."""
+        asked = [name for name in ("readable_model", "invert_hash", "audit") if name in self.config.given]
+        if not asked:
+            return None
+        if not hasattr(self.learner, "tables"):
+            raise UsageError(f"--{asked[0]} shows weight tables, which --{self.config.reduction.name} does not have")
+        return readable_model.Inspector(self.config, self.learner)
+
+    def _shuffler(self):
+        size = self.config.shuffle.shuffle
+        return None if size is None else shuffle.Shuffler(size, self.options.random_seed, self._names_wanted())
+
+    def _cross_path(self, named: list[bytes]) -> None:
+        """Hand interactions with the path features to the learner that makes them."""
+        if not named:
+            return
+        if not hasattr(self.learner, "cross_path"):
+            raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
+        lost = [group for one in named for group in one if self.features.unlinear[group]]
+        if lost:
+            raise UsageError(
+                f"--ignore_linear leaves nothing of namespace {chr(lost[0])!r} to cross with the path, "
+                "namespace \\x88: drop one of them"
+            )
+        self.learner.cross_path(named)
+
+    def _pace(self):
+        pace = progress_table.pace(self.options.progress)
+        if pace.note:
+            self.talk.warn(pace.note)
+        return pace
+
+    def _banner(self) -> None:
+        if self.options.quiet:
+            return
+        lines = console.banner(
+            self.config, self.reader.banner(), self.features.banner, self.learner.banner(), self.reader.name
+        )
+        for line in [*self.notes, *self.config.adjusted, *self.crosser.notes, *lines, *progress_table.HEADER]:
+            self.talk.tell(line)
+        for note in self.features.notes:
+            self.talk.warn(note)
+        self.talk.start_bar(self.reader.size)
+
+    # work
+
+    @property
+    def _preview_size(self) -> int | None:
+        """How many examples the learner wants to see before it learns, 0 for all."""
+        return getattr(self.learner, "preview_size", None) if self.learning else None
+
+    def _works(self, stream) -> Iterator:
+        """One pass: batches as work, with the clock of each example, and the cuts between them."""
+        last = self.saver.clock
+        for item in self.stopwatch.each("source", stream):
+            if isinstance(item, passes.Cut):
+                yield item
+                continue
+            read, held = item
+            low = 0
+            for batch, count, nameless in self.stopwatch.each("features", self._prepared(read)):
+                mine = held[low : low + batch.n]
+                low += batch.n
+                batch, odd = (batch, None) if self.options.vw_exact else finite.clean(batch)
+                idle = np.isnan(batch.label) | mine
+                weight = np.where(idle, 0.0, batch.weight.astype(np.float64))
+                with np.errstate(invalid="ignore"):  # infinite weights, under --on_bad_line vw
+                    clock = np.add.accumulate(np.concatenate(([last], weight)))
+                last = clock[-1]
+                work = Work(
+                    batch, self.learning, clock[1:], held=mine if mine.any() else None, features=count,
+                    nameless=nameless,
+                )  # fmt: skip
+                if self.learning:
+                    work.survey(self.learner, self.options.vw_exact)
+                    if odd is not None:
+                        work.missed[odd & ~idle] = finite.REFUSED
+                yield work
+
+    def _prepared(self, read) -> Iterator:
+        """The batches a batch of text turns into, how many features each example counts, and what lost its names."""
+        lost = self.inspector is not None and not self.reader.parsing
+        for kept in self.features.apply(read):
+            for whole in self.crosser.cross(kept) if self.crosser.active else (kept,):
+                count = np.diff(whole.start)
+                batch = self.features.linear(whole)
+                one_by_one = self.inspector is not None and self.inspector.one_by_one
+                most = 1 if one_by_one else getattr(self.learner, "most_rows", None)
+                if most is None:
+                    yield batch, count, whole if lost else None
+                    continue
+                for low in range(0, batch.n, most):
+                    high = min(low + most, batch.n)
+                    nameless = batch_ops.cut(whole, low, high) if lost else None
+                    yield batch_ops.cut(batch, low, high), count[low:high], nameless
+
+    def _loop(self) -> BaseException | None:
+        """Take every batch of every pass through the learner; return what ended the run early, if anything did."""
+        try:
+            if self._preview_size == 0:
+                self._preview_all()
+            while not self.watch.stopped:
+                self._go_through()
+                if self.watch.stopped or self._end_pass():
+                    return None
+        except Exception as error:  # whatever it is, what was learned before is saved
+            self._drain()
+            return error
+        return None
+
+    def _drain(self) -> None:
+        """Let what was read come to rest, after an error that ends the run and that this one must not hide."""
+        if self.pipeline is None:
+            return
+        self.pipeline.stop()
+        with contextlib.suppress(Exception):
+            for work in self.pipeline:  # learned already, or about to be
+                self._meet(work)
+                if work.learn:
+                    self.saver.note(work)
+
+    def _stop(self) -> None:
+        if self.pipeline is not None:
+            self.pipeline.stop()
+        if hasattr(self.learner, "stop"):
+            self.learner.stop()
+
+    def _preview_all(self) -> None:
+        """Show the learner all of the data, in a pass of its own."""
+        self.pipeline = Pipeline(self._works(self.stream.plain()), [self.learner.preview])
+        for _ in self.pipeline:
+            self.talk.move_bar(self.reader.position(), self.progress.examples)
+        if not self.watch.stopped:
+            self.learner.end_preview()
+        self.crosser = interactions.Crosser(self.config.interactions)  # the passes find every group for the first time
+
+    def _go_through(self) -> None:
+        """One pass. At a cut the pipeline runs empty, so that the learner is where the cut says."""
+        works = self._works(self.stream)
+        if self._preview_size is not None:
+            works = passes.previewed(works, self.learner)
+        stages = self.stopwatch.stages(self.learner.stages)
+        if self.inspector is not None:
+            stages = self.inspector.stages(stages)
+        while True:
+            part = passes.Part(works)
+            self.pipeline = Pipeline(part, stages)
+            if self.watch.stopped:  # in between
+                self.pipeline.stop()
+            for work in self.pipeline:
+                self._count(work)
+            if self.watch.stopped or part.cut is None:
+                return
+            refused = self.saver.save_at(part.cut)
+            if refused:
+                self.talk.warn(f"{part.cut.words}: not done: {refused}")
+            elif not self.options.quiet:
+                self.talk.tell(part.cut.words)
+
+    def _end_pass(self) -> bool:
+        """Come to the end of a pass; return whether it was the last one."""
+        better = self.progress.end_pass()
+        if self.learning:
+            self.learner.end_pass()
+        return self.saver.end_pass(better, last=not self.stream.another())
+
+    def _meet(self, work) -> np.ndarray | None:
+        """Take note of the names met; return the highest class met up to each example, None where names are fixed."""
+        if not self.names.growing:
+            return None
+        self.names.met = max(self.names.met, getattr(self.learner, "highest_placed", 0))
+        return self.names.meet(work.batch.label)
+
+    def _count(self, work) -> None:
+        batch = work.batch
+        met = self._meet(work)
+        if work.learn:
+            self.saver.note(work)
+        while self.reader.notes:
+            self.talk.warn(self.reader.notes.pop(0))
+        for note in [*work.notes, *self.untaken.count(work)]:
+            self.talk.warn(note)
+        told = (
+            batch.label, batch.weight, interactions.counted(work),
+            work.prediction if met is None else class_names.shown(work.prediction, met),
+            work.loss, work.log_loss, work.shown, work.held,
+        )  # fmt: skip
+        for row in self.progress.update(*told):
+            self.talk.tell(row)
+        if self.saver.whole is not self.progress:
+            self.saver.whole.update(*told)
+        self.talk.move_bar(self.reader.position, self.progress.examples)
+        self.stopwatch.timed("writing", outputs.write)(self.writers, work, met)

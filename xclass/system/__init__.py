@@ -1,0 +1,1 @@
+"""What the operating system gives and limits: memory, processors, temporary files, terminals."""

@@ -1,0 +1,1 @@
+"""Read and parse VW text."""

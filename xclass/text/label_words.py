@@ -1,0 +1,225 @@
+"""What stands before the first bar of a line: label, weight, initial prediction and tag.
+
+Source    the grammar and its corners are those of VW 9.11 (parse_example_text.cc, parse_primitives.h).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..data import class_names
+from ..errors import UsageError
+from ..kernels.jit import jit
+from . import numbers
+from .malformed import (
+    CLASS,
+    CLASS_WORDS,
+    INITIAL,
+    LABEL,
+    LABEL_AS_TAG,
+    LABEL_BEFORE_TAB,
+    LABEL_WORDS,
+    NAME,
+    NEGATIVE,
+    OUTSIDE,
+    PADDED,
+    VW,
+    WEIGHT,
+)
+
+SPACE, TAB, NEWLINE, COMMA, ZERO = 32, 9, 10, 44, 48
+UNLABELLED = 2**32 - 1  # as a class
+
+
+# -- kernels
+
+
+@jit
+def _read_class(text, begin):
+    """C's strtol, base 10, at `begin`: (value, cut to 64 bits; end, `begin` if there is no number)."""
+    p = begin
+    while text[p] == SPACE or (text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE):
+        p += 1
+    negative = text[p] == 45
+    if negative or text[p] == 43:
+        p += 1
+    if not numbers.is_digit(text[p]):
+        return 0, begin
+    value = 0
+    while numbers.is_digit(text[p]):
+        digit = np.int64(text[p]) - 48
+        if value > (9223372036854775807 - digit) // 10:
+            value = 9223372036854775807
+        else:
+            value = value * 10 + digit
+        p += 1
+    if negative:
+        value = -value - 1 if value == 9223372036854775807 else -value
+    return value, p
+
+
+@jit
+def read_label(text, begin, end, rules):
+    """Read what stands before the first bar.
+
+    Returns
+    -------
+    label, weight, initial : float64, float32, float32; label NaN where there is none, and where names come as they
+        like the place of the name
+    tag_start, tag_end : the tag's place
+    problem, where : what is wrong and where, or 0; LABEL_AS_TAG and LABEL_BEFORE_TAB are no more than warnings
+    """
+    label, weight, initial = np.nan, np.float32(1), np.float32(0)
+    p = begin
+    while p < end and text[p] != TAB:
+        p += 1
+    p = first = p + 1 if p < end else begin
+    words = 0
+    word0 = word1 = word2 = last = last_end = p
+    end0 = end1 = end2 = p
+    while p < end:
+        if text[p] == SPACE:
+            p += 1
+            continue
+        last = p
+        while p < end and text[p] != SPACE:
+            p += 1
+        last_end = p
+        if words == 0:
+            word0, end0 = last, last_end
+        elif words == 1:
+            word1, end1 = last, last_end
+        elif words == 2:
+            word2, end2 = last, last_end
+        words += 1
+    tag_start = tag_end = end
+    problem = 0
+    where = begin
+    if words > 0 and (last_end == end or text[last] == 39):  # 39 is '
+        words -= 1
+        tag_start, tag_end = last, last_end
+        if text[last] == 39:
+            tag_start += 1
+        elif words == 0 and rules.multiclass:
+            p = last
+            while p < last_end and numbers.is_digit(text[p]):
+                p += 1
+            if p == last_end or rules.names_come:
+                problem, where = LABEL_AS_TAG, last
+    if words == 0:
+        if tag_start == end and begin < first and rules.multiclass:
+            p = begin
+            while numbers.is_digit(text[p]):
+                p += 1
+            number = p > begin and text[p] == TAB
+            if rules.names_come:
+                number = first - 1 > begin
+            if number or (len(rules.names.hash) > 0 and class_names.class_of(text, begin, first - 1, rules.names) > 0):
+                problem, where = LABEL_BEFORE_TAB, begin
+        return label, weight, initial, tag_start, tag_end, problem, where
+
+    strict = rules.treatment != VW
+    if rules.multiclass:
+        if words > 2:
+            return label, weight, initial, tag_start, tag_end, CLASS_WORDS, word0
+        if rules.names_come:
+            value, p = word0, end0  # class_names makes a number of it
+            for q in range(word0, end0):
+                if text[q] == COMMA or text[q] < SPACE:
+                    return label, weight, initial, tag_start, tag_end, CLASS, word0
+        elif len(rules.names.hash) > 0:
+            value, p = class_names.class_of(text, word0, end0, rules.names), end0
+            if value == 0:
+                problem, where = NAME, word0
+        else:
+            value, p = _read_class(text, word0)
+        if p != end0 and (strict or (text[p] != SPACE and text[p] != 0)):
+            return label, weight, initial, tag_start, tag_end, CLASS, word0
+        if strict and value < 0:
+            problem, where = NEGATIVE, word0
+        if strict and value > UNLABELLED:
+            problem, where = OUTSIDE, word0
+        value &= UNLABELLED
+        if value != UNLABELLED:
+            label = np.float64(value)
+            in_range = rules.names_come or rules.highest < 0 or (value >= rules.lowest and value <= rules.highest)
+            if problem == 0 and not in_range:
+                problem, where = OUTSIDE, word0
+    else:
+        if words > 3:
+            return label, weight, initial, tag_start, tag_end, LABEL_WORDS, word0
+        number, p, digits = numbers.read_number(text, word0)
+        wrong = p == word0 or math.isnan(number)
+        if wrong:
+            number = np.float32(0)
+        if wrong or (strict and (p != end0 or digits == 0 or math.isinf(number))):
+            problem, where = LABEL, word0
+        label = np.float64(number)
+        if number == np.float32(3.4028234663852886e38):  # VW's mark for no label
+            label = np.nan
+    if words > 1:
+        weight, p, digits = numbers.read_number(text, word1)
+        wrong = p == word1 or math.isnan(weight)
+        if wrong:
+            weight = np.float32(0)
+        if weight < 0 and not rules.multiclass:
+            wrong = True
+        if problem == 0 and (wrong or (strict and (p != end1 or digits == 0 or math.isinf(weight) or weight < 0))):
+            problem, where = WEIGHT, word1
+        if problem == 0 and strict and rules.names_come and text[word1] == ZERO and numbers.is_digit(text[word1 + 1]):
+            problem, where = PADDED, word1  # as in `class 0001 | ...`
+        if rules.multiclass and not weight > 0:
+            weight = np.float32(0)
+    if words > 2:
+        initial, p, digits = numbers.read_number(text, word2)
+        wrong = p == word2 or math.isnan(initial)
+        if wrong:
+            initial = np.float32(0)
+        if problem == 0 and (wrong or (strict and (p != end2 or digits == 0 or math.isinf(initial)))):
+            problem, where = INITIAL, word2
+    return label, weight, initial, tag_start, tag_end, problem, where
+
+
+# -- Python
+
+
+def check_names(names: str) -> None:
+    """Refuse names, separated by commas, of which one could not stand in data.
+
+    Raises
+    ------
+    UsageError
+        where a name has a blank, a tab or a bar.
+    """
+    for name in names.split(","):
+        if any(c in name for c in " \t|"):
+            raise UsageError(
+                f"--named_labels: {name!r} has a blank, a tab or a bar; a label is one word of a line of data: write "
+                f"{'_'.join(name.replace('|', ' ').split())} here and there"
+            )
+
+
+def read_names(path: str) -> str:
+    """The names a file has, one on each line, as --named_labels lists them: separated by commas.
+
+    Raises
+    ------
+    UsageError
+        where there is no such file, or a line is no name that could stand in data.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+            names = [line.removesuffix("\n").removesuffix("\r") for line in file]
+    except OSError as error:
+        raise UsageError(
+            f"--named_labels @{path}: cannot be read ({error.strerror}); name a file that has a name on each line"
+        ) from None
+    for number, name in enumerate(names, 1):
+        if not name or any(c in name for c in " \t,|"):
+            what = f"{name!r} has a blank, a tab, a comma or a bar" if name else "an empty line"
+            raise UsageError(f"{path}:{number}: {what}; a label is one word of a line of data, without commas")
+    if not names:
+        raise UsageError(f"--named_labels @{path}: the file is empty; write a name on each line")
+    return ",".join(names)
