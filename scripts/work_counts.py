@@ -22,6 +22,7 @@ from harness import batch_of, configure
 
 from xclass.data import batch_ops
 from xclass.reductions.core.contract import Work
+from xclass.run.learner_spec import spec_of
 
 LINE = 16  # float32 in a cache line
 WARM, COUNTED, CLASSES, WORDS = 200, 40, 64, 6
@@ -80,7 +81,7 @@ def stream(n: int) -> str:
 def count(words: tuple[str, ...]) -> Counts:
     """Learn the stream, an example at a time; return what the last examples cost."""
     settled = configure(*words, "-b", "16")
-    learner = settled.reduction.build(settled, False)
+    learner = settled.reduction.build(spec_of(settled))
     tables: list[Counted] = []
     seen: set[int] = set()
     _watch(learner, tables, seen)

@@ -14,6 +14,8 @@ from xclass.data.batch import Batch
 from xclass.options import resolve as config
 from xclass.reductions.core.contract import Work
 from xclass.reductions.presets import PRESETS
+from xclass.run import learner_spec
+from xclass.run.learner_spec import spec_of
 from xclass.text import reader
 
 
@@ -29,12 +31,12 @@ def configure(*words) -> config.Config:
     """The value of every option for a command line."""
     found, reductions = cli.rooms()
     given = arguments.read(help_text.sections(found, reductions), [str(word) for word in words])
-    return config.resolve(given, None, found, reductions, presets=PRESETS)
+    return config.resolve(given, None, found, reductions, presets=PRESETS, settle=learner_spec.settled)
 
 
 def batch_of(settled: config.Config, text: str) -> Batch:
     """All examples of a text in one batch."""
-    lowest, highest, because = settled.reduction.allowed(settled) or (None, None, "")
+    lowest, highest, because = settled.reduction.allowed(spec_of(settled)) or (None, None, "")
     multiclass = settled.reduction.labels == "multiclass"
     content = io.BytesIO(text.encode())
     found = reader.Reader(

@@ -17,6 +17,7 @@ from xclass.model import model_file
 from xclass.reductions.core import calibration, probabilities
 from xclass.reductions.oaa import class_rows
 from xclass.reductions.recall_tree import reduction as recall_tree
+from xclass.run.learner_spec import spec_of
 
 K = 23
 BITS = ("-b", 20)
@@ -170,7 +171,7 @@ def candidates_by_plain_numpy(tree, batch, plan):
 def test_probabilities_of_the_recall_tree_are_those_of_its_scores(layout, candidates, words):
     words = (*words, "--layout", layout, "--max_candidates", candidates, "--bern_hyper", 0.1)
     settled = configure("--recall_tree", K, *BITS, *words)
-    tree = recall_tree.RecallTree(settled, False)
+    tree = recall_tree.RecallTree(spec_of(settled))
     batch = batch_of(settled, TEXT)
     work, plan = work_through(tree, batch)
     tree.close()

@@ -16,6 +16,7 @@ from xclass.binary import table_size
 from xclass.errors import UsageError
 from xclass.reductions.ect import bracket
 from xclass.reductions.ect import reduction as ect
+from xclass.run.learner_spec import spec_of
 
 F = np.float32
 K = 13
@@ -51,7 +52,7 @@ def check(*words, k: int = K, text: str = NOISE) -> int:
     """Run both over a text and compare answers, what was counted, every slot and every sum; return how many examples
     taught the final something."""
     settled = configure("--ect", k, *words)
-    found = ect.Tournament(settled, False)
+    found = ect.Tournament(spec_of(settled))
     batch = batch_of(settled, text)
     work, _ = work_through(found, batch)
     plain = oracle_of(settled, found)

@@ -25,6 +25,7 @@ from xclass.reductions.log_multi import split_cells, split_tree
 from xclass.reductions.recall_tree import label_counts
 from xclass.reductions.registry import REDUCTIONS
 from xclass.reductions.softmax_tree import inference
+from xclass.run.learner_spec import spec_of
 
 K = 9
 VARIANTS = {
@@ -370,10 +371,10 @@ def test_names_in_messages_are_harmless():
 def test_sizes_are_looked_at_before_a_learner_is_built(models, variant, words):
     arrays = models[variant].arrays
     asked = configure(*VARIANTS[variant], "-b", 8)
-    asked.reduction.check_arrays(asked, arrays)
+    asked.reduction.check_arrays(spec_of(asked), arrays)
     asked = configure(*words, "-b", 24)
     with pytest.raises(ModelError, match="options ask for"):
-        asked.reduction.check_arrays(asked, arrays)
+        asked.reduction.check_arrays(spec_of(asked), arrays)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from .weight_table import (
     columns,
     new_table,
     odd_width,
-    only_predicts,
     predicting,
     restore_table,
     settle_weights,
@@ -37,7 +36,7 @@ from .weight_table import (
 
 __all__ = [  # none of them a kernel: kernels are called by the name of their own room
     "LOGISTIC_RANGE", "SLOT_BYTES", "Options", "Rule", "Table", "after_pass", "check", "check_memory", "columns",
-    "crowding", "make_rule", "new_table", "odd_width", "only_predicts", "predicting", "restore_table", "settle",
+    "crowding", "make_rule", "new_table", "odd_width", "predicting", "restore_table", "settle",
     "settle_weights", "table_arrays", "vw_width",
 ]  # fmt: skip
 

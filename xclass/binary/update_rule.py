@@ -287,28 +287,23 @@ def make_rule(options, reduction: bool, exact: bool = False) -> Rule:
     )
 
 
-def check(config) -> None:
+def check(spec) -> None:
     """Refuse options of this room that would have no effect beside the reduction chosen."""
-    o = config.learner
-    labels, reduction = config.parser.label_names(), config.reduction.name
+    o = spec.binary
+    labels, reduction, classes = spec.names, spec.name, spec.classes
     if labels and reduction == "scalar":
         raise UsageError("--named_labels has no effect on real-valued labels; choose a reduction such as --oaa")
-    if config.parser.learn_names and reduction == "scalar":
+    if spec.learn_names and reduction == "scalar":
         raise UsageError("--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass")
-    classes = getattr(getattr(config, reduction), reduction, None)
-    if config.parser.learn_names and classes and len(labels) > classes:
+    if spec.learn_names and classes and len(labels) > classes:
         raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give at least as many classes")
-    if labels and len(labels) != classes and not config.parser.learn_names:
+    if labels and len(labels) != classes and not spec.learn_names:
         raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give as many names as classes")
-    if o.constant is not None and config.reduction.name != "scalar":
+    if o.constant is not None and spec.name != "scalar":
         raise UsageError(
-            f"-C has no effect with --{config.reduction.name}, whose sub-problems each have a constant of their own; "
+            f"-C has no effect with --{spec.name}, whose sub-problems each have a constant of their own; "
             "leave it out, or use --initial_weight"
         )
-    if "predict_only_model" in config.given:
-        text = config.readable
-        if config.driver.final_regressor is None and text.readable_model is None and text.invert_hash is None:
-            raise UsageError("--predict_only_model has no effect: no model is saved; give -f FILE")
 
 
 def after_pass(rule: Rule, options: Options) -> Rule:

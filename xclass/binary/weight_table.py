@@ -160,12 +160,6 @@ def _restore_shrunk(name: str, table: Table, arrays: dict[str, np.ndarray]) -> N
         settle_weights(table._replace(shrunk=state))
 
 
-def only_predicts(config) -> bool:
-    """Whether a run needs nothing of the tables but what scores are made of, and need not keep the rest."""
-    texts = config.readable.readable_model or config.readable.invert_hash or config.readable.audit
-    return config.driver.testonly and config.driver.final_regressor is None and not texts
-
-
 def predicting(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Leave out what tables need for learning only, as if the model had been saved with --predict_only_model."""
     tables = [name[: -len(".range")] for name in arrays if name.endswith(".range")]

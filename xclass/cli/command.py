@@ -83,6 +83,7 @@ def run(argv: Sequence[str]) -> int:
             )
 
     from ..reductions.presets import PRESETS
+    from ..run import learner_spec
     from ..run import run as driver
     from ..text import label_words
 
@@ -95,7 +96,10 @@ def run(argv: Sequence[str]) -> int:
     model = given.get(flags["-i"])
     stored = driver.stored_options(model) if model is not None else None
     notes += _take_multiclass(given, found, reductions)
-    return driver.run(config.resolve(given, stored, found, reductions, model=model or "", presets=PRESETS), notes)
+    settled = config.resolve(
+        given, stored, found, reductions, model=model or "", presets=PRESETS, settle=learner_spec.settled
+    )
+    return driver.run(settled, notes)
 
 
 def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -> None:

@@ -54,6 +54,12 @@ NO_EFFECT = (
     NoEffect("progress", "quiet", bool, "--quiet leaves the progress table out"),
     NoEffect("quantile_tau", "loss_function", lambda loss: loss != "quantile", "it needs --loss_function quantile"),
     NoEffect("skips", "ngram", lambda sizes: not sizes, "it lets the grams of --ngram have gaps"),
+    NoEffect(
+        "predict_only_model",
+        ("final_regressor", "readable_model", "invert_hash"),
+        lambda *files: not any(files),
+        "no model is saved; give -f FILE",
+    ),
     NoEffect("permutations", CROSSES, lambda *crosses: not any(crosses), "no namespaces are crossed; give -q"),
     NoEffect(
         "leave_duplicate_interactions", CROSSES, lambda *crosses: not any(crosses), "no namespaces are crossed; give -q"
@@ -152,6 +158,7 @@ def resolve(
     *,
     model: str = "the model",
     presets: Presets,
+    settle: Callable[[Config], Config],
 ) -> Config:
     """Decide the value of every option.
 
@@ -163,6 +170,7 @@ def resolve(
     reductions : the `Reduction` records, the one named "scalar" among them.
     model : how messages call the model file.
     presets : preset option -> field -> value.
+    settle : checks the options of the chosen reduction and decides those whose defaults depend on others.
 
     Raises
     ------
@@ -178,13 +186,13 @@ def resolve(
             owners.setdefault(name, {})[room] = one
     records = {record.name: record for record in reductions}
     if stored is None:
-        return _resolve(given, {}, False, rooms, records, owners, model, presets)
+        return _resolve(given, {}, False, rooms, records, owners, model, presets, settle)
     stored = _checked(stored, owners, records, model)
     try:  # without what was typed, so that a contradiction is the model's own
-        _resolve({"initial_regressor": model}, stored, True, rooms, records, owners, model, presets)
+        _resolve({"initial_regressor": model}, stored, True, rooms, records, owners, model, presets, settle)
     except UsageError as error:
         raise ModelError(f"{model}: its options contradict each other: {error}. {CURE}") from None
-    return _resolve(given, stored, True, rooms, records, owners, model, presets)
+    return _resolve(given, stored, True, rooms, records, owners, model, presets, settle)
 
 
 CURE = "Train the model again, or take another copy of the file"
@@ -225,7 +233,7 @@ def _checked(stored, owners, records, model) -> dict[str, object]:
 REQUIRED = ("bits",)  # computed from the machine where it is missing; other options of old models have fixed defaults
 
 
-def _resolve(given, stored, loaded, rooms, records, owners, model, presets) -> Config:
+def _resolve(given, stored, loaded, rooms, records, owners, model, presets, settle) -> Config:
     """Decide every value: `resolve` with options of a model that were checked."""
     preset: dict[str, object] = {}
     choosing: dict[str, str] = {}  # preset that was typed -> the reduction it chooses
@@ -257,8 +265,7 @@ def _resolve(given, stored, loaded, rooms, records, owners, model, presets) -> C
     idle = frozenset(room for room in rooms if room in records and room != chosen)
     config = Config(built, frozenset(given), records[chosen], idle, adjusted)
     _refuse_no_effect(config, owners)
-    records[chosen].check(config)
-    return config.settled(records[chosen].settle(config))
+    return settle(config)
 
 
 MOST_SHOWN = 200  # characters of a value in a message

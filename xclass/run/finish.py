@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import DataError, XclassError
 from . import model_contents
+from .learner_spec import spec_of
 from .report import console, table_occupancy
 
 
@@ -88,7 +89,7 @@ def _turn_to(run: Any, model: model_contents.Contents) -> None:
     if run.inspector is not None:
         run.inspector.show(None)
     gc.collect()  # a learner holds its own methods
-    run.learner = run.saver.learner = run.config.reduction.build(run.config, run.options.testonly)
+    run.learner = run.saver.learner = run.config.reduction.build(spec_of(run.config))
     run.learner.restore(model.arrays, model.learner)
     if run.inspector is not None:
         run.inspector.show(run.learner)

@@ -31,6 +31,7 @@ from ..text import reader
 from . import checkpoints, model_contents, output_places, passes, shuffle, signals, timing, untaken, warm_up
 from . import finish as ending
 from .inspect import readable_model, tree_dump
+from .learner_spec import spec_of
 from .pipeline import Pipeline
 from .predictions import files as outputs
 from .report import console, progress_table
@@ -125,9 +126,9 @@ class _Run:
         if o.initial_regressor is not None:
             model = _loaded.pop(o.initial_regressor)
             with model_contents.naming(o.initial_regressor):  # before anything is allocated by what it says
-                self.config.reduction.check_arrays(self.config, model.arrays)
+                self.config.reduction.check_arrays(spec_of(self.config), model.arrays)
         with model_contents.naming_options(o.initial_regressor):
-            self.learner = self.config.reduction.build(self.config, o.testonly)
+            self.learner = self.config.reduction.build(spec_of(self.config))
         try:
             holdout = passes.Holdout(self.config.passes)
             growing = self.config.parser.learn_names and self.learning
@@ -193,7 +194,7 @@ class _Run:
     def _source(self):
         """The batches of every pass."""
         c, o = self.config, self.options
-        lowest, highest, because = c.reduction.allowed(c) or (None, None, "")
+        lowest, highest, because = c.reduction.allowed(spec_of(c)) or (None, None, "")
         multiclass = c.reduction.labels == "multiclass"
         nothing = io.BytesIO() if o.no_stdin and not c.reader.data else None
         text = reader.Reader(

@@ -14,6 +14,7 @@ import numpy as np
 from ...binary import finite
 from ...data.batch import Batch
 from .probabilities import Listing
+from .spec import LearnerSpec
 from .tree_view import TreeNode
 
 
@@ -178,11 +179,11 @@ class Reduction:
     options : its `Options` dataclass.
     labels : "simple" (real-valued) or "multiclass".
     enabled : VW's name in the line `Enabled learners:`.
-    build : `build(config, testing)` returns a new Learner.
-    check : `check(config)` raises UsageError where options do not fit together.
-    settle : `settle(config)` returns {field: value} for options whose defaults depend on others.
-    allowed : `allowed(config)` returns lowest and highest label and the option that says so, or None.
-    check_arrays : `check_arrays(config, arrays)` raises ModelError where the arrays of a model have other sizes than
+    build : `build(spec)` returns a new Learner.
+    check : `check(spec)` raises UsageError where options do not fit together.
+    settle : `settle(spec)` returns {field: value} for options whose defaults depend on others.
+    allowed : `allowed(spec)` returns lowest and highest label and the option that says so, or None.
+    check_arrays : `check_arrays(spec, arrays)` raises ModelError where the arrays of a model have other sizes than
         `build` would make room for; called before it, so that a small file cannot ask for much memory.
     probabilities : whether it gives classes probabilities, so that the options of `answers` hold for it.
     """
@@ -193,9 +194,9 @@ class Reduction:
     options: type
     labels: str
     enabled: str
-    build: Callable[[Any, bool], Learner]
-    check: Callable[[Any], None]
-    settle: Callable[[Any], dict[str, Any]]
-    allowed: Callable[[Any], tuple[int, int, str] | None]
-    check_arrays: Callable[[Any, dict[str, np.ndarray]], None] = lambda config, arrays: None
+    build: Callable[[LearnerSpec], Learner]
+    check: Callable[[LearnerSpec], None]
+    settle: Callable[[LearnerSpec], dict[str, Any]]
+    allowed: Callable[[LearnerSpec], tuple[int, int, str] | None]
+    check_arrays: Callable[[LearnerSpec, dict[str, np.ndarray]], None] = lambda spec, arrays: None
     probabilities: bool = False

@@ -207,15 +207,15 @@ def learn(routers, row, g, number, s, y, weight, clock):
 # -- Python
 
 
-def check(config) -> None:
+def check(spec) -> None:
     """Refuse options of the learner that these routers do not look at."""
-    gd.check(config)
-    if config.learner.layout == "vw":
+    gd.check(spec)
+    if spec.binary.layout == "vw":
         return
     for name in options_of(gd.Options):
-        if name in config.given and name not in TAKEN:
+        if name in spec.given and name not in TAKEN:
             raise UsageError(
-                f"--{name} has no effect: the routers of --{config.reduction.name} learn by plain AdaGrad; "
+                f"--{name} has no effect: the routers of --{spec.name} learn by plain AdaGrad; "
                 "leave it out, or give --layout vw for VW's learner"
             )
 

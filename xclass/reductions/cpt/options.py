@@ -8,6 +8,7 @@ from ...binary import adagrad, feature_scaling, gd
 from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
 from ...options.declare import option, options_of
+from ..core.spec import LearnerSpec
 
 GROWN = ("general", "balanced", "random")  # trees that begin empty
 MADE = ("kmeans", "huffman")  # trees made of the first examples
@@ -148,16 +149,16 @@ TAKEN = (
 )  # what the nodes take of the learner's options
 
 
-def settle(config) -> dict:
+def settle(spec: LearnerSpec) -> dict:
     """Options whose defaults depend on others."""
-    o = config.cpt
-    found = {"loss_function": config.learner.loss_function or "squared"}
-    if config.learner.learning_rate is None:
+    o = spec.options
+    found = {"loss_function": spec.binary.loss_function or "squared"}
+    if spec.binary.learning_rate is None:
         grown = o.cpt_tree in GROWN
-        found["learning_rate"] = _rate(found["loss_function"], grown, config.passes.passes, config.learner.sgd)
+        found["learning_rate"] = _rate(found["loss_function"], grown, spec.passes, spec.binary.sgd)
     places = PLACES + (o.trees > 1)  # trees share the table
-    classes = o.cpt or len(config.parser.label_names()) or UNKNOWN
-    settled = gd.settle(config.learner, classes, True, adagrad.SLOT_BYTES, places)
+    classes = o.cpt or len(spec.names) or UNKNOWN
+    settled = gd.settle(spec.binary, classes, True, adagrad.SLOT_BYTES, places)
     if o.candidates is None:
         found["candidates"] = (10 if o.trees == 1 else 8) if o.rerank else 5
     if o.candidate_cut is None:
@@ -175,21 +176,21 @@ def _rate(loss_function: str, grown: bool, passes: int, plain: bool) -> float:
     return 0.35 if grown else 0.25
 
 
-def check(config) -> None:
+def check(spec: LearnerSpec) -> None:
     """Refuse options that cannot be meant together."""
-    o, given = config.cpt, config.given
+    o, given = spec.options, spec.given
     if o.cpt_arity & (o.cpt_arity - 1):
         raise UsageError(f"--cpt_arity {o.cpt_arity} is no power of two; give 2, 4, 8, ... or 1024")
     for name in options_of(gd.Options):
         if name in given and name not in TAKEN:
             raise UsageError(f"--{name} has no effect: the nodes of --cpt learn by AdaGrad, or by --sgd; leave it out")
-    if config.learner.sgd and "adaptive" in given:
+    if spec.binary.sgd and "adaptive" in given:
         raise UsageError("--sgd and --adaptive exclude each other with --cpt: drop one of them")
     if "vw_exact" in given:
         raise UsageError("VW has no --cpt for --vw_exact to follow: leave one of them out")
-    if config.learner.loss_function not in (None, "squared", "logistic"):
+    if spec.binary.loss_function not in (None, "squared", "logistic"):
         raise UsageError(
-            f"--loss_function {config.learner.loss_function} gives no probabilities; --cpt takes squared or logistic"
+            f"--loss_function {spec.binary.loss_function} gives no probabilities; --cpt takes squared or logistic"
         )
     if "tree_noise" in given and o.trees == 1:
         raise UsageError("--tree_noise has no effect: the first tree has none; give --trees 2 or more")
@@ -204,9 +205,8 @@ def check(config) -> None:
     elif o.cpt_search == "greedy" or o.cpt_report == "losses":
         what = "--cpt_search greedy" if o.cpt_search == "greedy" else "--cpt_report losses"
         raise UsageError(f"{what} leaves out the search that makes the candidates of --rerank: drop one of them")
-    names = config.parser
     from_file = o.cpt_tree not in GROWN and o.cpt_tree not in MADE
-    if from_file and names.learn_names and not names.label_names() and config.driver.initial_regressor is None:
+    if from_file and spec.learn_names and not spec.names and not spec.loaded:
         raise UsageError(
             f"--cpt_tree {o.cpt_tree} has classes before their names come: list the names with --named_labels @FILE"
         )
@@ -221,11 +221,11 @@ def check(config) -> None:
             if name in given:
                 raise UsageError(f"--{name} has no effect: --cpt_search greedy looks at one path only")
     if o.cpt_report == "losses":
-        d, a = config.driver, config.answers
+        a = spec.wanted.answers
         for flag, asked in (
-            ("-p", d.predictions), ("-r", d.raw_predictions), ("--top_k", a.top_k), ("--calibration", a.calibration),
-            ("--probabilities", a.probabilities), ("--cpt_search", "cpt_search" in given),
-            ("--max_expand", "max_expand" in given),
+            ("-p", "predictions" in given), ("-r", "raw_predictions" in given), ("--top_k", a.top_k),
+            ("--calibration", a.calibration), ("--probabilities", a.probabilities),
+            ("--cpt_search", "cpt_search" in given), ("--max_expand", "max_expand" in given),
         ):  # fmt: skip
             if asked:
                 raise UsageError(f"{flag} needs the search that --cpt_report losses leaves out: drop one of them")

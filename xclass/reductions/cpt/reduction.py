@@ -70,6 +70,7 @@ from ...system import processors
 from ..core import probabilities, tree_view
 from ..core.calibration import Report
 from ..core.contract import Reduction, Work
+from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import (
     binary_nodes,
@@ -84,25 +85,24 @@ from .options import GROWN, MADE, Options, check, settle
 from .tree_member import Member
 
 
-def allowed(config) -> tuple[int, int, str]:
+def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
-    return 1, HIGHEST_LABEL, "--multiclass" if "multiclass" in config.given else f"--cpt {config.cpt.cpt}"
+    return 1, HIGHEST_LABEL, "--multiclass" if "multiclass" in spec.given else f"--cpt {spec.options.cpt}"
 
 
-def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
     """Refuse a model of another number of trees, before room is made for them."""
-    stored_arrays.check_rows("random", arrays, config.cpt.trees)
+    stored_arrays.check_rows("random", arrays, spec.options.trees)
 
 
 class ProbabilityTree:
     """The learner behind `--cpt`."""
 
-    def __init__(self, config, testing: bool):
-        o = self.options = config.cpt
-        driver = config.driver
-        bits = config.learner.bits
+    def __init__(self, spec: LearnerSpec):
+        o = self.options = spec.options
+        bits = spec.binary.bits
         gd.check_memory(bits, adagrad.SLOT_BYTES)
-        kind = loss.CODES[config.learner.loss_function]
+        kind = loss.CODES[spec.binary.loss_function]
         settings = Settings(
             alpha={"balanced": 1.0, "random": 0.0}.get(o.cpt_tree, o.cpt_alpha),
             noise=np.float32(0),
@@ -117,37 +117,36 @@ class ProbabilityTree:
         self.members = []
         for t in range(o.trees):
             one = settings._replace(noise=np.float32(o.tree_noise if t > 0 else 0.0))
-            seed = (driver.random_seed + t) % 2**64
-            self.members.append(Member(min(o.cpt, 1 << 20), part, kind, config.learner, one, o.cpt_arity, seed))
+            seed = (spec.seed + t) % 2**64
+            self.members.append(Member(min(o.cpt, 1 << 20), part, kind, spec.binary, one, o.cpt_arity, seed))
         self.scales = feature_scaling.for_option(o.normalize_features)
         self.scorers = None
         self.scales_examples = settings.unit
-        self.largest_step = finite.largest_step(max(config.learner.learning_rate, o.rerank_rate if o.rerank else 0.0))
+        self.largest_step = finite.largest_step(max(spec.binary.learning_rate, o.rerank_rate if o.rerank else 0.0))
         if o.rerank:
             self.memory += adagrad.SLOT_BYTES << bits
             self.scorers = reranking.new_scorers(bits, kind, o.rerank_rate)
-        self.names = config.parser.label_names()
+        self.names = spec.names
         if o.save_tree is not None:
             tree_file.check_place(o.save_tree)
         self.sample: sampled_tree.Sample | huffman.Counts | None = None
         self.sampled: feature_scaling.Scales | None = None  # of the sample
         self.placed = ""  # for the summary
         self.highest_placed = 0  # label
-        if driver.initial_regressor is None and not testing and o.cpt_tree in MADE:
+        if not spec.loaded and not spec.testing and o.cpt_tree in MADE:
             self.sample = {"kmeans": sampled_tree.Sample, "huffman": huffman.Counts}[o.cpt_tree](o.tree_sample)
             self.sampled = feature_scaling.for_option(o.normalize_features) if o.cpt_tree == "kmeans" else None
-        elif driver.initial_regressor is None and o.cpt_tree not in GROWN:
+        elif not spec.loaded and o.cpt_tree not in GROWN:
             self._plant(self._read(o.cpt_tree))
         self.search = settings.search
-        self.asked = config.answers
-        self.listing = self.asked.top_k is not None or driver.raw_predictions is not None
+        self.asked = spec.wanted.answers
+        self.listing = self.asked.top_k is not None or spec.wanted.scores
         self.whole = (
             self.listing
-            or driver.predictions is not None
             or self.asked.listed
             or self.asked.calibration is not None
             or o.cpt_search == "greedy"
-            or "progress" in config.given
+            or spec.wanted.exact_answer
             or o.trees > 1
             or o.rerank
         )

@@ -36,6 +36,7 @@ from ...model import stored_arrays
 from ...options.declare import option
 from ..core import tree_view
 from ..core.contract import Look, Reduction, Work
+from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import bracket, matches
 
@@ -65,37 +66,37 @@ class Options:
     )
 
 
-def settle(config) -> dict:
+def settle(spec: LearnerSpec) -> dict:
     """Options whose defaults depend on others."""
-    o = config.ect
-    found = gd.settle(config.learner, bracket.matches(o.ect, o.error) + 1, reduction=True)
-    return {**found, "loss_function": config.learner.loss_function or "squared"}
+    o = spec.options
+    found = gd.settle(spec.binary, bracket.matches(o.ect, o.error) + 1, reduction=True)
+    return {**found, "loss_function": spec.binary.loss_function or "squared"}
 
 
-def check(config) -> None:
+def check(spec: LearnerSpec) -> None:
     """Refuse options that cannot be meant together."""
-    gd.check(config)
-    o = config.ect
+    gd.check(spec)
+    o = spec.options
     if o.ect + 2 * bracket.matches(o.ect, o.error) >= 2**31:
         raise UsageError(f"--ect {o.ect} --error {o.error} makes too many matches to number: give a smaller --error")
     for name in ("print_tree", "dot_tree"):
-        if name in config.given and o.error > 0:
+        if name in spec.given and o.error > 0:
             raise UsageError(f"--{name} shows a tree, which matches with --error {o.error} are not: drop one of them")
-    if o.ect_play == "paper" and config.learner.link != "identity":
+    if o.ect_play == "paper" and spec.binary.link != "identity":
         raise UsageError("--link has no effect with --ect, which looks at the sign of a score only; leave it out")
 
 
-def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
     """Refuse a model with sums of fewer sub-problems than there are matches, before these are drawn."""
-    o = config.ect
+    o = spec.options
     least = bracket.matches(o.ect, o.error) + o.error if o.ect > 1 else 1
     if "weights.sums" in arrays and len(np.atleast_1d(arrays["weights.sums"])) < least:
         stored_arrays.check_rows("weights.sums", arrays, least)
 
 
-def allowed(config) -> tuple[int, int, str]:
+def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
-    return 1, config.ect.ect, f"--ect {config.ect.ect}"
+    return 1, spec.options.ect, f"--ect {spec.options.ect}"
 
 
 class Tournament:
@@ -103,21 +104,21 @@ class Tournament:
 
     own_rows: bool
 
-    def __init__(self, config, testing: bool):
-        o = config.ect
+    def __init__(self, spec: LearnerSpec):
+        o = spec.options
         self.classes = o.ect
         self.errors = o.error if o.ect > 1 else 0
-        self.rule = gd.make_rule(config.learner, reduction=True, exact=config.driver.vw_exact)
-        self.resume = config.learner.resume
-        self.tests_as_vw = config.driver.vw_exact and testing
-        self.learner_options = config.learner
-        bits = config.learner.bits
+        self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
+        self.resume = spec.binary.resume
+        self.tests_as_vw = spec.vw_exact and spec.testing
+        self.learner_options = spec.binary
+        bits = spec.binary.bits
         total = bracket.matches(self.classes, self.errors)
         self.memory = gd.SLOT_BYTES << bits, MATCH_BYTES * total
         gd.check_memory(bits, more=self.memory[1])
         found = self.draw = bracket.draw(self.classes, self.errors)
         self.longest = found.longest
-        self.own_rows = config.learner.layout == "vw"
+        self.own_rows = spec.binary.layout == "vw"
         if self.own_rows:
             sub, taken = np.arange(total, dtype=np.int32), total
         else:
@@ -126,14 +127,14 @@ class Tournament:
         taken = max(1, taken + self.errors)
         self.hall = matches.Hall(
             found.sides, found.entry, found.last, sub, self.classes, o.ect_play == "vw",
-            config.learner.link == "logistic",
+            spec.binary.link == "logistic",
         )  # fmt: skip
         width = gd.vw_width(taken) if self.own_rows else gd.odd_width(taken)
         self.tables = [gd.new_table(self.rule, bits, taken, width)]
-        self.crowding = gd.crowding(bits, max(1, total), width, config.learner.layout)
+        self.crowding = gd.crowding(bits, max(1, total), width, spec.binary.layout)
         self.drift = np.zeros(1)
         self.outside = 0
-        self.keep_scores = config.driver.raw_predictions is not None
+        self.keep_scores = spec.wanted.scores
         self.stages = [self._play]
 
     def close(self) -> None:

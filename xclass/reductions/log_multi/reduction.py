@@ -36,6 +36,7 @@ from ...options.declare import option
 from ...system import processors
 from ..core import tree_routers, tree_view
 from ..core.contract import Look, Reduction, Work
+from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import split_cells, split_tree, split_walk
 
@@ -80,19 +81,19 @@ class Options:
     )
 
 
-def settle(config) -> dict:
+def settle(spec: LearnerSpec) -> dict:
     """Options whose defaults depend on others; with --vw_exact, VW's loss, which nobody can choose."""
-    o, learning = config.log_multi, config.learner
+    o, learning = spec.options, spec.binary
     found = {}
     most = o.max_predictors
     if most is None:
         most = o.log_multi - 1
-        if not config.driver.vw_exact:
+        if not spec.vw_exact:
             most = max(most, min(MORE * o.log_multi - 1, ENOUGH - 1))
         found["max_predictors"] = min(most, MOST)
     exact = learning.layout == "vw"
     found.update(tree_routers.settle(learning, o.log_multi, "quantile" if exact else LOSS, RATE))
-    if config.driver.vw_exact and config.driver.initial_regressor is None:
+    if spec.vw_exact and not spec.loaded:
         found["loss_function"] = "quantile"
         pinned = learning.min_prediction is not None or learning.max_prediction is not None
         if learning.loss_function == "logistic" and not pinned:  # all that is left of it in VW
@@ -101,43 +102,43 @@ def settle(config) -> dict:
     return found
 
 
-def check(config) -> None:
+def check(spec: LearnerSpec) -> None:
     """Refuse options that cannot be meant together."""
-    tree_routers.check(config)
+    tree_routers.check(spec)
 
 
-def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
     """Refuse a model of VW's routers whose sums are not one for each of them, before their table is made."""
-    if config.learner.layout == "vw":
-        stored_arrays.check_rows("weights.sums", arrays, max(1, config.log_multi.max_predictors))
+    if spec.binary.layout == "vw":
+        stored_arrays.check_rows("weights.sums", arrays, max(1, spec.options.max_predictors))
 
 
-def allowed(config) -> tuple[int, int, str]:
+def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
-    classes = config.log_multi.log_multi
+    classes = spec.options.log_multi
     return 1, classes, f"--log_multi {classes}"
 
 
 class LomTree:
     """The learner behind `--log_multi`."""
 
-    def __init__(self, config, testing: bool):
-        o = config.log_multi
+    def __init__(self, spec: LearnerSpec):
+        o = spec.options
         self.options = o
-        self.learner_options = config.learner
+        self.learner_options = spec.binary
         self.most = o.max_predictors
-        self.routers = tree_routers.new_routers(config.learner, self.most, config.driver.vw_exact)
+        self.routers = tree_routers.new_routers(spec.binary, self.most, spec.vw_exact)
         self.largest_step = tree_routers.largest_step(self.routers)
         self.exact = self.routers.exact
-        self.as_vw = config.driver.vw_exact
-        any_label = o.lom_rules == "vw" or config.parser.on_bad_line == "vw"
+        self.as_vw = spec.vw_exact
+        any_label = o.lom_rules == "vw" or spec.any_label
         self.labels = ANY_LABEL if any_label else (1, o.log_multi)
         self.any_label = False  # whether the paper's rules have met one outside 1..K
         if self.exact:
             self.tables = [self.routers.table]
         self.settings = split_walk.Settings(
             self.most, o.swap_resistance, o.lom_rules == "vw",
-            config.driver.raw_predictions is not None,
+            spec.wanted.scores,
         )  # fmt: skip
         self.tree, self.cells = split_tree.new_tree(), split_cells.new_cells()
         split_tree.plant(self.tree, FIRST_ANSWER)

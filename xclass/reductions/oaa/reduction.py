@@ -28,6 +28,7 @@ from ...system import processors
 from ..core import probabilities
 from ..core.calibration import Report
 from ..core.contract import Look, Reduction, Work
+from ..core.spec import LearnerSpec
 from . import class_rows
 
 SLOT_BYTES = 12  # w, G and N; the rates' plane is only touched by update rules other than the default one
@@ -62,30 +63,30 @@ class Options:
     )
 
 
-def settle(config) -> dict:
+def settle(spec: LearnerSpec) -> dict:
     """Options whose defaults depend on others."""
-    first = {"indexing": 1} if config.parser.learn_names else {}
-    return first | gd.settle(config.learner, config.oaa.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES)
+    first = {"indexing": 1} if spec.learn_names else {}
+    return first | gd.settle(spec.binary, spec.options.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES)
 
 
-def check(config) -> None:
+def check(spec: LearnerSpec) -> None:
     """Refuse options that cannot be meant together."""
-    gd.check(config)
-    o = config.oaa
-    if o.indexing == 0 and config.parser.learn_names:
+    gd.check(spec)
+    o = spec.options
+    if o.indexing == 0 and spec.learn_names:
         raise UsageError("--learn_names counts classes from 1: leave --indexing 0 out")
-    if o.raw_order == "vw" and "raw_order" in config.given and config.driver.raw_predictions is None:
+    if o.raw_order == "vw" and "raw_order" in spec.given and not spec.wanted.scores:
         raise UsageError("--raw_order says how -r writes scores; give -r FILE, or leave it out")
 
 
-def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
     """Refuse a model of another number of classes, before room is made for them."""
-    stored_arrays.check_rows("order", arrays, config.oaa.oaa)
+    stored_arrays.check_rows("order", arrays, spec.options.oaa)
 
 
-def allowed(config) -> tuple[int, int, str]:
+def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
-    o = config.oaa
+    o = spec.options
     low = 1 if o.indexing is None else o.indexing
     return low, o.oaa - 1 + low, f"--oaa {o.oaa}" + (" --indexing 0" if low == 0 else "")
 
@@ -93,16 +94,16 @@ def allowed(config) -> tuple[int, int, str]:
 class OneAgainstAll:
     """The learner behind `--oaa`."""
 
-    def __init__(self, config, testing: bool):
-        o = config.oaa
+    def __init__(self, spec: LearnerSpec):
+        o = spec.options
         self.options = o
         self.classes = o.oaa
-        self.as_vw = config.driver.vw_exact
-        self.rule = gd.make_rule(config.learner, reduction=True, exact=config.driver.vw_exact)
-        self.resume = config.learner.resume
-        self.learner_options = config.learner
-        bits = config.learner.bits
-        vw = config.learner.layout == "vw"
+        self.as_vw = spec.vw_exact
+        self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
+        self.resume = spec.binary.resume
+        self.learner_options = spec.binary
+        bits = spec.binary.bits
+        vw = spec.binary.layout == "vw"
         width = gd.vw_width(self.classes) if vw else self.classes
         if width > 1 << bits:
             raise UsageError(
@@ -111,14 +112,14 @@ class OneAgainstAll:
             )
         self.memory = SLOT_BYTES << bits
         gd.check_memory(bits, SLOT_BYTES)
-        self.crowding = gd.crowding(bits, self.classes, width, config.learner.layout)
+        self.crowding = gd.crowding(bits, self.classes, width, spec.binary.layout)
         self.rows = np.uint64((1 << bits) // width)
         self.table = gd.new_table(self.rule, bits, self.classes, width, planes=True)
         self.tables = [self.table]
         self.indexing = UNDECIDED if o.indexing is None else o.indexing
         self.sampled = o.oaa_subsample or 0
         self.next = 0
-        self.random = np.array([config.driver.random_seed], np.uint64)
+        self.random = np.array([spec.seed], np.uint64)
         self.order = np.arange(self.classes, dtype=np.int32)
         self.first_notes = []
         if self.sampled >= self.classes:
@@ -128,9 +129,9 @@ class OneAgainstAll:
             )
         if self.sampled:
             class_rows.shuffle(self.order, self.random)
-        self.asked = config.answers
-        self.link = config.learner.link == "logistic" and not self.asked.probabilities
-        self.raw = config.driver.raw_predictions is not None
+        self.asked = spec.wanted.answers
+        self.link = spec.binary.link == "logistic" and not self.asked.probabilities
+        self.raw = spec.wanted.scores
         self.report = Report(self.asked, unknown="labels that are no class")
         self.raw_vw = o.raw_order == "vw"
         # updates with other rules widen one shared label range, class after class: one thread

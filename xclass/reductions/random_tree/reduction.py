@@ -28,6 +28,7 @@ from ...options.declare import option
 from ...system import processors
 from ..core import tree_routers, tree_view
 from ..core.contract import Look, Reduction, Work
+from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 
 ONE = np.float32(1)
@@ -208,27 +209,27 @@ def sweep(order, regressors, batch, label, clock, begin, end, row, found):
 # -- Python
 
 
-def settle(config) -> dict:
+def settle(spec: LearnerSpec) -> dict:
     """Options whose defaults depend on others."""
-    return tree_routers.settle(config.learner, config.random_tree.random_tree, LOSS, RATE)
+    return tree_routers.settle(spec.binary, spec.options.random_tree, LOSS, RATE)
 
 
-def check(config) -> None:
+def check(spec: LearnerSpec) -> None:
     """Refuse options that cannot be meant together."""
-    tree_routers.check(config)
-    if "vw_exact" in config.given:
+    tree_routers.check(spec)
+    if "vw_exact" in spec.given:
         raise UsageError("VW has no --random_tree for --vw_exact to follow: leave one of them out")
 
 
-def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
     """Refuse a model of VW's routers whose sums are not one for each of them, before their table is made."""
-    if config.learner.layout == "vw":
-        stored_arrays.check_rows("weights.sums", arrays, max(1, config.random_tree.random_tree - 1))
+    if spec.binary.layout == "vw":
+        stored_arrays.check_rows("weights.sums", arrays, max(1, spec.options.random_tree - 1))
 
 
-def allowed(config) -> tuple[int, int, str]:
+def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
-    classes = config.random_tree.random_tree
+    classes = spec.options.random_tree
     return 1, classes, f"--random_tree {classes}"
 
 
@@ -242,18 +243,18 @@ def new_order(classes: int, seed: int) -> Order:
 class RandomTree:
     """The learner behind `--random_tree`."""
 
-    def __init__(self, config, testing: bool):
-        self.classes = config.random_tree.random_tree
-        self.learner_options = config.learner
+    def __init__(self, spec: LearnerSpec):
+        self.classes = spec.options.random_tree
+        self.learner_options = spec.binary
         self.levels = max(1, (2 * self.classes - 1).bit_length())
         self.routers = tree_routers.new_routers(
-            config.learner, self.classes - 1, config.driver.vw_exact, more=ORDER_BYTES * self.classes
+            spec.binary, self.classes - 1, spec.vw_exact, more=ORDER_BYTES * self.classes
         )
-        self.order = new_order(self.classes, config.driver.random_seed)
+        self.order = new_order(self.classes, spec.seed)
         self.largest_step = tree_routers.largest_step(self.routers)
         if self.routers.exact:
             self.tables = [self.routers.table]
-        self.listing = config.driver.raw_predictions is not None
+        self.listing = spec.wanted.scores
         self.threads = ThreadPoolExecutor(processors.count(), "trees")
         self.outside = 0
         self.stages = [self._sweep]

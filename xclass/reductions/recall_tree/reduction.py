@@ -35,6 +35,7 @@ from ...options.declare import option, options_of
 from ..core import probabilities, tree_view
 from ..core.calibration import Report
 from ..core.contract import Look, Reduction, Work
+from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import label_counts, routing, scoring
 from .routing import Plan, Settings
@@ -82,9 +83,9 @@ class Options:
     )
 
 
-def settle(config) -> dict:
+def settle(spec: LearnerSpec) -> dict:
     """Options whose defaults depend on K."""
-    o = config.recall_tree
+    o = spec.options
     classes = o.recall_tree
     levels = max(0, classes - 1).bit_length()
     found = {}
@@ -93,16 +94,16 @@ def settle(config) -> dict:
     if o.max_depth is None:
         found["max_depth"] = levels
     depth = found.get("max_depth", o.max_depth)
-    return {**found, **gd.settle(config.learner, (1 << depth) - 1 + classes, reduction=True)}
+    return {**found, **gd.settle(spec.binary, (1 << depth) - 1 + classes, reduction=True)}
 
 
-def check(config) -> None:
+def check(spec: LearnerSpec) -> None:
     """Refuse options that cannot be meant together."""
-    gd.check(config)
-    o = config.recall_tree
-    if config.learner.loss_function not in (None, "logistic"):
+    gd.check(spec)
+    o = spec.options
+    if spec.binary.loss_function not in (None, "logistic"):
         for name in options_of(probabilities.Options):
-            if name in config.given:
+            if name in spec.given:
                 raise UsageError(
                     f"--{name} with --recall_tree needs scores that are log odds: give --loss_function logistic"
                 )
@@ -110,10 +111,10 @@ def check(config) -> None:
         raise UsageError("--node_only chooses among path features and --no_path_features has none: give one of them")
 
 
-def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
     """Refuse a model with another tree, classes or lists of candidates, before room is made for them."""
-    o = config.recall_tree
-    in_turn = config.learner.layout == "vw"
+    o = spec.options
+    in_turn = spec.binary.layout == "vw"
     taken = routing.subs(o.max_depth, blocked=not in_turn)
     if in_turn:
         stored_arrays.check_rows("weights.sums", arrays, taken + o.recall_tree)
@@ -124,24 +125,24 @@ def check_arrays(config, arrays: dict[str, np.ndarray]) -> None:
     stored_arrays.take("nodes.top_label", arrays, np.int32, (None, o.max_candidates))
 
 
-def allowed(config) -> tuple[int, int, str]:
+def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
-    classes = config.recall_tree.recall_tree
+    classes = spec.options.recall_tree
     return 1, classes, f"--recall_tree {classes}"
 
 
 class RecallTree:
     """The learner behind `--recall_tree`."""
 
-    def __init__(self, config, testing: bool):
-        o = config.recall_tree
+    def __init__(self, spec: LearnerSpec):
+        o = spec.options
         self.classes = o.recall_tree
         self.candidates = o.max_candidates
         self.depth = o.max_depth
-        self.rule = gd.make_rule(config.learner, reduction=True, exact=config.driver.vw_exact)
-        self.testing = testing
-        self.tests_as_vw = config.driver.vw_exact and testing
-        self.in_turn = config.learner.layout == "vw"
+        self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
+        self.testing = spec.testing
+        self.tests_as_vw = spec.vw_exact and spec.testing
+        self.in_turn = spec.binary.layout == "vw"
         self.settings = Settings(
             bern=np.float32(o.bern_hyper),
             router_weight=routing.ROUTER_WEIGHTS.index(o.router_weight),
@@ -150,12 +151,12 @@ class RecallTree:
             node_only=o.node_only,
             classes=self.classes,
         )
-        self.random = np.array([config.driver.random_seed], np.uint64)
+        self.random = np.array([spec.seed], np.uint64)
         self.outside = 0
-        self.resume = config.learner.resume
+        self.resume = spec.binary.resume
         self.pairs = np.empty((0, 2), np.uint8)
-        self.learner_options = config.learner
-        bits = config.learner.bits
+        self.learner_options = spec.binary
+        bits = spec.binary.bits
         nodes = (2 << self.depth) - 1
         node_bytes = routing.NODE_BYTES + label_counts.bytes_of_node(self.candidates)
         self.memory = gd.SLOT_BYTES << bits, nodes * node_bytes
@@ -170,17 +171,17 @@ class RecallTree:
             self.stages = [self._in_turn]
         else:
             part = max(bits - 2, 2)
-            apart = gd.only_predicts(config)  # then the weights alone take memory, and lie closer together
+            apart = spec.wanted.weights_only  # then the weights alone take memory, and lie closer together
             shard = -(-self.classes // SHARDS)
             self.tables = [gd.new_table(self.rule, part, taken, gd.odd_width(taken), apart)]
             for _ in range(SHARDS):
                 self.tables.append(gd.new_table(self.rule, part, shard, gd.odd_width(shard), apart))
             self.stages = [self._route, self._score]
         width = gd.vw_width(taken + self.classes)
-        self.crowding = gd.crowding(bits, self.classes, width, config.learner.layout)
+        self.crowding = gd.crowding(bits, self.classes, width, spec.binary.layout)
         self.threads = ThreadPoolExecutor(SHARDS, "score")
-        self.keep_scores = config.driver.raw_predictions is not None
-        self.asked = config.answers
+        self.keep_scores = spec.wanted.scores
+        self.asked = spec.wanted.answers
         self.report = Report(self.asked, unknown="labels that are no class")
 
     def close(self):

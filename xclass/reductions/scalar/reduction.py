@@ -19,6 +19,7 @@ from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...options.declare import option
 from ..core.contract import Look, Reduction, Work
+from ..core.spec import LearnerSpec
 
 LARGEST = np.float64(finite.LARGEST)  # loss that is told of an example
 ZERO = np.float32(0)
@@ -75,33 +76,33 @@ def run(table, rule, link, batch, learns, clock, place, x, raw, prediction, lost
                     table.range[0], table.range[1] = low, high
 
 
-def settle(config) -> dict:
+def settle(spec: LearnerSpec) -> dict:
     """Options left open."""
-    return gd.settle(config.learner, 1, reduction=False)
+    return gd.settle(spec.binary, 1, reduction=False)
 
 
-def check(config) -> None:
+def check(spec: LearnerSpec) -> None:
     """Refuse what would have no effect."""
-    gd.check(config)
+    gd.check(spec)
 
 
-def allowed(config) -> None:
+def allowed(spec: LearnerSpec) -> None:
     """Any number is a label."""
 
 
 class Scalar:
     """The learner used when no reduction is named."""
 
-    def __init__(self, config, testing: bool):
-        self.rule = gd.make_rule(config.learner, reduction=False, exact=config.driver.vw_exact)
-        gd.check_memory(config.learner.bits)
-        self.table = gd.new_table(self.rule, config.learner.bits, 1, 1)
+    def __init__(self, spec: LearnerSpec):
+        self.rule = gd.make_rule(spec.binary, reduction=False, exact=spec.vw_exact)
+        gd.check_memory(spec.binary.bits)
+        self.table = gd.new_table(self.rule, spec.binary.bits, 1, 1)
         self.tables = [self.table]
-        if config.learner.constant is not None:
-            self.table.flat[(CONSTANT & int(self.table.mask)) * int(self.table.stride)] = config.learner.constant
-        self.options = config.learner
-        self.binary = config.scalar.binary
-        self.link = config.learner.link == "logistic"
+        if spec.binary.constant is not None:
+            self.table.flat[(CONSTANT & int(self.table.mask)) * int(self.table.stride)] = spec.binary.constant
+        self.options = spec.binary
+        self.binary = spec.options.binary
+        self.link = spec.binary.link == "logistic"
         self.told = False
         self.stages = [self._run]
 

@@ -9,6 +9,7 @@ from ...binary import feature_scaling, gd
 from ...data.batch import HIGHEST_LABEL
 from ...errors import UsageError
 from ...options.declare import option, options_of
+from ..core.spec import LearnerSpec
 from . import leaf_sgd
 
 BITS = 28  # they cost nothing: features are numbered anew
@@ -106,54 +107,50 @@ MANY = 2e9  # examples times classes that are still gone through MOST_PASSES tim
 WORK = 1e10  # examples times classes of one softmax, beyond which routers share them out
 
 
-def settle(config) -> dict:
+def settle(spec: LearnerSpec) -> dict:
     """Options whose defaults depend on others."""
-    found = {"bits": config.learner.bits or BITS}
-    return {**gd.settle(config.learner, config.softmax_tree.softmax_tree, True), **found}
+    found = {"bits": spec.binary.bits or BITS}
+    return {**gd.settle(spec.binary, spec.options.softmax_tree, True), **found}
 
 
-def check(config) -> None:
+def check(spec: LearnerSpec) -> None:
     """Refuse options that cannot be meant together."""
-    given, o = config.given, config.softmax_tree
-    gd.check(config)
+    given, o = spec.given, spec.options
+    gd.check(spec)
     for name in options_of(gd.Options):
         if name in given and name not in TAKEN:
             raise UsageError(
                 f"--{name} has no effect: --softmax_tree is no online learner; of these options it takes --l1"
             )
-    if "l1" in given and not config.learner.l1 > 0:
-        raise UsageError(f"--l1 {config.learner.l1:g} leaves all weights in the leaves; give a number above 0")
+    if "l1" in given and not spec.binary.l1 > 0:
+        raise UsageError(f"--l1 {spec.binary.l1:g} leaves all weights in the leaves; give a number above 0")
     if "vw_exact" in given:
         raise UsageError("VW has no --softmax_tree for --vw_exact to follow: leave one of them out")
     if "beta" in given and o.zero_loss != "beta":
         raise UsageError(f"--beta has no effect: --zero_loss {o.zero_loss} does not use it; give --zero_loss beta")
     if "leaf_passes" in given and o.leaf_solver == "exact":
         raise UsageError("--leaf_passes has no effect: --leaf_solver exact goes on to the end; leave it out")
-    passes = config.passes
-    for name, idle in (
-        ("passes", passes.passes > 1 and not config.driver.testonly),
-        ("initial_pass_length", passes.initial_pass_length is not None),
-        ("save_per_pass", passes.save_per_pass), ("checkpoint", passes.checkpoint is not None),
-        ("holdout_after", passes.holdout_after > 0),
-    ):  # fmt: skip
-        if name in given and idle:
+    if not (spec.passes > 1 and not spec.testing):
+        given = given - {"passes"}
+    for name in ("passes", "initial_pass_length", "save_per_pass", "checkpoint", "holdout_after"):
+        if name in given:
             raise UsageError(
                 f"--{name} has no effect: --softmax_tree keeps the examples and learns from all of them at the end of "
                 "the data; see --tao_iterations"
             )
-    if config.driver.testonly:
+    if spec.testing:
         for name in TRAINING:
             if name in given:
                 raise UsageError(f"--{name} has no effect: -t learns nothing; leave it out")
-    if config.driver.initial_regressor is not None:
+    if spec.loaded:
         for name in ("tree_init", "depth"):
             if name in given:
                 raise UsageError(f"--{name} has no effect: the tree of -i is where learning begins; leave it out")
 
 
-def allowed(config) -> tuple[int, int, str]:
+def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
-    return 1, config.softmax_tree.softmax_tree, f"--softmax_tree {config.softmax_tree.softmax_tree}"
+    return 1, spec.options.softmax_tree, f"--softmax_tree {spec.options.softmax_tree}"
 
 
 def default_depth(examples: int, classes: int) -> int:

@@ -30,6 +30,7 @@ from ...system import processors
 from ..core import probabilities
 from ..core.calibration import Report
 from ..core.contract import Reduction, Work
+from ..core.spec import LearnerSpec
 from . import inference, initialise, row_store, softmax_nodes, tao
 from . import options as softmax_options
 
@@ -47,22 +48,22 @@ class SoftmaxTree:
     unlearned : whether it was given examples that it learns from at the end of the data only.
     """
 
-    def __init__(self, config, testing: bool):
-        self.options = config.softmax_tree
+    def __init__(self, spec: LearnerSpec):
+        self.options = spec.options
         self.classes = self.options.softmax_tree
-        self.alpha = config.learner.l1 or None
-        self.asked = config.answers
-        self.intercept = not config.parser.noconstant
+        self.alpha = spec.binary.l1 or None
+        self.asked = spec.wanted.answers
+        self.intercept = spec.constant
         self.unit = self.scales_examples = self.options.normalize_features != "none"
         self.largest_step = finite.largest_step(1.0)
         # of the examples the tree has learned; all of them count alike, whatever their order
         self.scales = feature_scaling.for_option(self.options.normalize_features, math.inf)
         self.counted = None if self.scales is None else self.scales.copy()  # and of those that it will learn
-        self.seed = config.driver.random_seed
-        self.store = None if testing else row_store.Store()
+        self.seed = spec.seed
+        self.store = None if spec.testing else row_store.Store()
         self.eps = self.options.smooth if self.options.smooth is not None else UNTUNED
         self._take(inference.nothing())
-        self.listing = self.asked.top_k is not None or config.driver.raw_predictions is not None
+        self.listing = self.asked.top_k is not None or spec.wanted.scores
         self.report = Report(self.asked)
         self.missed_top = self.inside = self.inside_log = 0.0  # weights; the last times -log p within the leaf
         self.lines: list[str] = []  # about training, for the summary
@@ -70,7 +71,7 @@ class SoftmaxTree:
         self.bar = self.moved = lambda *_: None
         self.ends = False
         self.threads = ThreadPoolExecutor(processors.count(), "nodes")
-        self.stages = [self._predict] if testing else [self._predict, self._collect]
+        self.stages = [self._predict] if spec.testing else [self._predict, self._collect]
 
     @property
     def unlearned(self) -> bool:
