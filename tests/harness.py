@@ -66,7 +66,7 @@ def work_through(learner, batch: Batch, learn: bool = True) -> tuple[Work, objec
     weight = np.where(np.isnan(batch.label), 0.0, batch.weight.astype(np.float64))
     work = Work(batch, learn, np.add.accumulate(weight))
     if learn:
-        work.survey(learner, exact=hasattr(learner, "rule") and not learner.rule.checked)
+        learner.survey(work, exact=hasattr(learner, "rule") and not learner.rule.checked)
     plans = []
     if hasattr(learner, "_finish"):
         finish = type(learner)._finish

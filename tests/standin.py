@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from xclass.errors import UsageError
 from xclass.options.declare import option
-from xclass.reductions.core.contract import Reduction
+from xclass.reductions.core.base import Reduction
 
 
 @dataclass(frozen=True)

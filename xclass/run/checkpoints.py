@@ -14,6 +14,7 @@ import numpy as np
 from ..binary import gd
 from ..errors import ModelError, UsageError
 from ..model import model_file
+from ..reductions.core.base import Inspectable, LearnsAtEnd
 from ..system import leftovers
 from . import model_contents
 from .report.progress import VW, VW_COUNTS, VW_SUMS, Progress
@@ -137,7 +138,7 @@ class Saver:
             return cut.refused
         if not self._learning:
             return "with -t the model does not change"
-        if getattr(self.learner, "unlearned", False):
+        if isinstance(self.learner, LearnsAtEnd) and self.learner.unlearned:
             return "what was read is learned at the end of the data only"
         try:
             self.save(cut.path, links="refuse" if cut.by_data else "follow")
@@ -152,7 +153,8 @@ class Saver:
         """
         plan, holdout = self._config.passes, self.progress.holdout
         if self._learning and self._config.learner.predict_only_model:
-            for table in getattr(self.learner, "tables", ()):  # as VW does where it keeps no state of --l1 and --l2
+            tables = self.learner.tables if isinstance(self.learner, Inspectable) else ()
+            for table in tables:  # as VW does where it keeps no state of --l1 and --l2
                 gd.settle_weights(table)
         if self._model is not None and plan.save_per_pass:
             self.save(f"{self._model}.{self.progress.passes}", links="replace")
@@ -201,7 +203,7 @@ class Saver:
             return ""
         if self._model is None:
             return "no -f was given, so nothing was saved" if self.learned else ""
-        if self.learned == 0 or getattr(self.learner, "unlearned", False):
+        if self.learned == 0 or (isinstance(self.learner, LearnsAtEnd) and self.learner.unlearned):
             return "nothing was learned yet, so nothing was saved"
         path = self._model + ".interrupted"
         try:

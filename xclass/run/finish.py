@@ -9,6 +9,7 @@ import gc
 from typing import Any
 
 from ..errors import DataError, XclassError
+from ..reductions.core.base import Inspectable
 from . import model_contents
 from .learner_spec import spec_of
 from .report import console, table_occupancy
@@ -32,7 +33,7 @@ def finish(run: Any, error: BaseException | None, seconds: float) -> int:
     run.talk.end_bar()
     unwritten = None
     try:
-        lines = run.learner.summary() if hasattr(run.learner, "summary") else []
+        lines = run.learner.summary()
         if not o.quiet and not isinstance(error, BrokenPipeError):
             for line in [*console.summary(run.config, run.progress, run.learner), *lines, *_own_summary(run, seconds)]:
                 run.talk.tell(line)
@@ -99,10 +100,10 @@ def _own_summary(run: Any, seconds: float) -> list[str]:
     """What is told beyond VW's lines."""
     text = run.config.readable
     saves = any(one is not None for one in (run.options.final_regressor, text.readable_model, text.invert_hash))
-    tables = hasattr(run.learner, "tables")
+    tables = isinstance(run.learner, Inspectable) and run.learner.tables
     return [
         *console.best_pass(run.progress, run.saver.pass_kept() if saves else None, run.watch.stopped is not None),
-        *([table_occupancy.line(run.learner.tables, run.learner.rule)] if tables else []),
+        *([table_occupancy.line(tables, run.learner.rule)] if tables else []),
         *run.untaken.lines(),
         *([run.stopwatch.line(run.reader.parsing_seconds)] if run.config.timing.timing else []),
         console.cost(seconds, run.progress.examples),

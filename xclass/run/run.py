@@ -25,6 +25,7 @@ from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
+from ..reductions.core.base import CrossesPath, Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import Work
 from ..system import address_space
 from ..text import reader
@@ -106,7 +107,7 @@ class _Run:
         self.talk = console.Talk(self.options.quiet)
         self.watch = signals.Watch(self._stop)
         self.stopwatch = timing.Stopwatch()
-        self.pipeline = None
+        self.learner = self.reader = self.saver = self.pipeline = None
 
     # start
 
@@ -133,8 +134,7 @@ class _Run:
             holdout = passes.Holdout(self.config.passes)
             growing = self.config.parser.learn_names and self.learning
             self.names = class_names.Names(self.config.parser.label_names(), growing)
-            if hasattr(self.learner, "names"):
-                self.learner.names = self.names.names
+            self.learner.names = self.names.names
             self.progress = stats.Progress(
                 self.config.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.names.shown,
                 o.vw_exact, o.vw_exact and bool(self.config.oaa.scores or self.config.answers.probabilities),
@@ -160,8 +160,8 @@ class _Run:
             self._banner()
             self.writers = outputs.open_writers(self.config, self.names)
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
-            if hasattr(self.learner, "attend"):
-                self.learner.attend(self.talk, self.reader.part)
+            if isinstance(self.learner, LearnsAtEnd):
+                self.learner.report_to(self.talk, self.reader.part)
             address_space.check_threads()
             warm_up.prepare(self.learner, self.learning, self.reader.parsing)
             with self.watch:
@@ -187,9 +187,9 @@ class _Run:
             self.talk.end_bar()
             if self.learner is not None:
                 self.learner.close()
-            for one in ("reader", "saver"):
-                if hasattr(self, one):
-                    getattr(self, one).close()
+            for one in (self.reader, self.saver):
+                if one is not None:
+                    one.close()
 
     def _source(self):
         """The batches of every pass."""
@@ -217,7 +217,7 @@ class _Run:
         asked = [name for name in ("readable_model", "invert_hash", "audit") if name in self.config.given]
         if not asked:
             return None
-        if not hasattr(self.learner, "tables"):
+        if not isinstance(self.learner, Inspectable) or not self.learner.tables:
             raise UsageError(f"--{asked[0]} shows weight tables, which --{self.config.reduction.name} does not have")
         return readable_model.Inspector(self.config, self.learner)
 
@@ -229,7 +229,7 @@ class _Run:
         """Hand interactions with the path features to the learner that makes them."""
         if not named:
             return
-        if not hasattr(self.learner, "cross_path"):
+        if not isinstance(self.learner, CrossesPath):
             raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
         lost = [group for one in named for group in one if self.features.unlinear[group]]
         if lost:
@@ -262,7 +262,7 @@ class _Run:
     @property
     def _preview_size(self) -> int | None:
         """How many examples the learner wants to see before it learns, 0 for all."""
-        return getattr(self.learner, "preview_size", None) if self.learning else None
+        return self.learner.preview_size if self.learning and isinstance(self.learner, Previews) else None
 
     def _works(self, stream) -> Iterator:
         """One pass: batches as work, with the clock of each example, and the cuts between them."""
@@ -287,7 +287,7 @@ class _Run:
                     nameless=nameless,
                 )  # fmt: skip
                 if self.learning:
-                    work.survey(self.learner, self.options.vw_exact)
+                    self.learner.survey(work, self.options.vw_exact)
                     if odd is not None:
                         work.missed[odd & ~idle] = finite.REFUSED
                 yield work
@@ -300,7 +300,7 @@ class _Run:
                 count = np.diff(whole.start)
                 batch = self.features.linear(whole)
                 one_by_one = self.inspector is not None and self.inspector.one_by_one
-                most = 1 if one_by_one else getattr(self.learner, "most_rows", None)
+                most = 1 if one_by_one else self.learner.most_rows
                 if most is None:
                     yield batch, count, whole if lost else None
                     continue
@@ -337,7 +337,7 @@ class _Run:
     def _stop(self) -> None:
         if self.pipeline is not None:
             self.pipeline.stop()
-        if hasattr(self.learner, "stop"):
+        if isinstance(self.learner, LearnsAtEnd):
             self.learner.stop()
 
     def _preview_all(self) -> None:
@@ -383,7 +383,7 @@ class _Run:
         """Take note of the names met; return the highest class met up to each example, None where names are fixed."""
         if not self.names.growing:
             return None
-        self.names.met = max(self.names.met, getattr(self.learner, "highest_placed", 0))
+        self.names.met = max(self.names.met, self.learner.highest_placed)
         return self.names.meet(work.batch.label)
 
     def _count(self, work) -> None:

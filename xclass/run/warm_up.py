@@ -17,6 +17,7 @@ import numpy as np
 from ..data import batch_ops
 from ..kernels import jit
 from ..model.stored_arrays import dense, sparse
+from ..reductions.core.base import Previews
 from ..reductions.core.contract import Work
 from ..system import processors
 from ..text.parser import Options, Parser
@@ -56,7 +57,7 @@ def go_through(learner: Any, learning: bool) -> None:
     learner : left alone if it wants to see examples before
     learning : whether the stages are to learn, or to predict only
     """
-    if getattr(learner, "preview_size", None) is None:
+    if not isinstance(learner, Previews) or learner.preview_size is None:
         work = Work(batch_ops.empty(0, 0, 0, 0), learning, np.empty(0))
         for stage in learner.stages:
             stage(work)

@@ -68,8 +68,9 @@ from ...errors import DataError
 from ...model import stored_arrays
 from ...system import processors
 from ..core import probabilities, tree_view
+from ..core.base import Learner, Outlined, Previews, Reduction
 from ..core.calibration import Report
-from ..core.contract import Reduction, Work
+from ..core.contract import Work
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import (
@@ -95,7 +96,7 @@ def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
     stored_arrays.check_rows("random", arrays, spec.options.trees)
 
 
-class ProbabilityTree:
+class ProbabilityTree(Learner, Previews, Outlined):
     """The learner behind `--cpt`."""
 
     def __init__(self, spec: LearnerSpec):
@@ -165,9 +166,6 @@ class ProbabilityTree:
         classes = int(self.members[0].tree.size[NODES]) // 2 + 1024
         return max(1, probabilities.MOST_PAIRS // classes) if self.asked.probabilities else None
 
-    def close(self):
-        self.threads.shutdown()
-
     # a tree to begin with
 
     @property
@@ -201,9 +199,6 @@ class ProbabilityTree:
     def _plant(self, trees: list[label_tree.Tree]) -> None:
         for one, tree in zip(self.members, trees, strict=True):
             one.tree = tree
-
-    def end_pass(self) -> None:
-        """Nothing changes between passes."""
 
     def _scale(self, work: Work) -> None:
         """The first stage, where features may be columns."""
@@ -372,9 +367,6 @@ class ProbabilityTree:
         if self.scorers is not None:
             found.update(reranking.arrays(self.scorers))
         return found
-
-    def facts(self) -> dict:
-        return {}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
         """Take over a model; `label_tree.restored` and `feature_scaling` say what their checks protect."""

@@ -35,7 +35,8 @@ from ...errors import UsageError
 from ...model import stored_arrays
 from ...options.declare import option
 from ..core import tree_view
-from ..core.contract import Look, Reduction, Work
+from ..core.base import Inspectable, Learner, Outlined, Reduction
+from ..core.contract import Look, Work
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import bracket, matches
@@ -99,10 +100,8 @@ def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, spec.options.ect, f"--ect {spec.options.ect}"
 
 
-class Tournament:
+class Tournament(Learner, Outlined, Inspectable):
     """The learner behind `--ect`."""
-
-    own_rows: bool
 
     def __init__(self, spec: LearnerSpec):
         o = spec.options
@@ -136,9 +135,6 @@ class Tournament:
         self.outside = 0
         self.keep_scores = spec.wanted.scores
         self.stages = [self._play]
-
-    def close(self) -> None:
-        """There are no threads to end."""
 
     def end_pass(self) -> None:
         self.rule = gd.after_pass(self.rule, self.learner_options)
@@ -217,9 +213,6 @@ class Tournament:
             final = range(len(hall.sides), len(hall.sub))
             found += [match for match in (*asked[:taken].tolist(), *final) if match not in found]
         return [Look(0, int(hall.sub[match]), match) for match in found]
-
-    def added(self) -> list[Look]:
-        return []
 
     def describe(self) -> list[str]:
         return []

@@ -35,7 +35,8 @@ from ...model import stored_arrays
 from ...options.declare import option
 from ...system import processors
 from ..core import tree_routers, tree_view
-from ..core.contract import Look, Reduction, Work
+from ..core.base import Inspectable, Learner, Outlined, Reduction
+from ..core.contract import Look, Work
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import split_cells, split_tree, split_walk
@@ -119,7 +120,7 @@ def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, classes, f"--log_multi {classes}"
 
 
-class LomTree:
+class LomTree(Learner, Outlined, Inspectable):
     """The learner behind `--log_multi`."""
 
     def __init__(self, spec: LearnerSpec):
@@ -148,9 +149,6 @@ class LomTree:
     @property
     def rule(self) -> gd.Rule:
         return self.routers.rule
-
-    def close(self):
-        self.threads.shutdown()
 
     def end_pass(self) -> None:
         if self.exact:
@@ -267,9 +265,6 @@ class LomTree:
         _, level = split_walk.predict(self.tree, self.routers, row, 0)
         numbers = self.tree.link[row.node[:level], split_tree.ROUTER].tolist()
         return [Look(0, number, number) for number in numbers]
-
-    def added(self) -> list[Look]:
-        return []
 
     def describe(self) -> list[str]:
         """VW's lines: every node, and what it counted of every label."""

@@ -26,8 +26,9 @@ from ...model import stored_arrays
 from ...options.declare import option
 from ...system import processors
 from ..core import probabilities
+from ..core.base import Inspectable, Learner, Reduction
 from ..core.calibration import Report
-from ..core.contract import Look, Reduction, Work
+from ..core.contract import Look, Work
 from ..core.spec import LearnerSpec
 from . import class_rows
 
@@ -91,7 +92,7 @@ def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     return low, o.oaa - 1 + low, f"--oaa {o.oaa}" + (" --indexing 0" if low == 0 else "")
 
 
-class OneAgainstAll:
+class OneAgainstAll(Learner, Inspectable):
     """The learner behind `--oaa`."""
 
     def __init__(self, spec: LearnerSpec):
@@ -149,9 +150,6 @@ class OneAgainstAll:
         """Few where the scores of every class are kept."""
         keeps = self.options.scores or self.asked.wanted or self.raw
         return max(1, probabilities.MOST_PAIRS // self.classes) if keeps else None
-
-    def close(self):
-        self.threads.shutdown()
 
     def _no_norms(self) -> list[np.ndarray]:
         """What `class_rows.sweep` knows of N, for each thread: nothing."""
@@ -293,9 +291,6 @@ class OneAgainstAll:
 
     def look(self, batch) -> list[Look]:
         return [Look(0, c, c) for c in range(self.classes)]
-
-    def added(self) -> list[Look]:
-        return []
 
     def describe(self) -> list[str]:
         return []

@@ -27,7 +27,8 @@ from ...model import stored_arrays
 from ...options.declare import option
 from ...system import processors
 from ..core import tree_routers, tree_view
-from ..core.contract import Look, Reduction, Work
+from ..core.base import Inspectable, Learner, Outlined, Reduction
+from ..core.contract import Look, Work
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 
@@ -240,7 +241,7 @@ def new_order(classes: int, seed: int) -> Order:
     return order
 
 
-class RandomTree:
+class RandomTree(Learner, Outlined, Inspectable):
     """The learner behind `--random_tree`."""
 
     def __init__(self, spec: LearnerSpec):
@@ -262,9 +263,6 @@ class RandomTree:
     @property
     def rule(self) -> gd.Rule:
         return self.routers.rule
-
-    def close(self):
-        self.threads.shutdown()
 
     def end_pass(self) -> None:
         if self.routers.exact:
@@ -330,9 +328,6 @@ class RandomTree:
         tree_routers.load(self.routers, batch, 0, row, 0, False)
         _, level = _predict(self.routers, row, 0, np.int64(self.classes - 1))
         return [Look(0, a, a) for a in row.node[:level].tolist()]
-
-    def added(self) -> list[Look]:
-        return []
 
     def describe(self) -> list[str]:
         return [f"k = {self.classes}", *(f"leaf = {i} label = {y + 1}" for i, y in enumerate(self.order.label))]

@@ -33,8 +33,9 @@ from ...errors import UsageError
 from ...model import stored_arrays
 from ...options.declare import option, options_of
 from ..core import probabilities, tree_view
+from ..core.base import CrossesPath, Inspectable, Learner, Outlined, Reduction
 from ..core.calibration import Report
-from ..core.contract import Look, Reduction, Work
+from ..core.contract import Look, Work
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import label_counts, routing, scoring
@@ -131,7 +132,7 @@ def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, classes, f"--recall_tree {classes}"
 
 
-class RecallTree:
+class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
     """The learner behind `--recall_tree`."""
 
     def __init__(self, spec: LearnerSpec):
@@ -183,9 +184,6 @@ class RecallTree:
         self.keep_scores = spec.wanted.scores
         self.asked = spec.wanted.answers
         self.report = Report(self.asked, unknown="labels that are no class")
-
-    def close(self):
-        self.threads.shutdown()
 
     def cross_path(self, interactions: list[bytes]) -> None:
         """Cross the path features, group PATH_GROUP, with one other namespace each."""

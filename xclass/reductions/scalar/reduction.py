@@ -18,7 +18,8 @@ from ...kernels import fast_math
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...options.declare import option
-from ..core.contract import Look, Reduction, Work
+from ..core.base import Inspectable, Learner, Reduction
+from ..core.contract import Look, Work
 from ..core.spec import LearnerSpec
 
 LARGEST = np.float64(finite.LARGEST)  # loss that is told of an example
@@ -90,7 +91,7 @@ def allowed(spec: LearnerSpec) -> None:
     """Any number is a label."""
 
 
-class Scalar:
+class Scalar(Learner, Inspectable):
     """The learner used when no reduction is named."""
 
     def __init__(self, spec: LearnerSpec):
@@ -105,9 +106,6 @@ class Scalar:
         self.link = spec.binary.link == "logistic"
         self.told = False
         self.stages = [self._run]
-
-    def close(self):
-        pass
 
     def _run(self, work: Work) -> None:
         batch = work.batch
@@ -148,9 +146,6 @@ class Scalar:
     def look(self, batch) -> list[Look]:
         return [Look(0, 0, 0)]
 
-    def added(self) -> list[Look]:
-        return []
-
     def describe(self) -> list[str]:
         return []
 
@@ -161,9 +156,6 @@ class Scalar:
 
     def arrays(self) -> dict[str, np.ndarray]:
         return gd.table_arrays("weights", self.table, self.options.predict_only_model)
-
-    def facts(self) -> dict:
-        return {}
 
     def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
         """Take over a model; there is nothing in it that a kernel goes by."""

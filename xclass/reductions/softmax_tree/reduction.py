@@ -28,8 +28,9 @@ from ...binary import feature_scaling, finite
 from ...model import stored_arrays
 from ...system import processors
 from ..core import probabilities
+from ..core.base import Learner, LearnsAtEnd, Reduction
 from ..core.calibration import Report
-from ..core.contract import Reduction, Work
+from ..core.contract import Work
 from ..core.spec import LearnerSpec
 from . import inference, initialise, row_store, softmax_nodes, tao
 from . import options as softmax_options
@@ -40,7 +41,7 @@ SHARE = 256  # examples of a batch a thread walks at least
 UNTUNED = 1e-6  # eps, where nothing was held out
 
 
-class SoftmaxTree:
+class SoftmaxTree(Learner, LearnsAtEnd):
     """The learner behind `--softmax_tree`.
 
     Attributes
@@ -82,9 +83,9 @@ class SoftmaxTree:
         """Few where every class of a leaf is listed."""
         return max(1, probabilities.MOST_PAIRS // (self.largest + 1)) if self.asked.probabilities else None
 
-    def attend(self, talk, part) -> None:
+    def report_to(self, console, part) -> None:
         """Whom to tell what goes on at the end of the data, and what returns how much of it was read."""
-        self.tell, self.bar, self.moved = talk.say, talk.start_steps, talk.step
+        self.tell, self.bar, self.moved = console.say, console.start_steps, console.step
         if self.store is not None:
             self.store.part = part
 
@@ -92,8 +93,8 @@ class SoftmaxTree:
         """Come to an end after the nodes that are being learned, and large ones of them sooner."""
         self.ends = True
 
-    def close(self):
-        self.threads.shutdown()
+    def close(self) -> None:
+        super().close()
         if self.store is not None:
             self.store.close()
 

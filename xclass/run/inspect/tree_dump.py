@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 from ...errors import UsageError
 from ...model import model_file
 from ...options.declare import option
+from ...reductions.core.base import Outlined
 from ...reductions.core.tree_view import TreeNode
 from ...system.printable import printable
 
@@ -51,7 +52,7 @@ class Dump:
         for flag, path in (("print_tree", options.print_tree), ("dot_tree", options.dot_tree)):
             if path is None:
                 continue
-            if not hasattr(learner, "outline"):
+            if not isinstance(learner, Outlined):
                 chosen = "no reduction was chosen" if reduction == "scalar" else f"--{reduction} has none"
                 raise UsageError(f"--{flag} shows a tree, and {chosen}; leave it out, or choose a tree")
             if path != STDOUT:

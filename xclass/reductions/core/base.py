@@ -1,0 +1,204 @@
+"""What a reduction is: the record it offers and the learner it builds.
+
+Learners have one base class with every default, and a small class for each thing that only some can do. A reduction
+never sees text, files or the progress table. A run knows reductions by this page only: it asks
+`isinstance(learner, Previews)` and so on, and never for a name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...binary import finite
+from ...data.batch import Batch
+from .contract import Look, Work
+from .spec import LearnerSpec
+from .tree_view import TreeNode
+
+
+class Learner(ABC):
+    """State that learns. All of it is in `arrays` and `facts`: restoring them continues the very same run.
+
+    Attributes
+    ----------
+    stages : called in this order for every Work; each may run on a thread of its own, on one Work at a time
+    largest_step : most an example's weight may be, or max(1, weight) * max(1, value**2) where not `scales_examples`;
+        infinite where the learner looks at its steps itself, see `finite`
+    scales_examples : whether examples have length 1 when they are learned from
+    most_rows : examples a Work may have, None for any number; asked before every batch
+    names : of the classes, where labels are names; it grows as they come
+    highest_placed : the highest label that has a place without having been learned from
+    threads : those it has started, None without any
+    """
+
+    stages: list[Callable[[Work], None]]
+    largest_step: float = np.inf
+    scales_examples: bool = True
+    most_rows: int | None = None
+    names: Sequence[str] = ()
+    highest_placed: int = 0
+    threads: Any = None
+
+    def survey(self, work: Work, exact: bool) -> None:
+        """Refuse the examples no step of which can be taken, unless VW's behaviour is wanted; see `finite`."""
+        learns = ~np.isnan(work.batch.label) & work.learns()
+        finite.survey(work.batch, learns, exact, self.largest_step, self.scales_examples, work.missed, work.span)
+
+    def banner(self) -> list[str]:
+        """Return lines for the start of the run (memory, shape), VW's where VW prints one."""
+        return []
+
+    def summary(self) -> list[str]:
+        """Return lines for the end of the run, after those that every run has."""
+        return []
+
+    @abstractmethod
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return everything that was learned, as named little-endian arrays, the same for the same stream."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return the JSON-able rest of what was learned (counters, random state, label range)."""
+        return {}
+
+    @abstractmethod
+    def restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+        """Take over what `arrays` and `facts` gave in an earlier run.
+
+        They come from a file that anybody may have made. Whatever a kernel uses as an index, as the end of a loop or as
+        a link to follow is checked here, and what nobody asked for is refused: ModelError, see `stored_arrays.whole`.
+        """
+
+    def end_pass(self) -> None:  # noqa: B027 (most learners do nothing then)
+        """Come to the end of a pass, when no stage is at work."""
+
+    def close(self) -> None:
+        """End the threads that the learner started."""
+        if self.threads is not None:
+            self.threads.shutdown()
+
+
+class Previews(ABC):
+    """A learner that wants to see examples before it learns from any; they are learned from afterwards.
+
+    Attributes
+    ----------
+    preview_size : how many examples it still wants to see, 0 for all of the data, None for none
+    """
+
+    preview_size: int | None
+
+    @abstractmethod
+    def preview(self, work: Work) -> bool:
+        """Look at examples, before any stage is called; return whether more are wanted."""
+
+    @abstractmethod
+    def end_preview(self) -> None:
+        """Take note that there are no more, perhaps fewer than wanted; `preview_size` is None from then on."""
+
+
+class LearnsAtEnd(ABC):
+    """A learner that learns in `end_pass` only, when it has seen all of the data.
+
+    Attributes
+    ----------
+    unlearned : whether it was given examples it has yet to learn from; a model is not saved then
+    """
+
+    unlearned: bool
+
+    @abstractmethod
+    def report_to(self, console: Any, part: Callable[[], float | None]) -> None:
+        """Hear before the first batch whom to tell what `end_pass` does, see `console.Talk`, and what returns how
+        much of a pass was read, 0 to 1, or None where that is not known."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Let `end_pass` return soon, with what it has; the user may ask for that at any time."""
+
+
+class Outlined(ABC):
+    """A learner that is a tree, for `--print_tree` and `--dot_tree`."""
+
+    @abstractmethod
+    def outline(self, levels: int) -> Iterator[TreeNode]:
+        """Yield the nodes of the first levels, see `tree_view.preorder`; no stage is at work."""
+
+
+class CrossesPath(ABC):
+    """A learner that makes features of an example's path, which interactions may name."""
+
+    @abstractmethod
+    def cross_path(self, interactions: list[bytes]) -> None:
+        """Cross the features of the path with the other namespace of each interaction."""
+
+
+class Inspectable(ABC):
+    """A learner whose weights can be shown, for `--audit`, `--readable_model` and `--invert_hash`.
+
+    Attributes
+    ----------
+    own_rows : whether a slot tells whose it is: sub-problem `slot % width` of the features whose place is in row
+        `slot // width`; otherwise names are found by looking at what is asked of every example
+    tables : all weight tables (`weight_table.Table`), whose slots are numbered through in this order; none where the
+        options chose weights of another kind
+    """
+
+    own_rows: bool
+    tables: Sequence[Any] = ()
+
+    @abstractmethod
+    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+        """Return where features lie in a table, uint64 before the mask: sub-problem j of a place is in slot
+        `place + j`."""
+
+    @abstractmethod
+    def look(self, batch: Batch) -> list[Look]:
+        """Return what is asked, in this order, to predict the only example of `batch`, and then to learn from it."""
+
+    def added(self) -> list[Look]:
+        """Return, with `own_rows`, sub-problems with the places of features that the reduction may have added."""
+        return []
+
+    @abstractmethod
+    def describe(self) -> list[str]:
+        """Return lines of the readable model about what was learned beside the weights."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One entry of `REDUCTIONS`.
+
+    Attributes
+    ----------
+    name : the option that chooses it, `--name K`; the learner alone has the name "scalar" and no option.
+    title : heading of its options in the help.
+    summary : one line for the help: what it is and when to use it.
+    options : its `Options` dataclass.
+    labels : "simple" (real-valued) or "multiclass".
+    enabled : VW's name in the line `Enabled learners:`.
+    build : `build(spec)` returns a new Learner.
+    check : `check(spec)` raises UsageError where options do not fit together.
+    settle : `settle(spec)` returns {field: value} for options whose defaults depend on others.
+    allowed : `allowed(spec)` returns lowest and highest label and the option that says so, or None.
+    check_arrays : `check_arrays(spec, arrays)` raises ModelError where the arrays of a model have other sizes than
+        `build` would make room for; called before it, so that a small file cannot ask for much memory.
+    probabilities : whether it gives classes probabilities, so that the options of `answers` hold for it.
+    """
+
+    name: str
+    title: str
+    summary: str
+    options: type
+    labels: str
+    enabled: str
+    build: Callable[[LearnerSpec], Learner]
+    check: Callable[[LearnerSpec], None]
+    settle: Callable[[LearnerSpec], dict[str, Any]]
+    allowed: Callable[[LearnerSpec], tuple[int, int, str] | None]
+    check_arrays: Callable[[LearnerSpec, dict[str, np.ndarray]], None] = lambda spec, arrays: None
+    probabilities: bool = False
