@@ -569,4 +569,4 @@ def test_tree_file_that_asks_too_much_is_refused(text, named):
 def test_tree_is_not_written_with_names_it_lacks():
     tree = label_tree.halved(np.arange(1, 4))
     with pytest.raises(DataError, match="label 3"):
-        tree_file.write("t", [tree], ["one", "two"])
+        tree_file.result("t", [tree], ["one", "two"]).write()

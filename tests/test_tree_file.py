@@ -60,11 +60,11 @@ def same(first: label_tree.Tree, second: label_tree.Tree) -> bool:
 )
 def test_trees_written_are_read_back_the_same(sets, seed):
     trees = [grown(labels, seed) for labels in sets]
-    tree_file.write("t", trees)
+    tree_file.result("t", trees).write()
     again = tree_file.read("t")
     assert len(again) == len(trees)
     assert all(same(one, other) for one, other in zip(trees, again, strict=True))
-    tree_file.write("u", again)
+    tree_file.result("u", again).write()
     assert Path("u").read_bytes() == Path("t").read_bytes()
 
 
@@ -86,7 +86,7 @@ def test_names_stand_for_labels(place):
     names = ("red", "green", "grün")
     (tree,) = tree_file.read("t", names)
     assert sorted(tree.label[tree.label > 0].tolist()) == [1, 2, 3]
-    tree_file.write("u", [tree], names)
+    tree_file.result("u", [tree], names).write()
     assert (place / "u").read_bytes() == (place / "t").read_bytes()
 
 

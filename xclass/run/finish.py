@@ -33,6 +33,8 @@ def finish(run: Any, error: BaseException | None, seconds: float) -> int:
     run.talk.end_bar()
     unwritten = None
     try:
+        for result in run.learner.results():
+            result.write()
         lines = run.learner.summary()
         if not o.quiet and not isinstance(error, BrokenPipeError):
             for line in [*console.summary(run.config, run.progress, run.learner), *lines, *_own_summary(run, seconds)]:

@@ -17,6 +17,7 @@ import numpy as np
 from ...binary import finite
 from ...data.batch import Batch
 from .contract import Look, Work
+from .result import Result
 from .spec import LearnerSpec
 from .tree_view import TreeNode
 
@@ -55,6 +56,10 @@ class Learner(ABC):
 
     def summary(self) -> list[str]:
         """Return lines for the end of the run, after those that every run has."""
+        return []
+
+    def results(self) -> list[Result]:
+        """Return the files that were asked for; the run writes them before the summary."""
         return []
 
     @abstractmethod

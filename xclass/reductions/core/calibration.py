@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from ...errors import DataError
 from . import probabilities
+from .result import Result
 
 MOST_OPENED = 1 << 16  # nodes opened by one search, in the histogram; more count as this
 BINS = 20  # of the reliability table
@@ -108,11 +108,10 @@ class Report:
             found.append(f"expected calibration error = {np.abs(self.bins[1] - self.bins[2]).sum() / weight:.6f}")
         return found
 
-    def write_calibration(self) -> None:
-        """Write the reliability table if it is asked for, a line per bin that is not empty."""
-        path = self.calibration
-        if path is None:
-            return
+    def results(self) -> list[Result]:
+        """Return the reliability table if it is asked for, a line per bin that is not empty."""
+        if self.calibration is None:
+            return []
         lines = ["from\tto\tmean_forecast\tobserved\tweight"]
         for j in range(BINS):
             weight, forecast, right = self.bins[:, j]
@@ -120,8 +119,4 @@ class Report:
                 lines.append(
                     f"{j / BINS:g}\t{(j + 1) / BINS:g}\t{forecast / weight:.6f}\t{right / weight:.6f}\t{weight:g}"
                 )
-        try:
-            with open(path, "w", encoding="ascii") as file:
-                file.write("\n".join(lines) + "\n")
-        except OSError as error:
-            raise DataError(f"{path}: the reliability table cannot be written there: {error.strerror}") from None
+        return [Result(self.calibration, "the reliability table", lines)]

@@ -71,6 +71,7 @@ from ..core import probabilities, tree_view
 from ..core.base import Learner, Outlined, Previews, Reduction
 from ..core.calibration import Report
 from ..core.contract import Work
+from ..core.result import Result
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import (
@@ -320,11 +321,16 @@ class ProbabilityTree(Learner, Previews, Outlined):
             work.listing = probabilities.listing(top, top_p, np.count_nonzero(top, axis=1), rest)
             work.scores, work.score_labels, work.score_start = work.listing
 
+    def results(self) -> list[Result]:
+        """Return the reliability table and the tree, where they are asked for."""
+        found = self.report.results()
+        if self.options.save_tree is not None:
+            trees = [one.tree for one in self.members]
+            found.append(tree_file.result(self.options.save_tree, trees, self.names))
+        return found
+
     def summary(self) -> list[str]:
         """Lines after those every run has."""
-        self.report.write_calibration()
-        if self.options.save_tree is not None:
-            tree_file.write(self.options.save_tree, [one.tree for one in self.members], self.names)
         classes = (int(self.members[0].tree.size[NODES]) + 1) // 2
         depth = max(int(one.tree.size[DEEPEST]) for one in self.members)
         shares = []

@@ -18,6 +18,7 @@ again is the same, to the place of every regressor.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ import numpy as np
 
 from ...data.batch import HIGHEST_LABEL
 from ...errors import DataError
+from ..core.result import Result
 from . import label_tree
 from .label_tree import NODES, Tree
 
@@ -35,30 +37,25 @@ MOST_SHOWN = 60  # characters of a word in a message
 WORD = re.compile(r"[^ \t\r\n]+")  # the blanks that no name in data has
 
 
-def write(path: str, trees: Sequence[Tree], names: Sequence[str] = ()) -> None:
-    """Write trees to a file; label j is called `names[j - 1]` where there are names.
+def result(path: str, trees: Sequence[Tree], names: Sequence[str] = ()) -> Result:
+    """Return the file of some trees; label j is called `names[j - 1]` where there are names.
 
     Raises
     ------
     DataError
-        where it cannot be written, or a label has no name.
+        where a label has no name.
     """
     highest = max((int(tree.label.max()) for tree in trees), default=0)
     if names and highest > len(names):
         raise DataError(
             f"{path}: the tree cannot be written there: it has the label {highest}, and there are {len(names)} names"
         )
-    try:
-        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write("# node parent label\n")
-            for tree in trees:
-                file.writelines(_lines(tree, names))
-    except OSError as error:
-        raise DataError(f"{path}: the tree cannot be written there: {error.strerror}") from None
+    lines = itertools.chain(["# node parent label"], *(_lines(tree, names) for tree in trees))
+    return Result(path, "the tree", lines)
 
 
 def check_place(path: str) -> None:
-    """Refuse a place where `write` could not write, before the work that would be lost."""
+    """Refuse a place where the file could not be written, before the work that would be lost."""
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path) or not os.path.isdir(folder):
         what = "this is a folder" if os.path.isdir(path) else f"there is no folder {folder}"
@@ -73,9 +70,9 @@ def _lines(tree: Tree, names: Sequence[str]) -> Iterator[str]:
     for a in range(nodes):
         up = str(parent[a]) if a > 0 else "-"
         if label[a] < 0:
-            yield f"{a} {up}\n"
+            yield f"{a} {up}"
         else:
-            yield f"{a} {up} {names[label[a] - 1] if names else label[a]}\n"
+            yield f"{a} {up} {names[label[a] - 1] if names else label[a]}"
 
 
 class _Growing:

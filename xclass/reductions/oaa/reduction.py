@@ -29,6 +29,7 @@ from ..core import probabilities
 from ..core.base import Inspectable, Learner, Reduction
 from ..core.calibration import Report
 from ..core.contract import Look, Work
+from ..core.result import Result
 from ..core.spec import LearnerSpec
 from . import class_rows
 
@@ -272,11 +273,14 @@ class OneAgainstAll(Learner, Inspectable):
             work.listing = probabilities.listing(top + shown[:, None], top_p, np.full(n, k), rest)
         return p
 
+    def results(self) -> list[Result]:
+        """Return the reliability table, where it is asked for."""
+        return self.report.results()
+
     def summary(self) -> list[str]:
         """Lines after those every run has."""
         if not self.asked.wanted:
             return []
-        self.report.write_calibration()
         return self.report.lines()
 
     def end_pass(self) -> None:

@@ -36,6 +36,7 @@ from ..core import probabilities, tree_view
 from ..core.base import CrossesPath, Inspectable, Learner, Outlined, Reduction
 from ..core.calibration import Report
 from ..core.contract import Look, Work
+from ..core.result import Result
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import label_counts, routing, scoring
@@ -318,11 +319,14 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         elif self.asked.probabilities:
             work.listing = scoring.by_class(plan, odds)
 
+    def results(self) -> list[Result]:
+        """Return the reliability table, where it is asked for."""
+        return self.report.results()
+
     def summary(self) -> list[str]:
         """Lines after those every run has."""
         lines = [routing.statistics(self.tree, self.counts)]
         if self.asked.wanted:
-            self.report.write_calibration()
             lines = [*self.report.lines(), *lines]
         return lines
 

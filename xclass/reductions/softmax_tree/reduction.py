@@ -31,6 +31,7 @@ from ..core import probabilities
 from ..core.base import Learner, LearnsAtEnd, Reduction
 from ..core.calibration import Report
 from ..core.contract import Work
+from ..core.result import Result
 from ..core.spec import LearnerSpec
 from . import inference, initialise, row_store, softmax_nodes, tao
 from . import options as softmax_options
@@ -178,9 +179,12 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         self.inside += float(counted[inside].sum())
         self.inside_log -= float((counted * np.where(inside, found.log_p, 0.0)).sum())
 
+    def results(self) -> list[Result]:
+        """Return the reliability table, where it is asked for."""
+        return self.report.results()
+
     def summary(self) -> list[str]:
         """Lines after those every run has."""
-        self.report.write_calibration()
         found = self.report.lines()
         if self.report.weight > 0:
             found.append(f"top-5 error = {self.missed_top / self.report.weight:.6f}")
