@@ -17,7 +17,12 @@ PRESETS = {"exact": {"loss_function": "squared", "router_weight": "example", "bi
 def resolve(given=None, stored=None):
     if stored is not None:
         stored = {"bits": 20, **stored}  # every model has it
-    return config.resolve(given or {}, stored, ROOMS, REDUCTIONS, model="model.bin", presets=PRESETS)
+    return config.resolve(given or {}, stored, ROOMS, REDUCTIONS, model="model.bin", presets=PRESETS, settle=settle)
+
+
+def settle(found):
+    found.reduction.check(found)
+    return found.settled(found.reduction.settle(found))
 
 
 def refusal(given, stored=None, error=UsageError) -> str:

@@ -182,7 +182,7 @@ def test_looking_into_a_damaged_zst_leaves_the_complaint_to_the_reader(tmp_path)
     path = tmp_path / "data.zst"
     for damaged in (b"text", pack(TEXT)[:20] + b"xxxxxxxxx" + pack(TEXT)[29:]):
         path.write_bytes(damaged)
-        reader.look((str(path),), SimpleNamespace(classes=None, add=lambda line: None))
+        reader.look((str(path),), SimpleNamespace(classes=None, add=lambda line: None), bytearray())
         with pytest.raises(DataError, match=r"data\.zst: cannot be read"):
             list(read(path))
 

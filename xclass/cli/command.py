@@ -3,7 +3,7 @@
 Every option is declared in the module that owns it, see `options.declare`, so that a new option needs no line here.
 Importing these modules compiles nothing, which keeps `--help` quick.
 
-Exit status: 0 fine, 1 data or model, 2 usage, 130 interrupted; a closed pipe is no error.
+Exit status: 0 fine, 1 data or model, 2 usage, 70 an error in xclass itself, 130 interrupted; a closed pipe is no error.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import contextlib
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -23,6 +24,8 @@ from ..options.declare import options_of
 from ..system.printable import printable
 from ..text import label_detection
 from . import arguments, help_text, vw_flags
+
+BUG = 70  # the exit status; sysexits.h calls it EX_SOFTWARE
 
 
 def rooms() -> tuple[dict[str, type], Sequence[Any]]:
@@ -83,7 +86,7 @@ def run(argv: Sequence[str]) -> int:
             )
 
     from ..reductions.presets import PRESETS
-    from ..run import learner_spec
+    from ..run import learner_spec, model_contents
     from ..run import run as driver
     from ..text import label_words
 
@@ -94,12 +97,14 @@ def run(argv: Sequence[str]) -> int:
     elif names is not None:
         label_words.check_names(names)
     model = given.get(flags["-i"])
-    stored = driver.stored_options(model) if model is not None else None
-    notes += _take_multiclass(given, found, reductions)
+    contents = model_contents.load(model) if model is not None else None
+    stored = contents.options if contents is not None else None
+    begun = bytearray()  # of standard input
+    notes += _take_multiclass(given, found, reductions, begun)
     settled = config.resolve(
         given, stored, found, reductions, model=model or "", presets=PRESETS, settle=learner_spec.settled
     )
-    return driver.run(settled, notes)
+    return driver.run(settled, notes, contents, bytes(begun))
 
 
 def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -> None:
@@ -110,7 +115,9 @@ def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -
             raise UsageError(f"{flag} {other} would write over the names of --named_labels: give another file")
 
 
-def _take_multiclass(given: dict[str, Any], found: Mapping[str, type], reductions: Sequence[Any]) -> list[str]:
+def _take_multiclass(
+    given: dict[str, Any], found: Mapping[str, type], reductions: Sequence[Any], begun: bytearray
+) -> list[str]:
     """Choose --multiclass and --learn_names where the data ask for them; return what the user is told."""
     from ..cache import source as cache
     from ..reductions.cpt import options as cpt_options
@@ -126,7 +133,7 @@ def _take_multiclass(given: dict[str, Any], found: Mapping[str, type], reduction
     common = set(cpt_options.TAKEN) - {"loss_function", "sgd"}
     from_file = bool(given.get("data"))
     wanted, note = label_detection.wanted(
-        given, owners, names, common, lambda labels: reader.look(given.get("data"), labels), from_file
+        given, owners, names, common, lambda labels: reader.look(given.get("data"), labels, begun), from_file
     )
     given.update(wanted)
     return [note] if note else []
@@ -172,12 +179,16 @@ def status(argv: Sequence[str]) -> int:
         return _complain(1, f"{place}{error.strerror or error}")
     except MemoryError as error:
         return _complain(1, f"not enough memory{f' ({error})' if str(error) else ''}; try a smaller -b")
-    except RuntimeError as error:
-        if "can't start new thread" not in str(error):
-            raise
+    except Exception as error:
+        if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+            return _complain(
+                1, "the system starts no more threads: raise the limit of processes (`ulimit -u`) or of memory"
+            )
+        traceback.print_exc()
         return _complain(
-            1, "the system starts no more threads: raise the limit of processes (`ulimit -u`) or of memory"
-        )
+            BUG, "this is an error in xclass itself, not in the data: please report it with the lines above and the "
+            "command line"
+        )  # fmt: skip
 
 
 def _complain(code: int, *lines: str) -> int:

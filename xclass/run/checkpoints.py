@@ -17,6 +17,7 @@ from ..model import model_file
 from ..reductions.core.base import Inspectable, LearnsAtEnd
 from ..system import leftovers
 from . import model_contents
+from .learner_spec import spec_of
 from .report.progress import VW, VW_COUNTS, VW_SUMS, Progress
 
 
@@ -70,7 +71,7 @@ class Saver:
     def restore(self, model: model_contents.Contents, name: str, preserve: bool) -> None:
         """Go on from a model; with `preserve`, counting too."""
         arrays = model.arrays
-        if gd.only_predicts(self._config):
+        if spec_of(self._config).wanted.weights_only:
             arrays = gd.predicting(arrays)
         self.learner.restore(arrays, model.learner)
         self.examples = model.examples

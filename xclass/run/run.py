@@ -83,24 +83,23 @@ class Options:
     vw_exact: bool = option("VW's defaults and behaviour, for predictions that agree with VW's to the digit", kind=bool)
 
 
-_loaded: dict[str, model_contents.Contents] = {}  # by path: options are asked for first, arrays later
+def run(config, notes: Sequence[str] = (), model: model_contents.Contents | None = None, begun: bytes = b"") -> int:
+    """Carry out a run and return the exit status.
 
-
-def stored_options(path: str) -> dict:
-    """The options a model was trained with."""
-    _loaded[path] = model_contents.load(path)
-    return _loaded[path].options
-
-
-def run(config, notes: Sequence[str] = ()) -> int:
-    """Carry out a run, telling `notes` at its start, and return the exit status."""
+    Parameters
+    ----------
+    notes : lines for the start of the run
+    model : what the model of -i holds
+    begun : what was read of standard input already
+    """
     output_places.check(config)
-    return _Run(config, notes).go()
+    return _Run(config, notes, begun).go(model)
 
 
 class _Run:
-    def __init__(self, config, notes):
+    def __init__(self, config, notes, begun):
         self.config = config
+        self.begun = begun
         self.notes = notes
         self.options = config.driver
         self.learning = not self.options.testonly
@@ -111,7 +110,7 @@ class _Run:
 
     # start
 
-    def go(self) -> int:
+    def go(self, model: model_contents.Contents | None) -> int:
         began = time.perf_counter()
         o, name = self.options, self.config.reduction.name
         if o.final_regressor is not None:
@@ -123,9 +122,7 @@ class _Run:
             self.talk.tell(f"xclass: compiling the kernels{what} for this machine{once}")
             if jit.unkept():
                 self.talk.warn(jit.unkept())
-        model = None
-        if o.initial_regressor is not None:
-            model = _loaded.pop(o.initial_regressor)
+        if model is not None:
             with model_contents.naming(o.initial_regressor):  # before anything is allocated by what it says
                 self.config.reduction.check_arrays(spec_of(self.config), model.arrays)
         with model_contents.naming_options(o.initial_regressor):
@@ -198,7 +195,16 @@ class _Run:
         multiclass = c.reduction.labels == "multiclass"
         nothing = io.BytesIO() if o.no_stdin and not c.reader.data else None
         text = reader.Reader(
-            c.reader, c.parser, c.learner.bits, multiclass, lowest, highest, because, stream=nothing, names=self.names
+            c.reader,
+            c.parser,
+            c.learner.bits,
+            multiclass,
+            lowest,
+            highest,
+            because,
+            stream=nothing,
+            names=self.names,
+            begun=self.begun,
         )
         limit = passes.source_limit(c.passes)
         key = cache_key.make_key(c.parser, c.learner.bits, multiclass, lowest, highest, limit)

@@ -50,13 +50,14 @@ class Options:
     )
 
 
-_looked: dict[Any, bytes] = {}  # what was read of a standard input before the reader began; at most one
-
-
-def look(paths: tuple[str, ...] | None, labels: Any) -> None:
-    """Show the first lines of the data to `labels` until its `classes` is known; nobody misses them afterwards.
+def look(paths: tuple[str, ...] | None, labels: Any, begun: bytearray) -> None:
+    """Show the first lines of the data to `labels` until its `classes` is known.
 
     Lines are shown as soon as they have arrived. What cannot be read is left for the reader to complain about.
+
+    Parameters
+    ----------
+    begun : takes what was read of standard input, for the reader to begin with
     """
     text = b""
     with contextlib.ExitStack() as closing, contextlib.suppress(OSError, DataError, EOFError, zlib.error):
@@ -67,14 +68,12 @@ def look(paths: tuple[str, ...] | None, labels: Any) -> None:
             stream = _unpacked(paths[0], file, closing)
         else:
             stream = _standard_input()
-            _looked.clear()  # what a run that came to nothing has left of another standard input
-            _looked[sys.stdin] = b""
         room = bytearray(FIRST_BLOCK)
         pull = getattr(stream, "readinto1", None) or stream.readinto
         while labels.classes is None:
             got = pull(room)
             if not paths:
-                _looked[sys.stdin] += room[:got]
+                begun += room[:got]
             text += room[:got]
             *lines, text = text.split(b"\n")
             for line in lines if got else (*lines, text):
@@ -107,6 +106,7 @@ class Reader:
     bits, multiclass, lowest, highest, because, names : as in `parser.Parser`
     block_bytes : size of a block; None for the usual sizes
     stream : read instead of the file; anything with `readinto`
+    begun : what was read of standard input before, see `look`
 
     Attributes
     ----------
@@ -133,7 +133,9 @@ class Reader:
         block_bytes: int | None = None,
         stream: BinaryIO | None = None,
         names: Any = None,
+        begun: bytes = b"",
     ):
+        self._begun = begun
         self.parser = parser.Parser(parse, bits, multiclass, lowest, highest, because, names)
         self.paths: tuple[str | None, ...] = (options.data,) if isinstance(options.data, str) else options.data
         self.paths = tuple(self.paths or (None,))
@@ -309,9 +311,7 @@ class Reader:
                         f"{self.name}: the compressed data ends too early; the file was cut short, fetch it again"
                     ),
                 )
-            except Exception as error:  # each kind of compression has errors of its own
-                if not isinstance(error, (OSError, zlib.error, ValueError)) and "rror" not in type(error).__name__:
-                    raise
+            except (OSError, ValueError, *_damage()) as error:
                 return filled, True, DataError(f"{self.name}: cannot be read ({error}); check or fetch the file again")
             if not got:
                 return filled, True, None
@@ -332,8 +332,8 @@ class Reader:
                 if self._whole:
                     self.size = found.st_size
                     self._file = stream
-            begin = _looked.pop(sys.stdin, b"")
-            return _Behind(begin, stream) if begin else stream
+            begun, self._begun = self._begun, b""
+            return _Behind(begun, stream) if begun else stream
         self._file = closing.enter_context(open(self._path, "rb", buffering=0))  # noqa: SIM115
         closing.callback(setattr, self, "_file", None)
         self._whole = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
@@ -381,6 +381,12 @@ def _unpacked(path: str, file, closing: contextlib.ExitStack):
             raise DataError(f"{path}: reading .zst needs a package; pip install zstandard") from None
         return _Unpacked(file, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError)
     return file
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """The errors by which those who unpack files tell that one is damaged."""
+    isal = sys.modules.get("isal.isal_zlib")
+    return (zlib.error,) if isal is None else (zlib.error, isal.error)
 
 
 class _Unpacked:
