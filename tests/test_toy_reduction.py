@@ -1,0 +1,96 @@
+"""A reduction from outside the package: a record is all that the command needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from command import learn, xclass
+
+from xclass.binary import gd
+from xclass.model import stored_arrays
+from xclass.options.declare import option
+from xclass.reductions import registry
+from xclass.reductions.core.base import Learner, Reduction
+from xclass.reductions.core.contract import Work
+from xclass.reductions.core.spec import LearnerSpec
+
+DATA = "".join(f"{1 + (i % 3 == 0)} | x{i}\n" for i in range(30))
+
+
+@dataclass(frozen=True)
+class Options:
+    """Majority."""
+
+    majority: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
+
+
+class Majority(Learner):
+    """Answers the class that was seen most often."""
+
+    def __init__(self, spec: LearnerSpec):
+        self.seen = np.zeros(spec.classes + 1, np.int64)
+        self.stages = [self._count]
+
+    def _count(self, work: Work) -> None:
+        work.prediction = np.empty(work.batch.n)
+        learned = work.learned()
+        for i in range(work.batch.n):
+            work.prediction[i] = max(1, int(np.argmax(self.seen)))
+            if learned[i]:
+                self.seen[int(work.batch.label[i])] += 1
+        work.loss = np.where(work.prediction != work.batch.label, work.batch.weight, 0.0).astype(np.float64)
+
+    def arrays(self):
+        return {"seen": self.seen}
+
+    def restore(self, arrays, facts):
+        with stored_arrays.whole(arrays, facts) as (arrays, _):
+            stored_arrays.fill("seen", arrays, self.seen)
+
+
+RECORD = Reduction(
+    name="majority",
+    title="Majority",
+    summary="the class that was seen most often",
+    options=Options,
+    labels="multiclass",
+    enabled="majority",
+    build=Majority,
+    check=gd.check,
+    settle=lambda spec: gd.settle(spec.binary, 1, reduction=True),
+    allowed=lambda spec: (1, spec.classes, f"--majority {spec.classes}"),
+)
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    """The command with one more reduction."""
+    monkeypatch.setattr(registry, "REDUCTIONS", (*registry.REDUCTIONS, RECORD))
+
+
+def test_it_learns_saves_and_predicts(tmp_path):
+    done = learn("--majority", 2, "-b", 4, "-f", "m", stdin=DATA, cwd=tmp_path)
+    assert "average loss = 0.4" in done.err or "average loss = 0.3" in done.err
+    assert learn("-i", "m", "-t", "-p", "stdout", "--quiet", stdin="| x\n" * 2, cwd=tmp_path).lines == ["1", "1"]
+    again = learn("-i", "m", "-f", "n", "-p", "stdout", "--quiet", stdin="2 | x\n" * 20, cwd=tmp_path)
+    assert Counter(again.lines) == {"1": 10, "2": 10}
+
+
+def test_its_options_are_in_the_help_and_are_checked(tmp_path):
+    assert "--majority K" in learn("--help").out
+    assert "the class that was seen most often" in learn("--help").out
+    done = xclass("--majority", 0, stdin=DATA, cwd=tmp_path)
+    assert (done.status, done.err) == (2, "xclass: --majority: 0 is out of range; give a whole number of at least 1\n")
+    done = xclass("--majority", 1, stdin=DATA, cwd=tmp_path)
+    assert done.status == 1
+    assert "label 2 is outside 1..1 (--majority 1)" in done.err
+
+
+def test_its_models_are_checked(tmp_path):
+    learn("--majority", 2, "-b", 4, "-f", "m", "--quiet", stdin=DATA, cwd=tmp_path)
+    done = xclass("-i", "m", "--oaa", 2, stdin=DATA, cwd=tmp_path)
+    assert done.status == 2
+    assert "trained with --majority 2" in done.err
