@@ -58,7 +58,13 @@ def weights_arrays(name: str, weights: Weights) -> dict[str, np.ndarray]:
 
 
 def restore_weights(name: str, weights: Weights, arrays: dict[str, np.ndarray]) -> None:
-    """Fill a new table with what `weights_arrays` gave."""
+    """Fill a new table with what `weights_arrays` gave.
+
+    Sums G below 0, which no learning makes, would have no root, and the weights of a step would not be finite.
+    """
+    sums = stored_arrays.take(f"{name}.g", arrays, np.float32, None)
+    if len(sums) and not sums.min() >= 0:
+        raise stored_arrays.unfit(f"{name}.g", f"it holds {sums.min()}, allowed are numbers of at least 0")
     stored_arrays.dense(name, arrays, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
 
 
