@@ -9,10 +9,10 @@ import pytest
 from command import learn, xclass
 from versus import agree, small
 
+from xclass.api import progress as stats
+from xclass.api import progress_table
 from xclass.model import model_file
 from xclass.run import passes
-from xclass.run.report import progress as stats
-from xclass.run.report import progress_table
 
 OPTIONS = [
     "--passes 2",

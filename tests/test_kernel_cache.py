@@ -138,10 +138,10 @@ def test_an_edit_compiles_what_depends_on_it_and_nothing_else(edited):
     first, compiled = edited()
     assert len(compiled) > 5
     assert edited() == (first, [])
-    assert edited("learner.py", "# -- kernels", "# -- compiled functions") == (first, [])
-    assert edited("split_tree.py", "def arrive(", "def arrive_there(") == (first, [])
-    other, compiled = edited("learner.py", "    s = initial\n    for f", "    s = initial + ONE\n    for f")
+    assert edited("binary/gd.py", "# -- kernels", "# -- compiled functions") == (first, [])
+    assert edited("reductions/log_multi/split_tree.py", "def arrive(", "def arrive_there(") == (first, [])
+    other, compiled = edited("binary/gd.py", "    s = initial\n    for f", "    s = initial + ONE\n    for f")
     assert other != first
     assert "score" in compiled
     assert "parse_lines" not in compiled
-    assert edited("learner.py", "    s = initial + ONE\n    for f", "    s = initial\n    for f") == (first, [])
+    assert edited("binary/gd.py", "    s = initial + ONE\n    for f", "    s = initial\n    for f") == (first, [])

@@ -17,8 +17,8 @@ from command import begin, learn, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from xclass.api import model_contents
 from xclass.data import class_names
-from xclass.run import model_contents
 from xclass.system import processors
 from xclass.text import parser, reader
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from command import learn, script, xclass
 
+from xclass.api import model_contents
+from xclass.api.progress import VW_COUNTS, VW_SUMS
 from xclass.errors import ModelError
 from xclass.model import model_file
-from xclass.run import model_contents
-from xclass.run.report.progress import VW_COUNTS, VW_SUMS
 
 TEXT = "".join(f"c{i % 5} | w{i % 5} v{i % 7}\n" for i in range(60))
 

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from xclass.api import progress_table
 from xclass.errors import UsageError
-from xclass.run.report import progress_table
 
 
 def test_cells_that_are_too_long_are_cut():

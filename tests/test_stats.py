@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xclass.run.report import progress as stats
-from xclass.run.report import progress_table
+from xclass.api import progress as stats
+from xclass.api import progress_table
 
 PACES = ["2.0", "1.5", "10.0", "1", "7", "0.5", "0", "1e1"]
 VW = [sys.executable, "-m", "vowpalwabbit"]

@@ -1,3 +1,55 @@
-"""xclass: online learning of one of very many classes, in logarithmic time, from a command line."""
+"""xclass: online learning of one of very many classes, in logarithmic time, as a command and as a library.
+
+    import xclass
+
+    with xclass.Learner("recall_tree", classes=1000) as model:
+        for batch in xclass.read_vw("train.vw.gz"):
+            model.learn(batch)
+        model.end_pass()
+        model.save("model.bin")
+
+    print(xclass.load("model.bin").predict(["| height:1.5 length:2"]))
+
+Importing this package compiles nothing and imports neither NumPy nor numba; its names are found when they are used.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Batch",
+    "DataError",
+    "Learner",
+    "ModelError",
+    "Outcome",
+    "UsageError",
+    "XclassError",
+    "XclassWarning",
+    "__version__",
+    "load",
+    "read_vw",
+]
+
+if TYPE_CHECKING:
+    from .api.learner import Learner, Outcome, load, read_vw
+    from .data.batch import Batch
+    from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
+
+_PLACES = {
+    "Batch": "data.batch", "DataError": "errors", "Learner": "api.learner", "ModelError": "errors",
+    "Outcome": "api.learner", "UsageError": "errors", "XclassError": "errors", "XclassWarning": "errors",
+    "load": "api.learner", "read_vw": "api.learner",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

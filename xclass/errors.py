@@ -25,3 +25,7 @@ class DataError(XclassError):
 
 class ModelError(XclassError):
     """A model file cannot be read, written or continued."""
+
+
+class XclassWarning(UserWarning):
+    """What a learner has to tell about the data, as a Python warning."""

@@ -85,8 +85,9 @@ def run(argv: Sequence[str]) -> int:
                 "no data", "", f"Usage: {help_text.USAGE}", "", *examples, "", "xclass --help lists all options."
             )
 
+    from ..api import model_contents
     from ..reductions.presets import PRESETS
-    from ..run import learner_spec, model_contents
+    from ..run import learner_spec
     from ..run import run as driver
     from ..text import label_words
 

@@ -35,6 +35,7 @@ _marked: list = []
 _waiting: list = []  # kernels whose dispatchers may not be made yet
 _making = threading.RLock()  # stages on several threads call kernels for the first time
 _active = False
+_quick = True  # whether SciPy is hidden
 _can_compile = False
 _folder: Path | None = None
 _tidied = False  # whether files that another process did not finish are removed
@@ -66,9 +67,16 @@ def allocating(function):
     return jit(function)
 
 
-def activate() -> None:
-    """Make every function marked so far a compiled one; later calls take what was marked since."""
-    global _active
+def activate(quick: bool = True) -> None:
+    """Make every function marked so far a compiled one; later calls take what was marked since.
+
+    Parameters
+    ----------
+    quick : start sooner by hiding SciPy while numba is imported and while kernels are loaded or compiled. Only for a
+        process that is the command: elsewhere another thread may import SciPy at that time.
+    """
+    global _active, _quick
+    _quick = _quick and quick
     if not _active:
         address_space.check_run()
         _choose_folder()
@@ -165,7 +173,7 @@ def _make_all() -> None:
 @contextlib.contextmanager
 def _without_scipy():
     """SciPy cannot be imported: numba asks for its BLAS, which no kernel here uses, and importing it takes 0.2 s."""
-    absent = "scipy" not in sys.modules
+    absent = _quick and "scipy" not in sys.modules
     if absent:
         sys.modules["scipy"] = None
     try:

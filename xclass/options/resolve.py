@@ -189,7 +189,8 @@ def resolve(
         return _resolve(given, {}, False, rooms, records, owners, model, presets, settle)
     stored = _checked(stored, owners, records, model)
     try:  # without what was typed, so that a contradiction is the model's own
-        _resolve({"initial_regressor": model}, stored, True, rooms, records, owners, model, presets, settle)
+        alone = {"initial_regressor": model} if "initial_regressor" in owners else {}
+        _resolve(alone, stored, True, rooms, records, owners, model, presets, settle)
     except UsageError as error:
         raise ModelError(f"{model}: its options contradict each other: {error}. {CURE}") from None
     return _resolve(given, stored, True, rooms, records, owners, model, presets, settle)

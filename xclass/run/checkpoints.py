@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from ..api import model_contents
+from ..api.progress import VW, VW_COUNTS, VW_SUMS, Progress
 from ..binary import gd
 from ..errors import ModelError, UsageError
 from ..model import model_file
 from ..reductions.core.base import Inspectable, LearnsAtEnd
 from ..system import leftovers
-from . import model_contents
 from .learner_spec import spec_of
-from .report.progress import VW, VW_COUNTS, VW_SUMS, Progress
 
 
 class Saver:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+from ..api import model_contents
 from ..errors import DataError, XclassError
 from ..reductions.core.base import Inspectable
-from . import model_contents
 from .learner_spec import spec_of
 from .report import console, table_occupancy
 

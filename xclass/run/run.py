@@ -17,26 +17,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..binary import finite
+from ..api import model_contents, preparation, progress_table
+from ..api import progress as stats
+from ..api.learner import exact_option, seed_option
 from ..cache import cache_key
 from ..cache import source as cache
-from ..data import batch_ops, class_names, interactions, namespaces
+from ..data import class_names, interactions
 from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
 from ..reductions.core.base import CrossesPath, Inspectable, LearnsAtEnd, Previews
-from ..reductions.core.contract import Work
 from ..system import address_space
 from ..text import reader
-from . import checkpoints, model_contents, output_places, passes, shuffle, signals, timing, untaken, warm_up
+from . import checkpoints, output_places, passes, shuffle, signals, timing, untaken, warm_up
 from . import finish as ending
 from .inspect import readable_model, tree_dump
 from .learner_spec import spec_of
 from .pipeline import Pipeline
 from .predictions import files as outputs
-from .report import console, progress_table
-from .report import progress as stats
+from .report import console
 
 PATH_GROUP = 0x88  # namespace group of the features a tree makes of an example's path
 
@@ -67,20 +67,12 @@ class Options:
         metavar="N",
     )
     quiet: bool = option("no banner, progress table, summary or warnings", kind=bool)
-    random_seed: int = option(
-        "seed of everything drawn at random",
-        kind=int,
-        default=0,
-        minimum=0,
-        maximum=2**64 - 1,
-        metavar="SEED",
-        stored=True,
-    )
+    random_seed: int = seed_option()
     no_stdin: bool = option("without a data file, read nothing", kind=bool)
     preserve_performance_counters: bool = option(
         "go on counting examples and losses from where the model of -i stopped", kind=bool
     )
-    vw_exact: bool = option("VW's defaults and behaviour, for predictions that agree with VW's to the digit", kind=bool)
+    vw_exact: bool = exact_option()
 
 
 def run(config, notes: Sequence[str] = (), model: model_contents.Contents | None = None, begun: bytes = b"") -> int:
@@ -151,9 +143,11 @@ class _Run:
             self.untaken = untaken.Untaken(self.reader.name if len(self.config.reader.data) <= 1 else None)
             self.stream = passes.Stream(self.reader, self.config.passes, holdout, self._shuffler(), o.final_regressor)
             with model_contents.naming_options(o.initial_regressor):
-                self.features = namespaces.Features(self.config.features, constant=not self.config.parser.noconstant)
-                self.crosser = interactions.Crosser(self.config.interactions)
-            self._cross_path(self.crosser.with_group(PATH_GROUP))
+                self.preparation = preparation.Preparation(self.config, o.vw_exact)
+            if self.inspector is not None:
+                self.preparation.one_by_one = self.inspector.one_by_one
+                self.preparation.keep_names = not self.reader.parsing
+            self._cross_path(self.preparation.crosser.with_group(PATH_GROUP))
             self._banner()
             self.writers = outputs.open_writers(self.config, self.names)
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
@@ -237,7 +231,7 @@ class _Run:
             return
         if not isinstance(self.learner, CrossesPath):
             raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
-        lost = [group for one in named for group in one if self.features.unlinear[group]]
+        lost = [group for one in named for group in one if self.preparation.features.unlinear[group]]
         if lost:
             raise UsageError(
                 f"--ignore_linear leaves nothing of namespace {chr(lost[0])!r} to cross with the path, "
@@ -254,12 +248,13 @@ class _Run:
     def _banner(self) -> None:
         if self.options.quiet:
             return
+        features, crosser = self.preparation.features, self.preparation.crosser
         lines = console.banner(
-            self.config, self.reader.banner(), self.features.banner, self.learner.banner(), self.reader.name
+            self.config, self.reader.banner(), features.banner, self.learner.banner(), self.reader.name
         )
-        for line in [*self.notes, *self.config.adjusted, *self.crosser.notes, *lines, *progress_table.HEADER]:
+        for line in [*self.notes, *self.config.adjusted, *crosser.notes, *lines, *progress_table.HEADER]:
             self.talk.tell(line)
-        for note in self.features.notes:
+        for note in features.notes:
             self.talk.warn(note)
         self.talk.start_bar(self.reader.size)
 
@@ -278,42 +273,10 @@ class _Run:
                 yield item
                 continue
             read, held = item
-            low = 0
-            for batch, count, nameless in self.stopwatch.each("features", self._prepared(read)):
-                mine = held[low : low + batch.n]
-                low += batch.n
-                batch, odd = (batch, None) if self.options.vw_exact else finite.clean(batch)
-                idle = np.isnan(batch.label) | mine
-                weight = np.where(idle, 0.0, batch.weight.astype(np.float64))
-                with np.errstate(invalid="ignore"):  # infinite weights, under --on_bad_line vw
-                    clock = np.add.accumulate(np.concatenate(([last], weight)))
-                last = clock[-1]
-                work = Work(
-                    batch, self.learning, clock[1:], held=mine if mine.any() else None, features=count,
-                    nameless=nameless,
-                )  # fmt: skip
-                if self.learning:
-                    self.learner.survey(work, self.options.vw_exact)
-                    if odd is not None:
-                        work.missed[odd & ~idle] = finite.REFUSED
+            works = self.preparation.works(self.learner, read, held, self.learning, last)
+            for work in self.stopwatch.each("features", works):
+                last = work.clock[-1] if work.batch.n else last
                 yield work
-
-    def _prepared(self, read) -> Iterator:
-        """The batches a batch of text turns into, how many features each example counts, and what lost its names."""
-        lost = self.inspector is not None and not self.reader.parsing
-        for kept in self.features.apply(read):
-            for whole in self.crosser.cross(kept) if self.crosser.active else (kept,):
-                count = np.diff(whole.start)
-                batch = self.features.linear(whole)
-                one_by_one = self.inspector is not None and self.inspector.one_by_one
-                most = 1 if one_by_one else self.learner.most_rows
-                if most is None:
-                    yield batch, count, whole if lost else None
-                    continue
-                for low in range(0, batch.n, most):
-                    high = min(low + most, batch.n)
-                    nameless = batch_ops.cut(whole, low, high) if lost else None
-                    yield batch_ops.cut(batch, low, high), count[low:high], nameless
 
     def _loop(self) -> BaseException | None:
         """Take every batch of every pass through the learner; return what ended the run early, if anything did."""
@@ -353,7 +316,7 @@ class _Run:
             self.talk.move_bar(self.reader.position(), self.progress.examples)
         if not self.watch.stopped:
             self.learner.end_preview()
-        self.crosser = interactions.Crosser(self.config.interactions)  # the passes find every group for the first time
+        self.preparation.begin()  # the passes find every group for the first time
 
     def _go_through(self) -> None:
         """One pass. At a cut the pipeline runs empty, so that the learner is where the cut says."""

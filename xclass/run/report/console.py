@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ...api import progress as stats
+from ...api import progress_table
 from ...system.printable import printable
-from . import progress as stats
-from . import progress_table
 
 
 class Talk:

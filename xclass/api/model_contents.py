@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import ModelError, UsageError
 from ..model import model_file
 from ..system.printable import shortened
-from .report.progress import SUMS, VW, VW_COUNTS, VW_SUMS
+from .progress import SUMS, VW, VW_COUNTS, VW_SUMS
 
 CLASS_NAMES = "class_names"  # name of the array
 FACTS = ("learner", "examples", "clock", "counters")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...errors import UsageError
+from ..errors import UsageError
 
 HEADER = (
     "average  since         example        example        current        current  current",

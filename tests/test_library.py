@@ -1,0 +1,306 @@
+"""The library: what a program does with `xclass.Learner` is what the command does with the same options."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from command import learn as run
+from streams import multiclass, real
+
+import xclass
+
+K = 6
+CASES = [  # reduction, options of the library, words of the command
+    ("scalar", {}, ()),
+    ("scalar", {"learning_rate": 0.1, "quadratic": ["::"]}, ("-l", 0.1, "-q", "::")),
+    ("oaa", {"bits": 12}, ("--oaa", K, "-b", 12)),
+    (
+        "recall_tree",
+        {"max_candidates": 3, "random_seed": 7},
+        ("--recall_tree", K, "--max_candidates", 3, "--random_seed", 7),
+    ),
+    ("recall_tree", {"layout": "vw", "bits": 14}, ("--recall_tree", K, "--layout", "vw", "-b", 14)),
+    ("log_multi", {}, ("--log_multi", K)),
+    ("ect", {"error": 2}, ("--ect", K, "--error", 2)),
+    ("random_tree", {}, ("--random_tree", K)),
+    ("cpt", {"trees": 2, "ignore": ["a"]}, ("--cpt", K, "--trees", 2, "--ignore", "a")),
+    ("multiclass", {"noconstant": True}, ("--multiclass", K, "--noconstant")),
+    ("softmax_tree", {"depth": 2}, ("--softmax_tree", K, "--depth", 2)),
+    ("oaa", {"vw_exact": True}, ("--oaa", K, "--vw_exact")),
+]
+
+
+def text_of(reduction: str, n: int = 240) -> str:
+    return real(5, n) if reduction == "scalar" else multiclass(5, K, n)
+
+
+def in_pieces(text: str, size: int):
+    lines = text.splitlines()
+    return [lines[i : i + size] for i in range(0, len(lines), size)]
+
+
+def learned(reduction: str, options: dict, text: str, size: int = 50) -> xclass.Learner:
+    model = xclass.Learner(reduction, None if reduction == "scalar" else K, **options)
+    for piece in in_pieces(text, size):
+        model.learn(piece)
+    model.end_pass()
+    return model
+
+
+@pytest.mark.parametrize(("reduction", "options", "words"), CASES, ids=lambda one: str(one))
+def test_model_is_that_of_the_command_to_the_byte(tmp_path, reduction, options, words):
+    text = text_of(reduction)
+    run(*words, "-f", "c", "-p", "p", "--quiet", stdin=text, cwd=tmp_path)
+    with learned(reduction, options, text) as model:
+        model.save(str(tmp_path / "l"))
+    found, wanted = (tmp_path / "l").read_bytes(), (tmp_path / "c").read_bytes()
+    if "vw_exact" in options:  # the command keeps VW's counters as well
+        assert abs(len(found) - len(wanted)) < 1000
+    else:
+        assert found == wanted
+
+
+@pytest.mark.parametrize(("reduction", "options", "words"), CASES, ids=lambda one: str(one))
+def test_predictions_of_a_loaded_model_are_those_of_the_command(tmp_path, reduction, options, words):
+    text = text_of(reduction)
+    run(*words, "-f", "m", "--quiet", stdin=text, cwd=tmp_path)
+    wanted = run("-i", "m", "-t", "-p", "stdout", "--quiet", stdin=text_of(reduction, 300), cwd=tmp_path).lines
+    with xclass.load(str(tmp_path / "m")) as model:
+        found = model.predict(text_of(reduction, 300))
+    if reduction == "scalar":
+        assert np.allclose(found, [float(line.split()[0]) for line in wanted], rtol=1e-4, atol=1e-4)
+    else:
+        assert found.tolist() == [int(line.split()[0]) for line in wanted]
+
+
+def test_learning_goes_on_from_a_model(tmp_path):
+    text = text_of("oaa")
+    first, second = text.splitlines()[:100], text.splitlines()[100:]
+    with xclass.Learner("oaa", K) as model:
+        model.learn(first)
+        model.save(str(tmp_path / "half"))
+    with xclass.load(str(tmp_path / "half")) as model:
+        model.learn(second)
+        model.save(str(tmp_path / "parts"))
+    with xclass.Learner("oaa", K) as model:
+        model.learn(text)
+        model.save(str(tmp_path / "whole"))
+    assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_predictions_are_made_before_learning():
+    with xclass.Learner("oaa", 2, indexing=1) as model:
+        found = model.learn(["1 | a", "2 | b"] * 20)
+        assert found.prediction.shape == found.loss.shape == (40,)
+        assert found.loss.sum() > 0
+        assert found.loss[10:].sum() == 0
+        assert model.average_loss == found.loss.sum() / 40
+        assert model.predict(["| a", "| b"]).tolist() == [1, 2]
+        assert model.classes == 2
+
+
+def test_files_are_read(tmp_path):
+    path = tmp_path / "d.vw"
+    path.write_text(text_of("oaa"))
+    with xclass.Learner("oaa", K) as model:
+        for batch in xclass.read_vw(str(path)):
+            assert isinstance(batch, xclass.Batch)
+            model.learn(batch)
+        model.save(str(tmp_path / "l"))
+    with xclass.Learner("oaa", K) as model:
+        model.learn(text_of("oaa"))
+        model.save(str(tmp_path / "m"))
+    assert (tmp_path / "l").read_bytes() == (tmp_path / "m").read_bytes()
+
+
+def test_batches_without_a_constant_are_for_learners_without_one(tmp_path):
+    path = tmp_path / "d.vw"
+    path.write_text(text_of("oaa"))
+    for constant in (True, False):
+        batch = next(xclass.read_vw(str(path), noconstant=not constant))
+        with xclass.Learner("oaa", K, noconstant=not constant) as model:
+            model.learn(batch)
+        with xclass.Learner("oaa", K, noconstant=constant) as model, pytest.raises(xclass.UsageError, match="constant"):
+            model.learn(batch)
+
+
+def test_names_are_numbered_as_they_come(tmp_path):
+    lines = ["cat | a", "dog | b", "bird | c"] * 10
+    with xclass.Learner("multiclass", learn_names=True) as model:
+        model.learn(lines)
+        assert model.classes == ["cat", "dog", "bird"]
+        assert model.predict(["| a", "| b", "| c"]).tolist() == ["cat", "dog", "bird"]
+        model.save(str(tmp_path / "m"))
+    with xclass.load(str(tmp_path / "m")) as model:
+        assert model.predict("| c").tolist() == ["bird"]
+
+
+def matrix(n: int, seed: int = 3):
+    random = np.random.default_rng(seed)
+    counts = random.integers(1, 5, n)
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    labels = random.integers(1, 4, n)
+    indices = np.repeat(labels, counts) * 10 + random.integers(0, 5, indptr[-1])
+    return SimpleNamespace(indptr=indptr, indices=indices, data=np.ones(indptr[-1])), labels
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_rows_of_a_matrix_are_examples(constant):
+    rows, labels = matrix(200)
+    with xclass.Learner("oaa", 3, noconstant=not constant) as model:
+        model.learn(rows, labels, np.ones(200))
+        assert (model.predict(rows) == labels).mean() > 0.95
+    begin = rows.indptr
+    lines = [
+        f"{label} | " + " ".join(f"{i}" for i in rows.indices[begin[j] : begin[j + 1]])
+        for j, label in enumerate(labels)
+    ]
+    with (
+        xclass.Learner("oaa", 3, noconstant=not constant) as model,
+        xclass.Learner("oaa", 3, noconstant=not constant) as other,
+    ):
+        a, b = model.learn(lines), other.learn(rows, labels)  # a number is its own hash in the namespace without a name
+        assert np.array_equal(a.prediction, b.prediction)
+
+
+def test_a_matrix_without_rows_is_nothing():
+    empty = SimpleNamespace(indptr=np.zeros(1, int), indices=np.zeros(0, int), data=np.zeros(0))
+    with xclass.Learner("oaa", 3) as model:
+        assert model.learn(empty, np.zeros(0)).prediction.shape == (0,)
+        assert model.predict(empty).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nothing",), "'nothing' is no reduction"),
+        (("recal_tree", 3), "did you mean 'recall_tree'"),
+        (("oaa",), "classes: 'oaa' has to be told how many classes there are"),
+        (("oaa", 0), "classes: 0 is not a whole number of at least 1"),
+        (("scalar", 3), "classes: 'scalar' learns numbers"),
+        (("oaa", 3, {"bitz": 3}), "there is no option 'bitz'; did you mean 'bits'?"),
+        (("oaa", 3, {"bits": 99}), "bits: 99 is not a whole number from 1 to 31"),
+        (("oaa", 3, {"bits": "x"}), "bits: 'x' is not a whole number"),
+        (("oaa", 3, {"loss_function": "cube"}), "loss_function: 'cube' is not one of"),
+        (("oaa", 3, {"max_depth": 3}), "max_depth belongs to recall_tree"),
+        (("oaa", 3, {"quantile_tau": 0.3}), "quantile_tau has no effect: it needs loss_function quantile"),
+        (("recall_tree", 9, {"node_only": True, "no_path_features": True}), "node_only chooses among path features"),
+        (("oaa", 3, {"quadratic": ["abc"]}), "quadratic abc"),
+    ],
+)
+def test_messages_name_keywords(words, message):
+    options = words[2] if len(words) > 2 else {}
+    with pytest.raises(xclass.UsageError) as caught:
+        xclass.Learner(*words[:2], **options)
+    assert message in str(caught.value)
+    assert "--" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("4 | a", "label 4 is outside 1..3"),
+        ("x | a", "batch:1:1:"),
+        ((SimpleNamespace(indptr=[0, 1], indices=[5], data=[1.0]), [7]), "labels[0] is 7; allowed are 1..3"),
+        ((SimpleNamespace(indptr=[0, 1], indices=[5], data=[1.0]), [1, 2]), "labels: int64[2]"),
+        ((SimpleNamespace(indptr=[0, 1], indices=[5], data=[1.0]), ["a"]), "labels: <U1[1]"),
+        ((SimpleNamespace(indptr=[0, 2], indices=[5], data=[1.0]), [1]), "indptr"),
+        ((SimpleNamespace(indptr=[0, 1], indices=[-5], data=[1.0]), [1]), "indices: holds -5"),
+        ((SimpleNamespace(indptr=[0, 1], indices=[5, 6], data=[1.0]), [1]), "equally long"),
+    ],
+)
+def test_bad_data_is_refused_and_nothing_learned(tmp_path, given, message):
+    with xclass.Learner("oaa", 3) as model:
+        model.save(str(tmp_path / "before"))
+        with pytest.raises(xclass.DataError) as caught:
+            model.learn(*given) if isinstance(given, tuple) else model.learn(given)
+        assert message in str(caught.value)
+        model.save(str(tmp_path / "after"))
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+
+
+def test_warnings_are_python_warnings():
+    with xclass.Learner("recall_tree", 3, on_bad_line="vw") as model, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = model.learn("7 | a")
+    assert found.warnings
+    assert [str(one.message) for one in caught] == list(found.warnings)
+    assert caught[0].category is xclass.XclassWarning
+
+
+def test_two_learners_at_once_from_two_threads_learn_what_each_learns_alone(tmp_path):
+    def work(name: str, reduction: str) -> None:
+        with learned(reduction, {}, text_of(reduction, 600), 20) as model:
+            model.save(str(tmp_path / name))
+
+    for name in ("oaa", "cpt"):
+        work(f"{name}-alone", name)
+    threads = [threading.Thread(target=work, args=(f"{name}-both", name)) for name in ("oaa", "cpt")]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    for name in ("oaa", "cpt"):
+        assert (tmp_path / f"{name}-both").read_bytes() == (tmp_path / f"{name}-alone").read_bytes()
+
+
+INSIDE = """
+import signal, sys, logging
+before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM), list(logging.getLogger().handlers)
+import numba
+folder = numba.config.CACHE_DIR
+import xclass
+twice = numba.njit(lambda x: 2 * x)
+with xclass.Learner("oaa", 2, indexing=1) as model:
+    model.learn(["1 | a", "2 | b"] * 10)
+    import scipy
+    from sklearn.linear_model import LogisticRegression
+    assert twice(4) == 8
+    assert model.predict(["| a", "| b"]).tolist() == [1, 2]
+assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM), list(logging.getLogger().handlers)) == before
+assert numba.config.CACHE_DIR == folder
+import os
+pid = os.fork()
+if pid == 0:
+    with xclass.Learner("oaa", 2, indexing=1) as model:
+        model.learn(["1 | a", "2 | b"] * 10)
+        os._exit(0 if model.predict(["| a", "| b"]).tolist() == [1, 2] else 1)
+assert os.waitpid(pid, 0)[1] == 0
+"""
+
+
+def script(code: str) -> subprocess.CompletedProcess:
+    root = str(Path(xclass.__file__).parents[1])
+    return subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r})\n{code}"], capture_output=True, text=True,
+        timeout=240,
+    )  # fmt: skip
+
+
+def test_it_lives_inside_another_program():
+    done = script(INSIDE)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_importing_the_package_imports_nothing_else():
+    done = script(
+        "import xclass; print([m for m in ('numpy', 'numba', 'click', 'xclass.api.learner') if m in sys.modules])"
+    )
+    assert done.stdout == "[]\n"
+    done = script("import xclass.reductions.oaa.reduction; print(sorted(m for m in sys.modules if '.cpt' in m))")
+    assert done.stdout == "[]\n"
+
+
+def test_names_of_the_package_are_found():
+    for name in xclass.__all__:
+        assert getattr(xclass, name) is not None
+    with pytest.raises(AttributeError, match="nothing"):
+        xclass.nothing  # noqa: B018
+    assert set(dir(xclass)) >= {"Learner", "load", "read_vw"}

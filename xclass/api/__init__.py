@@ -1,0 +1,1 @@
+"""The library: learners and models for Python programs."""
