@@ -427,7 +427,8 @@ def test_a_full_disk_leaves_the_old_model(tmp_path):
     code = """
         import resource, sys
         import numpy as np
-        from xclass. import errors; from xclass.model import model_file
+        from xclass import errors
+        from xclass.model import model_file
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))
         try:

@@ -105,4 +105,4 @@ def test_standard_error_is_written_in_two_places_only():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr == "stderr":
                 users.add(path.relative_to(root).as_posix())
-    assert users == {"cli.py", "talk.py"}
+    assert users == {"cli/command.py", "run/report/console.py"}

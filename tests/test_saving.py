@@ -189,7 +189,7 @@ def test_counters_are_asked_for_where_there_are_some(tmp_path):
 
 LATE = """
 import signal
-from xclass import {room}
+from xclass.{folder} import {room}
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
 before = {room}.{function}
 def late(*args, **more):
@@ -207,7 +207,7 @@ def test_stopped_while_the_model_is_saved_it_is_saved(tmp_path, name):
     args = ("data", "--oaa", 4, "-b", 10, "-p", "p", "--readable_model", "text", "-f")
     learn(*args, "wanted", cwd=tmp_path)
     text = (tmp_path / "text").read_bytes()
-    prepare = LATE.format(room="model_file", function="save", times=1, name=name)
+    prepare = LATE.format(folder="model", room="model_file", function="save", times=1, name=name)
     done = script(prepare, *args, "m", cwd=tmp_path)
     assert done.status == (130 if name == "SIGINT" else 143)
     assert f"{name} came when all was read; the run has ended as it should" in done.err
@@ -220,7 +220,7 @@ def test_stopped_while_the_model_is_saved_it_is_saved(tmp_path, name):
 def test_stopped_twice_while_the_model_is_saved_the_old_one_stays(tmp_path):
     (tmp_path / "data").write_text(noisy(1))
     (tmp_path / "m").write_bytes(b"of yesterday")
-    prepare = LATE.format(room="model_file", function="_write", times=2, name="SIGINT")
+    prepare = LATE.format(folder="model", room="model_file", function="_write", times=2, name="SIGINT")
     done = script(prepare, "data", "--oaa", 4, "-b", 10, "-f", "m", cwd=tmp_path)
     assert done.status == 130
     assert (tmp_path / "m").read_bytes() == b"of yesterday"

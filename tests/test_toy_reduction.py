@@ -76,7 +76,7 @@ def test_it_learns_saves_and_predicts(tmp_path):
     assert "average loss = 0.4" in done.err or "average loss = 0.3" in done.err
     assert learn("-i", "m", "-t", "-p", "stdout", "--quiet", stdin="| x\n" * 2, cwd=tmp_path).lines == ["1", "1"]
     again = learn("-i", "m", "-f", "n", "-p", "stdout", "--quiet", stdin="2 | x\n" * 20, cwd=tmp_path)
-    assert Counter(again.lines) == {"1": 10, "2": 10}
+    assert Counter(again.lines) == {"1": 11, "2": 9}  # the lower one of two that were seen as often
 
 
 def test_its_options_are_in_the_help_and_are_checked(tmp_path):
