@@ -151,6 +151,46 @@ def matrix(n: int, seed: int = 3):
     return SimpleNamespace(indptr=indptr, indices=indices, data=np.ones(indptr[-1])), labels
 
 
+PROBABLE = [
+    ("oaa", {"loss_function": "logistic"}, ("--oaa", K, "--loss_function", "logistic")),
+    ("recall_tree", {}, ("--recall_tree", K)),
+    ("cpt", {}, ("--cpt", K)),
+    ("cpt", {"trees": 2, "rerank": True}, ("--cpt", K, "--trees", 2, "--rerank")),
+    ("softmax_tree", {"depth": 1}, ("--softmax_tree", K, "--depth", 1)),
+]
+
+
+@pytest.mark.parametrize(("reduction", "options", "words"), PROBABLE, ids=lambda one: str(one))
+def test_probabilities_are_those_of_the_command(tmp_path, reduction, options, words):
+    text, other = text_of(reduction), multiclass(9, K, 40)
+    run(*words, "-f", "m", "--quiet", stdin=text, cwd=tmp_path)
+    going = ("-i", "m", "-t", "-p", "stdout", "--quiet")
+    top = run(*going, "--top_k", 3, stdin=other, cwd=tmp_path).lines
+    whole = run(*going, "--probabilities", stdin=other, cwd=tmp_path).lines
+    with xclass.load(str(tmp_path / "m")) as model:
+        before = model.predict(other)
+        labels, p = model.top_k(other, 3)
+        classes, matrix = model.probabilities(other)
+        assert np.array_equal(model.predict(other), before)
+    assert labels.shape == p.shape == (40, 3)
+    assert matrix.shape == (40, len(classes))
+    for i, (line, full) in enumerate(zip(top, whole, strict=True)):
+        wanted = [word.split(":") for word in line.split()]
+        wanted = [(int(y), float(q)) for y, q in wanted if y != "0"][:3]
+        found = [(int(y), q) for y, q in zip(labels[i], p[i], strict=True) if y]
+        assert [y for y, _ in found] == [y for y, _ in wanted]
+        assert np.allclose([q for _, q in found], [q for _, q in wanted], atol=1e-5)
+        every = {int(y): float(q) for y, q in (word.split(":") for word in full.split()) if y != "0"}
+        assert np.allclose([every.get(int(y), 0.0) for y in classes], matrix[i], atol=1e-5)
+
+
+def test_probabilities_of_a_reduction_without_them_are_refused():
+    with xclass.Learner("ect", 3) as model, pytest.raises(xclass.UsageError, match="ect gives no probabilities"):
+        model.top_k("| a", 2)
+    with xclass.Learner("oaa", 3) as model, pytest.raises(xclass.UsageError, match="k: 0 is not"):
+        model.top_k("| a", 0)
+
+
 @pytest.mark.parametrize("constant", [True, False])
 def test_rows_of_a_matrix_are_examples(constant):
     rows, labels = matrix(200)

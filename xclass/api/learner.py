@@ -155,10 +155,85 @@ class Learner:
         prediction = np.concatenate([np.empty(0), *found])
         if self._config.reduction.labels != "multiclass":
             return prediction
-        if self._names.shown is not None:
-            names = [*self._names.names, ""]
-            return np.array([names[min(int(one), len(names)) - 1] for one in prediction], object)
-        return prediction.astype(np.int64)
+        return self._shown(prediction.astype(np.int64), "")
+
+    def top_k(self, batch: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the k most probable classes of each example and how probable they are, the best first.
+
+        Parameters
+        ----------
+        batch : as in `learn`
+        k : how many
+
+        Returns
+        -------
+        labels : int64[n, k], 0 where there are fewer; of names, an array of objects, None where there are fewer
+        probabilities : float64[n, k]
+
+        Raises
+        ------
+        UsageError
+            where the reduction gives no probabilities.
+        """
+        given = {"top_k": _value("k", options_of(probabilities.Options)["top_k"], k)}
+        n, found = self._listed(batch, probabilities.Options(**given))
+        labels, p = np.zeros((n, k), np.int64), np.zeros((n, k))
+        first = 0
+        for one in found:
+            row = np.repeat(np.arange(len(one.start) - 1), np.diff(one.start))
+            real = one.labels > 0  # 0 stands for all other classes
+            row = row[real]
+            column = np.arange(len(row)) - np.searchsorted(row, row)
+            labels[first + row, column], p[first + row, column] = one.labels[real], one.scores[real]
+            first += len(one.start) - 1
+        return self._shown(labels, None), p
+
+    def probabilities(self, batch: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return how probable every class is.
+
+        Returns
+        -------
+        classes : int64[m] labels in rising order, or m names
+        probabilities : float64[n, m]
+
+        Raises
+        ------
+        UsageError
+            where the reduction gives no probabilities.
+        """
+        n, found = self._listed(batch, probabilities.Options(probabilities=True))
+        labels = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.labels for one in found)]))
+        labels = labels[labels > 0]
+        p = np.zeros((n, len(labels)))
+        first = 0
+        for one in found:
+            row = np.repeat(np.arange(len(one.start) - 1), np.diff(one.start))
+            real = one.labels > 0
+            p[first + row[real], np.searchsorted(labels, one.labels[real])] = one.scores[real]
+            first += len(one.start) - 1
+        return self._shown(labels, None), p
+
+    def _listed(self, batch: Any, asked: probabilities.Options) -> tuple[int, list[probabilities.Listing]]:
+        """The number of examples, and what is listed of them in pieces."""
+        if not self._config.reduction.probabilities:
+            giving = ", ".join(record.name for record in REDUCTIONS if record.probabilities)
+            raise UsageError(f"{self._config.reduction.name} gives no probabilities; choose one of {giving}")
+        given = self._batch(batch, None, None)
+        self._learner.want(Wanted(answers=asked))
+        try:
+            works = list(self._works(given, learn=False))
+        finally:
+            self._learner.want(Wanted(answers=self._config.answers))
+        for work in works:
+            self._passed(work)
+        return given.n, [work.listing for work in works if work.listing is not None]
+
+    def _shown(self, labels: np.ndarray, other: object) -> np.ndarray:
+        """Labels as the user knows them: numbers, or names in place of them with `other` for 0."""
+        if self._names.shown is None:
+            return labels
+        names = np.array([other, *self._names.names], object)
+        return names[np.minimum(labels, len(names) - 1)]
 
     def end_pass(self) -> None:
         """Come to the end of the data: rates decay, and learners that learn from all of the data at once do so."""

@@ -18,7 +18,7 @@ from ...binary import finite
 from ...data.batch import Batch
 from .contract import Look, Work
 from .result import Result
-from .spec import LearnerSpec
+from .spec import LearnerSpec, Wanted
 from .tree_view import TreeNode
 
 
@@ -44,6 +44,9 @@ class Learner(ABC):
     names: Sequence[str] = ()
     highest_placed: int = 0
     threads: Any = None
+
+    def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)
+        """Change what is asked for beside predictions; sums for the summary begin anew."""
 
     def survey(self, work: Work, exact: bool) -> None:
         """Refuse the examples no step of which can be taken, unless VW's behaviour is wanted; see `finite`."""

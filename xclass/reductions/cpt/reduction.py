@@ -72,7 +72,7 @@ from ..core.base import Learner, Outlined, Previews, Reduction
 from ..core.calibration import Report
 from ..core.contract import Work
 from ..core.result import Result
-from ..core.spec import LearnerSpec
+from ..core.spec import LearnerSpec, Wanted
 from ..core.tree_view import TreeNode
 from . import (
     binary_nodes,
@@ -141,18 +141,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
         elif not spec.loaded and o.cpt_tree not in GROWN:
             self._plant(self._read(o.cpt_tree))
         self.search = settings.search
-        self.asked = spec.wanted.answers
-        self.listing = self.asked.top_k is not None or spec.wanted.scores
-        self.whole = (
-            self.listing
-            or self.asked.listed
-            or self.asked.calibration is not None
-            or o.cpt_search == "greedy"
-            or spec.wanted.exact_answer
-            or o.trees > 1
-            or o.rerank
-        )
-        self.report = Report(self.asked, o.cpt_arity - 1)
+        self.want(spec.wanted)
         # weights: of all labels; of those not proposed; of those proposed and not chosen
         self.label_weight = self.missed = self.mistaken = 0.0
         self.examples = 0
@@ -320,6 +309,20 @@ class ProbabilityTree(Learner, Previews, Outlined):
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
             work.listing = probabilities.listing(top, top_p, np.count_nonzero(top, axis=1), rest)
             work.scores, work.score_labels, work.score_start = work.listing
+
+    def want(self, wanted: Wanted) -> None:
+        self.asked = wanted.answers
+        self.listing = self.asked.top_k is not None or wanted.scores
+        self.whole = (
+            self.listing
+            or self.asked.listed
+            or self.asked.calibration is not None
+            or self.options.cpt_search == "greedy"
+            or wanted.exact_answer
+            or self.options.trees > 1
+            or self.options.rerank
+        )
+        self.report = Report(self.asked, self.options.cpt_arity - 1)
 
     def results(self) -> list[Result]:
         """Return the reliability table and the tree, where they are asked for."""

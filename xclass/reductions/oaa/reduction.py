@@ -30,7 +30,7 @@ from ..core.base import Inspectable, Learner, Reduction
 from ..core.calibration import Report
 from ..core.contract import Look, Work
 from ..core.result import Result
-from ..core.spec import LearnerSpec
+from ..core.spec import LearnerSpec, Wanted
 from . import class_rows
 
 SLOT_BYTES = 12  # w, G and N; the rates' plane is only touched by update rules other than the default one
@@ -131,10 +131,7 @@ class OneAgainstAll(Learner, Inspectable):
             )
         if self.sampled:
             class_rows.shuffle(self.order, self.random)
-        self.asked = spec.wanted.answers
-        self.link = spec.binary.link == "logistic" and not self.asked.probabilities
-        self.raw = spec.wanted.scores
-        self.report = Report(self.asked, unknown="labels that are no class")
+        self.want(spec.wanted)
         self.raw_vw = o.raw_order == "vw"
         # updates with other rules widen one shared label range, class after class: one thread
         one = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular
@@ -272,6 +269,11 @@ class OneAgainstAll(Learner, Inspectable):
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1)) if k < self.classes else np.zeros(n)
             work.listing = probabilities.listing(top + shown[:, None], top_p, np.full(n, k), rest)
         return p
+
+    def want(self, wanted: Wanted) -> None:
+        self.asked, self.raw = wanted.answers, wanted.scores
+        self.link = self.learner_options.link == "logistic" and not self.asked.probabilities
+        self.report = Report(self.asked, unknown="labels that are no class")
 
     def results(self) -> list[Result]:
         """Return the reliability table, where it is asked for."""

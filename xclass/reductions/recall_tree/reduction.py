@@ -37,7 +37,7 @@ from ..core.base import CrossesPath, Inspectable, Learner, Outlined, Reduction
 from ..core.calibration import Report
 from ..core.contract import Look, Work
 from ..core.result import Result
-from ..core.spec import LearnerSpec
+from ..core.spec import LearnerSpec, Wanted
 from ..core.tree_view import TreeNode
 from . import label_counts, routing, scoring
 from .routing import Plan, Settings
@@ -182,9 +182,7 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         width = gd.vw_width(taken + self.classes)
         self.crowding = gd.crowding(bits, self.classes, width, spec.binary.layout)
         self.threads = ThreadPoolExecutor(SHARDS, "score")
-        self.keep_scores = spec.wanted.scores
-        self.asked = spec.wanted.answers
-        self.report = Report(self.asked, unknown="labels that are no class")
+        self.want(spec.wanted)
 
     def cross_path(self, interactions: list[bytes]) -> None:
         """Cross the path features, group PATH_GROUP, with one other namespace each."""
@@ -318,6 +316,10 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             work.listing = probabilities.listing(top, top_p, size, rest)
         elif self.asked.probabilities:
             work.listing = scoring.by_class(plan, odds)
+
+    def want(self, wanted: Wanted) -> None:
+        self.asked, self.keep_scores = wanted.answers, wanted.scores
+        self.report = Report(self.asked, unknown="labels that are no class")
 
     def results(self) -> list[Result]:
         """Return the reliability table, where it is asked for."""

@@ -32,7 +32,7 @@ from ..core.base import Learner, LearnsAtEnd, Reduction
 from ..core.calibration import Report
 from ..core.contract import Work
 from ..core.result import Result
-from ..core.spec import LearnerSpec
+from ..core.spec import LearnerSpec, Wanted
 from . import inference, initialise, row_store, softmax_nodes, tao
 from . import options as softmax_options
 
@@ -54,7 +54,6 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         self.options = spec.options
         self.classes = self.options.softmax_tree
         self.alpha = spec.binary.l1 or None
-        self.asked = spec.wanted.answers
         self.intercept = spec.constant
         self.unit = self.scales_examples = self.options.normalize_features != "none"
         self.largest_step = finite.largest_step(1.0)
@@ -65,8 +64,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         self.store = None if spec.testing else row_store.Store()
         self.eps = self.options.smooth if self.options.smooth is not None else UNTUNED
         self._take(inference.nothing())
-        self.listing = self.asked.top_k is not None or spec.wanted.scores
-        self.report = Report(self.asked)
+        self.want(spec.wanted)
         self.missed_top = self.inside = self.inside_log = 0.0  # weights; the last times -log p within the leaf
         self.lines: list[str] = []  # about training, for the summary
         self.tell = lambda line: None
@@ -178,6 +176,11 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         self.missed_top += float(counted[~(found.top[:, :5] == label[:, None]).any(axis=1)].sum())
         self.inside += float(counted[inside].sum())
         self.inside_log -= float((counted * np.where(inside, found.log_p, 0.0)).sum())
+
+    def want(self, wanted: Wanted) -> None:
+        self.asked = wanted.answers
+        self.listing = self.asked.top_k is not None or wanted.scores
+        self.report = Report(self.asked)
 
     def results(self) -> list[Result]:
         """Return the reliability table, where it is asked for."""
