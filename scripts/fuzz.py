@@ -34,6 +34,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from fuzzing import caches, models, options, runs, seeds, surroundings, texts  # noqa: E402
 
+from xclass.kernels import jit  # noqa: E402
+from xclass.run import warm_up  # noqa: E402
+
 BATCH = 200  # cases of one worker
 PARTS = {
     "models": models.Models,
@@ -70,6 +73,8 @@ class Campaign:
     def go(self, seed: int, number: int | None, seconds: float | None, lines: int | None) -> None:
         """Run batches until one of the bounds is reached."""
         began, batch = time.monotonic(), 0
+        jit.activate()
+        jit.note_compiled(warm_up.READING)  # or the first case would start a process that compiles
         bench = runs.Bench(self._folder / "run", self.part.limits)
         bench.begin()
         self.part.prepare(bench)
