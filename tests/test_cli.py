@@ -11,7 +11,7 @@ import pytest
 from standin import REDUCTIONS, ROOMS
 
 from xclass import __version__
-from xclass.cli import arguments, help_text
+from xclass.cli import arguments, help_text, subcommands
 from xclass.cli import command as cli
 from xclass.errors import DataError, UsageError
 from xclass.options.declare import options_of
@@ -197,3 +197,19 @@ def test_a_profiler_sees_the_end(monkeypatch):
     finally:
         sys.setprofile(before)
     assert end.value.code == 0
+
+
+def test_a_subcommand_is_a_first_word_and_a_file_of_its_name_comes_with_d(monkeypatch, tmp_path, capsys):
+    taken = []
+    one = subcommands.Subcommand("weigh", "weigh a model", lambda words: taken.append(list(words)) or 3)
+    monkeypatch.setattr(subcommands, "SUBCOMMANDS", (one,))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "weigh").write_text("1 | a\n-1 | b\n")
+    assert cli.status(["weigh", "-x", "--oaa", "3"]) == 3
+    assert taken == [["-x", "--oaa", "3"]]
+    assert cli.status(["-d", "weigh", "--quiet", "-p", "out"]) == 0
+    assert len((tmp_path / "out").read_text().splitlines()) == 2
+    assert len(taken) == 1
+    capsys.readouterr()
+    assert cli.status(["--help"]) == 0
+    assert "weigh a model" in capsys.readouterr().out

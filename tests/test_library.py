@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
+import gzip
 import subprocess
 import sys
+import textwrap
 import threading
 import warnings
 from pathlib import Path
@@ -344,3 +347,27 @@ def test_names_of_the_package_are_found():
     with pytest.raises(AttributeError, match="nothing"):
         xclass.nothing  # noqa: B018
     assert set(dir(xclass)) >= {"Learner", "load", "read_vw"}
+
+
+def test_examples_of_the_docstrings_run():
+    from xclass.api import learner
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        failed, tried = doctest.testmod(learner)
+    assert (failed, tried) == (0, 5)
+
+
+def test_the_example_of_the_package_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.vw").write_text(multiclass(5, K, 200))
+    with gzip.open(tmp_path / "train.vw.gz", "wt") as file:
+        file.write(multiclass(5, K, 200))
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+    begin = readme.index("    import xclass\n")
+    whole = readme[begin : readme.index("[What xclass promises", begin)]
+    for text in (xclass.__doc__[xclass.__doc__.index("    import xclass") :].split("Importing")[0], whole):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(textwrap.dedent(text), {})
+    assert (tmp_path / "model.bin").exists()

@@ -23,7 +23,7 @@ from ..options import resolve as config
 from ..options.declare import options_of
 from ..system.printable import printable
 from ..text import label_detection
-from . import arguments, help_text, vw_flags
+from . import arguments, help_text, subcommands, vw_flags
 
 BUG = 70  # the exit status; sysexits.h calls it EX_SOFTWARE
 
@@ -66,6 +66,9 @@ def run(argv: Sequence[str]) -> int:
     if list(argv) == ["--version"]:
         print(f"xclass {__version__}")
         return 0
+    for one in subcommands.SUBCOMMANDS:
+        if list(argv[:1]) == [one.name]:
+            return one.run(argv[1:])
     found, reductions = rooms()
     arranged = help_text.sections(found, reductions)
     given = arguments.read(arranged, argv)

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ..options.declare import Option, options_of
+from . import subcommands
 
 USAGE = "xclass [DATA] [OPTIONS]"
 INTRO = (
@@ -93,6 +94,9 @@ class HelpCommand(click.Command):
                 if section.summary:
                     formatter.write_text(section.summary)
                 formatter.write_dl([(synopsis(one), _help_text(one)) for one in section.options.values()], col_max=34)
+        if subcommands.SUBCOMMANDS:
+            with formatter.section("Subcommands, by a first word"):
+                formatter.write_dl([(one.name, one.summary) for one in subcommands.SUBCOMMANDS], col_max=34)
         with formatter.section("Other"):
             formatter.write_dl([("-h, --help", "show this text"), ("--version", "show the version")], col_max=34)
 
