@@ -217,7 +217,7 @@ def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):
     monkeypatch.setattr(tao, "ROUGH", 1e-9)
     monkeypatch.setattr(tao, "FINE", 1e-9)
     monkeypatch.setattr(tao, "ENOUGH", -1.0)
-    monkeypatch.setattr(tao.l1_softmax, "SWEEPS", 2000)
+    monkeypatch.setattr(tao.leaf_exact, "SWEEPS", 2000)
     x, y, weight = groups(seed, 90, k)
     begin = (y - 1) * 4 // k
     tree, said, rows, trainer = trained(x, y, weight, 2, begin, leaf_classes=most, zero_loss=zero_loss, iterations=3)

@@ -202,9 +202,10 @@ def note_compiled(what: str) -> None:
     """Remember that everything `what` needs is compiled."""
     if _folder is not None:
         with contextlib.suppress(OSError):  # only the announcement depends on it
-            for path in _folder.glob(f"{what}-*.ready"):
-                path.unlink()
             _ready(what).touch()
+            for path in _folder.glob(f"{what}-*.ready"):  # of earlier versions
+                if path != _ready(what):
+                    path.unlink(missing_ok=True)
 
 
 def _ready(what: str) -> Path:

@@ -144,9 +144,6 @@ class _Run:
             self.stream = passes.Stream(self.reader, self.config.passes, holdout, self._shuffler(), o.final_regressor)
             with model_contents.naming_options(o.initial_regressor):
                 self.preparation = preparation.Preparation(self.config, o.vw_exact)
-            if self.inspector is not None:
-                self.preparation.one_by_one = self.inspector.one_by_one
-                self.preparation.keep_names = not self.reader.parsing
             self._cross_path(self.preparation.crosser.with_group(PATH_GROUP))
             self._banner()
             self.writers = outputs.open_writers(self.config, self.names)
@@ -273,6 +270,9 @@ class _Run:
                 yield item
                 continue
             read, held = item
+            if self.inspector is not None:
+                self.preparation.one_by_one = self.inspector.one_by_one
+                self.preparation.keep_names = not self.reader.parsing  # known once a pass has begun
             works = self.preparation.works(self.learner, read, held, self.learning, last)
             for work in self.stopwatch.each("features", works):
                 last = work.clock[-1] if work.batch.n else last
