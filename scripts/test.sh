@@ -2,8 +2,6 @@
 # Checks everything: style, then all tests, then those marked `bounds` with array bounds checked, then those marked
 # `plain` without compiling. Stops at the first failure. Works in .venv beside pyproject.toml, made where missing.
 #
-# Tests of one file run in one process, so that kernels and models are made once.
-#
 #     sh scripts/test.sh
 #     PYTHON=python3.12 sh scripts/test.sh
 
@@ -26,12 +24,12 @@ step "Style"
 "$bin/ruff" format --check .
 
 step "Tests"
-"$bin/python" -m pytest -n 2 --dist loadfile
+"$bin/python" -m pytest -n 2
 
 step "Tests with array bounds checked"
-NUMBA_BOUNDSCHECK=1 "$bin/python" -m pytest -n 2 --dist loadfile -m bounds
+NUMBA_BOUNDSCHECK=1 "$bin/python" -m pytest -n 2 -m bounds
 
 step "Tests without compiling"
-NUMBA_DISABLE_JIT=1 "$bin/python" -m pytest -n 2 --dist loadfile -m plain
+NUMBA_DISABLE_JIT=1 "$bin/python" -m pytest -n 2 -m plain
 
 step "All is well"
