@@ -57,7 +57,7 @@ TRAINING = {
     "xclass.reductions.softmax_tree.row_store.Store.add": "learning",
     "xclass.reductions.softmax_tree.row_store.Store.finish": "training of the softmax tree",
     "xclass.reductions.softmax_tree.tao.Trainer.run": "training of the softmax tree",
-    "xclass.reductions.softmax_tree.SoftmaxTree._finish": "training of the softmax tree",
+    "xclass.reductions.softmax_tree.reduction.SoftmaxTree._finish": "training of the softmax tree",
 }
 DELAY = "delay"
 
