@@ -145,6 +145,30 @@ def test_names_are_numbered_as_they_come(tmp_path):
         assert model.predict("| c").tolist() == ["bird"]
 
 
+def test_predicting_learns_no_name():
+    with xclass.Learner("multiclass", learn_names=True) as model:
+        model.learn(["cat | a", "dog | b"] * 10)
+        assert model.predict(["cow | a", "| b"]).tolist() == ["cat", "dog"]
+        model.learn(["bird | c"] * 5)
+        assert model.classes == ["cat", "dog", "bird"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("cpt", K, {"cpt_tree": "kmeans"}), "cpt_tree 'kmeans' makes a tree of the first examples"),
+        (("hsm", K), "cpt_tree 'huffman' makes a tree"),
+        (("cpt", K, {"save_tree": "t"}), "save_tree belongs to a run"),
+        (("cpt", K, {"calibration": "c"}), "calibration belongs to a run"),
+        (("cpt", K, {"top_k": 3}), "top_k belongs to a run"),
+    ],
+)
+def test_what_only_a_run_can_do_is_refused(words, message):
+    options = words[2] if len(words) > 2 else {}
+    with pytest.raises(xclass.UsageError, match=message):
+        xclass.Learner(*words[:2], **options)
+
+
 def matrix(n: int, seed: int = 3):
     random = np.random.default_rng(seed)
     counts = random.integers(1, 5, n)

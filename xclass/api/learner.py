@@ -22,6 +22,7 @@ from ..options.declare import Option, allowed_values, from_stored, long_flag, op
 from ..options.resolve import SCALAR, Config, resolve
 from ..reductions import presets
 from ..reductions.core import probabilities
+from ..reductions.core.base import Previews
 from ..reductions.core.contract import Work
 from ..reductions.core.spec import LearnerSpec, Wanted
 from ..reductions.registry import REDUCTIONS
@@ -31,6 +32,7 @@ from .preparation import Preparation
 from .progress import Progress
 
 CLASSLESS = {"cpt", "multiclass", "hsm", "softmax_tree"}  # reductions that need no number of classes
+OF_A_RUN = {*options_of(probabilities.Options), "save_tree"}  # what a run writes or tells at its end
 BITS = 32  # of the hashes of `read_vw`, of which a learner takes as many as its table has
 
 
@@ -115,6 +117,14 @@ class Learner:
         with _keywords():
             self._preparation = Preparation(config, spec.vw_exact)
             self._learner = config.reduction.build(spec)
+        try:
+            self._begin(spec, contents)
+        except BaseException:
+            self._learner.close()
+            raise
+
+    def _begin(self, spec: LearnerSpec, contents: model_contents.Contents | None) -> None:
+        config = self._config
         self._names = class_names.Names(spec.names, spec.learn_names)
         self._learner.names = self._names.names
         lowest, highest, because = config.reduction.allowed(spec) or (None, None, "")
@@ -129,6 +139,11 @@ class Learner:
             self._state.examples, self._state.clock = contents.examples, contents.clock
             if contents.counters is not None:
                 self._state.progress.resume(contents.counters, contents.examples)
+        if isinstance(self._learner, Previews) and self._learner.preview_size is not None:
+            raise UsageError(
+                f"cpt_tree {spec.options.cpt_tree!r} makes a tree of the first examples before it learns from "
+                "any, which only the command does: learn with it, and load its model"
+            )
 
     # learning and predicting
 
@@ -146,12 +161,14 @@ class Learner:
         DataError
             where a line is malformed or a label is none of the classes; nothing of the batch is learned then.
         """
-        outcomes = [self._learned(work) for work in self._works(self._batch(batch, labels, weights), learn=True)]
+        outcomes = [self._learned(work) for work in self._works(self._batch(batch, labels, weights, True), learn=True)]
         return _joined(outcomes)
 
     def predict(self, batch: Any) -> np.ndarray:
         """Predict examples: int64[n] classes, float64[n] numbers of "scalar", or an array of names where labels are."""
-        found = [self._passed(work).prediction for work in self._works(self._batch(batch, None, None), learn=False)]
+        found = [
+            self._passed(work).prediction for work in self._works(self._batch(batch, None, None, False), learn=False)
+        ]
         prediction = np.concatenate([np.empty(0), *found])
         if self._config.reduction.labels != "multiclass":
             return prediction
@@ -218,7 +235,7 @@ class Learner:
         if not self._config.reduction.probabilities:
             giving = ", ".join(record.name for record in REDUCTIONS if record.probabilities)
             raise UsageError(f"{self._config.reduction.name} gives no probabilities; choose one of {giving}")
-        given = self._batch(batch, None, None)
+        given = self._batch(batch, None, None, False)
         self._learner.want(Wanted(answers=asked))
         try:
             works = list(self._works(given, learn=False))
@@ -233,7 +250,7 @@ class Learner:
         if self._names.shown is None:
             return labels
         names = np.array([other, *self._names.names], object)
-        return names[np.minimum(labels, len(names) - 1)]
+        return names[np.where(labels < len(names), labels, 0)]
 
     def end_pass(self) -> None:
         """Come to the end of the data: rates decay, and learners that learn from all of the data at once do so."""
@@ -323,7 +340,7 @@ class Learner:
         loss = np.zeros(work.batch.n) if work.loss is None else work.loss
         return Outcome(work.prediction, loss, tuple(notes))
 
-    def _batch(self, given: Any, labels: Any, weights: Any) -> Batch:
+    def _batch(self, given: Any, labels: Any, weights: Any, learn: bool) -> Batch:
         if isinstance(given, Batch):
             self._check_constant(given)
             batch = given._replace(index=_masked(given, self._config.learner.bits))
@@ -333,7 +350,7 @@ class Learner:
         else:
             if labels is not None or weights is not None:
                 raise UsageError("labels and weights of VW text are in the text; give them with a matrix only")
-            return self._parsed(given)
+            return self._parsed(given, learn)
         if labels is not None:
             batch = batch._replace(label=_column("labels", labels, batch.n, np.float64))
         if weights is not None:
@@ -341,7 +358,7 @@ class Learner:
         self._check_labels(batch.label)
         return batch
 
-    def _parsed(self, text: str | bytes | Iterable[str]) -> Batch:
+    def _parsed(self, text: str | bytes | Iterable[str], learn: bool) -> Batch:
         if not isinstance(text, (str, bytes)):
             text = "\n".join(line.rstrip("\n") for line in text)
         if isinstance(text, str):
@@ -350,7 +367,11 @@ class Learner:
             text += b"\n"
         room = np.zeros(len(text) + parser.PADDING, np.uint8)
         room[: len(text)] = np.frombuffer(text, np.uint8)
-        batch, error, _ = self._parser.parse(room, len(text), "batch")
+        growing, self._names.growing = self._names.growing, self._names.growing and learn  # predicting learns no name
+        try:
+            batch, error, _ = self._parser.parse(room, len(text), "batch")
+        finally:
+            self._names.growing = growing
         if error is not None:
             raise error
         return batch
@@ -439,6 +460,10 @@ def _configured(reduction: str, classes: int | None, options: Mapping[str, Any])
         raise UsageError(f"{reduction!r} is no reduction{_hint(reduction, known)}; there are {', '.join(known)}")
     given: dict[str, Any] = {}
     for name, value in options.items():
+        if name in OF_A_RUN:
+            raise UsageError(
+                f"{name} belongs to a run of the command; top_k() and probabilities() give what it asks for"
+            )
         if name not in declared or name in known:
             raise UsageError(f"there is no option {name!r}{_hint(name, set(declared) - set(known))}")
         given[name] = _value(name, declared[name], value)
