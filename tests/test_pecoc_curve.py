@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from command import learn
+from cpt_runs import fact
 from streams import multiclass
-from test_cpt import fact
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "pecoc_curve.py"
 

@@ -488,7 +488,7 @@ def packed(container: str, text: bytes, seed: int) -> tuple[bytes | None, dict[s
 
 def _compare(text: bytes, kind: str, options: dict[str, Any]) -> None:
     """Compare the parser with the slow reader of the tests."""
-    from tests.test_parser_oracle import check
+    from tests.text.test_parser_oracle import check
 
     if kind != "names.vw":
         check(text, kind not in ("numbers.vw", "signs.vw"), **options)

@@ -3,9 +3,9 @@
 numba has no vector library of its own and calls libm once per element; here a loop of 8 takes the time of
 about two libm calls. Relative error below 1e-15 for exp on [-708, 709], absolute error below 1e-15 plus
 half a unit in the last place for log on the positive normal numbers; below 3e-7 for exp32 on [-87, 88]
-(tests/test_elementary.py). expf goes the C library's way and so rounds as glibc's does: of 50 million numbers one
-differs (some processors multiply and add at once), while exp rounded to single differs in one of 1,600. VW's
-predictions are made of these bits, and a difference in the last one becomes other predictions after some ten
+(tests/kernels/test_fast_math.py). expf goes the C library's way and so rounds as glibc's does: of 50 million
+numbers one differs (some processors multiply and add at once), while exp rounded to single differs in one of 1,600.
+VW's predictions are made of these bits, and a difference in the last one becomes other predictions after some ten
 thousand examples.
 """
 

@@ -8,10 +8,10 @@ import random
 import numpy as np
 import pytest
 from command import learn, xclass
+from cpt_runs import BITS, examples, fact, lines_of, pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import multiclass
-from test_cpt import BITS, examples, fact, lines_of, pairs
 
 from tests.oracles.feature_scales import as_learned
 from tests.oracles.pecoc import LEAST, Tree, estimates, hadamard, nearest

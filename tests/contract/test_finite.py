@@ -11,7 +11,7 @@ from command import learn, xclass, xclass_process
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import multiclass, real
-from test_contract import BITS, BY_NAME, VARIANTS, K, chosen
+from variants import BITS, BY_NAME, VARIANTS, K, chosen
 
 from xclass.binary import finite, gd
 from xclass.data.batch import Batch

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+import streams
 from command import learn, xclass
 
 from xclass.data import interactions, namespaces
@@ -20,23 +21,6 @@ from xclass.text import parser
 needs_vw = pytest.mark.skipif(
     importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
 )
-GROUPS = ("a", "b", "abc", "", "c:0.5", "wide", "é", " x")
-
-
-def stream(seed: int, n: int, labels: tuple[str, ...]) -> str:
-    """n lines of a few namespaces with a few features each; names, words, numbers and anonymous ones."""
-    rng = random.Random(seed)
-    lines = []
-    for _ in range(n):
-        line = rng.choice(labels)
-        for _ in range(rng.randrange(1, 5)):
-            line += "|" + rng.choice(GROUPS)
-            for _ in range(rng.randrange(5)):
-                value = rng.choice(["", "", f":{rng.uniform(-2, 3):.3f}", ":0", ":red"])
-                line += " " + rng.choice([f"w{rng.randrange(12)}", f"w{rng.randrange(12)}", "7"]) + value
-            line += rng.choice([" ", " :2", ""])
-        lines.append(line)
-    return "".join(line + "\n" for line in lines)
 
 
 def batch_of(text: str, **options) -> tuple:
@@ -103,7 +87,7 @@ COMMANDS = [
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("command", COMMANDS)
 def test_predictions_and_feature_numbers_are_vws(command, seed, tmp_path):
-    text = stream(seed * 100 + COMMANDS.index(command), 25, ("1 ", "-1 ", "0.5 2 ", ""))
+    text = streams.namespaces(seed * 100 + COMMANDS.index(command), 25, ("1 ", "-1 ", "0.5 2 ", ""))
     wanted, table, _ = vw(text, *command.split(), folder=tmp_path)
     found, own_table, _ = ours(text, *command.split(), folder=tmp_path)
     assert_same_predictions(found, wanted)
@@ -114,7 +98,7 @@ def test_predictions_and_feature_numbers_are_vws(command, seed, tmp_path):
 @pytest.mark.parametrize("reduction", ["--oaa 4", "--recall_tree 4 --max_candidates 2 --max_depth 2", "--ect 4"])
 @pytest.mark.parametrize("command", COMMANDS[3::4])
 def test_classes_are_vws(command, reduction, tmp_path):
-    text = stream(COMMANDS.index(command), 40, ("1 ", "2 ", "3 0.5 ", "4 ", ""))
+    text = streams.namespaces(COMMANDS.index(command), 40, ("1 ", "2 ", "3 0.5 ", "4 ", ""))
     args = [*reduction.split(), *command.split()]
     wanted, table, _ = vw(text, *args, folder=tmp_path)
     found, own_table, _ = ours(text, *args, folder=tmp_path)
@@ -126,7 +110,7 @@ def test_classes_are_vws(command, reduction, tmp_path):
 def test_names_belong_to_the_features(seed):
     """What the walk in Python finds has the indices and values of the kernels, in the same order."""
     rng = random.Random(seed)
-    text = stream(seed, 12, ("1 ", "1 'tag ", "", "-1 2 ", "1 2 0.5 t"))
+    text = streams.namespaces(seed, 12, ("1 ", "1 'tag ", "", "-1 2 ", "1 2 0.5 t"))
     read, options = batch_of(text, hash_seed=rng.choice([0, 0, 7]), hash=rng.choice(["strings", "all"]))
     chosen = namespaces.Options(
         ignore=rng.choice([(), ("b",)]), ngram=rng.choice([(), ("2",), ("a3",)]), skips=rng.choice([(), ("1",)])
@@ -150,7 +134,7 @@ def test_names_belong_to_the_features(seed):
 
 @pytest.mark.parametrize("piece", [1, 7, 30])
 def test_pieces_make_the_same_batches(piece):
-    text = stream(5, 20, ("1 ",))
+    text = streams.namespaces(5, 20, ("1 ",))
     read, _ = batch_of(text)
     options = namespaces.Options(ngram=("3",), skips=("1",), ignore=("b",))
     (whole,) = namespaces.Features(options, constant=True).apply(read)
@@ -215,7 +199,7 @@ def test_option_without_effect_is_refused(words, why, tmp_path):
 
 
 def test_model_remembers_the_features(tmp_path):
-    (tmp_path / "data").write_text(stream(3, 30, ("1 ", "2 ", "3 ")))
+    (tmp_path / "data").write_text(streams.namespaces(3, 30, ("1 ", "2 ", "3 ")))
     args = ["--oaa", "3", "--ignore", "b", "--ngram", "a2", "--skips", "1", "--ignore_linear", "w", "-q", "aw"]
     learn("-d", "data", *args, "--permutations", "-f", "kinds.model", "--quiet", cwd=tmp_path)
     learn("-d", "data", "-t", "-i", "kinds.model", "-p", "p1", "--quiet", cwd=tmp_path)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 from command import learn, xclass
+from cpt_runs import BITS, examples, fact, lines_of, pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import multiclass
 
-from tests.oracles import reader as plain_reader
 from tests.oracles.cpt import Tree
 from tests.oracles.feature_scales import as_learned
 from xclass.data.batch import HIGHEST_LABEL
@@ -21,35 +20,12 @@ from xclass.model import model_file
 from xclass.reductions.core import calibration
 from xclass.reductions.cpt import binary_nodes, label_tree
 
-BITS = ("-b", 20)
-
 
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
     """An empty folder to run in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def pairs(line: str) -> tuple[dict[int, float], float]:
-    """The labels of a line of --top_k, and what is left for others."""
-    found = {int(word.split(":")[0]): float(word.split(":")[1]) for word in line.split(" ") if ":" in word}
-    return {label: p for label, p in found.items() if label > 0}, found[0]
-
-
-def examples(text: str) -> list[tuple]:
-    """(features, label or None, weight) of every line."""
-    found = plain_reader.read(text.encode(), multiclass=True, bits=32)
-    labels = [None if e.label is None else int(e.label) for e in found]
-    return list(zip(plain_reader.features_of(found), labels, [e.weight for e in found], strict=True))
-
-
-def lines_of(path: str) -> list[str]:
-    return Path(path).read_text().splitlines()
-
-
-def fact(text: str, name: str) -> float:
-    return float(text.split(name + " = ")[1].split()[0].rstrip(",;"))
 
 
 # -- the same numbers as the oracle

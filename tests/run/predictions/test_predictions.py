@@ -176,7 +176,6 @@ def test_full_disk_is_told():
 STREAM = """
 import sys
 import numpy as np
-sys.path.insert(0, sys.argv[1])
 from test_predictions import batch_of, predictions
 writer = predictions.Writer("stdout", "multiclass")
 {}
@@ -184,9 +183,9 @@ writer = predictions.Writer("stdout", "multiclass")
 
 
 def child(body: str) -> subprocess.Popen:
-    here = os.path.dirname(os.path.abspath(__file__))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(
-        [sys.executable, "-c", STREAM.format(body), here], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", STREAM.format(body)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     )
 
 

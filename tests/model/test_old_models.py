@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command import learn
 
-MODELS = Path(__file__).resolve().parent / "models"
+MODELS = Path(__file__).resolve().parent / "old_models"
 K = 6
 LINES = {
     "scalar": "",

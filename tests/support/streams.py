@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 COLOURS = ("red", "green", "blue", "grey")
+GROUPS = ("a", "b", "abc", "", "c:0.5", "wide", "é", " x")
 
 
 def multiclass(
@@ -70,4 +71,20 @@ def real(
             label = ""
         tag = f" 't{i}" if tags and i % 4 == 0 else ""
         lines.append(f"{label}{tag} |a {' '.join(words)} |b size:{size:g} {rng.choice(COLOURS)}")
+    return "".join(line + "\n" for line in lines)
+
+
+def namespaces(seed: int, n: int, labels: tuple[str, ...]) -> str:
+    """n lines of a few namespaces with a few features each; names, words, numbers and anonymous ones."""
+    rng = random.Random(seed)
+    lines = []
+    for _ in range(n):
+        line = rng.choice(labels)
+        for _ in range(rng.randrange(1, 5)):
+            line += "|" + rng.choice(GROUPS)
+            for _ in range(rng.randrange(5)):
+                value = rng.choice(["", "", f":{rng.uniform(-2, 3):.3f}", ":0", ":red"])
+                line += " " + rng.choice([f"w{rng.randrange(12)}", f"w{rng.randrange(12)}", "7"]) + value
+            line += rng.choice([" ", " :2", ""])
+        lines.append(line)
     return "".join(line + "\n" for line in lines)

@@ -7,8 +7,6 @@ of a seed and its number; `python scripts/compare_vw.py --runs 1000 --seed 7` co
 from __future__ import annotations
 
 import importlib.util
-import sys
-from pathlib import Path
 
 import pytest
 from command import learn, xclass
@@ -16,7 +14,6 @@ from command import learn, xclass
 if importlib.util.find_spec("vowpalwabbit") is None:
     pytest.skip("vowpalwabbit is not installed: nothing to compare with", allow_module_level=True)
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 import compare_vw
 import vw_cases
 import vw_process

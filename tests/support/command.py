@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from xclass.cli import command as cli
 
-SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 SECONDS = 120  # after which a process counts as hanging; it may have to compile
 
 

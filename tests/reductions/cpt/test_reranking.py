@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import learn, xclass
+from cpt_runs import examples, fact, lines_of, pairs
 from streams import multiclass
-from test_cpt import examples, fact, lines_of, pairs
 
 from tests.oracles.cpt import Tree
 from tests.oracles.feature_scales import as_learned

@@ -461,7 +461,6 @@ WRITER = """
 import os, sys
 if {named}:
     del os.O_TMPFILE
-sys.path.insert(0, {tests!r})
 from xclass.kernels import jit
 from test_cache import source
 jit.activate()
@@ -479,9 +478,7 @@ def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path, named):
     path, file = tmp_path / "data", tmp_path / "c"
     path.write_text(multiclass(1, 500, 20000))
     wanted = copies(source(path))
-    script = WRITER.format(
-        named=named and hasattr(os, "O_TMPFILE"), tests=os.path.dirname(__file__), path=str(path), file=str(file)
-    )
+    script = WRITER.format(named=named and hasattr(os, "O_TMPFILE"), path=str(path), file=str(file))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     rng = random.Random(9)
     whole = 0

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from command import xclass
-from test_softmax_solvers import problem_of, softmax_objective, some_rows
+from softmax_problems import problem_of, softmax_objective, some_rows
 
 from xclass.reductions.softmax_tree import leaf_exact, leaf_sgd
 

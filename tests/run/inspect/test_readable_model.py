@@ -10,8 +10,7 @@ import sys
 import numpy as np
 import pytest
 from command import learn, xclass
-from streams import multiclass, real
-from test_features import stream
+from streams import multiclass, namespaces, real
 
 from xclass.binary import gd
 from xclass.run.report import table_occupancy
@@ -132,7 +131,7 @@ def test_models_as_text_are_vws(command, table):
 def test_names_of_random_data_are_vws(seed, tmp_path):
     command = ["", "-q ab", "--ngram 2 --ignore b", "--oaa 3 -q aa --permutations", "--oaa 3 -q ::", "--keep ac"][seed]
     labels = ("1 ", "2 ", "3 0.5 't ", "")
-    (tmp_path / "data").write_text(stream(seed, 40, labels))
+    (tmp_path / "data").write_text(namespaces(seed, 40, labels))
     for run, name in ((vw, "wanted"), (ours, "found")):
         run(tmp_path, *command.split(), "--invert_hash", name, "-b", "22")
     assert_same_weights(weights(tmp_path / "found"), weights(tmp_path / "wanted"))
