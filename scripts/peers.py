@@ -1,7 +1,7 @@
 """Error against time, xclass beside other tools: each method as a whole process, one after the other.
 
-    python scripts/peers.py DATA_DIR --sets spelling,wordnet --json demo/results.json
-    python scripts/peers.py --table demo/results.json --plot demo/results.png
+    python scripts/peers.py DATA_DIR --sets spelling,wordnet --json docs/figures/results.json
+    python scripts/peers.py --table docs/figures/results.json --plot docs/figures/results.png
 
 The first measures and adds to the file what it does not hold yet, so that a run cut short goes on; `--methods` takes
 some of them. The second prints a Markdown table and draws training time against test error (matplotlib, the extra

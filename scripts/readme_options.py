@@ -1,4 +1,4 @@
-"""Write the list of options in README.md anew, from the same declarations as `xclass --help`.
+"""Write docs/options.md from the declarations that `xclass --help` is made of.
 
 python scripts/readme_options.py            write it
 python scripts/readme_options.py --check    say whether it is current (exit status 1 if not)
@@ -13,9 +13,12 @@ from xclass.cli import command as cli
 from xclass.cli import help_text
 from xclass.options.declare import Option
 
-README = Path(__file__).parent.parent / "README.md"
-BEGIN = "<!-- options: written by scripts/readme_options.py -->"
-END = "<!-- end of options -->"
+PAGE = Path(__file__).parent.parent / "docs" / "options.md"
+HEAD = """# Options
+
+`xclass --help` shows the same list. Options of Vowpal Wabbit keep their names. Options whose reduction is not chosen are
+refused.
+"""
 
 
 def listed() -> str:
@@ -23,7 +26,7 @@ def listed() -> str:
     lines = []
     for section in help_text.sections(*cli.rooms()):
         summary = f": {section.summary}" if section.summary else ""
-        lines += ["", f"**{section.title}**{summary}", "", "| option | what it does | default |", "|---|---|---|"]
+        lines += ["", f"## {section.title}{summary}", "", "| option | what it does | default |", "|---|---|---|"]
         lines += [_row(one) for one in section.options.values()]
     return "\n".join([*lines[1:], ""])
 
@@ -34,21 +37,16 @@ def _row(one: Option) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def renewed(text: str) -> str:
-    """Return README.md's text with a current list between the two markers."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"README.md lacks the lines {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n\n{listed()}\n{END}{after}"
+def page() -> str:
+    """Return the text of docs/options.md."""
+    return f"{HEAD}\n{listed()}"
 
 
 def main() -> None:
-    text = README.read_text(encoding="utf-8")
-    new = renewed(text)
     if "--check" in sys.argv[1:]:
-        sys.exit(0 if new == text else "README.md is not current: run python scripts/readme_options.py")
-    README.write_text(new, encoding="utf-8")
+        current = PAGE.read_text(encoding="utf-8") == page()
+        sys.exit(0 if current else "docs/options.md is not current: run python scripts/readme_options.py")
+    PAGE.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Make random data and command lines for xclass and VW, the odd ones among them; a case is made of its number alone.
 
-What VW leaves undefined, and what xclass does otherwise on purpose, is not made here. The README's list of differences
+What VW leaves undefined, and what xclass does otherwise on purpose, is not made here. docs/differences_from_vw.md
 says why; the places are marked `Not made`.
 """
 

@@ -1,7 +1,8 @@
-"""Every option is documented, and the README says what the program says."""
+"""Every option is documented, and the pages say what the program says."""
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
@@ -46,7 +47,42 @@ def test_reduction_is_chosen_by_the_option_of_its_name():
         assert record.name == "scalar" or options[record.name].kind is int
 
 
-def test_readme_lists_the_options():
+def test_page_lists_the_options():
     script = runpy.run_path(str(ROOT / "scripts" / "readme_options.py"))
+    text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    assert script["page"]() == text, "run python scripts/readme_options.py"
+
+
+def test_readme_is_short():
+    text = (ROOT / "README.md").read_bytes()
+    assert len(text) <= 8192
+    assert max(len(line) for line in text.decode().splitlines()) <= 120
+
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"https?://", target):
+            continue
+        name, _, anchor = target.partition("#")
+        found = (page.parent / name).resolve() if name else page
+        assert found.exists(), target
+        if anchor and found.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings], target
+
+
+def test_every_page_is_linked_from_the_readme():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert script["renewed"](text) == text, "run python scripts/readme_options.py"
+    for page in ROOT.glob("docs/*.md"):
+        assert f"(docs/{page.name})" in text, page.name
+
+
+def test_every_script_that_a_page_names_exists():
+    for page in PAGES:
+        for name in re.findall(r"\b((?:scripts|demo)/[\w/]+\.(?:py|sh))", page.read_text(encoding="utf-8")):
+            assert (ROOT / name).is_file(), f"{page.name}: {name}"

@@ -387,10 +387,14 @@ def test_the_example_of_the_package_runs(tmp_path, monkeypatch):
     (tmp_path / "train.vw").write_text(multiclass(5, K, 200))
     with gzip.open(tmp_path / "train.vw.gz", "wt") as file:
         file.write(multiclass(5, K, 200))
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    root = Path(__file__).resolve().parents[2]
+    readme = (root / "README.md").read_text(encoding="utf-8")
     begin = readme.index("    import xclass\n")
-    whole = readme[begin : readme.index("[What xclass promises", begin)]
-    for text in (xclass.__doc__[xclass.__doc__.index("    import xclass") :].split("Importing")[0], whole):
+    short = readme[begin : readme.index("##", begin)].replace('"train.vw"', '"train.vw.gz"')
+    page = (root / "docs" / "python.md").read_text(encoding="utf-8")
+    begin = page.index("    import xclass\n")
+    whole = page[begin : page.index("`Learner(", begin)]
+    for text in (xclass.__doc__[xclass.__doc__.index("    import xclass") :].split("Importing")[0], short, whole):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             exec(textwrap.dedent(text), {})

@@ -4,7 +4,7 @@
     class Options:
         max_depth: int = option("levels of routers", default_text="ceil(log2 K)", stored=True)
 
-`cli` makes the command line, the help and the README's list from these fields; `config` decides
+`cli` makes the command line, the help and docs/options.md from these fields; `config` decides
 which value holds (command line, then model, then preset, then default) and refuses what has no effect.
 """
 

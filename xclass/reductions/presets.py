@@ -6,7 +6,7 @@ Figures   error % on the last tenth of train with 4 trees and with 8, which take
           clinc150 5.4, 5.7, reuters 14.9, 15.6, spelling 11.0, 10.6. No shape of the data tells before they are learned
           which is better, so there are 4. What does depend on the data: bits of the table (on K), rates (`cpt.options`,
           on passes), scales of features (`feature_scaling`, on what they look like). scripts/ablation.py changes one
-          part at a time, demo/RESULTS.md has its table.
+          part at a time, docs/results.md has its table.
 """
 
 from __future__ import annotations

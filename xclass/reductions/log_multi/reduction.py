@@ -4,8 +4,8 @@ Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction"
 Learners  one per inner node; it learns to give the labels of its right side scores above 0, those of the left below.
 Cost      learn and predict O(s depth) for an example of s features, whatever K is: see split_tree.
 Names     T max_predictors | R_S swap_resistance | E mean score at a node, e(y) that of label y there.
-Defaults  hinge loss at rate 1, four routers for every class, but ENOUGH or K - 1 of them where that is less: README,
-          "What decides the defaults".
+Defaults  hinge loss at rate 1, four routers for every class, but ENOUGH or K - 1 of them where that is less:
+          docs/defaults.md.
 Differs   from the paper: T inner nodes in all, as VW has it (Algorithm 1 stops one short); a new inner node that comes
           of a swap goes on with the router of the node that was taken back, as VW does. From VW's log_multi.cc under
           the default layout: AdaGrad on scaled examples, the loss asked for, examples of weight 0 not learned.
