@@ -16,8 +16,8 @@ from xclass.options.declare import Option
 PAGE = Path(__file__).parent.parent / "docs" / "options.md"
 HEAD = """# Options
 
-`xclass --help` shows the same list. Options of Vowpal Wabbit keep their names. Options whose reduction is not chosen are
-refused.
+`xclass --help` shows the same list. Options of Vowpal Wabbit keep their names. Options whose reduction is not chosen
+are refused.
 """
 
 

@@ -10,10 +10,7 @@ Stream    Examples are read once and kept (`row_store`); the end of the data is 
           brought to one scale first (`feature_scaling`): counted as they are read, divided when all are read.
 Smoothing [eps] Every class the leaf lacks has eps, those of the leaf their softmax, all divided by 1 + eps (K - k).
           Every HELD-th example is kept out of training to choose eps, unless --smooth says it.
-Defaults  by error % on the last tenth of train, docs/defaults.md. --l1 .02, .05, .1, .2 and 12 passes: clinc150 6.3, 6.3,
-          6.4, 6.9; 5, 8, 12, 20 passes: clinc150 6.1, 6.3, 6.3, 6.4, reuters 15.0, 14.8, 15.2, 14.8. --zero_loss 01 and
-          beta at depth 2, three iterations, leaves fitted to the end: clinc150 8.4 and 9.0, spelling's first 40,000
-          18.3 and 19.0.
+Defaults  docs/defaults.md has the measurements behind them.
 Differs   from the paper: see `tao`, `initialise` and docs/defaults.md.
 """
 
