@@ -82,7 +82,7 @@ def test_every_page_is_linked_from_the_readme():
         assert f"(docs/{page.name})" in text, page.name
 
 
-def test_every_script_that_a_page_names_exists():
+def test_every_file_that_a_page_names_exists():
     for page in PAGES:
-        for name in re.findall(r"\b((?:scripts|demo)/[\w/]+\.(?:py|sh))", page.read_text(encoding="utf-8")):
+        for name in re.findall(r"\b((?:scripts|demo|tests)/[\w/]+\.(?:py|sh))", page.read_text(encoding="utf-8")):
             assert (ROOT / name).is_file(), f"{page.name}: {name}"
