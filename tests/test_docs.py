@@ -78,7 +78,7 @@ def test_links_lead_somewhere(page):
 
 def test_every_page_is_linked_from_the_readme():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for page in ROOT.glob("docs/*.md"):
+    for page in set(ROOT.glob("docs/*.md")) - {ROOT / "docs" / "index.md"}:  # the front page of the site
         assert f"(docs/{page.name})" in text, page.name
 
 
@@ -86,3 +86,9 @@ def test_every_file_that_a_page_names_exists():
     for page in PAGES:
         for name in re.findall(r"\b((?:scripts|demo|tests)/[\w/]+\.(?:py|sh))", page.read_text(encoding="utf-8")):
             assert (ROOT / name).is_file(), f"{page.name}: {name}"
+
+
+def test_every_page_is_part_of_the_site():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in set(ROOT.glob("docs/*.md")) - {ROOT / "docs" / "index.md"}:
+        assert f"\n{page.stem}\n" in index, page.name

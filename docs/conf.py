@@ -1,0 +1,17 @@
+"""Configuration of the documentation site: `sphinx-build -W docs build/docs`."""
+
+from importlib import metadata
+
+project = "xclass"
+author = "the authors of xclass"
+release = metadata.version("xclass")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 4
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+napoleon_google_docstring = False
+
+html_theme = "furo"
+html_title = f"xclass {release}"
