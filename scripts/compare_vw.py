@@ -1,6 +1,6 @@
-"""Compare `xclass --vw_exact` with VW on random data and command lines: `vw_cases.py` makes them.
+"""Compare `xclass --vw_exact` with VW on random data and command lines: fuzzing/vw_cases.py makes them.
 
-    python scripts/compare_vw.py --runs 1000 --seed 7
+    python -m scripts.compare_vw --runs 1000 --seed 7
 
 Runs VW and xclass on every case and compares the exit status, the progress table and the summary, the lines of --audit,
 those of -p and -r, the models as text, and which models there are. Prints the first difference of each case that has
@@ -26,8 +26,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import vw_cases
-from vw_process import VW, Ended
+from scripts.fuzzing import vw_cases
+from scripts.fuzzing.vw_process import VW, Ended
 
 CLOSE = 2e-4  # relative, absolute below 1
 HEADER = "average  since "

@@ -1,9 +1,9 @@
 """Feed xclass crafted models, mutated text, damaged caches and random options, and count what comes of it.
 
-    python scripts/fuzz.py all --seconds 600
-    python scripts/fuzz.py models --runs 100000 --seconds 7200 --seed 1
-    python scripts/fuzz.py text --lines 10000000
-    python scripts/fuzz.py surroundings --runs 7        # first runs without a home and such; not among all
+    python -m scripts.fuzz all --seconds 600
+    python -m scripts.fuzz models --runs 100000 --seconds 7200 --seed 1
+    python -m scripts.fuzz text --lines 10000000
+    python -m scripts.fuzz surroundings --runs 7        # first runs without a home and such; not among all
 
 Every case has to be accepted, or refused with a message; what else can happen is a failure: an exception that leaves
 the command, a crash, a hang, a write that nobody asked for, a file left behind, too much memory, a model that is not
@@ -29,13 +29,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
-
-from fuzzing import caches, models, options, runs, seeds, surroundings, texts  # noqa: E402
-
-from xclass.kernels import jit  # noqa: E402
-from xclass.run import warm_up  # noqa: E402
+from scripts.fuzzing import caches, models, options, runs, seeds, surroundings, texts
+from scripts.lib.processes import ROOT
+from xclass.kernels import jit
+from xclass.run import warm_up
 
 BATCH = 200  # cases of one worker
 PARTS = {

@@ -1,8 +1,8 @@
 """Kill runs of xclass with SIGKILL in every phase, and check that no model is harmed and nothing is left behind.
 
-    python scripts/kills.py --kills 200 --seed 1
-    python scripts/kills.py --data train.vw.gz --lines 6000 --classes 150 --cases checkpoints best_pass
-    python scripts/kills.py --only best_pass os.replace after 2 named
+    python -m scripts.kills --kills 200 --seed 1
+    python -m scripts.kills --data train.vw.gz --lines 6000 --classes 150 --cases checkpoints best_pass
+    python -m scripts.kills --only best_pass os.replace after 2 named
 
 Each kill begins with data and a model of an earlier run in a folder. A run that is to replace the model is started in a
 process of its own and killed: either after a random delay, or in a phase that is too short for that, before or after
@@ -383,7 +383,7 @@ def carry_out_all(campaign: Campaign, kills: list[Kill], tell=print) -> int:
         tell(f"{phase:30} {found.total():6} " + " ".join(f"{found[kind]:14}" for kind in kinds))
     tell(f"{len(kills)} kills, {len(failures)} failures, {time.perf_counter() - began:.0f} s")
     for kill in failures[:5]:
-        tell(f"to repeat it: python scripts/kills.py {kill.words()}")
+        tell(f"to repeat it: python -m scripts.kills {kill.words()}")
     return len(failures)
 
 

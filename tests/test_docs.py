@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import runpy
 from pathlib import Path
 
 import pytest
 
+from scripts import readme_options
 from xclass.cli import arguments, help_text
 from xclass.cli import command as cli
 from xclass.options import declare
@@ -48,9 +48,8 @@ def test_reduction_is_chosen_by_the_option_of_its_name():
 
 
 def test_page_lists_the_options():
-    script = runpy.run_path(str(ROOT / "scripts" / "readme_options.py"))
     text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
-    assert script["page"]() == text, "run python scripts/readme_options.py"
+    assert readme_options.page() == text, "run python -m scripts.readme_options"
 
 
 def test_readme_is_short():

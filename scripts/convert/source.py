@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-import lzw
+from scripts.convert import lzw
 
 Example = tuple[bytes, bytes]
 

@@ -1,6 +1,6 @@
 """LIBSVM files and those of the extreme classification repository -> VW text.
 
-    python scripts/convert/sparse.py --train aloi.bz2 --out FOLDER --shuffle
+    python -m scripts.convert.sparse --train aloi.bz2 --out FOLDER --shuffle
 
 A line is `label index:value ...` or, with several labels, `label,label index:value ...`; what follows a # is a comment,
 lines without a label do not count. Files of the repository begin with a line `examples features classes`, which is
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from source import Bad, Example, bad, lines, options, run, settings, write
+from scripts.convert.source import Bad, Example, bad, lines, options, run, settings, write
 
 FEATURE = re.compile(rb"(\d+):([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 LABEL = re.compile(rb"[-+]?\d+(?:\.0*)?")

@@ -1,6 +1,6 @@
 """Tables of the UCI repository, values between commas and the class in the last column -> VW text.
 
-    python scripts/convert/uci.py --train isolet1+2+3+4.data.Z isolet5.data.Z --out FOLDER --shuffle
+    python -m scripts.convert.uci --train isolet1+2+3+4.data.Z isolet5.data.Z --out FOLDER --shuffle
 
 Feature n is the value in column n, from 1; zeros and unknown values (?) are left out. A first line without a number is
 a header; empty lines and lines that begin with # do not count. All lines have the same number of columns. Classes are
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from source import Example, bad, lines, options, run, settings, write
+from scripts.convert.source import Example, bad, lines, options, run, settings, write
 
 
 def value(word: str) -> float | None:

@@ -1,6 +1,6 @@
 """VW text -> VW text with a named namespace, checked labels, a cut or a split.
 
-    python scripts/convert/vw.py --train odp_train.vw.gz --test odp_test.vw.gz --classes 105033 --out FOLDER
+    python -m scripts.convert.vw --train odp_train.vw.gz --test odp_test.vw.gz --classes 105033 --out FOLDER
 
 Features without a namespace get the one of --namespace, so that they can be crossed. With --classes K a label outside
 1..K is an error; without it, labels are numbered anew. Empty lines and those without a label do not count.
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from source import Example, bad, lines, options, run, settings, write
+from scripts.convert.source import Example, bad, lines, options, run, settings, write
 
 BARE = re.compile(rb"\|(?=\s|$)")
 

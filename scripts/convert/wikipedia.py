@@ -1,6 +1,6 @@
 """A dump of Wikipedia, or its beginning, -> the plain words of its articles, one article per line.
 
-    python scripts/convert/wikipedia.py enwik9.zip articles.txt
+    python -m scripts.convert.wikipedia enwik9.zip articles.txt
 
 What a reader would see remains, in lower case letters a to z: text of links, captions and names of categories; digits
 are spelled out. Left out are redirections, markup, references, templates, tables, addresses and links to other
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from source import Bad, lines
+from scripts.convert.source import Bad, lines
 
 BEGIN = re.compile(r"<text\b[^>]*?(/?)>")
 REMOVED = re.compile(

@@ -1,7 +1,7 @@
 """Text -> VW text that asks for the next word.
 
-    python scripts/convert/words.py --train articles.txt --context 6 --vocabulary 80000 --out FOLDER
-    python scripts/convert/words.py --train ptb.train.txt --test ptb.test.txt --join --least 10 --rare drop --out FOLDER
+    python -m scripts.convert.words --train articles.txt --context 6 --vocabulary 80000 --out FOLDER
+    python -m scripts.convert.words --train ptb.train.txt --test ptb.test.txt --join --least 10 --rare drop --out FOLDER
 
 Namespace a holds the previous word, b the one before, and so on. Every line stands for itself, and its first example is
 the word that has --context words before it; with --join all lines are one text with <eos> after each of them, and at
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from source import Bad, Example, bad, lines, options, plain_name, run, settings, write
+from scripts.convert.source import Bad, Example, bad, lines, options, plain_name, run, settings, write
 
 RARE = b"<oov>"
 END = b"<eos>"

@@ -1,1 +1,1 @@
-"""Parts of scripts/fuzz.py: one module for each kind of input, and those that run cases and report failures."""
+"""Parts of the campaigns: a module for each kind of input, and those that run cases and report failures."""

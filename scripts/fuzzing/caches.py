@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+from scripts.fuzzing.draw import drawn, weighted
+from scripts.fuzzing.models import INTEGERS, anything
+from scripts.fuzzing.runs import ACCEPTED, REFUSED, Bench, Limits, Outcome
+from scripts.fuzzing.seeds import CLASSES, DATA
+from scripts.fuzzing.texts import chosen
 from xclass.cache import batch_codec, cache_file
-
-from .draw import drawn, weighted
-from .models import INTEGERS, anything
-from .runs import ACCEPTED, REFUSED, Bench, Limits, Outcome
-from .seeds import CLASSES, DATA
-from .texts import chosen
 
 CACHE = "data.cache"
 SETS = {  # name -> kind of labels, options

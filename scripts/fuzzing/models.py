@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+from scripts.fuzzing.draw import drawn, weighted
+from scripts.fuzzing.model_bytes import RAW, packed
+from scripts.fuzzing.runs import ACCEPTED, Bench, Limits, Outcome
+from scripts.fuzzing.seeds import CLASSES, DATA, MODELS
 from xclass.cli import command as cli
 from xclass.cli import help_text
 from xclass.model import model_file
-
-from .draw import drawn, weighted
-from .model_bytes import RAW, packed
-from .runs import ACCEPTED, Bench, Limits, Outcome
-from .seeds import CLASSES, DATA, MODELS
 
 MODEL = "evil.model"
 FILES = (

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from scripts.fuzzing.draw import drawn
+from scripts.fuzzing.models import MODEL, learn
+from scripts.fuzzing.runs import Bench, Limits, Outcome
+from scripts.fuzzing.seeds import DATA, MODELS
 from xclass.cli import command as cli
 from xclass.cli import help_text
 from xclass.options import declare
-
-from .draw import drawn
-from .models import MODEL, learn
-from .runs import Bench, Limits, Outcome
-from .seeds import DATA, MODELS
 
 INPUTS = ("classes.vw", "names.vw", "numbers.vw", "signs.vw", "columns.vw")
 WRITTEN = ("out/a", "out/b", "missing/x", "/dev/null", "/dev/full", "stdout", "out", "", "classes.vw", "victim.txt/x")

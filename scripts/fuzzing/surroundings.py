@@ -6,12 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-from .runs import Bench, Limits, Outcome, Result
-from .seeds import CLASSES
+from scripts.fuzzing.runs import Bench, Limits, Outcome, Result
+from scripts.fuzzing.seeds import CLASSES
+from scripts.lib.processes import ROOT
 
-ROOT = str(Path(__file__).resolve().parents[2])
 WORDS = ("--oaa", str(CLASSES), "-d", "classes.vw")
 SURROUNDINGS = (
     "no home",
@@ -51,7 +50,7 @@ class Surroundings:
         environment = {n: v for n, v in os.environ.items() if n not in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR")}
         environment |= {
             "HOME": str(home),
-            "PYTHONPATH": os.pathsep.join(sys.path[:2]),
+            "PYTHONPATH": str(ROOT),
             "TMPDIR": str(bench.folder / "tmp"),
         }
         how = case

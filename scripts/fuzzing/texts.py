@@ -21,12 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+from scripts.fuzzing.draw import drawn, weighted
+from scripts.fuzzing.models import learn
+from scripts.fuzzing.runs import ACCEPTED, REFUSED, Bench, Limits, Outcome, Result
+from scripts.fuzzing.seeds import CLASSES, MODELS
 from xclass.model import model_file
-
-from .draw import drawn, weighted
-from .models import learn
-from .runs import ACCEPTED, REFUSED, Bench, Limits, Outcome, Result
-from .seeds import CLASSES, MODELS
 
 TREATMENTS = ("stop", "skip", "vw")
 EXTRA = (

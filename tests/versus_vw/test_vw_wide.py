@@ -1,7 +1,7 @@
-"""`xclass --vw_exact ARGS` beside `vw ARGS` on random data and options, odd ones too: `scripts/compare_vw.py` in small.
+"""`xclass --vw_exact ARGS` beside `vw ARGS` on random data and options, odd ones too: scripts/compare_vw.py in small.
 
 Compared are exit status, table and summary, predictions, raw predictions, audits, models and their text. A case is made
-of a seed and its number; `python scripts/compare_vw.py --runs 1000 --seed 7` compares as many as wanted.
+of a seed and its number; `python -m scripts.compare_vw --runs 1000 --seed 7` compares as many as wanted.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from command import learn, xclass
 if importlib.util.find_spec("vowpalwabbit") is None:
     pytest.skip("vowpalwabbit is not installed: nothing to compare with", allow_module_level=True)
 
-import compare_vw
-import vw_cases
-import vw_process
+from scripts import compare_vw
+from scripts.fuzzing import vw_cases, vw_process
 
 SEED = 11
 CASES = sorted(set(range(16)) - {5})  # VW crashes in 5

@@ -5,8 +5,8 @@ A preset is made of ordinary options, each of which can be given another value b
 Figures   error % on the last tenth of train with 4 trees and with 8, which take 1.2 to 1.7 times the CPU time there:
           clinc150 5.4, 5.7, reuters 14.9, 15.6, spelling 11.0, 10.6. No shape of the data tells before they are learned
           which is better, so there are 4. What does depend on the data: bits of the table (on K), rates (`cpt.options`,
-          on passes), scales of features (`feature_scaling`, on what they look like). scripts/ablation.py changes one
-          part at a time, docs/results.md has its table.
+          on passes), scales of features (`feature_scaling`, on what they look like).
+          scripts/bench/ablation.py changes one part at a time, docs/results.md has its table.
 """
 
 from __future__ import annotations

@@ -1,0 +1,78 @@
+"""What each part of `--multiclass` is worth: test error with one part changed at a time, on several data sets.
+
+    python -m scripts.bench.ablation DATA_DIR --sets clinc150,reuters,spelling
+
+Data as in compare.py; `--holdout` as in variants.py. Prints a Markdown table, a row for each change: test error in
+percent, and in brackets the CPU seconds of training, of all threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from scripts.lib.command_line import names, run, work_folder
+from scripts.lib.data_sets import EXTRA, prepare
+from scripts.lib.holdout import split_train, train_and_test
+from scripts.lib.processes import BenchError
+
+WHOLE = "--multiclass K"
+CHANGES: dict[str, str] = {  # name -> words; K is the number of classes
+    "as it is: 4 trees, 8 candidates each": WHOLE,
+    "1 tree": f"{WHOLE} --trees 1",
+    "2 trees": f"{WHOLE} --trees 2",
+    "8 trees": f"{WHOLE} --trees 8",
+    "4 candidates a tree": f"{WHOLE} --candidates 4",
+    "16 candidates a tree": f"{WHOLE} --candidates 16",
+    "all candidates, however unlikely": f"{WHOLE} --candidate_cut 0",
+    "no scorers": "--cpt K --trees 4",
+    "no scorers, 1 tree": "--cpt K",
+    "trees alike but for a noise of .05": f"{WHOLE} --tree_noise 0.05",
+    "trees with a noise of .3": f"{WHOLE} --tree_noise 0.3",
+    "alpha .3": f"{WHOLE} --cpt_alpha 0.3",
+    "alpha .9": f"{WHOLE} --cpt_alpha 0.9",
+    "trees by k-means": f"{WHOLE} --cpt_tree kmeans",
+    "nodes of 4 branches": f"{WHOLE} --cpt_arity 4",
+    "rate of the trees .35": f"{WHOLE} -l 0.35",
+    "rate of the trees .7": f"{WHOLE} -l 0.7",
+    "rate of the scorers .2": f"{WHOLE} --rerank_rate 0.2",
+    "rate of the scorers .6": f"{WHOLE} --rerank_rate 0.6",
+    "examples in another order": f"{WHOLE} --shuffle 100000000",
+    "columns of numbers as they are": f"{WHOLE} --normalize_features unit",
+    "examples not of length 1": f"{WHOLE} --normalize_features none",
+}
+
+
+def main() -> None:
+    """Run every change on every set and print the table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("data_dir", type=Path)
+    options.add_argument("--sets", required=True, type=names)
+    options.add_argument("--args", default="-b 25", help="more options for all of them, as one word")
+    options.add_argument("--changes", type=lambda text: text.split(";"), help="of those in the table, by semicolons")
+    options.add_argument("--holdout", action="store_true")
+    options.add_argument("--work", type=Path)
+    given = options.parse_args()
+    changes = given.changes or list(CHANGES)
+    strange = [name for name in changes if name not in CHANGES]
+    if strange:
+        raise BenchError(f"--changes: {strange[0]!r} is none of {'; '.join(CHANGES)}")
+    with work_folder(given.work) as work:
+        folders = {name: prepare(given.data_dir, name, work) for name in given.sets}
+        print("| | " + " | ".join(f"{name}, {classes:,}" for name, (_, classes) in folders.items()) + " |")
+        print("| --- |" + " --: |" * len(folders), flush=True)
+        for change in changes:
+            cells = []
+            for name, (folder, classes) in folders.items():
+                train, test = split_train(folder) if given.holdout else ("train.vw", "test.vw")
+                words = shlex.split(
+                    f"{CHANGES[change].replace('K', str(classes), 1)} {given.args} {EXTRA.get(name, '')}"
+                )
+                error, took = train_and_test(folder, train, test, words)
+                cells.append(f"{100 * error:.1f} ({took:.1f})")
+            print(f"| {change} | " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    run(main)

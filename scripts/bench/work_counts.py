@@ -1,0 +1,138 @@
+"""How much memory an example makes a reduction visit, counted: the part of speed that does not depend on a clock.
+
+    NUMBA_DISABLE_JIT=1 python -m scripts.bench.work_counts
+
+Runs the kernels as plain Python on a small stream that a seed makes, and counts what they do with their weight tables:
+reads and writes of numbers, different slots, and different cache lines of 64 bytes, on average of the examples after
+the first 200. A test holds these figures down.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.support.harness import batch_of, configure
+from xclass.data import batch_ops
+from xclass.reductions.core.contract import Work
+from xclass.run.learner_spec import spec_of
+
+LINE = 16  # float32 in a cache line
+WARM, COUNTED, CLASSES, WORDS = 200, 40, 64, 6
+REDUCTIONS: tuple[tuple[str, ...], ...] = (
+    ("--oaa", str(CLASSES)),
+    ("--recall_tree", str(CLASSES)),
+    ("--ect", str(CLASSES)),
+    ("--cpt", str(CLASSES)),
+    ("--cpt", str(CLASSES), "--cpt_arity", "4"),
+    ("--cpt", str(CLASSES), "--trees", "2", "--rerank"),
+    ("--multiclass", str(CLASSES)),
+    ("--log_multi", str(CLASSES)),
+    ("--random_tree", str(CLASSES)),
+)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Of one example, on average."""
+
+    accesses: float
+    slots: float
+    lines: float
+
+
+class Counted(np.ndarray):
+    """A weight table that notes what is read and written."""
+
+    def __getitem__(self, at):
+        self._note(at)
+        return super().__getitem__(at)
+
+    def __setitem__(self, at, value):
+        self._note(at)
+        super().__setitem__(at, value)
+
+    def _note(self, at):
+        log = getattr(self, "log", None)
+        if log is not None:
+            where = range(*at.indices(len(self))) if isinstance(at, slice) else (int(at),)
+            log[0] += len(where)
+            log[1].update(where)
+
+
+def stream(n: int) -> str:
+    """Lines whose words tell the class, the first classes being the most frequent."""
+    rng = random.Random("work")
+    lines = []
+    for _ in range(n):
+        y = int(CLASSES * rng.random() ** 2)
+        words = [f"w{(y * 5 + j) % 97}" if rng.random() < 0.8 else f"x{rng.randrange(200)}" for j in range(WORDS)]
+        lines.append(f"{y + 1} |f {' '.join(words)}\n")
+    return "".join(lines)
+
+
+def count(words: tuple[str, ...]) -> Counts:
+    """Learn the stream, an example at a time; return what the last examples cost."""
+    settled = configure(*words, "-b", "16")
+    learner = settled.reduction.build(spec_of(settled))
+    tables: list[Counted] = []
+    seen: set[int] = set()
+    _watch(learner, tables, seen)
+    batch = batch_of(settled, stream(WARM + COUNTED))
+    accesses, slots, lines = 0, 0, 0
+    clock = np.cumsum(batch.weight.astype(np.float64))
+    for i in range(batch.n):
+        for table in tables:
+            table.log = [0, set()]
+        work = Work(batch_ops.cut(batch, i, i + 1), True, clock[i : i + 1])
+        for stage in learner.stages:
+            stage(work)
+        if i >= WARM:
+            accesses += sum(table.log[0] for table in tables)
+            slots += sum(len({at // table.slot for at in table.log[1]}) for table in tables)
+            lines += sum(len({at // LINE for at in table.log[1]}) for table in tables)
+    learner.close()
+    if not tables or not accesses:
+        raise RuntimeError("no weight table was seen; run with NUMBA_DISABLE_JIT=1")
+    return Counts(accesses / COUNTED, slots / COUNTED, lines / COUNTED)
+
+
+def _watch(owner, tables: list[Counted], seen: set[int]) -> None:
+    """Put counted tables in the place of all weight tables that an object reaches."""
+    if id(owner) in seen or not hasattr(owner, "__dict__"):
+        return
+    seen.add(id(owner))
+    for name, value in list(vars(owner).items()):
+        vars(owner)[name] = _watched(value, tables, seen)
+
+
+def _watched(value, tables: list[Counted], seen: set[int]):
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        if "flat" in value._fields:
+            flat = value.flat.view(Counted)
+            flat.slot = int(getattr(value, "stride", 2))
+            tables.append(flat)
+            return value._replace(flat=flat)
+        return type(value)(*(_watched(one, tables, seen) for one in value))
+    if isinstance(value, list):
+        return [_watched(one, tables, seen) for one in value]
+    if type(value).__module__.startswith("xclass."):
+        _watch(value, tables, seen)
+    return value
+
+
+def main() -> int:
+    """Print the table."""
+    print("| reduction | accesses | slots | cache lines |")
+    print("| --- | --: | --: | --: |")
+    for words in REDUCTIONS:
+        found = count(words)
+        print(f"| `{' '.join(words)}` | {found.accesses:.1f} | {found.slots:.1f} | {found.lines:.1f} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Commands that convert data of other formats to VW text."""

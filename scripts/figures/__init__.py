@@ -1,0 +1,1 @@
+"""Commands that draw the figures of the papers."""

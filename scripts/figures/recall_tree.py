@@ -1,0 +1,175 @@
+"""Figures 5a and 5b of the Recall Tree paper, and its question whether the Bernstein bound is useful.
+
+    python -m scripts.figures.recall_tree order DATA_DIR --sets wiki,books --plot order.png
+    python -m scripts.figures.recall_tree candidates DATA_DIR --sets aloi27 --plot candidates.png
+    python -m scripts.figures.recall_tree bernstein DATA_DIR --sets wiki --plot bernstein.png
+
+Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017, sections 4.3 to 4.5.
+order       average progressive error against examples, in the order of the file and permuted by a buffer that holds all
+            of it. The paper's axis says accuracy; what falls from 100 to 73 is the error. LTCB: 73.3 in order, 74.6.
+candidates  test error against the number of candidates, with and without path features, and with path features that
+            are also crossed with the example's, as the papers' command lines have them. The paper has ALOI.
+bernstein   test error against the multiplier of the bound's penalty; 0 is the empirical recall alone. LTCB: 91 with 0,
+            78 with 1.
+
+Prints the numbers as a Markdown table. Data as of scripts/paper/stand_ins.py, with the options it gives a set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+
+from scripts.lib.command_line import numbers, parser, place, run, with_data
+from scripts.lib.data_sets import BITS, options_of, path_crosses, prepare
+from scripts.lib.plots import log_axis, name_axes, plotting, save
+from scripts.lib.results import Kept, summary_loss, table, table_row
+from scripts.lib.training import error_of, learn
+
+ALL = 1 << 26  # examples a buffer holds that permutes any of the sets
+FIRST = 1000  # examples before which nothing is shown
+
+
+def words(name: str, classes: int, more: str) -> list[str]:
+    """The options of a run."""
+    return shlex.split(f"--recall_tree {classes} -b {BITS.get(name, 24)} {options_of(name)} {more}")
+
+
+def measured(kept: Kept, folder: Path, name: str, options: list[str]) -> dict:
+    """Train and test; test error and progressive error in percent, CPU seconds."""
+
+    def make() -> dict:
+        trained = learn(folder, options)
+        return {
+            "error": 100 * error_of(folder),
+            "progressive": 100 * summary_loss(trained.said),
+            "cpu_seconds": trained.cpu,
+        }
+
+    return kept.get({"set": name, "command": shlex.join(options)}, make)
+
+
+# -- 5a
+
+
+def curve(folder: Path, options: list[str]) -> dict:
+    """Learn; the rows of the progress table as [examples, error in percent], the last one of all examples."""
+    said = learn(folder, options).said
+    rows = [[n, 100 * loss] for loss, n in filter(None, map(table_row, said.splitlines()))]
+    total = next(int(line.split()[-1]) for line in said.splitlines() if line.startswith("number of examples"))
+    return {"rows": [row for row in rows if row[0] < total] + [[total, 100 * summary_loss(said)]]}
+
+
+def order(given: argparse.Namespace, pyplot) -> None:
+    """Figure 5a."""
+    sets = given.sets or ["wiki"]
+    curves = {}
+    with place(given) as (work, kept):
+        for name in sets:
+            folder, classes = prepare(given.data_dir, name, work)
+            for way, more in (("in order", ""), ("permuted", f"--shuffle {ALL}")):
+                options = words(name, classes, f"{more} {f'--examples {given.examples}' if given.examples else ''}")
+                key = {"set": name, "figure": "order", "command": shlex.join(options)}
+                curves[name, way] = kept.get(key, lambda f=folder, o=options: curve(f, o))["rows"]
+    rows = []
+    for name in sets:
+        permuted = dict(curves[name, "permuted"])
+        for n, error in curves[name, "in order"]:
+            if n >= min(FIRST, max(permuted)) and n in permuted:
+                rows.append([name, f"{n:,}", f"{error:.2f}", f"{permuted[n]:.2f}", f"{error - permuted[n]:+.2f}"])
+    print(table(["set", "examples", "in order, error %", "permuted, error %", "difference"], rows))
+    if pyplot:
+        figure, areas = pyplot.subplots(1, len(sets), figsize=(4.5 * len(sets), 3.6), squeeze=False)
+        for name, area in zip(sets, areas[0], strict=True):
+            for way in ("in order", "permuted"):
+                shown = [point for point in curves[name, way] if point[0] >= FIRST] or curves[name, way]
+                area.plot(*zip(*shown, strict=True), "o-", markersize=3, label=way)
+            log_axis(area)
+            name_axes(area, f"Recall Tree, {name}", "examples", "progressive error so far, %")
+        save(figure, given.plot)
+
+
+# -- 5b
+
+
+def ways_of(name: str) -> dict[str, str]:
+    """Path features of a set -> options."""
+    ways = {"with path features": "", "without path features": "--no_path_features"}
+    return ways | ({"path features crossed": path_crosses(name)} if path_crosses(name) else {})
+
+
+def candidates(given: argparse.Namespace, pyplot) -> None:
+    """Figure 5b."""
+    sets = given.sets or ["aloi27"]
+    found = {}
+    with place(given) as (work, kept):
+        for name in sets:
+            folder, classes = prepare(given.data_dir, name, work)
+            passes = f"--passes {given.passes} --holdout_off" if given.passes > 1 else ""
+            for f in [f for f in given.candidates if f <= classes]:
+                for way, more in ways_of(name).items():
+                    options = words(name, classes, f"--max_candidates {f} {more} {passes}")
+                    found[name, f, way] = measured(kept, folder, name, options)
+    sizes = {name: list(dict.fromkeys(f for of, f, _ in found if of == name)) for name in sets}
+    ways = list(dict.fromkeys(way for _, _, way in found))
+    rows = []
+    for name in sets:
+        for f in sizes[name]:
+            cells = [found.get((name, f, way)) for way in ways]
+            rows.append([name, str(f), *(f"{cell['error']:.2f}" if cell else "" for cell in cells)])
+    print(table(["set", "candidates", *(f"{way}, test error %" for way in ways)], rows))
+    if pyplot:
+        figure, areas = pyplot.subplots(1, len(sets), figsize=(4.5 * len(sets), 3.6), squeeze=False)
+        for name, area in zip(sets, areas[0], strict=True):
+            for way in ways_of(name):
+                area.plot(sizes[name], [found[name, f, way]["error"] for f in sizes[name]], "o-", label=way)
+            log_axis(area, sizes[name])
+            name_axes(area, f"Recall Tree, {name}", "candidates", "test error, %")
+        save(figure, given.plot)
+
+
+# -- the bound
+
+
+def bernstein(given: argparse.Namespace, pyplot) -> None:
+    """Section 4.5, for several multipliers."""
+    sets = given.sets or ["wiki"]
+    found = {}
+    with place(given) as (work, kept):
+        for name in sets:
+            folder, classes = prepare(given.data_dir, name, work)
+            for multiplier in given.multipliers:
+                options = words(name, classes, f"--bern_hyper {multiplier}")
+                found[name, multiplier] = measured(kept, folder, name, options)
+    rows = []
+    for (name, multiplier), one in found.items():
+        rows.append([name, f"{multiplier:g}", f"{one['error']:.2f}", f"{one['progressive']:.2f}"])
+    print(table(["set", "multiplier", "test error %", "progressive error %"], rows))
+    if pyplot:
+        figure, area = pyplot.subplots(figsize=(5, 3.6))
+        for name in sets:
+            errors = [found[name, multiplier]["error"] for multiplier in given.multipliers]
+            area.plot([f"{one:g}" for one in given.multipliers], errors, "o-", label=name)
+        name_axes(area, "Recall Tree, the penalty of the bound", "multiplier", "test error, %")
+        save(figure, given.plot)
+
+
+FIGURES = {"order": order, "candidates": candidates, "bernstein": bernstein}
+
+
+def main() -> None:
+    """Draw the figure that is named."""
+    options = parser(__doc__)
+    options.add_argument("figure", choices=FIGURES)
+    with_data(options)
+    options.add_argument("--examples", type=int, metavar="N", help="order: the first so many")
+    options.add_argument("--candidates", type=numbers, default=[2, 5, 10, 20, 40, 80, 160], metavar="F,F")
+    options.add_argument("--passes", type=int, default=5, help="candidates: times through the data (default: 5)")
+    options.add_argument("--multipliers", type=numbers, default=[0, 0.1, 0.3, 1, 3], metavar="X,X")
+    given = options.parse_args()
+    FIGURES[given.figure](given, plotting() if given.plot else None)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,173 @@
+"""Error and time of softmax trees against depth and classes of a leaf, and by where classes begin.
+
+    python -m scripts.figures.softmax_tree DATA_DIR --sets spelling --depths 0,1,2,4 --leaf_classes all,500 --plot c.png
+
+Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree", EMNLP 2021: figures 2 and 4 (depth and k), and
+          3 (--inits).
+Data as in bench/compare.py. One run of `xclass --softmax_tree K --depth D` each, whole processes; the time of a test
+example is that of the test file, several times over where it is small, less that of its first example, so that the
+start is not in it. Times are CPU s of all threads. Prints a Markdown table; `--json FILE` keeps the numbers, and what
+stands there is not measured again; `--plot FILE` draws them (matplotlib, the extra `plot`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import shlex
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from scripts.lib.command_line import names, run, work_folder
+from scripts.lib.data_sets import prepare
+from scripts.lib.plots import plotting
+from scripts.lib.processes import TOOLS, BenchError, measure
+from scripts.lib.results import Kept
+
+ENOUGH = 30_000  # examples, to time a test
+INITS = ("clusters", "prototypes", "random")
+
+
+@dataclass
+class Point:
+    """What one run says."""
+
+    set: str
+    init: str
+    depth: int
+    leaf_classes: str  # all, or at most so many
+    error: float  # on the test file
+    top_5: float
+    covered: float  # share of test examples whose class is in the leaf
+    perplexity: float  # smoothed
+    train_error: float
+    leaves: int
+    weights: int
+    seconds: float  # of CPU, to train
+    micro: float  # microseconds for a test example
+
+
+COLUMNS = (  # head, cell
+    ("set", "{p.set}"),
+    ("init", "{p.init}"),
+    ("depth", "{p.depth}"),
+    ("k", "{p.leaf_classes}"),
+    ("test error", "{p.error:.3f}"),
+    ("top 5", "{p.top_5:.3f}"),
+    ("in leaf", "{p.covered:.3f}"),
+    ("perplexity", "{p.perplexity:.4g}"),
+    ("training error", "{p.train_error:.3f}"),
+    ("leaves", "{p.leaves}"),
+    ("weights", "{p.weights}"),
+    ("training s", "{p.seconds:.1f}"),
+    ("us an example", "{p.micro:.1f}"),
+)
+
+
+def told(said: str, what: str) -> float:
+    """A number of the summary."""
+    found = re.findall(rf"{what} = ([-+.\de]+)", said)
+    if not found:
+        raise BenchError(f"the summary has no {what!r}:\n{said[-2000:]}")
+    return float(found[-1])
+
+
+def measured(folder: Path, name: str, classes: int, init: str, depth: int, most: str, words: list[str]) -> Point:
+    """Train and test once."""
+    xclass = [*TOOLS["xclass"]]
+    options = ["--softmax_tree", str(classes), "--depth", str(depth), "--tree_init", init, *words]
+    if most != "all":
+        options += ["--leaf_classes", most]
+    train = measure([*xclass, "-d", "train.vw", *options, "-f", "s.model"], folder)
+    test = measure([*xclass, "-d", "test.vw", "-t", "-i", "s.model"], folder)
+    examples = told(test.said, "number of examples")
+    turns = math.ceil(ENOUGH / examples)  # of a small file, so that its time can be told from that of the start
+    long = measure([*xclass, *["-d", "test.vw"] * turns, "-t", "-i", "s.model"], folder) if turns > 1 else test
+    one = measure([*xclass, "-d", "test.vw", "-t", "-i", "s.model", "--examples", "1"], folder)
+    return Point(
+        name,
+        init,
+        depth,
+        most,
+        told(test.said, "average loss"),
+        told(test.said, "top-5 error"),
+        told(test.said, "class is in the leaf"),
+        told(test.said, r"perplexity, smoothed by \S+"),
+        told(train.said, "training error"),
+        int(told(test.said, "leaves")),
+        int(told(test.said, "weights that are not 0")),
+        train.cpu,
+        1e6 * max(long.cpu - one.cpu, 0.0) / (turns * examples),
+    )
+
+
+def draw(pyplot, points: list[Point], file: Path) -> None:
+    """Error and time against depth, a line for every k and init, a row per set."""
+    sets = list(dict.fromkeys(p.set for p in points))
+    figure, axes = pyplot.subplots(len(sets), 2, figsize=(9, 3.2 * len(sets)), squeeze=False)
+    for name, (left, right) in zip(sets, axes, strict=True):
+        for init, most in dict.fromkeys((p.init, p.leaf_classes) for p in points if p.set == name):
+            mine = [p for p in points if (p.set, p.init, p.leaf_classes) == (name, init, most)]
+            depth = [p.depth for p in mine]
+            left.plot(depth, [100 * p.error for p in mine], "o-", label=f"{init}, k = {most}")
+            left.plot(depth, [100 * p.train_error for p in mine], ":", color=left.lines[-1].get_color())
+            right.plot(depth, [p.micro for p in mine], "o-", label=f"{init}, k = {most}")
+        left.set_title(f"{name}: error %, test and (dotted) training")
+        right.set_title(f"{name}: microseconds for a test example")
+        for area in (left, right):
+            area.set_xticks(sorted({p.depth for p in points if p.set == name}))
+            area.set_ylim(bottom=0)
+            area.set_xlabel("depth")
+            area.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(file)
+
+
+def depths(text: str) -> list[int]:
+    """Depths, of a list like 0,2,4."""
+    found = [int(word) for word in text.split(",")]
+    if min(found) < 0 or max(found) > 20:
+        raise BenchError("--depths: a depth is a whole number from 0 to 20")
+    return found
+
+
+def main() -> None:
+    """Measure all sets and print the table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("data_dir", type=Path)
+    options.add_argument("--sets", required=True, type=names)
+    options.add_argument("--depths", default=[0, 1, 2, 4], type=depths, metavar="D,D,...")
+    options.add_argument("--leaf_classes", default=["all"], type=names, metavar="all|K,...")
+    options.add_argument("--inits", default=["clusters"], type=names, metavar=",".join(INITS))
+    options.add_argument("--args", default="", help="more options for xclass, as one word")
+    options.add_argument("--json", type=Path, metavar="FILE")
+    options.add_argument("--plot", type=Path, metavar="FILE")
+    options.add_argument("--work", type=Path, help="folder for the unpacked data; a temporary one by default")
+    given = options.parse_args()
+    for init in given.inits:
+        if init not in INITS:
+            raise BenchError(f"--inits: {init!r} is none of {', '.join(INITS)}")
+    pyplot = plotting() if given.plot else None
+    points, kept = [], Kept(given.json)
+    with work_folder(given.work) as work:
+        folders = {name: prepare(given.data_dir, name, work) for name in given.sets}
+        print("| " + " | ".join(head for head, _ in COLUMNS) + " |")
+        print("| --- | --- |" + " --: |" * (len(COLUMNS) - 2), flush=True)
+        for name, (folder, classes) in folders.items():
+            for init in given.inits:
+                for most in given.leaf_classes:
+                    for depth in given.depths:
+                        key = {"set": name, "init": init, "depth": depth, "leaf_classes": most, "args": given.args}
+
+                        def make(at=(folder, name, classes, init, depth, most)):
+                            return asdict(measured(*at, shlex.split(given.args)))
+
+                        points.append(Point(**kept.get(key, make)))
+                        print("| " + " | ".join(cell.format(p=points[-1]) for _, cell in COLUMNS) + " |", flush=True)
+    if pyplot:
+        draw(pyplot, points, given.plot)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,68 @@
+"""Read the command lines of commands and end them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from scripts.lib.processes import BenchError
+from scripts.lib.results import Kept
+
+
+def run(main: Callable[[], int | None]) -> None:
+    """Carry out a command and end it with its exit status."""
+    try:
+        sys.exit(main())
+    except BenchError as error:
+        sys.exit(f"{Path(sys.argv[0]).stem}: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def parser(doc: str) -> argparse.ArgumentParser:
+    """Return a parser with what all figures understand."""
+    found = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    found.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
+    found.add_argument("--plot", type=Path, metavar="FILE", help="the picture")
+    found.add_argument("--seconds", type=float, default=2, help="a run that is timed takes, at least (default: 2)")
+    found.add_argument("--work", type=Path, metavar="DIR", help="for the data, unpacked; a temporary one by default")
+    return found
+
+
+def with_data(found: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Add the options that name data sets."""
+    found.add_argument("data_dir", type=Path, metavar="DATA_DIR")
+    found.add_argument("--sets", type=names, metavar="A,B")
+    return found
+
+
+def names(text: str) -> list[str]:
+    """Return the words of a list by commas."""
+    return text.split(",")
+
+
+def numbers(text: str) -> list[float]:
+    """Return the numbers of a list by commas, whole ones as such."""
+    return [float(word) if "." in word else int(word) for word in text.split(",")]
+
+
+@contextlib.contextmanager
+def work_folder(given: Path | None) -> Iterator[Path]:
+    """Give a folder to work in: the one that is named, which is kept, or a temporary one."""
+    with tempfile.TemporaryDirectory() as temporary:
+        work = (given or Path(temporary)).absolute()
+        work.mkdir(parents=True, exist_ok=True)
+        yield work
+
+
+@contextlib.contextmanager
+def place(given: argparse.Namespace) -> Iterator[tuple[Path, Kept]]:
+    """Give the folder to work in and what was measured before."""
+    with work_folder(given.work) as work:
+        yield work, Kept(given.json)

@@ -1,0 +1,124 @@
+"""Data sets: where their files are, how they are unpacked, and the options that they need.
+
+A set is a folder of DATA_DIR with train.vw, test.vw and labels.txt, plain or .gz, or with the words of a text,
+train.txt and test.txt, one article to a line, which scripts/convert/words.py makes VW text of. Those of `SETS` stand
+in for the sets of the papers.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.lib.processes import ROOT, BenchError
+
+WARM_UP_LINES = 200
+FILES = ("train.vw", "test.vw", "labels.txt")
+WORDS_OF_A_LINE = 500  # of a text, about: a cut takes so many fewer lines
+BITS = {"ptb": 26, "wiki": 26, "books": 26}
+EXTRA = {"aloi27": "-q ff"}  # options a set needs to be worth learning, as its description says
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """A set, the scripts of the sets it stands for, and the options all methods get."""
+
+    papers: tuple[str, ...]
+    options: str = ""
+    passes: int = 1
+    crossed: str = ""  # namespace that the recall tree crosses with its path features, as the papers do
+    softmax_tree: str = ""  # options that the softmax tree gets besides
+
+
+SETS = {  # the quickest first
+    "isolet1": StandIn(("isolet",), passes=5),
+    "clinc150": StandIn(("sector",), passes=5),
+    "reuters": StandIn(("rcv1",), passes=2),
+    "aloi27": StandIn(("aloi",), EXTRA["aloi27"], passes=5, crossed="f"),
+    "wordnet": StandIn(("odp", "wiki_small")),
+    "wiki": StandIn(("ltcb",), "-q ab --cubic abc", crossed="a"),
+    "ptb": StandIn(("ptb",), "--ignore d --ignore e --ignore f"),
+    "books": StandIn(("ltcb",), "-q ab --cubic abc", crossed="a", softmax_tree="--tao_iterations 2"),  # of an hour each
+}
+
+
+def options_of(name: str) -> str:
+    """Return the options that a set's methods all get."""
+    return SETS[name].options if name in SETS else ""
+
+
+def path_crosses(name: str) -> str:
+    """Return the option that crosses a set's features with the path features of the recall tree; none for most sets."""
+    return rf"-q '{SETS[name].crossed}\x88'" if name in SETS and SETS[name].crossed else ""
+
+
+def file_in(folder: Path, name: str) -> Path | None:
+    """Return a file of the set, plain or packed."""
+    return next((p for p in (folder / name, folder / (name + ".gz")) if p.is_file()), None)
+
+
+def classes_in(folder: Path) -> int:
+    """Return the number of lines of labels.txt."""
+    path = file_in(folder, "labels.txt")
+    if path is None:
+        raise BenchError(f"{folder} has no labels.txt")
+    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+        return sum(1 for line in file if line.strip())
+
+
+def held(data: Path, name: str) -> bool:
+    """Tell whether a folder has a set."""
+    return any(file_in(data / name, file) for file in ("train.vw", "train.txt"))
+
+
+def prepare(data: Path, name: str, work: Path, limit: int | None = None) -> tuple[Path, int]:
+    """Return a folder with a set's files, unpacked, and the number of classes; `limit` takes its first examples."""
+    source, folder = data / name, work / name
+    if not held(data, name):
+        raise BenchError(f"{source} has neither train.vw nor train.txt, plain or .gz")
+    text = file_in(source, "train.vw") is None
+    if text or limit:
+        if not (folder / "labels.txt").exists():
+            convert(source, folder, text, limit)
+        source = folder
+    return folder, unpack(source, folder)
+
+
+def convert(source: Path, folder: Path, text: bool, limit: int | None) -> None:
+    """Make a set of words, or of the beginning of another set."""
+    kind = "txt" if text else "vw"
+    files = [file_in(source, f"{part}.{kind}") for part in ("train", "test")]
+    if None in files:
+        raise BenchError(f"{source} has no test.{kind}, plain or .gz")
+    program = "words" if text else "vw"
+    command = [sys.executable, "-m", f"scripts.convert.{program}"]
+    command += ["--train", str(files[0].resolve()), "--test", str(files[1].resolve()), "--out", str(folder.resolve())]
+    if text:
+        command += ["--join", "--least", "2"]
+    if limit:
+        command += ["--limit", str(max(1, limit // WORDS_OF_A_LINE) if text else limit)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode:
+        raise BenchError(done.stderr.strip())
+
+
+def unpack(source: Path, target: Path) -> int:
+    """Put a set's files, unpacked, into `target`; return the number of classes."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in FILES:
+        plain, packed = source / name, source / (name + ".gz")
+        if not (target / name).exists():
+            if not plain.exists() and not packed.exists():
+                raise BenchError(f"there is neither {plain} nor {packed}")
+            with open(plain, "rb") if plain.exists() else gzip.open(packed) as f, open(target / "part", "wb") as g:
+                shutil.copyfileobj(f, g, 1 << 20)
+            (target / "part").rename(target / name)
+    with open(target / "train.vw", "rb") as f, open(target / "few.vw", "wb") as g:
+        g.writelines(itertools.islice(f, WARM_UP_LINES))
+    with open(target / "labels.txt", "rb") as f:
+        return sum(1 for line in f if line.strip())

@@ -1,0 +1,96 @@
+"""The methods and measures of the papers, as xclass has them, and the figures that stand in scripts/paper/*.sh."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from functools import cache
+
+from scripts.lib.data_sets import SETS
+from scripts.lib.processes import ROOT, BenchError
+
+METHODS = {  # of the papers -> options of xclass; {K}, here and in a row's options, is the number of classes
+    "oaa": "--oaa {K}",
+    "recall_tree": "--recall_tree {K}",
+    "log_multi": "--log_multi {K}",
+    "filter_tree": "--ect {K}",
+    "random_tree": "--random_tree {K}",
+    "cpt": "--cpt {K}",
+    "cpt_balanced": "--cpt {K} --cpt_tree balanced",
+    "cpt_random": "--cpt {K} --cpt_tree random",
+    "softmax_tree": "--softmax_tree {K}",
+    "hsm": "--hsm {K}",
+}
+MEASURES = {  # what the summary of a run calls them, and what turns that into the paper's unit
+    "error": ("average loss", 100),
+    "progressive": ("average loss", 100),
+    "top5": ("top-5 error", 100),
+    "perplexity": ("perplexity", 1),
+    "squared": ("average squared loss", 1),
+}
+CUT_DOWN = {"-b": 18, "--passes": 4, "--shuffle": 1000}  # what --small cuts these options down to
+
+
+def figures(text: str) -> dict[str, float | None]:
+    """Return measure -> the paper's figure, None where the paper has none."""
+    found = {}
+    for pair in text.split():
+        name, _, value = pair.partition("=")
+        if name not in MEASURES and name != "seconds":
+            raise BenchError(f"{pair}: no measure of this name; known are {', '.join(MEASURES)}, seconds")
+        found[name] = None if value == "?" else float(value)
+    return found
+
+
+def cut(words: list[str], most: dict[str, int]) -> list[str]:
+    """Return a command's words with the values of some options cut down."""
+    words = list(words)
+    for at, word in enumerate(words[:-1]):
+        if word in most and words[at + 1].isdigit():
+            words[at + 1] = str(min(int(words[at + 1]), most[word]))
+    return words
+
+
+def as_typed(words: list[str]) -> str:
+    """Return a command as one would type it."""
+    return "$ " + shlex.join(["xclass", *words])
+
+
+def measured(said: str, name: str) -> float:
+    """Return a measure from the summary of a run."""
+    title, factor = MEASURES[name]
+    found = re.findall(rf"^{re.escape(title)} = (\S+)", said, re.MULTILINE)
+    if not found or found[-1] == "n.a.":
+        raise BenchError(f"the summary has no `{title}`")
+    return float(found[-1]) * factor
+
+
+# -- the papers' figures ---------------------------------------------------------------------------------------------
+
+
+@cache
+def paper(script: str) -> tuple[str, dict[tuple[str, str], float]]:
+    """Return the title of a script of scripts/paper and (method, measure) -> the least figure of all its settings."""
+    title, found = "", {}
+    text = (ROOT / "scripts" / "paper" / f"{script}.sh").read_text(encoding="utf-8").replace("\\\n", " ")
+    for line in text.splitlines():
+        first = line.split()[:1]
+        if first == ["begin"]:
+            title = shlex.split(line)[2].split(",")[0]
+        if first in (["row"], ["tuned"]):
+            _, method, _, published, *_ = shlex.split(line)
+            for measure, value in figures(published).items():
+                if value is not None:
+                    found[method, measure] = min(value, found.get((method, measure), value))
+    return title, found
+
+
+def titles(name: str) -> str:
+    """Return the names of the sets that a set stands for."""
+    return ", ".join(paper(script)[0] for script in SETS[name].papers)
+
+
+def best(name: str, method: str, measure: str) -> list[float]:
+    """Return the best figures the papers have for a method on the sets that a set stands for; each set's, if any."""
+    found = [paper(script)[1].get((method, measure)) for script in SETS[name].papers]
+    return [value for value in found if value is not None]

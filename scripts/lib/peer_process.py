@@ -1,0 +1,53 @@
+"""Train or test with napkinXC or fastText: what this process does is what is timed."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+
+def napkin(words: list[str]) -> int:
+    """Train or test with napkinXC."""
+    from napkinxc import models
+    from napkinxc.datasets import load_libsvm_file
+
+    task, file, folder, kind, *options = words
+    given = {name: value for name, _, value in (option.partition("=") for option in options)}
+    for name, value in given.items():
+        given[name] = float(value) if name == "eta" else int(value) if value.isdigit() else value
+    model = getattr(models, kind)(folder, threads=2, verbose=0, **given)
+    rows, labels = load_libsvm_file(file, labels_format="list")
+    if task == "train":
+        model.fit(rows, labels if kind == "PLT" else [label[0] for label in labels])
+        return 0
+    model.load()
+    model.predict(rows[:50], top_k=1)
+    begin = time.perf_counter()
+    answers = model.predict(rows, top_k=1)
+    seconds = time.perf_counter() - begin
+    wrong = sum(not answer or answer[0] != label[0] for answer, label in zip(answers, labels, strict=True))
+    print(json.dumps({"seconds": seconds, "error": wrong / len(labels)}), file=sys.stderr)
+    return 0
+
+
+def fasttext(words: list[str]) -> int:
+    """Train or test with fastText."""
+    import fasttext
+
+    task, file, folder, *options = words
+    if task == "train":
+        given = {name: value for name, _, value in (option.partition("=") for option in options)}
+        kinds = {"loss": str, "lr": float}
+        given = {name: kinds.get(name, int)(value) for name, value in given.items()}
+        fasttext.train_supervised(file, thread=2, verbose=0, **given).save_model(folder)
+        return 0
+    model = fasttext.load_model(folder)
+    begin = time.perf_counter()
+    _, right, _ = model.test(file)
+    print(json.dumps({"seconds": time.perf_counter() - begin, "error": 1 - right}), file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit({"napkin": napkin, "fasttext": fasttext}[sys.argv[1]](sys.argv[2:]))

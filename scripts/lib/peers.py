@@ -1,0 +1,147 @@
+"""Train and test xclass, VW, napkinXC and fastText on one set, each as a whole process."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from scripts.lib.data_sets import BITS, EXTRA
+from scripts.lib.processes import TOOLS, machine, measure
+from scripts.lib.results import test_error
+
+XCLASS, VW, NAPKIN, FASTTEXT = "xclass", "VW", "napkinXC", "fastText"
+PACKAGES = {VW: "vowpalwabbit", NAPKIN: "napkinxc", FASTTEXT: "fasttext"}
+CHILDREN = {NAPKIN: "napkin", FASTTEXT: "fasttext"}  # first word of a process of peer_process.py
+MOST_BITS = 25  # of "xclass", four tables: it stays below 1.5 GB
+METHODS: dict[str, tuple[str, str]] = {  # name -> tool and its words; K is the number of classes, B bits
+    "xclass": (XCLASS, "--multiclass K -b {B1}"),
+    "xclass, 3 passes": (XCLASS, "--multiclass K -b {B1} --passes 3 --holdout_off"),
+    "xclass --cpt": (XCLASS, "--cpt K -b {B}"),
+    "xclass --cpt_tree kmeans": (XCLASS, "--cpt K --cpt_tree kmeans -b {B}"),
+    "xclass --hsm": (XCLASS, "--hsm K -b {B}"),
+    "xclass --recall_tree": (XCLASS, "--recall_tree K -b 24"),
+    "xclass --log_multi": (XCLASS, "--log_multi K -b 24"),
+    "xclass --softmax_tree": (XCLASS, "--softmax_tree K"),
+    "VW --recall_tree": (VW, "--recall_tree K -b 24 --loss_function logistic"),
+    "VW --log_multi": (VW, "--log_multi K -b 24"),
+    "VW --ect": (VW, "--ect K -b 24"),
+    "napkinXC PLT": (NAPKIN, "PLT"),
+    "napkinXC HSM": (NAPKIN, "HSM tree_type=completeKaryRandom optimizer=adagrad eta=1.0 epochs=1"),
+    "napkinXC HSM k-means": (NAPKIN, "HSM tree_type=hierarchicalKmeans optimizer=adagrad eta=1.0 epochs=1"),
+    "fastText hierarchical": (FASTTEXT, "loss=hs epoch=5 dim=100 lr=0.5 minCount=1"),
+    "fastText softmax": (FASTTEXT, "loss=softmax epoch=5 dim=100 lr=0.5 minCount=1"),
+}
+
+
+# -- the data of the others
+
+
+def lines_of(source: Path) -> Iterator[tuple[int, list[tuple[str, float]]]]:
+    """The label and the features, `namespace|name` and value, of every line of VW text."""
+    with open(source, encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            head, *spaces = line.split("|")
+            if not head.split():
+                continue
+            found = []
+            for space in spaces:
+                words = space.split()
+                name = words.pop(0) if words and not space[:1].isspace() else ""
+                for word in words:
+                    feature, _, value = word.partition(":")
+                    found.append((f"{name}|{feature}", float(value or 1)))
+            yield int(head.split()[0]), found
+
+
+def to_fasttext(source: Path, target: Path) -> None:
+    """Write VW text as fastText's: a word for every feature, whatever its value."""
+    with open(target, "w", encoding="utf-8", errors="surrogateescape") as out:
+        for label, features in lines_of(source):
+            out.write(f"__label__{label} {' '.join(name for name, _ in features)}\n")
+
+
+def to_libsvm(source: Path, target: Path, vocabulary: dict[str, int], grow: bool) -> None:
+    """Write VW text as LIBSVM text; features not in the vocabulary are added or, where it may not grow, left out."""
+    with open(target, "w", encoding="ascii") as out:
+        for label, features in lines_of(source):
+            found: dict[int, float] = {}
+            for name, value in features:
+                j = vocabulary.get(name, -1)
+                if j < 0 and grow:
+                    j = vocabulary[name] = len(vocabulary) + 1
+                if j >= 0:
+                    found[j] = found.get(j, 0.0) + value
+            cells = " ".join(f"{j}:{value:g}" for j, value in sorted(found.items()))
+            out.write(f"{label} {cells}\n")
+
+
+# -- one method on one set
+
+
+def words_of(method: str, name: str, classes: int) -> list[str]:
+    """The words a method is asked for with."""
+    bits = BITS.get(name, 24)
+    text = (
+        METHODS[method][1].replace("K", str(classes), 1) if METHODS[method][0] in (XCLASS, VW) else METHODS[method][1]
+    )
+    return shlex.split(text.replace("{B1}", str(min(bits + 1, MOST_BITS))).replace("{B}", str(bits)))
+
+
+def run(method: str, name: str, folder: Path, classes: int) -> dict:
+    """Measure a method; seconds of training and testing, error, bytes."""
+    tool = METHODS[method][0]
+    words = words_of(method, name, classes)
+    n = (folder / "test.vw").read_bytes().count(b"\n")
+    if tool in (NAPKIN, FASTTEXT):
+        if tool == FASTTEXT and not (folder / "train.words").exists():
+            for part in ("train", "test"):
+                to_fasttext(folder / f"{part}.vw", folder / f"{part}.words")
+        if tool == NAPKIN and not (folder / "train.svm").exists():
+            vocabulary: dict[str, int] = {}
+            to_libsvm(folder / "train.vw", folder / "train.svm", vocabulary, True)
+            to_libsvm(folder / "test.vw", folder / "test.svm", vocabulary, False)
+        child = [sys.executable, str(Path(__file__).with_name("peer_process.py")), CHILDREN[tool]]
+        ending = "svm" if tool == NAPKIN else "words"
+        train = measure([*child, "train", f"train.{ending}", f"{ending}.model", *words], folder)
+        test = measure([*child, "test", f"test.{ending}", f"{ending}.model", *words], folder)
+        told = json.loads(test.said.strip().splitlines()[-1])
+        error, seconds = told["error"], told["seconds"]
+    else:
+        command = TOOLS["xclass" if tool == XCLASS else "vw"]
+        words += shlex.split(EXTRA.get(name, ""))
+        if tool == XCLASS:
+            measure([*command, "-d", "few.vw", *words, "-f", "few.model", "--quiet"], folder)  # compiles
+            measure([*command, "-d", "few.vw", "-t", "-i", "few.model", "-p", "p", "--quiet"], folder)
+        train = measure([*command, "-d", "train.vw", *words, "-f", "m.model"], folder)
+        test = measure([*command, "-d", "test.vw", "-t", "-i", "m.model", "-p", "p"], folder)
+        error, seconds = test_error(folder / "test.vw", folder / "p"), test.wall
+    return {
+        "set": name, "classes": classes, "method": method, "command": f"{tool} {' '.join(words)}",
+        "train": train.wall, "train_cpu": train.cpu, "test": seconds, "test_us": seconds / n * 1e6, "error": error,
+        "memory": max(train.memory, test.memory), **machine(),
+    }  # fmt: skip
+
+
+def missing(tool: str) -> bool:
+    """Whether a tool's package is not installed."""
+    return tool != XCLASS and importlib.util.find_spec(PACKAGES[tool]) is None
+
+
+def say_what_is_missing(methods: list[str]) -> None:
+    """Name the tools that are left out."""
+    for tool in PACKAGES:
+        if missing(tool) and any(METHODS[method][0] == tool for method in methods):
+            print(f"peers: {tool} is not installed and left out", file=sys.stderr)
+
+
+def unknown(words: list[str]) -> bool:
+    """Whether this xclass lacks a reduction."""
+    from xclass.cli import command as cli
+    from xclass.options.declare import options_of
+
+    known = {flag for room in cli.rooms()[0].values() for one in options_of(room).values() for flag in one.flags}
+    return words[0] not in known

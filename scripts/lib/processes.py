@@ -1,0 +1,75 @@
+"""Run whole processes, and count their time and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import importlib.metadata
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = {"xclass": [sys.executable, "-m", "xclass"], "vw": [sys.executable, "-m", "vowpalwabbit"]}
+
+
+class BenchError(Exception):
+    """A measurement that cannot be made; the message is all the user sees."""
+
+
+@dataclass
+class Run:
+    """One process from start to end."""
+
+    wall: float  # seconds
+    cpu: float  # seconds, of all threads
+    memory: float  # bytes, the most it held at once
+    said: str  # its standard error
+
+
+def measure(command: list[str], folder: Path) -> Run:
+    """Run a command to its end.
+
+    The system counts the peak memory of a process from before it is replaced by the command, so figures below
+    this script's own (some 20 MB) cannot be seen.
+    """
+    with open(folder / "stdout", "wb") as out, open(folder / "stderr", "w+b") as err:
+        start = time.perf_counter()
+        child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        try:
+            _, status, usage = os.wait4(child.pid, 0)
+        except BaseException:
+            child.kill()
+            raise
+        wall = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        err.seek(0)
+        said = err.read().decode(errors="replace")
+    if child.returncode != 0:
+        raise BenchError(f"exit status {child.returncode} from: {shlex.join(command)}\n{said[-2000:]}")
+    unit = 1 if sys.platform == "darwin" else 1024
+    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit, said)
+
+
+def machine() -> dict[str, str | int]:
+    """Return where and with what the measurements were made."""
+    cpu = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        found = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        cpu = found.group(1).strip() if found else cpu
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    versions = {"python": platform.python_version()}
+    for package in ("xclass", "vowpalwabbit", "napkinxc", "fasttext-wheel", "numba", "numpy"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
+    with contextlib.suppress(OSError):
+        commit = subprocess.run(git, capture_output=True, text=True).stdout.strip()
+        versions["commit"] = commit or "unknown"
+    return {"date": datetime.date.today().isoformat(), "cpu": cpu, "cores": cores, "versions": versions}

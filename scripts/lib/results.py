@@ -1,0 +1,83 @@
+"""Read what a run has printed and predicted, and keep and show figures."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+import statistics
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from scripts.lib.processes import BenchError
+
+
+def summary_loss(said: str) -> float:
+    """Return the average loss of the summary that ends a run."""
+    found = re.findall(r"^average loss = (\S+)", said, re.MULTILINE)
+    if not found:
+        raise BenchError(f"no average loss in the summary:\n{said[-2000:]}")
+    return float(found[-1])
+
+
+def fact(text: str, name: str) -> float:
+    """Return a number of a summary; nan where it is not there."""
+    found = re.search(rf"^{re.escape(name)} = ([-+0-9.einf]+)", text, re.MULTILINE)
+    return float(found[1]) if found else math.nan
+
+
+def table_row(line: str) -> tuple[float, int] | None:
+    """Return average loss and number of examples of a row of the progress table; None for any other line."""
+    words = line.split()
+    try:
+        return (float(words[0]), int(words[2])) if len(words) == 7 and float(words[1]) >= 0 else None
+    except ValueError:
+        return None
+
+
+def test_error(data: Path, predictions: Path) -> float:
+    """Return the share of examples whose predicted class is wrong."""
+    wrong = n = 0
+    with open(data, "rb") as truth, open(predictions, "rb") as answers:
+        for line, answer in itertools.zip_longest(truth, answers):
+            if line is None or answer is None:
+                raise BenchError(f"{data} and {predictions} differ in length")
+            if not line.strip():
+                continue
+            n += 1
+            wrong += int(line.split(None, 1)[0]) != float(answer.split(None, 1)[0])
+    return wrong / n
+
+
+def geometric_mean(values: list[float]) -> float:
+    """Return the geometric mean; NaN of nothing."""
+    return math.exp(statistics.fmean(map(math.log, values))) if values else math.nan
+
+
+class Kept:
+    """Measurements in a JSON file: one that stands there under the same key is not made again."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.records = json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else []
+
+    def get(self, key: dict, make: Callable[[], dict]) -> dict:
+        """Return what was found for a key, and make it where it is not there."""
+        for record in self.records:
+            if record["key"] == key:
+                return record["found"]
+        found = make()
+        self.records.append({"key": key, "found": found})
+        if self.path:
+            self.path.write_text(json.dumps(self.records, indent=1) + "\n", encoding="utf-8")
+        print(f"{key}: {found}"[:300], file=sys.stderr, flush=True)
+        return found
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a Markdown table, the first column to the left."""
+    heads = list(heads)
+    lines = ["| " + " | ".join(heads) + " |", "| --- |" + " --: |" * (len(heads) - 1)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])

@@ -1,0 +1,83 @@
+"""Make streams of any number of classes and features, and find what one of their examples costs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from itertools import islice
+from operator import getitem
+from pathlib import Path
+
+import numpy as np
+
+from scripts.lib.processes import TOOLS, Run, measure
+
+FEW = 200  # lines of the run that is taken off
+VOCABULARY = 2000  # words at each of the places of a line
+NOISE = 0.1
+READING = "--reading"  # stands where a reduction's option would
+PIECE = 10_000  # lines made at a time
+READ = [sys.executable, str(Path(__file__).with_name("reading.py"))]  # a process that does nothing but read
+
+
+@dataclass
+class Point:
+    """Microseconds per example."""
+
+    train: float  # processor
+    train_wall: float
+    test: float
+    test_wall: float
+    depth: tuple[float, int] | None  # mean and largest, of the leaves
+
+
+def write_stream(path: Path, seed: int, classes: int, examples: int, features: int) -> None:
+    """Lines of a stream; its vocabulary, and so how many cache lines all weights take, does not depend on K."""
+    random = np.random.default_rng([seed, classes])
+    words = [[f"{place}_{v}" for v in range(VOCABULARY)] for place in range(features)]
+    place = np.arange(features, dtype=np.uint64)
+    with open(path, "w", encoding="ascii") as file:
+        for begin in range(0, examples, PIECE):
+            n = min(PIECE, examples - begin)
+            label = random.integers(0, classes, n)
+            other = random.integers(0, classes, (n, features))
+            told = np.where(random.random((n, features)) < NOISE, other, label[:, None]).astype(np.uint64)
+            word = (told * (2 * place + 1) * np.uint64(2654435761) >> 7 + place) % np.uint64(VOCABULARY)
+            for y, row in zip(label.tolist(), word.tolist(), strict=True):
+                file.write(f"{y + 1} | {' '.join(map(getitem, words, row))}\n")
+
+
+def depth_of(said: str) -> tuple[float, int] | None:
+    """Mean and largest depth of the leaves, from a summary."""
+    found = re.search(r"depth mean = ([\d.]+), max = (\d+)", said)
+    return (float(found[1]), int(found[2])) if found else None
+
+
+def time_point(folder: Path, examples: int, words: list[str]) -> Point:
+    """Learn and test, less what a few lines take."""
+    few = min(FEW, max(1, examples // 2))
+    with open(folder / "train", "rb") as whole, open(folder / "few", "wb") as part:
+        part.writelines(islice(whole, few))
+    if words[0] == READING:
+        measure([*READ, "few"], folder)  # compiles
+        begin, train, test = (measure([*READ, file], folder) for file in ("few", "train", "test"))
+        return _less(examples - few, (train, begin), (test, begin), None)
+    learning = [*words, "-f", "m"]
+    measure([*TOOLS["xclass"], "-d", "few", *learning], folder)  # compiles
+    begin = measure([*TOOLS["xclass"], "-d", "few", *words], folder)
+    train = measure([*TOOLS["xclass"], "-d", "train", *words], folder)  # without the time to save a model
+    measure([*TOOLS["xclass"], "-d", "train", *learning], folder)
+    testing = ["-i", "m", "-t"]
+    measure([*TOOLS["xclass"], "-d", "few", *testing], folder)
+    load = measure([*TOOLS["xclass"], "-d", "few", *testing], folder)
+    test = measure([*TOOLS["xclass"], "-d", "test", *testing], folder)
+    return _less(examples - few, (train, begin), (test, load), depth_of(train.said))
+
+
+def _less(n: int, train: tuple[Run, Run], test: tuple[Run, Run], depth: tuple[float, int] | None) -> Point:
+    """What n examples take: long runs less short ones."""
+    found = []
+    for run, less in (train, test):
+        found += [1e6 * (run.cpu - less.cpu) / n, 1e6 * (run.wall - less.wall) / n]
+    return Point(*found, depth)

@@ -1,0 +1,258 @@
+"""All methods on all sets that stand in for the papers' data: a table beside the papers' own figures.
+
+    python -m scripts.paper.stand_ins DATA_DIR
+    python -m scripts.paper.stand_ins DATA_DIR --sets isolet1,clinc150 --methods oaa,recall_tree
+    python -m scripts.paper.stand_ins DATA_DIR --small
+
+DATA_DIR/SET holds train.vw, test.vw and labels.txt, plain or .gz, or the words of a text, train.txt and test.txt. Each
+cell is a training and a test by whole processes, one after the other. What was measured stands in a JSON file and is
+not measured again, so that a run cut short goes on; a command that has changed is. The tables, in Markdown, are of
+everything the file has: errors, then what the methods with probabilities tell, then processor time of training (of all
+threads, from the start of the process to its end). In brackets stands the best figure that the papers have for a method
+on the sets a set stands for, from scripts/paper/*.sh. On books one-against-all, with a table of 13 GB, and the softmax
+tree, of two iterations there, take two to three hours of CPU time each.
+
+--small takes the first 500 examples of each set, in a minute or two; its figures compare with nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shlex
+from pathlib import Path
+
+from scripts.lib import papers
+from scripts.lib.command_line import run
+from scripts.lib.data_sets import BITS, SETS, classes_in, file_in, held, path_crosses, prepare
+from scripts.lib.papers import best, measured, titles
+from scripts.lib.processes import ROOT, TOOLS, BenchError, machine, measure
+
+ROOMY = ((25_000, 30), (5_000, 28))  # classes above which --oaa gets a larger table, and its bits
+FIRST = 500  # examples of a set that --small takes
+METHODS = {
+    name: papers.METHODS[name]
+    for name in ("oaa", "recall_tree", "log_multi", "filter_tree", "random_tree", "cpt", "hsm", "softmax_tree")
+}
+METHODS["multiclass"] = "--multiclass {K}"  # what is learned where nothing is named
+PROBABLE = ("oaa", "recall_tree", "cpt", "hsm", "softmax_tree", "multiclass")  # methods that have probabilities
+HEADS = {
+    "oaa": "OAA",
+    "recall_tree": "Recall Tree",
+    "log_multi": "LOMTree",
+    "filter_tree": "filter tree",
+    "random_tree": "random tree",
+    "cpt": "CPT",
+    "hsm": "HSM",
+    "softmax_tree": "softmax tree",
+    "multiclass": "xclass",
+}
+TABLES = {  # measure -> title and decimals, three digits in all where it is None
+    "error": ("Test error, %", 1),
+    "top5": ("Test error of five answers, %", 1),
+    "perplexity": ("Perplexity of the test labels", None),
+    "squared": ("Squared loss on the test file, (1 - p)^2", 3),
+    "cpu_seconds": ("Training, CPU s", 1),
+}
+
+
+# -- cells -----------------------------------------------------------------------------------------------------------
+
+
+def words_of(name: str, method: str, classes: int | str) -> list[str]:
+    """Return the options a method is given on a set."""
+    how = SETS[name]
+    words = [METHODS[method].replace("{K}", str(classes)), how.options]
+    if method == "recall_tree":
+        words.append(path_crosses(name))
+    if method == "softmax_tree":
+        words.append(how.softmax_tree)
+    else:  # has a table of weights; that one keeps the examples, and its weights as they come
+        bits = BITS.get(name, 24)
+        if method == "oaa" and isinstance(classes, int):
+            bits = next((larger for above, larger in ROOMY if classes > above), bits)
+        words.append(f"-b {min(bits + 1, 26) if method == 'multiclass' else bits}")
+        words.append(f"--passes {how.passes} --holdout_off" if how.passes > 1 else "")
+    return shlex.split(" ".join(words))
+
+
+def commands(name: str, method: str, classes: int | str, small: bool) -> tuple[list[str], list[str]]:
+    """Return the words that train and test."""
+    words = words_of(name, method, classes)
+    if small:
+        words = papers.cut(words, papers.CUT_DOWN)
+    answer = ["-t", "-i", f"{method}.model", "-p", f"{method}.predictions"]
+    if method in PROBABLE:
+        answer += ["--top_k", "5", "--perplexity"]
+    return [*words, "-f", f"{method}.model"], answer
+
+
+def measured_cell(name: str, method: str, folder: Path, classes: int, small: bool) -> dict:
+    """Measure a cell."""
+    xclass = TOOLS["xclass"]
+    learn, answer = commands(name, method, classes, small)
+    if not small:  # compiles
+        measure([*xclass, "-d", "few.vw", *learn], folder)
+        measure([*xclass, "-d", "few.vw", *answer], folder)
+    train = measure([*xclass, "-d", "train.vw", *learn], folder)
+    test = measure([*xclass, "-d", "test.vw", *answer], folder)
+    found = {
+        "error": measured(test.said, "error"),
+        "cpu_seconds": train.cpu,
+        "seconds": train.wall,
+        "memory": train.memory,
+    }
+    if method in PROBABLE:
+        found |= {name: measured(test.said, name) for name in ("top5", "perplexity", "squared")}
+    (folder / f"{method}.model").unlink()
+    return found
+
+
+# -- the report ------------------------------------------------------------------------------------------------------
+
+
+def figure(value: float, digits: int | None) -> str:
+    """Return a figure as the tables show it."""
+    if digits is None:
+        digits = max(0, 2 - math.floor(math.log10(value)))
+    return f"{value:,.{digits}f}"
+
+
+def table(found: list[dict], measure: str) -> list[str]:
+    """Return the lines of a measure's table, sets down and methods across; none where nothing has it."""
+    title, digits = TABLES[measure]
+    cells = {(one["set"], one["method"]): one[measure] for one in found if measure in one}
+    methods = [method for method in METHODS if any(m == method for _, m in cells)]
+    lines = [
+        "| stands for | set | K | " + " | ".join(HEADS[method] for method in methods) + " |",
+        "| --- | --- | --: |" + " --: |" * len(methods),
+    ]
+    for name in SETS:
+        mine = [value for (of, _), value in cells.items() if of == name]
+        if not mine:
+            continue
+        classes = next(one["classes"] for one in found if one["set"] == name)
+        shown = []
+        for method in methods:
+            cell = ""
+            if (name, method) in cells:
+                value = cells[name, method]
+                mark = "**" if value == min(mine) and measure != "cpu_seconds" else ""
+                cell = mark + figure(value, digits) + mark
+            published = best(name, method, measure)  # none for cpu_seconds
+            if published:
+                cell = f"{cell} ({', '.join(figure(value, digits) for value in published)})".strip()
+            shown.append(cell)
+        lines.append(f"| {titles(name)} | {name} | {classes:,} | " + " | ".join(shown) + " |")
+    return [title, "", *lines, ""] if methods else []
+
+
+def report(found: list[dict]) -> str:
+    """Return all tables, and what is not in them."""
+    lines = [line for measure in TABLES for line in table(found, measure)]
+    classes = {one["set"]: one["classes"] for one in found}
+    there = {(one["set"], one["method"]) for one in found}
+    lacking = [
+        f"{HEADS[method]} on {', '.join(missing)}"
+        for method in METHODS
+        if (missing := [name for name in classes if (name, method) not in there])
+    ]
+    if lacking:
+        lines += [f"Not run: {'; '.join(lacking)}.", ""]
+    return "\n".join(lines)
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+
+
+def chosen(text: str | None, known: dict, what: str) -> list[str]:
+    """Return the names of a list by commas, in the order they are known in; all of them where none is given."""
+    names = text.split(",") if text else list(known)
+    strange = [name for name in names if name not in known]
+    if strange:
+        raise BenchError(f"--{what} {strange[0]}: must be one of {', '.join(known)}")
+    return [name for name in known if name in names]
+
+
+def main() -> int:
+    """Measure what is not there yet, write the tables; return 1 if a cell failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("data_dir", type=Path, metavar="DATA_DIR")
+    parser.add_argument("--sets", metavar="A,B", help=f"of {', '.join(SETS)}")
+    parser.add_argument("--methods", metavar="A,B", help=f"of {', '.join(METHODS)}")
+    parser.add_argument("--small", action="store_true", help=f"the first {FIRST} examples of each set")
+    parser.add_argument("--dry_run", action="store_true", help="print the commands, do nothing")
+    parser.add_argument("--work", type=Path, default=ROOT / "paper_data" / "stand_ins", metavar="DIR", help="for files")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="what was measured; the tables stand beside it as .md"
+    )
+    given = parser.parse_args()
+    names, methods = chosen(given.sets, SETS, "sets"), chosen(given.methods, METHODS, "methods")
+    if not given.data_dir.is_dir():
+        raise BenchError(f"{given.data_dir} is no folder")
+    absent = [name for name in names if not held(given.data_dir, name)]
+    if absent and (given.sets or absent == names):
+        raise BenchError(f"{given.data_dir / absent[0]} has neither train.vw nor train.txt, plain or .gz")
+    for name in absent:
+        print(f"left out: {given.data_dir} has no {name}", flush=True)
+    names = [name for name in names if name not in absent]
+    work = (given.work / "small" if given.small else given.work).absolute()
+    kept = given.json or work / "stand_ins.json"
+    if given.dry_run:
+        for name in names:
+            labels = file_in(given.data_dir / name, "labels.txt")
+            show(name, methods, classes_in(labels.parent) if labels and not given.small else "K", given.small)
+        return 0
+    work.mkdir(parents=True, exist_ok=True)
+    found = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else []
+    failed = measure_all(given, names, methods, work, kept, found)
+    kept.with_suffix(".md").write_text(report(found), encoding="utf-8")
+    print("\n" + report(found) + f"\nThese tables are in {kept.with_suffix('.md')}, all figures in {kept}.")
+    for line in failed:
+        print(line)
+    return 1 if failed else 0
+
+
+def show(name: str, methods: list[str], classes: int | str, small: bool) -> None:
+    """Print the commands of a set."""
+    print(f"{name}, for {titles(name)}:")
+    for method in methods:
+        learn, answer = commands(name, method, classes, small)
+        print(papers.as_typed(["-d", "train.vw", *learn]))
+        print(papers.as_typed(["-d", "test.vw", *answer]))
+
+
+def measure_all(
+    given: argparse.Namespace, names: list[str], methods: list[str], work: Path, kept: Path, found: list[dict]
+) -> list[str]:
+    """Measure the cells that `found` lacks, adding them to it and to its file; return what failed."""
+    failed = []
+    where = machine()
+    for name in names:
+        folder, classes = prepare(given.data_dir, name, work, FIRST if given.small else None)
+        for method in methods:
+            command = "xclass " + shlex.join(commands(name, method, classes, given.small)[0])
+            old = next((one for one in found if (one["set"], one["method"]) == (name, method)), None)
+            if old and old["command"] == command:
+                print(f"{name} {method}: as measured before", flush=True)
+                continue
+            try:
+                cell = measured_cell(name, method, folder, classes, given.small)
+            except BenchError as error:
+                failed.append(f"failed: {name} {method}: {str(error).strip().splitlines()[-1]}")
+                print(failed[-1], flush=True)
+                continue
+            found[:] = [one for one in found if one is not old]
+            found.append({"set": name, "classes": classes, "method": method, "command": command, **cell, **where})
+            kept.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            print(f"{name} {method}: error {cell['error']:.2f} %, {cell['cpu_seconds']:.1f} CPU s", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    run(main)

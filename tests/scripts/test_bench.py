@@ -1,0 +1,94 @@
+"""The script that times xclass beside Vowpal Wabbit, on a tiny set: every part of its table has both tools' answers."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+
+import pytest
+from running import tool
+from streams import multiclass
+
+
+@pytest.fixture
+def sets(tmp_path, monkeypatch):
+    """A data set of 12 classes."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "data" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "labels.txt").write_text("".join(f"l{y}\n" for y in range(1, 13)))
+    with gzip.open(folder / "train.vw.gz", "wt") as train:
+        train.write(multiclass(21, 12, 600, noise=0.3))
+    (folder / "test.vw").write_text(multiclass(22, 12, 200, noise=0.3))
+    return tmp_path / "data"
+
+
+def cells(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
+
+
+def test_the_table_compares_both_tools(sets, tmp_path):
+    pytest.importorskip("vowpalwabbit")
+    parts = "recall_tree,log_multi,reading"
+    done = tool("bench.table", sets, "--parts", parts, "--sets", "tiny", "--repetitions", 1, "--json", "j.json")
+    assert done.returncode == 0, done.stderr
+    _, recall, tree, reading = done.stdout.split("## ")
+    head, _, *rows = cells(recall.split("reached after")[0])
+    rows = {row[2]: dict(zip(head, row, strict=True)) for row in rows if row[0] == "tiny" and len(row) == len(head)}
+    assert set(rows) == {"xclass", "vw", "xclass --recall_tree --vw_exact"}
+    exact = rows["xclass --recall_tree --vw_exact"]
+    assert exact["other answers"] == "0"
+    assert exact["test error"] == rows["vw"]["test error"]
+    assert float(exact["train ratio"]) > 0
+    assert rows["vw"]["train ratio"] == ""
+    assert "xclass -d train.vw --recall_tree 12 -b 24 --loss_function logistic --vw_exact -f" in recall
+    assert "xclass -d train.vw --cpt 12 -b 24 -f" in tree
+    assert "vowpalwabbit -d train.vw --log_multi 12 -b 24 -f" in tree
+    assert [row[2] for row in cells(reading)] == ["file", "---", "text", "gzip"]
+    kept = json.loads((tmp_path / "j.recall_tree.json").read_text())
+    assert {one["tool"] for one in kept["results"]} == set(rows)
+    assert all(one["test_memory"] > 1e6 for one in kept["results"])
+
+
+def test_the_table_has_batch_learners_that_are_installed(sets):
+    done = tool("bench.table", sets, "--parts", "peers", "--sets", "tiny", "--repetitions", 1, "--json", "j.json")
+    assert done.returncode == 0, done.stderr
+    head, _, *rows = cells(done.stdout)
+    methods = {row[2]: dict(zip(head, row, strict=True)) for row in rows if row[0] == "tiny"}
+    assert {"xclass", "xclass --cpt"} <= set(methods)
+    for one in methods.values():
+        assert one["runs"] == "1"
+        assert 0 <= float(one["test error"]) < 0.9
+        assert float(one["CPU s"]) > 0
+    drawn = tool("bench.peers", "--table", sets.parent / "j.peers.json")
+    assert "| xclass --cpt |" in drawn.stdout
+    for name, other in (("napkinxc", "napkinXC PLT"), ("fasttext", "fastText softmax")):
+        there = importlib.util.find_spec(name) is not None
+        assert (other in methods) == there
+        assert (f"| xclass / {other} |" in done.stdout) == there
+
+
+def test_the_table_refuses_parts_it_does_not_have(sets):
+    done = tool("bench.table", sets, "--parts", "speed", "--sets", "tiny")
+    assert done.returncode == 1
+    assert "--parts: 'speed' is none of recall_tree, oaa" in done.stderr
+
+
+def test_the_table_refuses_methods_it_does_not_have(sets):
+    done = tool("bench.table", sets, "--parts", "peers", "--sets", "tiny", "--methods", "xclass,liblinear")
+    assert done.returncode == 1
+    assert "--methods: 'liblinear' is none of xclass, napkinXC PLT" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "said"),
+    [
+        ("bench.table", ["--parts", "oaa", "--methods", "xclass"], "--methods chooses from the part peers"),
+        ("bench.compare", ["--beside", ""], "--beside: name a reduction"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(sets, command, words, said):
+    done = tool(command, sets, *words)
+    assert done.returncode == 2
+    assert said in done.stderr

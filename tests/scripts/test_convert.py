@@ -1,0 +1,348 @@
+"""The converters of the papers' sources: headers, comments, empty lines, packed files, labels from 0, bad lines."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import random
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from scripts.convert import lzw, source, sparse, uci, vw, wikipedia, words
+
+MAINS = {"sparse": sparse, "uci": uci, "vw": vw, "words": words}
+
+
+@pytest.fixture
+def convert(tmp_path, monkeypatch, capsys):
+    """Carry out a converter in this process; return exit status and what it said on stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def go(name, *words):
+        module = MAINS[name]
+        monkeypatch.setattr(sys, "argv", [f"{name}.py", "--out", "out", *map(str, words)])
+        status = source.run(module.main)
+        return status, capsys.readouterr().err
+
+    return go
+
+
+def out(name):
+    return Path("out", name).read_text("utf-8").splitlines()
+
+
+def compressed(content: bytes, longest: int = 16, clear_every: int | None = None) -> bytes:
+    """Pack bytes as `compress` does; with `clear_every`, empty the table after so many codes."""
+    packed = bytearray(lzw.MAGIC + bytes([longest | 0x80]))
+    bits = count = 0
+    table = {bytes([i]): i for i in range(256)}
+    free, width = 257, 9
+
+    def put(code):
+        nonlocal bits, count
+        bits |= code << count * width
+        count += 1
+        if count == 8:
+            flush()
+
+    def flush(last=False):
+        nonlocal bits, count
+        size = -(-count * width // 8) if last else width
+        packed.extend(bits.to_bytes(size, "little"))
+        bits = count = 0
+
+    word, sent = b"", 0
+    for i in range(len(content)):
+        longer = word + content[i : i + 1]
+        if longer in table:
+            word = longer
+            continue
+        put(table[word])
+        sent += 1
+        if free > (1 << width) - 1 and width < longest:
+            if count:
+                flush()
+            width += 1
+        if free < 1 << longest:
+            table[longer] = free
+            free += 1
+        if clear_every and sent % clear_every == 0:
+            put(256)
+            if count:
+                flush()
+            table = {bytes([i]): i for i in range(256)}
+            free, width = 257, 9
+        word = content[i : i + 1]
+    put(table[word])
+    flush(last=True)
+    return bytes(packed)
+
+
+# -- packed files ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("longest", [10, 12, 16])
+@pytest.mark.parametrize("clear_every", [None, 700])
+def test_files_of_compress_are_unpacked(tmp_path, longest, clear_every):
+    rng = random.Random(longest)
+    content = b"".join(b"%.4f, " % rng.choice((0, 0.25, rng.random())) for _ in range(20_000))
+    packed = compressed(content, longest, clear_every)
+    if shutil.which("gzip"):  # which knows the format too: our packing is right
+        (tmp_path / "a.Z").write_bytes(packed)
+        assert subprocess.run(["gzip", "-dc", tmp_path / "a.Z"], capture_output=True, check=True).stdout == content
+    assert lzw.unpack(packed) == content
+
+
+@pytest.mark.parametrize("content", [b"", b"\x1f\x9d", b"\x1f\x9d\x1f??", b"\x1f\x9d\x90\xff\xff\xff\xff"])
+def test_files_that_are_no_compress_are_refused(content):
+    with pytest.raises(ValueError):
+        lzw.unpack(content)
+
+
+def packings(path, content):
+    """Write a file in all the ways it may be packed; yield the paths."""
+    yield path
+    path.write_bytes(content)
+    for end, pack in ((".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".Z", compressed)):
+        packed = path.with_name(path.name + end)
+        packed.write_bytes(pack(content))
+        yield packed
+    packed = path.with_name(path.name + ".zip")
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("inside", content)
+    yield packed
+
+
+def test_every_packing_gives_the_same(convert, tmp_path):
+    content = b"".join(b"%d 1:0.5 %d:2\n" % (i % 7, 2 + i) for i in range(50))
+    found = set()
+    (tmp_path / "a").write_bytes(content)
+    for path in packings(tmp_path / "a", content):
+        assert convert("sparse", "--train", path, "--shuffle") == (0, "")
+        found.add(Path("out/train.vw").read_bytes() + Path("out/test.vw").read_bytes())
+    assert len(found) == 1
+
+
+def test_damaged_and_missing_files_are_named(convert, tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"1 1:1\n" * 9999)[:-20])
+    status, err = convert("sparse", "--train", "a.gz")
+    assert status == 1 and "a.gz: damaged after line" in err
+    (tmp_path / "a.Z").write_bytes(compressed(b"1 1:1\n")[:3] + b"\xff" * 9)
+    assert "a.Z: damaged near byte" in convert("uci", "--train", "a.Z")[1]
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("one", "1 1:1\n")
+        archive.writestr("two", "1 1:1\n")
+    assert "two.zip: has 2 files" in convert("sparse", "--train", "two.zip")[1]
+    assert convert("sparse", "--train", "none")[1] == "sparse: none: No such file or directory\n"
+
+
+# -- LIBSVM, the extreme classification repository -----------------------------------------------------------------
+
+
+def test_sparse_lines(convert, tmp_path):
+    (tmp_path / "a").write_text("# a comment\n\n0 1:0.5 7:-1e-3 # more\r\n  \n10 3:1\n-1 1:2\n9\n")
+    (tmp_path / "b").write_text("10 1:1\n2.0 5:.5\n")
+    assert convert("sparse", "--train", "a", "--test", "b") == (0, "")
+    assert out("train.vw") == ["2 |f 1:0.5 7:-1e-3", "5 |f 3:1", "1 |f 1:2", "4 |f "]
+    assert out("test.vw") == ["5 |f 1:1", "3 |f 5:.5"]
+    assert out("labels.txt") == ["1\t-1", "2\t0", "3\t2", "4\t9", "5\t10"]  # by value, test labels too
+
+
+def test_repository_files_have_a_header_and_several_labels(convert, tmp_path):
+    (tmp_path / "a").write_text("4 100 30\n3,5 0:1 99:2\n7 1:1\n 5:1\n29, 0 2:1\n")
+    assert convert("sparse", "--train", "a", "--test", "a", "--several", "first") == (0, "")
+    assert out("train.vw") == ["1 |f 0:1 99:2", "2 |f 1:1", "3 |f 2:1"]
+    assert [line.split("\t")[1] for line in out("labels.txt")] == ["3", "7", "29"]
+    convert("sparse", "--train", "a", "--test", "a", "--several", "skip")
+    assert out("train.vw") == ["1 |f 1:1"]
+    (tmp_path / "many").write_text("3,5,0 0:1\n" * 300)
+    status, _ = convert("sparse", "--train", "many", "--several", "draw")
+    assert status == 0
+    drawn = [line.split()[0] for line in out("train.vw") + out("test.vw")]
+    assert min(drawn.count(label) for label in "123") > 70
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("1 1:x", "a:3: '1:x' is no index:value such as 17:0.5"),
+        ("1 1:1 7 8:1", "a:3: '7' is no index:value"),
+        ("1 1:nan", "a:3: '1:nan' is no index:value"),
+        ("1 -1:1", "a:3: '-1:1' is no index:value"),
+        ("1.5 1:1", "a:3: label '1.5' is no whole number"),
+        ("1 2 1:1", "a:3: label '1 2' is no whole number"),
+        ("x 1:1", "a:3: label 'x' is no whole number"),
+        ("1,2 1:1", "a:3: 2 labels: choose one with --several"),
+    ],
+)
+def test_bad_sparse_lines_are_named(convert, tmp_path, line, says):
+    (tmp_path / "a").write_text(f"1 1:1\n# fine\n{line}\n1 1:1\n")
+    status, err = convert("sparse", "--train", "a")
+    assert status == 1 and says in err
+    assert not Path("out/labels.txt").exists()
+
+
+def test_header_that_counts_wrongly_is_an_error(convert, tmp_path):
+    (tmp_path / "a").write_text("3 5 5\n1 1:1\n2 1:1\n")
+    assert "a: the first line announces 3 examples, there are 2" in convert("sparse", "--train", "a")[1]
+
+
+# -- splits, numbers, cuts ---------------------------------------------------------------------------------------------
+
+
+def test_split_is_exact_seeded_and_loses_nothing(convert, tmp_path):
+    (tmp_path / "a").write_text("".join(f"{i % 10} {i}:1\n" for i in range(1, 1001)))
+    assert convert("sparse", "--train", "a", "--shuffle")[0] == 0
+    train, test = out("train.vw"), out("test.vw")
+    assert (len(train), len(test)) == (900, 100)
+    numbers = [int(line.split("|f ")[1].split(":")[0]) for line in train + test]
+    assert sorted(numbers) == list(range(1, 1001)) and numbers != sorted(numbers)
+    convert("sparse", "--train", "a", "--shuffle")
+    assert (out("train.vw"), out("test.vw")) == (train, test)
+    convert("sparse", "--train", "a")
+    assert out("train.vw") != train and sorted(out("train.vw")) == sorted(train) and out("test.vw") == test
+    convert("sparse", "--train", "a", "--seed", "2")
+    assert out("test.vw") != test
+    convert("sparse", "--train", "a", "--limit", "50", "--share", "0.2", "--packed")
+    assert len(gzip.decompress(Path("out/train.vw.gz").read_bytes()).splitlines()) == 40
+
+
+def test_settings_that_make_no_sense_are_refused(convert, tmp_path):
+    (tmp_path / "a").write_text("1 1:1\n")
+    (tmp_path / "none").write_text("")
+    assert "1 examples cannot be split" in convert("sparse", "--train", "a")[1]
+    assert "0 training and 1 test examples" in convert("sparse", "--train", "none", "--test", "a")[1]
+    assert "--share 1.0: must be" in convert("sparse", "--train", "a", "--share", "1.0")[1]
+    assert "--limit 0: at least 1" in convert("sparse", "--train", "a", "--limit", "0")[1]
+
+
+# -- UCI ---------------------------------------------------------------------------------------------------------------
+
+
+def test_uci_lines(convert, tmp_path):
+    (tmp_path / "a").write_text("x,y,class\n# comment\n\n-0.5, 0, 1.\n?,2e-1,26.\n1,1,3\n")
+    assert convert("uci", "--train", "a", "--test", "a") == (0, "")
+    assert out("train.vw") == ["1 |f 1:-0.5", "3 |f 2:0.2", "2 |f 1:1 2:1"]
+    assert out("labels.txt") == ["1\t1", "2\t3", "3\t26"]
+    (tmp_path / "b").write_text("1,2,b c\n3,4,a\n")
+    convert("uci", "--train", "b", "--test", "b")
+    assert out("labels.txt") == ["1\ta", "2\tb_c"]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("1,2,3,4", "a:2: 4 columns, 3 in the lines before"),
+        ("1,x,3", "a:2: 'x' in column 2 is no number"),
+        ("1,inf,3", "a:2: 'inf' in column 2 is no number"),
+        ("1,2,", "a:2: no class after a comma"),
+        ("7", "a:2: no class after a comma"),
+        ("1,2,0.5", "a:2: class 0.5 is no whole number"),
+    ],
+)
+def test_bad_uci_lines_are_named(convert, tmp_path, line, says):
+    (tmp_path / "a").write_text(f"1,2,3\n{line}\n")
+    assert says in convert("uci", "--train", "a")[1]
+
+
+# -- VW ----------------------------------------------------------------------------------------------------------------
+
+
+def test_vw_lines_keep_all_but_the_bare_namespace(convert, tmp_path):
+    (tmp_path / "a").write_text("9 | a:1 b |c d | e\n\n3 2.0 'tag|x y\n | unlabelled\n'tag | unlabelled\n9 |\n")
+    assert convert("vw", "--train", "a", "--test", "a", "--namespace", "n") == (0, "")
+    assert out("train.vw") == ["2 |n a:1 b |c d |n e", "1 2.0 'tag|x y", "2 |n"]
+    assert convert("vw", "--train", "a", "--test", "a", "--classes", "9") == (0, "")
+    assert out("train.vw")[1] == "3 2.0 'tag|x y" and len(out("labels.txt")) == 9
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("4 |f a", "a:2: label 4 is outside 1..3"),
+        ("0 |f a", "a:2: label 0 is outside 1..3"),
+        ("-1 |f a", "a:2: label '-1' is no whole number"),
+        ("1 a b", "a:2: no bar (|) before the features"),
+    ],
+)
+def test_bad_vw_lines_are_named(convert, tmp_path, line, says):
+    (tmp_path / "a").write_text(f"3 |f a\n{line}\n")
+    assert says in convert("vw", "--train", "a", "--test", "a", "--classes", "3")[1]
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def test_next_word_of_joined_lines(convert, tmp_path):
+    (tmp_path / "a").write_text("the cat sat\n\nthe cat : |\n")
+    (tmp_path / "b").write_text("a cat sat\n")
+    assert convert("words", "--train", "a", "--test", "b", "--join", "--context", "2", "--least", "2") == (0, "")
+    assert [line.split("\t")[1] for line in out("labels.txt")] == ["<eos>", "cat", "the", "<oov>"]
+    assert out("train.vw") == [
+        "3 |a <eos> |b <eos>",
+        "2 |a the |b <eos>",
+        "4 |a cat |b the",
+        "1 |a sat |b cat",
+        "3 |a <eos> |b sat",
+        "2 |a the |b <eos>",
+        "4 |a cat |b the",
+        "4 |a _ |b cat",
+        "1 |a _ |b _",
+    ]
+    assert out("test.vw")[:2] == ["4 |a <eos> |b <eos>", "2 |a a |b <eos>"]
+    convert("words", "--train", "a", "--test", "b", "--join", "--context", "2", "--least", "2", "--rare", "drop")
+    assert len(out("labels.txt")) == 3 and len(out("train.vw")) == 6
+
+
+def test_next_word_of_lines_that_stand_alone(convert, tmp_path):
+    (tmp_path / "a").write_text("a b c d\nx y\na b c\n" * 10)
+    assert convert("words", "--train", "a", "--context", "2", "--vocabulary", "3")[0] == 0
+    assert [line.split("\t")[1] for line in out("labels.txt")][-1] == "<oov>" and len(out("labels.txt")) == 4
+    lines = out("train.vw") + out("test.vw")
+    assert len(lines) == 30 and {line.split(" ", 1)[1] for line in lines} == {"|a b |b a", "|a c |b b"}
+    convert("words", "--train", "a", "--test", "a", "--context", "2", "--limit", "2")
+    assert len(out("train.vw")) == 2
+
+
+def test_words_as_vectors(convert, tmp_path):
+    (tmp_path / "a").write_text("a b c\n" * 3)
+    (tmp_path / "v").write_text("a 0.5 1\nb -1 0.25\n")
+    assert convert("words", "--train", "a", "--test", "a", "--context", "2", "--vectors", "v") == (0, "")
+    assert out("train.vw")[0].endswith("|a 1:-1 2:0.25 |b 1:0.5 2:1")
+    (tmp_path / "v").write_text("a 0.5 1\nb -1\n")
+    args = ("words", "--train", "a", "--test", "a", "--context", "2", "--vectors", "v")
+    assert "v:2: 1 numbers, 2 in the lines before" in convert(*args)[1]
+    (tmp_path / "v").write_text("a 0.5 x\n")
+    assert "v:1: what follows the word are not all numbers" in convert(*args)[1]
+    (tmp_path / "a").write_text("<oov> b c\n" * 3)
+    assert "the text has the word <oov>" in convert("words", "--train", "a", "--test", "a")[1]
+
+
+def test_article_is_what_a_reader_sees(tmp_path):
+    dump = tmp_path / "dump.xml"
+    dump.write_text(
+        '<mediawiki>\n<page><title>A</title><text xml:space="preserve">#REDIRECT [[B]]</text></page>\n'
+        "<page><text xml:space=\"preserve\">'''Anarchism''' is [[political theory|a theory]] of [[1789]]&amp;ndash;9.\n"
+        "&lt;ref name=x&gt;hidden&lt;/ref&gt;&lt;!-- hidden --&gt;{{hidden {{too}} | a}}\n"
+        "{| hidden\n| {{too}} |}\n[[Image:x.png|thumb|left|A [[flag]] here]] [http://x.org the page] http://y.org\n"
+        "[[Category:Ideas|*]] [[de:Anarchie]]&lt;br /&gt; end</text></page>\n"
+        "<page><text/></page>\n<page><text>cut short\n"
+    )
+    first, last = [wikipedia.plain(one) for one in wikipedia.articles(dump)]
+    assert first == ("anarchism is a theory of one seven eight nine nine a flag here the page ideas end")
+    assert last == "cut short"
+
+
+def test_wikipedia_stops_without_articles(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["wikipedia.py", str(tmp_path / "a"), str(tmp_path / "b")])
+    (tmp_path / "a").write_text("<page></page>\n")
+    assert wikipedia.main() == 1
+    assert "a: no article" in capsys.readouterr().err
+    assert not os.path.exists(tmp_path / "b")

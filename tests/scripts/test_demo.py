@@ -1,0 +1,222 @@
+"""The quickstart's stream maker and report, and how its script and the tests' script stop."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+import xclass
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "demo" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+make_stream = load("make_stream")
+report = load("report")
+
+
+def parsed(path):
+    """Return the examples of a stream as (label, [token in a, ..., token in f])."""
+    found = []
+    for line in path.read_text("utf-8").splitlines():
+        match = re.fullmatch(r"(\d+) " + " ".join(rf"\|{name} ([^ :|\t]+)" for name in "abcdef"), line)
+        assert match, line
+        found.append((int(match[1]), list(match.groups()[1:])))
+    return found
+
+
+def labels_of(folder):
+    pairs = [line.split("\t") for line in (folder / "labels.txt").read_text("utf-8").splitlines()]
+    assert [int(label) for label, _ in pairs] == list(range(1, len(pairs) + 1))
+    return [token for _, token in pairs]
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stream")
+    return folder, make_stream.make(folder, limit=20_000)
+
+
+def test_stream_of_the_library_is_next_token_data(stream):
+    folder, facts = stream
+    train, test, tokens = parsed(folder / "train.vw"), parsed(folder / "test.vw"), labels_of(folder)
+    assert len(train) == facts["train"] == 20_000 and len(test) == facts["test"]
+    assert len(tokens) == facts["classes"] and len(set(tokens)) == len(tokens)
+    begun = 0
+    for (label, _), (_, following) in itertools.pairwise(train):
+        if following == ["<start>"] * 6:
+            begun += 1
+        else:
+            assert tokens[label - 1] == following[0]
+    assert begun == facts["train_files"] - 1
+    for (_, context), (_, following) in itertools.pairwise(train):
+        assert following == ["<start>"] * 6 or following[1:] == context[:-1]
+
+
+def test_classes_go_by_frequency_and_rare_tokens_are_one(stream):
+    folder, _ = stream
+    seen = Counter(label for label, _ in parsed(folder / "train.vw"))
+    tokens = labels_of(folder)
+    counts = [seen[label] for label in range(1, len(tokens) + 1)]
+    assert counts == sorted(counts, reverse=True)
+    assert min(count for count, token in zip(counts, tokens, strict=True) if token != "<oov>") >= 2
+    assert {label for label, _ in parsed(folder / "test.vw")} <= set(range(1, len(tokens) + 1))
+
+
+def test_simple_guesses_are_what_they_say(stream):
+    folder, facts = stream
+    train, test = parsed(folder / "train.vw"), parsed(folder / "test.vw")
+    after = defaultdict(Counter)
+    for label, context in train:
+        after[context[0]][label] += 1
+    best = {token: min(found, key=lambda label: (-found[label], label)) for token, found in after.items()}
+    wrong = sum(best.get(context[0], 1) != label for label, context in test)
+    assert facts["previous_token_error"] == pytest.approx(wrong / len(test))
+    assert facts["majority_error"] == pytest.approx(sum(label != 1 for label, _ in test) / len(test))
+
+
+def test_same_stream_every_time(stream, tmp_path):
+    folder, facts = stream
+    command = [sys.executable, ROOT / "demo" / "make_stream.py", tmp_path, "--limit", "20000"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"})
+    assert f"{facts['classes']:,} classes" in found.stdout
+    for name in ("train.vw", "test.vw", "labels.txt", "facts.json"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+    make_stream.make(tmp_path, limit=2000, seed=2)
+    first = (tmp_path / "train.vw").read_bytes()
+    make_stream.make(tmp_path, limit=2000, seed=3)
+    assert (tmp_path / "train.vw").read_bytes() != first
+
+
+def test_stream_for_a_pipe_numbers_tokens_as_they_come(tmp_path):
+    command = [sys.executable, ROOT / "demo" / "make_stream.py", "-", "--limit", "5000"]
+    (tmp_path / "stream").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
+    examples = parsed(tmp_path / "stream")
+    assert len(examples) == 5000
+    met, highest = {}, 0
+    for (label, _), (_, following) in itertools.pairwise(examples):
+        assert label <= highest + 1
+        highest = max(highest, label)
+        if following != ["<start>"] * 6:
+            assert met.setdefault(label, following[0]) == following[0]
+    with subprocess.Popen([*command[:3]], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as maker:
+        maker.stdout.readline()
+        maker.stdout.close()  # the reader goes away
+        assert maker.wait(60) == 0 and maker.stderr.read() == b""
+
+
+def test_piped_stream_is_learned_as_it_goes_by(tmp_path):
+    for name in ("demo/piped.sh", "demo/make_stream.py", "scripts/environment.sh"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "pyproject.toml").touch()
+    programs = tmp_path / ".venv" / "bin"  # as if installed
+    programs.mkdir(parents=True)
+    package = Path(xclass.__file__).parents[1]
+    for name, what in (("python", ""), ("xclass", " -m xclass")):
+        (programs / name).write_text(f'#!/bin/sh\nPYTHONPATH="{package}" exec "{sys.executable}"{what} "$@"\n')
+        (programs / name).chmod(0o755)
+    wanted = subprocess.run(["cksum"], input="", capture_output=True, text=True).stdout
+    (tmp_path / ".venv" / "installed").write_text(f"{tmp_path} {wanted.strip()}\n")
+    script = ["sh", tmp_path / "demo" / "piped.sh"]
+    found = subprocess.run(script, cwd="/", env={**os.environ, "EXAMPLES": "6000"}, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert "--limit 6000 | xclass --cpt 0" in found.stdout
+    rows = [line.split() for line in found.stderr.splitlines() if re.match(r"\d\.\d{6} ", line)]
+    assert [int(row[2]) for row in rows] == [1 << i for i in range(len(rows))] and len(rows) == 13
+    assert float(rows[-1][0]) < float(rows[5][0])
+    assert "number of examples = 6000" in found.stderr
+    (programs / "xclass").write_text("#!/bin/sh\nexit 1\n")
+    found = subprocess.run(script, cwd="/", env={**os.environ, "EXAMPLES": "6000"}, capture_output=True, text=True)
+    assert found.returncode == 1 and "piped: learning from the pipe failed" in found.stderr
+
+
+def test_awkward_sources_become_plain_features(tmp_path):
+    source = tmp_path / "source"
+    (source / "tests").mkdir(parents=True)
+    (source / "tests" / "left_out.py").write_text("forbidden " * 9)
+    (source / "latin.py").write_bytes(b"caf\xe9 = 1\n" * 9)
+    (source / "empty.py").write_bytes(b"")
+    text = "a|b: \t\x0c\x1b\u200b\xa0:c\r\n\td = \u00fc\n\n    :|\n"
+    for i in range(12):
+        (source / f"s{i:02}.py").write_text(text * 3, "utf-8")
+    facts = make_stream.make(tmp_path / "out", root=source)
+    assert facts["train_files"] == 11 and facts["test_files"] == 1
+    parsed(tmp_path / "out" / "train.vw")
+    parsed(tmp_path / "out" / "test.vw")
+    tokens = labels_of(tmp_path / "out")
+    assert {"<bar>", "<colon>", "<newline+8>", "<newline+4>", "<u001b>", "<u200b>", "\u00fc", "a"} <= set(tokens)
+    assert "forbidden" not in tokens and facts["majority_error"] <= 1
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(SystemExit, match="too little Python source"):
+        make_stream.make(tmp_path / "out", root=tmp_path / "nothing")
+
+
+# -- the report --------------------------------------------------------------------------------------------------
+
+
+def test_report_compares_and_times(stream, tmp_path, capsys):
+    folder, facts = stream
+    for name in ("test.vw", "facts.json"):
+        shutil.copy(folder / name, tmp_path)
+    truth = [label for label, _ in parsed(folder / "test.vw")]
+    half = [label if i % 2 else facts["classes"] + 1 for i, label in enumerate(truth)]
+    for way, answers in (("half", half), ("right", truth)):
+        (tmp_path / f"{way}.predictions.txt").write_text("".join(f"{label}\n" for label in answers))
+    for name in ("half.train.json", "half.test.json", "right.train.json", "right.test.json"):
+        assert report.run(tmp_path / name, [sys.executable, "-c", "bytearray(50_000_000)"]) == 0
+    note = json.loads((tmp_path / "half.train.json").read_text())
+    assert note["memory"] > 50e6 and 0 < note["seconds"] < 60
+    report.show(tmp_path, ["half", "right"])
+    shown = capsys.readouterr().out
+    assert re.search(r"0\.50\d\d  xclass --half", shown) and re.search(r"0\.0000  xclass --right", shown)
+    assert len(re.findall(r"--\w+ +(train|test)ing .* examples/s", shown)) == 4
+    (tmp_path / "half.predictions.txt").write_text("1\n")
+    with pytest.raises(SystemExit, match="one prediction for each line"):
+        report.show(tmp_path, ["half"])
+
+
+def test_report_passes_a_failure_on(tmp_path):
+    note = tmp_path / "note.json"
+    note.write_text("{}")
+    assert report.run(note, [sys.executable, "-c", "raise SystemExit(3)"]) == 3
+    assert not note.exists()
+    assert report.run(note, [str(tmp_path / "no-such-command")]) == 1
+
+
+# -- the scripts -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("script", ["demo/quickstart.sh", "demo/piped.sh", "scripts/test.sh"])
+def test_scripts_stop_where_there_is_no_python(tmp_path, script):
+    for name in ("demo/quickstart.sh", "demo/piped.sh", "scripts/test.sh", "scripts/environment.sh"):
+        (tmp_path / "a b" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / "a b" / name)
+    (tmp_path / "a b" / "pyproject.toml").touch()
+    found = subprocess.run(
+        ["sh", tmp_path / "a b" / script],
+        cwd="/",
+        env={**os.environ, "PYTHON": "false"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert found.returncode == 1
+    assert "false is not a Python of 3.10 or newer; name one with PYTHON=" in found.stderr
+    assert not (tmp_path / "a b" / ".venv").exists()

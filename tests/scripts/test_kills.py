@@ -1,0 +1,60 @@
+"""The campaign that kills runs: a few kills, and what it finds where something is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from scripts import kills
+
+CASE = "best_pass"
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory):
+    made = kills.Campaign(tmp_path_factory.mktemp("kills"), kills.generated(400, 5, 1), 5)
+    made.known_of(CASE)
+    return made
+
+
+def test_a_few_kills_harm_no_model(campaign):
+    told = []
+    drawn = kills.drawn(campaign, [CASE], 5, 3)
+    assert drawn == kills.drawn(campaign, [CASE], 5, 3)
+    assert kills.carry_out_all(campaign, drawn, told.append) == 0, told
+    assert "5 kills, 0 failures" in told[-1]
+
+
+def test_killed_before_a_named_file_takes_its_place_it_is_left_and_removed(campaign):
+    assert campaign.carry_out(kills.Kill(CASE, "os.replace", "before", 1, True)) == "old + 1 file"
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda place: (place / "m").unlink(), "m is gone"),
+        (lambda place: (place / "m").write_bytes((place / "m").read_bytes()[:-1]), "m is none of the"),
+        (lambda place: [(place / name).write_bytes(b"") for name in ("x", "y")], "2 files were left behind: x, y"),
+        (lambda place: (place / ".m.1-0.tmp").write_bytes(b""), "the next run left .m.1-0.tmp"),
+        (lambda place: (place.parent / "temporary" / "x").write_bytes(b""), "the next run left TMPDIR/x"),
+    ],
+)
+def test_what_must_not_be_is_found(campaign, harm, said):
+    campaign.reset(campaign.known_of(CASE).old)
+    assert campaign.check(CASE) == "old"
+    campaign.reset(campaign.known_of(CASE).old)
+    harm(campaign.place)
+    with pytest.raises(kills.Failure, match=said):
+        campaign.check(CASE)
+
+
+def test_model_that_predicts_something_else_is_found(campaign):
+    known = campaign.known_of(CASE)
+    campaign.reset(known.old)
+    campaign.check_model(known, "m", known.models)
+    (digest,) = [one for one in known.predictions if one == kills.hashlib.sha256(known.old).hexdigest()]
+    kept, known.predictions[digest] = known.predictions[digest], b"1\n"
+    try:
+        with pytest.raises(kills.Failure, match="does not predict what it has to predict"):
+            campaign.check_model(known, "m", known.models)
+    finally:
+        known.predictions[digest] = kept

@@ -1,0 +1,90 @@
+"""The script that draws the paper's curve of multiplier against work, on a tiny set."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import learn
+from cpt_runs import fact
+from streams import multiclass
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    """An empty folder to run in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def script(*args, before: str = "") -> subprocess.CompletedProcess:
+    """Run it in a process of its own, after some Python."""
+    words = [str(arg) for arg in args]
+    program = f"import sys, runpy\n{before}\nsys.argv = {['pecoc', *words]!r}\n"
+    program += "runpy.run_module('scripts.figures.pecoc', run_name='__main__', alter_sys=True)\n"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    }
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, env=environment)
+
+
+@pytest.fixture
+def sets(place):
+    """A data set of 20 classes."""
+    (place / "data" / "tiny").mkdir(parents=True)
+    (place / "data" / "tiny" / "labels.txt").write_text("".join(f"l{y}\n" for y in range(1, 21)))
+    (place / "data" / "tiny" / "train.vw").write_text(multiclass(16, 20, 800))
+    (place / "data" / "tiny" / "test.vw").write_text(multiclass(17, 20, 100))
+    return place / "data"
+
+
+def test_curve_is_measured_beside_the_theory(sets, place):
+    done = script(sets, "--sets", "tiny", "--arities", "2,4,32", "--args=-b 18", "--json", "j")
+    assert done.returncode == 0, done.stderr
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if line[:1] == "|"]
+    head, body = rows[0], rows[2:]
+    assert [row[head.index("m")] for row in body] == ["2", "4", "32"]
+    theory = [float(row[head.index("multiplier, theory")]) for row in body]
+    assert theory == pytest.approx([math.log2(20) ** 2, 2.25 * math.log(20, 4) ** 2, 4 * (31 / 32) ** 2], abs=0.05)
+    for row in body:
+        assert 0 < float(row[head.index("multiplier, measured")]) < float(row[head.index("theory of this tree")])
+    records = json.loads((place / "j").read_text())
+    for m, record in zip((2, 4, 32), records, strict=True):
+        text = (sets / "tiny" / "train.vw").read_text()
+        told = learn("--cpt", 20, "-b", 18, "--cpt_arity", m, stdin=text).err
+        assert record["squared"] == pytest.approx(fact(told, "average squared loss"), abs=1e-6)
+        assert record["error"] == pytest.approx(fact(told, "average loss"), abs=1e-6)
+        assert record["asked"] == pytest.approx(fact(told, "regressors asked about a label"), abs=1e-6)
+        n, new = 800, fact(told, "labels seen for the first time")
+        known = (record["squared"] * n - new) / (n - new)
+        assert record["measured"] == pytest.approx(known / fact(told, "their average squared loss"), rel=1e-3)
+
+
+def test_curve_without_matplotlib_says_what_to_install(sets):
+    block = "sys.modules['matplotlib'] = None"
+    done = script(sets, "--sets", "tiny", "--arities", "2", "--plot", "curve.png", before=block)
+    assert done.returncode == 1
+    assert "--plot needs matplotlib" in done.stderr
+    assert "xclass[plot]" in done.stderr
+    assert done.stdout == ""  # told before anything is measured
+    done = script(sets, "--sets", "tiny", "--arities", "2,3")
+    assert done.returncode == 1
+    assert "3 is no power of two" in done.stderr
+    done = script(sets, "--sets", "nothing")
+    assert done.returncode == 1
+    assert "nothing" in done.stderr
+
+
+def test_curve_is_drawn(sets, place):
+    pytest.importorskip("matplotlib")
+    done = script(sets, "--sets", "tiny", "--arities", "2,4", "--args=-b 16", "--plot", "curve.svg")
+    assert done.returncode == 0, done.stderr
+    assert "<svg" in (place / "curve.svg").read_text()

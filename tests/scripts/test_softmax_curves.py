@@ -1,0 +1,58 @@
+"""The script that draws error and time of softmax trees, on a tiny set."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from command import learn
+from running import tool
+from streams import multiclass
+
+
+@pytest.fixture
+def sets(tmp_path, monkeypatch):
+    """A data set of 12 classes."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "tiny").mkdir(parents=True)
+    (tmp_path / "data" / "tiny" / "labels.txt").write_text("".join(f"l{y}\n" for y in range(1, 13)))
+    (tmp_path / "data" / "tiny" / "train.vw").write_text(multiclass(21, 12, 1200, noise=0.3))
+    (tmp_path / "data" / "tiny" / "test.vw").write_text(multiclass(22, 12, 300, noise=0.3))
+    return tmp_path / "data"
+
+
+def test_curves_are_what_single_runs_say(sets, tmp_path):
+    done = tool(
+        "figures.softmax_tree", sets, "--sets", "tiny", "--depths", "0,2", "--leaf_classes", "all,3", "--json", "j"
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
+    assert [(row[2], row[3]) for row in rows[2:]] == [("0", "all"), ("2", "all"), ("0", "3"), ("2", "3")]
+    records = [record["found"] for record in json.loads((tmp_path / "j").read_text())]
+    last = records[-1]
+    text = (sets / "tiny" / "train.vw").read_text()
+    learn("--softmax_tree", 12, "--depth", 2, "--leaf_classes", 3, "-f", "m", "--quiet", stdin=text)
+    said = learn("-i", "m", "-t", stdin=(sets / "tiny" / "test.vw").read_text()).err
+    assert f"average loss = {last['error']:.6f}\n" in said
+    assert f"class is in the leaf = {last['covered']:.6f}\n" in said
+    assert records[2]["error"] > 0.5 > records[0]["error"]  # three classes of twelve
+    again = tool(
+        "figures.softmax_tree", sets, "--sets", "tiny", "--depths", "0,2", "--leaf_classes", "all,3", "--json", "j"
+    )
+    assert again.stdout == done.stdout  # times too: nothing is measured again
+
+
+def test_curves_refuse_what_they_do_not_know(sets):
+    done = tool("figures.softmax_tree", sets, "--sets", "tiny", "--inits", "best")
+    assert done.returncode == 1
+    assert "--inits: 'best' is none of clusters, prototypes, random" in done.stderr
+    done = tool("figures.softmax_tree", sets, "--sets", "tiny", "--depths", "0,30")
+    assert done.returncode == 1
+    assert "--depths" in done.stderr
+
+
+def test_curves_are_drawn(sets, tmp_path):
+    pytest.importorskip("matplotlib")
+    done = tool("figures.softmax_tree", sets, "--sets", "tiny", "--depths", "0,1", "--plot", "curves.svg")
+    assert done.returncode == 0, done.stderr
+    assert "<svg" in (tmp_path / "curves.svg").read_text()

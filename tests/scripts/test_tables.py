@@ -1,0 +1,93 @@
+"""Scripts that make tables of probabilities, on data made here."""
+
+from __future__ import annotations
+
+import pytest
+from running import tool
+from streams import multiclass
+
+from scripts.bench import exactness
+from scripts.lib import peers
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder with a small set."""
+    folder = tmp_path / "data" / "small"
+    folder.mkdir(parents=True)
+    for name, seed, n in (("train.vw", 1, 300), ("test.vw", 2, 40)):
+        (folder / name).write_text(multiclass(seed, 15, n))
+    (folder / "labels.txt").write_text("".join(f"{y}\t{y}\n" for y in range(1, 16)))
+    return folder.parent
+
+
+def test_exactness_finds_every_example_as_all_classes_say(data):
+    done = tool("bench.exactness", str(data), "--sets", "small", "--args=-b 16", "--examples", "25")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("small: 25 of 25 as all classes say; opened for the best: mean ")
+
+
+def test_exactness_sees_a_wrong_list(tmp_path):
+    (tmp_path / "top").write_text("2:0.5 1:0.3 0:0.2\n2:0.5 1:0.3 0:0.2\n3:0.4 1:0.3 0:0.2\n")
+    (tmp_path / "all").write_text("1:0.3 2:0.5 0:0\n1:0.3 2:0.4 0:0\n1:0.3 2:0.4 3:0.4\n")
+    assert exactness.differing(tmp_path / "top", tmp_path / "all") == (3, 2)
+
+
+def test_probabilities_has_a_row_for_every_way(data):
+    done = tool(
+        "bench.probabilities", str(data), "--sets", "small", "--bits", "16", "--ways", "general;4 trees, reranked"
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(" | ") for line in done.stdout.splitlines()[2:]]
+    assert [row[1] for row in rows] == ["counts", "general", "4 trees, reranked"]
+    for row in rows:
+        squared, log, perplexity, error = (float(word) for word in row[2:6])
+        assert 0 < squared < 1 and log > 0 and perplexity > 1 and 0 <= error <= 100
+    assert float(rows[1][2]) < float(rows[0][2])
+    assert tool("bench.probabilities", str(data), "--sets", "small", "--ways", "none").returncode == 1
+
+
+def test_ablation_changes_one_part_at_a_time(data):
+    changes = "as it is: 4 trees, 8 candidates each;no scorers, 1 tree;nodes of 4 branches"
+    done = tool("bench.ablation", str(data), "--sets", "small", "--args=-b 14", "--changes", changes)
+    assert done.returncode == 0, done.stderr
+    head, _, *rows = done.stdout.splitlines()
+    assert head == "| | small, 15 |"
+    assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in changes.split(";")]
+    assert all(0 <= float(row.split(" | ")[1].split()[0]) <= 60 for row in rows)
+    done = tool("bench.ablation", str(data), "--sets", "small", "--changes", "no such change")
+    assert "'no such change' is none of" in done.stderr
+
+
+def test_peers_go_on_from_what_is_measured_and_print_it(data, tmp_path):
+    kept = tmp_path / "results.json"
+    words = (str(data), "--sets", "small", "--json", str(kept))
+    done = tool("bench.peers", *words, "--methods", "xclass --cpt")
+    assert done.returncode == 0, done.stderr
+    assert "small xclass --cpt: error" in done.stderr
+    done = tool("bench.peers", *words, "--methods", "xclass --cpt;VW --ect")
+    assert done.returncode == 0, done.stderr
+    assert "xclass --cpt" not in done.stderr
+    printed = tool("bench.peers", "--table", str(kept))
+    assert printed.stdout == done.stdout
+    assert [line.split(" | ")[0] for line in done.stdout.splitlines()[2:]] == ["| xclass --cpt", "| VW --ect"]
+    assert "none of" in tool("bench.peers", *words, "--methods", "nothing").stderr
+
+
+def test_peers_make_the_same_features_for_others(tmp_path):
+    (tmp_path / "a.vw").write_text("3 1.5 'tag|f x:2 y |g x y\n1 |f y y\n\n| unlabelled\n")
+    (tmp_path / "b.vw").write_text("2 |f new x:0.5\n")
+    vocabulary: dict[str, int] = {}
+    peers.to_libsvm(tmp_path / "a.vw", tmp_path / "a.svm", vocabulary, True)
+    peers.to_libsvm(tmp_path / "b.vw", tmp_path / "b.svm", vocabulary, False)
+    assert (tmp_path / "a.svm").read_text() == "3 1:2 2:1 3:1 4:1\n1 2:2\n"
+    assert (tmp_path / "b.svm").read_text() == "2 1:0.5\n"
+    peers.to_fasttext(tmp_path / "a.vw", tmp_path / "a.words")
+    assert (tmp_path / "a.words").read_text() == "__label__3 f|x f|y g|x g|y\n__label__1 f|y f|y\n"
+
+
+def test_peers_find_the_options_of_this_version():
+    assert not peers.unknown(peers.words_of("xclass", "ptb", 9))
+    assert peers.words_of("xclass", "ptb", 9) == ["--multiclass", "9", "-b", "25"]
+    assert peers.words_of("xclass --cpt", "reuters", 93) == ["--cpt", "93", "-b", "24"]
+    assert peers.unknown(["--no_such_reduction", "9"])
