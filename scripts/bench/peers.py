@@ -18,10 +18,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 from pathlib import Path
 
-from scripts.lib.command_line import run as run_command
+from scripts.lib import command_line
+from scripts.lib.command_line import names, work_folder
 from scripts.lib.data_sets import prepare
 from scripts.lib.peers import (
     FASTTEXT,
@@ -87,11 +87,11 @@ def draw(found: list[dict], file: Path) -> None:
     figure.savefig(file, dpi=80)
 
 
-def main() -> int:
+def main() -> None:
     """Measure what is not there yet; print and draw."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("data_dir", type=Path, nargs="?")
-    options.add_argument("--sets", type=lambda text: text.split(","), default=[])
+    options.add_argument("--sets", type=names, default=[])
     options.add_argument("--methods", type=lambda text: text.split(";"), help="of those in the table, by semicolons")
     options.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
     options.add_argument("--table", type=Path, metavar="FILE", help="print what --json kept and measure nothing")
@@ -108,9 +108,8 @@ def main() -> int:
         if strange:
             raise BenchError(f"--methods: {strange[0]!r} is none of {'; '.join(METHODS)}")
         say_what_is_missing(methods)
-        with tempfile.TemporaryDirectory() as temporary:
+        with work_folder(given.work) as work:
             for name in given.sets:
-                work = (given.work or Path(temporary)).absolute()
                 folder, classes = prepare(given.data_dir, name, work)
                 for method in methods:
                     tool = METHODS[method][0]
@@ -131,8 +130,7 @@ def main() -> int:
     print("\n".join(table(found)))
     if given.plot:
         draw(found, given.plot)
-    return 0
 
 
 if __name__ == "__main__":
-    run_command(main)
+    command_line.run(main)

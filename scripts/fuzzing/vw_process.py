@@ -7,8 +7,6 @@ of xclass, so that a crash of either is an exit status of one run.
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -30,7 +28,7 @@ class VW:
     """VW in a process of its own; to be used in a `with` statement."""
 
     def __enter__(self) -> VW:
-        words = [sys.executable, __file__]
+        words = [sys.executable, str(Path(__file__).with_name("vw_server.py")), str(SECONDS)]
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         return self
 
@@ -51,36 +49,3 @@ class VW:
         for path in written:
             path.unlink()
         return Ended(int(answer), *texts)
-
-
-def serve() -> None:
-    """Read command lines and folders as JSON, a line each; carry each out in a fork and answer with its status."""
-    import vowpalwabbit  # here: whoever imports this file has no use for it
-
-    for line in sys.stdin:
-        args, folder = json.loads(line)
-        child = os.fork()
-        if child == 0:
-            _carry_out(vowpalwabbit, args, folder)
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
-
-
-def _carry_out(vowpalwabbit, args: list[str], folder: str) -> None:
-    """Do what `python -m vowpalwabbit ARGS` does and end the process."""
-    signal.alarm(SECONDS)
-    os.chdir(folder)
-    for number, name in ((1, ".out"), (2, ".err")):
-        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        os.dup2(file, number)
-    status = 0
-    try:
-        vowpalwabbit.Workspace(arg_list=args).finish()
-    except Exception as error:  # VW's message, as its last words
-        os.write(2, f"{error}\n".encode("utf-8", "surrogateescape"))
-        status = 1
-    os._exit(status)
-
-
-if __name__ == "__main__":
-    serve()

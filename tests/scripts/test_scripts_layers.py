@@ -1,0 +1,80 @@
+"""Imports in scripts/ point down: commands to what their folder shares, and that to scripts/lib."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from running import ROOT
+
+SCRIPTS = ROOT / "scripts"
+MOST_FILES = 15  # of a folder
+ALLOWED = {"": {"fuzzing", "lib"}, "lib": set()}  # folder -> others that it may import from; else lib alone
+
+
+def modules() -> dict[str, Path]:
+    """Return every module of the package by its name, `bench.table`."""
+    paths = [path for path in SCRIPTS.rglob("*.py") if path.name != "__init__.py"]
+    return {".".join(path.relative_to(SCRIPTS).with_suffix("").parts): path for path in paths}
+
+
+MODULES = modules()
+TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
+COMMANDS = {  # those that can be run
+    module for module, tree in TREES.items() if any("__main__" in ast.unparse(node) for node in tree.body[1:])
+}
+
+
+def folder(module: str) -> str:
+    """The folder of a module; empty for those beside the folders."""
+    return module.rpartition(".")[0]
+
+
+def imported(module: str) -> Iterator[str]:
+    """Yield the modules of scripts/ that a module imports, anywhere in its file."""
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.Import):
+            yield from (one.name.partition(".")[2] for one in node.names if one.name.split(".")[0] == "scripts")
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{module}: imports are absolute"
+            base = node.module.split(".")
+            if base[0] == "scripts":
+                inside = ".".join(base[1:])
+                for one in node.names:
+                    full = f"{inside}.{one.name}".lstrip(".")
+                    yield full if full in MODULES else inside
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_point_down(module):
+    mine = folder(module)
+    for other in imported(module):
+        assert other in MODULES, f"{module} imports {other}"
+        assert folder(other) in {mine} | ALLOWED.get(mine, {"lib"}), f"{module} imports {other}"
+        assert other not in COMMANDS, f"{module} imports the command {other}"
+
+
+def test_no_import_goes_in_a_circle():
+    whole = {module: set(imported(module)) - {module} for module in MODULES}
+    while ends := {module for module, others in whole.items() if not others}:
+        whole = {module: others - ends for module, others in whole.items() if module not in ends}
+    assert not whole
+
+
+def test_no_folder_has_too_many_files():
+    for place in {SCRIPTS, *(path.parent for path in MODULES.values())}:
+        files = [path for path in place.iterdir() if path.is_file() and path.name != "__init__.py"]
+        assert len(files) <= MOST_FILES, place
+
+
+def test_every_module_is_used():
+    used = {other for module in MODULES for other in imported(module)}
+    assert set(MODULES) == COMMANDS | used
+
+
+def test_nothing_changes_the_path_of_imports():
+    for place in ("scripts", "demo"):
+        for path in (ROOT / place).rglob("*.py"):
+            assert "sys.path" not in path.read_text(encoding="utf-8"), path
