@@ -8,12 +8,14 @@ import importlib.metadata
 import os
 import platform
 import re
+import resource
 import shlex
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = {"xclass": [sys.executable, "-m", "xclass"], "vw": [sys.executable, "-m", "vowpalwabbit"]}
@@ -41,20 +43,26 @@ def measure(command: list[str], folder: Path) -> Run:
     """
     with open(folder / "stdout", "wb") as out, open(folder / "stderr", "w+b") as err:
         start = time.perf_counter()
-        child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-        try:
-            _, status, usage = os.wait4(child.pid, 0)
-        except BaseException:
-            child.kill()
-            raise
+        status, usage = carry_out(command, folder, out, err)
         wall = time.perf_counter() - start
-        child.returncode = os.waitstatus_to_exitcode(status)
         err.seek(0)
         said = err.read().decode(errors="replace")
-    if child.returncode != 0:
-        raise BenchError(f"exit status {child.returncode} from: {shlex.join(command)}\n{said[-2000:]}")
+    if status != 0:
+        raise BenchError(f"exit status {status} from: {shlex.join(command)}\n{said[-2000:]}")
     unit = 1 if sys.platform == "darwin" else 1024
     return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit, said)
+
+
+def carry_out(command: list[str], folder: Path, out: BinaryIO, err: BinaryIO) -> tuple[int, resource.struct_rusage]:
+    """Start a command and wait for its end; return its exit status and what the system counted for it."""
+    child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+    try:
+        _, status, usage = os.wait4(child.pid, 0)
+    except BaseException:
+        child.kill()
+        raise
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return child.returncode, usage
 
 
 def machine() -> dict[str, str | int]:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 from scripts.lib.processes import TOOLS, BenchError, measure
@@ -90,6 +91,7 @@ RANGES = {
 }
 
 
+@cache
 def known_options() -> set[str]:
     """Return the options that `xclass --help` has."""
     here = Path(__file__).parent  # not where somebody happens to be, who may have another xclass there

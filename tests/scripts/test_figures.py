@@ -67,7 +67,7 @@ def test_order_of_the_file_is_put_beside_a_random_one(data, tmp_path):
     assert last["sorted"][1] == last["tiny"][1] == "3,000"
     assert float(last["sorted"][2]) < float(last["sorted"][3]) - 5  # one class after the other is easy
     assert abs(float(last["tiny"][4])) < 5  # random as it is
-    said = learn("--recall_tree", 30, "-b", 24, stdin=(data / "sorted" / "train.vw").read_text()).err
+    said = learn("--recall_tree", 30, "-b", 18, stdin=(data / "sorted" / "train.vw").read_text()).err
     assert float(last["sorted"][2]) == pytest.approx(100 * fact("average loss", said), abs=0.006)
     kept = json.loads((tmp_path / "j").read_text())
     drawn("recall_tree", "order", data, "--sets", "sorted,tiny", "--json", "j")
@@ -81,7 +81,7 @@ def test_candidates_are_tried_with_and_without_path_features(data):
     rows = body(script("recall_tree", "candidates", data, *words))
     assert [row[1] for row in rows[1:]] == ["2", "6"]  # 40 are more than there are classes
     learn(
-        "--recall_tree", 12, "-b", 24, "--max_candidates", 6, "--no_path_features", "--passes", 2, "--holdout_off",
+        "--recall_tree", 12, "-b", 18, "--max_candidates", 6, "--no_path_features", "--passes", 2, "--holdout_off",
         "-d", data / "tiny" / "train.vw", "-f", "m",
     )  # fmt: skip
     said = learn("-i", "m", "-t", "-d", data / "tiny" / "test.vw").err
@@ -95,7 +95,7 @@ def test_multipliers_of_the_bound_are_tried(data):
     words = ["--sets", "tiny", "--multipliers", "0,2.5", "--json", "j"]
     rows = body(script("recall_tree", "bernstein", data, *words))
     assert [row[:2] for row in rows[1:]] == [["tiny", "0"], ["tiny", "2.5"]]
-    said = learn("--recall_tree", 12, "-b", 24, "--bern_hyper", 2.5, "-d", data / "tiny" / "train.vw").err
+    said = learn("--recall_tree", 12, "-b", 18, "--bern_hyper", 2.5, "-d", data / "tiny" / "train.vw").err
     assert float(rows[2][3]) == pytest.approx(100 * fact("average loss", said), abs=0.006)
     assert rows[1][3] != rows[2][3]
     drawn("recall_tree", "bernstein", data, *words)
@@ -179,9 +179,9 @@ def test_squared_loss_is_that_of_the_first_examples(data):
     assert rows[0][2:] == ["50 %", "100 %"]
     assert [row[1] for row in rows[1:]] == ["general", "balanced", "random", "one-against-all"]
     lines = (data / "tiny" / "train.vw").read_text().splitlines(keepends=True)
-    said = learn("--cpt", 12, "-b", 24, stdin="".join(lines[:1500])).err
+    said = learn("--cpt", 12, "-b", 18, stdin="".join(lines[:1500])).err
     assert float(rows[1][2].split()[0]) == pytest.approx(fact("average squared loss", said), abs=0.0001)
-    said = learn("--oaa", 12, "-b", 24, "--probabilities", "-p", "p", stdin="".join(lines)).err
+    said = learn("--oaa", 12, "-b", 18, "--probabilities", "-p", "p", stdin="".join(lines)).err
     assert float(rows[4][3].split()[0]) == pytest.approx(fact("average squared loss", said), abs=0.0001)
     drawn("cpt", data, "--sets", "tiny", "--shares", "0.5,1", "--seconds", "0.1", "--json", "j")
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from command import learn
 from cpt_runs import fact
+from running import process, tool
 from streams import multiclass
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -22,18 +18,6 @@ def place(tmp_path, monkeypatch):
     """An empty folder to run in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def script(*args, before: str = "") -> subprocess.CompletedProcess:
-    """Run it in a process of its own, after some Python."""
-    words = [str(arg) for arg in args]
-    program = f"import sys, runpy\n{before}\nsys.argv = {['pecoc', *words]!r}\n"
-    program += "runpy.run_module('scripts.figures.pecoc', run_name='__main__', alter_sys=True)\n"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
-    }
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, env=environment)
 
 
 @pytest.fixture
@@ -47,7 +31,7 @@ def sets(place):
 
 
 def test_curve_is_measured_beside_the_theory(sets, place):
-    done = script(sets, "--sets", "tiny", "--arities", "2,4,32", "--args=-b 18", "--json", "j")
+    done = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2,4,32", "--args=-b 18", "--json", "j")
     assert done.returncode == 0, done.stderr
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if line[:1] == "|"]
     head, body = rows[0], rows[2:]
@@ -68,23 +52,35 @@ def test_curve_is_measured_beside_the_theory(sets, place):
         assert record["measured"] == pytest.approx(known / fact(told, "their average squared loss"), rel=1e-3)
 
 
-def test_curve_without_matplotlib_says_what_to_install(sets):
-    block = "sys.modules['matplotlib'] = None"
-    done = script(sets, "--sets", "tiny", "--arities", "2", "--plot", "curve.png", before=block)
+def test_curve_without_matplotlib_says_what_to_install(sets, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2", "--plot", "curve.png")
     assert done.returncode == 1
     assert "--plot needs matplotlib" in done.stderr
     assert "xclass[plot]" in done.stderr
     assert done.stdout == ""  # told before anything is measured
-    done = script(sets, "--sets", "tiny", "--arities", "2,3")
+
+
+def test_wrong_command_lines_are_refused(sets):
+    done = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2,3")
     assert done.returncode == 1
     assert "3 is no power of two" in done.stderr
-    done = script(sets, "--sets", "nothing")
+    done = tool("figures.pecoc", sets, "--sets", "nothing")
     assert done.returncode == 1
     assert "nothing" in done.stderr
 
 
+def test_point_is_measured_in_whole_processes(sets):
+    words = (sets, "--sets", "tiny", "--arities", "2", "--args=-b 12")
+    done, here = process("figures.pecoc", *words), tool("figures.pecoc", *words)
+    assert done.returncode == 0, done.stderr
+    assert [line.rsplit("|", 2)[0] for line in done.stdout.splitlines()] == [  # but for the seconds
+        line.rsplit("|", 2)[0] for line in here.stdout.splitlines()
+    ]
+
+
 def test_curve_is_drawn(sets, place):
     pytest.importorskip("matplotlib")
-    done = script(sets, "--sets", "tiny", "--arities", "2,4", "--args=-b 16", "--plot", "curve.svg")
+    done = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2,4", "--args=-b 16", "--plot", "curve.svg")
     assert done.returncode == 0, done.stderr
     assert "<svg" in (place / "curve.svg").read_text()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import signal
@@ -12,24 +11,23 @@ import sys
 import time
 
 import pytest
-from running import ROOT
+from running import environment, measuring_here, tool
 from streams import multiclass
 
+from scripts.lib import processes
 from scripts.lib import search as probe
 
 
-def started(folder, *words, **more):
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "scripts.bench.probe", *map(str, words)]
-    return subprocess.Popen(
-        command, cwd=folder, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more
-    )
+@pytest.fixture(autouse=True)
+def here():
+    """Probes are made in this process."""
+    with measuring_here():
+        yield
 
 
 def run(folder, *words):
-    with started(folder, *words) as child:
-        out, err = child.communicate(timeout=200)
-    return child.returncode, out, err
+    done = tool("bench.probe", *words, cwd=folder)
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -110,12 +108,15 @@ def test_search_killed_goes_on_and_finds_the_same(data, tmp_path):
     assert out.startswith("| probe | loss | s | options |") and out.count("\n| ") == 4
 
     part = tmp_path / "part.jsonl"
-    with started(tmp_path, *words, "--results", part, *FIXED) as child:
+    command = [sys.executable, "-m", "scripts.bench.probe", *map(str, words), "--results", part, *FIXED]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as child:
         end = time.monotonic() + 100
         while not (part.exists() and part.read_text().count("\n") >= 2) and time.monotonic() < end:
             time.sleep(0.02)
         child.send_signal(signal.SIGKILL)
-        child.communicate()
+        child.wait()
     assert child.returncode == -signal.SIGKILL
     done = part.read_text().count("\n") - 1
     assert 1 <= done < 3
@@ -134,7 +135,7 @@ def test_search_killed_goes_on_and_finds_the_same(data, tmp_path):
 
 def test_probes_see_the_first_share_once_parsed(data, tmp_path, monkeypatch):
     said = []
-    measure = probe.measure
+    measure = processes.measure
 
     def listened(command, folder):
         done = measure(command, folder)

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import re
 
-from running import tool
+from running import process, tool
 
 from scripts.bench import scaling
 from scripts.lib import streams
 
+NUMBER = r"-?\d+\.\d"
+
 
 def test_table_has_every_reduction_and_number_of_classes():
-    words = ["--reductions", "log_multi,oaa,reading", "--classes", "4,16", "--examples", "600", "--features", "3"]
+    words = ["--reductions", "log_multi,oaa", "--classes", "4,16", "--examples", "600", "--features", "3"]
     done = tool("bench.scaling", *words, "--args=-b 12")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[2] == "| | K = 4 | K = 16 | growth: learning, testing, depth |"
-    number = r"-?\d+\.\d"
-    times = rf"{number} / {number}, {number} / {number}"
+    times = rf"{NUMBER} / {NUMBER}, {NUMBER} / {NUMBER}"
     assert re.match(rf"\| log_multi \| {times}, \d\.\d / \d+ \| {times}, \d\.\d / \d+ \|", lines[4])
     assert re.match(rf"\| oaa \| {times} \| {times} \|", lines[5])
-    assert re.match(rf"\| reading \| {times} \| {times} \|", lines[6])
     depths = re.findall(r", (\d\.\d) / (\d+) \|", lines[4])
     assert float(depths[0][0]) < float(depths[1][0])
+
+
+def test_reading_alone_is_timed_in_whole_processes():
+    done = process("bench.scaling", "--reductions", "reading", "--classes", 4, "--examples", 2000, "--features", 3)
+    assert done.returncode == 0, done.stderr
+    assert re.match(rf"\| reading \| {NUMBER} / {NUMBER}, {NUMBER} / {NUMBER} \|", done.stdout.splitlines()[4])
 
 
 def test_features_the_table_and_processors_are_varied_one_at_a_time():

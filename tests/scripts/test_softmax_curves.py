@@ -9,11 +9,14 @@ from command import learn
 from running import tool
 from streams import multiclass
 
+from scripts.figures import softmax_tree
+
 
 @pytest.fixture
 def sets(tmp_path, monkeypatch):
     """A data set of 12 classes."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(softmax_tree, "ENOUGH", 500)
     (tmp_path / "data" / "tiny").mkdir(parents=True)
     (tmp_path / "data" / "tiny" / "labels.txt").write_text("".join(f"l{y}\n" for y in range(1, 13)))
     (tmp_path / "data" / "tiny" / "train.vw").write_text(multiclass(21, 12, 1200, noise=0.3))
