@@ -51,6 +51,16 @@ def test_the_table_compares_both_tools(sets, tmp_path):
     assert all(one["test_memory"] > 1e6 for one in kept["results"])
 
 
+def test_two_runs_of_xclass_are_compared(sets, tmp_path):
+    words = ["--sets", "tiny", "--only", "xclass", "--reduction", "oaa", "--args=-b 12", "--beside", "ect"]
+    done = tool("bench.compare", sets, *words, "--repetitions", 2, "--json", tmp_path / "j")
+    assert done.returncode == 0, done.stderr
+    assert [row[:3] for row in cells(done.stdout)[2:]] == [["tiny", "12", "xclass"], ["tiny", "12", "xclass --ect"]]
+    assert "    xclass -d train.vw --oaa 12 -b 12 -f xclass.model\n    xclass -d train.vw --ect 12" in done.stdout
+    kept = json.loads((tmp_path / "j").read_text())
+    assert [len(one["train"]) for one in kept["results"]] == [2, 2] and kept["reach"] == []
+
+
 def test_the_table_has_batch_learners_that_are_installed(sets):
     done = tool("bench.table", sets, "--parts", "peers", "--sets", "tiny", "--repetitions", 1, "--json", "j.json")
     assert done.returncode == 0, done.stderr

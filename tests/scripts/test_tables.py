@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from command import learn
 from running import tool
 from streams import multiclass
 
 from scripts.bench import exactness
 from scripts.lib import peers
+from scripts.lib.results import fact
 
 
 @pytest.fixture
@@ -57,6 +59,31 @@ def test_ablation_changes_one_part_at_a_time(data):
     assert all(0 <= float(row.split(" | ")[1].split()[0]) <= 60 for row in rows)
     done = tool("bench.ablation", str(data), "--sets", "small", "--changes", "no such change")
     assert "'no such change' is none of" in done.stderr
+
+
+def test_variants_are_columns_and_the_test_file_may_be_left_alone(data):
+    words = [
+        data,
+        "--sets",
+        "small",
+        "--common=-b 14",
+        "--variant",
+        "tree=--cpt {K}",
+        "--variant",
+        "oaa=--oaa {K} -l 2",
+    ]
+    done = tool("bench.variants", *words)
+    assert done.returncode == 0, done.stderr
+    head, _, row = done.stdout.splitlines()
+    assert head == "| set | K | tree | oaa |"
+    assert row.startswith("| small | 15 | ")
+    errors = [float(cell.split()[0]) for cell in row.split(" | ")[2:]]
+    learn("--oaa", 15, "-l", 2, "-b", 14, "-d", data / "small" / "train.vw", "-f", data / "m", "--quiet")
+    said = learn("-i", data / "m", "-t", "-d", data / "small" / "test.vw").err
+    assert errors[1] == pytest.approx(100 * fact(said, "average loss"), abs=0.06)
+    held_out = tool("bench.variants", *words, "--holdout", "--work", data / "work").stdout
+    assert held_out.splitlines()[2] != row
+    assert len((data / "work" / "small" / "last.vw").read_text().splitlines()) == 30
 
 
 def test_peers_go_on_from_what_is_measured_and_print_it(data, tmp_path):
