@@ -19,19 +19,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels import fast_math, intrinsics
+from ..kernels.constants import GOLDEN, LARGEST, ONE, SPREAD, TWO, ZERO
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
 from . import loss
 
 SLOT_BYTES = 8
-LARGEST = float(np.finfo(np.float32).max)
 LEAST = 0.01  # with squared loss no turn is given less probability than this, nor more than 1 - LEAST
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-SPREAD = np.uint64(0xD6E8FEB86659FD93)
 EIGHT, SEVEN, THREE = np.uint64(8), np.uint64(7), np.uint64(3)
-ONE = np.float32(1)
-TWO = np.float32(2)
-ZERO = np.float32(0)
 
 
 class Weights(NamedTuple):

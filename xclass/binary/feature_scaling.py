@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.constants import GOLDEN
 from ..kernels.jit import jit
 from ..model import stored_arrays
 from ..options.declare import option
@@ -39,7 +40,6 @@ WINDOW = 1000.0
 MOST, YOUNG = 10.0, 10.0
 BITS = 20  # of the table of scales
 SHIFT = np.uint64(64 - BITS)
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 EXAMPLES, COLUMNS, NUMBERS = range(3)  # what `state` holds
 
 

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..data.batch import Batch
+from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import bare, jit
 
 REFUSED = 1  # in `Watch.missed`: the example is not learned from
@@ -38,13 +39,11 @@ MOST_FEATURES = 1 << 20  # of an example whose steps can be safe
 LARGEST_VALUE = np.float32(2.0**50)  # the same
 SMALLEST_SQUARE = np.float32(1.17549435e-38)  # smaller squares count as this, see `gd`
 HUGE_VALUE = np.float32(1.8446743e19)  # larger ones have no square in float32
-LARGEST = np.float32(np.finfo(np.float32).max)
 MEAN_NORM = 2.0**-20  # of x**2 / N**2, summed over an example: safe from here on
 LARGEST_STEP = 2.0**98
 LEAST_SLOPE = 2.0**-100
+LARGEST = np.float32(np.finfo(np.float32).max)
 INFINITE = np.float32(np.inf)
-ONE = np.float32(1)
-ZERO = np.float32(0)
 
 
 class Watch(NamedTuple):

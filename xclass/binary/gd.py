@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import allocating, bare, jit
 from . import finite, loss, weight_table
 from .table_size import SLOT_BYTES, check_memory, crowding
@@ -44,8 +45,6 @@ TINY_X2 = finite.SMALLEST_SQUARE
 TINY_X = np.float32(1.084202e-19)  # its root
 HUGE_X = finite.HUGE_VALUE
 MOST_CONTRACTION = 1.5  # of all weights by --l2; it is at most 1 but for rounding
-ONE = np.float32(1)
-ZERO = np.float32(0)
 
 
 # -- kernels. An example arrives as `place` (uint64, hash * width of each feature) and `x`, both of `count`.

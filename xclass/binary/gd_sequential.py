@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..kernels import hash_table
+from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import jit
 from . import finite, gd, loss
-
-ONE = np.float32(1)
-ZERO = np.float32(0)
 
 
 class Row(NamedTuple):
@@ -71,7 +70,8 @@ def load(row, table, rule, batch, i):
     if quick:
         for f in range(count):
             slot = row.place[f] & table.mask
-            cell = np.int64((slot * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & last
+            # not `hash_table.probe`: a cell is empty unless this example filled it, which spares clearing the table
+            cell = np.int64(hash_table.hashed(slot, 32)) & last
             while row.of[cell] == i and row.seen[cell] != slot:
                 cell = (cell + 1) & last
             quick = quick and row.of[cell] != i

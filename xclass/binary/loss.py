@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from ..kernels import fast_math
+from ..kernels.constants import HALF, ONE, TWO, ZERO
 from ..kernels.jit import jit
 
 SQUARED, LOGISTIC, HINGE, QUANTILE, CLASSIC = 0, 1, 2, 3, 4
@@ -21,10 +22,6 @@ CODES = {"squared": SQUARED, "logistic": LOGISTIC, "hinge": HINGE, "quantile": Q
 
 TINY_STEP = np.float32(1e-6)  # below it the invariant step is replaced by its first-order form
 NO_LOSS = np.float32(24 * math.log(2))  # from this margin on 1 + e**-margin is 1 in float32, and the loss 0
-ONE = np.float32(1)
-TWO = np.float32(2)
-HALF = np.float32(0.5)
-ZERO = np.float32(0)
 
 
 @jit

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..kernels.constants import ZERO
 from ..kernels.jit import jit
 from ..model import stored_arrays
 from . import finite, loss
@@ -24,7 +25,6 @@ from .table_size import FIELDS
 from .update_rule import Rule
 
 LOGISTIC_RANGE = np.float32(50)  # predictions under logistic loss are clipped to +-50
-ZERO = np.float32(0)
 
 
 class Table(NamedTuple):

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernels import intrinsics
+from ..kernels import hash_table, intrinsics
+from ..kernels.constants import GOLDEN
 from ..kernels.jit import jit
 
 SAME, WIDE1, WIDE2, WIDE3, WIDE4, LIST1, LIST2 = range(7)  # how a column is stored
 LONGEST_LIST = 1 << 16
-MIX = np.uint64(0x9E3779B97F4A7C15)
 HALF = np.uint64(32)
 
 
@@ -29,14 +29,14 @@ def checksum(words, n, begin):
     word = intrinsics.pointer(words)
     a = b = c = d = e = f = g = h = np.uint64(begin)
     for i in range(0, n - 7, 8):
-        a = (a ^ word[i]) * MIX
-        b = (b ^ word[i + 1]) * MIX
-        c = (c ^ word[i + 2]) * MIX
-        d = (d ^ word[i + 3]) * MIX
-        e = (e ^ word[i + 4]) * MIX
-        f = (f ^ word[i + 5]) * MIX
-        g = (g ^ word[i + 6]) * MIX
-        h = (h ^ word[i + 7]) * MIX
+        a = (a ^ word[i]) * GOLDEN
+        b = (b ^ word[i + 1]) * GOLDEN
+        c = (c ^ word[i + 2]) * GOLDEN
+        d = (d ^ word[i + 3]) * GOLDEN
+        e = (e ^ word[i + 4]) * GOLDEN
+        f = (f ^ word[i + 5]) * GOLDEN
+        g = (g ^ word[i + 6]) * GOLDEN
+        h = (h ^ word[i + 7]) * GOLDEN
         a ^= a >> HALF
         b ^= b >> HALF
         c ^= c >> HALF
@@ -47,10 +47,10 @@ def checksum(words, n, begin):
         h ^= h >> HALF
     total = np.uint64(n)
     for one in (a, b, c, d, e, f, g, h):
-        total = (total ^ one) * MIX
+        total = (total ^ one) * GOLDEN
         total ^= total >> HALF
     for i in range(n - n % 8, n):
-        total = (total ^ word[i]) * MIX
+        total = (total ^ word[i]) * GOLDEN
         total ^= total >> HALF
     return total
 
@@ -92,7 +92,8 @@ def put(column, m, table, codes, listed, out, at, how):
             room *= 2
         table[:room] = 0
         for i in range(m):
-            slot = np.int64((np.uint64(column[i]) * MIX) >> np.uint64(40)) & (room - 1)
+            # not `hash_table.probe`: a cell holds the place of its number in `listed`
+            slot = np.int64(hash_table.hashed(column[i], 40)) & (room - 1)
             while table[slot] != 0 and listed[table[slot] - 1] != column[i]:
                 slot = (slot + 1) & (room - 1)
             if table[slot] == 0:

@@ -39,7 +39,10 @@ class Table(NamedTuple):
 
 @jit
 def slot_of(data, begin, end, h, table):
-    """Where the name `data[begin:end]`, whose hash is h, is in the table, or has its free place."""
+    """Where the name `data[begin:end]`, whose hash is h, is in the table, or has its free place.
+
+    Not `hash_table.probe`: a slot holds the number of a name, and names are equal when their letters are.
+    """
     last = len(table.slot) - 1
     i = np.int64(h) & last
     while table.slot[i] > 0:

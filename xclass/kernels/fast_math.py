@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import intrinsics
+from .constants import HALF, ONE
 from .jit import jit
 
 ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, found in the low bits
@@ -31,7 +32,7 @@ CUBE = float.fromhex("0x1.c6af84b912394p-5") / 32**3
 SQUARE = float.fromhex("0x1.ebfce50fac4f3p-3") / 32**2
 SLOPE = float.fromhex("0x1.62e42ff0c52d6p-1") / 32
 FARTHEST = 150.0  # e**x is infinite in single precision, or 0
-C6, C5, C4, C3, HALF, ONE = (np.float32(1.0 / d) for d in (720, 120, 24, 6, 2, 1))
+C6, C5, C4, C3 = (np.float32(1.0 / d) for d in (720, 120, 24, 6))
 LEAST32, MOST32 = np.float32(-87), np.float32(88)
 PLACE32 = np.int32(23)
 

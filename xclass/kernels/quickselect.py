@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import rng
+from .constants import GOLDEN
 from .jit import jit
 
 
@@ -22,7 +23,7 @@ def select(item, begin, end, middle, worth):
     low, high = begin, end - 1
     seed = np.uint64(begin)
     while low < high:
-        seed = rng.mix(seed + rng.GOLDEN)
+        seed = rng.mix(seed + GOLDEN)
         pivot = item[low + np.int64(seed % np.uint64(high - low + 1))]
         i, j = low, high
         while i <= j:

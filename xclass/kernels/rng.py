@@ -6,8 +6,6 @@ import numpy as np
 
 from .jit import jit
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # added to a number, then mixed, for the next one
-
 
 @jit
 def draw(state):

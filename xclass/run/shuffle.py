@@ -18,6 +18,7 @@ import numpy as np
 from ..data import batch_ops
 from ..data.batch import Batch
 from ..kernels import rng
+from ..kernels.constants import GOLDEN
 from ..kernels.jit import jit
 from ..options.declare import option
 
@@ -37,7 +38,7 @@ class Options:
 def permute(order, random):
     """Fisher and Yates, with numbers of splitmix64; `random` : uint64[1], its state."""
     for i in range(order.shape[0] - 1, 0, -1):
-        random[0] += rng.GOLDEN
+        random[0] += GOLDEN
         j = np.int64(rng.mix(random[0]) % np.uint64(i + 1))
         order[i], order[j] = order[j], order[i]
 

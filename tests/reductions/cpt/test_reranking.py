@@ -16,6 +16,7 @@ from tests.oracles.feature_scales import as_learned
 from tests.oracles.reranking import Scorers
 from xclass.binary import adagrad
 from xclass.data.batch import Batch
+from xclass.kernels.constants import GOLDEN
 from xclass.reductions.cpt import reranking
 
 BITS = ("-b", 20)
@@ -199,7 +200,5 @@ def test_options_that_need_it_or_exclude_it_are_refused():
 
 def test_scorers_share_slots_by_feature_and_class():
     weights = adagrad.new_weights(20, 0, 0.5)
-    slots = {
-        reranking._slot(weights, np.uint64(h * int(adagrad.GOLDEN) % 2**64), y) for h in range(40) for y in range(1, 40)
-    }
+    slots = {reranking._slot(weights, np.uint64(h * int(GOLDEN) % 2**64), y) for h in range(40) for y in range(1, 40)}
     assert len(slots) > 0.99 * 40 * 39

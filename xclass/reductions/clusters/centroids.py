@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import quickselect, rng
+from ...kernels import hash_table, quickselect
+from ...kernels.constants import LARGEST, ZERO
 from ...kernels.jit import jit
 
 FIRST_CELLS, MOST_CELLS = 1 << 14, 1 << 24
 LOW = np.uint64(0xFFFFFFFF)
 NOTHING = np.uint64(0)
-LARGEST = float(np.finfo(np.float32).max)
-ZERO = np.float32(0)
 
 
 class Sums(NamedTuple):
@@ -45,12 +44,7 @@ class Rows(NamedTuple):
 @jit
 def _cell(key, wanted):
     """Where `wanted` is, or the empty cell where it belongs."""
-    last = np.int64(key.shape[0] - 1)
-    z = wanted * rng.GOLDEN
-    at = np.int64((z ^ (z >> np.uint64(29))) >> np.uint64(7)) & last
-    while key[at] != wanted and key[at] != NOTHING:
-        at = (at + 1) & last
-    return at
+    return hash_table.search(key, wanted, NOTHING, hash_table.hashed_pair(wanted), key.shape[0])
 
 
 @jit

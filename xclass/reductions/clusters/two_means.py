@@ -42,6 +42,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels import quickselect, rng
+from ...kernels.constants import GOLDEN, ONE, ZERO
 from ...kernels.jit import jit
 from . import centroids
 
@@ -51,8 +52,6 @@ ROUNDS = 30
 LEAST_GAIN = 1e-5  # of the mean similarity to the centres, for another round
 SERIAL = 3  # levels that are split one node after the other; the nodes below are shared out to threads
 DEEPEST = 64  # more levels than the halves of an array can have
-
-ONE, ZERO = np.float32(1), np.float32(0)
 
 
 class Scratch(NamedTuple):
@@ -87,7 +86,7 @@ def _split(rows, order, begin, end, centre, scratch, seed):
         side[order[m]] = -1
         item[m] = order[m]
     first = np.int64(rng.mix(seed) % np.uint64(n))
-    second = (first + 1 + np.int64(rng.mix(seed + rng.GOLDEN) % np.uint64(n - 1))) % n
+    second = (first + 1 + np.int64(rng.mix(seed + GOLDEN) % np.uint64(n - 1))) % n
     side[order[begin + first]] = 0
     _move(rows, order[begin + first], centre, 0, ONE)
     side[order[begin + second]] = 1

@@ -24,12 +24,11 @@ import numpy as np
 from ...binary import adagrad, finite, gd, loss
 from ...errors import UsageError
 from ...kernels import intrinsics
+from ...kernels.constants import GOLDEN, ONE, SPREAD, ZERO
 from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...options.declare import options_of
 
-ONE = np.float32(1)
-ZERO = np.float32(0)
 TAKEN = ("bits", "learning_rate", "loss_function", "quantile_tau", "layout")  # of the learner's options
 HERD = 8  # examples that walk down together, so that they wait for memory together
 MOST_STEP = np.float32(2.0**102)  # in G and in a step before AdaGrad, for examples of length 1
@@ -80,7 +79,7 @@ def load(routers, batch, i, row, g, learns):
     over = np.uint64(64 - SCALES)
     total = 0.0
     for f in range(count):
-        h = np.uint64(batch.index[begin + f]) * adagrad.GOLDEN
+        h = np.uint64(batch.index[begin + f]) * GOLDEN
         value = batch.value[begin + f]
         size = abs(value)
         at = np.int64(h >> over)
@@ -105,10 +104,10 @@ def enter(routers, row, g, block):
     A slot is at `slot[q]` of `adagrad.slot`: line + 2 * (q ^ twist), which is slot[0] ^ (2 * q).
     """
     weights = routers.weights
-    spread = np.uint64(block) * adagrad.SPREAD
+    spread = np.uint64(block) * SPREAD
     over = weights.shift + adagrad.THREE
     for f in range(row.count[g]):
-        z = (row.h[g, f] ^ spread) * adagrad.GOLDEN
+        z = (row.h[g, f] ^ spread) * GOLDEN
         twist = (z >> weights.shift) & adagrad.SEVEN
         row.slot[g, f] = ((z >> over) << np.uint64(4)) + (twist << np.uint64(1))
     for f in range(row.count[g]):
@@ -120,10 +119,10 @@ def enter(routers, row, g, block):
 def glance(routers, row, g, block):
     """Ask for the cache lines of a block that is not entered."""
     weights = routers.weights
-    spread = np.uint64(block) * adagrad.SPREAD
+    spread = np.uint64(block) * SPREAD
     over = weights.shift + adagrad.THREE
     for f in range(row.count[g]):
-        z = (row.h[g, f] ^ spread) * adagrad.GOLDEN
+        z = (row.h[g, f] ^ spread) * GOLDEN
         intrinsics.prefetch(weights.flat, np.int64((z >> over) << np.uint64(4)))
 
 

@@ -13,13 +13,12 @@ import numpy as np
 
 from ...binary import adagrad
 from ...kernels import rng
+from ...kernels.constants import HALF, ONE
 from ...kernels.jit import jit
 from . import label_tree, tree_search
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
-ONE = np.float32(1)
 ROOT_12 = np.float32(math.sqrt(12.0))
-HALF = np.float32(0.5)
 
 
 class Settings(NamedTuple):

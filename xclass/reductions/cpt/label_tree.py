@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...data.batch import HIGHEST_LABEL
+from ...kernels import hash_table
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ..core.tree_view import Seen
@@ -27,6 +28,7 @@ from ..core.tree_view import Seen
 NODES, BLOCKS, DEEPEST = 0, 1, 2  # Tree.size
 FIRST_NODES, FIRST_CELLS = 1 << 10, 1 << 11
 NODE_BYTES = 20  # in a model
+HASH_SHIFT = 32  # of labels
 FINE, TWICE, CROWDED, NO_TREE, NO_LABEL = range(5)  # what may be wrong with a tree that comes from a file
 WHY = {
     TWICE: "a label has two leaves",
@@ -56,11 +58,7 @@ class Tree(NamedTuple):
 @jit
 def _cell(tree, label):
     """Where `label` is, or the empty cell where it belongs."""
-    last = np.int64(tree.key.shape[0] - 1)
-    at = np.int64((np.uint64(label) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & last
-    while tree.key[at] != label and tree.key[at] != 0:
-        at = (at + 1) & last
-    return at
+    return hash_table.probe(tree.key, label, 0, HASH_SHIFT)
 
 
 @jit
@@ -170,16 +168,11 @@ def halve(labels, left, label):
 @jit
 def enter(tree, label, node, most):
     """Enter a label that may be there already: return FINE, TWICE, or CROWDED after `most` steps."""
-    last = np.int64(tree.key.shape[0] - 1)
-    at = np.int64((np.uint64(label) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & last
-    steps = 0
-    while tree.key[at] != 0:
-        if tree.key[at] == label:
-            return TWICE
-        if steps == most:
-            return CROWDED
-        at = (at + 1) & last
-        steps += 1
+    at = hash_table.search(tree.key, label, 0, hash_table.hashed(label, HASH_SHIFT), most)
+    if at < 0:
+        return CROWDED
+    if tree.key[at] == label:
+        return TWICE
     tree.key[at] = label
     tree.leaf[at] = node
     return FINE

@@ -33,12 +33,11 @@ import numpy as np
 from ...binary import adagrad
 from ...binary import loss as loss_kinds
 from ...kernels import intrinsics
+from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
 
 LEAST = 0.01
 LINE = 8  # regressors of a cache line
-ONE = np.float32(1)
-ZERO = np.float32(0)
 
 
 @jit

@@ -34,6 +34,7 @@ import numpy as np
 
 from ...binary import adagrad
 from ...kernels import fast_math, intrinsics
+from ...kernels.constants import GOLDEN, SPREAD, ZERO
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ..core import probabilities
@@ -43,7 +44,6 @@ STILL = 1e-4  # slopes less than this teach nothing
 FIRST_SUM = 0.01  # of squared slopes, for v
 STEP = 0.1  # learning rate of v, A and B
 STEPS = 2
-ZERO, TWO = np.float32(0), np.uint64(2)
 MEAN, LARGEST, SUPPORT, SLOPE, SHIFT, NUMBERS = range(6)  # v, A and B in `Scorers.state`
 
 
@@ -134,8 +134,8 @@ def spread(listing: probabilities.Listing, ranked: Ranked) -> probabilities.List
 @jit
 def _slot(weights, feature, label):
     """Where in `flat` the weight of a feature in a class lies."""
-    z = (feature ^ (np.uint64(label) * adagrad.SPREAD)) * adagrad.GOLDEN
-    return np.int64((z >> weights.shift) * TWO)
+    z = (feature ^ (np.uint64(label) * SPREAD)) * GOLDEN
+    return np.int64((z >> weights.shift) * np.uint64(2))
 
 
 @jit

@@ -13,11 +13,8 @@ import numpy as np
 
 from ...binary import gd, gd_sequential
 from ...kernels import fast_math, intrinsics
+from ...kernels.constants import HALF, ONE, ZERO
 from ...kernels.jit import jit
-
-ZERO = np.float32(0)
-HALF = np.float32(0.5)
-ONE = np.float32(1)
 
 
 class Hall(NamedTuple):

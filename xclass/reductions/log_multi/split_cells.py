@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels import intrinsics
+from ...kernels.constants import GOLDEN, SPREAD
 from ...kernels.jit import bare
 from ...model import stored_arrays
 
@@ -42,8 +43,25 @@ class Cells(NamedTuple):
 @bare
 def _home(cells, key):
     """The cell where the search for a key begins."""
-    z = key * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64(((z ^ (z >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)) >> cells.shift)
+    z = key * GOLDEN
+    return np.int64(((z ^ (z >> np.uint64(32))) * SPREAD) >> cells.shift)
+
+
+@bare
+def _cell(cells, key, most):
+    """Where `key` is, or the empty cell where it belongs; -1 where neither is in `most` steps.
+
+    `hash_table.search` for keys that lie beside what they count, so that a cell is half a cache line.
+    """
+    last = np.int64((cells.word.shape[0] >> 2) - 1)
+    at = _home(cells, key)
+    steps = 0
+    while cells.word[4 * at] != key and cells.word[4 * at] != np.uint64(0):
+        if steps == most:
+            return np.int64(-1)
+        at = (at + 1) & last
+        steps += 1
+    return at
 
 
 @bare
@@ -61,10 +79,7 @@ def foresee(cells, a, label):
 def find(cells, a, label, version):
     """The cell of a label at node a, made or made anew if need be; the caller has seen to room."""
     key = _key(a, label)
-    last = np.int64((cells.word.shape[0] >> 2) - 1)
-    at = _home(cells, key)
-    while cells.word[4 * at] != key and cells.word[4 * at] != np.uint64(0):
-        at = (at + 1) & last
+    at = _cell(cells, key, cells.word.shape[0])
     now = np.uint32(version)
     if cells.word[4 * at] != key:
         cells.word[4 * at] = key
@@ -82,13 +97,8 @@ def find(cells, a, label, version):
 def seek(cells, a, label):
     """The cell of a label at node a, outdated or not, or -1 where there is none; nothing is written."""
     key = _key(a, label)
-    last = np.int64((cells.word.shape[0] >> 2) - 1)
-    at = _home(cells, key)
-    while cells.word[4 * at] != key:
-        if cells.word[4 * at] == np.uint64(0):
-            return np.int64(-1)
-        at = (at + 1) & last
-    return at
+    at = _cell(cells, key, cells.word.shape[0])
+    return at if cells.word[4 * at] == key else np.int64(-1)
 
 
 @bare
@@ -145,18 +155,13 @@ def _rehash(version, old, cells, most):
 
     Return whether that was done; it ends where a key is more than `most` steps from where its search begins.
     """
-    last = np.int64((cells.word.shape[0] >> 2) - 1)
     for i in range(old.word.shape[0] >> 2):
         key = old.word[4 * i]
         if key == np.uint64(0) or not _is_live(version, old, i):
             continue
-        at = _home(cells, key)
-        steps = 0
-        while cells.word[4 * at] != np.uint64(0):
-            if steps == most:
-                return False
-            at = (at + 1) & last
-            steps += 1
+        at = _cell(cells, key, most)
+        if at < 0:
+            return False
         for j in range(4):
             cells.word[4 * at + j] = old.word[4 * i + j]
         cells.used[0] += 1

@@ -13,12 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ...binary import finite
+from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare
 from ..core import tree_routers
 from . import split_tree
-
-ONE = np.float32(1)
-ZERO = np.float32(0)
 
 
 class Settings(NamedTuple):

@@ -13,14 +13,13 @@ import numpy as np
 
 from ...binary import finite, gd, loss
 from ...kernels import fast_math, rng
+from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
 from ..core import probabilities
 
 BLOCK = 512  # classes handled together; 128 to 1024 take the same time
 CHUNK = 64  # classes looked at at once for the best
 LONGEST = 1 << 13  # features of an example whose rates are kept for a block: 16 MB; longer ones go class by class
-ZERO = np.float32(0)
-ONE = np.float32(1)
 
 
 @jit

@@ -22,6 +22,7 @@ import numpy as np
 from ...binary import gd
 from ...errors import UsageError
 from ...kernels import rng
+from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...options.declare import option
@@ -32,8 +33,6 @@ from ..core.contract import Look, Work
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 
-ONE = np.float32(1)
-ZERO = np.float32(0)
 DRAWN = 8388608.0  # numbers a draw can give
 LOSS, RATE = "squared", 0.5
 ORDER_BYTES = 8  # of Order, for each label

@@ -20,10 +20,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...kernels import hash_table
+from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
 from ...model import stored_arrays
 
 FIRST_CELLS = 1 << 14
+HASH_SHIFT = 24  # of keys
 FIFTEEN = np.float32(15)
 ROOT_18 = np.float32(math.sqrt(18.0))
 WEIGHT, ENTROPY, HELD, BOUND = 0, 1, 2, 3  # columns of Counts.node
@@ -32,8 +35,6 @@ MOST_WEIGHT = 1e60  # of the examples of a node: 2**53 of the largest weight are
 MOST_ENTROPY = 1e6  # in nats, whatever rounding does
 ROUNDING = 1e-6  # relative, of sums of the same numbers in another order
 FADE = 0.99  # what an example predicted at a node leaves of the recall counted there before
-ZERO = np.float32(0)
-ONE = np.float32(1)
 
 
 class Counts(NamedTuple):
@@ -59,17 +60,30 @@ class Counts(NamedTuple):
 
 
 @jit
+def _cell(keys, key, most):
+    """Where `key` is, or the empty cell where it belongs; -1 where neither is in `most` steps.
+
+    `hash_table.search` for keys that lie beside their counts, so that a cell is one cache line or two.
+    """
+    last = np.int64(keys.shape[0] - 1)
+    at = np.int64(hash_table.hashed(key, HASH_SHIFT)) & last
+    steps = 0
+    while keys[at, 0] != key and keys[at, 0] != np.uint64(0):
+        if steps == most:
+            return np.int64(-1)
+        at = (at + 1) & last
+        steps += 1
+    return at
+
+
+@jit
 def find(counts, above, label):
     """The cell of `label` under node `above`, made if there is none; the caller has seen to room."""
     key = (np.uint64(above + 1) << np.uint64(32)) | np.uint64(label + 1)
-    last = np.int64(counts.cell_key.shape[0] - 1)
-    at = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & last
-    while counts.cell_key[at, 0] != key:
-        if counts.cell_key[at, 0] == np.uint64(0):
-            counts.cell_key[at, 0] = key
-            counts.used[0] += 1
-            break
-        at = (at + 1) & last
+    at = _cell(counts.cell_key, key, counts.cell_key.shape[0])
+    if counts.cell_key[at, 0] != key:
+        counts.cell_key[at, 0] = key
+        counts.used[0] += 1
     return at
 
 
@@ -79,17 +93,12 @@ def rehash(old_key, old_count, counts, most):
 
     Return whether that was done; it ends where a key is more than `most` steps from where its search begins.
     """
-    last = np.int64(counts.cell_key.shape[0] - 1)
     for i in range(old_key.shape[0]):
         key = old_key[i, 0]
         if key != np.uint64(0):
-            at = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & last
-            steps = 0
-            while counts.cell_key[at, 0] != np.uint64(0):
-                if steps == most:
-                    return False
-                at = (at + 1) & last
-                steps += 1
+            at = _cell(counts.cell_key, key, most)
+            if at < 0:
+                return False
             counts.cell_key[at, 0] = key
             counts.cell_count[at, 1] = old_count[i, 1]
             counts.cell_count[at, 2] = old_count[i, 2]

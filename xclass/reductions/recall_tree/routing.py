@@ -16,6 +16,7 @@ import numpy as np
 
 from ...binary import gd
 from ...kernels import rng
+from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
 from ..core import tree_view
 from ..core.tree_view import Seen
@@ -27,8 +28,6 @@ ROUTER_WEIGHTS = ("example", "entropy", "mean_entropy")
 LN_2 = math.log(2.0)
 NODE_BYTES = 16  # of Tree, per node
 NONE, SAME, OTHER = 0, 1, 2  # Plan.mode: no scorer learns; those scored learn; another list learns
-ZERO = np.float32(0)
-ONE = np.float32(1)
 
 
 class Tree(NamedTuple):

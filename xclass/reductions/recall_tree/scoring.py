@@ -33,6 +33,7 @@ import numpy as np
 from ...binary import gd
 from ...data.batch import CROSSED_GROUP
 from ...kernels import fast_math
+from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
 from ..core import probabilities
 from . import label_counts, routing
@@ -41,8 +42,6 @@ from .routing import NONE, SAME, Plan
 SHARDS = 3  # scorers' tables; with the routers' they make four equal parts of 2**b slots
 PATH_HASH = 868771  # index of the path feature of node a: PATH_HASH * a, VW's
 LARGEST_SCORE = 50.0  # in a probability
-ZERO = np.float32(0)
-ONE = np.float32(1)
 
 
 # -- kernels

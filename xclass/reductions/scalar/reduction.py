@@ -15,16 +15,13 @@ import numpy as np
 from ...binary import finite, gd, loss
 from ...data.batch import CONSTANT
 from ...kernels import fast_math
+from ...kernels.constants import LARGEST, ONE, ZERO
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...options.declare import option
 from ..core.base import Inspectable, Learner, Reduction
 from ..core.contract import Look, Work
 from ..core.spec import LearnerSpec
-
-LARGEST = np.float64(finite.LARGEST)  # loss that is told of an example
-ZERO = np.float32(0)
-ONE = np.float32(1)
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import fast_math
+from ...kernels import fast_math, hash_table
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ..core import probabilities
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 NODE = np.uint64(32)
 NOTHING = np.uint64(0xFFFFFFFFFFFFFFFF)  # an empty cell
 
@@ -94,12 +93,7 @@ def new_scratch(paths: Paths, most: int) -> Scratch:
 @jit
 def _cell(key, wanted):
     """Where `wanted` is, or the empty cell where it belongs."""
-    last = np.int64(key.shape[0] - 1)
-    z = wanted * GOLDEN
-    at = np.int64((z ^ (z >> np.uint64(29))) >> np.uint64(7)) & last
-    while key[at] != wanted and key[at] != NOTHING:
-        at = (at + 1) & last
-    return at
+    return hash_table.search(key, wanted, NOTHING, hash_table.hashed_pair(wanted), key.shape[0])
 
 
 @jit
@@ -108,17 +102,11 @@ def fill(key, at, node, feature, first, most):
 
     Return whether that was done; it ends where a key is more than `most` steps from where its search begins.
     """
-    last = np.int64(key.shape[0] - 1)
     for i in range(node.shape[0]):
         wanted = np.uint64(node[i]) << NODE | np.uint64(feature[i])
-        z = wanted * GOLDEN
-        cell = np.int64((z ^ (z >> np.uint64(29))) >> np.uint64(7)) & last
-        steps = 0
-        while key[cell] != wanted and key[cell] != NOTHING:
-            if steps == most:
-                return False
-            cell = (cell + 1) & last
-            steps += 1
+        cell = hash_table.search(key, wanted, NOTHING, hash_table.hashed_pair(wanted), most)
+        if cell < 0:
+            return False
         key[cell] = wanted
         at[cell] = first + i
     return True

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...kernels import fast_math
+from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
 from ...system import processors
 from . import leaf_exact
@@ -43,8 +44,6 @@ CLASSES_A_ROW = 32  # a block has a row for so many classes, at most LARGEST_BLO
 LARGEST_BLOCK = 64
 WORTH_THREADS = 1e6  # sums of a block
 NOWHERE = np.float32(-1e30)
-ZERO = np.float32(0)
-ONE = np.float32(1)
 
 
 class Table(NamedTuple):

@@ -27,11 +27,11 @@ import numpy as np
 from ... import __version__
 from ...binary import gd
 from ...data import interactions
+from ...kernels.constants import ZERO
 from ...options.declare import option, options_of
 from . import feature_names
 
 PIECE = 1 << 16  # slots looked at at a time
-ZERO = np.float32(0)
 
 
 @dataclass(frozen=True)
