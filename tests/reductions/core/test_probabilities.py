@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import multiclass
 
+from xclass.kernels import top_k
 from xclass.model import model_file
 from xclass.reductions.core import calibration, probabilities
 from xclass.reductions.oaa import class_rows
@@ -70,7 +71,7 @@ def fact(text: str, name: str) -> float:
 def test_rank_is_a_stable_sort(score, k, ends):
     begin, end = min(ends[0], len(score)), max(len(score) - ends[1], min(ends[0], len(score)))
     place = np.full(k, -1)
-    size = probabilities.rank(np.array(score, np.float32), begin, end, place)
+    size = top_k.rank(np.array(score, np.float32), begin, end, place)
     want = sorted(range(begin, end), key=lambda j: (-np.float32(score[j]), j))[:k]
     assert place[:size].tolist() == want
 
@@ -79,7 +80,7 @@ def test_rank_is_a_stable_sort(score, k, ends):
 def test_rank_of_many_in_any_order(order):
     score = {"rising": np.arange(9999), "falling": -np.arange(9999), "equal": np.zeros(9999)}[order].astype(np.float32)
     place = np.empty(1000, np.int64)
-    assert probabilities.rank(score, 0, 9999, place) == 1000
+    assert top_k.rank(score, 0, 9999, place) == 1000
     assert place.tolist() == (list(range(9998, 8998, -1)) if order == "rising" else list(range(1000)))
 
 

@@ -1,4 +1,4 @@
-"""What may be asked of reductions that give classes probabilities: options, the best of many, lists for -p.
+"""What may be asked of reductions that give classes probabilities: options, lists for -p.
 
 One declaration for all of them; `Reduction.probabilities` says which they are. The lines:
 
@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels.jit import jit
 from ...options.declare import option
 
 MOST_PAIRS = 1 << 22  # of a Work, 12 bytes each and more on the way to a file; see Learner.most_rows
@@ -79,52 +78,3 @@ def listing(label: np.ndarray, p: np.ndarray, size: np.ndarray, rest: np.ndarray
     shown[:, k] = True
     start = np.concatenate([[0], np.cumsum(size + 1)])
     return Listing(masses[shown].astype(np.float32), labels[shown], start)
-
-
-# -- kernels
-
-
-@jit
-def _worse(score, a, b):
-    """Whether item a comes after item b."""
-    return score[a] < score[b] or (score[a] == score[b] and a > b)
-
-
-@jit
-def _sink(score, place, at, size):
-    """Let the item at `at` sink to its place in the heap place[:size], whose first item is the worst."""
-    item = place[at]
-    while 2 * at + 1 < size:
-        below = 2 * at + 1
-        if below + 1 < size and _worse(score, place[below + 1], place[below]):
-            below += 1
-        if not _worse(score, place[below], item):
-            break
-        place[at] = place[below]
-        at = below
-    place[at] = item
-
-
-@jit
-def rank(score, begin, end, place):
-    """Fill `place` with the positions of the largest of score[begin:end]; return how many there are.
-
-    In falling order, the earlier first where two are equal. Only items that are among the best so far cost more than
-    a comparison: of m in any order some k log(m / k).
-    """
-    size = min(end - begin, place.shape[0])
-    for j in range(size):
-        place[j] = begin + j
-    for at in range(size // 2 - 1, -1, -1):
-        _sink(score, place, at, size)
-    if size > 0:
-        for j in range(begin + size, end):
-            if score[j] > score[place[0]]:
-                place[0] = j
-                _sink(score, place, 0, size)
-    for last in range(size - 1, 0, -1):
-        worst = place[0]
-        place[0] = place[last]
-        place[last] = worst
-        _sink(score, place, 0, last)
-    return size

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...binary import adagrad
-from ...kernels import rng
+from ...kernels import rng, top_k
 from ...kernels.constants import HALF, ONE
 from ...kernels.jit import jit
 from . import label_tree, tree_search
@@ -263,7 +263,8 @@ def vote(top, top_p, candidate, p, judged, label, mass):
     """
     trees, n, k = top.shape
     best = label.shape[1]
-    rank = np.empty(best)
+    rank, place = np.empty(best), np.empty(best, np.int64)
+    means = np.empty(candidate.shape[1])
     for i in range(n):
         size = 0
         for c in range(candidate.shape[1]):
@@ -285,15 +286,8 @@ def vote(top, top_p, candidate, p, judged, label, mass):
                         elif top[t, i, j] > 0 and found == 0.0 and j == k - 1:
                             found = top_p[t, i, j]
                 total += math.log(max(found, 1e-300))
-            if size == best and total <= rank[best - 1]:
-                continue
-            at = min(size, best - 1)
-            size = min(size + 1, best)
-            while at > 0 and rank[at - 1] < total:
-                rank[at] = rank[at - 1]
-                label[i, at] = label[i, at - 1]
-                mass[i, at] = mass[i, at - 1]
-                at -= 1
-            rank[at] = total
-            label[i, at] = y
-            mass[i, at] = mean / trees
+            means[c] = mean / trees
+            size = top_k.insert(place, rank, size, c, total)
+        for j in range(size):
+            label[i, j] = candidate[i, place[j]]
+            mass[i, j] = means[place[j]]

@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...binary import adagrad
-from ...kernels import fast_math, intrinsics
+from ...kernels import fast_math, intrinsics, top_k
 from ...kernels.constants import GOLDEN, SPREAD, ZERO
 from ...kernels.jit import jit
 from ...model import stored_arrays
@@ -249,7 +249,6 @@ def rank(scorers, unit, batch, label, learns, begin, end, top, top_p, tree_p, ca
     """
     weights, state = scorers
     trees = top.shape[0]
-    best = found.top.shape[1]
     for i in range(begin, end):
         y = label[i]
         count = adagrad.load(batch, i, unit, rows.h, rows.x)
@@ -273,19 +272,10 @@ def rank(scorers, unit, batch, label, learns, begin, end, top, top_p, tree_p, ca
             for t in range(trees):
                 mean += tree_p[t, i] / trees
             found.p[i] = outside * min(mean / rest, 1.0)
+        best, best_p = found.top[i], found.top_p[i]
         filled = 0
         for c in range(size):
-            p = (1.0 - outside) * rows.share[c]
-            if filled == best and p <= found.top_p[i, best - 1]:
-                continue
-            at = min(filled, best - 1)
-            filled = min(filled + 1, best)
-            while at > 0 and found.top_p[i, at - 1] < p:
-                found.top[i, at] = found.top[i, at - 1]
-                found.top_p[i, at] = found.top_p[i, at - 1]
-                at -= 1
-            found.top[i, at] = candidate[i, c]
-            found.top_p[i, at] = p
+            filled = top_k.insert(best, best_p, filled, candidate[i, c], (1.0 - outside) * rows.share[c])
         if not learns[i]:
             continue
         weight = batch.weight[i]

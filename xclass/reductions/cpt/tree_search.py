@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...binary import adagrad
-from ...kernels import intrinsics
+from ...kernels import intrinsics, top_k
 from ...kernels.jit import jit
 
 BUCKETS = 256
@@ -46,20 +46,6 @@ def new_waiting(most: int) -> Waiting:
 #    the path are there. `top` and `top_p`, of k items, are 0 at first. A search returns the nodes it opened and the
 #    most that a label left out can have where the budget ended it early, else 0. What they do at a node stands in
 #    each: with all a tree is made of passed to a function, a node takes twice the time.
-
-
-@jit
-def _list(top, top_p, size, label, p):
-    """Put a label among those found, in falling order; return how many there are now."""
-    k = top.shape[0]
-    at = min(size, k - 1)
-    while at > 0 and top_p[at - 1] < p:
-        top[at] = top[at - 1]
-        top_p[at] = top_p[at - 1]
-        at -= 1
-    top[at] = label
-    top_p[at] = p
-    return min(size + 1, k)
 
 
 @jit
@@ -129,7 +115,7 @@ def several(tree, weights, settings, example, count, known, top, top_p):
     least = 0.0
     a, p = np.int64(0), 1.0
     if tree.left[a] == 0:
-        size = _list(top, top_p, size, tree.label[a], p)
+        size = top_k.insert(top, top_p, size, tree.label[a], p)
         a = np.int64(-1)
     while a >= 0:
         if opened >= settings.budget and size > 0:
@@ -156,7 +142,7 @@ def several(tree, weights, settings, example, count, known, top, top_p):
             if q < least or (size == k and q == least):
                 continue
             if tree.left[c] == 0:
-                size = _list(top, top_p, size, tree.label[c], q)
+                size = top_k.insert(top, top_p, size, tree.label[c], q)
                 least = max(settings.cut * top_p[0], top_p[k - 1])
                 continue
             bucket = _bucket(q)

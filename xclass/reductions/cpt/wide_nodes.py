@@ -22,12 +22,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ...binary import adagrad
-from ...kernels import rng
+from ...kernels import rng, top_k
+from ...kernels.constants import HALF, ZERO
 from ...kernels.jit import jit
 from . import binary_nodes, label_tree, pecoc
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
-ROOT_12, HALF, ZERO = binary_nodes.ROOT_12, binary_nodes.HALF, np.float32(0)
+ROOT_12 = binary_nodes.ROOT_12
 
 
 class Scratch(NamedTuple):
@@ -242,22 +243,6 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
 
 
 @jit
-def _offer(top, top_p, size, label, p):
-    """Put a label where it belongs among the best of which `size` are known; return how many are known then."""
-    k = top.shape[0]
-    if size == k and p <= top_p[k - 1]:
-        return size
-    at = min(size, k - 1)
-    while at > 0 and top_p[at - 1] < p:
-        top[at] = top[at - 1]
-        top_p[at] = top_p[at - 1]
-        at -= 1
-    top[at] = label
-    top_p[at] = p
-    return min(size + 1, k)
-
-
-@jit
 def _likeliest(left):
     """The branch of most mass."""
     best = 0
@@ -308,7 +293,7 @@ def _search(tree, weights, settings, scratch, count, known, floor, label, comple
         for c in range(m):
             if left[c] >= 0.0 and tree.left[child[c]] == 0:
                 if left[c] >= max(floor, settings.cut * top_p[0]):
-                    size = _offer(top, top_p, size, tree.label[child[c]], left[c])
+                    size = top_k.insert(top, top_p, size, tree.label[child[c]], left[c])
                     going &= complete or top[0] == label
                 left[c] = -1.0
         # the next one to open

@@ -12,10 +12,9 @@ import math
 import numpy as np
 
 from ...binary import finite, gd, loss
-from ...kernels import fast_math, rng
+from ...kernels import fast_math, rng, top_k
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
-from ..core import probabilities
 
 BLOCK = 512  # classes handled together; 128 to 1024 take the same time
 CHUNK = 64  # classes looked at at once for the best
@@ -353,6 +352,6 @@ def judge(scores, linked, begin, end, p, top, top_p):
             total += row[j]
         for j in range(classes):
             row[j] *= ONE / total
-        for r in range(probabilities.rank(scores[i], 0, classes, place)):
+        for r in range(top_k.rank(scores[i], 0, classes, place)):
             top[i, r] = place[r]
             top_p[i, r] = np.float64(row[place[r]])

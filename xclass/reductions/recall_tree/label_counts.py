@@ -160,7 +160,7 @@ def insert(counts, bern, a, label, c, i, h):
         else:  # passes the last candidate and takes its place
             at = size - 1
             held += new - top_count[a, at]
-    if at >= 0:
+    if at >= 0:  # not `top_k.insert`: the label may be in the list, and rises from where it is
         while at > 0 and top_count[a, at - 1] < new:
             top_label[a, at] = top_label[a, at - 1]
             top_count[a, at] = top_count[a, at - 1]

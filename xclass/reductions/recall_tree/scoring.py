@@ -32,7 +32,7 @@ import numpy as np
 
 from ...binary import gd
 from ...data.batch import CROSSED_GROUP
-from ...kernels import fast_math
+from ...kernels import fast_math, top_k
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
 from ..core import probabilities
@@ -212,7 +212,7 @@ def best_candidates(plan, odds, top, top_p):
     """`top[i]`, `top_p[i]` = the candidates (1-based) of the highest scores, the earlier first on a tie; 0 for none."""
     place = np.empty(top.shape[1], np.int64)
     for i in range(top.shape[0]):
-        size = probabilities.rank(plan.score, plan.first[i], plan.scored[i], place)
+        size = top_k.rank(plan.score, plan.first[i], plan.scored[i], place)
         for r in range(top.shape[1]):
             top[i, r] = plan.item[place[r]] + 1 if r < size else 0
             top_p[i, r] = odds[place[r]] if r < size else 0.0

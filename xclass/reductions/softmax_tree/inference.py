@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels import fast_math, hash_table
+from ...kernels import fast_math, hash_table, top_k
 from ...kernels.jit import jit
 from ...model import stored_arrays
-from ..core import probabilities
 
 NODE = np.uint64(32)
 NOTHING = np.uint64(0xFFFFFFFFFFFFFFFF)  # an empty cell
@@ -144,14 +143,14 @@ def _best(paths, first, last, total, count, scratch, r, found):
             scratch.p[size] = np.float64(paths.score[first + c])
             size += 1
             untouched += 1
-    size = probabilities.rank(scratch.p, 0, size, scratch.place)
+    size = top_k.rank(scratch.p, 0, size, scratch.place)
     for j in range(most):
         found.top[r, j] = 0
         found.top_p[r, j] = 0.0
     for j in range(size):
         c = scratch.candidate[scratch.place[j]]
         p = fast_math.exp(scratch.p[scratch.place[j]]) / total
-        at = j
+        at = j  # not `top_k.insert`: only labels of equal probability change places
         while at > 0 and found.top_p[r, at - 1] == p and found.top[r, at - 1] > paths.label[first + c]:
             found.top[r, at] = found.top[r, at - 1]
             found.top_p[r, at] = p
