@@ -7,8 +7,11 @@ never sees text, files or the progress table. A run knows reductions by this pag
 
 from __future__ import annotations
 
+import itertools
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +19,19 @@ import numpy as np
 
 from ...binary import finite
 from ...data.batch import Batch
+from ...system import processors
 from .contract import Look, Work
 from .result import Result
 from .spec import LearnerSpec, Wanted
 from .tree_view import TreeNode
+
+LEAST_ROWS = 64  # examples of a batch that are worth a thread
+_starting = threading.Lock()  # stages on several threads share out work for the first time
+
+
+def pieces(n: int, parts: int) -> list[tuple[int, int]]:
+    """Split 0..n-1 into so many neighbouring pieces of nearly the same size; return where each begins and ends."""
+    return list(itertools.pairwise(n * t // parts for t in range(parts + 1)))
 
 
 class Learner(ABC):
@@ -34,7 +46,8 @@ class Learner(ABC):
     most_rows : examples a Work may have, None for any number; asked before every batch
     names : of the classes, where labels are names; it grows as they come
     highest_placed : the highest label that has a place without having been learned from
-    threads : those it has started, None without any
+    workers : threads that `share` may use, None for as many as there are processors
+    outside : examples with a label that is no class, which were not learned from; see `classes_of`
     """
 
     stages: list[Callable[[Work], None]]
@@ -43,7 +56,9 @@ class Learner(ABC):
     most_rows: int | None = None
     names: Sequence[str] = ()
     highest_placed: int = 0
-    threads: Any = None
+    workers: int | None = None
+    outside: int = 0
+    _threads: ThreadPoolExecutor | None = None  # made when there is work for several
 
     def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)
         """Change what is asked for beside predictions; sums for the summary begin anew."""
@@ -86,8 +101,47 @@ class Learner(ABC):
 
     def close(self) -> None:
         """End the threads that the learner started."""
-        if self.threads is not None:
-            self.threads.shutdown()
+        if self._threads is not None:
+            self._threads.shutdown()
+
+    # for the reductions themselves
+
+    def share(self, job: Callable, items: Iterable[tuple]) -> None:
+        """Do `job(*item)` for every item on several threads, in this one where there is one item at most."""
+        items = list(items)
+        if len(items) <= 1:
+            for item in items:
+                job(*item)
+            return
+        with _starting:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self.workers or processors.count(), "share")
+        list(self._threads.map(lambda item: job(*item), items))
+
+    def rows_of_threads(self, n: int, least: int = LEAST_ROWS) -> list[tuple[int, int]]:
+        """Split the n examples of a batch for `share`: `least` of them at least for a thread."""
+        return pieces(n, max(1, min(self.workers or processors.count(), n // least)))
+
+    def classes_of(self, work: Work, given: np.ndarray, name: str, classes: int) -> np.ndarray:
+        """Return the 0-based class of the examples that are `given` (bool[n]) to be learned from, -1 for all others.
+
+        Labels outside 1..classes are counted in `outside`, and the user is told of the first.
+
+        Parameters
+        ----------
+        name : of the reduction, for that message
+        """
+        batch = work.batch
+        inside = given & (batch.label >= 1) & (batch.label <= classes)
+        outside = given & ~inside
+        if not self.outside and outside.any():
+            first = int(np.argmax(outside))
+            work.notes.append(
+                f"label {batch.label[first]:.0f} in line {batch.line[first]} is outside 1..{classes}"
+                f" (--{name} {classes}): such examples count as errors and are not learned"
+            )
+        self.outside += int(outside.sum())
+        return np.where(inside, batch.label - 1, -1.0).astype(np.int64)
 
 
 class Previews(ABC):

@@ -54,10 +54,8 @@ to the leaf it splits; every regressor on the way learns the turn taken.
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -66,7 +64,6 @@ from ...binary import adagrad, feature_scaling, finite, gd, loss
 from ...data.batch import HIGHEST_LABEL
 from ...errors import DataError
 from ...model import stored_arrays
-from ...system import processors
 from ..core import probabilities, tree_view
 from ..core.base import Learner, Outlined, Previews, Reduction
 from ..core.calibration import Report
@@ -145,7 +142,6 @@ class ProbabilityTree(Learner, Previews, Outlined):
         # weights: of all labels; of those not proposed; of those proposed and not chosen
         self.label_weight = self.missed = self.mistaken = 0.0
         self.examples = 0
-        self.threads = ThreadPoolExecutor(processors.count(), "trees")
         self.stages = [self._sweep] if self.scorers is None else [self._sweep, self._rerank]
         if self.scales is not None:
             self.stages.insert(0, self._scale)
@@ -170,7 +166,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
 
     def end_preview(self) -> None:
         room = min(self.options.cpt, 1 << 20)
-        trees = self.sample.trees([int(one.random[0]) for one in self.members], self._all, room)
+        trees = self.sample.trees([int(one.random[0]) for one in self.members], self.share, room)
         if trees:
             self._plant(trees)
             classes = (int(trees[0].size[NODES]) + 1) // 2
@@ -216,7 +212,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
             np.zeros((trees, n)),
         )  # fmt: skip
         each = [Found(*(np.ascontiguousarray(array[t]) for array in found)) for t in range(trees)]
-        shares = [(0, n)] if work.learn else self._shares(n)
+        shares = [(0, n)] if work.learn else self.rows_of_threads(n)
         jobs = [(t, a, b) for a, b in shares for t in range(trees)]
         if self.asked.probabilities:
             spread = [[None] * n for _ in range(trees)]
@@ -224,10 +220,10 @@ class ProbabilityTree(Learner, Previews, Outlined):
             def one(t, a, b):
                 self.members[t].sweep_spread(batch, label, learns, whole, a, b, each[t], spread[t])
 
-            self._all(one, jobs)
+            self.share(one, jobs)
             work.listing = _mean_listing(spread)
         else:
-            self._all(lambda t, a, b: self.members[t].sweep(batch, label, learns, whole, a, b, each[t]), jobs)
+            self.share(lambda t, a, b: self.members[t].sweep(batch, label, learns, whole, a, b, each[t]), jobs)
         if self.scorers is not None:
             work.plan = (labelled, label, learns, found)
             return
@@ -246,7 +242,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
         candidate = np.empty((n, trees * k), np.int64)
         binary_nodes.unite(found.top, candidate)
         ranked = reranking.Ranked(np.zeros((n, best), np.int64), np.zeros((n, best)), np.zeros(n), np.zeros(n, bool))
-        shares = [(0, n)] if work.learn else self._shares(n)
+        shares = [(0, n)] if work.learn else self.rows_of_threads(n)
         unit = self.options.normalize_features != "none"
 
         def job(begin, end):
@@ -255,7 +251,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
                 reranking.scratch(work.batch, trees * k), ranked,
             )  # fmt: skip
 
-        self._all(job, shares)
+        self.share(job, shares)
         if self.asked.probabilities:
             work.listing = reranking.spread(work.listing, ranked)
         self._finish(work, labelled, found.known[0], ranked.p, found, ranked.top, ranked.top_p)
@@ -265,18 +261,6 @@ class ProbabilityTree(Learner, Previews, Outlined):
         self.missed += float(weight[~ranked.inside].sum())
         self.mistaken += float(weight[ranked.inside & wrong].sum())
 
-    def _all(self, job, items) -> None:
-        """Do a job for every item; in this thread where there is one only."""
-        if len(items) == 1:
-            job(*items[0])
-        else:
-            list(self.threads.map(lambda item: job(*item), items))
-
-    def _shares(self, n: int) -> list[tuple[int, int]]:
-        shares = max(1, min(processors.count(), n // 64))
-        edges = [n * t // shares for t in range(shares + 1)]
-        return list(itertools.pairwise(edges))
-
     def _vote(self, batch, found, best, judged: bool):
         """The best labels of several trees, and their mean probabilities."""
         trees, n, k = found.top.shape
@@ -284,8 +268,8 @@ class ProbabilityTree(Learner, Previews, Outlined):
         binary_nodes.unite(found.top, candidate)
         p = np.empty((trees, n if judged else 0, trees * k))
         if judged:
-            jobs = [(t, a, b) for a, b in self._shares(n) for t in range(trees)]
-            self._all(lambda t, a, b: self.members[t].judge(batch, a, b, candidate, p[t]), jobs)
+            jobs = [(t, a, b) for a, b in self.rows_of_threads(n) for t in range(trees)]
+            self.share(lambda t, a, b: self.members[t].judge(batch, a, b, candidate, p[t]), jobs)
         top, top_p = np.zeros((n, best), np.int64), np.zeros((n, best))
         binary_nodes.vote(found.top, found.top_p, candidate, p, judged, top, top_p)
         return top, top_p

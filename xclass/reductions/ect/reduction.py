@@ -132,7 +132,6 @@ class Tournament(Learner, Outlined, Inspectable):
         self.tables = [gd.new_table(self.rule, bits, taken, width)]
         self.crowding = gd.crowding(bits, max(1, total), width, spec.binary.layout)
         self.drift = np.zeros(1)
-        self.outside = 0
         self.keep_scores = spec.wanted.scores
         self.stages = [self._play]
 
@@ -144,21 +143,10 @@ class Tournament(Learner, Outlined, Inspectable):
     def _labels(self, work: Work) -> np.ndarray:
         """0-based label of every example, -1 where nothing is learned."""
         batch = work.batch
-        label = np.full(batch.n, -1, np.int64)
         given = work.learns() & ~np.isnan(batch.label)
         if not self.hall.vw:
             given &= batch.weight > 0
-        inside = given & (batch.label >= 1) & (batch.label <= self.classes)
-        label[inside] = batch.label[inside].astype(np.int64) - 1
-        outside = given & ~inside
-        if not self.outside and outside.any():
-            first = int(np.argmax(outside))
-            work.notes.append(
-                f"label {batch.label[first]:.0f} in line {batch.line[first]} is outside 1..{self.classes}"
-                f" (--ect {self.classes}): such examples count as errors and are not learned"
-            )
-        self.outside += int(outside.sum())
-        return label
+        return self.classes_of(work, given, "ect", self.classes)
 
     def _play(self, work: Work) -> None:
         batch = work.batch

@@ -23,9 +23,7 @@ Importance weights count for the routers, not in the tree.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +31,6 @@ import numpy as np
 from ...binary import gd
 from ...model import stored_arrays
 from ...options.declare import option
-from ...system import processors
 from ..core import tree_routers, tree_view
 from ..core.base import Inspectable, Learner, Outlined, Reduction
 from ..core.contract import Look, Work
@@ -143,7 +140,6 @@ class LomTree(Learner, Outlined, Inspectable):
         )  # fmt: skip
         self.tree, self.cells = split_tree.new_tree(), split_cells.new_cells()
         split_tree.plant(self.tree, FIRST_ANSWER)
-        self.threads = ThreadPoolExecutor(processors.count(), "trees")
         self.stages = [self._sweep]
 
     @property
@@ -219,18 +215,16 @@ class LomTree(Learner, Outlined, Inspectable):
     def _shared(self, work, label, learns) -> split_walk.Found:
         """Examples that are only predicted, by several threads."""
         batch = work.batch
-        shares = 1 if self.settings.listing else max(1, min(processors.count(), batch.n // 64))
-        if shares == 1:
+        parts = self.rows_of_threads(batch.n)
+        if self.settings.listing or len(parts) == 1:
             return self._all(work, label, learns)
         found = self._found(batch.n)
-        edges = [batch.n * t // shares for t in range(shares + 1)]
-        jobs = list(itertools.pairwise(edges))
         levels = self._levels()
-        list(
-            self.threads.map(
-                lambda job: self._rows(work, label, learns, *job, tree_routers.new_row(batch, levels), found), jobs
-            )
-        )
+
+        def one(begin, end):
+            self._rows(work, label, learns, begin, end, tree_routers.new_row(batch, levels), found)
+
+        self.share(one, parts)
         return found
 
     def summary(self) -> list[str]:

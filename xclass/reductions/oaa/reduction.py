@@ -14,8 +14,6 @@ begins at `hash * 2**ceil(log2 K) mod 2**b`.
 
 from __future__ import annotations
 
-import itertools
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +24,7 @@ from ...model import stored_arrays
 from ...options.declare import option
 from ...system import processors
 from ..core import probabilities
-from ..core.base import Inspectable, Learner, Reduction
+from ..core.base import Inspectable, Learner, Reduction, pieces
 from ..core.calibration import Report
 from ..core.contract import Look, Work
 from ..core.result import Result
@@ -137,10 +135,8 @@ class OneAgainstAll(Learner, Inspectable):
         one = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular
         shares = 1 if one else processors.count()
         shares = max(1, min(shares, self.classes // LEAST_SHARE))
-        edges = [self.classes * t // shares for t in range(shares + 1)]
-        self.shares = list(itertools.pairwise(edges))
+        self.shares = pieces(self.classes, shares)
         self.norms = self._no_norms()
-        self.threads = ThreadPoolExecutor(shares, "classes")
         self.stages = [self._sweep]
 
     @property
@@ -214,7 +210,7 @@ class OneAgainstAll(Learner, Inspectable):
         if self.rule.regular:
             in_turn()
         else:
-            list(self.threads.map(one, range(len(self.shares))))
+            self.share(one, [(t,) for t in range(len(self.shares))])
         winner = np.empty(n, np.int64)
         class_rows.merge(best, best_score, winner)
         shown = after if many else base
@@ -245,12 +241,11 @@ class OneAgainstAll(Learner, Inspectable):
         p = np.empty_like(scores)
         k = min(self.asked.top_k or 0, self.classes)
         top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
-        edges = [n * t // len(self.shares) for t in range(len(self.shares) + 1)]
 
-        def one(part):
-            class_rows.judge(scores, self.link, *part, p, top, top_p)
+        def one(begin, end):
+            class_rows.judge(scores, self.link, begin, end, p, top, top_p)
 
-        list(self.threads.map(one, itertools.pairwise(edges)))
+        self.share(one, pieces(n, len(self.shares)))
         labelled = ~np.isnan(work.batch.label)
         weight = work.batch.weight.astype(np.float64)
         known = label >= 0

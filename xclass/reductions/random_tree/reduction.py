@@ -11,9 +11,7 @@ The tree is a heap: node a has the children 2 a + 1 and 2 a + 2, the inner nodes
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +24,6 @@ from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...options.declare import option
-from ...system import processors
 from ..core import tree_routers, tree_view
 from ..core.base import Inspectable, Learner, Outlined, Reduction
 from ..core.contract import Look, Work
@@ -255,8 +252,6 @@ class RandomTree(Learner, Outlined, Inspectable):
         if self.routers.exact:
             self.tables = [self.routers.table]
         self.listing = spec.wanted.scores
-        self.threads = ThreadPoolExecutor(processors.count(), "trees")
-        self.outside = 0
         self.stages = [self._sweep]
 
     @property
@@ -273,23 +268,19 @@ class RandomTree(Learner, Outlined, Inspectable):
         batch = work.batch
         n = batch.n
         labelled = ~np.isnan(batch.label)
-        given = labelled & (batch.weight > 0) & work.learns()
-        inside = given & (batch.label >= 1) & (batch.label <= self.classes)
-        label = np.where(inside, batch.label - 1, -1.0).astype(np.int64)
-        self._note_outside(work, given & ~inside)
+        label = self.classes_of(work, work.learned(), "random_tree", self.classes)
         rows = n if self.listing else 0
         found = Found(
             np.empty(n, np.int64), np.empty((rows, self.levels), np.int64),
             np.empty((rows, self.levels), np.float32), np.empty(n, np.int64),
         )  # fmt: skip
-        shares = 1 if work.learn else max(1, min(processors.count(), n // 64))
-        edges = [n * t // shares for t in range(shares + 1)]
 
-        def one(job):
+        def one(begin, end):
             row = tree_routers.new_row(batch, self.levels)
-            sweep(self.order, tree_routers.watched(self.routers, work), batch, label, work.clock, *job, row, found)
+            routers = tree_routers.watched(self.routers, work)
+            sweep(self.order, routers, batch, label, work.clock, begin, end, row, found)
 
-        list(self.threads.map(one, itertools.pairwise(edges)))
+        self.share(one, [(0, n)] if work.learn else self.rows_of_threads(n))
         work.prediction = found.answer.astype(np.float64)
         wrong = labelled & (work.prediction != batch.label)
         work.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
@@ -297,15 +288,6 @@ class RandomTree(Learner, Outlined, Inspectable):
             asked = np.arange(self.levels) < found.size[:, None]
             work.scores, work.score_labels = found.score[asked], found.node[asked]
             work.score_start = np.concatenate([[0], np.cumsum(found.size)])
-
-    def _note_outside(self, work: Work, outside: np.ndarray) -> None:
-        if not self.outside and outside.any():
-            first = int(np.argmax(outside))
-            work.notes.append(
-                f"label {work.batch.label[first]:.0f} in line {work.batch.line[first]} is outside 1..{self.classes}"
-                f" (--random_tree {self.classes}): such examples count as errors and are not learned"
-            )
-        self.outside += int(outside.sum())
 
     def summary(self) -> list[str]:
         """Lines after those every run has."""

@@ -22,7 +22,6 @@ candidates, where the bound on recall and the probabilities are explained.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -154,7 +153,6 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             classes=self.classes,
         )
         self.random = np.array([spec.seed], np.uint64)
-        self.outside = 0
         self.resume = spec.binary.resume
         self.pairs = np.empty((0, 2), np.uint8)
         self.learner_options = spec.binary
@@ -181,7 +179,7 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             self.stages = [self._route, self._score]
         width = gd.vw_width(taken + self.classes)
         self.crowding = gd.crowding(bits, self.classes, width, spec.binary.layout)
-        self.threads = ThreadPoolExecutor(SHARDS, "score")
+        self.workers = SHARDS
         self.want(spec.wanted)
 
     def cross_path(self, interactions: list[bytes]) -> None:
@@ -203,21 +201,9 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
     def _new_plan(self, work: Work) -> Plan:
         batch = work.batch
         n = batch.n
-        label = np.full(n, -1, np.int64)
-        if work.learn:
-            given = work.learns() & ~np.isnan(batch.label) & (batch.weight > 0)
-            inside = given & (batch.label >= 1) & (batch.label <= self.classes)
-            label[inside] = batch.label[inside].astype(np.int64) - 1
-            if not self.outside and (given & ~inside).any():
-                first = int(np.argmax(given & ~inside))
-                work.notes.append(
-                    f"label {batch.label[first]:.0f} in line {batch.line[first]} is outside 1..{self.classes}"
-                    f" (--recall_tree {self.classes}): such examples count as errors and are not learned"
-                )
-            self.outside += int((given & ~inside).sum())
         room = n * (2 * self.candidates + 1)
         return Plan(
-            label=label,
+            label=self.classes_of(work, work.learned(), "recall_tree", self.classes),
             node=np.empty(n, np.int32),
             recall=np.empty(n),
             last=np.empty(n, np.int32),
@@ -261,7 +247,7 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
                 np.empty(most, np.float32),
             )  # fmt: skip
 
-        list(self.threads.map(one, range(SHARDS)))
+        self.share(one, [(shard,) for shard in range(SHARDS)])
         self._finish(work)
 
     def _in_turn(self, work: Work) -> None:

@@ -17,13 +17,11 @@ Differs   from the paper: see `tao`, `initialise` and docs/defaults.md.
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from ...binary import feature_scaling, finite
 from ...model import stored_arrays
-from ...system import processors
 from ..core import probabilities
 from ..core.base import Learner, LearnsAtEnd, Reduction
 from ..core.calibration import Report
@@ -67,7 +65,6 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         self.tell = lambda line: None
         self.bar = self.moved = lambda *_: None
         self.ends = False
-        self.threads = ThreadPoolExecutor(processors.count(), "nodes")
         self.stages = [self._predict] if spec.testing else [self._predict, self._collect]
 
     @property
@@ -93,13 +90,6 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         super().close()
         if self.store is not None:
             self.store.close()
-
-    def _share(self, job, items) -> None:
-        """Do a job for every item; in this thread where there is one only."""
-        if len(items) == 1:
-            job(*items[0])
-        else:
-            list(self.threads.map(lambda item: job(*item), items))
 
     def _take(self, parts: inference.Parts, most: int = stored_arrays.NO_LIMIT) -> None:
         """Answer by this tree from now on; `most` as in `inference.new_paths`."""
@@ -132,8 +122,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
             scratch = inference.new_scratch(self.paths, most)
             inference.walk(self.paths, start, index, value, label, node, low, high, scratch, found)
 
-        parts = max(1, min(processors.count(), n // SHARE))
-        self._share(job, [(n * t // parts, n * (t + 1) // parts) for t in range(parts)])
+        self.share(job, self.rows_of_threads(n, SHARE))
         work.prediction = found.answer.astype(np.float64)
         weight = batch.weight.astype(np.float64)
         right = found.answer == label
@@ -260,7 +249,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         )
         self.tell("iteration     objective  train error  in leaf     weights  unchanged  seconds")
         self.bar(settings.iterations * len(tree.left), "node")
-        trainer = tao.Trainer(rows, len(hashes), tree, settings, self._share, lambda: self.ends, self.moved)
+        trainer = tao.Trainer(rows, len(hashes), tree, settings, self.share, lambda: self.ends, self.moved)
         trainer.run(begin, self._say)
         self._finish(tree, rows, trainer.found, held, hashes)
         if len(self.parts.label):  # else the user ended it before the first node
@@ -276,14 +265,14 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         if self.options.tree_init == "prototypes":
             return leaves[initialise.by_prototypes(rows, features, len(leaves), self.seed)]
         if self.options.tree_init == "clusters":
-            return leaves[initialise.by_halves(rows, len(leaves), self.seed, self._share)]
+            return leaves[initialise.by_halves(rows, len(leaves), self.seed, self.share)]
         rng = np.random.default_rng(self.seed)
         for i, one in enumerate(tree.inside):
             if isinstance(one, softmax_nodes.Router):
                 w = rng.standard_normal(features)
                 w = (w / np.sqrt((w**2).sum() or 1.0)).astype(np.float32).astype(np.float64)
                 tree.inside[i] = softmax_nodes.Router(np.arange(features, dtype=np.uint32), w, 0.0)
-        found = softmax_nodes.walk(tree, rows, self._share)
+        found = softmax_nodes.walk(tree, rows, self.share)
         for i, one in enumerate(tree.inside):
             if isinstance(one, softmax_nodes.Router):
                 tree.inside[i] = softmax_nodes.NO_ROUTER
@@ -298,7 +287,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
     def _finish(self, tree, rows, found, held, hashes) -> None:
         """Prune, choose eps, and turn to the tree. `found` : of the rows, None where training ended early"""
         if found is None:
-            found = softmax_nodes.walk(tree, rows, self._share)
+            found = softmax_nodes.walk(tree, rows, self.share)
         weight = np.bincount(found.leaf, rows.weight, minlength=len(tree.leaves()))
         tree, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weight.tolist(), strict=True)))
         tree = softmax_nodes.renamed(tree, lambda feature: hashes[feature])
@@ -306,7 +295,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         error = float(rows.weight[found.answer != rows.label].sum() / rows.weight.sum())
         self.lines = [f"training error = {error:.6f}, nodes pruned = {gone}"]
         if held is not None:
-            found = softmax_nodes.walk(tree, held._replace(feature=hashes[held.feature]), self._share)
+            found = softmax_nodes.walk(tree, held._replace(feature=hashes[held.feature]), self.share)
             if self.options.smooth is None:
                 self.eps = _tuned(found, held.weight, self.classes)
             error = float(held.weight[found.answer != held.label].sum() / held.weight.sum())
