@@ -8,10 +8,12 @@ Names     K classes | block: neighbouring classes handled together | place: wher
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from ...binary import finite, gd, loss
+from ...data.batch import Batch
 from ...kernels import fast_math, rng, top_k
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
@@ -19,6 +21,57 @@ from ...kernels.jit import jit
 BLOCK = 512  # classes handled together; 128 to 1024 take the same time
 CHUNK = 64  # classes looked at at once for the best
 LONGEST = 1 << 13  # features of an example whose rates are kept for a block: 16 MB; longer ones go class by class
+
+
+class Inputs(NamedTuple):
+    """A batch of n examples, and what is learned from each."""
+
+    batch: Batch
+    label: np.ndarray  # int64[n], 0-based class; -1: every class learns that it is none of them
+    learns: np.ndarray  # bool[n]
+    sampled: np.ndarray  # int32[n, draws], the only classes that learn besides the label's, where there are columns
+    clock: np.ndarray  # float64[n]
+
+
+class Found(NamedTuple):
+    """What classes begin..end-1 find."""
+
+    best: np.ndarray  # int64[n], the class of the highest score, the lowest on a tie
+    best_score: np.ndarray  # float32[n]
+    scores: np.ndarray  # float32[n, K], of all classes, or without rows
+
+
+class Scratch(NamedTuple):
+    """Room for one example of s features, and for one block of classes."""
+
+    row: np.ndarray  # int64[s], the rows of features
+    place: np.ndarray  # uint64[s], where rows begin
+    x: np.ndarray  # float32[s]
+    final: np.ndarray  # int64[s], the last feature in the same row
+    owner: np.ndarray  # int64[rows]
+    s: np.ndarray  # float32[BLOCK] each: scores
+    p: np.ndarray  # predictions; float32[K] for `sweep_in_turn`
+    y: np.ndarray
+    d: np.ndarray
+    g2: np.ndarray
+    q: np.ndarray
+    norm: np.ndarray
+    u: np.ndarray
+    rate: np.ndarray  # float32[s * BLOCK]
+
+
+def new_scratch(longest: int, rows: int, classes: int = BLOCK) -> Scratch:
+    """Room for examples of up to so many features, and for so many classes side by side."""
+    lanes = [np.empty(BLOCK, np.float32) for _ in range(8)]
+    lanes[1] = np.empty(classes, np.float32)
+    return Scratch(
+        np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(longest, np.float32),
+        np.empty(longest, np.int64), np.empty(rows, np.int64), *lanes,
+        np.empty(min(longest, LONGEST) * BLOCK, np.float32),
+    )  # fmt: skip
+
+
+# -- kernels
 
 
 @jit
@@ -86,14 +139,13 @@ def _block_is_safe(table, rule, place, x, count, c, size, g2, weight, clock):
 
 
 @jit
-def _learn_block(
-    table, rule, place, x, count, final, row, norms, k, c, size, p, y, d, g2, q, norm, u, rate, weight, clock
-):  # fmt: skip
+def _learn_block(table, rule, scratch, count, norms, k, c, size, weight, clock):
     """`gd.learn` for neighbouring classes c, c + 1, ... under the default rule and logistic loss.
 
     `norms[r, k]` is the N that all of them have for row r, so that it need not be read, or 0. Returns False, having
     changed nothing, where a step has to be looked at.
     """
+    row, place, x, final, _, _, p, y, d, g2, q, norm, u, rate = scratch
     flat, field = table.flat, np.int64(table.field)
     loss.logistic_slopes(p, y, d, g2, size)
     if rule.checked and not _block_is_safe(table, rule, place, x, count, c, size, g2, weight, clock):
@@ -178,18 +230,15 @@ def _keep_best(p, size, c, i, best, best_score):
 
 
 @jit
-def sweep(
-    table, rule, rows, begin, end, norms, link, batch, label, learns, sampled, clock, best, best_score, scores,
-    row, place, x, final, owner, s, p, y, d, g2, q, norm, u, rate,
-):  # fmt: skip
+def sweep(table, rule, rows, begin, end, norms, link, inputs, found, scratch):
     """Score and train classes begin..end-1 on every example of a batch, in order.
 
-    `label[i]` is the 0-based class (-1: every class learns that it is none of them); `best[i]`, `best_score[i]`
-    get the winner of these classes, the lowest on a tie; `scores` (n x K, or empty) their scores.
-    `sampled[i]`, if it has columns, lists the only classes that learn besides the label's.
     `norms` (rows x blocks) is kept from one batch to the next, zeros at first: the N that all classes of a block have
     for a feature's row, 0 where they differ or nobody looked.
     """
+    batch, label, learns, sampled, clock = inputs
+    best, best_score, scores = found
+    row, place, x, final, owner, s, p, y = scratch[:8]
     fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
     fast = fast and not rule.regular
     wanted = scores.shape[0] > 0
@@ -228,10 +277,7 @@ def sweep(
             done = False
             if quick:
                 k = (c - begin) // BLOCK
-                done = _learn_block(
-                    table, rule, place, x, count, final, row, norms, k, c, size, p, y, d, g2, q, norm, u, rate,
-                    batch.weight[i], clock[i],
-                )  # fmt: skip
+                done = _learn_block(table, rule, scratch, count, norms, k, c, size, batch.weight[i], clock[i])
                 for f in range(0 if done else count):  # N may grow unseen
                     norms[row[f], k] = ZERO
             if not done:
@@ -258,10 +304,11 @@ def sweep(
 
 
 @jit
-def sweep_in_turn(
-    table, rule, rows, link, batch, label, learns, sampled, clock, best, best_score, scores, row, place, x, p
-):  # fmt: skip
+def sweep_in_turn(table, rule, rows, link, inputs, found, scratch):
     """`sweep` of all classes for rules under which an update of one class is felt by all (--l1, --l2)."""
+    batch, label, learns, sampled, clock = inputs
+    best, best_score, scores = found
+    row, place, x, p = scratch.row, scratch.place, scratch.x, scratch.p
     classes = table.sums.shape[0]
     draws = sampled.shape[1]
     for i in range(batch.label.shape[0]):

@@ -190,27 +190,20 @@ class OneAgainstAll(Learner, Inspectable):
         best_score = np.empty((len(self.shares), n), np.float32)
         longest = int(np.diff(batch.start).max(initial=0))
 
-        def in_turn():
-            class_rows.sweep_in_turn(
-                finite.watched(self.table, work), self.rule, self.rows, self.link, batch, label, learns, sampled,
-                work.clock, best[0], best_score[0], scores, np.empty(longest, np.int64), np.empty(longest, np.uint64),
-                np.empty(longest, np.float32), np.empty(self.classes, np.float32),
-            )  # fmt: skip
+        inputs = class_rows.Inputs(batch, label, learns, sampled, work.clock)
 
         def one(t):
-            lanes = [np.empty(class_rows.BLOCK, np.float32) for _ in range(8)]
+            table, found = finite.watched(self.table, work), class_rows.Found(best[t], best_score[t], scores)
+            if self.rule.regular:
+                scratch = class_rows.new_scratch(longest, 0, self.classes)
+                class_rows.sweep_in_turn(table, self.rule, self.rows, self.link, inputs, found, scratch)
+                return
+            scratch = class_rows.new_scratch(longest, int(self.rows))
             class_rows.sweep(
-                finite.watched(self.table, work), self.rule, self.rows, *self.shares[t], self.norms[t], self.link,
-                batch, label, learns, sampled, work.clock, best[t], best_score[t], scores, np.empty(longest, np.int64),
-                np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest, np.int64),
-                np.empty(int(self.rows), np.int64), *lanes,
-                np.empty(min(longest, class_rows.LONGEST) * class_rows.BLOCK, np.float32),
-            )  # fmt: skip
+                table, self.rule, self.rows, *self.shares[t], self.norms[t], self.link, inputs, found, scratch
+            )
 
-        if self.rule.regular:
-            in_turn()
-        else:
-            self.share(one, [(t,) for t in range(len(self.shares))])
+        self.share(one, [(t,) for t in range(len(self.shares))])
         winner = np.empty(n, np.int64)
         class_rows.merge(best, best_score, winner)
         shown = after if many else base
