@@ -86,10 +86,9 @@ def rank_rows(scorers: reranking.Scorers, rows, label, top, top_p, learns: bool)
         seen = list(dict.fromkeys(int(top[t, i, j]) for j in range(k) for t in range(trees) if top[t, i, j] > 0))
         candidate[i, : len(seen)] = seen
     found = reranking.Ranked(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n), np.zeros(n, bool))
-    reranking.rank(
-        scorers, True, batch, label, np.full(n, learns), 0, n, top, top_p, np.zeros((trees, n)), candidate,
-        reranking.scratch(batch, trees * k), found,
-    )  # fmt: skip
+    proposed = reranking.Proposed(top, top_p, np.zeros((trees, n)), candidate)
+    scratch = reranking.scratch(batch, trees * k)
+    reranking.rank(scorers, True, batch, label, np.full(n, learns), 0, n, proposed, scratch, found)
     return found
 
 

@@ -241,15 +241,14 @@ class ProbabilityTree(Learner, Previews, Outlined):
         best = trees * k if self.asked.probabilities else self.asked.top_k or 1
         candidate = np.empty((n, trees * k), np.int64)
         binary_nodes.unite(found.top, candidate)
+        proposed = reranking.Proposed(found.top, found.top_p, found.p, candidate)
         ranked = reranking.Ranked(np.zeros((n, best), np.int64), np.zeros((n, best)), np.zeros(n), np.zeros(n, bool))
         shares = [(0, n)] if work.learn else self.rows_of_threads(n)
         unit = self.options.normalize_features != "none"
 
         def job(begin, end):
-            reranking.rank(
-                self.scorers, unit, work.batch, label, learns, begin, end, found.top, found.top_p, found.p, candidate,
-                reranking.scratch(work.batch, trees * k), ranked,
-            )  # fmt: skip
+            scratch = reranking.scratch(work.batch, trees * k)
+            reranking.rank(self.scorers, unit, work.batch, label, learns, begin, end, proposed, scratch, ranked)
 
         self.share(job, shares)
         if self.asked.probabilities:

@@ -64,6 +64,15 @@ class Scratch(NamedTuple):
     share: np.ndarray  # float64[C], score, then probability among the candidates
 
 
+class Proposed(NamedTuple):
+    """What the trees propose for n examples."""
+
+    top: np.ndarray  # int64[trees, n, k], labels; 0 where there are fewer
+    top_p: np.ndarray  # float64[trees, n, k]
+    p: np.ndarray  # float64[trees, n], probability of the example's label
+    candidate: np.ndarray  # int64[n, C], all that a tree proposes, 0 behind the last
+
+
 class Ranked(NamedTuple):
     """What a batch of n examples found."""
 
@@ -241,13 +250,10 @@ def _learn(scorers, rows, count, size, truth, weight):
 
 
 @jit
-def rank(scorers, unit, batch, label, learns, begin, end, top, top_p, tree_p, candidate, rows, found):
-    """Examples begin..end-1: choose among the candidates, then learn.
-
-    top, top_p, tree_p : what each tree proposed, [trees, n, k], and its probability of the label, [trees, n].
-    candidate : int64[n, C], all proposed, 0 behind the last.
-    """
+def rank(scorers, unit, batch, label, learns, begin, end, proposed, rows, found):
+    """Examples begin..end-1: choose among the candidates, then learn."""
     weights, state = scorers
+    top, top_p, tree_p, candidate = proposed
     trees = top.shape[0]
     for i in range(begin, end):
         y = label[i]

@@ -29,6 +29,16 @@ class Hall(NamedTuple):
     link: bool  # scores go through the logistic function before they are compared
 
 
+class Answers(NamedTuple):
+    """What n examples are answered, and the matches that were asked about each."""
+
+    prediction: np.ndarray  # float64[n], as written in the file
+    counted: np.ndarray  # float32[n], the weights that examples count with, which VW changes
+    asked: np.ndarray  # int64[...], matches asked about example i: asked[first[i]:first[i + 1]]
+    score: np.ndarray  # float32[...], their scores
+    first: np.ndarray  # int64[n + 1]; int64[0] where matches are not kept, and there is room for one example's
+
+
 # -- kernels
 
 
@@ -185,12 +195,9 @@ def _fetch(hall, table, batch, i, label):
 
 
 @jit
-def play(hall, table, rule, batch, label, clock, drift, counted, prediction, asked, score, first, row, won):
-    """Answer every example of a batch, then learn from it where `label` (0-based) is not -1.
-
-    `prediction[i]` gets the answer as written in the file; where `first` has room for them, matches asked about
-    example i and their scores are `asked` and `score[first[i]:first[i + 1]]`.
-    """
+def play(hall, table, rule, batch, label, clock, drift, answers, row, won):
+    """Answer every example of a batch, then learn from it where `label` (0-based) is not -1."""
+    prediction, counted, asked, score, first = answers
     kept = first.shape[0] > 0
     at = 0
     for i in range(batch.label.shape[0]):

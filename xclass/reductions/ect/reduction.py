@@ -156,10 +156,10 @@ class Tournament(Learner, Outlined, Inspectable):
         first = np.zeros(n + 1 if self.keep_scores else 0, np.int64)
         counted = batch.weight.copy()
         work.prediction = np.empty(n)
+        answers = matches.Answers(work.prediction, counted, asked, score, first)
         matches.play(
             self.hall, finite.watched(self.tables[0], work), self.rule, batch, self._labels(work), work.clock,
-            self.drift, counted, work.prediction, asked, score, first, gd_sequential.new_row(batch),
-            np.empty(self.errors + 2, np.bool_),
+            self.drift, answers, gd_sequential.new_row(batch), np.empty(self.errors + 2, np.bool_),
         )  # fmt: skip
         if self.hall.vw:
             work.batch = batch = batch._replace(weight=counted)

@@ -151,6 +151,8 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             path=not o.no_path_features,
             node_only=o.node_only,
             classes=self.classes,
+            depth=self.depth,
+            routers=routing.subs(self.depth, blocked=not self.in_turn),
         )
         self.random = np.array([spec.seed], np.uint64)
         self.resume = spec.binary.resume
@@ -167,7 +169,6 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         if self.in_turn:
             subs = taken + self.classes
             self.tables = [gd.new_table(self.rule, bits, subs, gd.vw_width(subs))]
-            self.met = np.zeros(subs, np.uint8)
             self.stages = [self._in_turn]
         else:
             part = max(bits - 2, 2)
@@ -218,19 +219,18 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
     def _row_scratch(self, batch):
         longest = int(np.diff(batch.start).max(initial=0))
         longest += (1 + len(self.pairs) * longest) * (self.depth + 1) + 1
-        return np.empty(longest, np.uint64), np.empty(longest, np.float32)
+        return routing.Row(np.empty(longest, np.uint64), np.empty(longest, np.float32))
 
     def _route(self, work: Work) -> None:
         batch = work.batch
         plan = work.plan = self._new_plan(work)
-        place, x = self._row_scratch(batch)
+        row = self._row_scratch(batch)
         table = finite.watched(self.tables[0], work)
         done = 0
         while True:
             done = routing.route(
-                self.tree, self.depth, self.counts, self.settings, table, self.rule, batch, work.clock,
-                self.random, plan, done, place, x,
-            )  # fmt: skip
+                self.tree, self.counts, self.settings, table, self.rule, batch, work.clock, self.random, plan, done, row
+            )
             if done == batch.n:
                 return
             self.counts = label_counts.grown(self.counts, 2 * len(self.counts.cell_key))
@@ -239,13 +239,11 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         batch, plan = work.batch, work.plan
 
         def one(shard):
-            place, x = self._row_scratch(batch)
-            most = self.candidates + 1
+            room = scoring.new_scratch(self._row_scratch(batch), self.candidates)
+            table = finite.watched(self.tables[1 + shard], work)
             scoring.score_shard(
-                self.tree, self.settings, self.pairs, finite.watched(self.tables[1 + shard], work), self.rule, shard,
-                batch, work.clock, plan, place, x, gd.new_lanes(most), np.empty(most, np.int64),
-                np.empty(most, np.float32),
-            )  # fmt: skip
+                self.tree, self.settings, self.pairs, table, self.rule, shard, batch, work.clock, plan, room
+            )
 
         self.share(one, [(shard,) for shard in range(SHARDS)])
         self._finish(work)
@@ -253,15 +251,13 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
     def _in_turn(self, work: Work) -> None:
         batch = work.batch
         plan = work.plan = self._new_plan(work)
-        place, x = self._row_scratch(batch)
+        room = scoring.new_scratch(self._row_scratch(batch), self.candidates, self.routers + self.classes)
         table = finite.watched(self.tables[0], work)
-        most = self.candidates + 1
         done = 0
         while True:
             done = scoring.learn_in_turn(
-                self.tree, self.depth, self.counts, self.settings, self.pairs, table, self.rule, self.routers,
-                batch, work.clock, self.random, plan, done, place, x, gd.new_lanes(most),
-                np.empty(most, np.float32), self.met,
+                self.tree, self.counts, self.settings, self.pairs, table, self.rule, batch, work.clock, self.random,
+                plan, done, room,
             )  # fmt: skip
             if done == batch.n:
                 break

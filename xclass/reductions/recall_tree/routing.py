@@ -47,6 +47,8 @@ class Settings(NamedTuple):
     path: bool
     node_only: bool
     classes: int
+    depth: int  # levels of routers
+    routers: int  # sub-problems of the routers, which come before the classes where they share a table
 
 
 class Plan(NamedTuple):
@@ -67,6 +69,13 @@ class Plan(NamedTuple):
     scored: np.ndarray  # int64[n]
     item: np.ndarray  # int32[room]
     score: np.ndarray  # float32[room], filled by the scorers
+
+
+class Row(NamedTuple):
+    """Room for one example and the features of its path."""
+
+    place: np.ndarray  # uint64[s]
+    x: np.ndarray  # float32[s]
 
 
 # -- kernels
@@ -153,11 +162,12 @@ def load(batch, i, width, place, x):
 
 
 @jit
-def route(tree, depth, counts, settings, table, rule, batch, clock, random, plan, begin, place, x):
+def route(tree, counts, settings, table, rule, batch, clock, random, plan, begin, row):
     """Route rows `begin`... of a batch, learning where `plan.label` is given; return the first row not done."""
+    place, x = row
     for i in range(begin, batch.label.shape[0]):
         label = plan.label[i]
-        if label >= 0 and not label_counts.has_room(depth, counts):
+        if label >= 0 and not label_counts.has_room(settings.depth, counts):
             return i
         table.watch.now[0] = i
         count = load(batch, i, table.width, place, x)

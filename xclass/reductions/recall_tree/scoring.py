@@ -27,6 +27,7 @@ the label, so that their share of the node's weight says much more than they kee
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +43,24 @@ from .routing import NONE, SAME, Plan
 SHARDS = 3  # scorers' tables; with the routers' they make four equal parts of 2**b slots
 PATH_HASH = 868771  # index of the path feature of node a: PATH_HASH * a, VW's
 LARGEST_SCORE = 50.0  # in a probability
+
+
+class Scratch(NamedTuple):
+    """Room for one example and its lanes."""
+
+    row: routing.Row
+    lanes: gd.Lanes
+    position: np.ndarray  # int64[lanes], of a lane in `plan.item`
+    out: np.ndarray  # float32[lanes], scores
+    met: np.ndarray  # uint8[sub-problems] for `learn_in_turn`, 0 between examples
+
+
+def new_scratch(row: routing.Row, candidates: int, subs: int = 0) -> Scratch:
+    """Room for so many candidates, and the label."""
+    most = candidates + 1
+    return Scratch(
+        row, gd.new_lanes(most), np.empty(most, np.int64), np.empty(most, np.float32), np.zeros(subs, np.uint8)
+    )
 
 
 # -- kernels
@@ -142,8 +161,9 @@ def _clip_lanes(table, scratch, out, lanes):
 
 
 @jit
-def score_shard(tree, settings, pairs, table, rule, shard, batch, clock, plan, place, x, scratch, position, out):
+def score_shard(tree, settings, pairs, table, rule, shard, batch, clock, plan, room):
     """Score and train this shard's classes, example by example, as the plan says."""
+    (place, x), scratch, position, out, _ = room
     for i in range(batch.label.shape[0]):
         table.watch.now[0] = i
         label = plan.label[i]
@@ -274,38 +294,21 @@ def _apart(tree, table, place, count, full, z, scratch, lanes, met):
 
 
 @jit
-def learn_in_turn(
-    tree,
-    depth,
-    counts,
-    settings,
-    pairs,
-    table,
-    rule,
-    routers,
-    batch,
-    clock,
-    random,
-    plan,
-    begin,
-    place,
-    x,
-    scratch,
-    out,
-    met,
-):
+def learn_in_turn(tree, counts, settings, pairs, table, rule, batch, clock, random, plan, begin, room):
     """Route, score and train one example after the other with one table: VW's order to the last collision.
 
     Under `--layout vw` routers, scorers and the path features, which VW does not scale by the number of
     sub-problems, can share slots, so neither stages nor shards may run ahead, and lanes only where an example shares
     none. With --vw_exact scorers meet the path features before the crosses, as in VW.
     """
+    (place, x), scratch, _, out, met = room
+    routers = settings.routers
     unscaled = np.uint64(1)
     # else what one lane learns changes the range or the weights of all, or there are too many places to look at
     independent = not rule.widen and not rule.regular and pairs.shape[0] == 0
     for i in range(begin, batch.label.shape[0]):
         label = plan.label[i]
-        if label >= 0 and not label_counts.has_room(depth, counts):
+        if label >= 0 and not label_counts.has_room(settings.depth, counts):
             return i
         table.watch.now[0] = i
         count = routing.load(batch, i, table.width, place, x)

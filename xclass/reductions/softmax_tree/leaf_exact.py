@@ -46,6 +46,23 @@ class Weights(NamedTuple):
     value: np.ndarray  # float64[...]
 
 
+class State(NamedTuple):
+    """The classes, and what is kept up while they take turns."""
+
+    class_start: np.ndarray  # int64[k + 1], rows of class c are class_start[c] .. class_start[c + 1] - 1
+    bias: np.ndarray  # float64[k], b
+    mass: np.ndarray  # float64[n], S
+    still: np.ndarray  # bool[k], classes that moved no score to speak of, and wait for the next screening
+
+
+class Screening(NamedTuple):
+    """How features are looked for."""
+
+    share: float  # of the steepest slope, for a feature to become active; below 0 where none are looked for
+    back: np.ndarray  # float64[F], B
+    order: np.ndarray  # int32[F], features by falling abs(B)
+
+
 class Scratch(NamedTuple):
     """Room for one class at a time."""
 
@@ -110,11 +127,12 @@ def _add_slopes(problem, r, u, base, back, scratch, mark, count):
 
 
 @jit
-def _screen(problem, low, high, base, mass, back, order, touched, size, scratch, mark, alpha, share, count):
+def _screen(problem, low, high, base, mass, screening, touched, size, scratch, mark, alpha, count):
     """Add the features that are to be active to the `count` there are; return how many there are then.
 
     Those with a slope beyond alpha and beyond a share of the steepest one.
     """
+    share, back, order = screening
     known = 0
     for t in range(size):
         r = scratch.row[t]
@@ -144,20 +162,12 @@ def _screen(problem, low, high, base, mass, back, order, touched, size, scratch,
 
 
 @jit
-def sweep(
-    problem, class_start, bias, mass, old, new, share, back, order, touched, scratch, still, alpha, intercept, begin
-):  # fmt: skip
-    """Move the weights of the classes from `begin` on, from `old` to `new`; return the first that finds no room.
-
-    Parameters
-    ----------
-    class_start : int64[k + 1], rows of class c are class_start[c] .. class_start[c + 1] - 1.
-    bias, mass : float64[k] and float64[n], b and S; S is kept up.
-    share, back, order : see `_screen`, below 0 where no features are looked for; B; features by falling abs(B).
-    still : bool[k], classes that moved no score to speak of, and wait for the next screening.
-    """
+def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercept, begin):
+    """Move the weights of the classes from `begin` on, from `old` to `new`; return the first that finds no room."""
+    class_start, bias, mass, still = state
+    share = screening.share
     k = bias.shape[0]
-    features = back.shape[0]
+    features = screening.back.shape[0]
     for c in range(begin, k):
         used = new.start[c]
         if used + features > new.feature.shape[0]:
@@ -184,9 +194,7 @@ def sweep(
             count += 1
         if share >= 0.0:
             before = count
-            count = _screen(
-                problem, low, high, base, mass, back, order, touched, size, scratch, mark, alpha, share, count
-            )
+            count = _screen(problem, low, high, base, mass, screening, touched, size, scratch, mark, alpha, count)
             for j in range(before, count):
                 f = scratch.active[j]
                 for i in range(problem.col_start[f], problem.col_start[f + 1]):
@@ -234,11 +242,12 @@ def sweep(
 
 
 @jit
-def settle(problem, class_start, bias, mass, weights, touched, scratch, alpha, intercept, fresh):
+def settle(problem, state, weights, touched, scratch, alpha, intercept, fresh):
     """Return the objective; then move the intercepts where they are free, and make S anew.
 
     `fresh` : float64[n, 2], scratch: exponentials of the classes that touch a row, and what they are without it.
     """
+    class_start, bias, mass, _ = state
     n = problem.weight.shape[0]
     inverse = 0.0
     total = 0.0
@@ -318,17 +327,17 @@ def solve(
         *(np.empty(features) for _ in range(4)), np.zeros(1, np.int32),
     )  # fmt: skip
     warm = int(weights.start[-1]) > 0
-    mass, fresh, back = np.ones(n), np.empty((n, 2)), np.empty(features)
-    rest = (problem, class_start, bias, mass)
-    settle(*rest, weights, touched, scratch, alpha, False, fresh)
-    before = settle(*rest, weights, touched, scratch, alpha, intercept, fresh)
-    order, still = np.empty(0, np.int32), np.zeros(k, bool)
+    fresh, back = np.empty((n, 2)), np.empty(features)
+    state = State(class_start, bias, np.ones(n), np.zeros(k, bool))
+    settle(problem, state, weights, touched, scratch, alpha, False, fresh)
+    before = settle(problem, state, weights, touched, scratch, alpha, intercept, fresh)
+    order = np.empty(0, np.int32)
     screenings, since = 0, 0
     screens = True
     for _ in range(sweeps):
         share = -1.0
         if screens:
-            background(problem, mass, back)
+            background(problem, state.mass, back)
             order = np.argsort(-np.abs(back), kind="stable").astype(np.int32)
             share = SHARES[screenings] if not warm and screenings < len(SHARES) else 0.0
             screenings += 1
@@ -336,7 +345,8 @@ def solve(
         new = empty_weights(k, FIRST_ROOM + used * 2 + features)
         at = 0
         while True:
-            at = sweep(*rest, weights, new, share, back, order, touched, scratch, still, alpha, intercept, at)
+            screening = Screening(share, back, order)
+            at = sweep(problem, state, weights, new, screening, touched, scratch, alpha, intercept, at)
             if at == k:
                 break
             more = len(new.feature) + features
@@ -345,11 +355,11 @@ def solve(
                 np.concatenate([new.value, np.empty(more)]),
             )  # fmt: skip
         weights = new
-        now = settle(*rest, weights, touched, scratch, alpha, intercept, fresh)
+        now = settle(problem, state, weights, touched, scratch, alpha, intercept, fresh)
         little = before - now <= tol * abs(now)
         before = now
         if stopped() or (little and share == 0.0):
             break
         since = 0 if screens else since + 1
         screens = little or share > 0.0 or since + 1 >= SCREENED
-    return weights, settle(*rest, weights, touched, scratch, alpha, False, fresh)
+    return weights, settle(problem, state, weights, touched, scratch, alpha, False, fresh)

@@ -58,6 +58,14 @@ class Table(NamedTuple):
     square: np.ndarray  # float32[K], sums of the squared slopes of intercepts
 
 
+class Visits(NamedTuple):
+    """The rows of a pass as they come."""
+
+    order: np.ndarray  # int64[n], rows
+    draw: np.ndarray  # float32[n], a number from 0 to 1 for each of these places
+    y: np.ndarray  # int32[n], the class of each row
+
+
 class Listed(NamedTuple):
     """The classes that a block's rows have slopes in."""
 
@@ -194,8 +202,9 @@ def learn(problem, table, order, low, high, found, slope, rate, bias_rate):
 
 
 @jit
-def alone(problem, table, order, draw, low, high, block, y, scratch, found, slope, rate, bias_rate):
-    """All blocks of order[low:high] in one thread."""
+def alone(problem, table, visits, low, high, block, scratch, found, slope, rate, bias_rate):
+    """All blocks of visits[low:high] in one thread."""
+    order, draw, y = visits
     for first in range(low, high, block):
         last = min(first + block, high)
         listed(problem, table, order, draw, first, first, last, y, scratch, found)
@@ -351,10 +360,8 @@ def fit(
         for j, (low, high) in enumerate(pieces):
             now = rate * (1.0 - (number + j / len(pieces)) / passes)
             if workers == 1:
-                alone(
-                    problem, table, order, draw, low, high, block, y,
-                    scratch[0], found, slope, np.float32(now), bias_rate,
-                )  # fmt: skip
+                visits = Visits(order, draw, y)
+                alone(problem, table, visits, low, high, block, scratch[0], found, slope, np.float32(now), bias_rate)
             else:
                 for first in range(low, high, block):
                     last = min(first + block, high)

@@ -10,6 +10,7 @@ Cost      a round is a walk over all rows and some over the columns of the activ
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,18 @@ from . import newton_step
 ROUNDS = 60
 PASSES = 12
 TOLERANCE = 1e-4  # of the violation there was with all weights 0
+
+
+class Scratch(NamedTuple):
+    """Room for a problem of n rows and F features."""
+
+    z: np.ndarray  # float64[n], scores
+    touched: newton_step.Touched
+    feature: np.ndarray  # int32[F], the active ones
+    slope: np.ndarray  # float64[F] each
+    active_w: np.ndarray
+    target: np.ndarray
+    curve: np.ndarray
 
 
 # -- kernels
@@ -76,16 +89,15 @@ def objective(problem, right, w, b, alpha, z):
 
 
 @jit
-def fit(problem, right, alpha, intercept, w, b, z, touched, slope, feature, active_w, target, curve, rounds, tolerance):
+def fit(problem, right, alpha, intercept, w, b, scratch, rounds, tolerance):
     """Change w to minimise the objective, and return b.
 
     Parameters
     ----------
     right : bool[n], y = 1.
     w : float64[F], weights to begin with.
-    z, touched : float64[n] and `newton_step.new_touched(n)`, scratch.
-    slope, active_w, target, curve : float64[F], scratch; feature : int32[F].
     """
+    z, touched, feature, slope, active_w, target, curve = scratch
     n = problem.weight.shape[0]
     for r in range(n):
         touched.place[r] = r
@@ -131,8 +143,7 @@ def fit(problem, right, alpha, intercept, w, b, z, touched, slope, feature, acti
 def solve(problem, right, alpha: float, w, b: float, intercept: bool = True, rounds=ROUNDS, tolerance=TOLERANCE):
     """Fit; w (float64[F]) is changed, b returned."""
     n, features = len(problem.weight), len(w)
-    empty = [np.empty(features) for _ in range(4)]
-    return fit(
-        problem, right, float(alpha), intercept, w, float(b), np.empty(n), newton_step.new_touched(n), empty[0],
-        np.empty(features, np.int32), *empty[1:], rounds, float(tolerance),
-    )  # fmt: skip
+    scratch = Scratch(
+        np.empty(n), newton_step.new_touched(n), np.empty(features, np.int32), *(np.empty(features) for _ in range(4))
+    )
+    return fit(problem, right, float(alpha), intercept, w, float(b), scratch, rounds, float(tolerance))
