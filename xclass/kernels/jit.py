@@ -41,7 +41,12 @@ _folder: Path | None = None
 _tidied = False  # whether files that another process did not finish are removed
 _unkept = ""
 
-FLAGS = {"": {}, "bare": {"_nrt": False, "forceinline": True}, "allocating": {"_nrt": True}}  # of numba, by kind
+FLAGS = {  # of numba, by kind
+    "": {},
+    "bare": {"_nrt": False, "forceinline": True},
+    "allocating": {"_nrt": True},
+    "inlined": {"forceinline": True},
+}
 KEPT_FOLDERS = 3  # of the latest versions of Python and numba; older ones are removed
 
 
@@ -58,6 +63,12 @@ def bare(function):
     that walks down a tree.
     """
     function.kernel_kind = "bare"
+    return jit(function)
+
+
+def inlined(function):
+    """`jit` for a part of one long kernel, which becomes part of its code again."""
+    function.kernel_kind = "inlined"
     return jit(function)
 
 

@@ -28,8 +28,9 @@ from .malformed import (
     VW,
     WEIGHT,
 )
+from .numbers import NEWLINE, SPACE, TAB
 
-SPACE, TAB, NEWLINE, COMMA, ZERO = 32, 9, 10, 44, 48
+COMMA, ZERO = 44, 48
 UNLABELLED = 2**32 - 1  # as a class
 
 

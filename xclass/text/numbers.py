@@ -17,7 +17,7 @@ import numpy as np
 
 from ..kernels.jit import jit
 
-SPACE, TAB, RETURN, NEWLINE = 32, 9, 13, 10
+SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
 
 
 def _powers() -> np.ndarray:

@@ -13,28 +13,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..data import class_names, hashing
+from ..data import class_names
 from ..data.batch import CONSTANT, CONSTANT_GROUP
 from ..kernels import intrinsics
 from ..kernels.jit import jit
-from . import label_words, numbers
+from . import label_words, line_parts, numbers
 from .malformed import (
     CLASS_WORDS,
-    INFINITE,
     INNER_RETURN,
-    KEPT,
     LABEL_AS_TAG,
     LABEL_BEFORE_TAB,
-    NAMESPACE,
     NAMESPACE_WEIGHT,
     OUTSIDE,
     SKIP,
-    VALUE,
     VW,
 )
+from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE, TAB
 
 PADDING = 80  # bytes that must follow the text in its array: both kernels look beyond the end
-SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
 
 
 class Rules(NamedTuple):
@@ -106,13 +102,6 @@ def find_delimiters(data, end, positions):
 
 
 @jit
-def _note(notes, row, problem, line, start, where):
-    """Write a row of `notes`, if there is room."""
-    if row <= KEPT:
-        notes[row, 0], notes[row, 1], notes[row, 2], notes[row, 3] = problem, line, start, where
-
-
-@jit
 def parse_lines(data, positions, count, returns, rules, letters, line, out, notes, line_of):
     """Parse the lines whose delimiters are `positions[:count]`.
 
@@ -137,7 +126,9 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
     """
     text = intrinsics.pointer(data)
     place = intrinsics.pointer(positions)
-    index, value_of = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
+    letter, told = intrinsics.pointer(letters), intrinsics.pointer(notes.reshape(-1))
+    features = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
+    how = line_parts.Reading(rules.treatment, rules.mask, rules.hash_all, rules.hash_seed, rules.unnamed)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
     n = z = g = k = start = bad = skipped = largest = 0
     scattered = stopped = False
@@ -155,153 +146,47 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
             start = np.int64(place[k - 1]) + 1
             continue
         z0, g0 = z, g
-        problem = 0
-        where = at
-
         label = np.nan
         weight, initial = np.float32(1), np.float32(0)
-        tag_start = tag_end = at
-        plain = numbered and c == SPACE and text[e + 1] == BAR and e > at and e - at <= 9
-        if plain:
-            number = 0
-            for p in range(at, e):
-                plain = plain and numbers.is_digit(text[p])
-                number = number * 10 + (np.int64(text[p]) - 48)
-            if plain:
-                label = np.float64(number)
-                if rules.highest >= 0 and (number < rules.lowest or number > rules.highest):
-                    problem = OUTSIDE
-                k += 1
-        if not plain and (c != BAR or e > at):
-            while c != BAR and c != NEWLINE:
-                k += 1
-                c = text[place[k]]
-            e = np.int64(place[k])
-            if c == NEWLINE and e > at and text[e - 1] == RETURN:
-                e -= 1
+        tag_start = tag_end = where = at
+        problem = 0
+        number = line_parts.class_alone(text, at, e) if numbered else np.int64(-1)
+        if number >= 0:
+            label = np.float64(number)
+            if rules.highest >= 0 and (number < rules.lowest or number > rules.highest):
+                problem = OUTSIDE
+            k += 1
+        elif c != BAR or e > at:
+            k, e = line_parts.end_of_label(text, place, k, at)
             label, weight, initial, tag_start, tag_end, problem, where = label_words.read_label(text, at, e, rules)
-            if problem == LABEL_AS_TAG or problem == LABEL_BEFORE_TAB:
-                if notes[0, 0] == 0:
-                    _note(notes, 0, problem, line, start, where)
-                problem = 0
-            elif problem > CLASS_WORDS and treatment == VW:  # goes on after a warning
-                bad += 1
-                _note(notes, bad, problem, line, start, where)
-                problem = 0
+        if problem == LABEL_AS_TAG or problem == LABEL_BEFORE_TAB:
+            if told[0] == 0:
+                line_parts.note(told, 0, problem, line, start, where)
+            problem = 0
+        elif problem > CLASS_WORDS and treatment == VW:  # goes on after a warning
+            bad += 1
+            line_parts.note(told, bad, problem, line, start, where)
+            problem = 0
 
         if returns > 0 and treatment != VW and problem == 0:
-            q = k
-            while text[place[q]] != NEWLINE:
-                p = np.int64(place[q])
-                if text[p] == RETURN and text[p + 1] != NEWLINE:
-                    problem, where = INNER_RETURN, p
-                    break
-                q += 1
+            p = line_parts.inner_return(text, place, k)
+            if p >= 0:
+                problem, where = INNER_RETURN, p
 
-        e = np.int64(place[k])
-        c = text[e]
+        c = text[place[k]]
         while c == BAR and problem == 0:
-            b = e + 1
-            k += 1
-            e = np.int64(place[k])
-            c = text[e]
-            scale = np.float32(1)
-            if e > b:
-                group = text[b]
-                if e == b + 1:
-                    seed = letters[group]
-                else:
-                    seed = hashing.name_at(text, b, e, rules.hash_seed, rules.hash_all)
-                if c == COLON:
-                    scale, q, digits = numbers.read_number(text, e + 1)
-                    b = e + 1
-                    while place[k] < q:
-                        k += 1
-                    e = np.int64(place[k])
-                    c = text[e]
-                    if e != q or c == COLON:
-                        problem, where = NAMESPACE_WEIGHT, b
-                        break
-                    if treatment != VW and (q == b or digits == 0 or not math.isfinite(scale)):
-                        problem, where = NAMESPACE_WEIGHT, b
-                        break
-                    if math.isnan(scale):
-                        scale = np.float32(1)
-                        bad += 1
-                        _note(notes, bad, NAMESPACE_WEIGHT, line, start, b)
-            elif c == COLON:
-                problem, where = NAMESPACE, b
+            k, group, seed, scale, problem, where = line_parts.read_namespace(text, place, k, how, letter)
+            if problem != 0:
                 break
-            else:
-                group = np.uint8(SPACE)
-                seed = rules.unnamed
-
+            if math.isnan(scale):
+                scale = np.float32(1)
+                bad += 1
+                line_parts.note(told, bad, NAMESPACE_WEIGHT, line, start, where)
             first = z
-            unnamed = 0
-            while numbers.is_blank(c):
-                b = e + 1
-                k += 1
-                e = np.int64(place[k])
-                c = text[e]
-                if c != COLON:
-                    if hashing.is_short(text, b, e):
-                        key = hashing.short_at(text, b, e, seed)
-                    elif e > b:
-                        key = hashing.name_at(text, b, e, seed, rules.hash_all)
-                    else:
-                        continue
-                    index[z] = np.uint32(key & rules.mask)
-                    value_of[z] = scale
-                    z += scale != 0
-                    continue
-                name_end = e
-                value, q, digits = numbers.read_number(text, e + 1)
-                word, word_end = q, q
-                if q > name_end + 1:
-                    if not math.isfinite(value) and (treatment != VW or math.isnan(value)):
-                        if treatment != VW:
-                            problem, where = INFINITE, name_end + 1
-                            break
-                        value = np.float32(0)
-                        bad += 1
-                        _note(notes, bad, INFINITE, line, start, name_end + 1)
-                    value *= scale
-                    if treatment != VW and not math.isfinite(value):
-                        problem, where = INFINITE, name_end + 1
-                        break
-                else:  # no number: the next word is the value, even after blanks
-                    value = np.float32(1)
-                    digits = 1
-                    while numbers.is_blank(text[word]) or text[word] == RETURN:
-                        word += 1
-                    word_end = word
-                    while (
-                        not numbers.is_blank(text[word_end]) and text[word_end] != RETURN and text[word_end] != NEWLINE
-                    ):
-                        word_end += 1
-                    if word_end > word:
-                        q = word_end
-                while place[k] < q:
-                    k += 1
-                e = np.int64(place[k])
-                c = text[e]
-                if word_end > word:
-                    chained = hashing.name_at(text, b, name_end, seed, rules.hash_all)
-                    key = np.uint32(hashing.name_at(text, word, word_end, chained, rules.hash_all) & rules.mask)
-                elif hashing.is_short(text, b, name_end):
-                    key = np.uint32(hashing.short_at(text, b, name_end, seed) & rules.mask)
-                elif name_end > b:
-                    key = np.uint32(hashing.name_at(text, b, name_end, seed, rules.hash_all) & rules.mask)
-                else:
-                    key = np.uint32(np.uint64(seed) + np.uint64(unnamed))
-                    unnamed += 1
-                if value != 0:
-                    index[z] = key
-                    value_of[z] = value
-                    z += 1
-                if e != q or c == COLON or (digits == 0 and treatment != VW):
-                    problem, where = VALUE, name_end + 1
-                    break
+            k, z, problem, where, bad = line_parts.read_features(
+                text, place, k, seed, scale, how, features, z, told, bad, line, start
+            )
+            c = text[place[k]]
             if z > first and not (g > g0 and group_name[g - 1] == group):
                 scattered = scattered or line_of[group] == line
                 line_of[group] = line
@@ -314,37 +199,27 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
             if left_out:
                 z, g = z0, g0
             if left_out and treatment != SKIP:
-                _note(notes, -1, problem, line, start, where)
+                line_parts.note(told, -1, problem, line, start, where)
                 stopped = True
                 break
             bad += 1
-            _note(notes, bad, problem, line, start, where)
+            line_parts.note(told, bad, problem, line, start, where)
             skipped += left_out
-        while c != NEWLINE:
+        while text[place[k]] != NEWLINE:
             k += 1
-            c = text[place[k]]
         start = np.int64(place[k]) + 1
         k += 1
         if problem != 0 and treatment != VW:
             continue
-
         if rules.constant:
-            index[z] = np.uint32(CONSTANT)
-            value_of[z] = np.float32(1)
-            group_name[g] = np.uint8(CONSTANT_GROUP)
-            group_start[g] = z
-            z += 1
-            g += 1
+            features[0][z], features[1][z] = np.uint32(CONSTANT), np.float32(1)
+            group_name[g], group_start[g] = np.uint8(CONSTANT_GROUP), z
+            z, g = z + 1, g + 1
         largest = max(largest, z - z0)
-        out.label[n] = label
-        out.weight[n] = weight
-        out.initial[n] = initial
-        out.tag_start[n] = tag_start
-        out.tag_end[n] = tag_end
-        out.line[n] = line
+        out.label[n], out.weight[n], out.initial[n] = label, weight, initial
+        out.tag_start[n], out.tag_end[n], out.line[n] = tag_start, tag_end, line
         n += 1
-        out.start[n] = z
-        out.group_first[n] = g
+        out.start[n], out.group_first[n] = z, g
     group_start[g] = z
     return n, z, g, line, bad, skipped, largest if scattered else 0, stopped
 

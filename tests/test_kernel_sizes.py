@@ -1,0 +1,78 @@
+"""Kernels stay small enough to read: how many parameters and lines each has, and constants that are declared twice."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+import pytest
+from test_layers import MODULES
+
+MOST_PARAMETERS, MOST_LINES = 12, 120
+KINDS = ("jit", "bare", "inlined", "allocating")
+# a comment right above the decorator of a kernel that is larger: it gives the measured reason
+EXCEPTION = "# larger than other kernels: "
+
+
+def too_large(source: str) -> Iterator[str]:
+    """Yield the kernels of a module that are too large and do not say why."""
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        if not any(getattr(one, "id", "") in KINDS for one in node.decorator_list):
+            continue
+        arguments = node.args
+        count = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
+        length = node.end_lineno - node.lineno + 1
+        if count <= MOST_PARAMETERS and length <= MOST_LINES:
+            continue
+        above = node.decorator_list[0].lineno - 2
+        while above >= 0 and lines[above].startswith("#") and not lines[above].startswith(EXCEPTION):
+            above -= 1
+        if above < 0 or not lines[above].startswith(EXCEPTION):
+            yield f"{node.name}: {count} parameters, {length} lines"
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_no_kernel_is_too_large(module):
+    assert list(too_large(MODULES[module].read_text(encoding="utf-8"))) == []
+
+
+WIDE = f"def wide({', '.join(f'a{i}' for i in range(MOST_PARAMETERS + 1))}):\n    pass\n"
+LONG = "def long(a):\n" + "    a += 1\n" * MOST_LINES
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kernel", [WIDE, LONG])
+def test_large_kernels_are_found(kind, kernel):
+    source = f"x = 1\n\n\n@{kind}\n{kernel}"
+    assert len(list(too_large(source))) == 1
+    assert not list(too_large(source.replace(f"@{kind}\n", "")))
+    assert len(list(too_large(source.replace("@", "# a comment\n@")))) == 1
+    assert not list(too_large(source.replace("@", f"{EXCEPTION}split in two it took 1.2 of the\n# time\n@")))
+
+
+def constants(source: str) -> Iterator[tuple[str, str]]:
+    """Yield name and value of the typed numbers that a module declares."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign):
+            both = isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple)
+            pairs = zip(node.targets[0].elts, node.value.elts, strict=True) if both else [(node.targets[0], node.value)]
+            for name, value in pairs:
+                text = ast.unparse(value)
+                if text.startswith(("np.float32(", "np.uint64(", "float(np.finfo")):
+                    yield ast.unparse(name), text
+
+
+def test_constants_of_kernels_are_declared_once():
+    """Typed numbers that several modules with kernels need live in `kernels.constants`."""
+    places = defaultdict(list)
+    for module, path in MODULES.items():
+        source = path.read_text(encoding="utf-8")
+        if module == "kernels.constants" or any(f"\n@{kind}\n" in source for kind in KINDS):
+            for one in constants(source):
+                places[one].append(module)
+    assert ("ZERO", "np.float32(0)") in places
+    assert {one: where for one, where in places.items() if len(where) > 1} == {}
