@@ -161,6 +161,36 @@ def adagrad(x, g):
     return x / np.float32(math.sqrt(g)) if g > ZERO else ZERO
 
 
+# A step in three parts. The weight of feature f is at `at[begin + f] ^ twist`, its G behind it; `rate` is scratch.
+
+
+@bare
+def find_rates(flat, at, begin, twist, x, count, square, rate):
+    """G += square * x**2, feature by feature; then `rate[f]` = x / sqrt(G)."""
+    for f in range(count):
+        flat[np.uint64(at[begin + f] ^ twist) + np.uint64(1)] += square * (x[f] * x[f])
+    for f in range(count):
+        rate[f] = flat[np.uint64(at[begin + f] ^ twist) + np.uint64(1)]
+    for f in range(count):
+        rate[f] = adagrad(x[f], rate[f])
+
+
+@bare
+def reach(x, count, rate):
+    """By how much a step of 1 moves the score."""
+    total = ZERO
+    for f in range(count):
+        total += x[f] * rate[f]
+    return total
+
+
+@bare
+def move(flat, at, begin, twist, count, step, rate):
+    """w -= step * rate, feature by feature."""
+    for f in range(count):
+        flat[np.uint64(at[begin + f] ^ twist)] -= step * rate[f]
+
+
 @jit
 def learn(weights, at, begin, count, x, s, y, weight, rate):
     """One AdaGrad step of a regressor towards y (-1 or 1), s being its score; `rate`: float32[count], scratch.
@@ -178,18 +208,9 @@ def learn(weights, at, begin, count, x, s, y, weight, rate):
         for f in range(count):
             flat[at[begin + f]] -= step * x[f]
         return
-    square = weight * steep * steep
-    for f in range(count):
-        flat[at[begin + f] + 1] += square * (x[f] * x[f])
-    for f in range(count):
-        rate[f] = flat[at[begin + f] + 1]
-    for f in range(count):
-        rate[f] = adagrad(x[f], rate[f])
+    find_rates(flat, at, begin, np.int64(0), x, count, weight * steep * steep, rate)
     if weights.kind != loss.LOGISTIC:
-        reach = ZERO
-        for f in range(count):
-            reach += x[f] * rate[f]
-        if abs(step) * reach > abs(s - y):
-            step = (s - y) / reach
-    for f in range(count):
-        flat[at[begin + f]] -= step * rate[f]
+        far = reach(x, count, rate)
+        if abs(step) * far > abs(s - y):
+            step = (s - y) / far
+    move(flat, at, begin, np.int64(0), count, step, rate)

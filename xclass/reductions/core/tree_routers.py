@@ -182,24 +182,15 @@ def learn(routers, row, g, number, s, y, weight, clock):
     if row.block[g] != number >> 3:
         enter(routers, row, g, number >> 3)
     flat = routers.weights.flat
-    rate = row.rate
+    slot, x, rate = row.slot[g], row.x[g], row.rate
     q = np.uint64(2 * (number & 7))
-    for f in range(count):
-        at = (row.slot[g, f] ^ q) + np.uint64(1)
-        flat[at] += square * (row.x[g, f] * row.x[g, f])
-    for f in range(count):
-        rate[f] = flat[(row.slot[g, f] ^ q) + np.uint64(1)]
-    for f in range(count):
-        rate[f] = adagrad.adagrad(row.x[g, f], rate[f])
-    reach = ZERO
-    for f in range(count):
-        reach += row.x[g, f] * rate[f]
+    adagrad.find_rates(flat, slot, 0, q, x, count, square, rate)
+    reach = adagrad.reach(x, count, rate)
     after = s + step * reach
     if kind != loss.LOGISTIC and kind != loss.CLASSIC and abs(step) * reach > abs(y - s):
         step = (y - s) / reach
         after = y
-    for f in range(count):
-        flat[row.slot[g, f] ^ q] += step * rate[f]
+    adagrad.move(flat, slot, 0, q, count, -step, rate)
     return after
 
 

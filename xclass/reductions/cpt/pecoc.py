@@ -70,6 +70,10 @@ def score(weights, h, x, count, place, at, s):
 def learn(weights, h, x, count, place, c, s, square, step, reach, weight):
     """One AdaGrad step of every regressor towards branch c, `s` being the scores, as `adagrad.learn` does it.
 
+    Not by `adagrad.find_rates` and `move`, which go through the features of one regressor: here the regressors of a
+    cache line take turns at each feature, so that a line is loaded once for eight of them. Where features share a slot
+    the rates are others, too: a feature's is found before the next one adds to G.
+
     square, step, reach : float32[m], scratch
     """
     m = s.shape[0]

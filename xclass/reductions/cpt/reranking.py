@@ -212,7 +212,10 @@ def _score(scorers, rows, count, size):
 
 @jit
 def _teach(weights, rows, count, c, slope, weight):
-    """One AdaGrad step of a scorer."""
+    """One AdaGrad step of a scorer.
+
+    Not by `adagrad.find_rates` and `move`: DELTA is added under the root, and squares are multiplied in another order.
+    """
     slope = np.float32(slope)
     square = weight * slope * slope
     step = weights.rate * weight * slope
