@@ -159,6 +159,9 @@ def weighted(rule, weight, norm):
 def learn(table, rule, place, x, count, sub, p, y, weight, clock):
     """Update one sub-problem towards label y, p being its clipped prediction.
 
+    The reference of the same update where it is vectorised: over sub-problems by `learn_lanes`, over features by
+    `gd_sequential.teach`, over neighbouring classes by one-against-all. All give the same bits.
+
     Two passes over the features, in order: the first moves G and N, rescales and finds the rates, the second
     moves the weights. A slot met twice is treated twice.
 
