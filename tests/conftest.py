@@ -1,5 +1,7 @@
 """Compile the kernels once per session."""
 
+import os
+
 import pytest
 from hypothesis import settings
 
@@ -10,12 +12,16 @@ settings.load_profile("xclass")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def kernels():
+def kernels(request, tmp_path_factory):
     """Every kernel of the package, compiled when first called."""
+    from compiling import compile_shared
+
     from xclass.reductions import registry
     from xclass.run import warm_up
 
     jit.activate()
+    if "PYTEST_XDIST_WORKER" in os.environ and any("contract" in item.path.parts for item in request.session.items):
+        compile_shared(tmp_path_factory.getbasetemp().parent)  # which the processes of this test run have in common
     for record in registry.REDUCTIONS:  # what a run says and starts should not depend on being the first
         jit.note_compiled(record.name)
     jit.note_compiled(warm_up.READING)

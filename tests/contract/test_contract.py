@@ -14,15 +14,13 @@ import numpy as np
 import pytest
 from command import learn, script, xclass
 from streams import multiclass, real
-from variants import BITS, BY_NAME, VARIANTS, K, chosen
+from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen
 
 from xclass.model import model_file
 from xclass.reductions.oaa import class_rows
 from xclass.reductions.recall_tree import reduction as recall_tree
 from xclass.run import pipeline, warm_up
 from xclass.text import reader
-
-AT_THE_END = ("softmax_tree",)  # learn when all of the data was seen, and know nothing before
 
 
 def stream(name: str, seed: int, n: int, **more) -> str:

@@ -201,3 +201,18 @@ def test_a_user_without_a_home_gets_no_traceback(monkeypatch, tmp_path):
     jit._choose_folder()
     assert jit.folder().parent == tmp_path
     assert "Could not determine home directory." in jit.unkept()
+
+
+def test_what_is_compiled_in_another_way_is_kept_apart(monkeypatch, tmp_path):
+    for name in ("NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK", "NUMBA_OPT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name in ("_folder", "_unkept"):
+        monkeypatch.setattr(jit, name, getattr(jit, name))
+    folders = []
+    for changed in ({}, {"NUMBA_OPT": "0"}, {"NUMBA_BOUNDSCHECK": "1"}):
+        for name, value in changed.items():
+            monkeypatch.setenv(name, value)
+        jit._choose_folder()
+        folders.append(jit.folder())
+    assert len(set(folders)) == 3

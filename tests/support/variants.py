@@ -61,6 +61,7 @@ VARIANTS = {
         ("--depth", 1, "--normalize_features", "columns"),
     ],
 }
+AT_THE_END = ("softmax_tree",)  # learn when all of the data was seen, and know nothing before
 BY_NAME = {record.name: record for record in REDUCTIONS}
 
 
