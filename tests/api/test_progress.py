@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from versus import run_vw
 
 from xclass.api import progress as stats
 from xclass.api import progress_table
 
 PACES = ["2.0", "1.5", "10.0", "1", "7", "0.5", "0", "1e1"]
-VW = [sys.executable, "-m", "vowpalwabbit"]
 
 
 def vw(folder: Path, lines: list[str], *options: str) -> list[str]:
     """Run VW on `lines` and return what it printed from the table on; predictions are in `folder`/p."""
     pytest.importorskip("vowpalwabbit")
     (folder / "data").write_text("\n".join(lines) + "\n")
-    command = [*VW, "-d", "data", "-p", "p", *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    printed = done.stderr.split("\n")
+    printed = run_vw("-d", "data", "-p", "p", *options, cwd=folder).err.split("\n")
     return printed[printed.index(progress_table.HEADER[0]) : -1]
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from versus import run_vw
 
 from xclass.api import progress_table
 from xclass.errors import UsageError
@@ -33,9 +31,7 @@ def test_banner_is_vws(tmp_path):
     pytest.importorskip("vowpalwabbit")
     (tmp_path / "data").write_text("1 |a x |b y\n")
     options = "-d data --oaa 3 -q ab -q aa --cubic aba --interactions abab -f m -p p -r r -b 20 -l 0.25"
-    command = [sys.executable, "-m", "vowpalwabbit", *options.split()]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    printed = done.stderr.split("\n")
+    printed = run_vw(*options.split(), cwd=tmp_path).err.split("\n")
     assert printed[: printed.index(progress_table.HEADER[0])] == progress_table.banner(
         quadratic=("ab", "aa"),
         cubic=("aba",),

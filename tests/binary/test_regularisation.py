@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from command import learn, xclass
 from streams import multiclass, real
+from versus import needs_vw, run_vw
 
 from xclass.binary import gd, loss
 
-needs_vw = pytest.mark.skipif(
-    importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
-)
 F = np.float32
 
 
 def vw(folder, *args: str) -> list[str]:
-    command = [sys.executable, "-m", "vowpalwabbit", "-d", "data", "-p", "wanted", *args]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_vw("-d", "data", "-p", "wanted", *args, cwd=folder)
     return (folder / "wanted").read_text().splitlines()
 
 
@@ -104,8 +96,7 @@ def test_predictions_and_loss_of_signs_are_vws(command, tmp_path):
     (tmp_path / "data").write_text(real(SIGNS.index(command), 80, signs=True, unlabelled=0.1))
     assert_same(ours(tmp_path, *command.split()), vw(tmp_path, *command.split()))
     own = summary(learn("--vw_exact", "-d", "data", *command.split(), cwd=tmp_path).err)
-    words = [sys.executable, "-m", "vowpalwabbit", "-d", "data", *command.split()]
-    wanted = summary(subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=60).stderr)
+    wanted = summary(run_vw("-d", "data", *command.split(), cwd=tmp_path).err)
     assert abs(float(own["average loss"]) - float(wanted["average loss"])) < 1e-3
 
 

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import streams
 from command import learn, xclass
+from versus import needs_vw, run_vw
 
 from xclass.data import interactions, namespaces
 from xclass.data.batch import CONSTANT_GROUP
 from xclass.errors import UsageError
 from xclass.run.inspect import feature_names
 from xclass.text import parser
-
-needs_vw = pytest.mark.skipif(
-    importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
-)
 
 
 def batch_of(text: str, **options) -> tuple:
@@ -34,10 +28,8 @@ def batch_of(text: str, **options) -> tuple:
 def vw(text: str, *args: str, folder) -> tuple[list[str], str, str]:
     """Predictions, table and audit of VW."""
     (folder / "data").write_text(text)
-    command = [sys.executable, "-m", "vowpalwabbit", "-d", "data", "-p", "p", "-P", "1", *args]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return (folder / "p").read_text().splitlines(), done.stderr, done.stdout
+    done = run_vw("-d", "data", "-p", "p", "-P", "1", *args, cwd=folder)
+    return (folder / "p").read_text().splitlines(), done.err, done.out
 
 
 def ours(text: str, *args: str, folder) -> tuple[list[str], str, str]:

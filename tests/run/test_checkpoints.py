@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from command import learn, script, xclass
 from streams import multiclass, real
+from versus import needs_vw, run_vw
 
 from xclass.binary import gd
 from xclass.model import model_file
-
-needs_vw = pytest.mark.skipif(
-    importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
-)
 
 
 def noisy(seed: int, n: int = 300) -> str:
@@ -110,9 +104,7 @@ def weights(path) -> list[str]:
 def test_counters_of_a_text_are_vws(tmp_path, more):
     (tmp_path / "data").write_text(noisy(3) + " |a unlabelled\n")
     args = ["-d", "data", "--oaa", "4", "--readable_model", "text", *more.split()]
-    words = [sys.executable, "-m", "vowpalwabbit", *args, "-c", "-k"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    run_vw(*args, "-c", "-k", cwd=tmp_path)
     found = []
     for _ in range(2):
         lines = (tmp_path / "text").read_text().splitlines()
@@ -162,9 +154,7 @@ def test_counters_go_on_as_vws(tmp_path):
     (tmp_path / "two").write_text("".join(lines[70:]))
     theirs, ours = [], []
     for more in (["-d", "one", "-f", "m"], ["-d", "two", "-i", "m", "--preserve_performance_counters", "-f", "m2"]):
-        words = [sys.executable, "-m", "vowpalwabbit", *map(str, args), *more]
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-        theirs.append(summary(done.stderr))
+        theirs.append(summary(run_vw(*args, *more, cwd=tmp_path).err))
     for more in (["-d", "one", "-f", "m"], ["-d", "two", "-i", "m", "--preserve_performance_counters", "-f", "m2"]):
         ours.append(summary(learn("--vw_exact", *args, *more, cwd=tmp_path).err))
     assert ours[0] == theirs[0]

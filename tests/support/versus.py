@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import importlib.util
 import itertools
+import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from command import learn
 
-VW = [sys.executable, "-m", "vowpalwabbit"]
+from scripts.fuzzing import vw_process
+
+needs_vw = pytest.mark.skipif(
+    importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
+)
 HEADER = "average  since "
+
+
+def run_vw(*args, cwd: str | os.PathLike) -> vw_process.Ended:
+    """Run VW, which has to end well, as `python -m vowpalwabbit ARGS` does; VW is loaded once for all runs."""
+    done = _server().run([str(arg) for arg in args], Path(cwd).absolute())
+    assert done.status == 0, f"vw {' '.join(map(str, args))}\n{done.out}{done.err}"
+    return done
+
+
+@functools.cache
+def _server() -> vw_process.VW:
+    server = vw_process.VW().__enter__()
+    atexit.register(server.__exit__)
+    return server
 
 
 def small(rng: random.Random, n: int, k: int, real: bool = False, weights=(1, 1, 2, 0.5, 0)) -> str:
@@ -61,17 +81,15 @@ def agree(folder: Path, data: str, *args: str, vw_args: tuple[str, ...] = ("-c",
     (folder / "data.vw").write_text(data)
     apart = folder / "vw"  # for the files VW writes
     apart.mkdir(exist_ok=True)
-    words = [*VW, "-d", "../data.vw", "-p", "theirs", *vw_args, *args]
-    done = subprocess.run(words, cwd=apart, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    done = run_vw("-d", "../data.vw", "-p", "theirs", *vw_args, *args, cwd=apart)
     ours = learn("data.vw", "-p", "ours", "--vw_exact", *args, cwd=folder)
     pairs = [
         ((apart / "theirs").read_text().splitlines(), (folder / "ours").read_text().splitlines()),
-        (table(done.stderr), table(ours.err)),
+        (table(done.err), table(ours.err)),
     ]
     for theirs, mine in pairs:
         for want, got in itertools.zip_longest(theirs, mine, fillvalue="(nothing)"):
-            assert close(want, got), f"VW: {want}\nxclass: {got}\n\n{done.stderr}\n{ours.err}"
+            assert close(want, got), f"VW: {want}\nxclass: {got}\n\n{done.err}\n{ours.err}"
     return ours.err
 
 

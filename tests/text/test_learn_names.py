@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import os
 import random
 import re
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -16,15 +13,13 @@ import pytest
 from command import begin, learn, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from versus import needs_vw, run_vw
 
 from xclass.api import model_contents
 from xclass.data import class_names
 from xclass.system import processors
 from xclass.text import parser, reader
 
-needs_vw = pytest.mark.skipif(
-    importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
-)
 SMALL = ("-b", 14, "--quiet")
 
 
@@ -119,13 +114,7 @@ def test_predictions_are_vws_with_the_names_listed(tmp_path):
     (tmp_path / "data").write_text(text)
     names = in_order(text)
     args = ["-d", "data", "--oaa", str(len(names)), "-p"]
-    subprocess.run(
-        [sys.executable, "-m", "vowpalwabbit", *args, "wanted", "--named_labels", ",".join(names)],
-        capture_output=True,
-        cwd=tmp_path,
-        timeout=60,
-        check=True,
-    )
+    run_vw(*args, "wanted", "--named_labels", ",".join(names), cwd=tmp_path)
     learn("--vw_exact", "--learn_names", *args, "found", cwd=tmp_path)
     assert (tmp_path / "found").read_text() == (tmp_path / "wanted").read_text()
 

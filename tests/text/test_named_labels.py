@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from command import learn, xclass
 from streams import multiclass
+from versus import needs_vw, run_vw
 
 from xclass.data import class_names, hashing
 from xclass.text import parser
 
-needs_vw = pytest.mark.skipif(
-    importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
-)
 NAMES = ["cat", "dog", "élan", "a-very-long-name-of-a-bird", "7"]
 
 
@@ -46,13 +41,7 @@ def data(seed: int) -> str:
 def test_predictions_and_table_are_vws(command, tmp_path):
     (tmp_path / "data").write_text(data(3))
     args = ["-d", "data", *command.split(), "--named_labels", ",".join(NAMES), "-P", "1", "-p"]
-    done = subprocess.run(
-        [sys.executable, "-m", "vowpalwabbit", *args, "wanted"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=60,
-    )
+    done = run_vw(*args, "wanted", cwd=tmp_path)
     own = learn("--vw_exact", *args, "found", cwd=tmp_path)
     wanted, found = ((tmp_path / name).read_text().splitlines() for name in ("wanted", "found"))
     assert len(found) == len(wanted)
@@ -61,9 +50,7 @@ def test_predictions_and_table_are_vws(command, tmp_path):
     ]
     same = [one == other for one, other in zip(*cut, strict=True)]
     assert np.mean(same) > (0.9 if ":" in wanted[0] else 0.999)
-    rows = [
-        [line for line in err.splitlines() if re.match(r"^[\d.]+ +\S+ +\d+ ", line)] for err in (own.err, done.stderr)
-    ]
+    rows = [[line for line in err.splitlines() if re.match(r"^[\d.]+ +\S+ +\d+ ", line)] for err in (own.err, done.err)]
     table = [[(row.split()[2], row.split()[4]) for row in some] for some in rows]
     if "recall_tree" not in command:  # labels without a name count as class 0 there
         assert table[0] == table[1]

@@ -5,7 +5,6 @@ Every test prints its seed; a failure shows it. Real-valued predictions agree wi
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import random
 import subprocess
@@ -13,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+from versus import needs_vw, run_vw
 
 from tests.oracles import learner as base
 from tests.oracles import reader
@@ -21,9 +21,6 @@ from tests.oracles.log_multi import LomTree
 from tests.oracles.oaa import OneAgainstAll
 from tests.oracles.recall_tree import RecallTree
 
-needs_vw = pytest.mark.skipif(
-    importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
-)
 CLOSE = 1e-4
 TABLE = b"""\
 1 ex1|w apple red |s size:2 weight:0.5
@@ -51,7 +48,8 @@ class Vw:
         return done
 
     def predictions(self, data: bytes, *args: str, option: str = "-p") -> list[str]:
-        self(data, "--quiet", option, str(self.folder / "out"), *args)
+        (self.folder / "data").write_bytes(data)
+        run_vw("-d", self.folder / "data", "--quiet", option, self.folder / "out", *args, cwd=self.folder)
         return (self.folder / "out").read_text().splitlines()
 
     def weights(self) -> dict[int, float]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import platform
 import re
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import streams
 from command import learn
-from versus import VW
+from versus import run_vw
 
 from xclass.model import model_file
 
@@ -45,7 +44,7 @@ def test_weights_are_those_of_vw_to_the_last_bit(case, tmp_path):
     (tmp_path / "data.vw").write_text(streams.multiclass(3, classes, n))
     args = ["-d", "data.vw", *args.split()]
     kept = ["--save_resume", "-f", "theirs", "--readable_model", "told", "--quiet"]
-    subprocess.run([*VW, *args, *kept], cwd=tmp_path, check=True, timeout=60)
+    run_vw(*args, *kept, cwd=tmp_path)
     learn(*args, "--vw_exact", "-f", "ours", "--quiet", cwd=tmp_path)
     ours = model_file.load(tmp_path / "ours").arrays
     index = ours.get("weights.index")  # a full table comes without

@@ -14,12 +14,11 @@ from __future__ import annotations
 import importlib.util
 import random
 import re
-import subprocess
-import sys
 from typing import NamedTuple
 
 import pytest
 from command import xclass
+from versus import run_vw
 
 if importlib.util.find_spec("vowpalwabbit") is None:
     pytest.skip("vowpalwabbit is not installed: nothing to compare with", allow_module_level=True)
@@ -238,11 +237,7 @@ SEEDS = {  # between them they meet every option above; none comes so near a tie
 
 
 def vw(*args, cwd) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "vowpalwabbit", *args], cwd=cwd, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stderr
+    return run_vw(*args, cwd=cwd).err
 
 
 def ours(*args, cwd) -> str:

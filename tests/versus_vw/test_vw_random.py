@@ -17,13 +17,12 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import random
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from command import xclass
-from versus import VW, close, table
+from versus import close, run_vw, table
 
 if importlib.util.find_spec("vowpalwabbit") is None:
     pytest.skip("vowpalwabbit is not installed: nothing to compare with", allow_module_level=True)
@@ -182,21 +181,16 @@ def with_vw(place: Path, case: Case) -> list[list[str]]:
             word for i, word in enumerate(args)
             if word in ("--hash", "--hash_seed") or args[i - 1] in ("--hash", "--hash_seed")
         ]  # fmt: skip
-        run_vw(place, "-d", "data", *args[: 2 if args[0] in KINDS else 0], *(file or ["-c"]), *bits, *hashed, "--quiet")
+        kind = args[: 2 if args[0] in KINDS else 0]
+        run_vw("-d", "data", *kind, *(file or ["-c"]), *bits, *hashed, "--quiet", cwd=place)
         for name in ("early", "other"):
             (place / name).unlink(missing_ok=True)
-    err = run_vw(place, "-d", "data", *args, "-p", "p", "-f", "model")
+    err = run_vw("-d", "data", *args, "-p", "p", "-f", "model", cwd=place).err
     if (place / case.tested).exists():  # a pass may end before the tag
         # not in VW's model
         lost = [arg for arg in args if arg in ("--permutations", "--leave_duplicate_interactions")]
-        run_vw(place, "-d", "test", "-t", "-i", case.tested, *lost, "-p", "tested", "--quiet")
+        run_vw("-d", "test", "-t", "-i", case.tested, *lost, "-p", "tested", "--quiet", cwd=place)
     return written(place, err)
-
-
-def run_vw(place: Path, *args: str) -> str:
-    done = subprocess.run([*VW, *args], cwd=place, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, f"vw {' '.join(args)}\n{done.stdout}{done.stderr}"
-    return done.stderr
 
 
 def with_xclass(place: Path, case: Case) -> list[list[str]]:

@@ -1,24 +1,19 @@
 """Path features crossed with a namespace: `\\x88` in interactions of the recall tree, as in VW."""
 
-import importlib.util
-import subprocess
-import sys
-
 import pytest
 from command import learn, xclass
 from streams import multiclass
+from versus import needs_vw, run_vw
 
 TREE = ("--recall_tree", "60", "-b", "20", "--max_candidates", "5")
 
 
+@needs_vw
 @pytest.mark.parametrize("crosses", [("-q", r"w\x88"), ("-q", r"\x88w"), ("--interactions", r"n\x88", "-q", "wn")])
 def test_crosses_with_the_path_give_the_predictions_of_vw(crosses, tmp_path):
-    if importlib.util.find_spec("vowpalwabbit") is None:
-        pytest.skip("vowpalwabbit is not installed: nothing to compare with")
     (tmp_path / "d.vw").write_text(multiclass(3, 60, 900))
     words = ("-d", "d.vw", *TREE, *crosses, "--quiet", "-p")
-    vw = (sys.executable, "-m", "vowpalwabbit", *words, "vw.p")
-    subprocess.run(vw, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    run_vw(*words, "vw.p", cwd=tmp_path)
     learn("--vw_exact", *words, "x.p", cwd=tmp_path)
     learn("--vw_exact", "-d", "d.vw", *TREE, "--quiet", "-p", "without.p", cwd=tmp_path)
     assert (tmp_path / "x.p").read_text() == (tmp_path / "vw.p").read_text()

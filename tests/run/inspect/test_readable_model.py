@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from command import learn, xclass
 from streams import multiclass, namespaces, real
+from versus import needs_vw, run_vw
 
 from xclass.binary import gd
 from xclass.run.report import table_occupancy
 
-needs_vw = pytest.mark.skipif(
-    importlib.util.find_spec("vowpalwabbit") is None, reason="vowpalwabbit is not installed: nothing to compare with"
-)
 TABLE = """\
 1 ex1|w apple red |s size:2 weight:0.5
 2 'ex2 |w banana yellow |s size:1.5 weight:0.25
@@ -40,10 +35,7 @@ w^banana:226118:0.33343
 
 
 def vw(folder, *args: str) -> str:
-    command = [sys.executable, "-m", "vowpalwabbit", "-d", "data", "--quiet", *args]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return run_vw("-d", "data", "--quiet", *args, cwd=folder).out
 
 
 def ours(folder, *args: str) -> str:

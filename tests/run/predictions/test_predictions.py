@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from versus import run_vw
 
 from xclass.data.batch import Batch
 from xclass.errors import DataError
@@ -134,8 +135,7 @@ def test_lines_have_vws_shape(tmp_path):
     tags = [b"ex1", b"ex2", b"ex3", b"", b"", b""]
 
     def vw(*options):
-        command = [sys.executable, "-m", "vowpalwabbit", "-d", "data", "--quiet", "-p", "p", *options]
-        subprocess.run(command, cwd=tmp_path, check=True)
+        run_vw("-d", "data", "--quiet", "-p", "p", *options, cwd=tmp_path)
         return (tmp_path / "p").read_bytes()
 
     def numbers(text):
