@@ -26,8 +26,8 @@ step "Style"
 step "Tests"
 "$bin/python" -m pytest -n 2
 
-step "Tests with array bounds checked"  # and not optimised, which compiles sooner
-NUMBA_BOUNDSCHECK=1 NUMBA_OPT=0 "$bin/python" -m pytest -n 2 -m bounds
+step "Tests with array bounds checked"
+NUMBA_BOUNDSCHECK=1 "$bin/python" -m pytest -n 2 -m bounds
 
 step "Tests without compiling"
 NUMBA_DISABLE_JIT=1 "$bin/python" -m pytest -n 2 -m plain

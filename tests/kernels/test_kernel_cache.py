@@ -97,6 +97,7 @@ def test_fields_of_records_that_change_places_are_seen():
 
 RUN = """
 import sys
+import numpy as np
 from numba.core import event
 found = []
 class Listener(event.Listener):
@@ -105,43 +106,82 @@ class Listener(event.Listener):
     def on_end(self, one):
         pass
 event.register("numba:compile", Listener())
-from xclass.cli import command as cli
-status = cli.status(["-d", "d.vw", "-p", "stdout", "--quiet", "-b", "8"])
+from xclass.binary import gd
+from xclass.kernels import jit, quickselect
+from xclass.reductions.log_multi import split_tree
+jit.activate()
+options = gd.Options(bits=4, learning_rate=0.5, initial_t=1.0, loss_function="squared")
+table = gd.new_table(gd.make_rule(options, reduction=True), 4, 1, 1)
+table.flat[:] = 2
+print(gd.score(table, np.array([1, 5], np.uint64), np.ones(2, np.float32), 2, np.uint64(0), np.float32(0)))
+item = np.arange(5)
+quickselect.select(item, 0, 5, 2, np.array([3.0, 1, 4, 1, 5]))
+print(item)
 print(*sorted(set(found)), file=sys.stderr)
-sys.exit(status)
 """
 
 
+class Package:
+    """A copy of the package that is edited, and what a program that uses two of its kernels does with it."""
+
+    def __init__(self, place: Path) -> None:
+        root = Path(xclass.__file__).parent
+        self._place = place
+        shutil.copytree(root, place / "xclass", ignore=shutil.ignore_patterns("__pycache__"))
+        self._variables = {**os.environ, "PYTHONPATH": str(place), "XDG_CACHE_HOME": str(place / "cache")}
+        self._variables.pop("NUMBA_CACHE_DIR", None)
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        """Replace the first `old` in a file."""
+        path = self._place / "xclass" / name
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new, 1))
+
+    def start(self) -> subprocess.Popen:
+        return subprocess.Popen(
+            [sys.executable, "-c", RUN], cwd=self._place, env=self._variables,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    @staticmethod
+    def end(process: subprocess.Popen) -> tuple[str, list[str]]:
+        """What was printed, and the kernels that were compiled."""
+        out, err = process.communicate(timeout=400)
+        assert process.returncode == 0, err
+        return out, err.split()
+
+    def run(self) -> tuple[str, list[str]]:
+        return self.end(self.start())
+
+
 @pytest.fixture
-def edited(tmp_path):
-    """Run a copy of the package after an edit of a file; returns predictions and the kernels that were compiled."""
-    shutil.copytree(Path(xclass.__file__).parent, tmp_path / "xclass", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "d.vw").write_text("1 |w a\n-1 |w b\n1 |w a b\n" * 20)
-    variables = {**os.environ, "PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    variables.pop("NUMBA_CACHE_DIR", None)
-
-    def run(name: str = "", old: str = "", new: str = "") -> tuple[str, list[str]]:
-        if name:
-            path = tmp_path / "xclass" / name
-            assert old in path.read_text()
-            path.write_text(path.read_text().replace(old, new, 1))
-        done = subprocess.run(
-            [sys.executable, "-c", RUN], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=400
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout, done.stderr.split()
-
-    return run
+def package(tmp_path):
+    return Package(tmp_path)
 
 
-def test_an_edit_compiles_what_depends_on_it_and_nothing_else(edited):
-    first, compiled = edited()
-    assert len(compiled) > 5
-    assert edited() == (first, [])
-    assert edited("binary/gd.py", "# -- kernels", "# -- compiled functions") == (first, [])
-    assert edited("reductions/log_multi/split_tree.py", "def arrive(", "def arrive_there(") == (first, [])
-    other, compiled = edited("binary/gd.py", "    s = initial\n    for f", "    s = initial + ONE\n    for f")
+def test_an_edit_compiles_what_depends_on_it_and_nothing_else(package):
+    first, compiled = package.run()
+    assert {"score", "truncated", "select", "mix"} <= set(compiled)
+    assert package.run() == (first, [])
+    package.edit("binary/gd.py", "# -- kernels", "# -- compiled functions")
+    package.edit("reductions/log_multi/split_tree.py", "def arrive(", "def arrive_there(")
+    assert package.run() == (first, [])
+    package.edit("binary/gd.py", "    s = initial\n    for f", "    s = initial + ONE\n    for f")
+    other, compiled = package.run()
     assert other != first
-    assert "score" in compiled
-    assert "parse_lines" not in compiled
-    assert edited("binary/gd.py", "    s = initial + ONE\n    for f", "    s = initial\n    for f") == (first, [])
+    assert "score" in compiled and "select" not in compiled
+    package.edit("binary/gd.py", "    s = initial + ONE\n    for f", "    s = initial\n    for f")
+    assert package.run() == (first, [])
+    package.edit(
+        "binary/weight_table.py", "def truncated(w, gravity):\n", "def truncated(w, gravity):\n    w = w + w\n"
+    )
+    again, compiled = package.run()
+    assert again == first  # which is no score under --l1, but compiled with one
+    assert {"score", "truncated"} <= set(compiled) and "select" not in compiled
+
+
+def test_processes_that_compile_at_once_into_one_cache_agree(package):
+    at_once = [package.start() for _ in range(3)]
+    found = {package.end(process)[0] for process in at_once}
+    assert len(found) == 1
+    assert package.run() == (*found, [])

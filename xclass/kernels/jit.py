@@ -8,8 +8,8 @@ start does not: making one takes .3 ms, and there are some three hundred. For th
 types and functions only then (.08 s). Kernels call each other by module name
 (`gd.score(...)`), never by `from gd import score`.
 
-Compiled code is kept by `kernel_cache`, in a folder for each version of Python and numba, and for each setting of
-NUMBA_BOUNDSCHECK and NUMBA_OPT. NUMBA_CACHE_DIR overrides the place.
+Compiled code is kept by `kernel_cache`, in a folder for each version of Python and numba. NUMBA_CACHE_DIR overrides the
+place.
 """
 
 from __future__ import annotations
@@ -248,8 +248,6 @@ def _choose_folder() -> None:
             ) from None
         return
     kind = "-checked" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else ""
-    level = os.environ.get("NUMBA_OPT", "")
-    kind += f"-opt{level}" if level.isalnum() else ""
     base = Path("~/.cache/xclass")
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xclass"
