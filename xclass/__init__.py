@@ -32,14 +32,15 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from .api.learner import Learner, Outcome, load, read_vw
+    from .api.inputs import read_vw
+    from .api.learner import Learner, Outcome, load
     from .data.batch import Batch
     from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
 
 _PLACES = {
     "Batch": "data.batch", "DataError": "errors", "Learner": "api.learner", "ModelError": "errors",
     "Outcome": "api.learner", "UsageError": "errors", "XclassError": "errors", "XclassWarning": "errors",
-    "load": "api.learner", "read_vw": "api.learner",
+    "load": "api.learner", "read_vw": "api.inputs",
 }  # fmt: skip
 
 

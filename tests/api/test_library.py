@@ -34,6 +34,9 @@ CASES = [  # reduction, options of the library, words of the command
     ("ect", {"error": 2}, ("--ect", K, "--error", 2)),
     ("random_tree", {}, ("--random_tree", K)),
     ("cpt", {"trees": 2, "ignore": ["a"]}, ("--cpt", K, "--trees", 2, "--ignore", "a")),
+    ("cpt", {"cpt_tree": "kmeans", "tree_sample": 70}, ("--cpt", K, "--cpt_tree", "kmeans", "--tree_sample", 70)),
+    ("cpt", {"cpt_tree": "huffman", "trees": 2}, ("--cpt", K, "--cpt_tree", "huffman", "--trees", 2)),
+    ("hsm", {"tree_sample": 60, "quadratic": ["::"]}, ("--hsm", K, "--tree_sample", 60, "-q", "::")),
     ("multiclass", {"noconstant": True}, ("--multiclass", K, "--noconstant")),
     ("softmax_tree", {"depth": 2}, ("--softmax_tree", K, "--depth", 2)),
     ("oaa", {"vw_exact": True}, ("--oaa", K, "--vw_exact")),
@@ -156,17 +159,124 @@ def test_predicting_learns_no_name():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("cpt", K, {"cpt_tree": "kmeans"}), "cpt_tree 'kmeans' makes a tree of the first examples"),
-        (("hsm", K), "cpt_tree 'huffman' makes a tree"),
         (("cpt", K, {"save_tree": "t"}), "save_tree belongs to a run"),
         (("cpt", K, {"calibration": "c"}), "calibration belongs to a run"),
         (("cpt", K, {"top_k": 3}), "top_k belongs to a run"),
     ],
 )
 def test_what_only_a_run_can_do_is_refused(words, message):
-    options = words[2] if len(words) > 2 else {}
     with pytest.raises(xclass.UsageError, match=message):
-        xclass.Learner(*words[:2], **options)
+        xclass.Learner(*words[:2], **words[2])
+
+
+# -- learners that look at examples before they learn from any
+
+KMEANS = {"cpt_tree": "kmeans", "tree_sample": 70}
+
+
+def test_examples_are_held_until_enough_were_seen(tmp_path):
+    lines = text_of("cpt").splitlines()
+    with xclass.Learner("cpt", K, **KMEANS) as model:
+        assert model.preview_size == 70
+        assert len(model.learn(lines[:50]).prediction) == 0
+        assert model.average_loss is None
+        assert model.predict(lines[:3]).tolist() == [0, 0, 0]
+        with pytest.raises(xclass.UsageError, match="not learned yet: call end_pass"):
+            model.save(str(tmp_path / "m"))
+        with pytest.raises(xclass.DataError):
+            model.learn("x | a")
+        first = model.learn(lines[50:100])
+        assert len(first.prediction) == len(first.loss) == 100
+        assert model.preview_size is None
+        assert len(model.learn(lines[100:]).prediction) == len(lines) - 100
+        assert len(model.end_pass().prediction) == 0
+        model.save(str(tmp_path / "m"))
+    with xclass.load(str(tmp_path / "m")) as model:
+        assert model.preview_size is None
+        assert len(model.learn(lines[:5]).prediction) == 5
+
+
+def test_end_of_data_ends_the_look_at_them(tmp_path):
+    lines = text_of("cpt").splitlines()[:40]
+    run("--cpt", K, "--cpt_tree", "kmeans", "-f", "c", "--quiet", stdin="\n".join(lines), cwd=tmp_path)
+    with xclass.Learner("cpt", K, cpt_tree="kmeans") as model:
+        model.learn(lines)
+        outcome = model.end_pass()
+        assert len(outcome.prediction) == 40
+        assert model.average_loss == outcome.loss.sum() / 40
+        model.save(str(tmp_path / "l"))
+    assert (tmp_path / "l").read_bytes() == (tmp_path / "c").read_bytes()
+
+
+@pytest.mark.parametrize("tree", ["kmeans", "huffman"])
+@pytest.mark.parametrize("size", [0, 70])
+def test_all_of_the_data_are_shown_before(tmp_path, tree, size):
+    text = text_of("cpt")
+    words = ("--cpt", K, "--cpt_tree", tree, "--tree_sample", size, "-q", "::", "-f", "c", "--quiet")
+    run(*words, stdin=text, cwd=tmp_path)
+    with xclass.Learner("cpt", K, cpt_tree=tree, tree_sample=size, quadratic=["::"]) as model:
+        more = [model.preview(piece) for piece in in_pieces(text, 50)]
+        assert more == ([True] * 5 if size == 0 else [True] + [False] * 4)
+        for piece in in_pieces(text, 50):
+            assert len(model.learn(piece).prediction) == len(piece)
+        model.end_pass()
+        model.save(str(tmp_path / "l"))
+    assert (tmp_path / "l").read_bytes() == (tmp_path / "c").read_bytes()
+
+
+def test_previews_are_asked_for_where_they_are_needed_and_refused_elsewhere():
+    lines = text_of("cpt").splitlines()
+    with xclass.Learner("cpt", K, cpt_tree="huffman", tree_sample=0) as model:
+        with pytest.raises(xclass.UsageError, match=r"show them by preview\(\)"):
+            model.learn(lines)
+        model.preview(lines)
+        model.learn(lines)
+        with pytest.raises(xclass.UsageError, match="does not look at examples first"):
+            model.preview(lines)
+    with xclass.Learner("oaa", K) as model, pytest.raises(xclass.UsageError, match="does not look at examples first"):
+        model.preview(lines)
+    with xclass.Learner("cpt", K, **KMEANS) as model:
+        model.learn(lines[:10])
+        with pytest.raises(xclass.UsageError, match="has been given examples to learn from"):
+            model.preview(lines)
+
+
+def test_names_come_in_the_order_of_the_data_where_examples_are_held(tmp_path):
+    lines = [f"{name} | {name[0]}{i % 3}" for i in range(20) for name in ("cat", "dog", "bird", "ant")]
+    words = ("--cpt", 0, "--cpt_tree", "kmeans", "--tree_sample", 30, "--learn_names", "-f", "c", "--quiet")
+    run(*words, stdin="\n".join(lines), cwd=tmp_path)
+    with xclass.Learner("cpt", cpt_tree="kmeans", tree_sample=30, learn_names=True) as model:
+        model.learn(lines[:2])
+        assert model.classes == []
+        model.learn(lines[2:])
+        assert model.classes == ["cat", "dog", "bird", "ant"]
+        model.save(str(tmp_path / "l"))
+    assert (tmp_path / "l").read_bytes() == (tmp_path / "c").read_bytes()
+
+
+def test_arrays_that_are_held_may_change(tmp_path):
+    for name in ("kept", "changed"):
+        rows, labels = matrix(200)
+        rows.data, labels = rows.data.astype(np.float32), labels.astype(np.float64)
+        with xclass.Learner("cpt", 3, cpt_tree="kmeans", noconstant=True) as model:
+            model.learn(rows, labels)
+            if name == "changed":
+                rows.data[:], labels[:], rows.indices[:] = 7, 1, 0
+            model.end_pass()
+            model.save(str(tmp_path / name))
+    assert (tmp_path / "kept").read_bytes() == (tmp_path / "changed").read_bytes()
+
+
+def test_what_is_learned_at_the_end_of_the_data_is_learned_before_it_is_saved(tmp_path):
+    with xclass.Learner("softmax_tree", K, depth=1) as model:
+        model.learn(text_of("softmax_tree"))
+        with pytest.raises(xclass.UsageError, match="not learned yet: call end_pass"):
+            model.save(str(tmp_path / "m"))
+        model.end_pass()
+        model.save(str(tmp_path / "m"))
+
+
+# -- arrays
 
 
 def matrix(n: int, seed: int = 3):

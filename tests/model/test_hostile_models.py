@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 from command import learn, xclass
-from harness import configure
+from harness import configure, spec_of
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from streams import multiclass, real
@@ -25,7 +25,6 @@ from xclass.reductions.log_multi import split_cells, split_tree
 from xclass.reductions.recall_tree import label_counts
 from xclass.reductions.registry import REDUCTIONS
 from xclass.reductions.softmax_tree import inference
-from xclass.run.learner_spec import spec_of
 
 K = 9
 VARIANTS = {

@@ -7,15 +7,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xclass.api import configuration
+from xclass.api.learner import Learner
 from xclass.cli import arguments, help_text
 from xclass.cli import command as cli
 from xclass.data import interactions
 from xclass.data.batch import Batch
+from xclass.kernels import jit
 from xclass.options import resolve as config
+from xclass.reductions.core import base
 from xclass.reductions.core.contract import Work
+from xclass.reductions.core.spec import LearnerSpec
 from xclass.reductions.presets import PRESETS
-from xclass.run import learner_spec
-from xclass.run.learner_spec import spec_of
+from xclass.run import purpose
 from xclass.text import reader
 
 
@@ -31,17 +35,28 @@ def configure(*words) -> config.Config:
     """The value of every option for a command line."""
     found, reductions = cli.rooms()
     given = arguments.read(help_text.sections(found, reductions), [str(word) for word in words])
-    return config.resolve(given, None, found, reductions, presets=PRESETS, settle=learner_spec.settled)
+    return config.resolve(given, None, found, reductions, presets=PRESETS, settle=purpose.settled)
+
+
+def spec_of(settled: config.Config) -> LearnerSpec:
+    """What the reduction of a command line is built from."""
+    return configuration.spec_of(settled, purpose.purpose_of(settled))
+
+
+def learner_of(settled: config.Config, **changed) -> base.Learner:
+    """The reduction of a command line, built as in a run; `changed` : of its purpose."""
+    jit.activate()
+    return Learner.from_config(settled, purpose.purpose_of(settled)._replace(**changed)).reduction
 
 
 def batch_of(settled: config.Config, text: str) -> Batch:
     """All examples of a text in one batch."""
-    lowest, highest, because = settled.reduction.allowed(spec_of(settled)) or (None, None, "")
+    labels = configuration.label_range(settled, spec_of(settled))
     multiclass = settled.reduction.labels == "multiclass"
     content = io.BytesIO(text.encode())
     found = reader.Reader(
-        settled.reader, settled.parser, settled.learner.bits, multiclass, lowest, highest, because,
-        block_bytes=1 << 20, stream=content,
+        settled.reader, settled.parser, settled.learner.bits, multiclass, *labels, block_bytes=1 << 20,
+        stream=content,
     )  # fmt: skip
     (batch,) = found
     crosser = interactions.Crosser(settled.interactions)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,10 @@ LARGEST_COUNT = 2**63 - 1
 
 
 class Contents(NamedTuple):
-    """What a model holds, after its checks."""
+    """What a model holds, after its checks, or is to hold.
+
+    The names of the classes that were met are the option `named_labels`, separated by commas.
+    """
 
     options: dict[str, Any]  # field -> value as in JSON; checked by `resolve.resolve`
     learner: dict[str, Any]  # facts of the learner, which checks them
@@ -39,24 +42,12 @@ class Contents(NamedTuple):
     arrays: dict[str, np.ndarray]  # of the learner, which checks them
 
 
-def save(
-    path: str,
-    options: Mapping[str, Any],
-    names: str,
-    learner: Any,
-    examples: int,
-    clock: float,
-    counters: Mapping[str, Any] | None,
-    **where: Any,
-) -> None:
+def save(path: str, take: Callable[[], Contents], **where: Any) -> None:
     """Write a model.
 
     Parameters
     ----------
-    options : what `Config.stored` gives
-    names : of the classes, separated by commas; empty where labels are numbers
-    learner : its `facts` and `arrays` are written
-    examples, clock, counters : see `Contents`
+    take : returns what it is to hold
     where : `links` and `into` of `model_file.save`
 
     Raises
@@ -65,17 +56,19 @@ def save(
         where the file cannot be written for whatever reason; what was at `path` before is unchanged then.
     """
     try:
-        arrays = dict(learner.arrays())
+        model = take()
+        arrays = dict(model.arrays)
+        names = model.options.get("named_labels")
         if names:
             arrays[CLASS_NAMES] = np.frombuffer(names.encode("utf-8", "surrogateescape"), np.uint8)
         facts = {
-            "learner": learner.facts(),
-            "examples": examples,
+            "learner": model.learner,
+            "examples": model.examples,
             # JSON has no infinity, which the weight of an example may be with --on_bad_line vw
-            "clock": clock if math.isfinite(clock) else repr(float(clock)),
-            "counters": counters,
+            "clock": model.clock if math.isfinite(model.clock) else repr(float(model.clock)),
+            "counters": model.counters,
         }
-        model_file.save(path, options={**options, "named_labels": None}, facts=facts, arrays=arrays, **where)
+        model_file.save(path, options={**model.options, "named_labels": None}, facts=facts, arrays=arrays, **where)
     except ModelError:
         raise
     except Exception as error:
@@ -112,20 +105,11 @@ def load(path: str) -> Contents:
 
 
 @contextlib.contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Name the file in errors about what a model holds."""
+def naming(path: str | None) -> Iterator[None]:
+    """Name the model's file, where there is one, in errors about what it holds, and about options that it alone has."""
     try:
         yield
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from None
-
-
-@contextlib.contextmanager
-def naming_options(path: str | None) -> Iterator[None]:
-    """Name the model's file, where there is one, in errors about options that no run can have: they are the model's."""
-    try:
-        yield
-    except UsageError as error:
+    except (ModelError, UsageError) as error:
         if path is None:
             raise
         raise ModelError(f"{path}: {error}") from None

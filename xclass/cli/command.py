@@ -30,16 +30,13 @@ BUG = 70  # the exit status; sysexits.h calls it EX_SOFTWARE
 
 def rooms() -> tuple[dict[str, type], Sequence[Any]]:
     """Return every room's `Options` by name, and the `Reduction` records."""
-    from ..binary import gd
+    from ..api import configuration
     from ..cache import source as cache
-    from ..data import interactions, namespaces
-    from ..reductions import presets
-    from ..reductions.core import probabilities
-    from ..reductions.registry import REDUCTIONS
+    from ..reductions import presets, registry
     from ..run import passes, shuffle, timing
     from ..run import run as driver
     from ..run.inspect import readable_model, tree_dump
-    from ..text import parser, reader
+    from ..text import reader
 
     found = {
         "multiclass": presets.Options,
@@ -51,14 +48,9 @@ def rooms() -> tuple[dict[str, type], Sequence[Any]]:
         "readable": readable_model.Options,
         "tree_dump": tree_dump.Options,
         "timing": timing.Options,
-        "parser": parser.Options,
-        "features": namespaces.Options,
-        "interactions": interactions.Options,
-        "learner": gd.Options,
-        "answers": probabilities.Options,
     }
-    found.update({record.name: record.options for record in REDUCTIONS})
-    return found, REDUCTIONS
+    found.update({room: options for room, options in configuration.rooms().items() if room not in found})
+    return found, registry.REDUCTIONS
 
 
 def run(argv: Sequence[str]) -> int:
@@ -90,7 +82,7 @@ def run(argv: Sequence[str]) -> int:
 
     from ..api import model_contents
     from ..reductions.presets import PRESETS
-    from ..run import learner_spec
+    from ..run import purpose
     from ..run import run as driver
     from ..text import label_words
 
@@ -106,7 +98,7 @@ def run(argv: Sequence[str]) -> int:
     begun = bytearray()  # of standard input
     notes += _take_multiclass(given, found, reductions, begun)
     settled = config.resolve(
-        given, stored, found, reductions, model=model or "", presets=PRESETS, settle=learner_spec.settled
+        given, stored, found, reductions, model=model or "", presets=PRESETS, settle=purpose.settled
     )
     return driver.run(settled, notes, contents, bytes(begun))
 

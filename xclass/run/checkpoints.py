@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
-
 from ..api import model_contents
+from ..api.learner import Learner
+from ..api.model_contents import Contents
 from ..api.progress import VW, VW_COUNTS, VW_SUMS, Progress
 from ..binary import gd
 from ..errors import ModelError, UsageError
 from ..model import model_file
-from ..reductions.core.base import Inspectable, LearnsAtEnd
+from ..options.resolve import Config
+from ..reductions.core.base import Inspectable
 from ..system import leftovers
-from .learner_spec import spec_of
+from .passes import SavePoint
 
 
 class Saver:
@@ -27,27 +28,18 @@ class Saver:
     Parameters
     ----------
     config : of the run
-    learning : the learner
+    model : the learner
     progress : of this run
-    names : of the classes
 
     Attributes
     ----------
-    learner : may be exchanged for another
-    examples : learned from, in earlier runs too
-    clock : weight of labelled examples so far, in earlier runs too
-    learned : examples this run has learned from
-    whole : counts all runs since the model was new, if this one learns
     early : whether passes ended before they ran out
     """
 
-    def __init__(self, config: Any, learning: Any, progress: Progress, names: Any):
-        self.learner = learning
-        self._names = names
-        self.examples = 0
-        self.clock = 0.0
-        self.learned = 0
-        self.progress = self.whole = progress
+    def __init__(self, config: Config, model: Learner, progress: Progress) -> None:
+        self._learner = model
+        self._before = model.examples  # learned from in earlier runs
+        self.progress = progress
         self.early = False
         self._config = config
         self._learning = not config.driver.testonly
@@ -68,81 +60,61 @@ class Saver:
             for place in {os.path.abspath(path), os.path.realpath(path)}:
                 leftovers.remove(place, derived=True)
 
-    def restore(self, model: model_contents.Contents, name: str, preserve: bool) -> None:
-        """Go on from a model; with `preserve`, counting too."""
-        arrays = model.arrays
-        if spec_of(self._config).wanted.weights_only:
-            arrays = gd.predicting(arrays)
-        self.learner.restore(arrays, model.learner)
-        self.examples = model.examples
-        self.clock = model.clock
-        self._counters = model.counters
+    @property
+    def learned(self) -> int:
+        """Examples this run has learned from."""
+        return self._learner.examples - self._before
+
+    def resume(self, contents: Contents, preserve: bool) -> None:
+        """Go on counting from a model; with `preserve`, what is shown too."""
+        self._counters = contents.counters
         kept = (self._counters or {}).get(VW) if self._config.driver.vw_exact else None
         if kept is not None:  # VW takes what had no label for labelled unless it goes on counting it
             other = float(kept["weighted_unlabeled_examples"]) if preserve else 0.0
-            self.clock = float(kept["t"]) - self._config.learner.initial_t - other
+            self._learner.clock = float(kept["t"]) - self._config.learner.initial_t - other
         if preserve and kept is not None:
             self.progress.resume_vw(kept)
         elif preserve:
             if self._counters is None:
                 raise UsageError(
-                    f"--preserve_performance_counters: {name} has no counters; it was saved with --predict_only_model"
+                    f"--preserve_performance_counters: {self._config.driver.initial_regressor} has no counters; it was "
+                    "saved with --predict_only_model"
                 )
-            self.progress.resume(self._counters, self.examples)
-        elif self._counters is not None and self._learning and kept is None:
-            self.whole = Progress(self._config.reduction.labels, None, self.progress.holdout is not None)
-            self.whole.resume(self._counters, self.examples)
-
-    def note(self, work: Any) -> None:
-        """Take in a batch that was learned."""
-        learned = int(np.count_nonzero(work.learns() & ~np.isnan(work.batch.label) & (work.batch.weight > 0)))
-        self.learned += learned
-        self.examples += learned
-        self.clock = float(work.clock[-1])
+            self.progress.resume(self._counters, contents.examples)
+        elif self._counters is not None and self._learning and kept is None:  # counts all runs since the model was new
+            self._learner.progress = Progress(self._config.reduction.labels, None, self.progress.holdout is not None)
+            self._learner.progress.resume(self._counters, contents.examples)
 
     def save(self, path: str, links: str = "follow", into: leftovers.Unfinished | None = None) -> None:
         """Save what was learned so far; the parameters are those of `model_file.save`."""
-        whole = not self._config.learner.predict_only_model
-        counters = self._kept_counters() if whole else None
-        clock = self.clock if whole else 0.0
-        model_contents.save(
-            path, self._config.stored(), self._class_names(), self.learner, self.examples, clock, counters,
-            links=links, into=into,
-        )  # fmt: skip
+        model_contents.save(path, self._contents, links=links, into=into)
         if path in self._noted and into is None:
             self._note_saved(path, self.learned)
 
-    def _kept_counters(self) -> dict[str, Any] | None:
-        """What a later run goes on counting from; with --vw_exact also what VW would."""
+    def _contents(self) -> Contents:
+        """What is saved, with the counters from which a later run goes on; with --vw_exact also what VW would."""
+        found = self._learner.contents()
+        if found.counters is None:
+            return found
         if not self._learning:
-            return self._counters
-        found = self.whole.counters()
-        if self._config.driver.vw_exact:
-            counters = self.counters()
-            found[VW] = {name: repr(float(counters[name])) for name in ("t", *VW_SUMS)}
-            found[VW].update((name, int(counters[name])) for name in VW_COUNTS)
-        return found
+            return found._replace(counters=self._counters)
+        if not self._config.driver.vw_exact:
+            return found
+        counters = self.counters()
+        kept: dict[str, object] = {name: repr(float(counters[name])) for name in ("t", *VW_SUMS)}
+        kept.update((name, int(counters[name])) for name in VW_COUNTS)
+        return found._replace(counters={**found.counters, VW: kept})
 
-    def options(self) -> dict[str, Any]:
-        """The options a model keeps, the names of the classes met so far among them."""
-        return {**self._config.stored(), "named_labels": self._class_names() or None}
-
-    def _class_names(self) -> str:
-        """The names of the classes met so far, separated by commas; empty where labels are numbers."""
-        if self._names.growing:
-            return ",".join(self._names.names[: self._names.met])
-        return self._config.parser.named_labels or ""
-
-    def save_at(self, cut: Any) -> str:
+    def save_at(self, point: SavePoint) -> str:
         """Save where the data or --checkpoint say so; return why not, where it was not done."""
-        if cut.refused:
-            return cut.refused
+        if point.refused:
+            return point.refused
         if not self._learning:
             return "with -t the model does not change"
-        if isinstance(self.learner, LearnsAtEnd) and self.learner.unlearned:
+        if self._learner.unlearned:
             return "what was read is learned at the end of the data only"
         try:
-            self.save(cut.path, links="refuse" if cut.by_data else "follow")
+            self.save(point.path, links="refuse" if point.by_data else "follow")
         except ModelError as error:  # there is still the end of the run
             return str(error)
         return ""
@@ -154,7 +126,8 @@ class Saver:
         """
         plan, holdout = self._config.passes, self.progress.holdout
         if self._learning and self._config.learner.predict_only_model:
-            tables = self.learner.tables if isinstance(self.learner, Inspectable) else ()
+            reduction = self._learner.reduction
+            tables = reduction.tables if isinstance(reduction, Inspectable) else ()
             for table in tables:  # as VW does where it keeps no state of --l1 and --l2
                 gd.settle_weights(table)
         if self._model is not None and plan.save_per_pass:
@@ -204,7 +177,7 @@ class Saver:
             return ""
         if self._model is None:
             return "no -f was given, so nothing was saved" if self.learned else ""
-        if self.learned == 0 or (isinstance(self.learner, LearnsAtEnd) and self.learner.unlearned):
+        if self.learned == 0 or self._learner.unlearned:
             return "nothing was learned yet, so nothing was saved"
         path = self._model + ".interrupted"
         try:
@@ -239,7 +212,7 @@ class Saver:
 
     def counters(self) -> dict[str, Any]:
         """VW's lines about a run in a readable model."""
-        return self.progress.vw_counters(self._config.learner.initial_t + self.clock)
+        return self.progress.vw_counters(self._config.learner.initial_t + self._learner.clock)
 
     def close(self) -> None:
         """Leave nothing behind."""

@@ -65,7 +65,7 @@ class Options:
     )
 
 
-class Cut(NamedTuple):
+class SavePoint(NamedTuple):
     """A place within a pass where the learner comes to rest and the model is saved."""
 
     path: str | None
@@ -74,17 +74,17 @@ class Cut(NamedTuple):
     refused: str = ""  # why it is not saved after all
 
 
-class Part:
-    """The items of a pass up to the next cut, which is then in `cut`."""
+class PassSegment:
+    """The items of a pass up to the next save point, which is then in `save_point`."""
 
     def __init__(self, items: Iterator[Any]):
-        self.cut: Cut | None = None
+        self.save_point: SavePoint | None = None
         self._items = items
 
     def __iter__(self) -> Iterator[Any]:
         for item in self._items:
-            if isinstance(item, Cut):
-                self.cut = item
+            if isinstance(item, SavePoint):
+                self.save_point = item
                 return
             yield item
 
@@ -99,7 +99,7 @@ def previewed(items: Iterator[Any], learner: Any) -> Iterator[Any]:
     try:
         while more and (item := next(items, None)) is not None:
             held.append(item)
-            more = isinstance(item, Cut) or learner.preview(item)
+            more = isinstance(item, SavePoint) or learner.preview(item)
     except DataError as caught:
         error = caught
     learner.end_preview()
@@ -132,7 +132,7 @@ def source_limit(options: Options) -> int | None:
 
 
 class Stream:
-    """Batches with what is held out, and cuts: one iteration is one pass.
+    """Batches with what is held out, and save points: one iteration is one pass.
 
     Parameters
     ----------
@@ -161,10 +161,10 @@ class Stream:
         self._seen = 0  # examples in all passes
 
     def plain(self) -> Iterator[tuple[Batch, np.ndarray]]:
-        """One pass without cuts, in the order of the data."""
+        """One pass without save points, in the order of the data."""
         return ((batch, self._holdout.mask(line)) for batch, line in self._numbered())
 
-    def __iter__(self) -> Iterator[tuple[Batch, np.ndarray] | Cut]:
+    def __iter__(self) -> Iterator[tuple[Batch, np.ndarray] | SavePoint]:
         marked = ((batch, self._holdout.mask(line)) for batch, line in self._lines())
         if self._shuffler is not None:
             marked = self._shuffler.pass_through(marked)
@@ -172,7 +172,7 @@ class Stream:
             low = 0
             for i in save_commands(batch):
                 yield from self._piece(batch, held, low, i)
-                yield self._save_cut(batch, i)
+                yield self._save_point(batch, i)
                 low = i + 1
             yield from self._piece(batch, held, low, batch.n)
 
@@ -237,7 +237,9 @@ class Stream:
         self._begin = last
         self._reached = not ended and length <= (self._limit or length)
 
-    def _piece(self, batch: Batch, held: np.ndarray, low: int, end: int) -> Iterator[tuple[Batch, np.ndarray] | Cut]:
+    def _piece(
+        self, batch: Batch, held: np.ndarray, low: int, end: int
+    ) -> Iterator[tuple[Batch, np.ndarray] | SavePoint]:
         while low < end:
             high = end
             if self._every is not None:
@@ -246,9 +248,9 @@ class Stream:
             self._seen += high - low
             low = high
             if self._every is not None and self._seen % self._every == 0:
-                yield Cut(self._model, False, f"checkpoint after {self._seen} examples: {self._model}")
+                yield SavePoint(self._model, False, f"checkpoint after {self._seen} examples: {self._model}")
 
-    def _save_cut(self, batch: Batch, i: int) -> Cut:
+    def _save_point(self, batch: Batch, i: int) -> SavePoint:
         tag = batch.text[batch.tag_start[i] : batch.tag_end[i]].tobytes()
         name = os.fsdecode(tag[5:]) if tag[4:5] == b"_" and len(tag) > 5 else ""
         refused = ""
@@ -260,7 +262,7 @@ class Stream:
         words = f"saving regressor to {path}"
         if path is not None and self._numbered_saves:
             path += ".0"
-        return Cut(path, bool(name), words, refused)
+        return SavePoint(path, bool(name), words, refused)
 
 
 def save_commands(batch: Batch) -> list[int]:

@@ -12,31 +12,43 @@ from __future__ import annotations
 import contextlib
 import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..api import model_contents, preparation, progress_table
-from ..api import progress as stats
-from ..api.learner import exact_option, seed_option
+from ..api import model_contents, progress_table
+from ..api.configuration import exact_option, seed_option
+from ..api.learner import Learner
+from ..api.model_contents import Contents
+from ..api.progress import Progress
 from ..cache import cache_key
-from ..cache import source as cache
-from ..data import class_names, interactions
+from ..cache.source import Source
+from ..data.batch import Batch
 from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
+from ..options.resolve import Config
 from ..reductions.core.base import CrossesPath, Inspectable, LearnsAtEnd, Previews
+from ..reductions.core.contract import Work
 from ..system import address_space
-from ..text import reader
-from . import checkpoints, output_places, passes, shuffle, signals, timing, untaken, warm_up
+from ..text.reader import Reader
 from . import finish as ending
-from .inspect import readable_model, tree_dump
-from .learner_spec import spec_of
+from . import output_places, passes, timing, warm_up
+from .checkpoints import Saver
+from .inspect.readable_model import Inspector
+from .inspect.tree_dump import Dump
+from .passes import SavePoint
 from .pipeline import Pipeline
 from .predictions import files as outputs
+from .purpose import purpose_of
 from .report import console
+from .report.console import Console
+from .shuffle import Shuffler
+from .signals import SignalHandler, Stopped
+from .timing import Stopwatch
+from .untaken import Untaken
 
 PATH_GROUP = 0x88  # namespace group of the features a tree makes of an example's path
 
@@ -75,7 +87,7 @@ class Options:
     vw_exact: bool = exact_option()
 
 
-def run(config, notes: Sequence[str] = (), model: model_contents.Contents | None = None, begun: bytes = b"") -> int:
+def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None, begun: bytes = b"") -> int:
     """Carry out a run and return the exit status.
 
     Parameters
@@ -89,203 +101,210 @@ def run(config, notes: Sequence[str] = (), model: model_contents.Contents | None
 
 
 class _Run:
-    def __init__(self, config, notes, begun):
+    """What a run consists of; all but the first lines are set in this order by `go`."""
+
+    model: Learner
+    progress: Progress
+    saver: Saver
+    inspector: Inspector | None
+    dump: Dump
+    reader: Source
+    untaken: Untaken
+    stream: passes.Stream
+    writers: dict[str, outputs.Writer]
+
+    def __init__(self, config: Config, notes: Sequence[str], begun: bytes) -> None:
         self.config = config
         self.begun = begun
         self.notes = notes
-        self.options = config.driver
+        self.options: Options = config.driver
         self.learning = not self.options.testonly
-        self.talk = console.Talk(self.options.quiet)
-        self.watch = signals.Watch(self._stop)
-        self.stopwatch = timing.Stopwatch()
-        self.learner = self.reader = self.saver = self.pipeline = None
+        self.console = Console(self.options.quiet)
+        self.signals = SignalHandler(self._stop)
+        self.stopwatch = Stopwatch()
+        self.pipeline: Pipeline | None = None
 
     # start
 
-    def go(self, model: model_contents.Contents | None) -> int:
+    def go(self, contents: Contents | None) -> int:
+        """Carry out the run and return the exit status; `contents` : of the model of -i."""
         began = time.perf_counter()
-        o, name = self.options, self.config.reduction.name
+        o = self.options
         if o.final_regressor is not None:
             model_file.check_place(o.final_regressor)
         jit.activate()
-        if jit.is_first_run(name) and not o.quiet:
-            what = "" if name == "scalar" else f" of --{name}"
-            once = "" if jit.unkept() else "; the first run only"
-            self.talk.tell(f"xclass: compiling the kernels{what} for this machine{once}")
-            if jit.unkept():
-                self.talk.warn(jit.unkept())
-        if model is not None:
-            with model_contents.naming(o.initial_regressor):  # before anything is allocated by what it says
-                self.config.reduction.check_arrays(spec_of(self.config), model.arrays)
-        with model_contents.naming_options(o.initial_regressor):
-            self.learner = self.config.reduction.build(spec_of(self.config))
-        try:
-            holdout = passes.Holdout(self.config.passes)
-            growing = self.config.parser.learn_names and self.learning
-            self.names = class_names.Names(self.config.parser.label_names(), growing)
-            self.learner.names = self.names.names
-            self.progress = stats.Progress(
-                self.config.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.names.shown,
-                o.vw_exact, o.vw_exact and bool(self.config.oaa.scores or self.config.answers.probabilities),
-            )  # fmt: skip
-            if o.vw_exact and self.config.answers.probabilities:
-                self.progress.log_loss_sum = 0.0  # VW tells it of data without an example too
-            self.saver = checkpoints.Saver(self.config, self.learner, self.progress, self.names)
-            if model is not None:
-                with model_contents.naming(o.initial_regressor):
-                    self.saver.restore(model, o.initial_regressor, o.preserve_performance_counters)
-                del model
-            elif o.testonly:
-                self.talk.warn("-t without -i predicts with a new model, which knows nothing; give -i MODEL")
-            self.inspector = self._inspector()
-            self.dump = tree_dump.Dump(self.config.tree_dump, self.learner, name, self.names.names)
-            self.reader = self._source()
-            self.untaken = untaken.Untaken(self.reader.name if len(self.config.reader.data) <= 1 else None)
-            self.stream = passes.Stream(self.reader, self.config.passes, holdout, self._shuffler(), o.final_regressor)
-            with model_contents.naming_options(o.initial_regressor):
-                self.preparation = preparation.Preparation(self.config, o.vw_exact)
-            self._cross_path(self.preparation.crosser.with_group(PATH_GROUP))
+        self._announce_compiling()
+        with contextlib.ExitStack() as closing:
+            closing.callback(self.console.end_bar)
+            self._prepare(contents, closing)
+            del contents
             self._banner()
-            self.writers = outputs.open_writers(self.config, self.names)
+            self.writers = outputs.open_writers(self.config, self.model.names)
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
-            if isinstance(self.learner, LearnsAtEnd):
-                self.learner.report_to(self.talk, self.reader.part)
+            if isinstance(self.model.reduction, LearnsAtEnd):
+                self.model.reduction.report_to(self.console, self.reader.part)
             address_space.check_threads()
-            warm_up.prepare(self.learner, self.learning, self.reader.parsing)
-            with self.watch:
-                error = self._loop()
-                self.watch.end()
-                for writer in self.writers.values():
-                    try:
-                        writer.close()
-                    except (DataError, BrokenPipeError) as failed:
-                        error = error or failed
-                status = ending.finish(self, error, time.perf_counter() - began)
-            jit.note_compiled(name)
+            warm_up.prepare(self.model.reduction, self.learning, self.reader.parsing)
+            try:
+                with self.signals:
+                    error = self._loop()
+                    self.signals.end()
+                    self.pipeline = None
+                    for writer in self.writers.values():
+                        try:
+                            writer.close()
+                        except (DataError, BrokenPipeError) as failed:
+                            error = error or failed
+                    status = ending.finish(self._parts(), error, time.perf_counter() - began)
+            except Stopped as stopped:
+                self.console.end_bar()
+                self.console.line(
+                    f"xclass: a second signal, {stopped.signal.name}, ended the run at once; {self.saver.left()}"
+                )
+                raise
+            jit.note_compiled(self.config.reduction.name)
             if self.reader.parsing:
                 jit.note_compiled(warm_up.READING)
             return status
-        except signals.Stopped as stopped:
-            self.talk.end_bar()
-            self.talk.tell(
-                f"xclass: a second signal, {stopped.signal.name}, ended the run at once; {self.saver.left()}"
-            )
-            raise
-        finally:
-            self.talk.end_bar()
-            if self.learner is not None:
-                self.learner.close()
-            for one in (self.reader, self.saver):
-                if one is not None:
-                    one.close()
 
-    def _source(self):
+    def _announce_compiling(self) -> None:
+        name = self.config.reduction.name
+        if not jit.is_first_run(name) or self.options.quiet:
+            return
+        what = "" if name == "scalar" else f" of --{name}"
+        once = "" if jit.unkept() else "; the first run only"
+        self.console.line(f"xclass: compiling the kernels{what} for this machine{once}")
+        if jit.unkept():
+            self.console.warn(jit.unkept())
+
+    def _prepare(self, contents: Contents | None, closing: contextlib.ExitStack) -> None:
+        """Make everything that a run needs; what has to be closed at its end goes to `closing`."""
+        c, o = self.config, self.options
+        with model_contents.naming(o.initial_regressor):
+            self.model = Learner.from_config(c, purpose_of(c), contents)
+        closing.callback(self.model.close)
+        holdout = passes.Holdout(c.passes)
+        self.progress = self.model.progress = Progress(
+            c.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.model.names.shown, o.vw_exact,
+            o.vw_exact and bool(c.oaa.scores or c.answers.probabilities),
+        )  # fmt: skip
+        if o.vw_exact and c.answers.probabilities:
+            self.progress.log_loss_sum = 0.0  # VW tells it of data without an example too
+        self.saver = Saver(c, self.model, self.progress)
+        closing.callback(self.saver.close)
+        if contents is not None:
+            self.saver.resume(contents, o.preserve_performance_counters)
+        elif o.testonly:
+            self.console.warn("-t without -i predicts with a new model, which knows nothing; give -i MODEL")
+        self.inspector = self._inspector()
+        self.dump = Dump(c.tree_dump, self.model.reduction, c.reduction.name, self.model.names.names)
+        self.reader = self._source()
+        closing.callback(self.reader.close)
+        self.untaken = Untaken(self.reader.name if len(c.reader.data) <= 1 else None)
+        self.stream = passes.Stream(self.reader, c.passes, holdout, self._shuffler(), o.final_regressor)
+        self._cross_path(self.model.preparation.crosser.with_group(PATH_GROUP))
+
+    def _parts(self) -> ending.Parts:
+        return ending.Parts(
+            self.config, self.model, self.saver, self.progress, self.reader, self.console, self.signals, self.untaken,
+            self.stopwatch, self.inspector, self.dump,
+        )  # fmt: skip
+
+    def _source(self) -> Source:
         """The batches of every pass."""
         c, o = self.config, self.options
-        lowest, highest, because = c.reduction.allowed(spec_of(c)) or (None, None, "")
+        labels = self.model.label_range
         multiclass = c.reduction.labels == "multiclass"
         nothing = io.BytesIO() if o.no_stdin and not c.reader.data else None
-        text = reader.Reader(
-            c.reader,
-            c.parser,
-            c.learner.bits,
-            multiclass,
-            lowest,
-            highest,
-            because,
-            stream=nothing,
-            names=self.names,
+        text = Reader(
+            c.reader, c.parser, c.learner.bits, multiclass, *labels, stream=nothing, names=self.model.names,
             begun=self.begun,
-        )
+        )  # fmt: skip
         limit = passes.source_limit(c.passes)
-        key = cache_key.make_key(c.parser, c.learner.bits, multiclass, lowest, highest, limit)
+        key = cache_key.make_key(c.parser, c.learner.bits, multiclass, labels.lowest, labels.highest, limit)
         if c.parser.learn_names and not self.learning:
             key["names"] = "those of the model"
-        turns = c.passes.passes + (self._preview_size == 0)
-        return cache.Source(text, c.cache, key, not c.parser.noconstant, turns, self._names_wanted())
+        turns = c.passes.passes + (self.model.preview_size == 0)
+        return Source(text, c.cache, key, not c.parser.noconstant, turns, self._names_wanted())
 
     def _names_wanted(self) -> bool:
         """Whether names of features are shown. VW's audit has none once it reads a cache."""
         lost = self.options.vw_exact and self.config.shuffle.shuffle is None
         return self.config.readable.invert_hash is not None or (self.config.readable.audit and not lost)
 
-    def _inspector(self):
+    def _inspector(self) -> Inspector | None:
         """What shows weights, where that was asked for."""
         asked = [name for name in ("readable_model", "invert_hash", "audit") if name in self.config.given]
         if not asked:
             return None
-        if not isinstance(self.learner, Inspectable) or not self.learner.tables:
+        reduction = self.model.reduction
+        if not isinstance(reduction, Inspectable) or not reduction.tables:
             raise UsageError(f"--{asked[0]} shows weight tables, which --{self.config.reduction.name} does not have")
-        return readable_model.Inspector(self.config, self.learner)
+        return Inspector(self.config, reduction)
 
-    def _shuffler(self):
+    def _shuffler(self) -> Shuffler | None:
         size = self.config.shuffle.shuffle
-        return None if size is None else shuffle.Shuffler(size, self.options.random_seed, self._names_wanted())
+        return None if size is None else Shuffler(size, self.options.random_seed, self._names_wanted())
 
     def _cross_path(self, named: list[bytes]) -> None:
         """Hand interactions with the path features to the learner that makes them."""
         if not named:
             return
-        if not isinstance(self.learner, CrossesPath):
+        if not isinstance(self.model.reduction, CrossesPath):
             raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
-        lost = [group for one in named for group in one if self.preparation.features.unlinear[group]]
+        lost = [group for one in named for group in one if self.model.preparation.features.unlinear[group]]
         if lost:
             raise UsageError(
                 f"--ignore_linear leaves nothing of namespace {chr(lost[0])!r} to cross with the path, "
                 "namespace \\x88: drop one of them"
             )
-        self.learner.cross_path(named)
+        self.model.reduction.cross_path(named)
 
-    def _pace(self):
+    def _pace(self) -> progress_table.Pace:
         pace = progress_table.pace(self.options.progress)
         if pace.note:
-            self.talk.warn(pace.note)
+            self.console.warn(pace.note)
         return pace
 
     def _banner(self) -> None:
         if self.options.quiet:
             return
-        features, crosser = self.preparation.features, self.preparation.crosser
+        features, crosser = self.model.preparation.features, self.model.preparation.crosser
         lines = console.banner(
-            self.config, self.reader.banner(), features.banner, self.learner.banner(), self.reader.name
+            self.config, self.reader.banner(), features.banner, self.model.reduction.banner(), self.reader.name
         )
         for line in [*self.notes, *self.config.adjusted, *crosser.notes, *lines, *progress_table.HEADER]:
-            self.talk.tell(line)
+            self.console.line(line)
         for note in features.notes:
-            self.talk.warn(note)
-        self.talk.start_bar(self.reader.size)
+            self.console.warn(note)
+        self.console.start_bar(self.reader.size)
 
     # work
 
-    @property
-    def _preview_size(self) -> int | None:
-        """How many examples the learner wants to see before it learns, 0 for all."""
-        return self.learner.preview_size if self.learning and isinstance(self.learner, Previews) else None
-
-    def _works(self, stream) -> Iterator:
-        """One pass: batches as work, with the clock of each example, and the cuts between them."""
-        last = self.saver.clock
+    def _works(self, stream: Iterable[tuple[Batch, np.ndarray] | SavePoint]) -> Iterator[Work | SavePoint]:
+        """One pass: batches as work, with the clock of each example, and the save points between them."""
+        last = self.model.clock
         for item in self.stopwatch.each("source", stream):
-            if isinstance(item, passes.Cut):
+            if isinstance(item, SavePoint):
                 yield item
                 continue
-            read, held = item
+            read, held_out = item
             if self.inspector is not None:
-                self.preparation.one_by_one = self.inspector.one_by_one
-                self.preparation.keep_names = not self.reader.parsing  # known once a pass has begun
-            works = self.preparation.works(self.learner, read, held, self.learning, last)
+                self.model.preparation.one_by_one = self.inspector.one_by_one
+                self.model.preparation.keep_names = not self.reader.parsing  # known once a pass has begun
+            works = self.model.works(read, self.learning, last, held_out)
             for work in self.stopwatch.each("features", works):
-                last = work.clock[-1] if work.batch.n else last
+                last = float(work.clock[-1]) if work.batch.n else last
                 yield work
 
     def _loop(self) -> BaseException | None:
         """Take every batch of every pass through the learner; return what ended the run early, if anything did."""
         try:
-            if self._preview_size == 0:
+            if self.model.preview_size == 0:
                 self._preview_all()
-            while not self.watch.stopped:
+            while not self.signals.stopped:
                 self._go_through()
-                if self.watch.stopped or self._end_pass():
+                if self.signals.stopped or self._end_pass():
                     return None
         except Exception as error:  # whatever it is, what was learned before is saved
             self._drain()
@@ -299,79 +318,66 @@ class _Run:
         self.pipeline.stop()
         with contextlib.suppress(Exception):
             for work in self.pipeline:  # learned already, or about to be
-                self._meet(work)
-                if work.learn:
-                    self.saver.note(work)
+                self.model.note(work)
 
     def _stop(self) -> None:
         if self.pipeline is not None:
             self.pipeline.stop()
-        if isinstance(self.learner, LearnsAtEnd):
-            self.learner.stop()
+        if isinstance(self.model.reduction, LearnsAtEnd):
+            self.model.reduction.stop()
 
     def _preview_all(self) -> None:
         """Show the learner all of the data, in a pass of its own."""
-        self.pipeline = Pipeline(self._works(self.stream.plain()), [self.learner.preview])
+        reduction = self.model.reduction
+        assert isinstance(reduction, Previews)
+        self.pipeline = Pipeline(self._works(self.stream.plain()), [reduction.preview])
         for _ in self.pipeline:
-            self.talk.move_bar(self.reader.position(), self.progress.examples)
-        if not self.watch.stopped:
-            self.learner.end_preview()
-        self.preparation.begin()  # the passes find every group for the first time
+            self.console.move_bar(self.reader.position, self.progress.examples)
+        if not self.signals.stopped:
+            reduction.end_preview()
+        self.model.preparation.begin()  # the passes find every group for the first time
 
     def _go_through(self) -> None:
-        """One pass. At a cut the pipeline runs empty, so that the learner is where the cut says."""
+        """One pass. At a save point the pipeline runs empty, so that the learner is where the point says."""
         works = self._works(self.stream)
-        if self._preview_size is not None:
-            works = passes.previewed(works, self.learner)
-        stages = self.stopwatch.stages(self.learner.stages)
+        reduction = self.model.reduction
+        if self.model.preview_size is not None and isinstance(reduction, Previews):
+            works = passes.previewed(works, reduction)
+        stages = self.stopwatch.stages(self.model.stages)
         if self.inspector is not None:
             stages = self.inspector.stages(stages)
         while True:
-            part = passes.Part(works)
-            self.pipeline = Pipeline(part, stages)
-            if self.watch.stopped:  # in between
+            segment = passes.PassSegment(works)
+            self.pipeline = Pipeline(segment, stages)
+            if self.signals.stopped:  # in between
                 self.pipeline.stop()
             for work in self.pipeline:
                 self._count(work)
-            if self.watch.stopped or part.cut is None:
+            if self.signals.stopped or segment.save_point is None:
                 return
-            refused = self.saver.save_at(part.cut)
+            refused = self.saver.save_at(segment.save_point)
             if refused:
-                self.talk.warn(f"{part.cut.words}: not done: {refused}")
-            elif not self.options.quiet:
-                self.talk.tell(part.cut.words)
+                self.console.warn(f"{segment.save_point.words}: not done: {refused}")
+            else:
+                self.console.info(segment.save_point.words)
 
     def _end_pass(self) -> bool:
         """Come to the end of a pass; return whether it was the last one."""
         better = self.progress.end_pass()
         if self.learning:
-            self.learner.end_pass()
+            self.model.reduction.end_pass()
         return self.saver.end_pass(better, last=not self.stream.another())
 
-    def _meet(self, work) -> np.ndarray | None:
-        """Take note of the names met; return the highest class met up to each example, None where names are fixed."""
-        if not self.names.growing:
-            return None
-        self.names.met = max(self.names.met, self.learner.highest_placed)
-        return self.names.meet(work.batch.label)
-
-    def _count(self, work) -> None:
-        batch = work.batch
-        met = self._meet(work)
-        if work.learn:
-            self.saver.note(work)
+    def _count(self, work: Work) -> None:
+        """Take note of work that came through the stages, and write what is to be shown of it."""
+        met = self.model.note(work)
         while self.reader.notes:
-            self.talk.warn(self.reader.notes.pop(0))
+            self.console.warn(self.reader.notes.pop(0))
         for note in [*work.notes, *self.untaken.count(work)]:
-            self.talk.warn(note)
-        told = (
-            batch.label, batch.weight, interactions.counted(work),
-            work.prediction if met is None else class_names.shown(work.prediction, met),
-            work.loss, work.log_loss, work.shown, work.held,
-        )  # fmt: skip
-        for row in self.progress.update(*told):
-            self.talk.tell(row)
-        if self.saver.whole is not self.progress:
-            self.saver.whole.update(*told)
-        self.talk.move_bar(self.reader.position, self.progress.examples)
+            self.console.warn(note)
+        for row in self.progress.count(work, met):
+            self.console.line(row)
+        if self.model.progress is not self.progress:  # that of all runs
+            self.model.progress.count(work, met)
+        self.console.move_bar(self.reader.position, self.progress.examples)
         self.stopwatch.timed("writing", outputs.write)(self.writers, work, met)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import learn, xclass
-from harness import batch_of, configure, work_through
+from harness import batch_of, configure, learner_of, work_through
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import multiclass
@@ -17,8 +17,6 @@ from xclass.kernels import top_k
 from xclass.model import model_file
 from xclass.reductions.core import calibration, probabilities
 from xclass.reductions.oaa import class_rows
-from xclass.reductions.recall_tree import reduction as recall_tree
-from xclass.run.learner_spec import spec_of
 
 K = 23
 BITS = ("-b", 20)
@@ -172,7 +170,7 @@ def candidates_by_plain_numpy(tree, batch, plan):
 def test_probabilities_of_the_recall_tree_are_those_of_its_scores(layout, candidates, words):
     words = (*words, "--layout", layout, "--max_candidates", candidates, "--bern_hyper", 0.1)
     settled = configure("--recall_tree", K, *BITS, *words)
-    tree = recall_tree.RecallTree(spec_of(settled))
+    tree = learner_of(settled)
     batch = batch_of(settled, TEXT)
     work, plan = work_through(tree, batch)
     tree.close()

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from command import learn, xclass
-from harness import batch_of, configure, examples_of, work_through
+from harness import batch_of, configure, examples_of, learner_of, work_through
 from oracles import ect as oracle
 from oracles import learner as oracle_learner
 from streams import multiclass
@@ -16,7 +16,6 @@ from xclass.binary import table_size
 from xclass.errors import UsageError
 from xclass.reductions.ect import bracket
 from xclass.reductions.ect import reduction as ect
-from xclass.run.learner_spec import spec_of
 
 F = np.float32
 K = 13
@@ -52,7 +51,7 @@ def check(*words, k: int = K, text: str = NOISE) -> int:
     """Run both over a text and compare answers, what was counted, every slot and every sum; return how many examples
     taught the final something."""
     settled = configure("--ect", k, *words)
-    found = ect.Tournament(spec_of(settled))
+    found = learner_of(settled)
     batch = batch_of(settled, text)
     work, _ = work_through(found, batch)
     plain = oracle_of(settled, found)

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 from command import learn, xclass
-from harness import batch_of, configure, examples_of, work_through
+from harness import batch_of, configure, examples_of, learner_of, work_through
 from oracles import learner as oracle_learner
 from oracles import log_multi as oracle
 from streams import multiclass
@@ -29,7 +29,6 @@ from xclass.reductions.log_multi.split_tree import (
     SMALLEST,
     SWAPS,
 )
-from xclass.run.learner_spec import spec_of
 
 K = 13
 F = np.float32
@@ -141,7 +140,7 @@ def root_alone(plain: oracle.LomTree) -> oracle.Node:
 def check(text: str, *words, k: int = K) -> oracle.LomTree:
     """Run both over a text and compare the answers, and the trees at the end; return the oracle's."""
     settled = configure("--log_multi", k, *words)
-    found = log_multi.LomTree(spec_of(settled))
+    found = learner_of(settled)
     batch = batch_of(settled, text)
     work, _ = work_through(found, batch)
     plain = (FollowingVw if settled.learner.layout == "vw" else Following)(settled)
@@ -279,7 +278,7 @@ def test_router_that_is_not_there_is_refused(tmp_path):
     arrays = saved(tmp_path, "--layout", "vw")
     inner = np.flatnonzero(arrays["tree.link"][:, ROUTER] >= 0)
     arrays["tree.link"][inner[0], ROUTER] = 4000
-    found = log_multi.LomTree(spec_of(settled))
+    found = learner_of(settled)
     with pytest.raises(ModelError, match=r"tree\.link"):
         found.restore(arrays, {})
     found.close()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
-from harness import batch_of, configure, examples_of, work_through
+from harness import batch_of, configure, examples_of, learner_of, work_through
 from oracles import learner as oracle_learner
 from oracles import oaa as oracle
 from streams import multiclass
@@ -15,7 +14,6 @@ from streams import multiclass
 from xclass.binary import table_size
 from xclass.reductions.oaa import class_rows
 from xclass.reductions.oaa import reduction as oaa
-from xclass.run.learner_spec import spec_of
 
 F = np.float32
 K = 7
@@ -68,7 +66,7 @@ def oracle_of(settled) -> oracle.OneAgainstAll:
 def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
     """Run both over a text and compare all there is to compare."""
     settled = configure("--oaa", k, *words)
-    many = oaa.OneAgainstAll(spec_of(settled))
+    many = learner_of(settled)
     try:
         batch = batch_of(settled, text)
         work, _ = work_through(many, batch)
@@ -225,7 +223,7 @@ def test_norms_that_grow_class_by_class_are_read_again():
     """Where a value is very large, examples go another way; the sums tell what N the next ones go by."""
     settled = configure("--oaa", K, "-b", 10)
     batch = batch_of(settled, "1 |w a b\n2 |w a:1e17 b\n1 |w a b\n3 |w a:2 b\n")
-    many, plain = oaa.OneAgainstAll(spec_of(settled)), oracle_of(settled)
+    many, plain = learner_of(settled), oracle_of(settled)
     work_through(many, batch)
     many.close()
     for clock, (features, label, weight) in enumerate(examples_of(batch)):
@@ -258,7 +256,7 @@ def test_kernel_follows_the_oracle_without_compiling(layout):
 def test_nothing_is_known_before_the_first_example(words):
     """All scores are equal, and the lowest class is the answer."""
     settled = configure("--oaa", K, "-b", 10, "--scores", *words)
-    many = oaa.OneAgainstAll(dataclasses.replace(spec_of(settled), testing=True))
+    many = learner_of(settled, testing=True)
     work, _ = work_through(many, batch_of(settled, TEXT), learn=False)
     many.close()
     assert set(work.prediction) == {1}
@@ -268,7 +266,7 @@ def test_nothing_is_known_before_the_first_example(words):
 
 def test_classes_of_subsampling_are_drawn_evenly():
     settled = configure("--oaa", 50, "-b", 12, "--oaa_subsample", 7)
-    many = oaa.OneAgainstAll(spec_of(settled))
+    many = learner_of(settled)
     many.close()
     assert sorted(many.order.tolist()) == list(range(50))
     assert many.order.tolist() != list(range(50))
@@ -285,13 +283,13 @@ def test_classes_of_subsampling_are_drawn_evenly():
 def test_table_too_small_for_one_feature_is_refused():
     settled = configure("--oaa", 1000, "-b", 9)
     with pytest.raises(oaa.UsageError, match="-b 9 has 512 slots, too few for one feature of --oaa 1000"):
-        oaa.OneAgainstAll(spec_of(settled))
+        learner_of(settled)
 
 
 def test_planes_of_a_table_are_not_interleaved():
     """The sweep reads neighbouring classes of one plane: `stride` 1 and `field` all slots."""
     settled = configure("--oaa", K, "-b", 10)
-    many = oaa.OneAgainstAll(spec_of(settled))
+    many = learner_of(settled)
     many.close()
     assert (int(many.table.stride), int(many.table.field)) == (1, 1 << 10)
     assert len(many.table.flat) == table_size.FIELDS << 10

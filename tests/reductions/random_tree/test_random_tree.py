@@ -5,18 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from command import learn
-from harness import batch_of, configure, examples_of, work_through
+from harness import batch_of, configure, examples_of, learner_of, work_through
 from oracles import random_tree as oracle
 from streams import multiclass
 
 from xclass.reductions.random_tree import reduction as random_tree
-from xclass.run.learner_spec import spec_of
 
 
 def check(k: int, *words, n: int = 250) -> float:
     """Compare the answers to a stream; return the share that is right."""
     settled = configure("--random_tree", k, *words)
-    found = random_tree.RandomTree(spec_of(settled))
+    found = learner_of(settled)
     text = multiclass(1, k, n, noise=0.3, weights=(1, 0.5, 3, 0), unlabelled=0.1, popular=2.0)
     batch = batch_of(settled, text)
     work, _ = work_through(found, batch)

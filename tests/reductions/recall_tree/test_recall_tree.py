@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from harness import batch_of, configure, examples_of, work_through
+from harness import batch_of, configure, examples_of, learner_of, work_through
 from oracles import learner as oracle_learner
 from oracles import recall_tree as oracle
 from streams import multiclass
@@ -15,7 +15,6 @@ from xclass.binary import gd, table_size
 from xclass.errors import UsageError
 from xclass.reductions.recall_tree import label_counts, routing, scoring
 from xclass.reductions.recall_tree import reduction as recall_tree
-from xclass.run.learner_spec import spec_of
 
 F = np.float32
 K = 30
@@ -87,7 +86,7 @@ def oracle_of(settled, tree: recall_tree.RecallTree) -> oracle.RecallTree:
 def check(*words, text: str) -> routing.Plan:
     """Run both over a text and compare all there is to compare; return what routing planned."""
     settled = configure("--recall_tree", K, *words)
-    tree = recall_tree.RecallTree(spec_of(settled))
+    tree = learner_of(settled)
     try:
         batch = batch_of(settled, text)
         work, plan = work_through(tree, batch)
@@ -253,7 +252,7 @@ def test_kernel_follows_the_oracle_without_compiling():
 
 def grown_tree(*words, text: str) -> recall_tree.RecallTree:
     settled = configure("--recall_tree", K, "-b", 14, *words)
-    tree = recall_tree.RecallTree(spec_of(settled))
+    tree = learner_of(settled)
     try:
         work_through(tree, batch_of(settled, text))
     finally:

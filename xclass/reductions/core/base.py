@@ -175,7 +175,7 @@ class LearnsAtEnd(ABC):
 
     @abstractmethod
     def report_to(self, console: Any, part: Callable[[], float | None]) -> None:
-        """Hear before the first batch whom to tell what `end_pass` does, see `console.Talk`, and what returns how
+        """Hear before the first batch whom to tell what `end_pass` does, see `console.Console`, and what returns how
         much of a pass was read, 0 to 1, or None where that is not known."""
 
     @abstractmethod

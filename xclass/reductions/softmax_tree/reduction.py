@@ -78,7 +78,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
 
     def report_to(self, console, part) -> None:
         """Whom to tell what goes on at the end of the data, and what returns how much of it was read."""
-        self.tell, self.bar, self.moved = console.say, console.start_steps, console.step
+        self.tell, self.bar, self.moved = console.info, console.start_steps, console.step
         if self.store is not None:
             self.store.part = part
 

@@ -7,35 +7,36 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ...api import progress as stats
 from ...api import progress_table
+from ...api.progress import Progress
+from ...options.resolve import Config
 from ...system.printable import printable
 
 
-class Talk:
+class Console:
     """Lines for the user, with or without a bar below them."""
 
-    def __init__(self, quiet: bool):
+    def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
         self._bar: Any = None
 
-    def tell(self, line: str) -> None:
+    def line(self, text: str) -> None:
         """Write one line; what a terminal should not get is escaped."""
-        line = printable(line)
+        text = printable(text)
         if self._bar is not None:
-            self._bar.write(line, file=sys.stderr)
+            self._bar.write(text, file=sys.stderr)
         else:
-            print(line, file=sys.stderr)
+            print(text, file=sys.stderr)
 
     def warn(self, note: str) -> None:
         """Write a warning, if they are wanted."""
         if not self.quiet:
-            self.tell(f"warning: {note}")
+            self.line(f"warning: {note}")
 
-    def say(self, line: str) -> None:
+    def info(self, text: str) -> None:
         """Write a line that goes with the progress table."""
         if not self.quiet:
-            self.tell(line)
+            self.line(text)
 
     def start_steps(self, count: int, unit: str) -> None:
         """Show, on a terminal, how much of work that is not reading is done, in place of the bar there is."""
@@ -79,7 +80,7 @@ class Talk:
             self._bar = None
 
 
-def banner(c: Any, source: list[str], namespaces: list[str], learner: list[str], data: str) -> list[str]:
+def banner(c: Config, source: list[str], namespaces: list[str], learner: list[str], data: str) -> list[str]:
     """VW's lines before the table. `c` : the configuration"""
     o = c.driver
     labels = "SIMPLE" if c.reduction.labels == "simple" else "MULTICLASS"
@@ -118,7 +119,7 @@ def banner(c: Any, source: list[str], namespaces: list[str], learner: list[str],
     )
 
 
-def summary(c: Any, progress: stats.Progress, learner: Any) -> list[str]:
+def summary(c: Config, progress: Progress, learner: Any) -> list[str]:
     """VW's lines after the table."""
     limits = None
     if c.reduction.labels == "simple":
@@ -127,7 +128,7 @@ def summary(c: Any, progress: stats.Progress, learner: Any) -> list[str]:
     return progress.summary(c.learner.loss_function, c.learner.quantile_tau, limits, constant)
 
 
-def best_pass(progress: stats.Progress, saved: int | None, stopped: bool) -> list[str]:
+def best_pass(progress: Progress, saved: int | None, stopped: bool) -> list[str]:
     """What there is to say about the best pass; `saved`: the one whose model is saved, None if there is none."""
     holdout = progress.holdout
     if holdout is None:

@@ -1,0 +1,205 @@
+"""Decide what a learner is built from: options by the names of their fields -> Config -> LearnerSpec.
+
+The command decides its options by the same functions; it adds its own and says what a run is for by a `Purpose`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..binary import gd
+from ..data import interactions, namespaces
+from ..errors import UsageError
+from ..options.declare import Option, allowed_values, from_stored, long_flag, option, options_of
+from ..options.resolve import SCALAR, Config, resolve
+from ..reductions import presets, registry
+from ..reductions.core import probabilities
+from ..reductions.core.spec import LearnerSpec, Wanted
+from ..text import parser
+
+CLASSLESS = {"cpt", "multiclass", "hsm", "softmax_tree"}  # reductions that need no number of classes
+OF_A_RUN = {*options_of(probabilities.Options), "save_tree"}  # what a run writes or tells at its end
+
+
+def seed_option() -> Any:
+    """Declare `random_seed`."""
+    return option(
+        "seed of everything drawn at random",
+        kind=int,
+        default=0,
+        minimum=0,
+        maximum=2**64 - 1,
+        metavar="SEED",
+        stored=True,
+    )
+
+
+def exact_option() -> Any:
+    """Declare `vw_exact`."""
+    return option("VW's defaults and behaviour, for predictions that agree with VW's to the digit", kind=bool)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of a learner that belong to no other module."""
+
+    random_seed: int = seed_option()
+    vw_exact: bool = exact_option()
+
+
+class Purpose(NamedTuple):
+    """What a learner is for, beside what its options say.
+
+    Attributes
+    ----------
+    scores, exact_answer, weights_only : see `Wanted`
+    passes, loaded, testing : see `LearnerSpec`
+    """
+
+    scores: bool = False
+    exact_answer: bool = True
+    weights_only: bool = False
+    passes: int = 1
+    loaded: bool = False
+    testing: bool = False
+
+
+class LabelRange(NamedTuple):
+    """The labels that a learner takes, and the option that says so; None for all."""
+
+    lowest: int | None = None
+    highest: int | None = None
+    because: str = ""
+
+
+def rooms() -> dict[str, type]:
+    """Return the options of a learner by the modules that declare them, in the order of the command's help."""
+    found: dict[str, type] = {
+        "multiclass": presets.Options,
+        "driver": Options,
+        "parser": parser.Options,
+        "features": namespaces.Options,
+        "interactions": interactions.Options,
+        "learner": gd.Options,
+        "answers": probabilities.Options,
+    }
+    found.update({record.name: record.options for record in registry.REDUCTIONS})
+    return found
+
+
+def spec_of(config: Config, purpose: Purpose) -> LearnerSpec:
+    """Return what the chosen reduction is built from."""
+    name = config.reduction.name
+    return LearnerSpec(
+        name=name,
+        options=getattr(config, name),
+        binary=config.learner,
+        wanted=Wanted(config.answers, purpose.scores, purpose.exact_answer, purpose.weights_only),
+        given=config.given,
+        seed=config.driver.random_seed,
+        names=tuple(config.parser.label_names()),
+        learn_names=config.parser.learn_names,
+        constant=not config.parser.noconstant,
+        any_label=config.parser.on_bad_line == "vw",
+        vw_exact=config.driver.vw_exact,
+        passes=purpose.passes,
+        loaded=purpose.loaded,
+        testing=purpose.testing,
+    )
+
+
+def settled(config: Config, purpose: Purpose) -> Config:
+    """Check the options of the chosen reduction and decide those whose defaults depend on others."""
+    spec = spec_of(config, purpose)
+    config.reduction.check(spec)
+    return config.settled(config.reduction.settle(spec))
+
+
+def label_range(config: Config, spec: LearnerSpec) -> LabelRange:
+    """Return the labels that the chosen reduction takes."""
+    return LabelRange(*(config.reduction.allowed(spec) or ()))
+
+
+def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) -> Config:
+    """Decide the options of a new learner, after the checks that the command makes.
+
+    Raises
+    ------
+    UsageError
+        where an option is not known, has a value that is not allowed, or does not go with another.
+    """
+    known_rooms = rooms()
+    declared: dict[str, Option] = {}
+    for room in known_rooms.values():
+        declared.update(options_of(room))
+    known = [record.name for record in registry.REDUCTIONS] + ["multiclass", "hsm"]
+    if reduction not in known:
+        raise UsageError(f"{reduction!r} is no reduction{_hint(reduction, known)}; there are {', '.join(known)}")
+    given: dict[str, Any] = {}
+    for name, value in options.items():
+        if name in OF_A_RUN:
+            raise UsageError(
+                f"{name} belongs to a run of the command; top_k() and probabilities() give what it asks for"
+            )
+        if name not in declared or name in known:
+            raise UsageError(f"there is no option {name!r}{_hint(name, set(declared) - set(known))}")
+        given[name] = checked_value(name, declared[name], value)
+    if reduction != SCALAR:
+        if classes is None and reduction not in CLASSLESS:
+            raise UsageError(f"classes: {reduction!r} has to be told how many classes there are")
+        given[reduction] = checked_value("classes", declared[reduction], classes or 0)
+    elif classes is not None:
+        raise UsageError("classes: 'scalar' learns numbers; choose another reduction for classes")
+    settle = partial(settled, purpose=Purpose())
+    return resolve(given, None, known_rooms, registry.REDUCTIONS, presets=presets.PRESETS, settle=settle)
+
+
+def of_model(path: str, stored: Mapping[str, Any]) -> Config:
+    """Decide the options of a learner that goes on from a model; `stored` : the options that the model at `path` keeps.
+
+    Raises
+    ------
+    ModelError
+        where the model holds options that no learner can have.
+    """
+    settle = partial(settled, purpose=Purpose(loaded=True))
+    return resolve({}, stored, rooms(), registry.REDUCTIONS, model=path, presets=presets.PRESETS, settle=settle)
+
+
+def checked_value(name: str, one: Option, value: Any) -> Any:
+    """Return an option's value, after the checks that the command makes; `name` : what messages call it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if one.repeated:
+        value = [value] if isinstance(value, str) else list(value)
+    try:
+        return from_stored(one, value)
+    except ValueError:
+        raise UsageError(f"{name}: {value!r} is not {allowed_values(one)}") from None
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+@contextlib.contextmanager
+def naming_keywords() -> Iterator[None]:
+    """Name keywords in messages that name the flags of the command."""
+    try:
+        yield
+    except UsageError as error:
+        names = {}
+        for room in rooms().values():
+            for name, one in options_of(room).items():
+                names.update({flag: name for flag in (*one.flags, long_flag(one))})
+        message = re.sub(r"(?<![\w-])--?[A-Za-z]\w*", lambda match: names.get(match[0], match[0]), str(error))
+        raise UsageError(message) from None

@@ -1,0 +1,148 @@
+"""A learner whose options are decided: a reduction, the names of its classes, and counts of what it has learned.
+
+Here is what a program and a run of the command need alike. A batch becomes work (`works`), which goes through the
+`stages` one after the other and is then taken note of (`note`): in the thread of the caller where a program learns, and
+with a thread for each stage where the command does.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..binary import gd
+from ..data import class_names
+from ..data.batch import Batch
+from ..options.resolve import Config
+from ..reductions.core import base
+from ..reductions.core.base import LearnsAtEnd, Previews
+from ..reductions.core.contract import Work
+from . import configuration
+from .configuration import Purpose
+from .model_contents import Contents
+from .preparation import Preparation
+from .progress import Progress
+
+
+class LearnerCore:
+    """What is made of decided options.
+
+    Parameters
+    ----------
+    purpose : for which the options were settled, see `configuration.settled`
+    contents : of the model that it goes on from
+
+    Attributes
+    ----------
+    config : the value of every option
+    reduction : what learns; what only some reductions can do is asked by `isinstance`, see `reductions.core.base`
+    preparation : what happens to examples before they are learned from
+    names : of the classes
+    label_range : the labels that are allowed
+    examples, clock : how many examples it has learned from in its life, and the weight of those with a label
+    progress : counts the examples of its life and their losses; may be exchanged for another
+    """
+
+    reduction: base.Learner
+
+    def __init__(self, config: Config, purpose: Purpose, contents: Contents | None = None) -> None:
+        self.config = config
+        self._spec = spec = configuration.spec_of(config, purpose)
+        self.label_range = configuration.label_range(config, spec)
+        self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
+        self.examples, self.clock = 0, 0.0
+        self.progress = Progress(config.reduction.labels, None)
+        if contents is not None:  # before anything is allocated by what it says
+            config.reduction.check_arrays(spec, contents.arrays)
+        self.preparation = Preparation(config, spec.vw_exact)
+        self._build(contents)
+        if contents is not None:
+            self.examples, self.clock = contents.examples, contents.clock
+            if contents.counters is not None:
+                self.progress.resume(contents.counters, contents.examples)
+
+    def _build(self, contents: Contents | None) -> None:
+        self.reduction = self.config.reduction.build(self._spec)
+        self.reduction.names = self.names.names
+        if contents is None:
+            return
+        learned = gd.predicting(contents.arrays) if self._spec.wanted.weights_only else contents.arrays
+        try:
+            self.reduction.restore(learned, contents.learner)
+        except BaseException:
+            self.reduction.close()
+            raise
+
+    @property
+    def stages(self) -> list[Callable[[Work], None]]:
+        """What work goes through, in this order; each may run on a thread of its own, on one Work at a time."""
+        return self.reduction.stages
+
+    @property
+    def preview_size(self) -> int | None:
+        """How many examples it wants to see before it learns from any, 0 for all of the data, None for none."""
+        return self.reduction.preview_size if isinstance(self.reduction, Previews) and not self._spec.testing else None
+
+    @property
+    def unlearned(self) -> bool:
+        """Whether it was given examples that it learns from at the end of the data only."""
+        return isinstance(self.reduction, LearnsAtEnd) and self.reduction.unlearned
+
+    def works(self, batch: Batch, learn: bool, clock: float, held_out: np.ndarray | None = None) -> Iterator[Work]:
+        """Yield the work that a batch turns into, which has yet to go through the stages.
+
+        Parameters
+        ----------
+        learn : whether examples are learned from, if they have a label
+        clock : weight of the labelled examples before
+        held_out : bool[n], examples that are predicted only; None for none
+        """
+        held_out = np.zeros(batch.n, bool) if held_out is None else held_out
+        return self.preparation.works(self.reduction, batch, held_out, learn, clock)
+
+    def note(self, work: Work) -> np.ndarray | None:
+        """Take note of work that went through the stages, in the order of the data; `progress` is left alone.
+
+        Returns
+        -------
+        met : float64[n], the highest class met up to and with each example; None where there are no new names
+        """
+        met = None
+        if self.names.growing:
+            self.names.met = max(self.names.met, self.reduction.highest_placed)
+            met = self.names.meet(work.batch.label)
+        if work.learn and work.batch.n:
+            self.examples += int(np.count_nonzero(work.learned()))
+            self.clock = float(work.clock[-1])
+        return met
+
+    def stored_options(self) -> dict[str, Any]:
+        """Return the options that a model keeps, the names of the classes met so far among them."""
+        names = ",".join(self.names.names[: self.names.met])
+        return {**self.config.stored(), "named_labels": names or None}
+
+    def contents(self) -> Contents:
+        """Return what a model keeps: options, counters and what the reduction learned."""
+        whole = not self.config.learner.predict_only_model
+        return Contents(
+            options=self.stored_options(),
+            learner=self.reduction.facts(),
+            examples=self.examples,
+            clock=self.clock if whole else 0.0,
+            counters=self.progress.counters() if whole else None,
+            arrays=self.reduction.arrays(),
+        )
+
+    def exchange(self, contents: Contents) -> None:
+        """Put what a model of the same options has learned in place of what this learner has; never hold both."""
+        self.reduction.close()
+        del self.reduction
+        gc.collect()  # a reduction holds its own methods
+        self._build(contents)
+
+    def close(self) -> None:
+        """End the threads that the learner has started; it cannot be used any more."""
+        self.reduction.close()
