@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import gzip
+import multiprocessing
 import subprocess
 import sys
 import textwrap
@@ -412,20 +413,45 @@ def test_warnings_are_python_warnings():
     assert caught[0].category is xclass.XclassWarning
 
 
-def test_two_learners_at_once_from_two_threads_learn_what_each_learns_alone(tmp_path):
-    def work(name: str, reduction: str) -> None:
-        with learned(reduction, {}, text_of(reduction, 600), 20) as model:
-            model.save(str(tmp_path / name))
+def save_learned(folder: Path, reduction: str, name: str) -> None:
+    with learned(reduction, {}, text_of(reduction, 600), 20) as model:
+        model.save(str(folder / f"{reduction}-{name}"))
 
-    for name in ("oaa", "cpt"):
-        work(f"{name}-alone", name)
-    threads = [threading.Thread(target=work, args=(f"{name}-both", name)) for name in ("oaa", "cpt")]
+
+def learn_two_at_once(folder: Path, name: str) -> None:
+    threads = [threading.Thread(target=save_learned, args=(folder, reduction, name)) for reduction in ("oaa", "cpt")]
     for one in threads:
         one.start()
     for one in threads:
         one.join()
-    for name in ("oaa", "cpt"):
-        assert (tmp_path / f"{name}-both").read_bytes() == (tmp_path / f"{name}-alone").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> Path:
+    """A folder with the models of an oaa and a cpt that learned one after the other."""
+    folder = tmp_path_factory.mktemp("alone")
+    for reduction in ("oaa", "cpt"):
+        save_learned(folder, reduction, "alone")
+    return folder
+
+
+def test_two_learners_at_once_from_two_threads_learn_what_each_learns_alone(alone):
+    learn_two_at_once(alone, "threads")
+    for reduction in ("oaa", "cpt"):
+        assert (alone / f"{reduction}-threads").read_bytes() == (alone / f"{reduction}-alone").read_bytes()
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_processes_made_by_multiprocessing_learn_what_this_one_learns(alone, method):
+    with xclass.Learner("oaa", K) as model:  # alive here at the same time
+        model.learn(text_of("oaa"))
+        child = multiprocessing.get_context(method).Process(target=learn_two_at_once, args=(alone, method), daemon=True)
+        child.start()
+        child.join(240)
+        assert child.exitcode == 0
+        assert len(model.predict(text_of("oaa"))) == 240
+    for reduction in ("oaa", "cpt"):
+        assert (alone / f"{reduction}-{method}").read_bytes() == (alone / f"{reduction}-alone").read_bytes()
 
 
 INSIDE = """

@@ -60,20 +60,26 @@ def find(
     return best, cost / both
 
 
-def _loss(name: str, prediction, label, tau, label_range) -> np.float32:
+def _loss(
+    name: str, prediction: np.float32, label: np.float32, tau: np.float32, label_range: tuple[float, float] | None
+) -> np.float32:
     """The loss of one prediction in VW's float32 steps. All arguments are float32."""
     one = np.float32(1)
+    found: np.float32
     if name == "classic":
-        return (prediction - label) * (prediction - label)
-    if name == "squared":
+        found = (prediction - label) * (prediction - label)
+    elif name == "squared":
         if label_range is None or label_range[0] <= prediction <= label_range[1]:
-            return (prediction - label) * (prediction - label)
-        end = label_range[0] if prediction < label_range[0] else label_range[1]
-        off = float(label) - end  # outside the range the loss goes on as a straight line
-        return np.float32(0.0 if off == 0 else off * off + 2.0 * off * (end - float(prediction)))
-    if name == "hinge":
-        return max(one - label * prediction, np.float32(0))
-    if name == "logistic":
-        return np.float32(np.log(np.float64(one + np.float32(np.exp(np.float64(-label * prediction))))))
-    error = label - prediction
-    return tau * error if error > 0 else -(one - tau) * error
+            found = (prediction - label) * (prediction - label)
+        else:  # outside the range the loss goes on as a straight line
+            end = label_range[0] if prediction < label_range[0] else label_range[1]
+            off = float(label) - end
+            found = np.float32(0.0 if off == 0 else off * off + 2.0 * off * (end - float(prediction)))
+    elif name == "hinge":
+        found = max(one - label * prediction, np.float32(0))
+    elif name == "logistic":
+        found = np.float32(np.log(np.float64(one + np.float32(np.exp(np.float64(-label * prediction))))))
+    else:
+        error = label - prediction
+        found = tau * error if error > 0 else -(one - tau) * error
+    return found

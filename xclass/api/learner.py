@@ -16,9 +16,9 @@ from ..kernels import jit
 from ..options.declare import options_of
 from ..options.resolve import Config
 from ..reductions import registry
-from ..reductions.core import probabilities
 from ..reductions.core.base import Previews
 from ..reductions.core.contract import Work
+from ..reductions.core.probabilities import Options as Listed
 from ..reductions.core.spec import Wanted
 from . import arrays, configuration, model_contents
 from .configuration import Purpose
@@ -177,8 +177,8 @@ class Learner(LearnerCore):
         UsageError
             where the reduction gives no probabilities.
         """
-        k = configuration.checked_value("k", options_of(probabilities.Options)["top_k"], k)
-        works = self._listed(batch, probabilities.Options(top_k=k))
+        k = configuration.checked_value("k", options_of(Listed)["top_k"], k)
+        works = self._listed(batch, Listed(top_k=k))
         _warn(self._notes(works))
         labels, p = arrays.top_of([work.listing for work in works if work.listing is not None], k)
         return self._shown_as(labels, None), p
@@ -196,7 +196,7 @@ class Learner(LearnerCore):
         UsageError
             where the reduction gives no probabilities.
         """
-        works = self._listed(batch, probabilities.Options(probabilities=True))
+        works = self._listed(batch, Listed(probabilities=True))
         _warn(self._notes(works))
         labels, p = arrays.matrix_of([work.listing for work in works if work.listing is not None])
         return self._shown_as(labels, None), p
@@ -304,7 +304,7 @@ class Learner(LearnerCore):
         held, self._held = self._held, []
         return [self._learned(work) for work in held]
 
-    def _listed(self, batch: Examples, asked: probabilities.Options) -> list[Work]:
+    def _listed(self, batch: Examples, asked: Listed) -> list[Work]:
         """Predict examples with lists of classes."""
         record = self.config.reduction
         if not record.probabilities:

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..errors import ModelError, UsageError
 from ..model import model_file
+from ..system import leftovers
 from ..system.printable import shortened
 from .progress import SUMS, VW, VW_COUNTS, VW_SUMS
 
@@ -42,13 +43,15 @@ class Contents(NamedTuple):
     arrays: dict[str, np.ndarray]  # of the learner, which checks them
 
 
-def save(path: str, take: Callable[[], Contents], **where: Any) -> None:
+def save(
+    path: str, take: Callable[[], Contents], links: str = "follow", into: leftovers.Unfinished | None = None
+) -> None:
     """Write a model.
 
     Parameters
     ----------
     take : returns what it is to hold
-    where : `links` and `into` of `model_file.save`
+    links, into : as in `model_file.save`
 
     Raises
     ------
@@ -68,7 +71,8 @@ def save(path: str, take: Callable[[], Contents], **where: Any) -> None:
             "clock": model.clock if math.isfinite(model.clock) else repr(float(model.clock)),
             "counters": model.counters,
         }
-        model_file.save(path, options={**model.options, "named_labels": None}, facts=facts, arrays=arrays, **where)
+        options = {**model.options, "named_labels": None}
+        model_file.save(path, options=options, facts=facts, arrays=arrays, links=links, into=into)
     except ModelError:
         raise
     except Exception as error:
@@ -115,7 +119,7 @@ def naming(path: str | None) -> Iterator[None]:
         raise ModelError(f"{path}: {error}") from None
 
 
-def save_with_fallback(save_to: Any, path: str) -> None:
+def save_with_fallback(save_to: Callable[..., None], path: str) -> None:
     """Call `save_to(path)`; where that fails, keep the model in `<path>.interrupted`.
 
     Raises
@@ -143,7 +147,7 @@ def _names(path: str, letters: np.ndarray) -> str:
     return letters.tobytes().decode("utf-8", "surrogateescape")
 
 
-def _counters(path: str, counters: Any) -> dict[str, Any]:
+def _counters(path: str, counters: object) -> dict[str, Any]:
     """Check the counters of earlier runs: a number of features, and sums as text, since JSON has no infinity."""
     wanted = {"features", *SUMS}
     if not isinstance(counters, dict) or set(counters) - {VW} != wanted:
@@ -159,7 +163,7 @@ def _counters(path: str, counters: Any) -> dict[str, Any]:
     return counters
 
 
-def _vw_counters(path: str, counters: Any) -> None:
+def _vw_counters(path: str, counters: object) -> None:
     """Check what VW would keep, which models of --vw_exact hold as well."""
     wanted = {"t", *VW_SUMS, *VW_COUNTS}
     if not isinstance(counters, dict) or set(counters) != wanted:
@@ -175,21 +179,23 @@ def _vw_counters(path: str, counters: Any) -> None:
 OPTIONAL_SUM = "log_loss_sum"  # known only where probabilities were asked for
 
 
-def _count(path: str, name: str, value: Any) -> int:
-    if type(value) is not int or not 0 <= value <= LARGEST_COUNT:
+def _count(path: str, name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_COUNT:
         raise _damaged(path, name, value, "a whole number of at least 0")
     return value
 
 
-def _sum(path: str, name: str, value: Any) -> float:
+def _sum(path: str, name: str, value: object) -> float:
     """Return a sum, which is text where it is not finite."""
     try:
-        if type(value) in (int, float) or (isinstance(value, str) and value.isascii()):
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+        if isinstance(value, str) and value.isascii():
             return float(value)
     except (ValueError, OverflowError):
         pass
     raise _damaged(path, name, value, "a number")
 
 
-def _damaged(path: str, name: str, value: Any, wanted: str) -> ModelError:
+def _damaged(path: str, name: str, value: object, wanted: str) -> ModelError:
     return ModelError(f"{path}: the fact {name!r} is {shortened(value)}, and has to be {wanted}; {CURE}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from ..binary import finite
 from ..data import batch_ops, interactions, namespaces
 from ..data.batch import Batch
+from ..options.resolve import Config
 from ..reductions.core.base import Learner
 from ..reductions.core.contract import Work
 
@@ -29,7 +29,7 @@ class Preparation:
     keep_names : whether a Work also has the batch with all its features, whose names are lost
     """
 
-    def __init__(self, config: Any, exact: bool) -> None:
+    def __init__(self, config: Config, exact: bool) -> None:
         self._config, self._exact = config, exact
         self.features = namespaces.Features(config.features, constant=not config.parser.noconstant)
         self.crosser = interactions.Crosser(config.interactions)

@@ -13,7 +13,7 @@ not shown.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,10 @@ import numpy as np
 from ..data import class_names, interactions
 from ..reductions.core.contract import Work
 from . import best_constant, progress_table
+from .holdout import LARGEST_FLOAT, UNKNOWN, Holdout, running
 from .progress_table import Pace
 
 NO_VALUE = "n.a."
-UNKNOWN = "unknown"
 VW_NO_LABEL = str(2**32 - 1)  # VW's, where it lists scores
 LARGEST_LABEL = 2**31 - 1  # VW prints no class from here on
 VW = "vw"  # among the counters of a model: what VW would go on counting from
@@ -39,41 +39,6 @@ VW_SUMS = {  # what VW keeps in a model to go on counting from -> our attribute;
 }
 VW_COUNTS = {"example_number": "examples", "total_features": "features", "current_pass": "passes"}
 SUMS = ("labelled_weight", "label_sum", "loss_sum", "log_loss_sum")  # that go on in a later run
-LARGEST_FLOAT = float(np.finfo(np.float32).max)
-
-
-class Holdout:
-    """Losses of held-out examples, and which pass did best on them.
-
-    Attributes
-    ----------
-    best, best_pass : float32 average loss of the best pass, and its number from 1; LARGEST_FLOAT, 0 before
-    misses : passes since then
-    """
-
-    def __init__(self) -> None:
-        self.loss = self.weight = 0.0  # of the run
-        self.row_loss = self.row_weight = 0.0  # since a row was marked h
-        self.pass_loss = self.pass_weight = 0.0
-        self.best = np.float32(LARGEST_FLOAT)
-        self.best_pass = 0
-        self.misses = 0
-
-    @property
-    def found(self) -> bool:
-        """Whether any labelled example was held out."""
-        return self.best < LARGEST_FLOAT / 2
-
-    def end_pass(self, number: int) -> bool:
-        """Judge the pass and begin the next; return whether this one is the best so far."""
-        # without held-out examples VW takes half the largest float
-        loss = np.float32(self.pass_loss / self.pass_weight if self.pass_weight > 0 else LARGEST_FLOAT / 2)
-        self.pass_loss = self.pass_weight = 0.0
-        if loss < self.best:
-            self.best, self.best_pass, self.misses = loss, number, 0
-            return True
-        self.misses += 1
-        return False
 
 
 class Progress:
@@ -134,7 +99,7 @@ class Progress:
             kept[name] = None if value is None else repr(float(value))  # infinity too
         return kept
 
-    def resume(self, kept: dict, examples: int) -> None:
+    def resume(self, kept: Mapping[str, Any], examples: int) -> None:
         """Go on from the `counters` of an earlier run that learned from so many examples.
 
         The next row of the table is the first one due after them.
@@ -172,7 +137,7 @@ class Progress:
             "current_pass": self.passes,
         }
 
-    def resume_vw(self, kept: dict[str, Any]) -> None:
+    def resume_vw(self, kept: Mapping[str, Any]) -> None:
         """Go on from the `vw_counters` of an earlier run as VW does: the row due next and the passes are among them."""
         for name, attribute in VW_SUMS.items():
             setattr(self, attribute, float(kept[name]))
@@ -243,7 +208,7 @@ class Progress:
         if self.simple:
             with np.errstate(over="ignore"):
                 worth = label.astype(np.float32).astype(np.float64) * weight
-            self.label_sum = _running(self.label_sum, np.where(labelled, worth, 0.0))[-1]
+            self.label_sum = running(self.label_sum, np.where(labelled, worth, 0.0))[-1]
         counted = labelled if loss is not None else np.zeros(n, bool)
         judged = labelled | (np.isnan(label) & self.lists)
         losses = np.zeros(n) if loss is None else np.where(judged, loss.astype(np.float32).astype(np.float64), 0.0)
@@ -253,28 +218,29 @@ class Progress:
                 out = np.isnan(label) if apart is None else apart | np.isnan(label)
             if out is not None:
                 given = np.where(out, log_loss.astype(np.float32).astype(np.float64), 0.0)
-                self.held_log_loss_sum = _running(self.held_log_loss_sum, given)[-1]
+                self.held_log_loss_sum = running(self.held_log_loss_sum, given)[-1]
             given = np.where(labelled, log_loss.astype(np.float32).astype(np.float64), 0.0)
-            self.log_loss_sum = _running(self.log_loss_sum or 0.0, given)[-1]
-        known = _running(self.labelled_weight, np.where(counted, weight, 0.0))
+            self.log_loss_sum = running(self.log_loss_sum or 0.0, given)[-1]
+        known = running(self.labelled_weight, np.where(counted, weight, 0.0))
         uncounted = counted if apart is None else counted | apart
-        other = _running(self.other_weight, np.where(uncounted, 0.0, weight))
+        other = running(self.other_weight, np.where(uncounted, 0.0, weight))
         number = self.examples + (np.arange(1, n + 1) if apart is None else np.cumsum(~apart))
         marked = self.holdout is not None and self.passes > 0
         total = known + other
-        loss_sum = _running(self.loss_sum, losses)
+        loss_sum = running(self.loss_sum, losses)
 
         rows = []
         begin = 0  # first example after the last row
         while self.pace is not None and (i := self._next_row(total, begin, weight)) < n:
-            self._since_loss = _running(self._since_loss, losses[begin : i + 1])[-1]
-            self._hold_out(apart, loss, weight, begin, i + 1)
+            self._since_loss = running(self._since_loss, losses[begin : i + 1])[-1]
+            if apart is not None and self.holdout is not None:
+                self.holdout.add(apart, loss, weight, begin, i + 1)
             average = _ratio(loss_sum[i], known[i]) if known[i] > 0 else NO_VALUE
             since = NO_VALUE
             if known[i] != self._since_weight:
                 since = _ratio(self._since_loss, float(known[i]) - self._since_weight)
-            if marked:
-                average, since = self._take_held()
+            if marked and self.holdout is not None:
+                average, since = self.holdout.take_row()
             rows.append(
                 progress_table.row(
                     average,
@@ -293,8 +259,9 @@ class Progress:
                 now = np.float32(total[i])
                 self._due = float(now + self.pace.step if self.pace.additive else now * self.pace.step)
             begin = i + 1
-        self._since_loss = _running(self._since_loss, losses[begin:])[-1]
-        self._hold_out(apart, loss, weight, begin, n)
+        self._since_loss = running(self._since_loss, losses[begin:])[-1]
+        if apart is not None and self.holdout is not None:
+            self.holdout.add(apart, loss, weight, begin, n)
 
         self.examples = int(number[-1])
         self.features += int(features.sum() if apart is None else features[~apart].sum())
@@ -306,29 +273,6 @@ class Progress:
         """Return the first example from `begin` on whose weight so far reaches that of the next row."""
         uneven = not weight.min() >= 0 or math.isnan(total[-1])
         return _first_at_least(total, self._due, begin, uneven)
-
-    def _hold_out(self, apart, loss, weight, begin: int, end: int) -> None:
-        """Add the held-out examples among begin .. end - 1 to the losses."""
-        if apart is None:
-            return
-        chosen = np.flatnonzero(apart[begin:end]) + begin
-        h = self.holdout
-        weights = weight[chosen]
-        losses = np.zeros(len(chosen)) if loss is None else loss[chosen].astype(np.float32).astype(np.float64)
-        h.loss, h.row_loss, h.pass_loss = (float(_running(s, losses)[-1]) for s in (h.loss, h.row_loss, h.pass_loss))
-        h.weight, h.row_weight, h.pass_weight = (
-            float(_running(s, weights)[-1]) for s in (h.weight, h.row_weight, h.pass_weight)
-        )
-
-    def _take_held(self) -> tuple[str, str]:
-        """Average and recent loss of held-out examples, for a row."""
-        h = self.holdout
-        found = tuple(
-            format(a / b, ".6f") if b else UNKNOWN if not a else "inf"
-            for a, b in ((h.loss, h.weight), (h.row_loss, h.row_weight))
-        )
-        h.row_loss = h.row_weight = 0.0
-        return found
 
     def end_pass(self) -> bool:
         """Count a pass; return whether it was the best so far on what was held out."""
@@ -407,12 +351,6 @@ class Progress:
                 return
             labels = labels[fresh]
             self.seen.append(labels[0])
-
-
-def _running(begin: float, values: np.ndarray) -> np.ndarray:
-    """Return begin, begin + v0, ... summed one after the other; element i counts the values up to and with i."""
-    sums = np.add.accumulate(np.concatenate(([begin], values)))
-    return sums[1:] if len(values) else sums
 
 
 def _first_at_least(rising: np.ndarray, bound: float, begin: int, uneven: bool) -> int:

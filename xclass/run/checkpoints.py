@@ -107,7 +107,7 @@ class Saver:
 
     def save_at(self, point: SavePoint) -> str:
         """Save where the data or --checkpoint say so; return why not, where it was not done."""
-        if point.refused:
+        if point.refused or point.path is None:
             return point.refused
         if not self._learning:
             return "with -t the model does not change"
@@ -165,6 +165,7 @@ class Saver:
 
     def _move_best(self, path: str, links: str = "follow") -> None:
         """Turn the best pass's model into the one at `path`."""
+        assert self._best is not None
         with model_file.explained(path):
             if path == self._model:
                 self._best.take_place()

@@ -93,6 +93,7 @@ def finish(run: Parts, error: BaseException | None, seconds: float) -> int:
         if kept:
             run.console.line(f"xclass: {kept}")
         raise error
+    assert stopped is not None
     run.console.line(f"xclass: stopped by {stopped.name}" + (f"; {kept}" if kept else ""))
     if unwritten is not None:
         raise unwritten
@@ -114,9 +115,9 @@ def _save(run: Parts) -> None:
 def _turn_to(run: Parts, contents: Contents) -> None:
     """Have the learner know what a model holds; the inspector lets go of what it knew before."""
     if run.inspector is not None:
-        run.inspector.show(None)
+        run.inspector.let_go()
     run.model.exchange(contents)
-    if run.inspector is not None:
+    if run.inspector is not None and isinstance(run.model.reduction, Inspectable):
         run.inspector.show(run.model.reduction)
 
 

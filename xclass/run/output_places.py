@@ -11,9 +11,10 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..errors import UsageError
+from ..options.resolve import Config
 
 STDOUT = "stdout"  # as a name: standard output
 
@@ -27,7 +28,7 @@ class Place(NamedTuple):
     what: object  # equal for the same file; None where nothing can be lost
 
 
-def check(config: Any) -> None:
+def check(config: Config) -> None:
     """Refuse a run that would write over its own data, or two things into the same file."""
     places = list(_places(config))
     for i, one in enumerate(places):
@@ -45,7 +46,7 @@ def check(config: Any) -> None:
     _check_derived(config, places)
 
 
-def _places(config: Any) -> Iterator[Place]:
+def _places(config: Config) -> Iterator[Place]:
     for flag, path, written in config.files():
         if written and path == STDOUT and flag in ("-p", "-r", "--print_tree", "--dot_tree"):
             yield Place(flag, "standard output", True, STDOUT)
@@ -62,7 +63,7 @@ def _places(config: Any) -> Iterator[Place]:
             yield Place("", "standard input", False, _file_of(os.fstat(sys.stdin.fileno())))
 
 
-def _check_derived(config: Any, places: list[Place]) -> None:
+def _check_derived(config: Config, places: list[Place]) -> None:
     """Refuse files where the run itself may put a model: MODEL.1, MODEL.2, ..., MODEL.interrupted."""
     model = config.driver.final_regressor
     if model is None:

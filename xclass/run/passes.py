@@ -17,14 +17,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from ..cache.source import Source
 from ..data import batch_ops
 from ..data.batch import CONSTANT_GROUP, Batch
 from ..errors import DataError
 from ..options.declare import option
+from ..reductions.core.base import Previews
+from ..reductions.core.contract import Work
+from .shuffle import Shuffler
 
 
 @dataclass(frozen=True)
@@ -77,11 +81,11 @@ class SavePoint(NamedTuple):
 class PassSegment:
     """The items of a pass up to the next save point, which is then in `save_point`."""
 
-    def __init__(self, items: Iterator[Any]):
+    def __init__(self, items: Iterator[Work | SavePoint]) -> None:
         self.save_point: SavePoint | None = None
         self._items = items
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Work]:
         for item in self._items:
             if isinstance(item, SavePoint):
                 self.save_point = item
@@ -89,13 +93,14 @@ class PassSegment:
             yield item
 
 
-def previewed(items: Iterator[Any], learner: Any) -> Iterator[Any]:
+def previewed(items: Iterator[Work | SavePoint], learner: Previews) -> Iterator[Work | SavePoint]:
     """Show a learner as many of the first items as it wants, then give them out, and then the rest.
 
     They are held in memory until then: a run stopped by a signal before has learned nothing. An error that ends the
     items early is raised behind those that are held.
     """
-    held, error, more = [], None, True
+    held: list[Work | SavePoint] = []
+    error, more = None, True
     try:
         while more and (item := next(items, None)) is not None:
             held.append(item)
@@ -114,7 +119,7 @@ def previewed(items: Iterator[Any], learner: Any) -> Iterator[Any]:
 class Holdout:
     """Which lines are held out."""
 
-    def __init__(self, options: Options):
+    def __init__(self, options: Options) -> None:
         self.on = (options.passes > 1 or options.holdout_after > 0) and not options.holdout_off
         self._after = options.holdout_after
         self._period = options.holdout_period
@@ -136,14 +141,16 @@ class Stream:
 
     Parameters
     ----------
-    source : a `source.Source`; yields Batch and the number of lines before its file, for one pass
+    source : yields Batch and the number of lines before its file, for one pass
     options : of this room
     holdout : which lines are held out
     shuffler : or None
     model : file of -f, or None
     """
 
-    def __init__(self, source: Any, options: Options, holdout: Holdout, shuffler, model: str | None):
+    def __init__(
+        self, source: Source, options: Options, holdout: Holdout, shuffler: Shuffler | None, model: str | None
+    ) -> None:
         self._source = source
         self._passes = options.passes
         self._limit = options.examples
@@ -165,7 +172,9 @@ class Stream:
         return ((batch, self._holdout.mask(line)) for batch, line in self._numbered())
 
     def __iter__(self) -> Iterator[tuple[Batch, np.ndarray] | SavePoint]:
-        marked = ((batch, self._holdout.mask(line)) for batch, line in self._lines())
+        marked: Iterator[tuple[Batch, np.ndarray]] = (
+            (batch, self._holdout.mask(line)) for batch, line in self._lines()
+        )
         if self._shuffler is not None:
             marked = self._shuffler.pass_through(marked)
         for batch, held in marked:

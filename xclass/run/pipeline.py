@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
 
 WAITING = 3  # items that may wait before each stage
 
@@ -19,23 +21,23 @@ WAITING = 3  # items that may wait before each stage
 class _End:
     """The last thing in every queue: nothing more comes, because of `error` or because the source ended."""
 
-    def __init__(self, error: BaseException | None = None):
+    def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
-class Pipeline:
+class Pipeline(Generic[Item]):
     """Runs `stages` over the items of `source`; each stage changes the item it is given."""
 
-    def __init__(self, source: Iterable[Any], stages: list[Callable[[Any], None]]):
+    def __init__(self, source: Iterable[Item], stages: Sequence[Callable[[Item], object]]) -> None:
         self._source = source
-        self._queues: list[queue.Queue] = [queue.Queue(WAITING) for _ in range(len(stages) + 1)]
+        self._queues: list[queue.Queue[Item | _End]] = [queue.Queue(WAITING) for _ in range(len(stages) + 1)]
         self._stopping = threading.Event()
         self._ended = False
         self._start(self._feed)
         for j, stage in enumerate(stages):
             self._start(self._serve, stage, self._queues[j], self._queues[j + 1])
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Item]:
         while not self._ended:
             item = self._queues[-1].get()
             if isinstance(item, _End):
@@ -53,7 +55,7 @@ class Pipeline:
             self._start(self._queues[0].put, _End())
 
     @staticmethod
-    def _start(work, *args) -> None:
+    def _start(work: Callable[..., object], *args: object) -> None:
         threading.Thread(target=work, args=args, daemon=True).start()
 
     def _feed(self) -> None:
@@ -68,7 +70,9 @@ class Pipeline:
         if not self._stopping.is_set():
             self._queues[0].put(_End(error))
 
-    def _serve(self, stage, before: queue.Queue, after: queue.Queue) -> None:
+    def _serve(
+        self, stage: Callable[[Item], object], before: queue.Queue[Item | _End], after: queue.Queue[Item | _End]
+    ) -> None:
         while True:
             item = before.get()
             if not isinstance(item, _End):

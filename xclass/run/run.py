@@ -42,6 +42,7 @@ from .inspect.tree_dump import Dump
 from .passes import SavePoint
 from .pipeline import Pipeline
 from .predictions import files as outputs
+from .predictions.writer import Writer
 from .purpose import purpose_of
 from .report import console
 from .report.console import Console
@@ -111,7 +112,7 @@ class _Run:
     reader: Source
     untaken: Untaken
     stream: passes.Stream
-    writers: dict[str, outputs.Writer]
+    writers: dict[str, Writer]
 
     def __init__(self, config: Config, notes: Sequence[str], begun: bytes) -> None:
         self.config = config
@@ -122,7 +123,7 @@ class _Run:
         self.console = Console(self.options.quiet)
         self.signals = SignalHandler(self._stop)
         self.stopwatch = Stopwatch()
-        self.pipeline: Pipeline | None = None
+        self.pipeline: Pipeline[Work] | None = None
 
     # start
 
@@ -330,7 +331,7 @@ class _Run:
         """Show the learner all of the data, in a pass of its own."""
         reduction = self.model.reduction
         assert isinstance(reduction, Previews)
-        self.pipeline = Pipeline(self._works(self.stream.plain()), [reduction.preview])
+        self.pipeline = Pipeline(passes.PassSegment(self._works(self.stream.plain())), [reduction.preview])
         for _ in self.pipeline:
             self.console.move_bar(self.reader.position, self.progress.examples)
         if not self.signals.stopped:

@@ -10,7 +10,7 @@ Cost      two copies of every example, memory for N of them and as many of their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +35,7 @@ class Options:
 
 
 @jit
-def permute(order, random):
+def permute(order: np.ndarray, random: np.ndarray) -> None:
     """Fisher and Yates, with numbers of splitmix64; `random` : uint64[1], its state."""
     for i in range(order.shape[0] - 1, 0, -1):
         random[0] += GOLDEN
@@ -53,7 +53,7 @@ class Shuffler:
     lines : whether examples keep the lines they were read from, for names of features
     """
 
-    def __init__(self, size: int, seed: int, lines: bool = False):
+    def __init__(self, size: int, seed: int, lines: bool = False) -> None:
         self.size = size
         self._lines = lines
         self._random = np.array([seed], np.uint64)
@@ -79,7 +79,7 @@ class Shuffler:
         if count:
             yield from self._give(*self._mix(held, count))
 
-    def _mix(self, held, count):
+    def _mix(self, held: Sequence[tuple[Batch, np.ndarray]], count: int) -> tuple[Batch, np.ndarray, np.ndarray]:
         joined = batch_ops.pick([(batch, np.arange(batch.n)) for batch, _ in held], self._lines)
         order = np.arange(count)
         permute(order, self._random)

@@ -10,9 +10,13 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 from ..options.declare import option
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -40,27 +44,30 @@ class Stopwatch:
         """Count seconds."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
-    def timed(self, name: str, work: Callable) -> Callable:
+    def timed(self, name: str, work: Callable[P, R]) -> Callable[P, R]:
         """Return `work` that counts its time."""
 
-        def timed(*args: Any) -> Any:
+        def timed(*args: P.args, **more: P.kwargs) -> R:
             begin = time.perf_counter()
             try:
-                return work(*args)
+                return work(*args, **more)
             finally:
                 self.add(name, time.perf_counter() - begin)
 
         return timed
 
-    def stages(self, stages: list[Callable]) -> list[Callable]:
+    def stages(self, stages: list[Callable[[T], None]]) -> list[Callable[[T], None]]:
         """Return the stages of a learner that count theirs."""
         return [self.timed(f"learning {j}", stage) for j, stage in enumerate(stages)]
 
-    def each(self, name: str, items: Iterable[Any]) -> Iterator[Any]:
+    def each(self, name: str, items: Iterable[T]) -> Iterator[T]:
         """Return an iterator that counts the time its items take to come."""
-        source = iter(items)
-        take = self.timed(name, lambda: next(source, self))
-        while (item := take()) is not self:
+        take = self.timed(name, iter(items).__next__)
+        while True:
+            try:
+                item = take()
+            except StopIteration:
+                return
             yield item
 
     def line(self, parsing: float) -> str:

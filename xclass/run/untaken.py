@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from ..reductions.core.contract import Work
 
 ADVICE = "scale values to between 1e-15 and 1e+15 and weights to below 1e+6, or lower --learning_rate"
 
@@ -21,7 +21,7 @@ class Untaken:
         self.place = f"{name}:" if name is not None else "line "
         self.examples = 0  # each as often as it was met
 
-    def count(self, work: Any) -> list[str]:
+    def count(self, work: Work) -> list[str]:
         """Take in a batch that was learned; return what there is to say about the first such example of the run."""
         rows = np.flatnonzero(work.missed)
         before = self.examples

@@ -10,14 +10,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..data import batch_ops
 from ..kernels import jit
 from ..model.stored_arrays import dense, sparse
-from ..reductions.core.base import Previews
+from ..reductions.core.base import Learner, Previews
 from ..reductions.core.contract import Work
 from ..system import processors
 from ..text.parser import Options, Parser
@@ -27,7 +26,7 @@ LINE = b"1 't |n:2 a:1 b c=d\n"
 SLOTS = 16  # of a table whose model takes fewer rows than that
 
 
-def prepare(learner: Any, learning: bool, reads: bool) -> None:
+def prepare(learner: Learner, learning: bool, reads: bool) -> None:
     """Compile at once what can be, if this is a first run; otherwise return at once.
 
     Parameters
@@ -49,7 +48,7 @@ def prepare(learner: Any, learning: bool, reads: bool) -> None:
         beside.wait()
 
 
-def go_through(learner: Any, learning: bool) -> None:
+def go_through(learner: Learner, learning: bool) -> None:
     """Give a learner's stages a batch of no examples, which compiles them and teaches nothing.
 
     Parameters
@@ -63,7 +62,7 @@ def go_through(learner: Any, learning: bool) -> None:
             stage(work)
 
 
-def _start() -> subprocess.Popen:
+def _start() -> subprocess.Popen[bytes]:
     """Start the other process. What it fails to compile, this one compiles when it needs it."""
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(word for word in (root, os.environ.get("PYTHONPATH")) if word)

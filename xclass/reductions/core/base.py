@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...binary import finite
+from ...binary import finite, gd
 from ...data.batch import Batch
 from ...system import processors
 from .contract import Look, Work
@@ -208,9 +208,11 @@ class Inspectable(ABC):
         `slot // width`; otherwise names are found by looking at what is asked of every example
     tables : all weight tables (`weight_table.Table`), whose slots are numbered through in this order; none where the
         options chose weights of another kind
+    rule : by which they are updated
     """
 
     own_rows: bool
+    rule: gd.Rule
     tables: Sequence[Any] = ()
 
     @abstractmethod

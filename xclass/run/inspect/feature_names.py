@@ -11,7 +11,7 @@ Differs   from VW: nothing known.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -36,11 +36,14 @@ class Part(NamedTuple):
         return text + b"^" + self.word if self.word else text
 
 
+Groups: TypeAlias = dict[int, list[tuple[Part, int, np.float32]]]  # the features of an example by group
+
+
 class Named(NamedTuple):
-    """One feature of an example: index and value as in a Batch, and its name."""
+    """One feature of an example: its name, and its index and value as in a Batch."""
 
     text: bytes
-    index: int
+    hash: int
     value: np.float32
 
 
@@ -70,7 +73,7 @@ class Namer:
 
     def of(self, batch: Batch, i: int) -> list[Named]:
         """Name the features of example i, those with ignored linear terms too. Call it for examples in their order."""
-        groups: dict[int, list[tuple[Part, int, np.float32]]] = {}
+        groups: Groups = {}
         self._walk(line_of(batch, i), groups)
         for group in list(groups):
             if self._features.dropped[group]:
@@ -88,8 +91,8 @@ class Namer:
                 self._cross(groups, terms, found)
         return found
 
-    def _cross(self, groups, terms: bytes, found: list[Named]) -> None:
-        def extend(place: int, first: int, hashed: int, value, texts: list[bytes]) -> None:
+    def _cross(self, groups: Groups, terms: bytes, found: list[Named]) -> None:
+        def extend(place: int, first: int, hashed: int, value: np.float32, texts: list[bytes]) -> None:
             again = place > 0 and terms[place] == terms[place - 1] and not self._permuted
             one = groups[terms[place]]
             for i in range(first if again else 0, len(one)):
@@ -114,7 +117,7 @@ class Namer:
             name = stripped
         return self._murmur(name, seed & WORD, signed=False)
 
-    def _walk(self, line: bytes, groups: dict) -> None:
+    def _walk(self, line: bytes, groups: Groups) -> None:
         at = line.find(b"|")
         if at < 0:
             return
@@ -151,9 +154,9 @@ class Namer:
                             value = np.float32(0) if np.isnan(number) else np.float32(number) * scale
                     else:
                         value = np.float32(1)
-                        gap = re.match(rb"[ \t\r\n]*", line[at + 1 :])[0]
+                        gap = _begin(rb"[ \t\r\n]*", line, at + 1)
                         gap = b"" if at + 1 + len(gap) == end else gap
-                        word = re.match(rb"[^ \t\r\n]*", line[at + 1 + len(gap) :])[0]
+                        word = _begin(rb"[^ \t\r\n]*", line, at + 1 + len(gap))
                         at += 1 + len(gap) + len(word)
                 if word:
                     index = self._hash(word, self._hash(name, seed)) & self._mask
@@ -182,7 +185,13 @@ def line_of(batch: Batch, i: int) -> bytes:
 
 
 def _name(line: bytes, at: int) -> bytes:
-    return re.match(rb"[^ \t:|\r]*", line[at:])[0]
+    return _begin(rb"[^ \t:|\r]*", line, at)
+
+
+def _begin(pattern: bytes, line: bytes, at: int) -> bytes:
+    """What a pattern matches from a place on; it may be nothing."""
+    matched = re.match(pattern, line[at:])
+    return matched[0] if matched is not None else b""
 
 
 def _gram(parts: list[tuple[Part, int, np.float32]]) -> tuple[Part, int, np.float32]:

@@ -29,6 +29,9 @@ from ...binary import gd
 from ...data import interactions
 from ...kernels.constants import ZERO
 from ...options.declare import option, options_of
+from ...options.resolve import Config
+from ...reductions.core.base import Inspectable
+from ...reductions.core.contract import Look, Work
 from . import feature_names
 
 PIECE = 1 << 16  # slots looked at at a time
@@ -57,8 +60,8 @@ class Inspector:
     one_by_one : whether the learner must be given one example at a time
     """
 
-    def __init__(self, config: Any, model: Any) -> None:
-        self.options = config.readable
+    def __init__(self, config: Config, model: Inspectable) -> None:
+        self.options: Options = config.readable
         self._config = config
         self.show(model)
         slots = [int(table.mask) + 1 for table in self._tables]
@@ -73,16 +76,20 @@ class Inspector:
         if self.options.audit or self._named:
             self._namer = feature_names.Namer(config.parser, config.features, config.interactions, config.learner.bits)
 
-    def show(self, model: Any) -> None:
-        """Look at another learner from now on; None to let go of it."""
+    def show(self, model: Inspectable) -> None:
+        """Look at another learner from now on."""
         self._model = model
-        self._tables = [] if model is None else model.tables
+        self._tables = model.tables
 
-    def stages(self, stages: list[Callable[[Any], None]]) -> list[Callable[[Any], None]]:
+    def let_go(self) -> None:
+        """Hold the learner no more, until `show` brings another."""
+        del self._model, self._tables
+
+    def stages(self, stages: list[Callable[[Work], None]]) -> list[Callable[[Work], None]]:
         """The learner's stages with ours around them."""
         if self.one_by_one:
 
-            def together(work: Any) -> None:
+            def together(work: Work) -> None:
                 self._before(work)
                 for stage in stages:
                     stage(work)
@@ -94,7 +101,7 @@ class Inspector:
 
     # names
 
-    def _name_rows(self, work: Any) -> None:
+    def _name_rows(self, work: Work) -> None:
         """Name the rows of features met for the first time, looking at no more examples than it takes."""
         if work.nameless is not None:
             return
@@ -110,14 +117,15 @@ class Inspector:
 
     def _rows_of(self, index: np.ndarray) -> np.ndarray:
         table = self._tables[0]
-        return ((self._model.places(0, index) & table.mask) // table.width).astype(np.int64)
+        rows: np.ndarray = ((self._model.places(0, index) & table.mask) // table.width).astype(np.int64)
+        return rows
 
     def _keep(self, found: list[feature_names.Named]) -> None:
-        rows = self._rows_of(np.array([one.index for one in found], np.uint32))
+        rows = self._rows_of(np.array([one.hash for one in found], np.uint32))
         for row, one in zip(rows.tolist(), found, strict=True):
             self._names.setdefault(row, one.text)
 
-    def _name_slots(self, work: Any) -> None:
+    def _name_slots(self, work: Work) -> None:
         found = self._last or self._namer.of(work.batch, 0)
         for look in [*self._last_looks, *self._model.look(work.batch)]:
             for slot, one in zip(self._slots(look, found).tolist(), found, strict=True):
@@ -126,14 +134,15 @@ class Inspector:
                 slot = (place + look.sub) & int(self._tables[look.table].mask)
                 self._names.setdefault(slot + int(self._first[look.table]), _bracket(look.number))
 
-    def _slots(self, look: Any, found: list[feature_names.Named]) -> np.ndarray:
+    def _slots(self, look: Look, found: list[feature_names.Named]) -> np.ndarray:
         table = self._tables[look.table]
-        places = self._model.places(look.table, np.array([one.index for one in found], np.uint32))
-        return ((places + np.uint64(look.sub)) & table.mask).astype(np.int64) + self._first[look.table]
+        places = self._model.places(look.table, np.array([one.hash for one in found], np.uint32))
+        slots: np.ndarray = ((places + np.uint64(look.sub)) & table.mask).astype(np.int64) + self._first[look.table]
+        return slots
 
     # audit
 
-    def _before(self, work: Any) -> None:
+    def _before(self, work: Work) -> None:
         self._last = self._namer.of(work.batch, 0) if work.nameless is None else feature_names.nameless(work.nameless)
         self._last_looks = self._model.look(work.batch)
         if self._by_row and work.nameless is None:
@@ -146,7 +155,7 @@ class Inspector:
                 out.write(line + b"\n")
         out.flush()
 
-    def _audited(self, work: Any, look: Any) -> Iterator[bytes]:
+    def _audited(self, work: Work, look: Look) -> Iterator[bytes]:
         batch, found = work.batch, self._last
         table = self._tables[look.table]
         base = int(self._first[look.table])
@@ -289,7 +298,7 @@ VW_KEEPS = (
 )  # fmt: skip
 
 
-def _command(config: Any, stored: dict[str, Any]) -> str:
+def _command(config: Config, stored: dict[str, Any]) -> str:
     """The options VW keeps in a model, as on a command line, each with a space before it."""
     words = []
     for room in (
@@ -315,12 +324,12 @@ def _command(config: Any, stored: dict[str, Any]) -> str:
     return "".join(sorted(words))
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """A number as C++ streams print it."""
     return format(float(value), "g") if isinstance(value, (float, np.floating)) else str(value)
 
 
-def _decimal(value: Any) -> str:
+def _decimal(value: float) -> str:
     """A prediction as VW prints it."""
     value = float(value)
     return f"{value:.6f}" if value % 1 else f"{value:.0f}".replace("-0", "0") if value == 0 else f"{value:.0f}"

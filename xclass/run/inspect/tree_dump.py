@@ -4,7 +4,7 @@
       L 1: leaf, 4 (21), examples 30, labels 3
       R 2: examples 120, labels 8, router 3, more below
 
-Every tree reduction says by `outline` (reductions/contract) what its nodes are. Labels are followed by how often they
+Every tree reduction says by `outline` (reductions/core/base) what its nodes are. Labels are followed by how often they
 were seen, where that is counted. Works for a saved model too: `-i model -t --no_stdin --print_tree stdout`.
 """
 
@@ -14,12 +14,12 @@ import contextlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from ...errors import UsageError
 from ...model import model_file
 from ...options.declare import option
-from ...reductions.core.base import Outlined
+from ...reductions.core.base import Learner, Outlined
 from ...reductions.core.tree_view import TreeNode
 from ...system.printable import printable
 
@@ -46,7 +46,7 @@ class Dump:
         where the reduction has no tree.
     """
 
-    def __init__(self, options: Options, learner: Any, reduction: str, names: Sequence[str] = ()) -> None:
+    def __init__(self, options: Options, learner: Learner, reduction: str, names: Sequence[str] = ()) -> None:
         self._options = options
         self._names = names
         for flag, path in (("print_tree", options.print_tree), ("dot_tree", options.dot_tree)):
@@ -63,17 +63,17 @@ class Dump:
         """Whether anything is written."""
         return self._options.print_tree is not None or self._options.dot_tree is not None
 
-    def write(self, learner: Any) -> None:
+    def write(self, learner: Learner) -> None:
         """Write what was asked for."""
         for path, lines in ((self._options.print_tree, self.text), (self._options.dot_tree, self.drawing)):
-            if path is not None:
+            if path is not None and isinstance(learner, Outlined):
                 with _opened(path) as file:
                     for line in lines(learner.outline(self._options.tree_levels)):
                         file.write(line.encode("utf-8", "surrogateescape") + b"\n")
 
     def text(self, nodes: Iterable[TreeNode]) -> Iterator[str]:
         """A line per node, what is below it indented."""
-        sides = {}
+        sides: dict[str, str] = {}
         for node in nodes:
             words = ["leaf"] if not node.children else []
             words += [*self._labels(node), *(f"{name} {value}" for name, value in node.facts.items())]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...data import class_names
+from ...data.class_names import Names
+from ...options.resolve import Config
 from ...reductions.core.contract import Work
 from .writer import Writer
 
 
-def open_writers(c: Any, names: Any) -> dict[str, Writer]:
+def open_writers(c: Config, names: Names) -> dict[str, Writer]:
     """Those asked for, by "predictions" and "raw". `c` : the configuration; `names` : of the classes"""
     o = c.driver
     kind = c.reduction.labels
@@ -28,14 +28,15 @@ def open_writers(c: Any, names: Any) -> dict[str, Writer]:
 
 def write(writers: dict[str, Writer], work: Work, met: np.ndarray | None = None) -> None:
     """A line for every example of a batch in each of them; classes beyond `met` (float64[n]) get no name."""
-    batch = work.batch
+    batch, prediction, listing = work.batch, work.prediction, work.listing
+    if prediction is not None and met is not None:
+        prediction = class_names.shown(prediction, met)
     for name, writer in writers.items():
         if writer.kind == "simple":
-            writer.write(batch, values=work.raw if name == "raw" else work.prediction)
+            writer.write(batch, values=work.raw if name == "raw" else prediction)
         elif writer.kind == "multiclass":
-            writer.write(batch, values=work.prediction if met is None else class_names.shown(work.prediction, met))
-        elif name == "predictions":
-            listing = work.listing
+            writer.write(batch, values=prediction)
+        elif name == "predictions" and listing is not None:
             if met is not None:
                 each = np.repeat(met, np.diff(listing.start))
                 listing = listing._replace(labels=class_names.shown(listing.labels, each))

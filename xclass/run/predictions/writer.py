@@ -19,8 +19,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -77,7 +77,7 @@ NAN = np.frombuffer(b"nan", np.uint8)
 
 
 @jit
-def put_digits(out, at, number, width):
+def put_digits(out: np.ndarray, at: int, number: int, width: int) -> int:
     """The digits of a number that is not negative, with zeros in front up to `width`."""
     size = 1
     rest = number // 10
@@ -92,7 +92,7 @@ def put_digits(out, at, number, width):
 
 
 @jit
-def put_special(out, at, x):
+def put_special(out: np.ndarray, at: int, x: float) -> int:
     """inf or nan."""
     if np.isnan(x):
         out[at : at + 3] = NAN
@@ -105,7 +105,7 @@ def put_special(out, at, x):
 
 
 @jit
-def put_whole(out, at, x):
+def put_whole(out: np.ndarray, at: int, x: float) -> int:
     """The digits of a whole float64 from 2**62 up to the largest float32, by long division by 10**9."""
     part = np.empty(5, np.int64)
     bits = np.empty(4, np.int64)  # in 32 bits each, highest first
@@ -130,7 +130,7 @@ def put_whole(out, at, x):
 
 
 @jit
-def put_fixed(out, at, value):
+def put_fixed(out: np.ndarray, at: int, value: float) -> int:
     """A float32 as `%.6f`; as `%.0f` where it is whole."""
     x = np.float64(np.float32(value))
     if not np.isfinite(x):
@@ -148,7 +148,7 @@ def put_fixed(out, at, value):
 
 
 @jit
-def six_digits(x):
+def six_digits(x: float) -> tuple[int, int]:
     """The six leading decimal digits of a positive float32, rounded, and the exponent of the first."""
     exponent = np.int64(np.floor(np.log10(x)))
     while True:
@@ -171,7 +171,7 @@ def six_digits(x):
 
 
 @jit
-def put_general(out, at, value):
+def put_general(out: np.ndarray, at: int, value: float) -> int:
     """A float32 as `%g`: six digits without zeros at the end, with an exponent below 1e-4 and from 1e6 on."""
     x = np.float64(value)
     if not np.isfinite(x):
@@ -215,7 +215,7 @@ def put_general(out, at, value):
 
 
 @jit
-def put_tag(out, at, text, begin, end):
+def put_tag(out: np.ndarray, at: int, text: np.ndarray, begin: int, end: int) -> int:
     """The end of a line: the tag after a space, if there is one."""
     if end > begin:
         out[at] = SPACE
@@ -228,7 +228,7 @@ def put_tag(out, at, text, begin, end):
 
 
 @jit
-def put_class(out, at, label, names):
+def put_class(out: np.ndarray, at: int, label: int, names: Letters) -> int:
     """A class as a number, or its name."""
     if not names.named:
         return put_digits(out, at, label, 1)
@@ -240,7 +240,9 @@ def put_class(out, at, label, names):
 
 
 @jit
-def simple_lines(values, text, tag_start, tag_end, row, out):
+def simple_lines(
+    values: np.ndarray, text: np.ndarray, tag_start: np.ndarray, tag_end: np.ndarray, row: int, out: np.ndarray
+) -> tuple[int, int]:
     """Lines of examples from `row` on while they fit; returns the next row and the bytes written."""
     at = 0
     while row < len(values) and at + NUMBER_ROOM + tag_end[row] - tag_start[row] <= len(out):
@@ -251,7 +253,16 @@ def simple_lines(values, text, tag_start, tag_end, row, out):
 
 
 @jit
-def multiclass_lines(values, names, longest, text, tag_start, tag_end, row, out):
+def multiclass_lines(
+    values: np.ndarray,
+    names: Letters,
+    longest: int,
+    text: np.ndarray,
+    tag_start: np.ndarray,
+    tag_end: np.ndarray,
+    row: int,
+    out: np.ndarray,
+) -> tuple[int, int]:
     """As `simple_lines`, for classes; no name is longer than `longest`."""
     at = 0
     room = NUMBER_ROOM + longest
@@ -263,7 +274,19 @@ def multiclass_lines(values, names, longest, text, tag_start, tag_end, row, out)
 
 
 @jit
-def score_lines(scores, labels, start, space_first, names, longest, text, tag_start, tag_end, row, out):
+def score_lines(
+    scores: np.ndarray,
+    labels: np.ndarray,
+    start: np.ndarray,
+    space_first: bool,
+    names: Letters,
+    longest: int,
+    text: np.ndarray,
+    tag_start: np.ndarray,
+    tag_end: np.ndarray,
+    row: int,
+    out: np.ndarray,
+) -> tuple[int, int]:
     """As `multiclass_lines`, for lists of label:score; 0 is all other classes."""
     at = 0
     while row < len(tag_start):
@@ -310,7 +333,7 @@ class Writer:
         self._longest = 0  # of the names, in bytes
         self._own = path != STDOUT
         try:
-            self._file = open(path, "wb") if self._own else sys.stdout.buffer  # noqa: SIM115 (closed by close)
+            self._file: BinaryIO = open(path, "wb") if self._own else sys.stdout.buffer  # noqa: SIM115 (closed by close)
         except OSError as error:
             raise DataError(f"{path}: predictions cannot be written there: {error.strerror}") from None
         self._at_once = not _is_regular(self._file)  # somebody may be waiting at the other end
@@ -346,7 +369,7 @@ class Writer:
         tags = (batch.text, batch.tag_start, batch.tag_end)
         names = (self._letters, self._longest)
         most = int((batch.tag_end - batch.tag_start).max()) + NUMBER_ROOM + self._longest
-        if values is None:
+        if start is not None:
             most += int((start[1:] - start[:-1]).max()) * (SCORE_ROOM + self._longest)
         if most > len(self._out):
             self._out = np.empty(most, np.uint8)
@@ -379,7 +402,7 @@ class Writer:
         """Finish the file."""
         self._do(self._file.close if self._own else self._file.flush)
 
-    def _do(self, action, *arguments) -> None:
+    def _do(self, action: Callable[..., object], *arguments: object) -> None:
         try:
             action(*arguments)
         except BrokenPipeError:
@@ -388,7 +411,7 @@ class Writer:
             raise DataError(f"{self.path}: predictions cannot be written there: {error.strerror}") from None
 
 
-def _is_regular(file) -> bool:
+def _is_regular(file: BinaryIO) -> bool:
     try:
         return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
     except (OSError, ValueError):  # standard output replaced by something without a descriptor

@@ -10,6 +10,7 @@ from typing import Any
 from ...api import progress_table
 from ...api.progress import Progress
 from ...options.resolve import Config
+from ...reductions.core.base import Inspectable, Learner
 from ...system.printable import printable
 
 
@@ -119,11 +120,12 @@ def banner(c: Config, source: list[str], namespaces: list[str], learner: list[st
     )
 
 
-def summary(c: Config, progress: Progress, learner: Any) -> list[str]:
+def summary(c: Config, progress: Progress, learner: Learner) -> list[str]:
     """VW's lines after the table."""
     limits = None
-    if c.reduction.labels == "simple":
-        limits = tuple(float(v) for v in learner.table.range)
+    if isinstance(learner, Inspectable) and learner.tables:
+        lowest, highest = learner.tables[0].range
+        limits = float(lowest), float(highest)
     constant = not c.scalar.dont_output_best_constant
     return progress.summary(c.learner.loss_function, c.learner.quantile_tau, limits, constant)
 

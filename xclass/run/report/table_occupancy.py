@@ -11,6 +11,7 @@ Cost      once, at the end of a run: at most some 15 ms for 2**24 slots.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,8 +24,8 @@ BLOCK, EVERY = 1024, 8
 
 
 @jit
-def count_pairs(pairs, begin, end, every):
-    """Slots of begin..end-1 of which w, G or N is not 0, in every so manieth block.
+def count_pairs(pairs: np.ndarray, begin: int, end: int, every: int) -> int:
+    """Slots of begin..end-1 with a w, G or N that is not 0, sampling one block in `every`.
 
     `pairs` : uint64[2 * slots], (w, G) and (N, rate) of each.
     """
@@ -36,7 +37,7 @@ def count_pairs(pairs, begin, end, every):
 
 
 @jit
-def count_planes(words, field, begin, end, every):
+def count_planes(words: np.ndarray, field: int, begin: int, end: int, every: int) -> int:
     """The same for a table of planes, `words` : uint32[...]."""
     w, g, n = words[:field], words[field : 2 * field], words[2 * field : 3 * field]
     used = 0
@@ -47,7 +48,9 @@ def count_planes(words, field, begin, end, every):
 
 
 @jit
-def count_changed(flat, stride, field, slots, every, weight, start):
+def count_changed(
+    flat: np.ndarray, stride: int, field: int, slots: int, every: int, weight: np.float32, start: np.float32
+) -> int:
     """The same for a table that did not start at 0: w, G or N is not `weight`, `start` and 0."""
     used = 0
     for low in range(0, slots, BLOCK * every):
@@ -57,7 +60,7 @@ def count_changed(flat, stride, field, slots, every, weight, start):
     return used
 
 
-def used(tables: list[gd.Table], rule: gd.Rule) -> tuple[int, int, bool]:
+def used(tables: Sequence[gd.Table], rule: gd.Rule) -> tuple[int, int, bool]:
     """Return how many slots are in use, how many there are, and whether the first number is exact."""
     start = np.float32(rule.initial_t if rule.adaptive else 0)
     changed = rule.initial_weight != 0 or start != 0  # every page was written
@@ -101,10 +104,11 @@ def _pages_in_use(address: int, size: int, page: int) -> np.ndarray:
         return np.empty(0, bool)
     if len(entries) != last - first + 1:
         return np.empty(0, bool)
-    return (entries & PRESENT) != 0
+    present: np.ndarray = (entries & PRESENT) != 0
+    return present
 
 
-def line(tables: list[gd.Table], rule: gd.Rule) -> str:
+def line(tables: Sequence[gd.Table], rule: gd.Rule) -> str:
     """What the summary says."""
     found, total, exact = used(tables, rule)
     return f"slots in use = {'' if exact else 'about '}{found} of {total} ({100 * found / total:.1f}%)"
