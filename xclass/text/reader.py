@@ -59,7 +59,7 @@ def look(paths: tuple[str, ...] | None, labels: Any, begun: bytearray) -> None:
     ----------
     begun : takes what was read of standard input, for the reader to begin with
     """
-    text = b""
+    line: list[bytes] = []  # pieces of one whose end is still to come, joined once: it may be gigabytes long
     with contextlib.ExitStack() as closing, contextlib.suppress(OSError, DataError, EOFError, zlib.error):
         if paths:
             if not stat.S_ISREG(os.stat(paths[0]).st_mode):
@@ -74,10 +74,13 @@ def look(paths: tuple[str, ...] | None, labels: Any, begun: bytearray) -> None:
             got = pull(room)
             if not paths:
                 begun += room[:got]
-            text += room[:got]
-            *lines, text = text.split(b"\n")
-            for line in lines if got else (*lines, text):
-                labels.add(line)
+            line.append(bytes(room[:got]))
+            if got and parser.NEWLINE not in line[-1]:
+                continue
+            *lines, rest = b"".join(line).split(b"\n")
+            line = [rest]
+            for whole in lines if got else (*lines, rest):
+                labels.add(whole)
             if not got:
                 return
 
