@@ -8,13 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from command import xclass
-from harness import configure
+from harness import configure, learner_of
 from streams import multiclass
 from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen
 
 from xclass.kernels import jit
 from xclass.run import warm_up
-from xclass.run.learner_spec import spec_of
 
 
 def compile_shared(folder: Path) -> None:
@@ -47,4 +46,4 @@ def _learn(name: str) -> None:
             xclass(*words, "--quiet", stdin=multiclass(1, K, 60))
         else:
             asked = configure(*words)
-            warm_up.go_through(asked.reduction.build(spec_of(asked)), learning=True)
+            warm_up.go_through(learner_of(asked), learning=True)
