@@ -5,26 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness import batch_of, configure
+from streams import all_sizes
 
 from xclass.binary import finite, gd, gd_sequential
 
 F = np.float32
-
-
-def text_of(seed: int, n: int) -> str:
-    """Examples with features of all sizes, of which some come twice, and some examples without any."""
-    rng = np.random.default_rng(seed)
-    lines = []
-    for i in range(n):
-        words = [f"w{j}:{rng.normal():g}" for j in rng.permutation(12)[: rng.integers(0, 9)]]
-        if i % 11 == 0:
-            words += ["tiny:1e-22", "large:1e15"]
-        if i % 13 == 0:
-            words.append("huge:1e25")
-        if i % 5 == 0:
-            words += ["w3", "w3:2"]
-        lines.append(f"{1 + i % 4} |f {' '.join(words)}\n")
-    return "".join(lines)
 
 
 WORDS = [
@@ -48,7 +33,7 @@ WORDS = [
 def test_quick_way_gives_the_same_bits(words):
     settled = configure("--oaa", 4, *(() if "-b" in words else ("-b", 8)), *words)
     rule = gd.make_rule(settled.learner, reduction=True)
-    batch = batch_of(settled, text_of(len(words), 60))
+    batch = batch_of(settled, all_sizes(len(words), 60))
     watch = finite.Watch(np.zeros(1, np.int64), np.zeros(batch.n, np.uint8), finite.ordinary_span(batch.n))
     finite.survey(batch, np.ones(batch.n, bool), False, np.inf, True, watch.missed, watch.span)
     plain, quick = (gd.new_table(rule, settled.learner.bits, 5, 12)._replace(watch=watch) for _ in range(2))

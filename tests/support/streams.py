@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
+
 COLOURS = ("red", "green", "blue", "grey")
 GROUPS = ("a", "b", "abc", "", "c:0.5", "wide", "é", " x")
 
@@ -88,3 +90,19 @@ def namespaces(seed: int, n: int, labels: tuple[str, ...]) -> str:
             line += rng.choice([" ", " :2", ""])
         lines.append(line)
     return "".join(line + "\n" for line in lines)
+
+
+def all_sizes(seed: int, n: int) -> str:
+    """Examples of four classes with features of all sizes, of which some come twice, and some examples without any."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for i in range(n):
+        words = [f"w{j}:{rng.normal():g}" for j in rng.permutation(12)[: rng.integers(0, 9)]]
+        if i % 11 == 0:
+            words += ["tiny:1e-22", "large:1e15"]
+        if i % 13 == 0:
+            words.append("huge:1e25")
+        if i % 5 == 0:
+            words += ["w3", "w3:2"]
+        lines.append(f"{1 + i % 4} |f {' '.join(words)}\n")
+    return "".join(lines)

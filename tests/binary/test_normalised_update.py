@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness import batch_of, configure
-from test_successive import text_of
+from streams import all_sizes
 
 from xclass.binary import finite, gd, gd_sequential, weight_table
 from xclass.reductions.oaa import class_rows
@@ -73,7 +73,7 @@ def examples(table, batch):
 def test_every_way_gives_the_bits_of_the_plain_one(way, seed):
     settled = configure("--oaa", K, "-b", BITS, "--loss_function", "logistic")
     rule = gd.make_rule(settled.learner, reduction=True)
-    batch = batch_of(settled, text_of(seed, 80))
+    batch = batch_of(settled, all_sizes(seed, 80))
     batch = batch._replace(index=batch.index % np.uint32(ROWS))
     batch.weight[:] = np.random.default_rng(seed).choice([0.5, 1, 3], batch.n)
     label = batch.label.astype(np.int64) - 1
