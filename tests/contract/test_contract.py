@@ -17,8 +17,8 @@ from streams import multiclass, real
 from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen
 
 from xclass.model import model_file
+from xclass.reductions.core import base
 from xclass.reductions.oaa import class_rows
-from xclass.reductions.recall_tree import reduction as recall_tree
 from xclass.run import pipeline, warm_up
 from xclass.text import reader
 
@@ -125,7 +125,7 @@ def test_number_of_processors_does_not_matter(place, monkeypatch, name):
     for processors in (1, 2, 7):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         monkeypatch.setattr("os.sched_getaffinity", lambda _, processors=processors: set(range(processors)))
-        monkeypatch.setattr(recall_tree, "ThreadPoolExecutor", lambda _, *a, n=processors: ThreadPoolExecutor(n))
+        monkeypatch.setattr(base, "ThreadPoolExecutor", lambda _, *a, n=processors: ThreadPoolExecutor(n))
         found.append((*run(place, *chosen(name, k), "-b", 15, "-r", "raw", stdin=text), (place / "raw").read_text()))
     assert found[0] == found[1] == found[2]
 
