@@ -46,7 +46,7 @@ def place(tmp_path, monkeypatch):
 )
 def test_probabilities_are_the_oracles_example_by_example(m, loss_function, options, oracle):
     k = 17
-    text = multiclass(1, k, 150, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
+    text = multiclass(1, k, 90, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
     run = ("--cpt", k, "--cpt_arity", m, "-b", 24, "--loss_function", loss_function, *options)
     done = learn(*run, "--top_k", k, "-p", "p", stdin=text)
     scaled = as_learned(examples(text), "none" if "--normalize_features" in options else "auto")
