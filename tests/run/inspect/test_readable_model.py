@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import numpy as np
@@ -265,13 +266,15 @@ def in_use(err: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(
-    "args",
-    [[], ["--oaa", "5"], ["--recall_tree", "5"], ["--ect", "5"], ["--sgd", "--oaa", "5"], ["--initial_weight", "1"]],
+    ("args", "bits"),
+    [
+        *itertools.product(["", "--oaa 5", "--recall_tree 5", "--ect 5", "--sgd --oaa 5"], ["8", "20"]),
+        *itertools.product(["--initial_weight 1"], ["8", "14"]),  # every slot is a line of the text
+    ],
 )
-@pytest.mark.parametrize("bits", ["8", "20"])
 def test_slots_in_use_are_those_of_the_model(args, bits, tmp_path):
     (tmp_path / "data").write_text(multiclass(4, 5, 60))
-    done = learn("-d", "data", *args, "-b", bits, "--readable_model", "text", cwd=tmp_path)
+    done = learn("-d", "data", *args.split(), "-b", bits, "--readable_model", "text", cwd=tmp_path)
     found, total = in_use(done.err)
     assert total == 1 << int(bits)
     touched = weights(tmp_path / "text")
