@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import readme_options
+from scripts import options_page
 from xclass.cli import arguments, help_text
 from xclass.cli import command as cli
 from xclass.options import declare
@@ -49,7 +49,7 @@ def test_reduction_is_chosen_by_the_option_of_its_name():
 
 def test_page_lists_the_options():
     text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
-    assert readme_options.page() == text, "run python -m scripts.readme_options"
+    assert options_page.page() == text, "run python -m scripts.options_page"
 
 
 def test_readme_is_short():

@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,7 +31,7 @@ from scripts.lib.command_line import names, run, work_folder
 from scripts.lib.data_sets import prepare
 from scripts.lib.plots import plotting
 from scripts.lib.processes import TOOLS, BenchError, measure
-from scripts.lib.results import test_error
+from scripts.lib.results import number, test_error
 
 MOST = 1024  # branches --cpt_arity takes
 
@@ -72,14 +71,6 @@ def arities_for(classes: int) -> list[int]:
     return found
 
 
-def told(said: str, pattern: str) -> float:
-    """A number of the summary."""
-    found = re.findall(pattern, said, re.MULTILINE)
-    if not found:
-        raise BenchError(f"the summary has no {pattern!r}:\n{said[-2000:]}")
-    return float(found[-1])
-
-
 def measured(folder: Path, name: str, classes: int, m: int, words: list[str]) -> Point:
     """Train and test once."""
     xclass = [*TOOLS["xclass"]]
@@ -88,20 +79,20 @@ def measured(folder: Path, name: str, classes: int, m: int, words: list[str]) ->
     train = measure([*xclass, "-d", "train.vw", *options, "-f", "c.model"], folder)
     test = measure([*xclass, "-d", "test.vw", "-t", "-i", "c.model", "-p", "c.predictions"], folder)
     said = train.said
-    squared = told(said, r"^average squared loss = (\S+)")
-    n = told(said, r"weighted example sum = (\S+)")
-    new = told(said, r"labels seen for the first time = (\d+)")  # the first example's label at least
+    squared = number(said, "^average squared loss =")
+    n = number(said, "weighted example sum =")
+    new = number(said, "labels seen for the first time =")  # the first example's label at least
     known = (squared * n - new) / (n - new)
-    regressors = told(said, r"their average squared loss = (\S+)")
+    regressors = number(said, "their average squared loss =")
     multiplier, asked = theory(m, classes)
-    really = told(said, r"regressors asked about a label = ([\d.]+)")
+    really = number(said, "regressors asked about a label =")
     return Point(
         name,
         classes,
         m,
         squared,
-        told(said, r"^average log loss = (\S+)"),
-        told(said, r"^average loss = (\S+)"),
+        number(said, "^average log loss ="),
+        number(said, "^average loss ="),
         test_error(folder / "test.vw", folder / "c.predictions"),
         regressors,
         known / regressors,
@@ -109,7 +100,7 @@ def measured(folder: Path, name: str, classes: int, m: int, words: list[str]) ->
         4 * (1 - 1 / m) ** 2 * (really / (m - 1)) ** 2,
         really,
         asked,
-        told(test.said, r"nodes opened by a search: mean ([\d.]+)") * (m - 1),
+        number(test.said, "nodes opened by a search: mean") * (m - 1),
         train.wall,
     )
 

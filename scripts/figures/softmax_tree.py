@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from scripts.lib.command_line import names, run, work_folder
 from scripts.lib.data_sets import prepare
 from scripts.lib.plots import plotting
 from scripts.lib.processes import TOOLS, BenchError, measure
-from scripts.lib.results import Kept
+from scripts.lib.results import Kept, number
 
 ENOUGH = 30_000  # examples, to time a test
 INITS = ("clusters", "prototypes", "random")
@@ -65,14 +64,6 @@ COLUMNS = (  # head, cell
 )
 
 
-def told(said: str, what: str) -> float:
-    """A number of the summary."""
-    found = re.findall(rf"{what} = ([-+.\de]+)", said)
-    if not found:
-        raise BenchError(f"the summary has no {what!r}:\n{said[-2000:]}")
-    return float(found[-1])
-
-
 def measured(folder: Path, name: str, classes: int, init: str, depth: int, most: str, words: list[str]) -> Point:
     """Train and test once."""
     xclass = [*TOOLS["xclass"]]
@@ -81,7 +72,7 @@ def measured(folder: Path, name: str, classes: int, init: str, depth: int, most:
         options += ["--leaf_classes", most]
     train = measure([*xclass, "-d", "train.vw", *options, "-f", "s.model"], folder)
     test = measure([*xclass, "-d", "test.vw", "-t", "-i", "s.model"], folder)
-    examples = told(test.said, "number of examples")
+    examples = number(test.said, "number of examples =")
     turns = math.ceil(ENOUGH / examples)  # of a small file, so that its time can be told from that of the start
     long = measure([*xclass, *["-d", "test.vw"] * turns, "-t", "-i", "s.model"], folder) if turns > 1 else test
     one = measure([*xclass, "-d", "test.vw", "-t", "-i", "s.model", "--examples", "1"], folder)
@@ -90,13 +81,13 @@ def measured(folder: Path, name: str, classes: int, init: str, depth: int, most:
         init,
         depth,
         most,
-        told(test.said, "average loss"),
-        told(test.said, "top-5 error"),
-        told(test.said, "class is in the leaf"),
-        told(test.said, r"perplexity, smoothed by \S+"),
-        told(train.said, "training error"),
-        int(told(test.said, "leaves")),
-        int(told(test.said, "weights that are not 0")),
+        number(test.said, "average loss ="),
+        number(test.said, "top-5 error ="),
+        number(test.said, "class is in the leaf ="),
+        number(test.said, r"perplexity, smoothed by \S+ ="),
+        number(train.said, "training error ="),
+        int(number(test.said, "leaves =")),
+        int(number(test.said, "weights that are not 0 =")),
         train.cpu,
         1e6 * max(long.cpu - one.cpu, 0.0) / (turns * examples),
     )

@@ -22,6 +22,14 @@ def summary_loss(said: str) -> float:
     return float(found[-1])
 
 
+def number(said: str, before: str) -> float:
+    """Return the last number of a summary that stands after what a regular expression finds."""
+    found = re.findall(rf"{before} ([-+.\w]+)", said, re.MULTILINE)
+    if not found:
+        raise BenchError(f"the summary has no {before!r}:\n{said[-2000:]}")
+    return float(found[-1])
+
+
 def fact(text: str, name: str) -> float:
     """Return a number of a summary; nan where it is not there."""
     found = re.search(rf"^{re.escape(name)} = ([-+0-9.einf]+)", text, re.MULTILINE)

@@ -10,7 +10,7 @@ from scripts.bench import work_counts
 
 pytestmark = [
     pytest.mark.plain,
-    pytest.mark.filterwarnings("ignore:overflow"),
+    pytest.mark.filterwarnings("ignore:overflow", "ignore:label 64 found"),
     pytest.mark.skipif(
         os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0"),
         reason="counts what plain Python reads and writes; scripts/test.sh runs it so",

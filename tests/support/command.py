@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from xclass.cli import command as cli
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 SECONDS = 120  # after which a process counts as hanging; it may have to compile
 
 
@@ -72,14 +71,6 @@ def script(body: str, *args, cwd: str | os.PathLike | None = None) -> Result:
         words, cwd=cwd, env=_environment(), capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL
     )
     return Result(done.returncode, _decoded(done.stdout), _decoded(done.stderr))
-
-
-def tool(name: str, *words) -> subprocess.CompletedProcess:
-    """Run a program of `scripts` in a process of its own."""
-    file = SCRIPTS / name
-    path = os.pathsep.join([str(SCRIPTS.parent), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, str(file), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=900, env={**os.environ, "PYTHONPATH": path})
 
 
 def _words(args) -> list[str]:

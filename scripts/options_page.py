@@ -1,7 +1,7 @@
 """Write docs/options.md from the declarations that `xclass --help` is made of.
 
-python -m scripts.readme_options            write it
-python -m scripts.readme_options --check    say whether it is current (exit status 1 if not)
+python -m scripts.options_page            write it
+python -m scripts.options_page --check    say whether it is current (exit status 1 if not)
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def page() -> str:
 def main() -> None:
     if "--check" in sys.argv[1:]:
         current = PAGE.read_text(encoding="utf-8") == page()
-        sys.exit(0 if current else "docs/options.md is not current: run python -m scripts.readme_options")
+        sys.exit(0 if current else "docs/options.md is not current: run python -m scripts.options_page")
     PAGE.write_text(page(), encoding="utf-8")
 
 
