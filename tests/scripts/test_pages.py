@@ -1,0 +1,34 @@
+"""Commands of scripts/ that the pages name: they exist and have the options that are given to them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from running import ROOT, tool
+
+COMMAND = re.compile(r"python -m scripts\.([a-z_.]*[a-z_])((?:[^`\n\\]|\\\n|\\)*)")
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("scripts/**/*.py")])
+NAMED = {}  # command -> options
+for page in PAGES:
+    for name, words in COMMAND.findall(page.read_text(encoding="utf-8")):
+        own = re.sub("'[^']*'", "", words.partition(" -- ")[0])  # less the options of xclass
+        NAMED.setdefault(name, set()).update(re.findall(r"(?<![\w-])--[a-z]\w*", own))
+BY_HAND = {"bench.work_counts", "options_page", "paper.row", "paper.table"}  # their options are not all in --help
+
+
+def test_pages_name_most_commands():
+    assert {"bench.table", "figures.lomtree", "paper.stand_ins", "fuzz", "convert.sparse"} <= NAMED.keys()
+    assert "--repetitions" in NAMED["bench.table"]
+
+
+@pytest.mark.parametrize("name", sorted(NAMED.keys() - BY_HAND))
+def test_command_has_the_options_that_pages_give_it(name):
+    listed = tool(name, "--help").stdout.partition("\noptions:\n")[2]
+    for option in NAMED[name]:
+        assert re.search(rf"{option}\b", listed), option
+
+
+def test_commands_without_a_parser_exist():
+    for name in BY_HAND & NAMED.keys():
+        assert (ROOT / "scripts" / f"{name.replace('.', '/')}.py").is_file()
