@@ -42,9 +42,9 @@ choose_python() {
     else
         python=${PYTHON:-python3}
     fi
-    # without the current folder, since xclass will be run in another one
-    "$python" -c 'import importlib.util as i, sys; sys.path.remove("")
-sys.exit(not all(map(i.find_spec, ("numba", "xclass"))))' 2> /dev/null && return
+    # from another folder, since xclass will be run in others too
+    (cd / && "$python" -c 'import importlib.util as i, sys
+sys.exit(not all(map(i.find_spec, ("numba", "xclass"))))' 2> /dev/null) && return
     [ -z "$dry_run" ] || stop "$python has no xclass; sh demo/quickstart.sh or pip install . puts it there"
     install_xclass "" || stop "could not install xclass; see above"
     python=$root/.venv/bin/python

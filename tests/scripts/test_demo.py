@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import os
@@ -14,21 +13,10 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from running import ROOT
 
 import xclass
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "demo" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-make_stream = load("make_stream")
-report = load("report")
+from demo import make_stream, report
 
 
 def parsed(path):
