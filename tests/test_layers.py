@@ -24,7 +24,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("data", "model"),
     ("kernels", "options"),
     ("system",),
-    ("errors", ""),
+    ("errors", "array_types", ""),
 )
 BESIDE = {("cache", "text")}  # on one floor: the first may import from the second
 MOST_FILES = 15  # of a folder

@@ -41,6 +41,14 @@ def test_default_holds_where_nobody_says_otherwise():
     assert found.given == frozenset()
 
 
+def test_a_part_is_found_by_the_class_that_declares_it():
+    found = resolve({"bits": 20})
+    assert found.part(ROOMS["learner"]) is found.learner
+    assert found.part(ROOMS["learner"]).bits == 20
+    with pytest.raises(LookupError, match="no room declares"):
+        found.part(ModelError)
+
+
 def test_command_line_comes_before_preset_and_preset_before_default():
     found = resolve({"exact": True, "bits": 20, "recall_tree": 5})
     assert found.learner.bits == 20

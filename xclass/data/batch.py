@@ -7,9 +7,11 @@ one example, k classes, b table bits.
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from ..array_types import Float32s, Float64s, Int64s, UInt8s, UInt32s
 
 CONSTANT = 11650396  # index of the constant feature, as in VW
 CROSSED_GROUP = 255  # group of the generated features in a batch; no UTF-8 name begins with it
@@ -26,19 +28,19 @@ class Batch(NamedTuple):
     and example i owns groups `group_first[i]:group_first[i + 1]` (the constant is a group of its own).
     """
 
-    start: np.ndarray  # int64[n + 1]
-    index: np.ndarray  # uint32[z], hash of the feature, masked to b bits as vw-style hashing asks
-    value: np.ndarray  # float32[z]
-    label: np.ndarray  # float64[n]: class as written in the file, or the real label; NaN where there is none
-    weight: np.ndarray  # float32[n], importance
-    initial: np.ndarray  # float32[n], offset of the prediction (third word of a simple label), else 0
-    group_first: np.ndarray  # int64[n + 1]
-    group_name: np.ndarray  # uint8[g]
-    group_start: np.ndarray  # int64[g + 1]
-    tag_start: np.ndarray  # int64[n], where the tag begins in `text`
-    tag_end: np.ndarray  # int64[n], one past its end; equal to tag_start where there is no tag
-    line: np.ndarray  # int64[n], line number in the file, from 1
-    text: np.ndarray  # uint8[...], the bytes the examples were read from
+    start: Int64s  # int64[n + 1]
+    index: UInt32s  # type: ignore[assignment]  # hides tuple.index; uint32[z], hash of the feature, masked to b bits as vw-style hashing asks
+    value: Float32s  # float32[z]
+    label: Float64s  # float64[n]: class as written in the file, or the real label; NaN where there is none
+    weight: Float32s  # float32[n], importance
+    initial: Float32s  # float32[n], offset of the prediction (third word of a simple label), else 0
+    group_first: Int64s  # int64[n + 1]
+    group_name: UInt8s  # uint8[g]
+    group_start: Int64s  # int64[g + 1]
+    tag_start: Int64s  # int64[n], where the tag begins in `text`
+    tag_end: Int64s  # int64[n], one past its end; equal to tag_start where there is no tag
+    line: Int64s  # int64[n], line number in the file, from 1
+    text: UInt8s  # uint8[...], the bytes the examples were read from
 
     @property
     def n(self) -> int:
@@ -46,7 +48,7 @@ class Batch(NamedTuple):
         return len(self.label)
 
 
-_FIELDS = (
+_FIELDS: tuple[tuple[np.dtype[Any], int, int], ...] = (
     # dtype of a field of Batch, bytes of a number, how many: of [n, n + 1, z, g, g + 1]
     (np.dtype(np.int64), 8, 1),
     (np.dtype(np.uint32), 4, 2),
@@ -72,8 +74,8 @@ class Pool:
 
     KEPT = 32  # pieces; further ones are left to the garbage collector
 
-    def __init__(self):
-        self._pieces: list[np.ndarray] = []
+    def __init__(self) -> None:
+        self._pieces: list[UInt8s] = []
         probe = np.empty(0, np.uint8)
         self._pieces.append(probe)
         del probe
@@ -83,7 +85,7 @@ class Pool:
     def _holders(self, i: int) -> int:
         return sys.getrefcount(self._pieces[i])
 
-    def take(self, size: int) -> np.ndarray:
+    def take(self, size: int) -> UInt8s:
         """Return at least `size` bytes as uint8[...], whatever they hold."""
         pieces = self._pieces
         for i in range(len(pieces)):
@@ -95,7 +97,7 @@ class Pool:
         pieces.append(piece)
         return piece
 
-    def batch(self, n: int, z: int, g: int, text: np.ndarray) -> Batch:
+    def batch(self, n: int, z: int, g: int, text: UInt8s) -> Batch:
         """A batch with room for n examples, z features and g groups; only the first `start`s are set."""
         lengths = (n, n + 1, z, g, g + 1)
         places = []
@@ -104,12 +106,10 @@ class Pool:
             places.append(end)
             end += (lengths[which] * size + 63) & ~63
         memory = self.take(end)
-        out = Batch(
-            *[
-                np.ndarray(lengths[which], dtype, memory, place)
-                for (dtype, _, which), place in zip(_FIELDS, places, strict=True)
-            ],
-            text,
-        )
+        arrays = [
+            np.ndarray(lengths[which], dtype, memory, place)
+            for (dtype, _, which), place in zip(_FIELDS, places, strict=True)
+        ]
+        out = Batch._make([*arrays, text])
         out.start[0] = out.group_first[0] = out.group_start[0] = 0
         return out

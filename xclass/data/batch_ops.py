@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..array_types import Int64s
 from ..kernels.jit import jit
 from .batch import Batch
 
@@ -37,7 +38,7 @@ def cut(batch: Batch, low: int, high: int) -> Batch:
 
 
 @jit
-def measure(batch, picked):
+def measure(batch: Batch, picked: Int64s) -> tuple[int, int, int]:
     """Features, groups and bytes of tags of the rows `picked` (int64[m])."""
     z = g = t = 0
     for i in picked:
@@ -48,7 +49,7 @@ def measure(batch, picked):
 
 
 @jit
-def copy_rows(batch, picked, out, m, z, g, t):
+def copy_rows(batch: Batch, picked: Int64s, out: Batch, m: int, z: int, g: int, t: int) -> tuple[int, int, int, int]:
     """Copy the rows `picked` behind the m rows, z features, g groups and t bytes in `out`; return the new four."""
     for i in picked:
         for p in range(batch.start[i], batch.start[i + 1]):
@@ -90,9 +91,9 @@ def line_of(batch: Batch, i: int) -> tuple[int, int]:
         size *= 4
 
 
-def with_lines(picked: Batch, parts: Sequence[tuple[Batch, np.ndarray]]) -> Batch:
+def with_lines(picked: Batch, parts: Sequence[tuple[Batch, Int64s]]) -> Batch:
     """What `pick` made of `parts`, with the whole lines as its text."""
-    lines = []
+    lines: list[bytes] = []
     at = 0
     for batch, chosen in parts:
         for i in chosen.tolist():
@@ -105,7 +106,7 @@ def with_lines(picked: Batch, parts: Sequence[tuple[Batch, np.ndarray]]) -> Batc
     return picked._replace(text=np.frombuffer(bytearray(b"".join(lines)), np.uint8))
 
 
-def pick(parts: Sequence[tuple[Batch, np.ndarray]], lines: bool = False) -> Batch:
+def pick(parts: Sequence[tuple[Batch, Int64s]], lines: bool = False) -> Batch:
     """Rows of several batches in one: of each batch those listed (int64[...]), in order; `lines`: with their lines."""
     sizes = [measure(batch, picked) for batch, picked in parts]
     z, g, t = (sum(size[k] for size in sizes) for k in range(3))

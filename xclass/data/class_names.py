@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..array_types import AnyArray, Float64s, Int, Int32s, Int64s, UInt8s, UInt32s
 from ..kernels import intrinsics
 from ..kernels.jit import jit
 from . import hashing
@@ -28,17 +29,17 @@ NAMELESS = 2**53  # stands for a class whose name has not come yet, where names 
 class Table(NamedTuple):
     """Names by hash; name j (from 0) has the letters `start[j]:start[j + 1]`."""
 
-    slot: np.ndarray  # int32[power of two], number of the name there, or 0
-    hash: np.ndarray  # uint32[capacity]
-    start: np.ndarray  # int64[capacity + 1]
-    letters: np.ndarray  # uint8[...]
+    slot: Int32s  # int32[power of two], number of the name there, or 0
+    hash: UInt32s  # uint32[capacity]
+    start: Int64s  # int64[capacity + 1]
+    letters: UInt8s  # uint8[...]
 
 
 # -- kernels
 
 
 @jit
-def slot_of(data, begin, end, h, table):
+def slot_of(data: UInt8s, begin: Int, end: Int, h: np.uint32, table: Table) -> np.int64:
     """Where the name `data[begin:end]`, whose hash is h, is in the table, or has its free place.
 
     Not `hash_table.probe`: a slot holds the number of a name, and names are equal when their letters are.
@@ -59,13 +60,16 @@ def slot_of(data, begin, end, h, table):
 
 
 @jit
-def class_of(data, begin, end, table):
+def class_of(data: UInt8s, begin: Int, end: Int, table: Table) -> int:
     """The class named `data[begin:end]`, 0 if there is none."""
-    return table.slot[slot_of(data, begin, end, hashing.murmur3_at(data, begin, end, np.uint32(0)), table)]
+    found: int = table.slot[slot_of(data, begin, end, hashing.murmur3_at(data, begin, end, np.uint32(0)), table)]
+    return found
 
 
 @jit
-def number_names(data, label, row, table, count, most, fixed):
+def number_names(
+    data: UInt8s, label: Float64s, row: int, table: Table, count: int, most: int, fixed: bool
+) -> tuple[int, int, int]:
     """Turn places of names, as they are in `label` from `row` on, into their numbers; new names go into the table.
 
     Parameters
@@ -110,7 +114,7 @@ def number_names(data, label, row, table, count, most, fixed):
 
 
 @jit
-def fill_slots(table, count):
+def fill_slots(table: Table, count: int) -> None:
     """Put the names into slots that are all free."""
     last = len(table.slot) - 1
     for j in range(count):
@@ -139,7 +143,7 @@ class Names:
         the reader is ahead
     """
 
-    def __init__(self, listed: tuple[str, ...] = (), growing: bool = False):
+    def __init__(self, listed: tuple[str, ...] = (), growing: bool = False) -> None:
         self.names = list(listed)
         self.met = len(listed)
         self.growing = growing
@@ -150,7 +154,7 @@ class Names:
         """`names`; None where labels are numbers."""
         return self.names if self.names or self.growing else None
 
-    def meet(self, label: np.ndarray) -> np.ndarray:
+    def meet(self, label: Float64s) -> Float64s:
         """Take note of the labels of examples that were learned, or predicted: float64[n], NaN where there is none.
 
         Returns the highest class met up to and with each example: float64[n].
@@ -166,7 +170,7 @@ class Names:
         self.names += [name for name in names if name not in known]
         self._table = None
 
-    def number(self, text: np.ndarray, label: np.ndarray, row: int, most: int | None = None) -> int:
+    def number(self, text: UInt8s, label: Float64s, row: int, most: int | None = None) -> int:
         """Number the names of a block: see `number_names`; return the first row whose name is one too many, or n.
 
         Where names do not grow, unknown ones are UNKNOWN.
@@ -198,7 +202,7 @@ class Names:
         return self._table
 
 
-def new_table(names: Sequence[str], capacity: int, needed: int = 0, known: np.ndarray | None = None) -> Table:
+def new_table(names: Sequence[str], capacity: int, needed: int = 0, known: UInt32s | None = None) -> Table:
     """A table of names, class 1 the first.
 
     Parameters
@@ -225,6 +229,6 @@ def listed_table(names: Sequence[str]) -> Table:
     return new_table(names, 1 << len(names).bit_length() if names else 0)
 
 
-def shown(classes: np.ndarray, met: np.ndarray) -> np.ndarray:
+def shown(classes: AnyArray, met: AnyArray) -> AnyArray:
     """The classes with NAMELESS in place of those beyond `met`, of the same shape."""
     return np.where(classes > met, NAMELESS, classes)

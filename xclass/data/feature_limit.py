@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from ..array_types import Float64s, Int64s
 from ..errors import DataError
 from ..system import memory
 
@@ -12,7 +11,7 @@ FEATURE_BYTES = 64  # what a feature takes on its way through a learner, at most
 ORDINARY_FEATURES = 1 << 20  # an example of so many is not worth a look at the memory
 
 
-def check_features(counts: np.ndarray, line: np.ndarray, what: str, advice: str) -> None:
+def check_features(counts: Float64s, line: Int64s, what: str, advice: str) -> None:
     """Refuse an example that crosses or grams turn into more features than memory holds.
 
     Parameters

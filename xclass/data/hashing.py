@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..array_types import Int, UInt8s
 from ..kernels import intrinsics
 from ..kernels.jit import jit
 
@@ -22,7 +23,7 @@ F1, F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
 
 
 @jit
-def _mixed(k):
+def _mixed(k: np.uint32) -> np.uint32:
     """One block of four bytes, scrambled."""
     k = np.uint32(np.uint64(k) * C1)
     k = np.uint32(np.uint64(k) << np.uint64(15)) | (k >> np.uint32(17))
@@ -30,7 +31,7 @@ def _mixed(k):
 
 
 @jit
-def _added(h, block):
+def _added(h: np.uint32, block: np.uint32) -> np.uint32:
     """The state `h` after four more bytes."""
     h = np.uint32(h ^ _mixed(block))
     h = np.uint32(np.uint64(h) << np.uint64(13)) | np.uint32(h >> np.uint32(19))
@@ -38,7 +39,7 @@ def _added(h, block):
 
 
 @jit
-def murmur3(data, begin, end, seed):
+def murmur3(data: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
     """Return MurmurHash3_x86_32 of `data[begin:end]` (data : uint8[...], seed : uint32) as uint32."""
     if end + 3 > len(data):
         data = np.concatenate((data[begin:end], np.zeros(3, np.uint8)))
@@ -47,7 +48,7 @@ def murmur3(data, begin, end, seed):
 
 
 @jit
-def murmur3_at(text, begin, end, seed):
+def murmur3_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
     """`murmur3` by pointer; three bytes beyond `end` are looked at."""
     h = np.uint32(seed)
     p = begin
@@ -60,7 +61,7 @@ def murmur3_at(text, begin, end, seed):
 
 
 @jit
-def strings_at(text, begin, end, seed):
+def strings_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
     """Return the hash of `--hash strings`: digits are taken as a number, all other names by murmur3.
 
     Bytes up to 0x20 are stripped from both ends first; a name of which nothing is left counts as 0.
@@ -78,7 +79,7 @@ def strings_at(text, begin, end, seed):
 
 
 @jit
-def _finished(h, size):
+def _finished(h: np.uint32, size: Int) -> np.uint32:
     """The last steps of murmur3."""
     h = np.uint32(h ^ np.uint32(size))
     h = np.uint32(h ^ (h >> np.uint32(16)))
@@ -89,14 +90,15 @@ def _finished(h, size):
 
 
 @jit
-def is_short(text, begin, end):
+def is_short(text: UInt8s, begin: Int, end: Int) -> bool:
     """Whether `short_at` hashes the name `text[begin:end]`: one to seven bytes that no rule turns into a number."""
     first = text[begin]
-    return end - begin < 8 and end > begin and text[end - 1] > 32 and first > 32 and (first < 48 or first > 57)
+    letter = first < 48 or first > 57
+    return end - begin < 8 and end > begin and text[end - 1] > 32 and first > 32 and letter  # type: ignore[return-value]  # one byte
 
 
 @jit
-def short_at(text, begin, end, seed):
+def short_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
     """Return the hash of a short name, without loops; eight bytes from `begin` on are looked at."""
     size = end - begin
     rest = intrinsics.load32(text, begin)
@@ -109,7 +111,7 @@ def short_at(text, begin, end, seed):
 
 
 @jit
-def name_at(text, begin, end, seed, every):
+def name_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32, every: bool) -> np.uint32:
     """Return the hash of the name `text[begin:end]`: of `--hash all` if `every`, else of `--hash strings`."""
     if every:
         return murmur3_at(text, begin, end, seed)
@@ -117,7 +119,7 @@ def name_at(text, begin, end, seed, every):
 
 
 @jit
-def name_hash(data, begin, end, seed, every):
+def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, every: bool) -> np.uint32:
     """`name_at` for an array, data : uint8[...]; short names take the short way."""
     if begin + 8 > len(data) or end + 3 > len(data):
         data = np.concatenate((data[begin:end], np.zeros(8, np.uint8)))
@@ -133,4 +135,4 @@ def name_hash(data, begin, end, seed, every):
 
 def of_bytes(name: bytes) -> int:
     """MurmurHash3_x86_32 of a name, with seed 0."""
-    return murmur3(np.frombuffer(name + b"000", np.uint8), 0, len(name), np.uint32(0))
+    return int(murmur3(np.frombuffer(name + b"000", np.uint8), 0, len(name), np.uint32(0)))

@@ -21,9 +21,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from ..array_types import Bools, Float64s, Int64s, UInt8s
 from ..errors import UsageError
 from ..kernels import intrinsics
 from ..kernels.jit import jit
@@ -60,7 +62,7 @@ class Options:
 
 
 @jit
-def first_rows(batch, seen, rows):
+def first_rows(batch: Batch, seen: UInt8s, rows: Int64s) -> None:
     """For each group in 32..126 that is not `seen` (uint8[256]): `rows[group]` becomes its first row, or -1."""
     rows[:] = -1
     for i in range(len(batch.label)):
@@ -71,7 +73,7 @@ def first_rows(batch, seen, rows):
 
 
 @jit
-def _find_groups(batch, i, begin, end, row_of):
+def _find_groups(batch: Batch, i: int, begin: Int64s, end: Int64s, row_of: Int64s) -> None:
     """Note where the groups of row i are: `begin[group]`, `end[group]`, valid where `row_of[group] == i`."""
     for j in range(batch.group_first[i], batch.group_first[i + 1]):
         name = batch.group_name[j]
@@ -81,7 +83,7 @@ def _find_groups(batch, i, begin, end, row_of):
 
 
 @jit
-def count_crossed(batch, terms, term_start, permuted, counts):
+def count_crossed(batch: Batch, terms: UInt8s, term_start: Int64s, permuted: bool, counts: Float64s) -> None:
     """How many features the interactions `terms[term_start[t]:term_start[t + 1]]` make of each row: float64[n]."""
     begin = np.empty(256, np.int64)
     end = np.empty(256, np.int64)
@@ -103,7 +105,9 @@ def count_crossed(batch, terms, term_start, permuted, counts):
 
 
 @jit
-def cross_rows(batch, low, terms, term_start, permuted, longest, out):
+def cross_rows(
+    batch: Batch, low: int, terms: UInt8s, term_start: Int64s, permuted: bool, longest: int, out: Batch
+) -> int:
     """Write rows low .. low + n - 1 of `batch` and what the interactions make of them to `out`, a batch of n rows."""
     begin = np.empty(256, np.int64)
     end = np.empty(256, np.int64)
@@ -175,18 +179,32 @@ def cross_rows(batch, low, terms, term_start, permuted, longest, out):
     return g
 
 
-def counted(work) -> np.ndarray:
+class Counted(Protocol):
+    """What is known of a batch of work, see `reductions.core.contract.Work`."""
+
+    @property
+    def batch(self) -> Batch: ...
+
+    @property
+    def features(self) -> Int64s | None: ...
+
+    @property
+    def unasked(self) -> Bools | None: ...
+
+
+def counted(work: Counted) -> Int64s:
     """The number of features of each example of a batch of work, as the progress table shows it: int64[n].
 
     Where no regressor was asked about an example, and it is known, its crosses are not counted: VW makes them when it
     is asked.
     """
+    assert work.features is not None  # counted before a learner gets the batch
     if work.unasked is None:
         return work.features
     return work.features - np.where(work.unasked, crossed(work.batch), 0)
 
 
-def crossed(batch) -> np.ndarray:
+def crossed(batch: Batch) -> Int64s:
     """The number of features of each row that crosses made; they are its last ones: int64[n]."""
     last = batch.group_first[1:] - 1
     some = batch.group_first[:-1] <= last
@@ -256,7 +274,7 @@ class Crosser:
     notes : what VW says about the arguments
     """
 
-    def __init__(self, options: Options, piece: int = PIECE):
+    def __init__(self, options: Options, piece: int = PIECE) -> None:
         self.notes: list[str] = []
         found = []
         for arguments, flag, length, what in (

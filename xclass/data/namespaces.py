@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..array_types import Bools, Float64s, Int64s
 from ..errors import UsageError
 from ..kernels.jit import jit
 from ..options.declare import option
@@ -71,7 +72,9 @@ class Options:
 
 
 @jit
-def count_made(batch, constant, dropped, first_pattern, span, counts):
+def count_made(
+    batch: Batch, constant: bool, dropped: Bools, first_pattern: Int64s, span: Int64s, counts: Float64s
+) -> None:
     """How many features each row has in the end: `counts`, float64[n]."""
     for i in range(len(batch.label)):
         counts[i] = 0.0
@@ -90,7 +93,10 @@ def count_made(batch, constant, dropped, first_pattern, span, counts):
 
 
 @jit
-def make_rows(batch, low, constant, dropped, first_pattern, pattern_start, pattern, span, out):
+def make_rows(
+    batch: Batch, low: int, constant: bool, dropped: Bools, first_pattern: Int64s, pattern_start: Int64s,
+    pattern: Int64s, span: Int64s, out: Batch,
+) -> int:  # fmt: skip
     """Write rows low .. low + n - 1 of `batch`, without dropped groups and with their grams, to `out`, n rows.
 
     Parameters
@@ -143,7 +149,7 @@ def make_rows(batch, low, constant, dropped, first_pattern, pattern_start, patte
 def decode(argument: str, notes: list[str]) -> bytes:
     r"""Return the groups an argument names; `\xHH` is a byte."""
 
-    def byte(found: re.Match) -> bytes:
+    def byte(found: re.Match[bytes]) -> bytes:
         try:
             return bytes([int(found[1], 16)])
         except ValueError:
@@ -190,7 +196,7 @@ class Features:
     notes : what there is to say about the arguments
     """
 
-    def __init__(self, options: Options, constant: bool, piece: int = PIECE):
+    def __init__(self, options: Options, constant: bool, piece: int = PIECE) -> None:
         self.notes: list[str] = []
         self.constant = constant
         self._piece = piece
@@ -297,5 +303,5 @@ class Features:
         )
 
 
-def _listed(groups: np.ndarray) -> str:
+def _listed(groups: Bools) -> str:
     return "".join(f" {chr(g)}" if 32 < g < 127 else f" \\x{g:02x}" for g in np.flatnonzero(groups))

@@ -38,7 +38,7 @@ PLACE32 = np.int32(23)
 
 
 @jit
-def exp(x):
+def exp(x: float) -> float:
     """e**x for float64 x; clamped to the range of normal numbers, so never infinite or 0."""
     x = min(max(x, -708.0), 709.0)
     shifted = x * LOG2_E + ROUND
@@ -63,7 +63,7 @@ def exp(x):
 
 
 @jit
-def expf(x):
+def expf(x: np.float32) -> np.float32:
     """e**x for float32 x, as the C library's `expf` rounds it."""
     z = min(max(np.float64(x), -FARTHEST), FARTHEST) * INVERSE_STEP
     shifted = z + ROUND
@@ -74,7 +74,7 @@ def expf(x):
 
 
 @jit
-def log(x):
+def log(x: float) -> float:
     """The natural logarithm of a positive normal float64."""
     bits = intrinsics.bits_of(x)
     # split x = 2**k * m with m in [sqrt(1/2), sqrt(2))
@@ -98,7 +98,7 @@ def log(x):
 
 
 @jit
-def exp32(x):
+def exp32(x: np.float32) -> np.float32:
     """e**x for float32 x; clamped, so never infinite or 0."""
     x = min(max(x, LEAST32), MOST32)
     shifted = x * LOG2_E32 + ROUND32

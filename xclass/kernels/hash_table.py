@@ -11,25 +11,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..array_types import AnyArray, Int
 from .constants import GOLDEN
 from .jit import jit
 
 
 @jit
-def hashed(key, shift):
+def hashed(key: Int, shift: int) -> np.uint64:
     """Return a hash by multiplication, without the `shift` lowest bits of the product, which are mixed least."""
     return (np.uint64(key) * GOLDEN) >> np.uint64(shift)
 
 
 @jit
-def hashed_pair(key):
+def hashed_pair(key: Int) -> np.uint64:
     """Return a hash of a key whose halves are two numbers; the upper half reaches the lowest bits as well."""
     z = np.uint64(key) * GOLDEN
     return (z ^ (z >> np.uint64(29))) >> np.uint64(7)
 
 
 @jit
-def search(keys, key, empty, begin, most):
+def search(keys: AnyArray, key: Int, empty: Int, begin: Int, most: int) -> np.int64:
     """Return the cell of a key, or the empty cell where it belongs; -1 where that is over `most` steps from `begin`."""
     last = np.int64(keys.shape[0] - 1)
     at = np.int64(begin) & last
@@ -43,6 +44,6 @@ def search(keys, key, empty, begin, most):
 
 
 @jit
-def probe(keys, key, empty, shift):
+def probe(keys: AnyArray, key: Int, empty: Int, shift: int) -> np.int64:
     """Return the cell of a key, or the empty cell where it belongs, by its hash of this `shift`; -1 in a full table."""
     return search(keys, key, empty, hashed(key, shift), keys.shape[0])

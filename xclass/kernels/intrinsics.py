@@ -7,37 +7,44 @@ forms in their place. All of them vectorise.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+
+from ..array_types import AnyArray, Int, UInt8s
+
+Typed: TypeAlias = tuple[Any, Callable[..., Any]]  # the types of an intrinsic, and what generates its code
+Array = TypeVar("Array")
 
 BY_SOURCE = True  # for `kernel_cache`: numba compiles other functions than those below
 
 
-def prefetch(array, position):
+def prefetch(array: AnyArray, position: Int) -> None:
     """Ask for the cache line of `array[position]`; no effect on any value, no check of the bound."""
 
 
-def bits_of(x):
+def bits_of(x: float) -> int:
     """The 64 bits of a float64 as int64."""
-    return struct.unpack("<q", struct.pack("<d", x))[0]
+    return int(struct.unpack("<q", struct.pack("<d", x))[0])
 
 
-def from_bits(i):
+def from_bits(i: Int) -> float:
     """The float64 whose bits are the int64 `i`."""
-    return struct.unpack("<d", struct.pack("<Q", int(i) % 2**64))[0]
+    return float(struct.unpack("<d", struct.pack("<Q", int(i) % 2**64))[0])
 
 
-def bits_of32(x):
+def bits_of32(x: np.float32) -> int:
     """The 32 bits of a float32 as int32."""
-    return struct.unpack("<i", struct.pack("<f", x))[0]
+    return int(struct.unpack("<i", struct.pack("<f", x))[0])
 
 
-def from_bits32(i):
+def from_bits32(i: Int) -> np.float32:
     """The float32 whose bits are the low ones of the integer `i`."""
     return np.float32(struct.unpack("<f", struct.pack("<I", int(i) % 2**32))[0])
 
 
-def pointer(array):
+def pointer(array: Array) -> Array:
     """The elements of a contiguous array, for small kernels: `pointer(array)[i]` works as `array[i]` does.
 
     Handing an array to a kernel counts a reference up and down, which costs more than hashing a word; a pointer
@@ -46,23 +53,23 @@ def pointer(array):
     return array
 
 
-def load32(text, position):
+def load32(text: UInt8s, position: Int) -> np.uint32:
     """The four bytes `text[position:position + 4]` of a pointer to uint8 as one little-endian uint32."""
     return np.uint32(int.from_bytes(bytes(text[position : position + 4]), "little"))
 
 
-def equal64(text, position, byte):
+def equal64(text: UInt8s, position: Int, byte: Int) -> np.uint64:
     """Which of the 64 bytes `text[position:position + 64]` of a pointer equal `byte`: uint64, bit i for byte i."""
     here = text[position : position + 64] == byte
-    return np.packbits(here, bitorder="little").view(np.uint64)[0]
+    return np.uint64(np.packbits(here, bitorder="little").view(np.uint64)[0])
 
 
-def trailing_zeros(mask):
+def trailing_zeros(mask: Int) -> int:
     """Number of the lowest bit set in the uint64 `mask`, 64 for none."""
     return (int(mask) & -int(mask)).bit_length() - 1 if mask else 64
 
 
-def count_ones(mask):
+def count_ones(mask: Int) -> int:
     """How many bits of the uint64 `mask` are set."""
     return bin(int(mask)).count("1")
 
@@ -84,8 +91,8 @@ def install() -> None:
     from numba.extending import intrinsic
 
     @intrinsic
-    def prefetch(typingctx, array, position):
-        def codegen(context, builder, signature, args):
+    def prefetch(typingctx: Any, array: Any, position: Any) -> Typed:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             kind = signature.args[0]
             view = context.make_array(kind)(context, builder, args[0])
             where = cgutils.get_item_pointer(context, builder, kind, view, [args[1]])
@@ -99,12 +106,12 @@ def install() -> None:
 
         return types.void(array, types.intp), codegen
 
-    def cast(given, wanted):
+    def cast(given: Any, wanted: Any) -> Any:
         """The intrinsic that takes the bits of a number of one type for those of another."""
 
         @intrinsic
-        def cast(typingctx, x):
-            def codegen(context, builder, signature, args):
+        def cast(typingctx: Any, x: Any) -> Any:
+            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
                 return builder.bitcast(args[0], context.get_value_type(signature.return_type))
 
             return wanted(given), codegen
@@ -112,23 +119,23 @@ def install() -> None:
         return cast
 
     @intrinsic
-    def pointer(typingctx, array):
-        def codegen(context, builder, signature, args):
+    def pointer(typingctx: Any, array: Any) -> Typed:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return context.make_array(signature.args[0])(context, builder, args[0]).data
 
         return types.CPointer(array.dtype)(array), codegen
 
     @intrinsic
-    def load32(typingctx, text, position):
-        def codegen(context, builder, signature, args):
+    def load32(typingctx: Any, text: Any, position: Any) -> Typed:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             where = builder.bitcast(builder.gep(args[0], [args[1]]), ir.IntType(32).as_pointer())
             return builder.load(where, align=1)
 
         return types.uint32(text, types.intp), codegen
 
     @intrinsic
-    def equal64(typingctx, text, position, byte):
-        def codegen(context, builder, signature, args):
+    def equal64(typingctx: Any, text: Any, position: Any, byte: Any) -> Typed:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             lanes = ir.VectorType(ir.IntType(8), 64)
             where = builder.bitcast(builder.gep(args[0], [args[1]]), lanes.as_pointer())
             here = builder.load(where, align=1)
@@ -140,15 +147,15 @@ def install() -> None:
         return types.uint64(text, types.intp, types.uint8), codegen
 
     @intrinsic
-    def trailing_zeros(typingctx, mask):
-        def codegen(context, builder, signature, args):
+    def trailing_zeros(typingctx: Any, mask: Any) -> Typed:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
         return types.int64(types.uint64), codegen
 
     @intrinsic
-    def count_ones(typingctx, mask):
-        def codegen(context, builder, signature, args):
+    def count_ones(typingctx: Any, mask: Any) -> Typed:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.ctpop(args[0])
 
         return types.int64(types.uint64), codegen

@@ -22,17 +22,20 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from types import FunctionType
+from typing import Any, TypeVar
 
 from ..errors import XclassError
 from ..system import address_space, leftovers
 from . import kernel_cache
 
-_marked: list = []
-_waiting: list = []  # kernels whose dispatchers may not be made yet
+F = TypeVar("F", bound=Callable[..., Any])  # a decorator leaves a kernel the type it has
+
+_marked: list[FunctionType] = []
+_waiting: list[_Kernel] = []  # kernels whose dispatchers may not be made yet
 _making = threading.RLock()  # stages on several threads call kernels for the first time
 _active = False
 _quick = True  # whether SciPy is hidden
@@ -41,7 +44,7 @@ _folder: Path | None = None
 _tidied = False  # whether files that another process did not finish are removed
 _unkept = ""
 
-FLAGS = {  # of numba, by kind
+FLAGS: dict[str, dict[str, bool]] = {  # of numba, by kind
     "": {},
     "bare": {"_nrt": False, "forceinline": True},
     "allocating": {"_nrt": True},
@@ -50,31 +53,32 @@ FLAGS = {  # of numba, by kind
 KEPT_FOLDERS = 3  # of the latest versions of Python and numba; older ones are removed
 
 
-def jit(function):
+def jit(function: F) -> F:
     """Mark a function as a kernel: compiled by `activate()`, without the interpreter's lock."""
+    assert isinstance(function, FunctionType)
     _marked.append(function)
     return function
 
 
-def bare(function):
+def bare(function: F) -> F:
     """`jit` for a kernel that makes no array: it does not count references to the arrays it is handed.
 
     Counting is an atomic operation or two wherever an array is taken out of a tuple, a quarter of the time of a kernel
     that walks down a tree.
     """
-    function.kernel_kind = "bare"
+    vars(function)["kernel_kind"] = "bare"
     return jit(function)
 
 
-def inlined(function):
+def inlined(function: F) -> F:
     """`jit` for a part of one long kernel, which becomes part of its code again."""
-    function.kernel_kind = "inlined"
+    vars(function)["kernel_kind"] = "inlined"
     return jit(function)
 
 
-def allocating(function):
+def allocating(function: F) -> F:
     """`jit` for a kernel that makes arrays and is called by bare ones, whose way of compiling it would inherit."""
-    function.kernel_kind = "allocating"
+    vars(function)["kernel_kind"] = "allocating"
     return jit(function)
 
 
@@ -103,16 +107,16 @@ def activate(quick: bool = True) -> None:
 class _Kernel:
     """Stands in a kernel's place until its dispatcher is made."""
 
-    def __init__(self, function):
+    def __init__(self, function: FunctionType) -> None:
         self.py_func = function  # as numba's dispatchers call it
-        self._dispatcher = None
+        self._dispatcher: Callable[..., Any] | None = None
         self._place(self)
         _waiting.append(self)
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         return self.dispatcher()(*args)
 
-    def dispatcher(self):
+    def dispatcher(self) -> Callable[..., Any]:
         """The compiled kernel, which takes this one's place."""
         with _making:
             if self._dispatcher is None:
@@ -122,22 +126,28 @@ class _Kernel:
                 made = numba.njit(nogil=True, error_model="numpy", **more)(self.py_func)
                 if hasattr(made, "_compiler"):  # not where numba is told to compile nothing
                     compiling = made._compiler.compile
-                    made._compiler.compile = lambda *args: (_make_all(), compiling(*args))[1]
+                    made._compiler.compile = functools.partial(_compile, compiling)
                     if _folder is not None:
-                        made._cache = _new_cache(self.py_func)
+                        made._cache = _new_cache(self.py_func, _folder)
                 self._dispatcher = made
                 self._place(made)
             return self._dispatcher
 
-    def _place(self, what) -> None:
+    def _place(self, what: Callable[..., Any]) -> None:
         setattr(sys.modules[self.py_func.__module__], self.py_func.__name__, what)
 
 
-def _new_cache(function) -> Any:
-    cache = kernel_cache.new_cache(function, _folder, _save)
+def _compile(compiling: Callable[..., Any], *args: Any) -> Any:
+    """Compile one kernel, which may call any other."""
+    _make_all()
+    return compiling(*args)
+
+
+def _new_cache(function: FunctionType, folder: Path) -> Any:
+    cache = kernel_cache.new_cache(function, folder, _save)
     loading = cache.load_overload
 
-    def load(*args):
+    def load(*args: Any) -> Any:
         with _making, _without_scipy():
             return loading(*args)
 
@@ -155,6 +165,7 @@ def _save(saving: Callable[[], None]) -> None:
     global _tidied
     import fcntl
 
+    assert _folder is not None  # or there would be no cache to save to
     with contextlib.suppress(OSError), open(_folder / "lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _tidied:
@@ -182,11 +193,11 @@ def _make_all() -> None:
 
 
 @contextlib.contextmanager
-def _without_scipy():
+def _without_scipy() -> Iterator[None]:
     """SciPy cannot be imported: numba asks for its BLAS, which no kernel here uses, and importing it takes 0.2 s."""
     absent = _quick and "scipy" not in sys.modules
     if absent:
-        sys.modules["scipy"] = None
+        sys.modules["scipy"] = None  # type: ignore[assignment]  # what Python documents to forbid an import
     try:
         yield
     finally:
@@ -206,22 +217,23 @@ def unkept() -> str:
 
 def is_first_run(what: str) -> bool:
     """Tell whether `what` (a name given to `note_compiled`) has yet to be compiled on this machine."""
-    return _folder is None or not _ready(what).exists()
+    return _folder is None or not _ready(_folder, what).exists()
 
 
 def note_compiled(what: str) -> None:
     """Remember that everything `what` needs is compiled."""
     if _folder is not None:
         with contextlib.suppress(OSError):  # only the announcement depends on it
-            _ready(what).touch()
+            ready = _ready(_folder, what)
+            ready.touch()
             for path in _folder.glob(f"{what}-*.ready"):  # of earlier versions
-                if path != _ready(what):
+                if path != ready:
                     path.unlink(missing_ok=True)
 
 
-def _ready(what: str) -> Path:
+def _ready(folder: Path, what: str) -> Path:
     """The file that says that `what` is compiled, in this version of the package."""
-    return _folder / f"{what}-{_source_hash()}.ready"
+    return folder / f"{what}-{_source_hash()}.ready"
 
 
 @functools.cache

@@ -140,16 +140,16 @@ def _cache_class() -> type:
     from numba.core import caching
     from numba.core.runtime import rtsys
 
-    class Code(caching.CompileResultCacheImpl):
+    class Code(caching.CompileResultCacheImpl):  # type: ignore[misc]  # numba is not looked into
         """How compiled code is written and read, which numba knows."""
 
         def __init__(self) -> None:
             pass
 
-    class Cache(caching.Cache):
+    class Cache(caching.Cache):  # type: ignore[misc]  # numba is not looked into
         """The compiled versions of one kernel, by the types of its arguments."""
 
-        def __init__(self, function: FunctionType, folder: Path, saving: Callable) -> None:
+        def __init__(self, function: FunctionType, folder: Path, saving: Callable[[Callable[[], None]], None]) -> None:
             self._py_func, self._folder, self._saving = function, folder, saving
             self._name, self._cache_path, self._impl = _name(function), str(folder), Code()
             self.enable()

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..array_types import AnyArray, Int64s
 from . import rng
 from .constants import GOLDEN
 from .jit import jit
 
 
 @jit
-def _before(worth, a, b):
+def _before(worth: AnyArray, a: int, b: int) -> bool:
     return worth[a] > worth[b] or (worth[a] == worth[b] and a < b)
 
 
 @jit
-def select(item, begin, end, middle, worth):
+def select(item: Int64s, begin: int, end: int, middle: int, worth: AnyArray) -> None:
     """Put the items of most worth into `item[begin:middle]`, the others into `item[middle:end]`.
 
     `worth[i]` is that of item i; of equals the lower one is worth more. Hoare's selection.

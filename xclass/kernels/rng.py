@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..array_types import UInt64s
 from .jit import jit
 
 
 @jit
-def draw(state):
+def draw(state: UInt64s) -> np.float32:
     """The next float32 in [0, 1); the 64-bit state is `state[0]`, at first `--random_seed`."""
     state[0] = np.uint64(0xEECE66D5DEECE66D) * state[0] + np.uint64(2147483647)
     return np.float32((state[0] >> np.uint64(25)) & np.uint64(0x7FFFFF)) / np.float32(8388608)
 
 
 @jit
-def mix(z):
+def mix(z: np.uint64) -> np.uint64:
     """Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..array_types import AnyArray, Int64s
 from .jit import jit
 
 
 @jit
-def _worse(score, a, b):
+def _worse(score: AnyArray, a: int, b: int) -> bool:
     """Whether item a comes after item b."""
-    return score[a] < score[b] or (score[a] == score[b] and a > b)
+    worse: bool = score[a] < score[b] or (score[a] == score[b] and a > b)
+    return worse
 
 
 @jit
-def _sink(score, place, at, size):
+def _sink(score: AnyArray, place: Int64s, at: int, size: int) -> None:
     """Let the item at `at` sink to its place in the heap place[:size], whose first item is the worst."""
     item = place[at]
     while 2 * at + 1 < size:
@@ -27,13 +31,13 @@ def _sink(score, place, at, size):
 
 
 @jit
-def rank(score, begin, end, place):
+def rank(score: AnyArray, begin: int, end: int, place: Int64s) -> int:
     """Fill `place` with the positions of the largest of score[begin:end]; return how many there are.
 
     In falling order, the earlier first where two are equal. Only items that are among the best so far cost more than
     a comparison: of m in any order some k log(m / k).
     """
-    size = min(end - begin, place.shape[0])
+    size: int = min(end - begin, place.shape[0])
     for j in range(size):
         place[j] = begin + j
     for at in range(size // 2 - 1, -1, -1):
@@ -52,13 +56,13 @@ def rank(score, begin, end, place):
 
 
 @jit
-def insert(top, worth, size, item, value):
+def insert(top: AnyArray, worth: AnyArray, size: int, item: Any, value: Any) -> int:
     """Put an item of this worth where it belongs among the best, of which `size` are known; return how many are then.
 
     `worth` falls and `top` has the items in the same order; both are as long as the list may become. Of equal items the
     one that came first stays first; where the list is full the last item gives way, unless it is worth as much.
     """
-    k = top.shape[0]
+    k: int = top.shape[0]
     if size == k and value <= worth[k - 1]:
         return size
     at = min(size, k - 1)

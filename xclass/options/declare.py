@@ -13,12 +13,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from ..system.printable import shortened
 
 LARGEST_FLOAT = 3.4e38  # kernels take numbers in single precision
 LARGEST_INT = 2**64 - 1
+
+
+class Room(Protocol):
+    """Values of options: an instance of a dataclass whose fields `option` makes."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,11 @@ class Option:
     help: str
     flags: tuple[str, ...] = ()
     kind: type = str
-    default: Any = None
+    default: object = None
     default_text: str | None = None
     choices: tuple[str, ...] | None = None
     metavar: str | None = None
-    absent: Any = None
+    absent: object = None
     repeated: bool = False
     stored: bool = False
     adjustable: bool = False
@@ -59,7 +65,10 @@ class Option:
 
 
 def option(help: str, **facts: Any) -> Any:
-    """Return a dataclass field that carries an `Option`; its default is the option's default."""
+    """Return a dataclass field that carries an `Option`; its default is the option's default.
+
+    It is declared to return anything, since it is assigned to a field, which has a type of its own.
+    """
     declared = Option(help=help, **facts)
     default = () if declared.repeated and declared.default is None else declared.default
     if declared.kind is bool and default is None:
@@ -68,7 +77,7 @@ def option(help: str, **facts: Any) -> Any:
 
 
 @functools.cache
-def options_of(room: type) -> dict[str, Option]:
+def options_of(room: type[Room]) -> dict[str, Option]:
     """Return the options a room's `Options` dataclass declares: field name -> Option, flags filled in."""
     found = {}
     for one in dataclasses.fields(room):
@@ -114,7 +123,7 @@ def in_range(one: Option, value: float) -> bool:
     return (one.minimum is None or value >= one.minimum) and (one.maximum is None or value <= one.maximum)
 
 
-def from_stored(one: Option, value: Any) -> Any:
+def from_stored(one: Option, value: object) -> object:
     """Return the value of an option that a model file holds as `value`, read from JSON.
 
     Raises
@@ -133,12 +142,15 @@ def from_stored(one: Option, value: Any) -> Any:
     elif one.kind is str:
         if _is_text(value) and (not one.choices or value in one.choices):
             return value
-    elif isinstance(value, (int, one.kind)) and not isinstance(value, bool) and in_range(one, value):
-        return one.kind(value)
+    elif one.kind is int:
+        if isinstance(value, int) and not isinstance(value, bool) and in_range(one, value):
+            return value
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and in_range(one, value):
+        return float(value)
     raise ValueError(f"{shortened(value)} is not {allowed_values(one)}")
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     """Tell whether a value is text that bytes on a command line could have stood for."""
     if not isinstance(value, str) or "\0" in value:
         return False

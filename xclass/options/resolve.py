@@ -10,80 +10,37 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, Protocol, TypeVar
 
 from ..errors import ModelError, UsageError
-from .declare import Option, from_stored, long_flag, options_of
+from .declare import Option, Room, from_stored, long_flag, options_of
+from .no_effect import NO_EFFECT
 
-Presets = Mapping[str, Mapping[str, object] | Callable[[Any], Mapping[str, object]]]
-
-
-class NoEffect(NamedTuple):
-    """A typed option that nothing would come of, given the value of another one."""
-
-    option: str  # the field that was typed
-    given: str | tuple[str, ...]  # the field or fields that make it idle ...
-    idle: Callable[..., bool]  # ... when their values satisfy this
-    why: str
+Values = Mapping[str, object]  # field -> value
+Rooms = Mapping[str, type[Room]]  # room -> its `Options` dataclass
+Owners = Mapping[str, Mapping[str, Option]]  # field -> room -> option
+Presets = Mapping[str, Values | Callable[[Any], Values]]  # Any: the kind of the preset's own option
 
 
-CROSSES = ("quadratic", "cubic", "interactions")
-NO_EFFECT = (
-    NoEffect("resume", "initial_regressor", lambda model: model is None, "it says what -i takes from a model"),
-    NoEffect(
-        "preserve_performance_counters",
-        "initial_regressor",
-        lambda model: model is None,
-        "it says what -i takes from a model",
-    ),
-    NoEffect("preserve_performance_counters", "testonly", bool, "with -t nothing is added to what a model counted"),
-    NoEffect(
-        "decay_learning_rate",
-        ("passes", "initial_pass_length"),
-        lambda passes, length: passes == 1 and length is None,
-        "it acts between passes, and there is one; give --passes",
-    ),
-    NoEffect("decay_learning_rate", "testonly", bool, "-t learns nothing"),
-    NoEffect("raw_predictions", "scores", bool, "-p writes the scores already"),
-    NoEffect("raw_predictions", "probabilities", bool, "with --probabilities only -p is written"),
-    NoEffect("save_per_pass", "final_regressor", lambda model: model is None, "it says how often -f is saved"),
-    NoEffect("checkpoint", "final_regressor", lambda model: model is None, "it says how often -f is saved"),
-    NoEffect("holdout_period", "holdout_off", bool, "nothing is held out"),
-    NoEffect("holdout_after", "holdout_off", bool, "nothing is held out"),
-    NoEffect("early_terminate", "holdout_off", bool, "without held-out examples no pass is better than another"),
-    NoEffect("progress", "quiet", bool, "--quiet leaves the progress table out"),
-    NoEffect("quantile_tau", "loss_function", lambda loss: loss != "quantile", "it needs --loss_function quantile"),
-    NoEffect("skips", "ngram", lambda sizes: not sizes, "it lets the grams of --ngram have gaps"),
-    NoEffect(
-        "predict_only_model",
-        ("final_regressor", "readable_model", "invert_hash"),
-        lambda *files: not any(files),
-        "no model is saved; give -f FILE",
-    ),
-    NoEffect("permutations", CROSSES, lambda *crosses: not any(crosses), "no namespaces are crossed; give -q"),
-    NoEffect(
-        "leave_duplicate_interactions", CROSSES, lambda *crosses: not any(crosses), "no namespaces are crossed; give -q"
-    ),
-    NoEffect("constant", "noconstant", bool, "--noconstant leaves the constant out"),
-    NoEffect(
-        "tree_levels",
-        ("print_tree", "dot_tree"),
-        lambda *files: not any(files),
-        "no tree is written; give --print_tree or --dot_tree",
-    ),
-    NoEffect("no_stdin", "data", bool, "a data file is given"),
-    NoEffect("scores", "probabilities", bool, "--probabilities writes probabilities in place of the scores"),
-    NoEffect("scores", "top_k", lambda k: k is not None, "--top_k writes probabilities in place of the scores"),
-    NoEffect("top_k", "probabilities", bool, "--probabilities writes all classes"),
-    NoEffect("perplexity", "quiet", bool, "--quiet leaves the summary out"),
-    NoEffect("timing", "quiet", bool, "--quiet leaves the summary out"),
-)
+class Named(Protocol):
+    """What is asked of the record of a reduction here, see `reductions.core.base.Reduction`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def probabilities(self) -> bool: ...
+
+
+Record = TypeVar("Record", bound=Named)
+Declared = TypeVar("Declared", bound=Room)
+
 
 SCALAR = "scalar"  # the reduction that holds when none is chosen: the learner alone
 
 
-class Config:
-    """The value of every option, by room: `config.learner.bits`, `config.recall_tree.max_depth`.
+class Config(Generic[Record]):
+    """The value of every option, by room: `config.part(gd.Options).bits`, or `config.learner.bits`.
 
     Attributes
     ----------
@@ -96,9 +53,9 @@ class Config:
 
     def __init__(
         self,
-        rooms: Mapping[str, Any],
+        rooms: Mapping[str, Room],
         given: frozenset[str],
-        reduction: Any,
+        reduction: Record,
         idle: frozenset[str],
         adjusted: Sequence[str] = (),
     ) -> None:
@@ -108,17 +65,24 @@ class Config:
         self._rooms = dict(rooms)
         self._idle = idle  # the reductions that were not chosen
 
+    def part(self, declared: type[Declared]) -> Declared:
+        """Return the values of the options that a room declares as this class."""
+        for values in self._rooms.values():
+            if isinstance(values, declared):
+                return values
+        raise LookupError(f"no room declares {declared.__module__}.{declared.__qualname__}")
+
     def __getattr__(self, room: str) -> Any:
         try:
             return self.__dict__["_rooms"][room]
         except KeyError:
             raise AttributeError(f"no room is called {room!r}") from None
 
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, object]:
         """Return field -> value over all rooms, leaving out the reductions that were not chosen."""
         return {name: getattr(self._rooms[room], name) for name, room, _ in self._declared()}
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> dict[str, object]:
         """Return what belongs in the model file: field -> JSON-able value of every option marked `stored`."""
         kept = {name: getattr(self._rooms[room], name) for name, room, one in self._declared() if one.stored}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
@@ -133,7 +97,7 @@ class Config:
                 found += [(min(one.flags, key=len), path, not one.read) for path in paths]
         return found
 
-    def settled(self, found: Mapping[str, Any]) -> Config:
+    def settled(self, found: Values) -> Config[Record]:
         """Return a copy with the values of `found`, field -> value: defaults that depend on other options."""
         rooms = dict(self._rooms)
         for name, room, _ in self._declared():
@@ -151,15 +115,15 @@ class Config:
 
 
 def resolve(
-    given: Mapping[str, object],
-    stored: Mapping[str, object] | None,
-    rooms: Mapping[str, type],
-    reductions: Sequence[Any],
+    given: Values,
+    stored: Values | None,
+    rooms: Rooms,
+    reductions: Sequence[Record],
     *,
     model: str = "the model",
     presets: Presets,
-    settle: Callable[[Config], Config],
-) -> Config:
+    settle: Callable[[Config[Record]], Config[Record]],
+) -> Config[Record]:
     """Decide the value of every option.
 
     Parameters
@@ -199,7 +163,7 @@ def resolve(
 CURE = "Train the model again, or take another copy of the file"
 
 
-def _checked(stored, owners, records, model) -> dict[str, object]:
+def _checked(stored: Values, owners: Owners, records: Mapping[str, Named], model: str) -> Values:
     """Return the options of a model, field -> value, which come from a stranger: each as its declaration demands.
 
     Only options that are declared `stored` are ever taken from a model. Any other would let a file choose what a run
@@ -213,7 +177,7 @@ def _checked(stored, owners, records, model) -> dict[str, object]:
     if len(kept) > 1:
         raise ModelError(f"{model}: it holds both --{kept[0]} and --{kept[1]}, and a model has one reduction. {CURE}")
     chosen = (kept or [SCALAR])[0]
-    found = {}
+    found: dict[str, object] = {}
     for name, value in stored.items():
         rooms = {room: one for room, one in owners[name].items() if room not in records or room == chosen}
         one = next(iter(rooms.values()), None)
@@ -234,15 +198,25 @@ def _checked(stored, owners, records, model) -> dict[str, object]:
 REQUIRED = ("bits",)  # computed from the machine where it is missing; other options of old models have fixed defaults
 
 
-def _resolve(given, stored, loaded, rooms, records, owners, model, presets, settle) -> Config:
+def _resolve(
+    given: Values,
+    stored: Values,
+    loaded: bool,
+    rooms: Rooms,
+    records: Mapping[str, Record],
+    owners: Owners,
+    model: str,
+    presets: Presets,
+    settle: Callable[[Config[Record]], Config[Record]],
+) -> Config[Record]:
     """Decide every value: `resolve` with options of a model that were checked."""
     preset: dict[str, object] = {}
     choosing: dict[str, str] = {}  # preset that was typed -> the reduction it chooses
-    for name, values in presets.items():
+    for name, stands_for in presets.items():
         if name in given:
-            values = values(given[name]) if callable(values) else values
-            preset.update(values)
-            for reduction in records.keys() & values.keys():
+            meant = stands_for(given[name]) if callable(stands_for) else stands_for
+            preset.update(meant)
+            for reduction in records.keys() & meant.keys():
                 choosing[name] = reduction
     chosen = _choose(given, stored, loaded, records, owners, model, choosing)
     _refuse_foreign(given, loaded, records, owners, chosen, model)
@@ -253,7 +227,7 @@ def _resolve(given, stored, loaded, rooms, records, owners, model, presets, sett
 
     built = {}
     for room, declared in rooms.items():
-        values = {}
+        values: dict[str, object] = {}
         for name in options_of(declared):
             if room in records and room != chosen:
                 continue
@@ -285,7 +259,15 @@ def typed(one: Option, value: object) -> str:
     return " ".join(f"{flag} {v}" for v in shown)
 
 
-def _choose(given, stored, loaded, records, owners, model, choosing) -> str:
+def _choose(
+    given: Values,
+    stored: Values,
+    loaded: bool,
+    records: Mapping[str, Named],
+    owners: Owners,
+    model: str,
+    choosing: Mapping[str, str],
+) -> str:
     """Return the name of the chosen reduction."""
     asked = [name for name in records if name in owners and given.get(name) is not None]
     if len([*asked, *choosing]) > 1:
@@ -300,7 +282,9 @@ def _choose(given, stored, loaded, records, owners, model, choosing) -> str:
     return (asked or kept or [SCALAR])[0]
 
 
-def _refuse_foreign(given, loaded, records, owners, chosen, model) -> None:
+def _refuse_foreign(
+    given: Values, loaded: bool, records: Mapping[str, Named], owners: Owners, chosen: str, model: str
+) -> None:
     """Refuse options of reductions that were not chosen."""
     for name in given:
         rooms = owners[name]
@@ -317,7 +301,7 @@ def _refuse_foreign(given, loaded, records, owners, chosen, model) -> None:
         raise UsageError(f"{flag} belongs to {belongs}, {verb}")
 
 
-def _refuse_unanswerable(given, rooms, records, chosen) -> None:
+def _refuse_unanswerable(given: Values, rooms: Rooms, records: Mapping[str, Named], chosen: str) -> None:
     """Refuse to ask for probabilities where there are none."""
     if records[chosen].probabilities:
         return
@@ -331,7 +315,7 @@ def _refuse_unanswerable(given, rooms, records, chosen) -> None:
             )
 
 
-def _refuse_contradiction(given, stored, owners, chosen, model) -> list[str]:
+def _refuse_contradiction(given: Values, stored: Values, owners: Owners, chosen: str, model: str) -> list[str]:
     """Refuse a typed option whose value differs from the one the model was trained with.
 
     Options that say how learning goes on may differ where something is learned; returns a line about each.
@@ -351,7 +335,9 @@ def _refuse_contradiction(given, stored, owners, chosen, model) -> list[str]:
     return adjusted
 
 
-def _refuse_other_preset(name, preset, given, stored, owners, chosen, model) -> None:
+def _refuse_other_preset(
+    name: str, preset: Values, given: Values, stored: Values, owners: Owners, chosen: str, model: str
+) -> None:
     """Refuse a preset that stands for something else than the model was trained with."""
     for field, value in preset.items():
         one = owners[field].get(chosen) or next(iter(owners[field].values()))
@@ -361,7 +347,7 @@ def _refuse_other_preset(name, preset, given, stored, owners, chosen, model) -> 
         raise UsageError(_disagrees(_typed(owners, given, name), model, was))
 
 
-def _typed(owners, given, name: str) -> str:
+def _typed(owners: Owners, given: Values, name: str) -> str:
     """Return an option that was given as it stands on the command line."""
     return typed(next(iter(owners[name].values())), given[name])
 
@@ -370,7 +356,7 @@ def _disagrees(asked: str, model: str, was: str) -> str:
     return f"{asked} disagrees with {model}, which was trained {was}; leave the option out, or train a new model"
 
 
-def _refuse_no_effect(config: Config, owners) -> None:
+def _refuse_no_effect(config: Config[Record], owners: Owners) -> None:
     values = config.values()
     for rule in NO_EFFECT:
         others = (rule.given,) if isinstance(rule.given, str) else rule.given

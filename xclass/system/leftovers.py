@@ -31,6 +31,7 @@ import stat
 import tempfile
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 PIECE = 1 << 20  # bytes copied at a time
 ATTEMPTS = 3  # to create a file and lock it
@@ -68,7 +69,7 @@ class Unfinished:
         where it cannot be created. The folder holds nothing new then.
     """
 
-    def __init__(self, path: str | os.PathLike, links: str = "follow", kind: str = "tmp", nameless: bool = True):
+    def __init__(self, path: str | os.PathLike[str], links: str = "follow", kind: str = "tmp", nameless: bool = True):
         path = os.fspath(path)
         if links == "follow":
             path = os.path.realpath(path)
@@ -139,6 +140,7 @@ class Unfinished:
                 self._own = _link(self.file.fileno(), self._folder, self._name, self._kind)
             except OSError:  # where there is no /proc, for example
                 self._exchange()
+        assert self._own is not None
         os.replace(self._own, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         self._own = None
         with contextlib.suppress(OSError):  # have the new name on the disk, where the system offers that for folders
@@ -204,7 +206,7 @@ def open_folder(path: str, follow: bool = True) -> int:
 # -- removing ----------------------------------------------------------------------------------------------------
 
 
-def remove(path: str | os.PathLike, derived: bool = False, folder: int | None = None) -> None:
+def remove(path: str | os.PathLike[str], derived: bool = False, folder: int | None = None) -> None:
     """Remove the temporary files beside a file whose processes are gone.
 
     Parameters
@@ -356,7 +358,7 @@ def free_space(folder: str) -> str:
     return f"{found.f_bavail * found.f_frsize / 1e6:,.1f} MB are free"
 
 
-def spill():
+def spill() -> BinaryIO:
     """Open a file without a name in the folder of temporary files, for reading and writing."""
     folder = open_folder(os.path.join(temporary_folder(), "spilled"))
     try:

@@ -7,7 +7,6 @@ cursor or change colours, a line feed would forge a line, and a bidirectional ov
 from __future__ import annotations
 
 import unicodedata
-from typing import Any
 
 LONGEST_SHOWN = 60  # characters of a value in a message
 SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
@@ -24,7 +23,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or unicodedata.category(c) == "Zs" else _escaped(c) for c in text)
 
 
-def shortened(value: Any) -> str:
+def shortened(value: object) -> str:
     """Return a value from a file as a message shows it: in ASCII, without control characters, and not too long."""
     try:
         shown = ascii(value)

@@ -1,0 +1,68 @@
+"""Typed options that nothing would come of, given the values of others: `resolve` refuses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class NoEffect(NamedTuple):
+    """A typed option that nothing would come of, given the value of another one."""
+
+    option: str  # the field that was typed
+    given: str | tuple[str, ...]  # the field or fields that make it idle ...
+    idle: Callable[..., bool]  # ... when their values satisfy this
+    why: str
+
+
+CROSSES = ("quadratic", "cubic", "interactions")
+NO_EFFECT = (
+    NoEffect("resume", "initial_regressor", lambda model: model is None, "it says what -i takes from a model"),
+    NoEffect(
+        "preserve_performance_counters",
+        "initial_regressor",
+        lambda model: model is None,
+        "it says what -i takes from a model",
+    ),
+    NoEffect("preserve_performance_counters", "testonly", bool, "with -t nothing is added to what a model counted"),
+    NoEffect(
+        "decay_learning_rate",
+        ("passes", "initial_pass_length"),
+        lambda passes, length: passes == 1 and length is None,
+        "it acts between passes, and there is one; give --passes",
+    ),
+    NoEffect("decay_learning_rate", "testonly", bool, "-t learns nothing"),
+    NoEffect("raw_predictions", "scores", bool, "-p writes the scores already"),
+    NoEffect("raw_predictions", "probabilities", bool, "with --probabilities only -p is written"),
+    NoEffect("save_per_pass", "final_regressor", lambda model: model is None, "it says how often -f is saved"),
+    NoEffect("checkpoint", "final_regressor", lambda model: model is None, "it says how often -f is saved"),
+    NoEffect("holdout_period", "holdout_off", bool, "nothing is held out"),
+    NoEffect("holdout_after", "holdout_off", bool, "nothing is held out"),
+    NoEffect("early_terminate", "holdout_off", bool, "without held-out examples no pass is better than another"),
+    NoEffect("progress", "quiet", bool, "--quiet leaves the progress table out"),
+    NoEffect("quantile_tau", "loss_function", lambda loss: loss != "quantile", "it needs --loss_function quantile"),
+    NoEffect("skips", "ngram", lambda sizes: not sizes, "it lets the grams of --ngram have gaps"),
+    NoEffect(
+        "predict_only_model",
+        ("final_regressor", "readable_model", "invert_hash"),
+        lambda *files: not any(files),
+        "no model is saved; give -f FILE",
+    ),
+    NoEffect("permutations", CROSSES, lambda *crosses: not any(crosses), "no namespaces are crossed; give -q"),
+    NoEffect(
+        "leave_duplicate_interactions", CROSSES, lambda *crosses: not any(crosses), "no namespaces are crossed; give -q"
+    ),
+    NoEffect("constant", "noconstant", bool, "--noconstant leaves the constant out"),
+    NoEffect(
+        "tree_levels",
+        ("print_tree", "dot_tree"),
+        lambda *files: not any(files),
+        "no tree is written; give --print_tree or --dot_tree",
+    ),
+    NoEffect("no_stdin", "data", bool, "a data file is given"),
+    NoEffect("scores", "probabilities", bool, "--probabilities writes probabilities in place of the scores"),
+    NoEffect("scores", "top_k", lambda k: k is not None, "--top_k writes probabilities in place of the scores"),
+    NoEffect("top_k", "probabilities", bool, "--probabilities writes all classes"),
+    NoEffect("perplexity", "quiet", bool, "--quiet leaves the summary out"),
+    NoEffect("timing", "quiet", bool, "--quiet leaves the summary out"),
+)
