@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from xclass.model import model_file
+from xclass.model import model_header
 
 RAW = (  # ways to write a header that no learner would write
     "version 2", "version x", "no version", "no facts", "no sums", "other sums", "metadata list", "metadata number",
@@ -36,18 +36,18 @@ def packed(options: Any, facts: Any, arrays: Mapping[str, np.ndarray], raw: str 
     end = 0
     for name in order:
         begin, end = end, end + len(contents[name])
-        dtype = model_file.NAMES.get(arrays[name].dtype, str(arrays[name].dtype))
+        dtype = model_header.NAMES.get(arrays[name].dtype, str(arrays[name].dtype))
         entries[name] = {"dtype": dtype, "shape": list(arrays[name].shape), "data_offsets": [begin, end]}
     tail = _bend(entries, about, raw, order)
     text = json.dumps(entries, separators=(",", ":")).encode("utf-8", "surrogatepass")
     if raw == "not utf-8":
         text = text[:-1] + b',"\xff\xfe":1}'
-    text += b" " * (-(8 + len(text)) % model_file.ALIGN)
+    text += b" " * (-(8 + len(text)) % model_header.ALIGN)
     if raw == "long header":
         text += b" " * (1 << 20)
     head = bytearray(len(text).to_bytes(8, "little") + text)
-    head[model_file.DIGITS] = b"0" * 8
-    head[model_file.DIGITS] = b"%08x" % zlib.crc32(head)
+    head[model_header.DIGITS] = b"0" * 8
+    head[model_header.DIGITS] = b"%08x" % zlib.crc32(head)
     body = b"".join(contents.values())
     return bytes(head) + (body[:-1] if raw == "short" else body + tail)
 
@@ -78,7 +78,7 @@ def _bend(entries: dict, about: dict, raw: str, order: list[str]) -> bytes:
         }[words[1]]  # fmt: skip
     elif words and order:
         entry = entries[order[len(order) // 2]]
-        size = np.dtype(model_file.DTYPES.get(entry["dtype"], np.uint8)).itemsize
+        size = np.dtype(model_header.DTYPES.get(entry["dtype"], np.uint8)).itemsize
         begin, after = entry["data_offsets"]
         changes = {
             "shape negative": {"shape": [-1, *entry["shape"]]},

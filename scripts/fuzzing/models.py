@@ -21,7 +21,7 @@ from scripts.fuzzing.runs import ACCEPTED, Bench, Limits, Outcome
 from scripts.fuzzing.seeds import CLASSES, DATA, MODELS
 from xclass.cli import command as cli
 from xclass.cli import help_text
-from xclass.model import model_file
+from xclass.model import model_file, model_header
 
 MODEL = "evil.model"
 FILES = (
@@ -335,7 +335,7 @@ def _changes_of(name: str, kept: dict[str, Kept]) -> st.SearchStrategy[tuple]:
         st.tuples(
             st.just("shape"), some, st.sampled_from(["flat", "more", "point", "column", "wide", "turned", "nothing"])
         ),
-        st.tuples(st.just("type"), some, st.sampled_from(sorted(model_file.DTYPES)), st.booleans()),
+        st.tuples(st.just("type"), some, st.sampled_from(sorted(model_header.DTYPES)), st.booleans()),
         st.tuples(st.just("cut all"), st.sampled_from(lengths), st.floats(0, 1)),
         st.tuples(st.just("cut all"), st.sampled_from(lengths), st.floats(0, 1)),
         st.tuples(st.just("tile all"), st.sampled_from(lengths), st.sampled_from([2, 3, 50])),
@@ -471,7 +471,7 @@ def _change_array(change: tuple, arrays: dict[str, np.ndarray]) -> None:
         elif n or -1 not in shape:
             arrays[name] = a.T.copy() if args[0] == "turned" else a.reshape(shape)
     elif kind == "type":
-        dtype = model_file.DTYPES[args[0]]
+        dtype = model_header.DTYPES[args[0]]
         same_bytes = args[1] and a.ndim and (a.shape[-1] * a.itemsize) % dtype.itemsize == 0 and dtype.kind != "b"
         arrays[name] = a.view(dtype) if same_bytes else a.astype(dtype)
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from xclass.errors import ModelError
-from xclass.model import model_file, stored_arrays
+from xclass.model import model_file, model_header, stored_arrays
 
 OPTIONS = {"recall_tree": 9, "loss_function": "logistic", "quadratic": ["ab"], "learning_rate": 0.1, "adaptive": None}
 FACTS = {"examples": 12345678901234, "state": 2**64 - 1, "name": "Grüße \N{SNOWMAN}", "rate": 1e-300}
@@ -73,10 +73,10 @@ def header_of(content):
 def written(entries, data=b""):
     """Return a file of these header entries whose own checksum is right."""
     text = json.dumps(entries, separators=(",", ":")) if not isinstance(entries, str) else entries
-    text = text.encode() + b" " * (-(8 + len(text)) % model_file.ALIGN)
+    text = text.encode() + b" " * (-(8 + len(text)) % model_header.ALIGN)
     head = bytearray(len(text).to_bytes(8, "little") + text)
-    head[model_file.DIGITS] = b"0" * 8
-    head[model_file.DIGITS] = b"%08x" % zlib.crc32(head)
+    head[model_header.DIGITS] = b"0" * 8
+    head[model_header.DIGITS] = b"%08x" % zlib.crc32(head)
     return bytes(head) + data
 
 
@@ -137,7 +137,7 @@ def test_safetensors_opens_a_model(tmp_path):
     with safetensors.safe_open(path, framework="numpy") as file:
         assert json.loads(file.metadata()["options"]) == OPTIONS
         assert_same(arrays, {name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
-    assert (8 + int.from_bytes(path.read_bytes()[:8], "little")) % model_file.ALIGN == 0
+    assert (8 + int.from_bytes(path.read_bytes()[:8], "little")) % model_header.ALIGN == 0
 
 
 # -- weight tables -----------------------------------------------------------------------------------------------

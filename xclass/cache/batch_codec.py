@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..array_types import Int, Int64s, UInt8s, UInt16s, UInt32s
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
 from ..kernels import intrinsics
 from ..kernels.jit import jit
@@ -40,9 +41,9 @@ class Damaged(Exception):
 
 
 @jit
-def fill_column(batch, which, classes, less, column):
+def fill_column(batch: Batch, which: int, classes: bool, less: int, column: UInt32s) -> int:
     """Bring a column of a batch into `column`; return its length. `less`: 1 if each example ends with the constant."""
-    n = batch.label.shape[0]
+    n: int = batch.label.shape[0]
     if which == LABEL:
         reals = column.view(np.float32)
         for i in range(n):
@@ -89,9 +90,12 @@ def fill_column(batch, which, classes, less, column):
 
 
 @jit
-def put_block(batch, classes, constant, before, table, codes, listed, column, out, head):
+def put_block(
+    batch: Batch, classes: bool, constant: bool, before: int, table: UInt32s, codes: UInt16s, listed: UInt32s,
+    column: UInt32s, out: UInt8s, head: Int64s,
+) -> int:  # fmt: skip
     """Store a batch in `out` behind the header; return the bytes taken. `constant`: each example ends with it."""
-    n = batch.label.shape[0]
+    n: int = batch.label.shape[0]
     less = 1 if constant else 0
     end = HEADER * 8
     g = z = t = 0
@@ -115,23 +119,24 @@ def put_block(batch, classes, constant, before, table, codes, listed, column, ou
 
 
 @jit
-def total(counts, low, high):
+def total(counts: UInt32s, low: int, high: int) -> Int:
     """The sum of `counts[low:high]`, uint32[...]."""
     count = intrinsics.pointer(counts)
-    found = 0
+    found: Int = 0
     for i in range(low, high):
         found += np.int64(count[i])
     return found
 
 
 @jit
-def get_groups(head, counts, names, lengths, out):
+def get_groups(head: Int64s, counts: UInt32s, names: UInt32s, lengths: UInt32s, out: Batch) -> None:
     """Fill in where examples and groups begin. counts : uint32[n], groups of each; names, lengths : uint32[g]"""
     n, less = head[N], head[WITH_CONSTANT]
     count, name, length = intrinsics.pointer(counts), intrinsics.pointer(names), intrinsics.pointer(lengths)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
     start, first = intrinsics.pointer(out.start), intrinsics.pointer(out.group_first)
-    j = k = p = 0
+    p: Int = 0
+    j = k = 0
     for i in range(n):
         for _ in range(count[i]):
             group_name[k] = np.uint8(name[j])
@@ -150,7 +155,7 @@ def get_groups(head, counts, names, lengths, out):
 
 
 @jit
-def get_labels(head, classes, labels, out):
+def get_labels(head: Int64s, classes: bool, labels: UInt32s, out: Batch) -> None:
     """Fill in the labels. labels : uint32[n]"""
     label, target, real = (
         intrinsics.pointer(labels),
@@ -166,7 +171,7 @@ def get_labels(head, classes, labels, out):
 
 
 @jit
-def get_lines(head, gaps, out):
+def get_lines(head: Int64s, gaps: UInt32s, out: Batch) -> None:
     """Fill in the numbers of the lines. gaps : uint32[n], lines between an example and the one before"""
     gap, line = intrinsics.pointer(gaps), intrinsics.pointer(out.line)
     now = head[FIRST] - 1
@@ -176,14 +181,14 @@ def get_lines(head, gaps, out):
 
 
 @jit
-def get_tags(data, at, head, sizes, out, tags):
+def get_tags(data: UInt8s, at: int, head: Int64s, sizes: UInt32s, out: Batch, tags: UInt8s) -> None:
     """Fill in the tags, whose bytes begin at `data[at]`. sizes : uint32[n]"""
     size, first, last = (
         intrinsics.pointer(sizes),
         intrinsics.pointer(out.tag_start),
         intrinsics.pointer(out.tag_end),
     )
-    p = 0
+    p: Int = 0
     for i in range(head[N]):
         first[i] = p
         p += np.int64(size[i])
@@ -193,7 +198,9 @@ def get_tags(data, at, head, sizes, out, tags):
 
 
 @jit
-def get_block(data, at, head, classes, scratch, listed, out, tags):
+def get_block(
+    data: UInt8s, at: int, head: Int64s, classes: bool, scratch: UInt32s, listed: UInt32s, out: Batch, tags: UInt8s
+) -> bool:
     """Read the block at `data[at]`, whose sum is right, into `out`; return whether it fits together.
 
     scratch : uint32[2 n + 2 g or more]; listed : uint32[2**16]
@@ -242,8 +249,8 @@ def get_block(data, at, head, classes, scratch, listed, out, tags):
 
 
 class _Scratch(NamedTuple):
-    table: np.ndarray
-    listed: np.ndarray
+    table: UInt32s
+    listed: UInt32s
 
 
 class Packer:
@@ -255,7 +262,7 @@ class Packer:
     constant : whether each example ends with the constant
     """
 
-    def __init__(self, classes: bool, constant: bool):
+    def __init__(self, classes: bool, constant: bool) -> None:
         self._classes, self._constant = classes, constant
         self._scratch = _Scratch(np.empty(1 << 18, np.uint32), np.empty(column_codec.LONGEST_LIST, np.uint32))
         self._codes = np.empty(0, np.uint16)
@@ -263,7 +270,7 @@ class Packer:
         self._out = np.empty(0, np.uint8)
         self._head = np.zeros(HEADER, np.int64)
 
-    def pack(self, batch: Batch, before: int) -> tuple[np.ndarray, int]:
+    def pack(self, batch: Batch, before: int) -> tuple[UInt8s, int]:
         """Return the block of a batch as uint8[...], good until the next call, and its sum.
 
         `before`: lines of the files before this one.
@@ -298,7 +305,7 @@ class Unpacker:
     classes : whether labels are classes
     """
 
-    def __init__(self, data: np.ndarray, end: int, classes: bool):
+    def __init__(self, data: UInt8s, end: int, classes: bool) -> None:
         self._data, self._end, self._classes = data, end, classes
         self._pool = Pool()
         self._scratch = np.empty(0, np.uint32)
@@ -325,7 +332,7 @@ class Unpacker:
         return out, before, size, found % (1 << 64)
 
 
-def sum_of(head: np.ndarray, body: np.ndarray) -> int:
+def sum_of(head: Int64s, body: UInt8s) -> int:
     """The sum of a block: of its header, int64[HEADER], as if it held no sum, and of its body, uint8[...]."""
     words = head.view(np.uint64).copy()
     words[SUM] = 0

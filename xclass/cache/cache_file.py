@@ -23,7 +23,7 @@ import mmap
 import os
 import zlib
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class Writer:
         block, found = self._packer.pack(batch, before)
         self._sum = zlib.crc32(found.to_bytes(8, "little"), self._sum)
         self.blocks += 1
-        self.file.write(block)
+        self.file.write(block.data)
 
     def finish(self, facts: dict[str, Any]) -> None:
         """Write the end, have it all on the disk and give it its name."""
@@ -107,7 +107,8 @@ def _facts(text: bytes) -> dict[str, Any]:
         fine = False
     if not fine:
         raise Damaged("it is damaged")
-    return found
+    facts: dict[str, Any] = found
+    return facts
 
 
 class Reader:
@@ -124,7 +125,7 @@ class Reader:
         at once, where it is not whole; while iterating, where a block is not what it was.
     """
 
-    def __init__(self, file, classes: bool):
+    def __init__(self, file: IO[bytes], classes: bool) -> None:
         self.part = 0.0
         size = os.fstat(file.fileno()).st_size
         last = 24 + len(END)
@@ -136,7 +137,7 @@ class Reader:
         if self._map[size - len(END) :] != END:
             raise Damaged("it is truncated")
         length, crc, self._sum = np.frombuffer(self._map[size - last : size - len(END)], "<i8").tolist()
-        self.end = size - last - length
+        self.end: int = size - last - length
         if not len(MAGIC) <= self.end <= size - last:
             raise Damaged("its end is damaged")
         text = self._map[self.end : size - last]

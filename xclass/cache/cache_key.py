@@ -13,14 +13,19 @@ import io
 import json
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
+
+from ..options.declare import Room
 
 VERSION = 2  # raised whenever blocks are read in another way
 MOST_SHOWN = 200  # characters of a value in a message
 RACY = 2 * 10**9  # nanoseconds: a file changed this shortly before it was read may change again unnoticed
 
 
-def make_key(parse: Any, bits: int, multiclass: bool, lowest, highest, limit: int | None) -> dict[str, Any]:
+def make_key(
+    parse: Room, bits: int, multiclass: bool, lowest: int | None, highest: int | None, limit: int | None
+) -> dict[str, Any]:
     """What, besides the data, decides which batches come out. `parse`: the options of parser, a dataclass."""
     return {
         "version": VERSION,
@@ -54,14 +59,14 @@ def digest_of(path: str) -> str:
     return total.hexdigest()
 
 
-def why_stale(kept: dict[str, Any], wanted: dict[str, Any], paths: list[str] | None) -> str:
+def why_stale(kept: dict[str, Any], wanted: dict[str, Any], paths: Sequence[str] | None) -> str:
     """Why a cache with the key `kept` is not the one wanted now; empty if it is. No `paths`: any data will do."""
     for name, value in json.loads(json.dumps(wanted)).items():
         if kept.get(name) != value:
             if name == "version":
                 return "another version of xclass made it"
-            then, now = (str(one) if len(str(one)) <= MOST_SHOWN else "..." for one in (kept.get(name), value))
-            return f"it was made with {name} {then}, and this is {name} {now}"
+            shown = [str(one) if len(str(one)) <= MOST_SHOWN else "..." for one in (kept.get(name), value)]
+            return f"it was made with {name} {shown[0]}, and this is {name} {shown[1]}"
     if set(kept) - {"files"} != set(wanted):
         return "another version of xclass made it"
     if paths is None:
@@ -85,7 +90,7 @@ def why_stale(kept: dict[str, Any], wanted: dict[str, Any], paths: list[str] | N
 class Digesting(io.RawIOBase):
     """A file whose content is digested as it is read."""
 
-    def __init__(self, file: Any):
+    def __init__(self, file: io.FileIO) -> None:
         self._file = file
         self._digest = hashlib.sha256()
         self._ended = False
@@ -94,9 +99,9 @@ class Digesting(io.RawIOBase):
         """True."""
         return True
 
-    def readinto(self, room) -> int:
+    def readinto(self, room: memoryview | bytearray) -> int:  # type: ignore[override]  # all that gzip hands in
         """Read into `room`."""
-        got = self._file.readinto(room)
+        got = self._file.readinto(room) or 0  # None only where a file does not block
         self._digest.update(memoryview(room)[:got])
         self._ended |= got == 0
         return got

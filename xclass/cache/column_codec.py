@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..array_types import Int, Int64s, UInt8s, UInt16s, UInt32s, UInt64s
 from ..kernels import hash_table, intrinsics
 from ..kernels.constants import GOLDEN
 from ..kernels.jit import jit
@@ -21,7 +22,7 @@ HALF = np.uint64(32)
 
 
 @jit
-def checksum(words, n, begin):
+def checksum(words: UInt64s, n: int, begin: np.uint64) -> np.uint64:
     """A sum of `words[:n]`, uint64[...], that goes on from the sum `begin`; each changed word changes it.
 
     Eight sums side by side, each word of one mixed into what came before by steps that can be undone.
@@ -56,16 +57,18 @@ def checksum(words, n, begin):
 
 
 @jit
-def padded(out, at):
+def padded(out: UInt8s, at: Int) -> int:
     """Zeros from `at` on up to a multiple of 8; return it."""
     while at % 8 != 0:
         out[at] = 0
         at += 1
-    return at
+    return at  # type: ignore[return-value]  # whatever kind of whole number comes in
 
 
 @jit
-def put(column, m, table, codes, listed, out, at, how):
+def put(
+    column: UInt32s, m: int, table: UInt32s, codes: UInt16s, listed: UInt32s, out: UInt8s, at: int, how: Int64s
+) -> int:
     """Store `column[:m]` in `out` from `at` on, as `how` then says; return the place after it, a multiple of 8.
 
     table, codes, listed : uint32[2**18], uint16[m], uint32[2**16]; scratch
@@ -81,8 +84,8 @@ def put(column, m, table, codes, listed, out, at, how):
         how[0] = SAME
         how[2] = column[0] if m > 0 else 0
         return at
-    width = 1 + (largest > 0xFF) + (largest > 0xFFFF) + (largest > 0xFFFFFF)
-    most = min(LONGEST_LIST, (width - 2) * m // 4) if width > 2 else min(256, m // 4) if width == 2 else 0
+    width: Int = 1 + (largest > 0xFF) + (largest > 0xFFFF) + (largest > 0xFFFFFF)
+    most: int = min(LONGEST_LIST, (width - 2) * m // 4) if width > 2 else min(256, m // 4) if width == 2 else 0
     if most < 256 < (width - 1) * m // 4:
         most = 256
     size = 0
@@ -141,7 +144,7 @@ def put(column, m, table, codes, listed, out, at, how):
 
 
 @jit
-def size_of(how, m, room):
+def size_of(how: Int64s, m: int, room: int) -> int:
     """Bytes of the column of m numbers stored as `how` says; -1 where that cannot be, or takes more than `room`."""
     kind, size = how[0], how[1]
     if kind == SAME:
@@ -152,20 +155,22 @@ def size_of(how, m, room):
         taken = (4 * size + 7) // 8 * 8 + ((1 if kind == LIST1 else 2) * m + 7) // 8 * 8
     else:
         return -1
-    return taken if taken <= room else -1
+    fits: int = taken if taken <= room else -1
+    return fits
 
 
 @jit
-def take_list(data, at, how, listed):
+def take_list(data: UInt8s, at: int, how: Int64s, listed: UInt32s) -> int:
     """Copy the list of the column at `data[at]` to `listed`, uint32[2**16], where every code has a place."""
     given, out = intrinsics.pointer(data[at : at + 4 * how[1]].view(np.uint32)), intrinsics.pointer(listed)
     for i in range(how[1]):
         out[i] = given[i]
-    return at + (4 * how[1] + 7) // 8 * 8
+    end: int = at + (4 * how[1] + 7) // 8 * 8
+    return end
 
 
 @jit
-def get(data, at, how, m, listed, column):
+def get(data: UInt8s, at: int, how: Int64s, m: int, listed: UInt32s, column: UInt32s) -> None:
     """Read `column[:m]` from `data[at:]`. listed : uint32[2**16], scratch."""
     kind, one = how[0], np.uint32(how[2])
     out = intrinsics.pointer(column)
@@ -203,7 +208,9 @@ def get(data, at, how, m, listed, column):
 
 
 @jit
-def get_rows(data, at, how, z, rows, n, last, listed, target):
+def get_rows(
+    data: UInt8s, at: int, how: Int64s, z: int, rows: Int64s, n: int, last: np.uint32, listed: UInt32s, target: UInt32s
+) -> None:
     """As `get`, in rows: row i goes to `target[rows[i]:rows[i + 1] - 1]`, and its last place is given `last`."""
     kind, one = how[0], np.uint32(how[2])
     out, start = intrinsics.pointer(target), intrinsics.pointer(rows)

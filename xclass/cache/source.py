@@ -21,8 +21,10 @@ from ..data.batch import Batch
 from ..errors import DataError, UsageError
 from ..options.declare import option
 from ..system import leftovers
+from ..text.reader import Reader as TextReader
 from . import cache_key
-from .cache_file import Damaged, Reader, Writer
+from .batch_codec import Damaged
+from .cache_file import Reader, Writer
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Options:
         flags=("-c", "--cache"),
         kind=bool,
     )
-    cache_file: str = option("the same, with this file", metavar="FILE")
+    cache_file: str | None = option("the same, with this file", metavar="FILE")
     kill_cache: bool = option("make the cache anew, even if it fits", flags=("-k", "--kill_cache"), kind=bool)
 
 
@@ -57,7 +59,15 @@ class Source:
     parsing : whether the batches of this pass come from the text and hold it
     """
 
-    def __init__(self, reader, options: Options, key: dict[str, Any], constant: bool, passes: int, names: bool = False):
+    def __init__(
+        self,
+        reader: TextReader,
+        options: Options,
+        key: dict[str, Any],
+        constant: bool,
+        passes: int,
+        names: bool = False,
+    ) -> None:
         self._text = reader
         self._reread = names and reader.again
         self._key = key
@@ -81,7 +91,7 @@ class Source:
         if self.path is not None:
             leftovers.remove(os.path.realpath(self.path))
         if self.path is not None and os.path.exists(self.path):
-            self._use(kill=options.kill_cache)
+            self._use(self.path, kill=options.kill_cache)
         elif self.path is not None and self._alone:
             raise DataError(f"{self.path}: there is no such cache, and no data to make it of; give the data with -d")
 
@@ -90,22 +100,26 @@ class Source:
         """Whether there is nothing but the cache."""
         return self._text.paths == (None,) and no_input()
 
-    def _use(self, kill: bool) -> None:
+    @property
+    def _files(self) -> list[str]:
+        """The files of text; none where it comes from standard input."""
+        return [path for path in self._text.paths if path is not None]
+
+    def _use(self, path: str, kill: bool) -> None:
         """Take the cache that is there, or say why not."""
-        paths = list(self._text.paths)
-        if not stat.S_ISREG(os.stat(self.path).st_mode):
-            raise DataError(f"{self.path}: the cache cannot be kept there, this is no regular file; give another name")
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise DataError(f"{path}: the cache cannot be kept there, this is no regular file; give another name")
         alone = self._alone
         if kill or (self._reread and not alone):
             return
         why = ""
         try:
-            with open(self.path, "rb") as file:
+            with open(path, "rb") as file:
                 cache = Reader(file, self._classes)
-            if paths == [None] and not alone:
+            if not self._files and not alone:
                 why = "what comes through a pipe cannot be compared with it"
             else:
-                why = cache_key.why_stale(cache.facts["key"], self._key, None if alone else paths)
+                why = cache_key.why_stale(cache.facts["key"], self._key, None if alone else self._files)
         except (Damaged, KeyError, TypeError, ValueError) as error:
             why = str(error) if isinstance(error, Damaged) else "it is damaged"
         except OSError as error:
@@ -114,11 +128,9 @@ class Source:
             self._take(cache)
             self._used = True
         elif alone:
-            raise DataError(
-                f"{self.path}: cannot be used: {why}; give the data with -d, or the options it was made with"
-            )
+            raise DataError(f"{path}: cannot be used: {why}; give the data with -d, or the options it was made with")
         else:
-            self.notes.append(f"{self.path} is made anew: {why}")
+            self.notes.append(f"{path} is made anew: {why}")
 
     def _take(self, cache: Reader) -> None:
         self._cache = cache
@@ -213,10 +225,10 @@ class Source:
         """The batches of the text, from line `after` + 1 on; all of them go to the cache."""
         writer = self._writer = self._new_writer()
         then = None
-        keyed = writer is not None and self.path is not None and self._text.paths != (None,)
+        keyed = writer is not None and self.path is not None and bool(self._files)
         self._text.wrap = cache_key.Digesting if keyed else None
         if keyed:
-            then = [cache_key.describe(path, None) for path in self._text.paths]
+            then = [cache_key.describe(path, None) for path in self._files]
         for batch in self._text:
             before = self._text.before
             self._pass_notes()
@@ -227,7 +239,8 @@ class Source:
                 try:
                     writer.write(batch, before)
                 except OSError as error:
-                    writer = self._give_up(error)
+                    self._give_up(error)
+                    writer = None
             lines = batch.line + before
             low = int(np.searchsorted(lines, after, side="right")) if after else 0
             if low < batch.n:
@@ -241,7 +254,7 @@ class Source:
         if writer is not None:
             self._end(writer, then)
 
-    def _end(self, writer: Writer, then) -> None:
+    def _end(self, writer: Writer, then: list[dict[str, Any]] | None) -> None:
         """Finish the cache, unless the data changed under our hands."""
         parser = self._text.parser
         key = dict(self._key)
@@ -249,9 +262,9 @@ class Source:
             found = [file.digest() for file in self._text.wrapped] + [None] * len(then)  # None: not read to its end
             key["files"] = [
                 {**one, "sha256": digest or cache_key.digest_of(path)}
-                for one, digest, path in zip(then, found, self._text.paths, strict=False)
+                for one, digest, path in zip(then, found, self._files, strict=False)
             ]
-            now = [cache_key.describe(path, None) for path in self._text.paths]
+            now = [cache_key.describe(path, None) for path in self._files]
             if any(a["size"] != b["size"] or a["time"] != b["time"] for a, b in zip(then, now, strict=True)):
                 self.notes.append(f"{self.path} is not kept: the data changed while it was read")
                 writer.abandon()
@@ -285,7 +298,8 @@ class Source:
         try:
             return Writer(self.path, self._classes, self._constant)
         except OSError as error:
-            return self._give_up(error)
+            self._give_up(error)
+            return None
 
     def _give_up(self, error: OSError) -> None:
         """Go on without a cache."""

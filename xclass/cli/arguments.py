@@ -31,7 +31,7 @@ def command(sections: Sequence[help_text.Section]) -> click.Command:
             if one.kind is bool:
                 params[name] = click.Option([name, *one.flags], count=True, help=one.help)
             else:
-                alone = {} if one.absent is None else {"is_flag": False, "flag_value": ABSENT}
+                alone: dict[str, Any] = {} if one.absent is None else {"is_flag": False, "flag_value": ABSENT}
                 params[name] = click.Option([name, *one.flags], multiple=True, type=str, help=one.help, **alone)
     for flag in vw_flags.ACCEPTED:
         params[flag] = click.Option([_vw_name(flag), flag], count=True)

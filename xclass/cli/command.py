@@ -15,20 +15,23 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__
 from ..errors import UsageError, XclassError
 from ..options import resolve as config
-from ..options.declare import options_of
+from ..options.declare import Room, options_of
 from ..system.printable import printable
 from ..text import label_detection
 from . import arguments, help_text, subcommands, vw_flags
 
+if TYPE_CHECKING:  # importing reductions takes time
+    from ..reductions.core.base import Reduction
+
 BUG = 70  # the exit status; sysexits.h calls it EX_SOFTWARE
 
 
-def rooms() -> tuple[dict[str, type], Sequence[Any]]:
+def rooms() -> tuple[dict[str, type[Room]], Sequence[Reduction]]:
     """Return every room's `Options` by name, and the `Reduction` records."""
     from ..api import configuration
     from ..cache import source as cache
@@ -38,7 +41,7 @@ def rooms() -> tuple[dict[str, type], Sequence[Any]]:
     from ..run.inspect import readable_model, tree_dump
     from ..text import reader
 
-    found = {
+    found: dict[str, type[Room]] = {
         "multiclass": presets.Options,
         "driver": driver.Options,
         "reader": reader.Options,
@@ -112,7 +115,7 @@ def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -
 
 
 def _take_multiclass(
-    given: dict[str, Any], found: Mapping[str, type], reductions: Sequence[Any], begun: bytearray
+    given: dict[str, Any], found: Mapping[str, type[Room]], reductions: Sequence[Reduction], begun: bytearray
 ) -> list[str]:
     """Choose --multiclass and --learn_names where the data ask for them; return what the user is told."""
     from ..cache import source as cache

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ..options.declare import Option, options_of
+from ..options.declare import Option, Room, options_of
 from . import subcommands
+
+if TYPE_CHECKING:  # importing reductions takes time
+    from ..reductions.core.base import Reduction
 
 USAGE = "xclass [DATA] [OPTIONS]"
 INTRO = (
@@ -41,7 +44,7 @@ class Section:
     options: Mapping[str, Option]
 
 
-def sections(rooms: Mapping[str, type], reductions: Iterable[Any]) -> list[Section]:
+def sections(rooms: Mapping[str, type[Room]], reductions: Iterable[Reduction]) -> list[Section]:
     """Arrange the options of all rooms under the headings of the help."""
     moved = {flag for _, _, flags in HEADINGS for flag in flags}
     arranged = []

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from numpy.typing import DTypeLike
 
+from ..array_types import AnyArray, Int32s, UInt8s, UInt32s
 from ..errors import ModelError
 from ..kernels.jit import bare
 from ..system.printable import shortened
@@ -28,7 +30,7 @@ NO_LIMIT = 1 << 62  # steps, for keys that were found by learning
 
 
 @bare
-def mark(words, step, wide, slots, bitmap):
+def mark(words: UInt32s, step: int, wide: int, slots: int, bitmap: UInt8s) -> int:
     """Set the bits of the slots that are not zero: uint32[...], uint8[slots / 8]. Returns how many bits are set."""
     count = 0
     for i in range(len(bitmap)):
@@ -45,7 +47,7 @@ def mark(words, step, wide, slots, bitmap):
 
 
 @bare
-def gather(words, step, wide, slots, bitmap, out):
+def gather(words: UInt32s, step: int, wide: int, slots: int, bitmap: UInt8s, out: UInt32s) -> int:
     """Copy the words of slots whose bits are set into `out`, which has room for all; returns how many slots there are.
 
     Every slot is written and only those set are counted: nobody knows which are, and a wrong guess takes longer.
@@ -63,7 +65,7 @@ def gather(words, step, wide, slots, bitmap, out):
 
 
 @bare
-def number(bitmap, first, out):
+def number(bitmap: UInt8s, first: int, out: UInt32s) -> int:
     """Write the numbers of the slots whose bits are set, the first slot being `first`; returns how many there are."""
     n = 0
     for i in range(len(bitmap)):
@@ -76,7 +78,7 @@ def number(bitmap, first, out):
 
 
 @bare
-def spread(words, step, wide, index, rows):
+def spread(words: UInt32s, step: int, wide: int, index: UInt32s, rows: UInt32s) -> None:
     """Undo `gather`: put every row into the slot of its number."""
     for i in range(len(index)):
         for j in range(wide):
@@ -92,13 +94,13 @@ class Kept:
     `np.asarray` makes all of it at once. Without a plane, the numbers of the rows.
     """
 
-    def __init__(self, plane: np.ndarray | None, bitmap: np.ndarray, count: int):
+    def __init__(self, plane: AnyArray | None, bitmap: UInt8s, count: int) -> None:
         self.plane = plane
         self.bitmap = bitmap  # uint8[slots / 8]
-        self.dtype = np.dtype(np.uint32) if plane is None else plane.dtype
+        self.dtype: np.dtype[Any] = np.dtype(np.uint32) if plane is None else plane.dtype
         self.shape = (count,)
 
-    def pieces(self) -> Iterator[np.ndarray]:
+    def pieces(self) -> Iterator[AnyArray]:
         out = _wide(np.empty(PIECE_SLOTS + 1, self.dtype))  # one to spare behind the last
         step = PIECE_SLOTS // 8
         for i in range(0, len(self.bitmap), step):
@@ -110,14 +112,17 @@ class Kept:
                 n = gather(*_words(plane), len(plane), bitmap, _words(out)[0])
             yield out[:n].astype(self.dtype)
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         return np.concatenate([np.empty(0, self.dtype), *self.pieces()]).astype(dtype or self.dtype, copy=False)
 
     def __len__(self) -> int:
         return self.shape[0]
 
 
-def sparse(name: str, planes: Mapping[str, np.ndarray]) -> dict[str, Any]:
+Stored: TypeAlias = AnyArray | Kept  # what a model is saved from
+
+
+def sparse(name: str, planes: Mapping[str, AnyArray]) -> dict[str, Stored]:
     """Name the planes of a weight table for `save`: without the rows that are all zero where that is smaller.
 
     Parameters
@@ -145,7 +150,7 @@ def sparse(name: str, planes: Mapping[str, np.ndarray]) -> dict[str, Any]:
     return {f"{name}.index": Kept(None, bitmap, count), **kept}
 
 
-def dense(name: str, arrays: Mapping[str, Any], planes: Mapping[str, np.ndarray]) -> None:
+def dense(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray]) -> None:
     """Undo `sparse`: fill the planes of a new table, where all is zero, in place.
 
     Raises
@@ -175,7 +180,7 @@ def dense(name: str, arrays: Mapping[str, Any], planes: Mapping[str, np.ndarray]
             plane[...] = target
 
 
-def fill(name: str, arrays: Mapping[str, Any], target: np.ndarray) -> None:
+def fill(name: str, arrays: Mapping[str, Stored], target: AnyArray) -> None:
     """Copy a stored array into one of the same type and shape.
 
     Raises
@@ -186,7 +191,7 @@ def fill(name: str, arrays: Mapping[str, Any], target: np.ndarray) -> None:
     target[...] = take(name, arrays, target.dtype, target.shape)
 
 
-def rows(name: str, arrays: Mapping[str, Any], below: int) -> np.ndarray:
+def rows(name: str, arrays: Mapping[str, Stored], below: int) -> Int32s:
     """Return a stored int32 array of rising row numbers, all below `below`."""
     found = take(name, arrays, np.int32, None)
     if len(found) and (found[0] < 0 or found[-1] >= below or not (found[1:] > found[:-1]).all()):
@@ -194,21 +199,22 @@ def rows(name: str, arrays: Mapping[str, Any], below: int) -> np.ndarray:
     return found
 
 
-def check_range(name: str, array: np.ndarray, low: float, high: float) -> None:
+def check_range(name: str, stored: Stored, low: float, high: float) -> None:
     """Refuse an array that came from a file and holds numbers outside low..high, or NaN."""
+    array = np.asarray(stored)
     if array.size and not (array.min() >= low and array.max() <= high):
         seen = array[~((array >= low) & (array <= high))].flat[0]
         raise unfit(name, f"it holds {seen!s}, allowed are numbers from {low} to {high}")
 
 
-def check_rows(name: str, arrays: Mapping[str, Any], rows: int) -> None:
+def check_rows(name: str, arrays: Mapping[str, Stored], rows: int) -> None:
     """Refuse an array with another number of rows, before anything of that size is allocated; it may be missing."""
     shape = np.shape(arrays[name]) if name in arrays else (rows,)
     if shape[:1] != (rows,):
         raise unfit(name, f"it has the shape {list(shape)}, the options ask for {rows} rows")
 
 
-def check_permutation(name: str, array: np.ndarray) -> None:
+def check_permutation(name: str, array: AnyArray) -> None:
     """Refuse an array from a file that does not hold every number from 0 to its length less 1 once."""
     check_range(name, array, 0, len(array) - 1)
     seen = np.zeros(len(array), bool)
@@ -217,7 +223,7 @@ def check_permutation(name: str, array: np.ndarray) -> None:
         raise unfit(name, f"it lacks {int(np.argmin(seen))}; every number from 0 to {len(array) - 1} is needed once")
 
 
-def take(name: str, arrays: Mapping[str, Any], dtype: np.dtype, shape: tuple[int | None, ...] | None) -> np.ndarray:
+def take(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple[int | None, ...] | None) -> AnyArray:
     """Return a stored array of the type and shape asked for.
 
     Parameters
@@ -245,14 +251,17 @@ def take(name: str, arrays: Mapping[str, Any], dtype: np.dtype, shape: tuple[int
 # -- facts -------------------------------------------------------------------------------------------------------
 
 
-class _Asked(dict):
+Held = TypeVar("Held")
+
+
+class _Asked(dict[str, Held]):
     """A record out of a file that keeps a note of what was asked of it."""
 
-    def __init__(self, record: Mapping[str, Any]):
+    def __init__(self, record: Mapping[str, Held]) -> None:
         super().__init__(record)
         self.names: set[str] = set()
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Held:
         self.names.add(name)
         return super().__getitem__(name)
 
@@ -262,7 +271,7 @@ class _Asked(dict):
 
 
 @contextlib.contextmanager
-def whole(arrays: Mapping[str, Any], facts: Any) -> Iterator[tuple[_Asked, _Asked]]:
+def whole(arrays: Mapping[str, Stored], facts: object) -> Iterator[tuple[dict[str, Stored], dict[str, Any]]]:
     """Give a learner its stored arrays and facts, and refuse by name what it has not taken at the end.
 
     Raises
@@ -274,14 +283,14 @@ def whole(arrays: Mapping[str, Any], facts: Any) -> Iterator[tuple[_Asked, _Aske
         raise ModelError(
             f"the model's fact 'learner' is {shortened(facts)}, allowed is a record; train the model again"
         )
-    arrays, facts = _Asked(arrays), _Asked(facts)
-    yield arrays, facts
-    name = arrays.unasked()
+    asked_arrays, asked_facts = _Asked(arrays), _Asked(facts)
+    yield asked_arrays, asked_facts
+    name = asked_arrays.unasked()
     if name is not None:
         raise ModelError(
             f"the model has an array {shortened(name)}, which its options do not ask for; train the model again"
         )
-    name = facts.unasked()
+    name = asked_facts.unasked()
     if name is not None:
         raise ModelError(
             f"the model has a fact 'learner' with {shortened(name)}, which its options do not ask for; train the model "
@@ -289,7 +298,10 @@ def whole(arrays: Mapping[str, Any], facts: Any) -> Iterator[tuple[_Asked, _Aske
         )
 
 
-def take_fact(name: str, facts: Mapping[str, Any], kind: type, low: float, high: float) -> Any:
+Number = TypeVar("Number", int, float)
+
+
+def take_fact(name: str, facts: Mapping[str, Any], kind: type[Number], low: float, high: float) -> Number:
     """Return a stored fact of a learner: a whole number (`kind` int) or a number (float) from low to high.
 
     Raises
@@ -307,12 +319,12 @@ def take_fact(name: str, facts: Mapping[str, Any], kind: type, low: float, high:
     return kind(value)
 
 
-def _wide(plane: np.ndarray) -> np.ndarray:
+def _wide(plane: AnyArray) -> AnyArray:
     """A plane as it is, or a copy with four bytes to a number where there are fewer."""
     return plane if plane.itemsize >= 4 else plane.view(f"u{plane.itemsize}").astype(np.uint32)
 
 
-def _words(plane: np.ndarray) -> tuple[np.ndarray, int, int]:
+def _words(plane: AnyArray) -> tuple[UInt32s, int, int]:
     """A plane of four bytes or eight as kernels take it, whatever its strides, so that each is compiled once.
 
     Numbers are compared as bits, where -0.0 is something.

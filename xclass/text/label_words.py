@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from ..array_types import Int, UInt8s
 from ..data import class_names
 from ..errors import UsageError
 from ..kernels.jit import jit
@@ -29,6 +30,7 @@ from .malformed import (
     WEIGHT,
 )
 from .numbers import NEWLINE, SPACE, TAB
+from .rules import Rules
 
 COMMA, ZERO = 44, 48
 UNLABELLED = 2**32 - 1  # as a class
@@ -38,7 +40,7 @@ UNLABELLED = 2**32 - 1  # as a class
 
 
 @jit
-def _read_class(text, begin):
+def _read_class(text: UInt8s, begin: int) -> tuple[Int, int]:
     """C's strtol, base 10, at `begin`: (value, cut to 64 bits; end, `begin` if there is no number)."""
     p = begin
     while text[p] == SPACE or (text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE):
@@ -48,7 +50,7 @@ def _read_class(text, begin):
         p += 1
     if not numbers.is_digit(text[p]):
         return 0, begin
-    value = 0
+    value: Int = 0
     while numbers.is_digit(text[p]):
         digit = np.int64(text[p]) - 48
         if value > (9223372036854775807 - digit) // 10:
@@ -62,7 +64,9 @@ def _read_class(text, begin):
 
 
 @jit
-def read_label(text, begin, end, rules):
+def read_label(
+    text: UInt8s, begin: int, end: int, rules: Rules
+) -> tuple[float, np.float32, np.float32, int, int, int, int]:
     """Read what stands before the first bar.
 
     Returns
@@ -122,6 +126,7 @@ def read_label(text, begin, end, rules):
         return label, weight, initial, tag_start, tag_end, problem, where
 
     strict = rules.treatment != VW
+    value: Int
     if rules.multiclass:
         if words > 2:
             return label, weight, initial, tag_start, tag_end, CLASS_WORDS, word0

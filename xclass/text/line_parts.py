@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..array_types import Float32s, Int32s, Int64s, UInt8s, UInt32s
 from ..data import hashing
 from ..kernels.jit import inlined, jit
 from . import numbers
@@ -32,7 +33,7 @@ class Reading(NamedTuple):
 
 
 @jit
-def note(notes, row, problem, line, start, where):
+def note(notes: Int64s, row: int, problem: int, line: int, start: int, where: int) -> None:
     """Write a row of four `notes`, the last one where `row` is -1, if there is room."""
     if row <= KEPT:
         at = 4 * row if row >= 0 else 4 * (KEPT + 1)
@@ -40,7 +41,7 @@ def note(notes, row, problem, line, start, where):
 
 
 @inlined
-def class_alone(text, at, e):
+def class_alone(text: UInt8s, at: int, e: int) -> np.int64:
     """The class that the digits text[at:e] are, where nothing but a bar follows them; else -1."""
     if text[e] != SPACE or text[e + 1] != BAR or not at < e <= at + 9:
         return np.int64(-1)
@@ -53,7 +54,7 @@ def class_alone(text, at, e):
 
 
 @inlined
-def end_of_label(text, place, k, at):
+def end_of_label(text: UInt8s, place: Int32s, k: int, at: int) -> tuple[int, np.int64]:
     """The delimiter, from k on, before which the label that begins at byte `at` ends, and the byte behind it."""
     while text[place[k]] != BAR and text[place[k]] != NEWLINE:
         k += 1
@@ -64,7 +65,7 @@ def end_of_label(text, place, k, at):
 
 
 @inlined
-def inner_return(text, place, k):
+def inner_return(text: UInt8s, place: Int32s, k: int) -> np.int64:
     """The first CR of a line that does not stand before its end, from delimiter k on; -1 where there is none."""
     while text[place[k]] != NEWLINE:
         p = np.int64(place[k])
@@ -75,7 +76,9 @@ def inner_return(text, place, k):
 
 
 @inlined
-def read_namespace(text, place, k, how, letters):
+def read_namespace(
+    text: UInt8s, place: Int32s, k: int, how: Reading, letters: UInt32s
+) -> tuple[int, np.uint8, np.uint32, np.float32, int, np.int64]:
     """Read the name and weight of the namespace behind the bar that is delimiter k.
 
     Return the delimiter that follows, the group, the hash, the weight, the problem and its place. A weight that is no
@@ -106,7 +109,9 @@ def read_namespace(text, place, k, how, letters):
 
 
 @inlined
-def _read_value(text, place, k, b, seed, scale, unnamed, how):
+def _read_value(
+    text: UInt8s, place: Int32s, k: int, b: int, seed: np.uint32, scale: np.float32, unnamed: int, how: Reading
+) -> tuple[int, np.uint32, np.float32, int, int, bool]:
     """Read the feature whose name begins at byte b and whose value stands behind the colon that is delimiter k.
 
     Return the delimiter that follows, the feature's index, its value, 0 where there is none, the number of features
@@ -153,7 +158,20 @@ def _read_value(text, place, k, b, seed, scale, unnamed, how):
 
 
 @inlined
-def read_features(text, place, k, seed, scale, how, features, z, notes, bad, line, start):
+def read_features(
+    text: UInt8s,
+    place: Int32s,
+    k: int,
+    seed: np.uint32,
+    scale: np.float32,
+    how: Reading,
+    features: tuple[UInt32s, Float32s],
+    z: int,
+    notes: Int64s,
+    bad: int,
+    line: int,
+    start: int,
+) -> tuple[int, int, int, int, int]:
     """Read the features of a namespace, which begin behind delimiter k, to `features` (index and value) from z on.
 
     Return the delimiter that follows, the new z, the problem and its place, and the new number of bad places.

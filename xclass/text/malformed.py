@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from ..array_types import UInt8s
 
 TREATMENTS = ("stop", "skip", "vw")
 STOP, SKIP, VW = range(3)  # treatment of malformed lines
@@ -63,14 +63,14 @@ VW_DOES = {
 }
 
 
-def word_at(text: np.ndarray, where: int) -> str:
+def word_at(text: UInt8s, where: int) -> str:
     """The word at `where`, cut to 40 characters."""
     begin = text[where : where + 160].tobytes()
     word = begin.lstrip(b" \t\r").replace(b"\t", b" ").replace(b"\r", b" ").replace(b"|", b" ").replace(b"\n", b" ")
     return _shown(word.split(b" ")[0])
 
 
-def label_words_of(text: np.ndarray, begin: int) -> list[str]:
+def label_words_of(text: UInt8s, begin: int) -> list[str]:
     """Return the words before the first bar of the line at `begin` without what is before a tab and without the tag."""
     line = text[begin : begin + 400].tobytes().partition(b"\n")[0]
     head = line.partition(b"|")[0]

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..array_types import Float32s, Float64s
 from ..kernels.jit import jit
 
 
 @jit
-def first_other(label, weight, begin, known):
+def first_other(label: Float64s, weight: Float32s, begin: int, known: Float32s) -> int:
     """Return the first row from `begin` on whose name was seen with another weight, -1 if there is none.
 
     known : float32[names], the weight each name was first seen with, NaN where it was not seen; written
@@ -42,16 +43,16 @@ class NameWeights:
     found : whether a name came with another weight
     """
 
-    def __init__(self, listed: int):
+    def __init__(self, listed: int) -> None:
         self.found = False
         self._listed = listed
-        self._known: np.ndarray | None = None  # from the first weight on that is not 1
+        self._known: Float32s | None = None  # from the first weight on that is not 1
 
-    def idle(self, weight: np.ndarray) -> bool:
+    def idle(self, weight: Float32s) -> bool:
         """Return whether a batch with these weights has nothing to compare."""
         return self.found or (self._known is None and not (weight != 1).any())
 
-    def compare(self, label: np.ndarray, weight: np.ndarray, before: int, count: int) -> tuple[int, float]:
+    def compare(self, label: Float64s, weight: Float32s, before: int, count: int) -> tuple[int, float]:
         """Return the first row whose name came with another weight before, and that weight; row -1 if there is none.
 
         Parameters

@@ -15,12 +15,13 @@ import math
 
 import numpy as np
 
+from ..array_types import Float32s, UInt8s
 from ..kernels.jit import jit
 
 SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
 
 
-def _powers() -> np.ndarray:
+def _powers() -> Float32s:
     """VW's powers of ten, 10**-37 to 10**38 by repeated division and multiplication: float32[76]."""
     ten = np.float32(10)
     below, above = [np.float32(1)], [np.float32(1)]
@@ -35,24 +36,24 @@ POWERS = _powers()
 
 
 @jit
-def is_blank(c):
+def is_blank(c: int) -> bool:
     return (c == SPACE) | (c == TAB)
 
 
 @jit
-def ends_number(text, p):
+def ends_number(text: UInt8s, p: int) -> bool:
     """Whether VW's own reading of numbers may end at `p`: a blank or the end of the line."""
     c = text[p]
     return is_blank(c) or c == NEWLINE or (c == RETURN and text[p + 1] == NEWLINE)
 
 
 @jit
-def is_digit(c):
+def is_digit(c: int) -> bool:
     return c >= 48 and c <= 57
 
 
 @jit
-def read_number(text, begin):
+def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     """Read the number at `begin` as VW's parse_float does.
 
     Returns
@@ -89,7 +90,7 @@ def read_number(text, begin):
 
 
 @jit
-def _read_rounding(text, begin):
+def _read_rounding(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     """`read_number` for all numbers: accumulates in float32, with its roundings, as VW does."""
     p = begin
     if text[p] == 0:
@@ -141,13 +142,13 @@ def _read_rounding(text, begin):
 
 
 @jit
-def _lower(c):
+def _lower(c: int) -> np.int64:
     """An ASCII letter in lower case; other bytes do not matter here."""
     return np.int64(c) | 32
 
 
 @jit
-def _hex_digit(c):
+def _hex_digit(c: int) -> np.int64 | int:
     """Value of a hexadecimal digit, -1 if it is none."""
     if is_digit(c):
         return np.int64(c) - 48
@@ -156,7 +157,7 @@ def _hex_digit(c):
 
 
 @jit
-def _strtof(text, begin):
+def _strtof(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     """C's strtof in the C locale, within the line. Returns as `read_number`, digits 1 for every number."""
     p = begin
     while text[p] == SPACE or (text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE):
@@ -199,7 +200,7 @@ def _strtof(text, begin):
 
 
 @jit
-def _hexadecimal(text, p):
+def _hexadecimal(text: UInt8s, p: int) -> tuple[float, int]:
     """The hexadecimal number after `0x`: (float64, end)."""
     value = 0.0
     power = 0
@@ -226,7 +227,7 @@ def _hexadecimal(text, p):
 
 
 @jit
-def _decimal(text, begin):
+def _decimal(text: UInt8s, begin: int) -> tuple[float, int]:
     """The decimal number at `begin`: (float64, end), end == begin if there is none."""
     p = begin
     whole = np.uint64(0)  # the first 19 digits

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..array_types import Float64s, Int64s, UInt8s, UInt32s
 from ..data import batch_ops, hashing
 from ..data.batch import Batch, Pool
 from ..data.class_names import Names, listed_table
@@ -50,7 +51,9 @@ from .malformed import (
     word_at,
 )
 from .name_weights import NameWeights
-from .tokens import NEWLINE, PADDING, Rules
+from .numbers import NEWLINE
+from .rules import Rules
+from .tokens import PADDING
 
 __all__ = ["NEWLINE", "PADDING", "Options", "Parser"]
 
@@ -66,7 +69,7 @@ class Options:
     hash_seed: int = option(
         "seed of the hash", kind=int, default=0, metavar="N", minimum=0, maximum=2**32 - 1, stored=True
     )
-    named_labels: str = option(
+    named_labels: str | None = option(
         "labels are these names instead of numbers, separated by commas, or the lines of a file",
         metavar="A,B,C|@FILE",
         stored=True,
@@ -82,7 +85,7 @@ class Options:
         "at a malformed line: stop, skip the line, or read it the way VW does", choices=TREATMENTS, default="stop"
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         known: set[str] = set()
         for name in self.label_names():
             if name in known:
@@ -104,7 +107,7 @@ class Scan(NamedTuple):
     bad: int  # malformed places
     skipped: int  # lines left out
     stopped: bool  # whether the last line read ends the run
-    notes: np.ndarray  # int64[KEPT + 2, 4], see tokens
+    notes: Int64s  # int64[KEPT + 2, 4], see tokens
 
 
 class Parser:
@@ -134,7 +137,7 @@ class Parser:
         highest: int | None = None,
         because: str = "",
         names: Names | None = None,
-    ):
+    ) -> None:
         self.options = options
         self.names = names or Names(options.label_names(), options.learn_names)
         self.lines = self.skipped = self.bad = 0
@@ -164,7 +167,7 @@ class Parser:
         )
 
     @cached_property
-    def _letters(self) -> np.ndarray:
+    def _letters(self) -> UInt32s:
         """The hash of every name of one byte."""
         names = np.arange(256 + PADDING).astype(np.uint8)
         rules = self._rules
@@ -183,7 +186,7 @@ class Parser:
         """Start at line 1 again (another pass, another file)."""
         self.lines = 0
 
-    def parse(self, text: np.ndarray, end: int, name: str) -> tuple[Batch, DataError | None, int]:
+    def parse(self, text: UInt8s, end: int, name: str) -> tuple[Batch, DataError | None, int]:
         """Parse the whole lines of `text[:end]`.
 
         Parameters
@@ -245,8 +248,9 @@ class Parser:
             batch = batch_ops.pick([(batch, np.flatnonzero(kept))], lines=True)
         return batch, None
 
-    def _compare_weights(self, batch: Batch, place: np.ndarray, before: int, name: str) -> None:
+    def _compare_weights(self, batch: Batch, place: Float64s, before: int, name: str) -> None:
         """Tell the user where a name comes with another weight; `place` : of the names of the batch in its text."""
+        assert self._weights is not None  # it was asked before whether it is idle
         row, weight = self._weights.compare(batch.label, batch.weight, before, len(self.names.names))
         if row < 0:
             return
@@ -271,7 +275,7 @@ class Parser:
             what = what.replace("line was", "lines were").replace("place was", "places were")
         return [f"{self.bad} {what}" + ("; the first:" if self.bad > KEPT else ":"), *self.kept]
 
-    def _take_notes(self, text, notes, bad: int, stopped: bool, name: str) -> DataError | None:
+    def _take_notes(self, text: UInt8s, notes: Int64s, bad: int, stopped: bool, name: str) -> DataError | None:
         if notes[0, 0] and not self._told_label:
             self._told_label = True
             problem, line, _, where = notes[0].tolist()
@@ -281,7 +285,7 @@ class Parser:
                 self.kept.append(self._message(text, note, name))
         return DataError(f"{self._message(text, notes[-1].tolist(), name)}. {CURE}") if stopped else None
 
-    def _message(self, text, note: list[int], name: str) -> str:
+    def _message(self, text: UInt8s, note: list[int], name: str) -> str:
         problem, line, start, where = note
         seen = word_at(text, where)
         sentence = NO_NAME if problem == CLASS and self._rules.names_come else SENTENCES[problem]
@@ -301,13 +305,13 @@ class Parser:
 class Scanner:
     """Parses blocks of text for a `Parser`, knowing nothing of the lines before; one thread at a time uses it."""
 
-    def __init__(self, rules: Rules, letters: np.ndarray):
+    def __init__(self, rules: Rules, letters: UInt32s) -> None:
         self._rules, self._letters = rules, letters
         self._pool = Pool()  # memory of the batches
         self._positions = np.empty(0, np.int32)
         self._line_of = np.empty(256, np.int64)
 
-    def scan(self, text: np.ndarray, end: int) -> Scan:
+    def scan(self, text: UInt8s, end: int) -> Scan:
         """Parse the whole lines of `text[:end]`; text : as in `Parser.parse`."""
         if len(self._positions) < end + 64:
             self._positions = np.empty(end + 64, np.int32)

@@ -18,19 +18,23 @@ import sys
 import time
 import zlib
 from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from io import FileIO
+from typing import Any, Protocol
 
 import numpy as np
 
+from ..array_types import UInt8s
 from ..data.batch import Batch, Pool
+from ..data.class_names import Names
 from ..errors import DataError
-from ..model import model_file
+from ..model import model_header
 from ..options.declare import option
 from ..system import processors
 from . import parser
+from .label_detection import Labels
 
 PACKED = ((b"\x1f\x8b", ".gz", "zcat"), (b"\x28\xb5\x2f\xfd", ".zst", "zstdcat"))  # first bytes, ending, what unpacks
 NO_TEXT = b"xclass cache\n"  # begins a cache
@@ -50,7 +54,7 @@ class Options:
     )
 
 
-def look(paths: tuple[str, ...] | None, labels: Any, begun: bytearray) -> None:
+def look(paths: tuple[str, ...] | None, labels: Labels, begun: bytearray) -> None:
     """Show the first lines of the data to `labels` until its `classes` is known.
 
     Lines are shown as soon as they have arrived. What cannot be read is left for the reader to complain about.
@@ -85,19 +89,36 @@ def look(paths: tuple[str, ...] | None, labels: Any, begun: bytearray) -> None:
                 return
 
 
+class Stream(Protocol):
+    """What text is read from."""
+
+    def readinto(self, room: bytearray | memoryview, /) -> int | None: ...
+
+
+class Wrapped(Stream, Protocol):
+    """What stands for a file that is open, see `cache.cache_key.Digesting`."""
+
+    def tell(self) -> int: ...
+
+    def digest(self) -> str | None: ...
+
+
 class _Behind:
     """Standard input from its beginning, of which some was read already."""
 
-    def __init__(self, begin: bytes, stream):
+    def __init__(self, begin: bytes, stream: Stream) -> None:
         self._begin, self._stream = memoryview(begin), stream
 
-    def readinto(self, room) -> int:
+    def readinto(self, room: bytearray | memoryview) -> int | None:
         if not self._begin:
             return self._stream.readinto(room)
         got = min(len(room), len(self._begin))
         room[:got] = self._begin[:got]
         self._begin = self._begin[got:]
         return got
+
+
+Block = tuple[UInt8s, int, DataError | None]  # text that ends with a line, where it ends, what keeps from reading on
 
 
 class Reader:
@@ -134,31 +155,32 @@ class Reader:
         highest: int | None = None,
         because: str = "",
         block_bytes: int | None = None,
-        stream: BinaryIO | None = None,
-        names: Any = None,
+        stream: Stream | None = None,
+        names: Names | None = None,
         begun: bytes = b"",
-    ):
+    ) -> None:
         self._begun = begun
         self.parser = parser.Parser(parse, bits, multiclass, lowest, highest, because, names)
         self.paths: tuple[str | None, ...] = (options.data,) if isinstance(options.data, str) else options.data
         self.paths = tuple(self.paths or (None,))
-        self.name = self.paths[0] or "stdin"
+        self.name: str = self.paths[0] or "stdin"
         self.bytes = self.before = 0
         self.parsing_seconds = 0.0
         self._pool = Pool()  # of text
         self._scanners: list[parser.Scanner] = []
         self.size: int | None = None
-        self.wrap: Any = None
-        self.wrapped: list[Any] = []
+        self.wrap: Callable[[FileIO], Wrapped] | None = None
+        self.wrapped: list[Wrapped] = []
         self._path = self.paths[0]
         self._done = 0  # bytes of the files before this one
         self._stream = stream
         self._sizes = (block_bytes, block_bytes) if block_bytes else (FIRST_BLOCK, LARGEST_BLOCK)
-        self._file: Any = None
+        self._file: FileIO | Wrapped | None = None
         self._whole = True  # whether to wait for full blocks
         self.again = stream is None and self._path is not None
-        sizes = []
+        sizes: list[int | None] = []
         for path in self.paths if self.again else ():
+            assert path is not None
             self.name = path
             try:
                 found = os.stat(path)
@@ -167,7 +189,7 @@ class Reader:
             sizes.append(found.st_size if stat.S_ISREG(found.st_mode) else None)
         self.name = self.paths[0] or "stdin"
         if sizes and None not in sizes:
-            self.size = sum(sizes)
+            self.size = sum(filter(None, sizes))
         self.again = self.size is not None
 
     @property
@@ -214,7 +236,7 @@ class Reader:
                 self._done = self.position()
             self.before += self.parser.lines
 
-    def _batches(self, stream) -> Iterator[Batch]:
+    def _batches(self, stream: Stream) -> Iterator[Batch]:
         for scan, error in self._scanned(self._blocks(stream)):
             batch, problem = self.parser.take(scan, self.name)
             self.bytes += scan.used
@@ -224,7 +246,7 @@ class Reader:
             if error is not None:
                 raise error
 
-    def _blocks(self, stream) -> Iterator[tuple[np.ndarray, int, DataError | None]]:
+    def _blocks(self, stream: Stream) -> Iterator[Block]:
         """Text that ends with a line, padded, where it ends, and what keeps from reading on."""
         size, largest = self._sizes
         left = np.empty(0, np.uint8)  # of a line whose end is still to come
@@ -246,7 +268,7 @@ class Reader:
             yield text, end, error
             size = min(size * 2, largest) if end else max(size, len(left))
 
-    def _scanned(self, blocks) -> Iterator[tuple[parser.Scan, DataError | None]]:
+    def _scanned(self, blocks: Iterator[Block]) -> Iterator[tuple[parser.Scan, DataError | None]]:
         """The blocks parsed: of a file some at a time, each on a thread of its own, delivered in order."""
         if not self._whole or len(self._scanners) == 1:
             for text, end, error in blocks:
@@ -259,21 +281,21 @@ class Reader:
         for scanner in self._scanners:
             free.put(scanner)
 
-        def job(text, end):
+        def job(text: UInt8s, end: int) -> parser.Scan:
             scanner = free.get()
             try:
                 return scanner.scan(text, end)
             finally:
                 free.put(scanner)
 
-        def next_one():
+        def next_one() -> tuple[parser.Scan, DataError | None]:
             future, error = waiting.popleft()
             begun = time.perf_counter()
             scan = future.result()
             self.parsing_seconds += time.perf_counter() - begun
             return scan, error
 
-        waiting: deque = deque()
+        waiting: deque[tuple[Future[parser.Scan], DataError | None]] = deque()
         with ThreadPoolExecutor(len(self._scanners), "parse") as threads:
             for text, end, error in blocks:
                 waiting.append((threads.submit(job, text, end), error))
@@ -284,7 +306,7 @@ class Reader:
 
     def _refuse_other(self, begin: bytes) -> None:
         """Refuse what is no text: a model or a cache."""
-        what = model_file.model_that_begins(begin)
+        what = model_header.model_that_begins(begin)
         if what:
             raise DataError(f"{self.name}: is {what}, not data; name a file of examples, and a model with -i")
         for magic, ending, tool in PACKED:
@@ -298,9 +320,9 @@ class Reader:
         if begin.startswith(NO_TEXT):
             raise DataError(f"{self.name}: is a cache of xclass, not data; give it with --cache_file")
 
-    def _fill(self, stream, text, begin: int, end: int) -> tuple[int, bool, DataError | None]:
+    def _fill(self, stream: Stream, text: UInt8s, begin: int, end: int) -> tuple[int, bool, DataError | None]:
         """Read into `text[begin:end]`: where it is filled to, whether the file ended, what went wrong."""
-        room = memoryview(text)
+        room = text.data
         pull = getattr(stream, "readinto1", None) or stream.readinto
         filled = begin
         while filled < end:
@@ -314,7 +336,7 @@ class Reader:
                         f"{self.name}: the compressed data ends too early; the file was cut short, fetch it again"
                     ),
                 )
-            except (OSError, ValueError, *_damage()) as error:
+            except _damage() as error:
                 return filled, True, DataError(f"{self.name}: cannot be read ({error}); check or fetch the file again")
             if not got:
                 return filled, True, None
@@ -323,7 +345,7 @@ class Reader:
                 break
         return filled, False, None
 
-    def _open(self, closing: contextlib.ExitStack):
+    def _open(self, closing: contextlib.ExitStack) -> Stream:
         if self._stream is not None:
             self._whole = False
             return self._stream
@@ -353,7 +375,7 @@ class Reader:
         return DataError(f"{self.name}: cannot be opened ({error.strerror}); check the name and its permissions")
 
 
-def _end_of_lines(text: np.ndarray, begin: int, end: int) -> int:
+def _end_of_lines(text: UInt8s, begin: int, end: int) -> int:
     """Where the last whole line of `text[:end]` ends, 0 if there is none; before `begin` there is none."""
     while end > begin:
         piece = max(begin, end - LOOK_BACK)
@@ -364,19 +386,19 @@ def _end_of_lines(text: np.ndarray, begin: int, end: int) -> int:
     return 0
 
 
-def _standard_input():
+def _standard_input() -> Any:
     """Not the buffered stream: at the end a thread that still waits in it would bring the interpreter down."""
     return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
 
 
-def _unpacked(path: str, file, closing: contextlib.ExitStack):
+def _unpacked(path: str, file: FileIO | Wrapped, closing: contextlib.ExitStack) -> Stream:
     """The text of a file that may be compressed, as its name says."""
     if path.endswith(".gz"):
         try:
             from isal import igzip as gzip
         except ImportError:
             import gzip
-        return closing.enter_context(gzip.open(file, "rb"))
+        return closing.enter_context(gzip.open(file, "rb"))  # type: ignore[no-any-return]  # isal is not looked into
     if path.endswith(".zst"):
         try:
             import zstandard
@@ -387,9 +409,9 @@ def _unpacked(path: str, file, closing: contextlib.ExitStack):
 
 
 def _damage() -> tuple[type[Exception], ...]:
-    """The errors by which those who unpack files tell that one is damaged."""
+    """The errors that say that a file cannot be read, or that it cannot be unpacked."""
     isal = sys.modules.get("isal.isal_zlib")
-    return (zlib.error,) if isal is None else (zlib.error, isal.error)
+    return (OSError, ValueError, zlib.error) if isal is None else (OSError, ValueError, zlib.error, isal.error)
 
 
 class _Unpacked:
@@ -397,13 +419,13 @@ class _Unpacked:
 
     CHUNK = 1 << 15  # bytes; unpacked they stay within some MB
 
-    def __init__(self, file, new_frame, damaged: type[Exception]):
+    def __init__(self, file: Any, new_frame: Callable[[], Any], damaged: type[Exception]) -> None:
         self._file, self._new_frame, self._damaged = file, new_frame, damaged
         self._frame: Any = None
         self._packed = b""
         self._text = memoryview(b"")
 
-    def readinto(self, room) -> int:
+    def readinto(self, room: bytearray | memoryview) -> int:
         while not self._text:
             packed = self._packed or self._file.read(self.CHUNK)
             if not packed and self._frame is not None:

@@ -9,12 +9,11 @@ Cost      about 2 ns per byte, on one core.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-from ..data import class_names
-from ..data.batch import CONSTANT, CONSTANT_GROUP
+from ..array_types import Float32s, Int32s, Int64s, UInt8s, UInt32s
+from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
 from ..kernels import intrinsics
 from ..kernels.jit import jit
 from . import label_words, line_parts, numbers
@@ -29,31 +28,16 @@ from .malformed import (
     VW,
 )
 from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE, TAB
+from .rules import Rules
 
 PADDING = 80  # bytes that must follow the text in its array: both kernels look beyond the end
-
-
-class Rules(NamedTuple):
-    """How to read; made by `Parser`."""
-
-    multiclass: bool
-    mask: np.uint32  # of a feature's index
-    hash_all: bool
-    hash_seed: np.uint32
-    unnamed: np.uint32  # hash of the namespace without a name
-    constant: bool
-    treatment: int
-    lowest: int  # classes allowed
-    highest: int  # -1: every class
-    names: class_names.Table
-    names_come: bool  # labels are names that are numbered later; `names` is empty
 
 
 # -- kernels
 
 
 @jit
-def find_delimiters(data, end, positions):
+def find_delimiters(data: UInt8s, end: int, positions: Int32s) -> tuple[int, int, int, int, int]:
     """List where names, numbers and lines of `text[:end]` end.
 
     Parameters
@@ -102,7 +86,10 @@ def find_delimiters(data, end, positions):
 
 
 @jit
-def parse_lines(data, positions, count, returns, rules, letters, line, out, notes, line_of):
+def parse_lines(
+    data: UInt8s, positions: Int32s, count: int, returns: int, rules: Rules, letters: UInt32s, line: int, out: Batch,
+    notes: Int64s, line_of: Int64s,
+) -> tuple[int, int, int, int, int, int, int, bool]:  # fmt: skip
     """Parse the lines whose delimiters are `positions[:count]`.
 
     Parameters
@@ -225,7 +212,7 @@ def parse_lines(data, positions, count, returns, rules, letters, line, out, note
 
 
 @jit
-def merge_groups(n, constant, out, index, value):
+def merge_groups(n: int, constant: bool, out: Batch, index: UInt32s, value: Float32s) -> int:
     """Bring features of the same group together, in every example; groups in the order of their first feature.
 
     Parameters
