@@ -14,14 +14,18 @@ Lines     Eight slots are a cache line. A feature has a line for every block of 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from ..array_types import AnyArray, Float32s, Int, Int64s, UInt64s
+from ..data.batch import Batch
 from ..kernels import fast_math, intrinsics
 from ..kernels.constants import GOLDEN, LARGEST, ONE, SPREAD, TWO, ZERO
 from ..kernels.jit import bare, jit
 from ..model import stored_arrays
+from ..model.stored_arrays import Stored
 from . import loss
 
 SLOT_BYTES = 8
@@ -32,7 +36,7 @@ EIGHT, SEVEN, THREE = np.uint64(8), np.uint64(7), np.uint64(3)
 class Weights(NamedTuple):
     """A table of 2**b slots; the regressors that share it differ by place."""
 
-    flat: np.ndarray  # float32[2 << b], cache lines begin at multiples of 16
+    flat: Float32s  # float32[2 << b], cache lines begin at multiples of 16
     shift: np.uint64  # 64 - b
     kind: int  # loss.LOGISTIC or loss.SQUARED
     rate: np.float32
@@ -47,12 +51,12 @@ def new_weights(bits: int, kind: int, rate: float, plain: bool = False) -> Weigh
     return Weights(memory[skip : skip + size], np.uint64(64 - bits), kind, np.float32(rate), plain)
 
 
-def weights_arrays(name: str, weights: Weights) -> dict[str, np.ndarray]:
+def weights_arrays(name: str, weights: Weights) -> dict[str, Stored]:
     """What a model keeps of a table."""
     return stored_arrays.sparse(name, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
 
 
-def restore_weights(name: str, weights: Weights, arrays: dict[str, np.ndarray]) -> None:
+def restore_weights(name: str, weights: Weights, arrays: Mapping[str, Stored]) -> None:
     """Fill a new table with what `weights_arrays` gave.
 
     Sums G below 0, which no learning makes, would have no root, and the weights of a step would not be finite.
@@ -68,13 +72,13 @@ def restore_weights(name: str, weights: Weights, arrays: dict[str, np.ndarray]) 
 
 
 @bare
-def inverse_root(total):
+def inverse_root(total: float) -> np.float32:
     """What an example is scaled by whose squares add up to `total`, 1 for 0; finite, whatever the sum."""
     return np.float32(min(1.0 / math.sqrt(total), LARGEST)) if total > 0.0 else ONE
 
 
 @jit
-def load(batch, i, unit, h, x):
+def load(batch: Batch, i: int, unit: bool, h: UInt64s, x: Float32s) -> int:
     """Copy example i, scaled to length 1 where `unit`; return the number of its features."""
     begin, end = batch.start[i], batch.start[i + 1]
     scale = ONE
@@ -86,11 +90,12 @@ def load(batch, i, unit, h, x):
     for f in range(end - begin):
         h[f] = np.uint64(batch.index[begin + f]) * GOLDEN
         x[f] = batch.value[begin + f] * scale
-    return end - begin
+    count: int = end - begin
+    return count
 
 
 @jit
-def slot(weights, feature, place):
+def slot(weights: Weights, feature: np.uint64, place: Int) -> np.int64:
     """Where in `flat` the weight of a feature lies."""
     z = (feature ^ (np.uint64(place >> 3) * SPREAD)) * GOLDEN
     line = (z >> (weights.shift + THREE)) * EIGHT
@@ -98,7 +103,7 @@ def slot(weights, feature, place):
 
 
 @jit
-def locate(weights, h, count, place, at, begin):
+def locate(weights: Weights, h: UInt64s, count: Int, place: Int, at: Int64s, begin: Int) -> None:
     """Find the slots of one regressor and ask for their cache lines."""
     for f in range(count):
         s = slot(weights, h[f], place)
@@ -107,7 +112,7 @@ def locate(weights, h, count, place, at, begin):
 
 
 @jit
-def ask(weights, h, count, place):
+def ask(weights: Weights, h: UInt64s, count: Int, place: Int) -> None:
     """Ask for the cache lines of a regressor to be scored later, where it is the first of its block."""
     if place & 7 == 1:
         for f in range(count):
@@ -115,7 +120,7 @@ def ask(weights, h, count, place):
 
 
 @jit
-def score(weights, at, begin, count, x):
+def score(weights: Weights, at: Int64s, begin: Int, count: Int, x: Float32s) -> np.float32:
     """The prediction of a regressor whose slots were located, float32."""
     s = ZERO
     for f in range(count):
@@ -124,7 +129,7 @@ def score(weights, at, begin, count, x):
 
 
 @jit
-def score_place(weights, h, x, count, place):
+def score_place(weights: Weights, h: UInt64s, x: Float32s, count: Int, place: Int) -> np.float32:
     """The same for one that was not."""
     s = ZERO
     for f in range(count):
@@ -133,7 +138,7 @@ def score_place(weights, h, x, count, place):
 
 
 @jit
-def probability(weights, s):
+def probability(weights: Weights, s: np.float32) -> float:
     """The probability of +1 after a score; that of -1 is 1 less this, and neither is 0 or 1."""
     if weights.kind == loss.LOGISTIC:
         if math.isnan(s):
@@ -146,7 +151,7 @@ def probability(weights, s):
 
 
 @jit
-def slope(weights, s, y):
+def slope(weights: Weights, s: np.float32, y: np.float32) -> np.float32:
     """The slope of log(1 + e**(-y s)) or of (s - y)**2, which is flat beyond y; 0 where s is NaN."""
     if math.isnan(s):
         return ZERO
@@ -156,7 +161,7 @@ def slope(weights, s, y):
 
 
 @bare
-def adagrad(x, g):
+def adagrad(x: np.float32, g: np.float32) -> np.float32:
     """AdaGrad's rate of a weight whose G is `g`, times its feature's value."""
     return x / np.float32(math.sqrt(g)) if g > ZERO else ZERO
 
@@ -165,7 +170,9 @@ def adagrad(x, g):
 
 
 @bare
-def find_rates(flat, at, begin, twist, x, count, square, rate):
+def find_rates(
+    flat: Float32s, at: AnyArray, begin: Int, twist: Int, x: Float32s, count: Int, square: np.float32, rate: Float32s
+) -> None:
     """G += square * x**2, feature by feature; then `rate[f]` = x / sqrt(G)."""
     for f in range(count):
         flat[np.uint64(at[begin + f] ^ twist) + np.uint64(1)] += square * (x[f] * x[f])
@@ -176,7 +183,7 @@ def find_rates(flat, at, begin, twist, x, count, square, rate):
 
 
 @bare
-def reach(x, count, rate):
+def reach(x: Float32s, count: Int, rate: Float32s) -> np.float32:
     """By how much a step of 1 moves the score."""
     total = ZERO
     for f in range(count):
@@ -185,14 +192,17 @@ def reach(x, count, rate):
 
 
 @bare
-def move(flat, at, begin, twist, count, step, rate):
+def move(flat: Float32s, at: AnyArray, begin: Int, twist: Int, count: Int, step: np.float32, rate: Float32s) -> None:
     """w -= step * rate, feature by feature."""
     for f in range(count):
         flat[np.uint64(at[begin + f] ^ twist)] -= step * rate[f]
 
 
 @jit
-def learn(weights, at, begin, count, x, s, y, weight, rate):
+def learn(
+    weights: Weights, at: Int64s, begin: Int, count: Int, x: Float32s, s: np.float32, y: np.float32, weight: np.float32,
+    rate: Float32s,
+) -> None:  # fmt: skip
     """One AdaGrad step of a regressor towards y (-1 or 1), s being its score; `rate`: float32[count], scratch.
 
     G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G), feature by feature. With squared loss

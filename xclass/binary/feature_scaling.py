@@ -25,13 +25,17 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ..array_types import AnyArray, Bools, Float32s, Float64s, Int64s, UInt8s, UInt32s
+from ..data.batch import Batch
 from ..kernels.constants import GOLDEN
 from ..kernels.jit import jit
 from ..model import stored_arrays
+from ..model.stored_arrays import Stored
 from ..options.declare import option
 
 LOOKED = 1024  # examples, after which it is known whether features are columns
@@ -69,7 +73,7 @@ class Scales:
     window : values the mean of a feature is made of, `math.inf` for all
     """
 
-    def __init__(self, always: bool, window: float = WINDOW):
+    def __init__(self, always: bool, window: float = WINDOW) -> None:
         self.always, self.window = always, window
         self.state = np.zeros(NUMBERS, np.int64)
         self.state[COLUMNS] = always
@@ -88,7 +92,7 @@ class Scales:
         columns = self.state[COLUMNS] and self.valued.any()
         return ["features are columns of numbers, each divided by its mean size"] if columns else []
 
-    def scaled(self, batch, learns: np.ndarray):
+    def scaled(self, batch: Batch, learns: Bools) -> Batch:
         """The batch with its features scaled; those of examples that `learns` (bool[n]) are taken in."""
         if self.idle:
             return batch
@@ -96,12 +100,12 @@ class Scales:
         scale(batch, learns, self.always, self.window, self.state, self.size, self.seen, self.valued, value)
         return batch._replace(value=value)
 
-    def count(self, batch, learns: np.ndarray) -> None:
+    def count(self, batch: Batch, learns: Bools) -> None:
         """Take in the examples of a batch that `learns` (bool[n])."""
         if not self.idle:
             count(batch, learns, self.always, self.window, self.state, self.size, self.seen, self.valued)
 
-    def divide(self, index: np.ndarray, value: np.ndarray) -> None:
+    def divide(self, index: UInt32s, value: Float32s) -> None:
         """Scale the values (float32[z], in place) of features (uint32[z], hashes) by what was taken in so far."""
         if self.state[COLUMNS]:
             divide(index, value, self.size)
@@ -113,17 +117,17 @@ class Scales:
             getattr(found, name)[:] = getattr(self, name)
         return found
 
-    def _planes(self) -> dict[str, np.ndarray]:
+    def _planes(self) -> dict[str, AnyArray]:
         return {"size": self.size, "seen": self.seen, "valued": self.valued}
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Stored]:
         """What a model keeps."""
-        found = {"scales.state": self.state}
+        found: dict[str, Stored] = {"scales.state": self.state}
         if not self.idle:
             found.update(stored_arrays.sparse("scales", self._planes()))
         return found
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+    def restore(self, arrays: Mapping[str, Stored]) -> None:
         """Fill new scales with what `arrays` gave.
 
         Kernels find scales by hashes of features alone. Means that are finite and not below 0 keep values finite.
@@ -144,7 +148,10 @@ class Scales:
 
 
 @jit
-def scale(batch, learns, always, window, state, size, seen, valued, value):
+def scale(
+    batch: Batch, learns: Bools, always: bool, window: float, state: Int64s, size: Float64s, seen: Float64s,
+    valued: UInt8s, value: Float32s,
+) -> None:  # fmt: skip
     """Fill `value` (float32[z]) with the scaled values of a batch, example by example."""
     for i in range(len(learns)):
         if learns[i]:
@@ -154,7 +161,10 @@ def scale(batch, learns, always, window, state, size, seen, valued, value):
 
 
 @jit
-def count(batch, learns, always, window, state, size, seen, valued):
+def count(
+    batch: Batch, learns: Bools, always: bool, window: float, state: Int64s, size: Float64s, seen: Float64s,
+    valued: UInt8s,
+) -> None:  # fmt: skip
     """Take in the examples of a batch that `learns`."""
     for i in range(len(learns)):
         if learns[i]:
@@ -162,20 +172,22 @@ def count(batch, learns, always, window, state, size, seen, valued):
 
 
 @jit
-def divide(index, value, size):
+def divide(index: UInt32s, value: Float32s, size: Float64s) -> None:
     """Scale `value` (float32[z]) in place."""
     for f in range(len(index)):
         value[f] = divided(index[f], value[f], size)
 
 
 @jit
-def place_of(index):
+def place_of(index: np.uint32) -> np.int64:
     """Where in the table a feature's scale is."""
     return np.int64((np.uint64(index) * GOLDEN) >> SHIFT)
 
 
 @jit
-def count_one(batch, i, always, window, state, size, seen, valued):
+def count_one(
+    batch: Batch, i: int, always: bool, window: float, state: Int64s, size: Float64s, seen: Float64s, valued: UInt8s
+) -> None:
     """Take in one example, and as long as that is asked decide whether features are columns."""
     if state[EXAMPLES] >= LOOKED and not state[COLUMNS]:
         return
@@ -201,7 +213,7 @@ def count_one(batch, i, always, window, state, size, seen, valued):
 
 
 @jit
-def are_columns(examples, size, seen, valued):
+def are_columns(examples: int, size: Float64s, seen: Float64s, valued: UInt8s) -> bool:
     """Whether the features of so many examples are columns in units of their own."""
     places = np.flatnonzero(valued)
     total = mean = square = 0.0
@@ -217,7 +229,7 @@ def are_columns(examples, size, seen, valued):
 
 
 @jit
-def divided(index, x, size):
+def divided(index: np.uint32, x: np.float32, size: Float64s) -> np.float32:
     """One feature's value, scaled."""
     if x == 0.0 or math.isnan(x):
         return x

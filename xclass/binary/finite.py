@@ -25,13 +25,15 @@ Bounds of `is_safe`, for AdaGrad with G**-1/2 or without, normalised or not; x a
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from ..array_types import Bools, Float32s, Int64s, UInt8s
 from ..data.batch import Batch
 from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import bare, jit
+from .update_rule import Rule
 
 REFUSED = 1  # in `Watch.missed`: the example is not learned from
 STEP = 2  # some step of the example was not taken
@@ -49,9 +51,9 @@ INFINITE = np.float32(np.inf)
 class Watch(NamedTuple):
     """What kernels know of the examples of a batch, and where they note whose steps were not taken."""
 
-    now: np.ndarray  # int64[1], the example at hand
-    missed: np.ndarray  # uint8[n], 0, REFUSED or STEP
-    span: np.ndarray  # float32[n, 3], squares of the smallest and largest |value| and `least_slope`, see `survey`
+    now: Int64s  # int64[1], the example at hand
+    missed: UInt8s  # uint8[n], 0, REFUSED or STEP
+    span: Float32s  # float32[n, 3], squares of the smallest and largest |value| and `least_slope`, see `survey`
 
 
 def idle_watch() -> Watch:
@@ -59,17 +61,34 @@ def idle_watch() -> Watch:
     return Watch(np.zeros(1, np.int64), np.zeros(1, np.uint8), ordinary_span(1))
 
 
-def ordinary_span(n: int) -> np.ndarray:
+def ordinary_span(n: int) -> Float32s:
     """The span of n examples whose values are 1."""
     return np.tile(np.array([1, 1, LEAST_SLOPE], np.float32), (n, 1))
 
 
-def watched(table: Any, work: Any) -> Any:
+class _Surveyed(Protocol):
+    """What `survey` found about a batch, see `reductions.core.contract.Work`."""
+
+    @property
+    def missed(self) -> UInt8s: ...
+
+    @property
+    def span(self) -> Float32s: ...
+
+
+class _Watching(Protocol):
+    def _replace(self: Watching, *, watch: Watch) -> Watching: ...
+
+
+Watching = TypeVar("Watching", bound=_Watching)  # a `weight_table.Table`
+
+
+def watched(table: Watching, work: _Surveyed) -> Watching:
     """A table as one thread uses it for a batch."""
     return table._replace(watch=Watch(np.zeros(1, np.int64), work.missed, work.span))
 
 
-def clean(batch: Batch) -> tuple[Batch, np.ndarray | None]:
+def clean(batch: Batch) -> tuple[Batch, Bools | None]:
     """The batch with numbers in place of values and weights that are none, and which examples had such: bool[n].
 
     A value that is too large becomes the largest float, NaN becomes 0, and a weight of either kind becomes 0.
@@ -84,7 +103,7 @@ def clean(batch: Batch) -> tuple[Batch, np.ndarray | None]:
     return batch._replace(value=np.nan_to_num(batch.value), weight=weight), odd
 
 
-def _all_finite(numbers: np.ndarray) -> bool:
+def _all_finite(numbers: Float32s) -> bool:
     return len(numbers) == 0 or bool(numbers.min() >= -LARGEST and numbers.max() <= LARGEST)
 
 
@@ -100,13 +119,15 @@ def largest_step(rate: float) -> float:
 
 
 @bare
-def least_slope(least):
+def least_slope(least: np.float64) -> np.float32:
     """The smallest g2 with which sums and rates stay above 0 and finite for values whose squares are at least this."""
     return np.float32(max(LEAST_SLOPE, 2.0**-140 / least, 2.0**-240 / (least * least)))
 
 
 @jit
-def survey(batch, learns, exact, largest_step, scaled, missed, span):
+def survey(
+    batch: Batch, learns: Bools, exact: bool, largest_step: float, scaled: bool, missed: UInt8s, span: Float32s
+) -> None:
     """Look at the values of every example: fill `span`, and set `missed` where an example is refused.
 
     Parameters
@@ -140,19 +161,20 @@ def survey(batch, learns, exact, largest_step, scaled, missed, span):
 
 
 @bare
-def is_plain(watch):
+def is_plain(watch: Watch) -> bool:
     """Whether no value of the example at hand is huge."""
-    return watch.span[watch.now[0], 1] < INFINITE
+    plain: bool = watch.span[watch.now[0], 1] < INFINITE
+    return plain
 
 
 @bare
-def note(watch):
+def note(watch: Watch) -> None:
     """A step of the example at hand was not taken."""
     watch.missed[watch.now[0]] = STEP
 
 
 @bare
-def is_safe(rule, watch, weight, g2, s):
+def is_safe(rule: Rule, watch: Watch, weight: np.float32, g2: np.float32, s: np.float32) -> bool:
     """Whether a step can be taken unseen, apart from S and T: g2 = weight * slope**2, s = rate * weight."""
     if not (rule.proven and weight <= 2.0**40 and s <= 2.0**20 and g2 <= 2.0**40 * np.float64(weight)):
         return False
@@ -161,10 +183,11 @@ def is_safe(rule, watch, weight, g2, s):
         return False
     if rule.adaptive and not rule.normalized and not np.float64(s) * s * most <= 2.0**150 * np.float64(g2):
         return False
-    return rule.gentle or least >= 2.0**-80
+    gentle: bool = rule.gentle or least >= 2.0**-80
+    return gentle
 
 
 @bare
-def is_finite_sum(total):
+def is_finite_sum(total: float) -> bool:
     """Whether a float64 sum is finite as float32 too."""
-    return abs(total) <= np.float64(LARGEST)
+    return bool(abs(total) <= np.float64(LARGEST))

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..array_types import Float32s, Int, Int64s, UInt64s
 from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import allocating, bare, jit
 from . import finite, loss, weight_table
@@ -51,7 +52,7 @@ MOST_CONTRACTION = 1.5  # of all weights by --l2; it is at most 1 but for roundi
 
 
 @jit
-def clip(p, limits):
+def clip(p: np.float32, limits: Float32s) -> np.float32:
     """p within the label range; NaN becomes 0."""
     if math.isnan(p):
         return ZERO
@@ -59,14 +60,14 @@ def clip(p, limits):
 
 
 @jit
-def widen(limits, y):
+def widen(limits: Float32s, y: np.float32) -> None:
     """Let the label range take in y."""
     limits[0] = min(limits[0], y)
     limits[1] = max(limits[1], y)
 
 
 @jit
-def score(table, place, x, count, sub, initial):
+def score(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32) -> np.float32:
     """The prediction of one sub-problem, neither clipped nor linked; float32, summed in feature order."""
     if len(table.shrunk) > 0:
         return _shrunk_score(table, place, x, count, sub, initial)
@@ -77,7 +78,9 @@ def score(table, place, x, count, sub, initial):
 
 
 @jit
-def _shrunk_score(table, place, x, count, sub, initial):
+def _shrunk_score(
+    table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32
+) -> np.float32:
     """`score` under --l1 and --l2."""
     gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
     s = initial
@@ -87,7 +90,7 @@ def _shrunk_score(table, place, x, count, sub, initial):
 
 
 @jit
-def _regularise(table, rule, p, y, u):
+def _regularise(table: Table, rule: Rule, p: np.float32, y: np.float32, u: np.float32) -> np.float32:
     """Take note of one step u: move gravity and contraction, and return the step in terms of the shrunk weights."""
     if abs(u) > np.float32(1e-8):
         d = np.float64(loss.slope(rule.loss, rule.tau, p, y, table.range[0], table.range[1]))
@@ -102,7 +105,7 @@ def _regularise(table, rule, p, y, u):
 
 
 @jit
-def _rate_of(rule, g, n):
+def _rate_of(rule: Rule, g: np.float32, n: np.float32) -> np.float32:
     """The rate of a weight with sums g and largest value n."""
     r = ONE
     if rule.root:
@@ -120,7 +123,7 @@ def _rate_of(rule, g, n):
 
 
 @jit
-def _rescale_of(rule, old, new):
+def _rescale_of(rule: Rule, old: np.float32, new: np.float32) -> np.float32:
     """What a weight is multiplied by when the largest value of its feature grows from old to new."""
     if rule.root:
         r = old / new
@@ -130,7 +133,7 @@ def _rescale_of(rule, old, new):
 
 
 @jit
-def mean_scale(rule, sum_norm, total):
+def mean_scale(rule: Rule, sum_norm: np.float64, total: np.float64) -> np.float32:
     """The factor that makes up for features of many or few non-zeros, from S and T of a sub-problem, in float32."""
     if rule.root:
         mean = np.float32(total) / np.float32(sum_norm)
@@ -139,7 +142,7 @@ def mean_scale(rule, sum_norm, total):
 
 
 @jit
-def step_scale(rule, weight, clock):
+def step_scale(rule: Rule, weight: np.float32, clock: np.float64) -> np.float32:
     """Learning rate times importance, decayed by the clock where the rule is not adaptive."""
     s = rule.rate * weight
     if not rule.adaptive and rule.power_t != ZERO:
@@ -148,7 +151,7 @@ def step_scale(rule, weight, clock):
 
 
 @jit
-def weighted(rule, weight, norm):
+def weighted(rule: Rule, weight: np.float32, norm: np.float32) -> np.float64:
     """The part of an example of this weight in S; VW, and with it --vw_exact, multiplies in float64."""
     if rule.checked:
         return np.float64(weight * norm)
@@ -156,7 +159,10 @@ def weighted(rule, weight, norm):
 
 
 @jit
-def learn(table, rule, place, x, count, sub, p, y, weight, clock):
+def learn(
+    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64,
+    p: np.float32, y: np.float32, weight: np.float32, clock: np.float64,
+) -> None:  # fmt: skip
     """Update one sub-problem towards label y, p being its clipped prediction.
 
     The reference of the same update where it is vectorised: over sub-problems by `learn_lanes`, over features by
@@ -185,7 +191,10 @@ def learn(table, rule, place, x, count, sub, p, y, weight, clock):
 
 
 @bare
-def is_safe(table, rule, place, x, count, sub, weight, g2, s):
+def is_safe(
+    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, weight: np.float32,
+    g2: np.float32, s: np.float32,
+) -> bool:  # fmt: skip
     """Whether a step of a sub-problem can be taken unseen; see `finite`."""
     if not finite.is_safe(rule, table.watch, weight, g2, s):
         return False
@@ -193,7 +202,7 @@ def is_safe(table, rule, place, x, count, sub, weight, g2, s):
 
 
 @bare
-def norms_are_safe(table, place, x, count, sub, weight):
+def norms_are_safe(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, weight: np.float32) -> bool:
     """Whether S and T of a sub-problem will stay near enough to each other; only new ones have to look at N."""
     norm, total = table.sums[sub, 0], table.sums[sub, 1] + weight
     if total * finite.MEAN_NORM <= norm:
@@ -205,11 +214,15 @@ def norms_are_safe(table, place, x, count, sub, weight):
         at = ((place[f] + sub) & table.mask) * table.stride
         share = np.float64(x[f]) / np.float64(max(longest, table.flat[at + np.uint64(2) * table.field]))
         norm += weight * share * share
-    return total * finite.MEAN_NORM <= norm
+    safe: bool = total * finite.MEAN_NORM <= norm
+    return safe
 
 
 @bare
-def _step(table, rule, place, x, count, sub, p, y, weight, g2, s):
+def _step(
+    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, p: np.float32, y: np.float32,
+    weight: np.float32, g2: np.float32, s: np.float32,
+) -> int:  # fmt: skip
     """The update itself; return 1, 0 if the weights stay as they are, or -1 if they would not be finite."""
     flat, field = table.flat, table.field
     n_, r_ = np.uint64(2) * field, np.uint64(3) * field
@@ -260,7 +273,10 @@ def _step(table, rule, place, x, count, sub, p, y, weight, g2, s):
 
 
 @allocating
-def _try_step(table, rule, place, x, count, sub, p, y, weight, g2, s):
+def _try_step(
+    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, p: np.float32, y: np.float32,
+    weight: np.float32, g2: np.float32, s: np.float32,
+) -> int:  # fmt: skip
     """`_step`, taken back if anything it touches is not finite then; it returns -1 in that case."""
     flat, field = table.flat, table.field
     before = np.empty((count, 3), np.float32)
@@ -291,7 +307,9 @@ def _try_step(table, rule, place, x, count, sub, p, y, weight, g2, s):
 
 
 @jit
-def score_lanes(table, place, x, count, subs, lanes, out):
+def score_lanes(
+    table: Table, place: UInt64s, x: Float32s, count: Int, subs: UInt64s, lanes: int, out: Float32s
+) -> None:
     """`out[j]` = score of sub-problem `subs[j]`, for all lanes in one pass over the features."""
     flat, mask, stride = table.flat, table.mask, table.stride
     if len(table.shrunk) > 0:
@@ -310,17 +328,17 @@ def score_lanes(table, place, x, count, subs, lanes, out):
 class Lanes(NamedTuple):
     """Scratch for `learn_lanes`: one row of each per lane."""
 
-    sub: np.ndarray  # uint64
-    at: np.ndarray  # int64
-    p: np.ndarray  # float32
-    y: np.ndarray
-    d: np.ndarray
-    g2: np.ndarray
-    g: np.ndarray
-    n: np.ndarray
-    q: np.ndarray
-    norm: np.ndarray
-    u: np.ndarray
+    sub: UInt64s
+    at: Int64s
+    p: Float32s
+    y: Float32s
+    d: Float32s
+    g2: Float32s
+    g: Float32s
+    n: Float32s
+    q: Float32s
+    norm: Float32s
+    u: Float32s
 
 
 def new_lanes(most: int) -> Lanes:
@@ -329,7 +347,10 @@ def new_lanes(most: int) -> Lanes:
 
 
 @jit
-def _lanes_are_safe(table, rule, place, x, count, lanes, scratch, weight, clock):
+def _lanes_are_safe(
+    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, lanes: int, scratch: Lanes, weight: np.float32,
+    clock: np.float64,
+) -> bool:  # fmt: skip
     """Whether the steps of all lanes can be taken unseen."""
     if not finite.is_safe(rule, table.watch, weight, weight, step_scale(rule, weight, clock)):
         return False
@@ -348,7 +369,10 @@ def _lanes_are_safe(table, rule, place, x, count, lanes, scratch, weight, clock)
 
 
 @jit
-def learn_lanes(table, rule, place, x, count, lanes, scratch, weight, clock):
+def learn_lanes(
+    table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, lanes: int, scratch: Lanes, weight: np.float32,
+    clock: np.float64,
+) -> None:  # fmt: skip
     """`learn` for lanes 0..lanes-1 of `scratch` (sub, p, y given) that share an example: the same numbers.
 
     The sub-problems are different ones, labels -1 or 1. One pass over the features serves all lanes, and the

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..array_types import Float32s, Int, Int64s, UInt64s
+from ..data.batch import Batch
 from ..kernels import hash_table
 from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import jit
@@ -22,28 +24,28 @@ from . import finite, gd, loss
 class Row(NamedTuple):
     """An example with room for up to s features, and scratch."""
 
-    place: np.ndarray  # uint64[s], hash * width of each feature
-    x: np.ndarray  # float32[s]
-    square: np.ndarray  # float32[s], x * x, at least TINY_X2
-    size: np.ndarray  # float32[s], |x|, at least TINY_X
-    at: np.ndarray  # int64[s]
-    w: np.ndarray  # float32[s]
-    g: np.ndarray
-    n: np.ndarray
-    rate: np.ndarray
-    part: np.ndarray
-    seen: np.ndarray  # uint64[cells], slots of the examples before, by hash
-    of: np.ndarray  # int64[cells], the example that was
+    place: UInt64s  # uint64[s], hash * width of each feature
+    x: Float32s  # float32[s]
+    square: Float32s  # float32[s], x * x, at least TINY_X2
+    size: Float32s  # float32[s], |x|, at least TINY_X
+    at: Int64s  # int64[s]
+    w: Float32s  # float32[s]
+    g: Float32s
+    n: Float32s
+    rate: Float32s
+    part: Float32s
+    seen: UInt64s  # uint64[cells], slots of the examples before, by hash
+    of: Int64s  # int64[cells], the example that was
 
 
-def new_row(batch) -> Row:
+def new_row(batch: Batch) -> Row:
     """Room for any example of a batch; for this batch only."""
     longest = int(np.diff(batch.start).max(initial=0))
     cells = 1 << (4 * longest).bit_length()
-    floats = [np.empty(longest, np.float32) for _ in range(5)]
+    x, square, size, w, g, n, rate, part = (np.empty(longest, np.float32) for _ in range(8))
     return Row(
-        np.empty(longest, np.uint64), *(np.empty(longest, np.float32) for _ in range(3)), np.empty(longest, np.int64),
-        *floats, np.empty(cells, np.uint64), np.full(cells, -1, np.int64),
+        np.empty(longest, np.uint64), x, square, size, np.empty(longest, np.int64), w, g, n, rate, part,
+        np.empty(cells, np.uint64), np.full(cells, -1, np.int64),
     )  # fmt: skip
 
 
@@ -51,7 +53,7 @@ def new_row(batch) -> Row:
 
 
 @jit
-def load(row, table, rule, batch, i):
+def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tuple[int, bool]:
     """Fill `row` with example i of a batch; return the number of features and whether the quick way is open."""
     begin = batch.start[i]
     count = batch.start[i + 1] - begin
@@ -81,13 +83,16 @@ def load(row, table, rule, batch, i):
 
 
 @jit
-def score(row, table, count, sub):
+def score(row: Row, table: gd.Table, count: Int, sub: np.uint64) -> np.float32:
     """The unclipped prediction of a sub-problem."""
     return gd.score(table, row.place, row.x, count, sub, ZERO)
 
 
 @jit
-def teach(row, table, rule, count, quick, sub, y, weight, clock):
+def teach(
+    row: Row, table: gd.Table, rule: gd.Rule, count: Int, quick: bool, sub: np.uint64, y: np.float32,
+    weight: np.float32, clock: np.float64,
+) -> np.float32:  # fmt: skip
     """Let the label range take in y, update a sub-problem towards y, and return its unclipped prediction after that."""
     if rule.widen:
         gd.widen(table.range, y)

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from ..array_types import Float32s
 from ..kernels import fast_math
 from ..kernels.constants import HALF, ONE, TWO, ZERO
 from ..kernels.jit import jit
@@ -25,7 +26,7 @@ NO_LOSS = np.float32(24 * math.log(2))  # from this margin on 1 + e**-margin is 
 
 
 @jit
-def value(kind, tau, p, y, low, high):
+def value(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.float32, high: np.float32) -> np.float32:
     """Loss of prediction p for label y; squared loss is linear outside [low, high]."""
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
@@ -49,7 +50,7 @@ def value(kind, tau, p, y, low, high):
 
 
 @jit
-def squared_slope(kind, tau, p, y):
+def squared_slope(kind: int, tau: np.float32, p: np.float32, y: np.float32) -> np.float32:
     """(dL/dp)**2."""
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
@@ -72,7 +73,7 @@ def squared_slope(kind, tau, p, y):
 
 
 @jit
-def slope(kind, tau, p, y, low, high):
+def slope(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.float32, high: np.float32) -> np.float32:
     """dL/dp; that of the squared loss as at the nearer end where p is outside [low, high]."""
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
@@ -94,9 +95,11 @@ def slope(kind, tau, p, y, low, high):
 
 
 @jit
-def lambert_less_x(x):
+def lambert_less_x(x: np.float32) -> np.float32:
     """W(e**x) - x for float32 x, error below 1e-4: VW's two-step approximation, in float64 and in VW's order."""
     big = np.float64(x)
+    w: float
+    r: float
     if x >= ONE:
         w = 0.86 * big + 0.01
         r = big - fast_math.log(w) - w
@@ -109,7 +112,7 @@ def lambert_less_x(x):
 
 
 @jit
-def _logistic_step(p, y, s, q):
+def _logistic_step(p: np.float32, y: np.float32, s: np.float32, q: np.float32) -> np.float32:
     d = fast_math.expf(y * p)
     if s * q < TINY_STEP:
         return y * s / (ONE + d)
@@ -117,7 +120,7 @@ def _logistic_step(p, y, s, q):
 
 
 @jit
-def step(kind, tau, p, y, s, q):
+def step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.float32, q: np.float32) -> np.float32:
     """Importance-invariant step: the limit of many small steps whose rates add up to s."""
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
@@ -142,7 +145,7 @@ def step(kind, tau, p, y, s, q):
 
 
 @jit
-def plain_step(kind, tau, p, y, s):
+def plain_step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.float32) -> np.float32:
     """One gradient step of rate s: -s dL/dp."""
     if kind == LOGISTIC:
         share = (y + ONE) * HALF
@@ -160,7 +163,7 @@ def plain_step(kind, tau, p, y, s):
 
 
 @jit
-def logistic_slopes(p, y, d, out, count):
+def logistic_slopes(p: Float32s, y: Float32s, d: Float32s, out: Float32s, count: int) -> None:
     """`d[j]` = e**(y p) and `out[j]` = squared slope of lane j, 0 where the loss is 0 in float32.
 
     Labels are -1 or 1. Vectorises; the same numbers as `squared_slope` and `value`.
@@ -173,7 +176,9 @@ def logistic_slopes(p, y, d, out, count):
 
 
 @jit
-def logistic_steps(p, y, d, s, q, out, count):
+def logistic_steps(
+    p: Float32s, y: Float32s, d: Float32s, s: np.float32, q: Float32s, out: Float32s, count: int
+) -> None:
     """`out[j]` = invariant step of lane j for labels -1 or 1, `d` as `logistic_slopes` left it.
 
     Vectorises; the same numbers as `step`. The branch of W for x < 1, where the label is predicted wrongly, is

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -114,7 +114,7 @@ class Options:
     initial_weight: float = option(
         "what all weights start at", kind=float, minimum=-MOST, maximum=MOST, default=0.0, metavar="W", stored=True
     )
-    constant: float = option(
+    constant: float | None = option(
         "what the weight of the constant starts at",
         flags=("-C", "--constant"),
         kind=float,
@@ -134,7 +134,7 @@ class Options:
         stored=True,
         adjustable=True,
     )
-    min_prediction: float = option(
+    min_prediction: float | None = option(
         "smallest prediction of the learner; its range then no longer follows the labels",
         kind=float,
         minimum=-MOST,
@@ -142,7 +142,7 @@ class Options:
         metavar="P",
         default_text="see --label_range",
     )
-    max_prediction: float = option(
+    max_prediction: float | None = option(
         "largest prediction of the learner; its range then no longer follows the labels",
         kind=float,
         minimum=-MOST,
@@ -180,13 +180,15 @@ class Options:
     )
 
 
-def settle(options, classes: int, reduction: bool, slot_bytes: int = SLOT_BYTES, places: int = PLACES) -> dict:
+def settle(
+    options: Options, classes: int, reduction: bool, slot_bytes: int = SLOT_BYTES, places: int = PLACES
+) -> dict[str, object]:
     """Values for the options left open: loss, label range, rate, clock and the size of the table.
 
     The table gets 2**places slots for every class, between 2**18 and 2**26, and at most a quarter of the
     memory that is free.
     """
-    found = {}
+    found: dict[str, object] = {}
     if options.loss_function is None:
         found["loss_function"] = "logistic" if reduction else "squared"
     if options.label_range is None:
@@ -229,7 +231,7 @@ class Rule(NamedTuple):
     gentle: bool  # a step changes the prediction by no more than the loss asks for
 
 
-def make_rule(options, reduction: bool, exact: bool = False) -> Rule:
+def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
     """Turn settled options into a rule.
 
     Parameters
@@ -287,7 +289,26 @@ def make_rule(options, reduction: bool, exact: bool = False) -> Rule:
     )
 
 
-def check(spec) -> None:
+class Spec(Protocol):
+    """What is known of the reduction, see `reductions.core.spec.LearnerSpec`."""
+
+    @property
+    def binary(self) -> Options: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def learn_names(self) -> bool: ...
+
+    @property
+    def classes(self) -> int | None: ...
+
+
+def check(spec: Spec) -> None:
     """Refuse options of this room that would have no effect beside the reduction chosen."""
     o = spec.binary
     labels, reduction, classes = spec.names, spec.name, spec.classes

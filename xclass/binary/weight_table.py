@@ -13,13 +13,16 @@ Slot      four float32, 16 bytes:   | w | G | N | rate |
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from ..array_types import Float32s, Float64s
 from ..kernels.constants import ZERO
 from ..kernels.jit import jit
 from ..model import stored_arrays
+from ..model.stored_arrays import Stored
 from . import finite, loss
 from .table_size import FIELDS
 from .update_rule import Rule
@@ -30,18 +33,18 @@ LOGISTIC_RANGE = np.float32(50)  # predictions under logistic loss are clipped t
 class Table(NamedTuple):
     """Weights of some sub-problems and the learner's state beside them."""
 
-    flat: np.ndarray  # float32[slots * stride]
+    flat: Float32s  # float32[slots * stride]
     stride: np.uint64  # float32 from a slot to the next
     field: np.uint64  # float32 from w to G, G to N, N to rate of a slot
     mask: np.uint64  # slots - 1
     width: np.uint64
-    sums: np.ndarray  # float64[subs, 2]: S (importance * sum of x**2 / N**2) and T (importance)
-    range: np.ndarray  # float32[2]: smallest and largest label, predictions are clipped to it
-    shrunk: np.ndarray  # float64[2]: gravity and contraction; float64[0] without --l1 and --l2
+    sums: Float64s  # float64[subs, 2]: S (importance * sum of x**2 / N**2) and T (importance)
+    range: Float32s  # float32[2]: smallest and largest label, predictions are clipped to it
+    shrunk: Float64s  # float64[2]: gravity and contraction; float64[0] without --l1 and --l2
     watch: finite.Watch  # the batch at hand, see `finite.watched`
 
 
-def first_range(rule: Rule) -> np.ndarray:
+def first_range(rule: Rule) -> Float32s:
     """The label range before any label was seen: float32[2]. With one end asked for, the other is 0, as in VW."""
     pinned = not (np.isnan(rule.lowest) and np.isnan(rule.highest))
     if rule.loss == loss.LOGISTIC and not pinned:
@@ -50,7 +53,7 @@ def first_range(rule: Rule) -> np.ndarray:
     return _pin(rule, found)
 
 
-def _pin(rule: Rule, limits: np.ndarray) -> np.ndarray:
+def _pin(rule: Rule, limits: Float32s) -> Float32s:
     """Set the ends of a label range that were asked for."""
     for j, end in enumerate((rule.lowest, rule.highest)):
         if not np.isnan(end):
@@ -92,14 +95,14 @@ def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False
     )
 
 
-def _column(flat, slots, planes, k):
+def _column(flat: Float32s, slots: int, planes: bool, k: int) -> Float32s:
     return flat[k * slots : (k + 1) * slots] if planes else flat[k::FIELDS]
 
 
 COLUMNS = ("w", "g", "n")  # what is kept of a slot
 
 
-def table_arrays(name: str, table: Table, weights_only: bool = False) -> dict[str, np.ndarray]:
+def table_arrays(name: str, table: Table, weights_only: bool = False) -> dict[str, Stored]:
     """The learned content of a table as named arrays; slots never touched are left out where that is smaller.
 
     Parameters
@@ -118,14 +121,14 @@ def table_arrays(name: str, table: Table, weights_only: bool = False) -> dict[st
     return found
 
 
-def columns(table: Table) -> dict[str, np.ndarray]:
+def columns(table: Table) -> dict[str, Float32s]:
     """The w, G and N of all slots: float32[slots] each, views of the table."""
     slots = int(table.mask) + 1
     return {c: _column(table.flat, slots, table.stride == 1, k) for k, c in enumerate(COLUMNS)}
 
 
 def restore_table(
-    name: str, table: Table, arrays: dict[str, np.ndarray], resume: str = "all", rule: Rule | None = None
+    name: str, table: Table, arrays: Mapping[str, Stored], resume: str = "all", rule: Rule | None = None
 ) -> None:
     """Fill a new table with what `table_arrays` gave; `resume` as in Options.
 
@@ -148,7 +151,7 @@ def restore_table(
         _pin(rule, table.range)
 
 
-def _restore_shrunk(name: str, table: Table, arrays: dict[str, np.ndarray]) -> None:
+def _restore_shrunk(name: str, table: Table, arrays: Mapping[str, Stored]) -> None:
     """Take over the state of --l1 and --l2, which learning may go on with, begin with, or go on without."""
     if name not in arrays:
         return
@@ -160,7 +163,7 @@ def _restore_shrunk(name: str, table: Table, arrays: dict[str, np.ndarray]) -> N
         settle_weights(table._replace(shrunk=state))
 
 
-def predicting(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def predicting(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
     """Leave out what tables need for learning only, as if the model had been saved with --predict_only_model."""
     tables = [name[: -len(".range")] for name in arrays if name.endswith(".range")]
     lost = {f"{one}.{c}" for one in tables if f"{one}.shrunk" not in arrays for c in ("g", "n", "sums")}
@@ -173,7 +176,7 @@ def settle_weights(table: Table) -> None:
         apply_shrunk(table)
 
 
-def settled_weights(table: Table) -> np.ndarray:
+def settled_weights(table: Table) -> Float32s:
     """The weights as they count, without a change to the table: float32[slots]."""
     w = columns(table)["w"]
     if not _is_shrunk(table):
@@ -190,7 +193,7 @@ def _is_shrunk(table: Table) -> bool:
 
 
 @jit
-def truncated(w, gravity):
+def truncated(w: np.float32, gravity: np.float32) -> np.float32:
     """w, nearer to 0 by gravity, or 0."""
     if gravity < abs(w):
         return w - gravity if w > ZERO else w + gravity
@@ -198,7 +201,7 @@ def truncated(w, gravity):
 
 
 @jit
-def apply_shrunk(table):
+def apply_shrunk(table: Table) -> None:
     """Turn the weights into what they count for; they then count for themselves."""
     gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
     for i in range(np.int64(table.mask) + 1):

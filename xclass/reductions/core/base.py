@@ -10,15 +10,18 @@ from __future__ import annotations
 import itertools
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from ...array_types import Bools, Int64s, UInt32s, UInt64s
 from ...binary import finite, gd
 from ...data.batch import Batch
+from ...model.stored_arrays import Stored
+from ...options.declare import Room
 from ...system import processors
 from .contract import Look, Work
 from .result import Result
@@ -43,7 +46,6 @@ class Learner(ABC):
     largest_step : most an example's weight may be, or max(1, weight) * max(1, value**2) where not `scales_examples`;
         infinite where the learner looks at its steps itself, see `finite`
     scales_examples : whether examples have length 1 when they are learned from
-    most_rows : examples a Work may have, None for any number; asked before every batch
     names : of the classes, where labels are names; it grows as they come
     highest_placed : the highest label that has a place without having been learned from
     workers : threads that `share` may use, None for as many as there are processors
@@ -53,12 +55,16 @@ class Learner(ABC):
     stages: list[Callable[[Work], None]]
     largest_step: float = np.inf
     scales_examples: bool = True
-    most_rows: int | None = None
     names: Sequence[str] = ()
     highest_placed: int = 0
     workers: int | None = None
     outside: int = 0
     _threads: ThreadPoolExecutor | None = None  # made when there is work for several
+
+    @property
+    def most_rows(self) -> int | None:
+        """How many examples a Work may have, None for any number; asked before every batch."""
+        return None
 
     def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)
         """Change what is asked for beside predictions; sums for the summary begin anew."""
@@ -81,7 +87,7 @@ class Learner(ABC):
         return []
 
     @abstractmethod
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Stored]:
         """Return everything that was learned, as named little-endian arrays, the same for the same stream."""
 
     def facts(self) -> dict[str, Any]:
@@ -89,7 +95,7 @@ class Learner(ABC):
         return {}
 
     @abstractmethod
-    def restore(self, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Take over what `arrays` and `facts` gave in an earlier run.
 
         They come from a file that anybody may have made. Whatever a kernel uses as an index, as the end of a loop or as
@@ -106,7 +112,7 @@ class Learner(ABC):
 
     # for the reductions themselves
 
-    def share(self, job: Callable, items: Iterable[tuple]) -> None:
+    def share(self, job: Callable[..., object], items: Iterable[tuple[Any, ...]]) -> None:
         """Do `job(*item)` for every item on several threads, in this one where there is one item at most."""
         items = list(items)
         if len(items) <= 1:
@@ -122,7 +128,7 @@ class Learner(ABC):
         """Split the n examples of a batch for `share`: `least` of them at least for a thread."""
         return pieces(n, max(1, min(self.workers or processors.count(), n // least)))
 
-    def classes_of(self, work: Work, given: np.ndarray, name: str, classes: int) -> np.ndarray:
+    def classes_of(self, work: Work, given: Bools, name: str, classes: int) -> Int64s:
         """Return the 0-based class of the examples that are `given` (bool[n]) to be learned from, -1 for all others.
 
         Labels outside 1..classes are counted in `outside`, and the user is told of the first.
@@ -145,14 +151,12 @@ class Learner(ABC):
 
 
 class Previews(ABC):
-    """A learner that wants to see examples before it learns from any; they are learned from afterwards.
+    """A learner that wants to see examples before it learns from any; they are learned from afterwards."""
 
-    Attributes
-    ----------
-    preview_size : how many examples it still wants to see, 0 for all of the data, None for none
-    """
-
-    preview_size: int | None
+    @property
+    @abstractmethod
+    def preview_size(self) -> int | None:
+        """How many examples it still wants to see, 0 for all of the data, None for none."""
 
     @abstractmethod
     def preview(self, work: Work) -> bool:
@@ -163,19 +167,27 @@ class Previews(ABC):
         """Take note that there are no more, perhaps fewer than wanted; `preview_size` is None from then on."""
 
 
+class Console(Protocol):
+    """Whom a learner tells how far it is."""
+
+    def info(self, line: str) -> None: ...
+
+    def start_steps(self, count: int, unit: str) -> None: ...
+
+    def step(self) -> None: ...
+
+
 class LearnsAtEnd(ABC):
-    """A learner that learns in `end_pass` only, when it has seen all of the data.
+    """A learner that learns in `end_pass` only, when it has seen all of the data."""
 
-    Attributes
-    ----------
-    unlearned : whether it was given examples it has yet to learn from; a model is not saved then
-    """
-
-    unlearned: bool
+    @property
+    @abstractmethod
+    def unlearned(self) -> bool:
+        """Whether it was given examples it has yet to learn from; a model is not saved then."""
 
     @abstractmethod
-    def report_to(self, console: Any, part: Callable[[], float | None]) -> None:
-        """Hear before the first batch whom to tell what `end_pass` does, see `console.Console`, and what returns how
+    def report_to(self, console: Console, part: Callable[[], float | None]) -> None:
+        """Hear before the first batch whom to tell what `end_pass` does, and what returns how
         much of a pass was read, 0 to 1, or None where that is not known."""
 
     @abstractmethod
@@ -204,19 +216,22 @@ class Inspectable(ABC):
 
     Attributes
     ----------
-    own_rows : whether a slot tells whose it is: sub-problem `slot % width` of the features whose place is in row
-        `slot // width`; otherwise names are found by looking at what is asked of every example
     tables : all weight tables (`weight_table.Table`), whose slots are numbered through in this order; none where the
         options chose weights of another kind
     rule : by which they are updated
     """
 
-    own_rows: bool
     rule: gd.Rule
-    tables: Sequence[Any] = ()
+    tables: Sequence[gd.Table] = ()
+
+    @property
+    @abstractmethod
+    def own_rows(self) -> bool:
+        """Whether a slot tells whose it is: sub-problem `slot % width` of the features whose place is in row
+        `slot // width`; otherwise names are found by looking at what is asked of every example."""
 
     @abstractmethod
-    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+    def places(self, table: int, index: UInt32s) -> UInt64s:
         """Return where features lie in a table, uint64 before the mask: sub-problem j of a place is in slot
         `place + j`."""
 
@@ -257,12 +272,12 @@ class Reduction:
     name: str
     title: str
     summary: str
-    options: type
+    options: type[Room]
     labels: str
     enabled: str
     build: Callable[[LearnerSpec], Learner]
     check: Callable[[LearnerSpec], None]
-    settle: Callable[[LearnerSpec], dict[str, Any]]
+    settle: Callable[[LearnerSpec], dict[str, object]]
     allowed: Callable[[LearnerSpec], tuple[int, int, str] | None]
-    check_arrays: Callable[[LearnerSpec, dict[str, np.ndarray]], None] = lambda spec, arrays: None
+    check_arrays: Callable[[LearnerSpec, Mapping[str, Stored]], None] = lambda spec, arrays: None
     probabilities: bool = False

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ...array_types import AnyArray, Bools, Float64s, Int64s
 from . import probabilities
 from .result import Result
 
@@ -39,7 +40,7 @@ class Report:
         self.gap = 0.0
         self.bins = np.zeros((3, BINS))  # weight, weight * forecast, weight of the right ones
 
-    def losses(self, labelled, weight, known, p) -> None:
+    def losses(self, labelled: Bools, weight: Float64s, known: Bools, p: Float64s) -> None:
         """Count the losses of the labels' probabilities."""
         w = np.where(labelled, weight, 0.0)
         new = labelled & ~known
@@ -50,24 +51,24 @@ class Report:
         self.log += float((w[known] * -np.log(np.maximum(p[known], 1e-300))).sum())
         self.new += int(np.count_nonzero(new & (weight > 0)))
 
-    def tops(self, labelled, weight, label, top) -> None:
+    def tops(self, labelled: Bools, weight: Float64s, label: AnyArray, top: Int64s) -> None:
         """Count the labels that are not among the best, `top` (int64[n, k]); goes with `losses`."""
         missed = labelled & ~(top == label[:, None]).any(axis=1)
         self.missed += float(weight[missed].sum())
 
-    def regressors(self, labelled, weight, known, asked, loss) -> None:
+    def regressors(self, labelled: Bools, weight: Float64s, known: Bools, asked: Float64s, loss: Float64s) -> None:
         """Count the regressors a known label asked and their mean squared loss."""
         w = np.where(labelled & known, weight, 0.0)
         self.asked += float((w * asked).sum())
         self.asked_squared += float((w * loss).sum())
 
-    def searches(self, opened, gap) -> None:
+    def searches(self, opened: Int64s, gap: Float64s) -> None:
         """Count the nodes opened."""
         self.opened += np.bincount(np.minimum(opened, MOST_OPENED), minlength=MOST_OPENED + 1)
         self.stopped += int(np.count_nonzero(gap))
         self.gap = max(self.gap, float(gap.max(initial=0.0)))
 
-    def answers(self, forecast, labelled, weight, right) -> None:
+    def answers(self, forecast: Float64s, labelled: Bools, weight: Float64s, right: Bools) -> None:
         """Count how often answers of such a probability are right."""
         if self.calibrated:
             forecast = forecast[labelled]

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Float32s, Float64s, Int64s
 from ...options.declare import option
 
 MOST_PAIRS = 1 << 22  # of a Work, 12 bytes each and more on the way to a file; see Learner.most_rows
@@ -24,7 +25,7 @@ MOST_PAIRS = 1 << 22  # of a Work, 12 bytes each and more on the way to a file; 
 class Options:
     """Probabilities of classes."""
 
-    top_k: int = option(
+    top_k: int | None = option(
         "write the N most probable classes, `class:probability` each, and `0:` the probability of all others",
         kind=int,
         minimum=1,
@@ -36,7 +37,7 @@ class Options:
         "--recall_tree or the leaf of --softmax_tree, and `0:` the probability of all others",
         kind=bool,
     )
-    calibration: str = option(
+    calibration: str | None = option(
         "file for a reliability table: probability of the answers against how often they are right; the summary has "
         "its calibration error, as it has with --top_k and --probabilities",
         metavar="FILE",
@@ -57,12 +58,12 @@ class Options:
 class Listing(NamedTuple):
     """What -p writes of n examples: of example i the pairs `start[i]:start[i + 1]`."""
 
-    scores: np.ndarray  # float32[...]
-    labels: np.ndarray  # int64[...], as written in the file; 0 for all others
-    start: np.ndarray  # int64[n + 1]
+    scores: Float32s  # float32[...]
+    labels: Int64s  # int64[...], as written in the file; 0 for all others
+    start: Int64s  # int64[n + 1]
 
 
-def listing(label: np.ndarray, p: np.ndarray, size: np.ndarray, rest: np.ndarray) -> Listing:
+def listing(label: Int64s, p: Float64s, size: Int64s, rest: Float64s) -> Listing:
     """Lists of the best classes, and of what is left.
 
     Parameters

@@ -17,17 +17,23 @@ Cost      s features touch s cache lines for three levels; asking and learning a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Float32s, Int, Int64s, UInt64s
 from ...binary import adagrad, finite, gd, loss
+from ...data.batch import Batch
 from ...errors import UsageError
 from ...kernels import intrinsics
 from ...kernels.constants import GOLDEN, ONE, SPREAD, ZERO
 from ...kernels.jit import bare
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 from ...options.declare import options_of
+from .contract import Work
+from .spec import LearnerSpec
 
 TAKEN = ("bits", "learning_rate", "loss_function", "quantile_tau", "layout")  # of the learner's options
 HERD = 8  # examples that walk down together, so that they wait for memory together
@@ -43,29 +49,29 @@ class Routers(NamedTuple):
     table: gd.Table
     rule: gd.Rule
     weights: adagrad.Weights
-    largest: np.ndarray  # float32[2**SCALES], largest |value| of the features that share a place
+    largest: Float32s  # float32[2**SCALES], largest |value| of the features that share a place
 
 
 class Row(NamedTuple):
     """One thread's scratch: a herd of up to HERD examples, and what was asked about the one at hand level by level."""
 
-    h: np.ndarray  # uint64[HERD, s], hash of each feature, or its place in the table
-    x: np.ndarray  # float32[HERD, s]
-    slot: np.ndarray  # uint64[HERD, s], where in the weights the feature's slot 0 is, in the block looked at last
-    block: np.ndarray  # int64[HERD], that block
-    count: np.ndarray  # int64[HERD], features
-    at: np.ndarray  # int64[HERD], node where the example is
-    other: np.ndarray  # int64[HERD], node on another way it may take
-    rate: np.ndarray  # float32[s]
-    node: np.ndarray  # int64[levels]
-    score: np.ndarray  # float32[levels]
+    h: UInt64s  # uint64[HERD, s], hash of each feature, or its place in the table
+    x: Float32s  # float32[HERD, s]
+    slot: UInt64s  # uint64[HERD, s], where in the weights the feature's slot 0 is, in the block looked at last
+    block: Int64s  # int64[HERD], that block
+    count: Int64s  # type: ignore[assignment]  # hides tuple.count; int64[HERD], features
+    at: Int64s  # int64[HERD], node where the example is
+    other: Int64s  # int64[HERD], node on another way it may take
+    rate: Float32s  # float32[s]
+    node: Int64s  # int64[levels]
+    score: Float32s  # float32[levels]
 
 
 # -- kernels
 
 
 @bare
-def load(routers, batch, i, row, g, learns):
+def load(routers: Routers, batch: Batch, i: Int, row: Row, g: Int, learns: bool) -> None:
     """Take example i into the herd as number g; where it is to be learned from, its values count for the largest."""
     begin = batch.start[i]
     count = batch.start[i + 1] - begin
@@ -98,7 +104,7 @@ def load(routers, batch, i, row, g, learns):
 
 
 @bare
-def enter(routers, row, g, block):
+def enter(routers: Routers, row: Row, g: Int, block: Int) -> None:
     """Find the slots of a block and ask for their cache lines.
 
     A slot is at `slot[q]` of `adagrad.slot`: line + 2 * (q ^ twist), which is slot[0] ^ (2 * q).
@@ -116,7 +122,7 @@ def enter(routers, row, g, block):
 
 
 @bare
-def glance(routers, row, g, block):
+def glance(routers: Routers, row: Row, g: Int, block: Int) -> None:
     """Ask for the cache lines of a block that is not entered."""
     weights = routers.weights
     spread = np.uint64(block) * SPREAD
@@ -127,7 +133,7 @@ def glance(routers, row, g, block):
 
 
 @bare
-def ask(routers, row, g, number):
+def ask(routers: Routers, row: Row, g: Int, number: Int) -> np.float32:
     """The score of a router, float32."""
     count = row.count[g]
     if routers.exact:
@@ -149,13 +155,15 @@ def ask(routers, row, g, number):
 
 
 @bare
-def turn(routers, s):
+def turn(routers: Routers, s: np.float32) -> np.float32:
     """The score as it decides the turn."""
     return gd.clip(s, routers.table.range) if routers.exact else s
 
 
 @bare
-def learn(routers, row, g, number, s, y, weight, clock):
+def learn(
+    routers: Routers, row: Row, g: Int, number: Int, s: np.float32, y: np.float32, weight: np.float32, clock: np.float64
+) -> np.float32:
     """Train a router whose score was s towards y; return its score after that.
 
     AdaGrad: G += weight * slope**2 * x**2 and then w -= rate * weight * slope * x / sqrt(G), unless that took the
@@ -186,7 +194,7 @@ def learn(routers, row, g, number, s, y, weight, clock):
     q = np.uint64(2 * (number & 7))
     adagrad.find_rates(flat, slot, 0, q, x, count, square, rate)
     reach = adagrad.reach(x, count, rate)
-    after = s + step * reach
+    after: np.float32 = s + step * reach
     if kind != loss.LOGISTIC and kind != loss.CLASSIC and abs(step) * reach > abs(y - s):
         step = (y - s) / reach
         after = y
@@ -197,7 +205,7 @@ def learn(routers, row, g, number, s, y, weight, clock):
 # -- Python
 
 
-def check(spec) -> None:
+def check(spec: LearnerSpec) -> None:
     """Refuse options of the learner that these routers do not look at."""
     gd.check(spec)
     if spec.binary.layout == "vw":
@@ -210,7 +218,7 @@ def check(spec) -> None:
             )
 
 
-def settle(options, number: int, loss_function: str, rate: float) -> dict:
+def settle(options: gd.Options, number: int, loss_function: str, rate: float) -> dict[str, object]:
     """Values for the learner's options left open, for so many routers; the loss and rate are those of AdaGrad."""
     exact = options.layout == "vw"
     slot = gd.SLOT_BYTES if exact else adagrad.SLOT_BYTES
@@ -222,7 +230,7 @@ def settle(options, number: int, loss_function: str, rate: float) -> dict:
     return found
 
 
-def new_routers(options, number: int, vw_exact: bool, more: int = 0) -> Routers:
+def new_routers(options: gd.Options, number: int, vw_exact: bool, more: int = 0) -> Routers:
     """Return at most `number` routers that have learned nothing; the tree takes `more` bytes beside their weights."""
     exact = options.layout == "vw"
     gd.check_memory(options.bits, gd.SLOT_BYTES if exact else adagrad.SLOT_BYTES, more)
@@ -233,7 +241,7 @@ def new_routers(options, number: int, vw_exact: bool, more: int = 0) -> Routers:
     return Routers(exact, table, rule, weights, np.zeros(1 << SCALES, np.float32))
 
 
-def new_row(batch, levels: int) -> Row:
+def new_row(batch: Batch, levels: int) -> Row:
     """Scratch for the examples of a batch in a tree of so many levels."""
     s = int(np.diff(batch.start).max(initial=0))
     shape = HERD, s
@@ -249,7 +257,7 @@ def largest_step(routers: Routers) -> float:
     return math.inf if routers.exact else finite.largest_step(float(routers.weights.rate))
 
 
-def watched(routers: Routers, work) -> Routers:
+def watched(routers: Routers, work: Work) -> Routers:
     """The routers as one thread uses them for a batch."""
     return routers._replace(table=finite.watched(routers.table, work))
 
@@ -259,7 +267,7 @@ def memory(routers: Routers) -> int:
     return routers.table.flat.nbytes if routers.exact else routers.weights.flat.nbytes
 
 
-def arrays(routers: Routers, weights_only: bool) -> dict[str, np.ndarray]:
+def arrays(routers: Routers, weights_only: bool) -> dict[str, Stored]:
     """What a model keeps of the regressors."""
     if routers.exact:
         return gd.table_arrays("weights", routers.table, weights_only)
@@ -268,7 +276,7 @@ def arrays(routers: Routers, weights_only: bool) -> dict[str, np.ndarray]:
     return found
 
 
-def restore(routers: Routers, found: dict[str, np.ndarray], resume: str) -> None:
+def restore(routers: Routers, found: Mapping[str, Stored], resume: str) -> None:
     """Fill new routers with what `arrays` gave. Weights are never indices, so any number will do."""
     if routers.exact:
         gd.restore_table("weights", routers.table, found, resume, routers.rule)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from ...array_types import Int64s
 
 
 class TreeNode(NamedTuple):
@@ -16,7 +18,7 @@ class TreeNode(NamedTuple):
     level: int  # 0 at a root
     children: tuple[str, ...]  # names, left first; none at a leaf
     labels: tuple[tuple[int, float | None], ...]  # classes as written in the file, and how often seen if counted
-    facts: Mapping[str, Any]  # what else there is to say, in the order it is shown
+    facts: Mapping[str, object]  # what else there is to say, in the order it is shown
 
 
 class Seen(NamedTuple):
@@ -24,7 +26,7 @@ class Seen(NamedTuple):
 
     children: tuple[int, ...] = ()
     labels: tuple[tuple[int, float | None], ...] = ()
-    facts: Mapping[str, Any] = MappingProxyType({})
+    facts: Mapping[str, object] = MappingProxyType({})
 
 
 def preorder(root: int, levels: int, look: Callable[[int], Seen], name: str = "{}") -> Iterator[TreeNode]:
@@ -41,7 +43,7 @@ def preorder(root: int, levels: int, look: Callable[[int], Seen], name: str = "{
             waiting += [(child, level + 1) for child in reversed(found.children)]
 
 
-def statistics(nodes: int, depths: Iterable[int] | np.ndarray, counts: Sequence[int] | None = None) -> str:
+def statistics(nodes: int, depths: Iterable[int] | Int64s, counts: Sequence[int] | None = None) -> str:
     """Return a line for the summary.
 
     Parameters
