@@ -16,14 +16,17 @@ The recall bound, paper and VW in one formula: r is the share of the node's weig
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import AnyArray, Float64s, Int, Int32s, Int64s, UInt64s
 from ...kernels import hash_table
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 
 FIRST_CELLS = 1 << 14
 HASH_SHIFT = 24  # of keys
@@ -46,21 +49,21 @@ class Counts(NamedTuple):
         24 bytes  | key: (node + 1) << 32 | label + 1 | count in left child | count in right child |
     """
 
-    node: np.ndarray  # float64[m, 4]: weight n, entropy H in nats, weight held by the candidates, recall bound
-    top_label: np.ndarray  # int32[m, F], candidates by falling count
-    top_count: np.ndarray  # float64[m, F]
-    top_size: np.ndarray  # int32[m]
-    recall: np.ndarray  # float64[m, 2]: weight of predictions that ended here, and of those with the label a candidate
-    cell_key: np.ndarray  # uint64[cells, 3], column 0; 0 is an empty cell
-    cell_count: np.ndarray  # float64[cells, 3], columns 1 and 2
-    used: np.ndarray  # int64[1], cells in use
+    node: Float64s  # float64[m, 4]: weight n, entropy H in nats, weight held by the candidates, recall bound
+    top_label: Int32s  # int32[m, F], candidates by falling count
+    top_count: Float64s  # float64[m, F]
+    top_size: Int32s  # int32[m]
+    recall: Float64s  # float64[m, 2]: weight of predictions that ended here, and of those with the label a candidate
+    cell_key: UInt64s  # uint64[cells, 3], column 0; 0 is an empty cell
+    cell_count: Float64s  # float64[cells, 3], columns 1 and 2
+    used: Int64s  # int64[1], cells in use
 
 
 # -- kernels
 
 
 @jit
-def _cell(keys, key, most):
+def _cell(keys: UInt64s, key: np.uint64, most: int) -> np.int64:
     """Where `key` is, or the empty cell where it belongs; -1 where neither is in `most` steps.
 
     `hash_table.search` for keys that lie beside their counts, so that a cell is one cache line or two.
@@ -77,7 +80,7 @@ def _cell(keys, key, most):
 
 
 @jit
-def find(counts, above, label):
+def find(counts: Counts, above: Int, label: Int) -> np.int64:
     """The cell of `label` under node `above`, made if there is none; the caller has seen to room."""
     key = (np.uint64(above + 1) << np.uint64(32)) | np.uint64(label + 1)
     at = _cell(counts.cell_key, key, counts.cell_key.shape[0])
@@ -88,7 +91,7 @@ def find(counts, above, label):
 
 
 @jit
-def rehash(old_key, old_count, counts, most):
+def rehash(old_key: UInt64s, old_count: Float64s, counts: Counts, most: int) -> bool:
     """Move all cells of an old table into `counts`, which is empty.
 
     Return whether that was done; it ends where a key is more than `most` steps from where its search begins.
@@ -107,12 +110,12 @@ def rehash(old_key, old_count, counts, most):
 
 
 @jit
-def _plogp(c, n):
+def _plogp(c: float, n: float) -> float:
     return (c / n) * math.log(c / n) if c != 0.0 else 0.0
 
 
 @jit
-def entropy_with(n, h, c, i):
+def entropy_with(n: float, h: float, c: float, i: float) -> float:
     """Entropy of a node of weight n and entropy h once weight i of a label counted c so far is added."""
     share = n / (i + n)
     log_share = math.log(share) if share != 0.0 else 0.0
@@ -124,18 +127,18 @@ def entropy_with(n, h, c, i):
 
 
 @jit
-def bound(bern, held, n):
+def bound(bern: np.float32, held: float, n: float) -> np.float32:
     """Lower bound of a node's recall, in float32 as in VW."""
-    n = np.float32(n)
-    r = np.float32(held) / n
-    spread = np.float32(math.sqrt(r * (ONE - r) / n))
-    diameter = FIFTEEN / (ROOT_18 * n)
+    total = np.float32(n)
+    r = np.float32(held) / total
+    spread = np.float32(math.sqrt(r * (ONE - r) / total))
+    diameter = FIFTEEN / (ROOT_18 * total)
     low = r - np.float32(math.sqrt(bern)) * spread - bern * diameter
     return low if low > ZERO else ZERO  # not max: rounding can leave r above 1 and low NaN
 
 
 @jit
-def insert(counts, bern, a, label, c, i, h):
+def insert(counts: Counts, bern: np.float32, a: int, label: Int, c: float, i: float, h: float) -> None:
     """Count weight i of a label at node a, where it had c so far and h is the entropy with it.
 
     The candidates stay ordered as in VW: an entry moves before all of strictly smaller count. A label outside
@@ -174,17 +177,18 @@ def insert(counts, bern, a, label, c, i, h):
 
 
 @jit
-def recall(counts, classes, a):
+def recall(counts: Counts, classes: int, a: int) -> float:
     """The estimated probability that the label of an example predicted at node a is a candidate there."""
     if counts.top_size[a] == classes:
         return 1.0
     if counts.top_size[a] == 0:
         return 0.0
-    return (counts.recall[a, MET] + 0.5) / (counts.recall[a, ASKED] + 1.0)
+    share: float = (counts.recall[a, MET] + 0.5) / (counts.recall[a, ASKED] + 1.0)
+    return share
 
 
 @jit
-def count_recall(counts, a, met, weight):
+def count_recall(counts: Counts, a: int, met: bool, weight: np.float32) -> None:
     """Count one example predicted at node a, before its label is counted."""
     if counts.top_size[a] == 0:
         return
@@ -193,9 +197,10 @@ def count_recall(counts, a, met, weight):
 
 
 @jit
-def has_room(tree_depth, counts):
+def has_room(tree_depth: int, counts: Counts) -> bool:
     """Whether one more example surely finds empty cells; at most 5/8 of them are used."""
-    return (counts.used[0] + tree_depth + 2) * 8 <= counts.cell_key.shape[0] * 5
+    enough: bool = (counts.used[0] + tree_depth + 2) * 8 <= counts.cell_key.shape[0] * 5
+    return enough
 
 
 # -- Python
@@ -221,7 +226,7 @@ def new_counts(nodes: int, candidates: int, cells: int = FIRST_CELLS) -> Counts:
     )
 
 
-def _new_cells(cells: int):
+def _new_cells(cells: int) -> tuple[UInt64s, Float64s]:
     keys = np.zeros((cells, 3), np.uint64)
     return keys, keys.view(np.float64)
 
@@ -237,9 +242,9 @@ def _moved(counts: Counts, cells: int, most: int) -> tuple[Counts, bool]:
     return larger, rehash(counts.cell_key, counts.cell_count, larger, most)
 
 
-def labels_of_nodes(counts: Counts, left: np.ndarray) -> dict[int, dict[int, float]]:
+def labels_of_nodes(counts: Counts, left: Int32s) -> dict[int, dict[int, float]]:
     """Node -> 0-based label -> count; `left[a]` is the left child of node a."""
-    counted = {}
+    counted: dict[int, dict[int, float]] = {}
     for at in np.flatnonzero(counts.cell_key[:, 0]).tolist():
         key = int(counts.cell_key[at, 0])
         above, y = (key >> 32) - 1, (key & 0xFFFFFFFF) - 1
@@ -250,7 +255,7 @@ def labels_of_nodes(counts: Counts, left: np.ndarray) -> dict[int, dict[int, flo
     return counted
 
 
-def arrays(c: Counts) -> dict[str, np.ndarray]:
+def arrays(c: Counts) -> dict[str, Stored]:
     """What a model keeps of the counts: nodes seen, cells in use."""
     seen = np.flatnonzero(c.node[:, WEIGHT] > 0)
     cells = np.flatnonzero(c.cell_key[:, 0])
@@ -267,9 +272,7 @@ def arrays(c: Counts) -> dict[str, np.ndarray]:
     }
 
 
-def restored(
-    c: Counts, found: dict[str, np.ndarray], classes: int, deepest: int, left: np.ndarray, finite: bool
-) -> Counts:
+def restored(c: Counts, found: Mapping[str, Stored], classes: int, deepest: int, left: Int32s, finite: bool) -> Counts:
     """Fill empty counts with what `arrays` gave, of a tree of `deepest` levels.
 
     `routing` and `candidates` take candidates for classes and as many of them as top_size says, so both are checked;
@@ -310,7 +313,7 @@ def restored(
     return counts
 
 
-def _check_keys(keys: np.ndarray, classes: int, inner: np.ndarray) -> None:
+def _check_keys(keys: UInt64s, classes: int, inner: AnyArray) -> None:
     """Refuse keys that do not rise, and those of labels that are no classes or below nodes without children."""
     if not (keys[1:] > keys[:-1]).all():
         raise stored_arrays.unfit("cells.key", "its keys do not rise")
@@ -321,18 +324,18 @@ def _check_keys(keys: np.ndarray, classes: int, inner: np.ndarray) -> None:
         raise stored_arrays.unfit("cells.key", "it counts labels below nodes that have no children")
 
 
-def _check_counts(node: np.ndarray, found: dict[str, np.ndarray], keys: np.ndarray, left: np.ndarray) -> None:
+def _check_counts(node: AnyArray, found: Mapping[str, Stored], keys: UInt64s, left: Int32s) -> None:
     """Refuse counts from which learning could make a number that is not finite."""
     for name in ("nodes.top_count", "nodes.recall", "cells.count"):
         stored_arrays.check_range(name, found[name], 0, MOST_WEIGHT)
-    state = found["nodes.state"]
+    state = np.asarray(found["nodes.state"])
     stored_arrays.check_range("nodes.state", state[:, (WEIGHT, HELD)], 0, MOST_WEIGHT)
     stored_arrays.check_range("nodes.state", state[:, (ENTROPY, BOUND)], -MOST_ENTROPY, MOST_ENTROPY)
     above = (keys >> np.uint64(32)).astype(np.int64) - 1
     child = np.where(above >= 0, left[above], 0)  # the root is a left child
     second = np.where(above >= 0, child + 1, 0)
     seen = np.stack([node[child, WEIGHT], np.where(above >= 0, node[second, WEIGHT], MOST_WEIGHT)], axis=1)
-    more = found["cells.count"] > seen * (1 + ROUNDING)
+    more = np.asarray(found["cells.count"]) > seen * (1 + ROUNDING)
     if more.any():
         at = int(np.argmax(more.any(axis=1)))
         label = int(keys[at] & np.uint64(0xFFFFFFFF))

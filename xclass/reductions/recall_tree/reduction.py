@@ -21,16 +21,18 @@ candidates, where the bound on recall and the probabilities are explained.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from ...array_types import UInt32s, UInt64s
 from ...binary import finite, gd
+from ...data.batch import Batch
 from ...errors import UsageError
 from ...model import stored_arrays
-from ...options.declare import option, options_of
+from ...model.stored_arrays import Stored
 from ..core import probabilities, tree_view
 from ..core.base import CrossesPath, Inspectable, Learner, Outlined, Reduction
 from ..core.calibration import Report
@@ -38,105 +40,19 @@ from ..core.contract import Look, Work
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from ..core.tree_view import TreeNode
-from . import label_counts, routing, scoring
+from . import label_counts, options, routing, scoring
 from .routing import Plan, Settings
 from .scoring import SHARDS
 
 PATH_GROUP = 0x88  # namespace of the path features, where interactions name it
 WILDCARD = ord(":")
-MOST_CANDIDATES = 1 << 20
-
-
-@dataclass(frozen=True)
-class Options:
-    """Recall tree."""
-
-    recall_tree: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
-    max_candidates: int = option(
-        "classes scored at a node [F]",
-        kind=int,
-        metavar="F",
-        minimum=1,
-        maximum=MOST_CANDIDATES,
-        default_text="4 ceil(log2 K), at most K",
-        stored=True,
-    )
-    max_depth: int = option(
-        "levels of routers", kind=int, metavar="D", minimum=0, maximum=26, default_text="ceil(log2 K)", stored=True
-    )
-    bern_hyper: float = option(
-        "multiplier of the recall bound's penalty [lambda]; 0 never stops above a leaf",
-        kind=float,
-        default=1.0,
-        minimum=0,
-        metavar="LAMBDA",
-        stored=True,
-    )
-    node_only: bool = option("the only path feature is the node reached", kind=bool, stored=True)
-    no_path_features: bool = option("score without path features", kind=bool, stored=True)
-    randomized_routing: bool = option("while learning, turn at random by the router's score", kind=bool, stored=True)
-    router_weight: str = option(
-        "importance of a router's example: `entropy` is by how many bits the turn changes what is to be told "
-        "[n.total |dH|], `mean_entropy` the same per example seen [|dH|], `example` the example's own (VW)",
-        choices=("entropy", "mean_entropy", "example"),
-        default="entropy",
-        stored=True,
-    )
-
-
-def settle(spec: LearnerSpec) -> dict:
-    """Options whose defaults depend on K."""
-    o = spec.options
-    classes = o.recall_tree
-    levels = max(0, classes - 1).bit_length()
-    found = {}
-    if o.max_candidates is None:
-        found["max_candidates"] = max(1, min(classes, 4 * levels))
-    if o.max_depth is None:
-        found["max_depth"] = levels
-    depth = found.get("max_depth", o.max_depth)
-    return {**found, **gd.settle(spec.binary, (1 << depth) - 1 + classes, reduction=True)}
-
-
-def check(spec: LearnerSpec) -> None:
-    """Refuse options that cannot be meant together."""
-    gd.check(spec)
-    o = spec.options
-    if spec.binary.loss_function not in (None, "logistic"):
-        for name in options_of(probabilities.Options):
-            if name in spec.given:
-                raise UsageError(
-                    f"--{name} with --recall_tree needs scores that are log odds: give --loss_function logistic"
-                )
-    if o.no_path_features and o.node_only:
-        raise UsageError("--node_only chooses among path features and --no_path_features has none: give one of them")
-
-
-def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
-    """Refuse a model with another tree, classes or lists of candidates, before room is made for them."""
-    o = spec.options
-    in_turn = spec.binary.layout == "vw"
-    taken = routing.subs(o.max_depth, blocked=not in_turn)
-    if in_turn:
-        stored_arrays.check_rows("weights.sums", arrays, taken + o.recall_tree)
-    else:
-        stored_arrays.check_rows("routers.sums", arrays, max(1, taken))
-        for j in range(SHARDS):
-            stored_arrays.check_rows(f"scorers.{j}.sums", arrays, -(-o.recall_tree // SHARDS))
-    stored_arrays.take("nodes.top_label", arrays, np.int32, (None, o.max_candidates))
-
-
-def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Lowest and highest label, and the option that says so."""
-    classes = spec.options.recall_tree
-    return 1, classes, f"--recall_tree {classes}"
 
 
 class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
     """The learner behind `--recall_tree`."""
 
-    def __init__(self, spec: LearnerSpec):
-        o = spec.options
+    def __init__(self, spec: LearnerSpec) -> None:
+        o: options.Options = spec.options
         self.classes = o.recall_tree
         self.candidates = o.max_candidates
         self.depth = o.max_depth
@@ -216,7 +132,7 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             score=np.empty(room, np.float32),
         )
 
-    def _row_scratch(self, batch):
+    def _row_scratch(self, batch: Batch) -> routing.Row:
         longest = int(np.diff(batch.start).max(initial=0))
         longest += (1 + len(self.pairs) * longest) * (self.depth + 1) + 1
         return routing.Row(np.empty(longest, np.uint64), np.empty(longest, np.float32))
@@ -238,7 +154,7 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
     def _score(self, work: Work) -> None:
         batch, plan = work.batch, work.plan
 
-        def one(shard):
+        def one(shard: int) -> None:
             room = scoring.new_scratch(self._row_scratch(batch), self.candidates)
             table = finite.watched(self.tables[1 + shard], work)
             scoring.score_shard(
@@ -327,10 +243,10 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
     def own_rows(self) -> bool:
         return self.in_turn and not len(self.pairs)
 
-    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+    def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) * self.tables[table].width
 
-    def look(self, batch) -> list[Look]:
+    def look(self, batch: Batch) -> list[Look]:
         """The routers on the way and the candidates where it ends, and the scorer of the label."""
         place, x = self._row_scratch(batch)
         count = batch.start[1] - batch.start[0]
@@ -393,19 +309,19 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             *self.crowding,
         ]
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        found = {**label_counts.arrays(self.counts), "random": self.random}
+    def arrays(self) -> dict[str, Stored]:
+        found: dict[str, Stored] = {**label_counts.arrays(self.counts), "random": self.random}
         for name, table in zip(self._names(), self.tables, strict=True):
             found.update(gd.table_arrays(name, table, self.learner_options.predict_only_model))
         return found
 
-    def _names(self):
+    def _names(self) -> list[str]:
         return ["weights"] if self.in_turn else ["routers"] + [f"scorers.{j}" for j in range(SHARDS)]
 
-    def facts(self) -> dict:
+    def facts(self) -> dict[str, Any]:
         return {"outside": self.outside}
 
-    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Take over a model; the tree itself is made anew, `label_counts.restored` says what its checks protect."""
         with stored_arrays.whole(arrays, facts) as (arrays, facts):
             self.counts = label_counts.restored(
@@ -421,13 +337,13 @@ REDUCTION = Reduction(
     name="recall_tree",
     title="Recall tree",
     summary="a tree proposes a few classes, their scorers decide; logarithmic time, for thousands of classes and more",
-    options=Options,
+    options=options.Options,
     labels="multiclass",
     enabled="gd, scorer-identity, recall_tree",
     build=RecallTree,
-    check=check,
-    settle=settle,
-    allowed=allowed,
-    check_arrays=check_arrays,
+    check=options.check,
+    settle=options.settle,
+    allowed=options.allowed,
+    check_arrays=options.check_arrays,
     probabilities=True,
 )

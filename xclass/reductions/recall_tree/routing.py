@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Bools, Float32s, Float64s, Int8s, Int32s, Int64s, UInt64s
 from ...binary import gd
+from ...data.batch import Batch
 from ...kernels import rng
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
@@ -33,9 +35,9 @@ NONE, SAME, OTHER = 0, 1, 2  # Plan.mode: no scorer learns; those scored learn; 
 class Tree(NamedTuple):
     """A complete binary tree; nodes are numbered depth first, siblings next to each other."""
 
-    left: np.ndarray  # int32[m], left child (right: + 1), 0 at a leaf
-    parent: np.ndarray  # int32[m], -1 above the root
-    router: np.ndarray  # int64[m], sub-problem of the node's router, -1 at a leaf
+    left: Int32s  # int32[m], left child (right: + 1), 0 at a leaf
+    parent: Int32s  # int32[m], -1 above the root
+    router: Int64s  # int64[m], sub-problem of the node's router, -1 at a leaf
 
 
 class Settings(NamedTuple):
@@ -59,36 +61,39 @@ class Plan(NamedTuple):
     mode OTHER: classes `item[scored[i]:first[i + 1]]` learn, with the path of node `last[i]`.
     """
 
-    label: np.ndarray  # int64[n]
-    node: np.ndarray  # int32[n], where prediction ended
-    recall: np.ndarray  # float64[n], probability that the label is among the classes scored
-    last: np.ndarray  # int32[n], where learning ended
-    mode: np.ndarray  # int8[n]
-    dropped: np.ndarray  # int64[n], position in item or -1
-    first: np.ndarray  # int64[n + 1]
-    scored: np.ndarray  # int64[n]
-    item: np.ndarray  # int32[room]
-    score: np.ndarray  # float32[room], filled by the scorers
+    label: Int64s  # int64[n]
+    node: Int32s  # int32[n], where prediction ended
+    recall: Float64s  # float64[n], probability that the label is among the classes scored
+    last: Int32s  # int32[n], where learning ended
+    mode: Int8s  # int8[n]
+    dropped: Int64s  # int64[n], position in item or -1
+    first: Int64s  # int64[n + 1]
+    scored: Int64s  # int64[n]
+    item: Int32s  # int32[room]
+    score: Float32s  # float32[room], filled by the scorers
 
 
 class Row(NamedTuple):
     """Room for one example and the features of its path."""
 
-    place: np.ndarray  # uint64[s]
-    x: np.ndarray  # float32[s]
+    place: UInt64s  # uint64[s]
+    x: Float32s  # float32[s]
 
 
 # -- kernels
 
 
 @jit
-def stops(counts, settings, parent, child):
+def stops(counts: Counts, settings: Settings, parent: int, child: int) -> bool:
     """Whether an example goes no further than `parent`, whose bound on recall is as good as the child's."""
-    return settings.bern > ZERO and counts.node[parent, BOUND] >= counts.node[child, BOUND]
+    return bool(settings.bern > ZERO and counts.node[parent, BOUND] >= counts.node[child, BOUND])
 
 
 @jit
-def descend(tree, counts, settings, table, place, x, count, initial):
+def descend(
+    tree: Tree, counts: Counts, settings: Settings, table: gd.Table, place: UInt64s, x: Float32s, count: int,
+    initial: np.float32,
+) -> int:  # fmt: skip
     """Algorithm 1 up to the candidates: the node where prediction ends."""
     a = 0
     while tree.router[a] >= 0:
@@ -101,7 +106,10 @@ def descend(tree, counts, settings, table, place, x, count, initial):
 
 
 @jit
-def learn_route(tree, counts, settings, table, rule, place, x, count, label, weight, clock, random):
+def learn_route(
+    tree: Tree, counts: Counts, settings: Settings, table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s,
+    count: int, label: int, weight: np.float32, clock: np.float64, random: UInt64s,
+) -> int:  # fmt: skip
     """Algorithms 2 and 3 up to the regressors: train the routers on the way, count the label, return the node."""
     i = np.float64(weight)
     a = 0
@@ -152,17 +160,21 @@ def learn_route(tree, counts, settings, table, rule, place, x, count, label, wei
 
 
 @jit
-def load(batch, i, width, place, x):
+def load(batch: Batch, i: int, width: np.uint64, place: UInt64s, x: Float32s) -> int:
     """Copy the features of example i to `place` and `x`; return their number."""
-    begin, end = batch.start[i], batch.start[i + 1]
-    for f in range(end - begin):
+    begin: int = batch.start[i]
+    count: int = batch.start[i + 1] - begin
+    for f in range(count):
         place[f] = np.uint64(batch.index[begin + f]) * width
         x[f] = batch.value[begin + f]
-    return end - begin
+    return count
 
 
 @jit
-def route(tree, counts, settings, table, rule, batch, clock, random, plan, begin, row):
+def route(
+    tree: Tree, counts: Counts, settings: Settings, table: gd.Table, rule: gd.Rule, batch: Batch, clock: Float64s,
+    random: UInt64s, plan: Plan, begin: int, row: Row,
+) -> int:  # fmt: skip
     """Route rows `begin`... of a batch, learning where `plan.label` is given; return the first row not done."""
     place, x = row
     for i in range(begin, batch.label.shape[0]):
@@ -209,11 +221,12 @@ def route(tree, counts, settings, table, rule, batch, clock, random, plan, begin
                     plan.item[at + j] = counts.top_label[z, j]
                 at += size
         plan.first[i + 1] = at
-    return batch.label.shape[0]
+    examples: int = batch.label.shape[0]
+    return examples
 
 
 @jit
-def grow_tree(depth, blocked, left, parent, router, order):
+def grow_tree(depth: int, blocked: bool, left: Int32s, parent: Int32s, router: Int64s, order: Int64s) -> int:
     """Fill in a complete tree of `depth` levels of routers, depth first; `order` is an int64 stack of nodes.
 
     Routers are numbered in the order nodes are expanded (VW), or, `blocked`, so that a router and the two below
@@ -284,7 +297,7 @@ def seen(tree: Tree, counts: Counts, a: int) -> Seen:
     weight, nats = float(counts.node[a, WEIGHT]), float(counts.node[a, ENTROPY])
     size = int(counts.top_size[a])
     top = zip(counts.top_label[a, :SHOWN].tolist(), counts.top_count[a, :SHOWN].tolist(), strict=True)
-    facts = {
+    facts: dict[str, object] = {
         "candidates": size,
         "weight": f"{weight:g}",
         "bits": f"{nats / LN_2:.2f}" if weight > 0 else "0.00",
@@ -294,11 +307,11 @@ def seen(tree: Tree, counts: Counts, a: int) -> Seen:
     return Seen((left, left + 1) if children[0] else (), tuple((y + 1, c) for y, c in list(top)[:size]), facts)
 
 
-def _children_met(tree: Tree, counts: Counts, nodes: np.ndarray) -> np.ndarray:
+def _children_met(tree: Tree, counts: Counts, nodes: Int64s) -> Bools:
     """Whether an example has come to a child of these nodes."""
     left = tree.left[nodes]
-    met = (counts.node[left, WEIGHT] > 0) | (counts.node[np.minimum(left + 1, len(tree.left) - 1), WEIGHT] > 0)
-    return (left > 0) & met
+    met: Bools = (counts.node[left, WEIGHT] > 0) | (counts.node[np.minimum(left + 1, len(tree.left) - 1), WEIGHT] > 0)
+    return met & (left > 0)
 
 
 def statistics(tree: Tree, counts: Counts) -> str:
@@ -330,7 +343,8 @@ def describe(tree: Tree, counts: Counts, settings: Settings, depth: int) -> list
             level[a] = level[tree.parent[a]] + 1
         top = counts.top_label[a, : counts.top_size[a]].tolist()
         seen = counted.get(a, {})
-        labels = top + sorted(set(seen) - set(top), key=lambda y, seen=seen: (-seen[y], y))
+        others = sorted((-seen[y], y) for y in set(seen) - set(top))
+        labels = top + [y for _, y in others]
         lines += [
             f"parent = {max(tree.parent[a], 0)}",
             f"recall_lbest = {_shown(np.float32(counts.node[a, BOUND]))}",
@@ -350,7 +364,7 @@ def describe(tree: Tree, counts: Counts, settings: Settings, depth: int) -> list
     return lines
 
 
-def _shown(value) -> str:
+def _shown(value: float | np.float32) -> str:
     """A number as short as it can be: 2, 0.5, 0.21432579."""
     text = str(value)
     return text.removesuffix(".0")

@@ -31,8 +31,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Float32s, Float64s, Int64s, UInt8s, UInt64s
 from ...binary import gd
-from ...data.batch import CROSSED_GROUP
+from ...data.batch import CROSSED_GROUP, Batch
 from ...kernels import fast_math, top_k
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
@@ -50,9 +51,9 @@ class Scratch(NamedTuple):
 
     row: routing.Row
     lanes: gd.Lanes
-    position: np.ndarray  # int64[lanes], of a lane in `plan.item`
-    out: np.ndarray  # float32[lanes], scores
-    met: np.ndarray  # uint8[sub-problems] for `learn_in_turn`, 0 between examples
+    position: Int64s  # int64[lanes], of a lane in `plan.item`
+    out: Float32s  # float32[lanes], scores
+    met: UInt8s  # uint8[sub-problems] for `learn_in_turn`, 0 between examples
 
 
 def new_scratch(row: routing.Row, candidates: int, subs: int = 0) -> Scratch:
@@ -67,7 +68,10 @@ def new_scratch(row: routing.Row, candidates: int, subs: int = 0) -> Scratch:
 
 
 @jit
-def path(tree, settings, pairs, a, width, batch, i, place, x, count):
+def path(
+    tree: routing.Tree, settings: routing.Settings, pairs: UInt8s, a: int, width: np.uint64, batch: Batch, i: int,
+    place: UInt64s, x: Float32s, count: int,
+) -> int:  # fmt: skip
     """Add the path features of node a, and their crosses, behind the `count` others; return the new count.
 
     Row k of `pairs` crosses namespace group `pairs[k, 0]` with the path, the path first where `pairs[k, 1]`.
@@ -99,16 +103,17 @@ def path(tree, settings, pairs, a, width, batch, i, place, x, count):
 
 
 @jit
-def _crossed(batch, i):
+def _crossed(batch: Batch, i: int) -> int:
     """The number of features of row i that crosses made; they are its last ones."""
     last = batch.group_first[i + 1] - 1
     if last < batch.group_first[i] or batch.group_name[last] != CROSSED_GROUP:
         return 0
-    return batch.group_start[last + 1] - batch.group_start[last]
+    size: int = batch.group_start[last + 1] - batch.group_start[last]
+    return size
 
 
 @jit
-def _path_size(tree, settings, a):
+def _path_size(tree: routing.Tree, settings: routing.Settings, a: int) -> int:
     """The number of path features of node a."""
     if not settings.path:
         return 0
@@ -122,7 +127,7 @@ def _path_size(tree, settings, a):
 
 
 @jit
-def _exchange(place, x, low, middle, high):
+def _exchange(place: UInt64s, x: Float32s, low: int, middle: int, high: int) -> None:
     """Let features low..middle-1 and middle..high-1 change places, each in their order."""
     if low == middle or middle == high:
         return
@@ -132,7 +137,7 @@ def _exchange(place, x, low, middle, high):
 
 
 @jit
-def _reverse(place, x, low, high):
+def _reverse(place: UInt64s, x: Float32s, low: int, high: int) -> None:
     while low < high - 1:
         high -= 1
         place[low], place[high] = place[high], place[low]
@@ -141,7 +146,9 @@ def _reverse(place, x, low, high):
 
 
 @jit
-def _gather(plan, begin, end, skip, shard, label, scratch, position):
+def _gather(
+    plan: Plan, begin: int, end: int, skip: int, shard: int, label: int, scratch: gd.Lanes, position: Int64s
+) -> int:
     """Lanes of this shard among items begin..end-1; return how many."""
     lanes = 0
     for j in range(begin, end):
@@ -155,13 +162,16 @@ def _gather(plan, begin, end, skip, shard, label, scratch, position):
 
 
 @jit
-def _clip_lanes(table, scratch, out, lanes):
+def _clip_lanes(table: gd.Table, scratch: gd.Lanes, out: Float32s, lanes: int) -> None:
     for j in range(lanes):
         scratch.p[j] = gd.clip(out[j], table.range)
 
 
 @jit
-def score_shard(tree, settings, pairs, table, rule, shard, batch, clock, plan, room):
+def score_shard(
+    tree: routing.Tree, settings: routing.Settings, pairs: UInt8s, table: gd.Table, rule: gd.Rule, shard: int,
+    batch: Batch, clock: Float64s, plan: Plan, room: Scratch,
+) -> None:  # fmt: skip
     """Score and train this shard's classes, example by example, as the plan says."""
     (place, x), scratch, position, out, _ = room
     for i in range(batch.label.shape[0]):
@@ -195,7 +205,7 @@ def score_shard(tree, settings, pairs, table, rule, shard, batch, clock, plan, r
 
 
 @jit
-def choose(plan, prediction):
+def choose(plan: Plan, prediction: Float64s) -> None:
     """`prediction[i]` = label of the best score, the earlier candidate on a tie; 0 without candidates."""
     for i in range(prediction.shape[0]):
         best = -1
@@ -206,7 +216,7 @@ def choose(plan, prediction):
 
 
 @jit
-def judge(plan, classes, label, odds, own):
+def judge(plan: Plan, classes: int, label: Int64s, odds: Float64s, own: Float64s) -> None:
     """`odds[j]` = probability of the candidate at place j, `own[i]` = that of the 0-based label of example i.
 
     A label that is no candidate has its share of what the candidates leave, one that is no class has 0.
@@ -228,7 +238,7 @@ def judge(plan, classes, label, odds, own):
 
 
 @jit
-def best_candidates(plan, odds, top, top_p):
+def best_candidates(plan: Plan, odds: Float64s, top: Int64s, top_p: Float64s) -> None:
     """`top[i]`, `top_p[i]` = the candidates (1-based) of the highest scores, the earlier first on a tie; 0 for none."""
     place = np.empty(top.shape[1], np.int64)
     for i in range(top.shape[0]):
@@ -239,7 +249,7 @@ def best_candidates(plan, odds, top, top_p):
 
 
 @jit
-def _mark(tree, z, scratch, lanes, met, mark):
+def _mark(tree: routing.Tree, z: int, scratch: gd.Lanes, lanes: int, met: UInt8s, mark: int) -> None:
     """`met` = `mark` for the lanes and the routers on the way to node z."""
     for j in range(lanes):
         met[np.int64(scratch.sub[j])] = mark
@@ -251,7 +261,10 @@ def _mark(tree, z, scratch, lanes, met, mark):
 
 
 @jit
-def _apart(tree, table, place, count, full, z, scratch, lanes, met):
+def _apart(
+    tree: routing.Tree, table: gd.Table, place: UInt64s, count: int, full: int, z: int, scratch: gd.Lanes, lanes: int,
+    met: UInt8s,
+) -> bool:  # fmt: skip
     """Whether no lane shares a slot with another or with a router on the way to node z.
 
     Places of the first `count` features are multiples of the table's width, so that different sub-problems have
@@ -294,7 +307,10 @@ def _apart(tree, table, place, count, full, z, scratch, lanes, met):
 
 
 @jit
-def learn_in_turn(tree, counts, settings, pairs, table, rule, batch, clock, random, plan, begin, room):
+def learn_in_turn(
+    tree: routing.Tree, counts: label_counts.Counts, settings: routing.Settings, pairs: UInt8s, table: gd.Table,
+    rule: gd.Rule, batch: Batch, clock: Float64s, random: UInt64s, plan: Plan, begin: int, room: Scratch,
+) -> int:  # fmt: skip
     """Route, score and train one example after the other with one table: VW's order to the last collision.
 
     Under `--layout vw` routers, scorers and the path features, which VW does not scale by the number of
@@ -371,20 +387,21 @@ def learn_in_turn(tree, counts, settings, pairs, table, rule, batch, clock, rand
             sub = np.uint64(routers + c)
             p = gd.clip(gd.score(table, place, x, full, sub, ZERO), table.range)
             gd.learn(table, rule, place, x, full, sub, p, y, weight, clock[i])
-    return batch.label.shape[0]
+    examples: int = batch.label.shape[0]
+    return examples
 
 
 # -- Python
 
 
-def scored_items(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+def scored_items(plan: Plan) -> tuple[Int64s, Int64s]:
     """Where the candidates of each example begin once they stand without gaps, and their places in `plan.item`."""
     size = plan.scored - plan.first[:-1]
     start = np.concatenate([[0], np.cumsum(size)])
     return start, np.repeat(plan.first[:-1] - start[:-1], size) + np.arange(start[-1])
 
 
-def by_class(plan: Plan, odds: np.ndarray) -> probabilities.Listing:
+def by_class(plan: Plan, odds: Float64s) -> probabilities.Listing:
     """All candidates in order of class, and what they leave."""
     start, chosen = scored_items(plan)
     n = len(plan.scored)

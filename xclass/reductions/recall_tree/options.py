@@ -1,0 +1,105 @@
+"""The options of the recall tree: what they are, their defaults, what makes no sense together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...binary import gd
+from ...errors import UsageError
+from ...model import stored_arrays
+from ...model.stored_arrays import Stored
+from ...options.declare import option, options_of
+from ..core import probabilities
+from ..core.spec import LearnerSpec
+from . import routing
+from .scoring import SHARDS
+
+MOST_CANDIDATES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Options:
+    """Recall tree."""
+
+    recall_tree: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
+    max_candidates: int = option(
+        "classes scored at a node [F]",
+        kind=int,
+        metavar="F",
+        minimum=1,
+        maximum=MOST_CANDIDATES,
+        default_text="4 ceil(log2 K), at most K",
+        stored=True,
+    )
+    max_depth: int = option(
+        "levels of routers", kind=int, metavar="D", minimum=0, maximum=26, default_text="ceil(log2 K)", stored=True
+    )
+    bern_hyper: float = option(
+        "multiplier of the recall bound's penalty [lambda]; 0 never stops above a leaf",
+        kind=float,
+        default=1.0,
+        minimum=0,
+        metavar="LAMBDA",
+        stored=True,
+    )
+    node_only: bool = option("the only path feature is the node reached", kind=bool, stored=True)
+    no_path_features: bool = option("score without path features", kind=bool, stored=True)
+    randomized_routing: bool = option("while learning, turn at random by the router's score", kind=bool, stored=True)
+    router_weight: str = option(
+        "importance of a router's example: `entropy` is by how many bits the turn changes what is to be told "
+        "[n.total |dH|], `mean_entropy` the same per example seen [|dH|], `example` the example's own (VW)",
+        choices=("entropy", "mean_entropy", "example"),
+        default="entropy",
+        stored=True,
+    )
+
+
+def settle(spec: LearnerSpec) -> dict[str, object]:
+    """Options whose defaults depend on K."""
+    o: Options = spec.options
+    classes = o.recall_tree
+    levels = max(0, classes - 1).bit_length()
+    found: dict[str, int] = {}
+    if o.max_candidates is None:
+        found["max_candidates"] = max(1, min(classes, 4 * levels))
+    if o.max_depth is None:
+        found["max_depth"] = levels
+    depth = found.get("max_depth", o.max_depth)
+    return {**found, **gd.settle(spec.binary, (1 << depth) - 1 + classes, reduction=True)}
+
+
+def check(spec: LearnerSpec) -> None:
+    """Refuse options that cannot be meant together."""
+    gd.check(spec)
+    o: Options = spec.options
+    if spec.binary.loss_function not in (None, "logistic"):
+        for name in options_of(probabilities.Options):
+            if name in spec.given:
+                raise UsageError(
+                    f"--{name} with --recall_tree needs scores that are log odds: give --loss_function logistic"
+                )
+    if o.no_path_features and o.node_only:
+        raise UsageError("--node_only chooses among path features and --no_path_features has none: give one of them")
+
+
+def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
+    """Refuse a model with another tree, classes or lists of candidates, before room is made for them."""
+    o: Options = spec.options
+    in_turn = spec.binary.layout == "vw"
+    taken = routing.subs(o.max_depth, blocked=not in_turn)
+    if in_turn:
+        stored_arrays.check_rows("weights.sums", arrays, taken + o.recall_tree)
+    else:
+        stored_arrays.check_rows("routers.sums", arrays, max(1, taken))
+        for j in range(SHARDS):
+            stored_arrays.check_rows(f"scorers.{j}.sums", arrays, -(-o.recall_tree // SHARDS))
+    stored_arrays.take("nodes.top_label", arrays, np.int32, (None, o.max_candidates))
+
+
+def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
+    """Lowest and highest label, and the option that says so."""
+    classes = spec.options.recall_tree
+    return 1, classes, f"--recall_tree {classes}"
