@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks everything: style, then all tests, then those marked `bounds` with array bounds checked, then those marked
-# `plain` without compiling. Stops at the first failure. Works in .venv beside pyproject.toml, made where missing.
+# Checks everything: style and types, then all tests, then those marked `bounds` with array bounds checked, then those
+# marked `plain` without compiling. Stops at the first failure. Works in .venv beside pyproject.toml, made where missing.
 #
 #     sh scripts/test.sh
 #     PYTHON=python3.12 sh scripts/test.sh
@@ -22,6 +22,9 @@ bin=$root/.venv/bin
 step "Style"
 "$bin/ruff" check .
 "$bin/ruff" format --check .
+
+step "Types"
+"$bin/mypy"
 
 step "Tests"
 "$bin/python" -m pytest -n 2

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s, UInt64s
+from ...data.batch import Batch
 from ...kernels import hash_table, quickselect
 from ...kernels.constants import LARGEST, ZERO
 from ...kernels.jit import jit
@@ -25,30 +27,30 @@ NOTHING = np.uint64(0)
 class Sums(NamedTuple):
     """A hash map from (label, feature) to the sum of the feature over the label's examples."""
 
-    key: np.ndarray  # uint64[cells], label << 32 | feature, 0 is an empty cell
-    value: np.ndarray  # float32[cells]
-    used: np.ndarray  # int64[1], cells in use
+    key: UInt64s  # uint64[cells], label << 32 | feature, 0 is an empty cell
+    value: Float32s  # float32[cells]
+    used: Int64s  # int64[1], cells in use
 
 
 class Rows(NamedTuple):
     """Prototypes: features of row r are `feature[start[r]:start[r + 1]]`."""
 
-    start: np.ndarray  # int64[k + 1]
-    feature: np.ndarray  # int32[z], 0..F-1
-    value: np.ndarray  # float32[z]
+    start: Int64s  # int64[k + 1]
+    feature: Int32s  # int32[z], 0..F-1
+    value: Float32s  # float32[z]
 
 
 # -- kernels
 
 
 @jit
-def _cell(key, wanted):
+def _cell(key: UInt64s, wanted: np.uint64) -> np.int64:
     """Where `wanted` is, or the empty cell where it belongs."""
     return hash_table.search(key, wanted, NOTHING, hash_table.hashed_pair(wanted), key.shape[0])
 
 
 @jit
-def add(sums, batch, counted, begin):
+def add(sums: Sums, batch: Batch, counted: Bools, begin: Int) -> Int:
     """Add the examples from `begin` on that are `counted`; return the first that finds no room."""
     most = np.int64(sums.key.shape[0] // 2)
     for i in range(begin, batch.label.shape[0]):
@@ -75,7 +77,7 @@ def add(sums, batch, counted, begin):
 
 
 @jit
-def move_cells(sums, larger):
+def move_cells(sums: Sums, larger: Sums) -> None:
     """Copy a map into an empty one."""
     for c in range(sums.key.shape[0]):
         if sums.key[c] != NOTHING:
@@ -86,7 +88,9 @@ def move_cells(sums, larger):
 
 
 @jit
-def lay_out(sums, label, feature, key, number, rows, classes):
+def lay_out(
+    sums: Sums, label: UInt64s, feature: UInt64s, key: UInt64s, number: Int64s, rows: Rows, classes: Int64s
+) -> None:
     """Bring the sums into rows.
 
     `label` and `feature` (uint64[k], uint64[F]) are the different ones, `key` and `number` an empty map with room for
@@ -119,7 +123,7 @@ def lay_out(sums, label, feature, key, number, rows, classes):
 
 
 @jit
-def weigh(rows, weight):
+def weigh(rows: Rows, weight: Float64s) -> None:
     """Multiply each feature by its weight (float64[F]) and bring rows to length 1; a sum that overflowed is nothing."""
     for r in range(rows.start.shape[0] - 1):
         total = 0.0
@@ -133,7 +137,7 @@ def weigh(rows, weight):
 
 
 @jit
-def heaviest(start, worth, most, kept):
+def heaviest(start: Int64s, worth: Float64s, most: int, kept: Bools) -> None:
     """Mark those features of every row that are worth most, `most` of them; `worth` : float64[z], `kept` : bool[z]."""
     item = np.arange(worth.shape[0])
     for r in range(start.shape[0] - 1):
@@ -144,7 +148,7 @@ def heaviest(start, worth, most, kept):
 
 
 @jit
-def keep(rows, label, feature, kept, sums):
+def keep(rows: Rows, label: UInt64s, feature: UInt64s, kept: Bools, sums: Sums) -> None:
     """Put what is kept of the rows into an empty map; `label`, `feature` : uint64[k], uint64[F]."""
     for r in range(rows.start.shape[0] - 1):
         for j in range(rows.start[r], rows.start[r + 1]):
@@ -164,7 +168,7 @@ def new_sums(cells: int) -> Sums:
     return Sums(np.zeros(cells, np.uint64), np.zeros(cells, np.float32), np.zeros(1, np.int64))
 
 
-def in_rows(sums: Sums) -> tuple[np.ndarray, np.ndarray, Rows, np.ndarray]:
+def in_rows(sums: Sums) -> tuple[UInt64s, UInt64s, Rows, Int64s]:
     """Labels (uint64[k]), features (uint64[F]), the sums of each label, and how many labels have each feature."""
     used = sums.key[sums.key != 0]
     label, feature = np.unique(used >> np.uint64(32)), np.unique(used & LOW)
@@ -175,9 +179,10 @@ def in_rows(sums: Sums) -> tuple[np.ndarray, np.ndarray, Rows, np.ndarray]:
     return label, feature, rows, classes
 
 
-def rareness(classes: np.ndarray, k: int) -> np.ndarray:
+def rareness(classes: Int64s, k: int) -> Float64s:
     """Weight of features that so many of k classes have: float64[F]."""
-    return np.log((1.0 + k) / classes)
+    weight: Float64s = np.log((1.0 + k) / classes)
+    return weight
 
 
 def trimmed(sums: Sums, target: int) -> Sums:
@@ -199,9 +204,9 @@ def trimmed(sums: Sums, target: int) -> Sums:
     return found
 
 
-def added(sums: Sums, batch, counted: np.ndarray) -> Sums:
+def added(sums: Sums, batch: Batch, counted: Bools) -> Sums:
     """The map with the examples of a batch that are `counted` (bool[n]), a larger one where that is needed."""
-    done = 0
+    done: Int = 0
     while (done := add(sums, batch, counted, done)) < batch.n:
         sums = _roomier(sums)
     return sums

@@ -36,11 +36,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ...array_types import Bools, Float32s, Float64s, Int, Int8s, Int64s
+from ...data.batch import Batch
 from ...kernels import quickselect, rng
 from ...kernels.constants import GOLDEN, ONE, ZERO
 from ...kernels.jit import jit
@@ -54,27 +56,33 @@ SERIAL = 3  # levels that are split one node after the other; the nodes below ar
 DEEPEST = 64  # more levels than the halves of an array can have
 
 
+# `share(job, items)` does `job(*item)` for all items, on as many threads as it likes
+Share: TypeAlias = Callable[[Callable[..., None], Sequence[tuple[Any, ...]]], None]
+
+
 class Scratch(NamedTuple):
     """What splitting needs of each row."""
 
-    first: np.ndarray  # float64[k], similarity to the first sum, then by how much it is nearer to the first centre
-    second: np.ndarray  # float64[k]
-    side: np.ndarray  # int8[k], which sum it is part of, -1 for none
-    best: np.ndarray  # int8[k], the side in the best split so far
-    item: np.ndarray  # int64[k], rows in any order
+    first: Float64s  # float64[k], similarity to the first sum, then by how much it is nearer to the first centre
+    second: Float64s  # float64[k]
+    side: Int8s  # int8[k], which sum it is part of, -1 for none
+    best: Int8s  # int8[k], the side in the best split so far
+    item: Int64s  # int64[k], rows in any order
 
 
 # -- kernels
 
 
 @jit
-def _move(rows, r, centre, side, sign):
+def _move(rows: centroids.Rows, r: int, centre: Float32s, side: Int, sign: np.float32) -> None:
     for j in range(rows.start[r], rows.start[r + 1]):
         centre[rows.feature[j], side] += sign * rows.value[j]
 
 
 @jit
-def _split(rows, order, begin, end, centre, scratch, seed):
+def _split(
+    rows: centroids.Rows, order: Int64s, begin: int, end: int, centre: Float32s, scratch: Scratch, seed: np.uint64
+) -> float:
     """Find halves of `order[begin:end]`, two rows or more, that are alike: `scratch.side`; return how much they are.
 
     `centre` : float32[F, 2], the sums of the halves, is 0 before and after. The first half has the odd row.
@@ -91,9 +99,10 @@ def _split(rows, order, begin, end, centre, scratch, seed):
     _move(rows, order[begin + first], centre, 0, ONE)
     side[order[begin + second]] = 1
     _move(rows, order[begin + second], centre, 1, ONE)
-    alike = 0.0
+    alike: float = 0.0
     for t in range(ROUNDS):
-        square_0 = square_1 = 0.0
+        square_0: float = 0.0
+        square_1: float = 0.0
         for m in range(begin, end):
             r = order[m]
             x, y = ZERO, ZERO
@@ -104,9 +113,9 @@ def _split(rows, order, begin, end, centre, scratch, seed):
             scratch.first[r] = x
             scratch.second[r] = y
             if side[r] == 0:
-                square_0 += x
+                square_0 += np.float64(x)
             elif side[r] == 1:
-                square_1 += y
+                square_1 += np.float64(y)
         length_0 = math.sqrt(max(square_0, 0.0))
         length_1 = math.sqrt(max(square_1, 0.0))
         before = alike
@@ -139,7 +148,10 @@ def _split(rows, order, begin, end, centre, scratch, seed):
 
 
 @jit
-def split(rows, order, begin, end, centre, scratch, seed, tries):
+def split(
+    rows: centroids.Rows, order: Int64s, begin: int, end: int, centre: Float32s, scratch: Scratch, seed: np.uint64,
+    tries: int,
+) -> int:  # fmt: skip
     """Bring `order[begin:end]`, rising rows, into halves of rising rows that are alike; return where the second begins.
 
     Of several pairs of first centres the best one is taken.
@@ -168,7 +180,10 @@ def split(rows, order, begin, end, centre, scratch, seed, tries):
 
 
 @jit
-def split_all(rows, order, begin, end, centre, scratch, seed, tries):
+def split_all(
+    rows: centroids.Rows, order: Int64s, begin: int, end: int, centre: Float32s, scratch: Scratch, seed: np.uint64,
+    tries: int,
+) -> None:  # fmt: skip
     """Split `order[begin:end]` and its halves, down to two labels."""
     waiting = np.empty((DEEPEST, 2), np.int64)
     waiting[0, 0], waiting[0, 1] = begin, end
@@ -198,12 +213,12 @@ class Sample:
     seen : how many were
     """
 
-    def __init__(self, examples: int):
+    def __init__(self, examples: int) -> None:
         self.examples = examples
         self.seen = 0
         self._sums = centroids.new_sums(centroids.FIRST_CELLS)
 
-    def add(self, batch, counted: np.ndarray) -> bool:
+    def add(self, batch: Batch, counted: Bools) -> bool:
         """Look at the examples of a batch that are `counted` (bool[n]); return whether more are wanted."""
         if self.examples:
             counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
@@ -211,7 +226,7 @@ class Sample:
         self._sums = centroids.added(self._sums, batch, counted)
         return not self.examples or self.seen < self.examples
 
-    def orders(self, seeds: list[int], share: Callable) -> list[np.ndarray]:
+    def orders(self, seeds: list[int], share: Share) -> list[Int64s]:
         """For each seed the labels in an order whose halves, and halves of halves, are alike: int64[k].
 
         `share(job, items)` does `job(*item)` for all items, on as many threads as it likes.
@@ -226,7 +241,7 @@ class Sample:
             for _ in seeds
         ]
 
-        def job(kernel, t, low, high):
+        def job(kernel: Callable[..., object], t: int, low: int, high: int) -> None:
             centre = np.zeros((len(feature), 2), np.float32)
             kernel(rows, orders[t], low, high, centre, each[t], np.uint64(seeds[t]), tries)
 

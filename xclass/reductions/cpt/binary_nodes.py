@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Bools, Float32s, Float64s, Int64s, UInt64s
 from ...binary import adagrad
 from ...kernels import rng, top_k
 from ...kernels.constants import HALF, ONE
@@ -36,27 +37,27 @@ class Settings(NamedTuple):
 class Scratch(NamedTuple):
     """Rows of one thread: features, the label's path, what a search leaves for later."""
 
-    h: np.ndarray  # uint64[s]
-    x: np.ndarray  # float32[s]
-    rate: np.ndarray  # float32[s]
-    at: np.ndarray  # int64[levels * s], slots of the nodes on the path
-    path: np.ndarray  # int64[levels], from the root to the label's leaf
-    score: np.ndarray  # float32[levels]
-    right: np.ndarray  # float64[levels], p
+    h: UInt64s  # uint64[s]
+    x: Float32s  # float32[s]
+    rate: Float32s  # float32[s]
+    at: Int64s  # int64[levels * s], slots of the nodes on the path
+    path: Int64s  # int64[levels], from the root to the label's leaf
+    score: Float32s  # float32[levels]
+    right: Float64s  # float64[levels], p
     waiting: tree_search.Waiting
 
 
 class Found(NamedTuple):
     """What a batch of n examples found."""
 
-    known: np.ndarray  # bool[n], the label has a leaf
-    p: np.ndarray  # float64[n], f(y|x), 0 where it has none
-    asked: np.ndarray  # int64[n], regressors on the way to that leaf
-    loss: np.ndarray  # float64[n], their mean squared loss
-    top: np.ndarray  # int64[n, k], most probable labels; 0 where there are fewer
-    top_p: np.ndarray  # float64[n, k]
-    opened: np.ndarray  # int64[n], nodes the search opened
-    gap: np.ndarray  # float64[n], most a label left out can have where the search ended early, else 0
+    known: Bools  # bool[n], the label has a leaf
+    p: Float64s  # float64[n], f(y|x), 0 where it has none
+    asked: Int64s  # int64[n], regressors on the way to that leaf
+    loss: Float64s  # float64[n], their mean squared loss
+    top: Int64s  # int64[n, k], most probable labels; 0 where there are fewer
+    top_p: Float64s  # float64[n, k]
+    opened: Int64s  # int64[n], nodes the search opened
+    gap: Float64s  # float64[n], most a label left out can have where the search ended early, else 0
 
 
 # -- kernels

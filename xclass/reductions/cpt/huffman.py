@@ -8,10 +8,12 @@ Cost      O(K log K) for K labels, once.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 
 import numpy as np
 
+from ...array_types import Bools
+from ...data.batch import Batch
+from ..clusters import two_means
 from . import label_tree
 
 
@@ -32,7 +34,7 @@ class Counts:
         self.seen = 0
         self._weight: dict[int, float] = {}
 
-    def add(self, batch, counted: np.ndarray) -> bool:
+    def add(self, batch: Batch, counted: Bools) -> bool:
         """Look at the examples of a batch that are `counted` (bool[n]); return whether more are wanted."""
         if self.examples:
             counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
@@ -43,7 +45,7 @@ class Counts:
             self._weight[label] = self._weight.get(label, 0.0) + more
         return not self.examples or self.seen < self.examples
 
-    def trees(self, seeds: list[int], share: Callable, room: int) -> list[label_tree.Tree]:
+    def trees(self, seeds: list[int], share: two_means.Share, room: int) -> list[label_tree.Tree]:
         """A tree for each seed, which decides between labels of the same weight; none without labels.
 
         `share` is not needed; `room` : labels to make room for.

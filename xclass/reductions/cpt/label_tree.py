@@ -15,14 +15,17 @@ for its regressor, in blocks of up to three levels: the root of a block at 1, th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Int32s, Int64s
 from ...data.batch import HIGHEST_LABEL
 from ...kernels import hash_table
 from ...kernels.jit import jit
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 from ..core.tree_view import Seen
 
 NODES, BLOCKS, DEEPEST = 0, 1, 2  # Tree.size
@@ -41,15 +44,15 @@ WHY = {
 class Tree(NamedTuple):
     """m nodes of which `size[NODES]` are in use, node 0 the root; and where each label's leaf is."""
 
-    left: np.ndarray  # int32[m], left child (right: + 1), 0 at a leaf
-    parent: np.ndarray  # int32[m], -1 above the root
-    depth: np.ndarray  # int32[m]
-    leaves: np.ndarray  # int32[m], leaves at and below the node
-    place: np.ndarray  # int64[m], of the node's regressor
-    label: np.ndarray  # int64[m], -1 at a node that is no leaf
-    key: np.ndarray  # int64[cells], labels by hash, 0 is an empty cell
-    leaf: np.ndarray  # int32[cells], node of the label
-    size: np.ndarray  # int64[3]: nodes, blocks and depth of the deepest node
+    left: Int32s  # int32[m], left child (right: + 1), 0 at a leaf
+    parent: Int32s  # int32[m], -1 above the root
+    depth: Int32s  # int32[m]
+    leaves: Int32s  # int32[m], leaves at and below the node
+    place: Int64s  # int64[m], of the node's regressor
+    label: Int64s  # int64[m], -1 at a node that is no leaf
+    key: Int64s  # int64[cells], labels by hash, 0 is an empty cell
+    leaf: Int32s  # int32[cells], node of the label
+    size: Int64s  # int64[3]: nodes, blocks and depth of the deepest node
 
 
 # -- kernels
@@ -310,13 +313,13 @@ def depths(tree: Tree) -> np.ndarray:
     return tree.depth[:nodes][tree.left[:nodes] == 0]
 
 
-def arrays(name: str, tree: Tree) -> dict[str, np.ndarray]:
+def arrays(name: str, tree: Tree) -> dict[str, Stored]:
     """What a model keeps of a tree."""
     nodes = int(tree.size[NODES])
     return {f"{name}.{part}": getattr(tree, part)[:nodes] for part in ("left", "place", "label")}
 
 
-def restored(name: str, found: dict[str, np.ndarray]) -> Tree:
+def restored(name: str, found: Mapping[str, Stored]) -> Tree:
     """The tree `arrays` gave.
 
     `checked` says what it protects. Places are those that growing the tree gives: `adagrad` finds regressors by

@@ -149,9 +149,9 @@ TAKEN = (
 )  # what the nodes take of the learner's options
 
 
-def settle(spec: LearnerSpec) -> dict:
+def settle(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on others."""
-    o = spec.options
+    o: Options = spec.options
     found = {"loss_function": spec.binary.loss_function or "squared"}
     if spec.binary.learning_rate is None:
         grown = o.cpt_tree in GROWN

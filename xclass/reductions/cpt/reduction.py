@@ -55,15 +55,18 @@ to the leaf it splits; every regressor on the way learns the turn taken.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from ...array_types import Bools, Float64s, Int64s
 from ...binary import adagrad, feature_scaling, finite, gd, loss
-from ...data.batch import HIGHEST_LABEL
+from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import DataError
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 from ..core import probabilities, tree_view
 from ..core.base import Learner, Outlined, Previews, Reduction
 from ..core.calibration import Report
@@ -89,15 +92,18 @@ def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, HIGHEST_LABEL, "--multiclass" if "multiclass" in spec.given else f"--cpt {spec.options.cpt}"
 
 
-def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     """Refuse a model of another number of trees, before room is made for them."""
     stored_arrays.check_rows("random", arrays, spec.options.trees)
+
+
+Spread = list[list[tuple[Int64s, Float64s]]]  # by tree and example: all labels in order and their probabilities
 
 
 class ProbabilityTree(Learner, Previews, Outlined):
     """The learner behind `--cpt`."""
 
-    def __init__(self, spec: LearnerSpec):
+    def __init__(self, spec: LearnerSpec) -> None:
         o = self.options = spec.options
         bits = spec.binary.bits
         gd.check_memory(bits, adagrad.SLOT_BYTES)
@@ -133,8 +139,9 @@ class ProbabilityTree(Learner, Previews, Outlined):
         self.placed = ""  # for the summary
         self.highest_placed = 0  # label
         if not spec.loaded and not spec.testing and o.cpt_tree in MADE:
-            self.sample = {"kmeans": sampled_tree.Sample, "huffman": huffman.Counts}[o.cpt_tree](o.tree_sample)
-            self.sampled = feature_scaling.for_option(o.normalize_features) if o.cpt_tree == "kmeans" else None
+            kmeans = o.cpt_tree == "kmeans"
+            self.sample = sampled_tree.Sample(o.tree_sample) if kmeans else huffman.Counts(o.tree_sample)
+            self.sampled = feature_scaling.for_option(o.normalize_features) if kmeans else None
         elif not spec.loaded and o.cpt_tree not in GROWN:
             self._plant(self._read(o.cpt_tree))
         self.search = settings.search
@@ -162,9 +169,11 @@ class ProbabilityTree(Learner, Previews, Outlined):
         batch, counted = work.batch, work.learned()
         if self.sampled is not None:
             batch = self.sampled.scaled(batch, counted)
+        assert self.sample is not None  # or none would be wanted
         return self.sample.add(batch, counted)
 
     def end_preview(self) -> None:
+        assert self.sample is not None
         room = min(self.options.cpt, 1 << 20)
         trees = self.sample.trees([int(one.random[0]) for one in self.members], self.share, room)
         if trees:
@@ -188,6 +197,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
 
     def _scale(self, work: Work) -> None:
         """The first stage, where features may be columns."""
+        assert self.scales is not None  # or this would be no stage
         work.batch = self.scales.scaled(work.batch, work.learned())
 
     def _sweep(self, work: Work) -> None:
@@ -215,9 +225,10 @@ class ProbabilityTree(Learner, Previews, Outlined):
         shares = [(0, n)] if work.learn else self.rows_of_threads(n)
         jobs = [(t, a, b) for a, b in shares for t in range(trees)]
         if self.asked.probabilities:
-            spread = [[None] * n for _ in range(trees)]
+            nothing = np.empty(0, np.int64), np.empty(0)
+            spread: Spread = [[nothing] * n for _ in range(trees)]
 
-            def one(t, a, b):
+            def one(t: int, a: int, b: int) -> None:
                 self.members[t].sweep_spread(batch, label, learns, whole, a, b, each[t], spread[t])
 
             self.share(one, jobs)
@@ -246,12 +257,13 @@ class ProbabilityTree(Learner, Previews, Outlined):
         shares = [(0, n)] if work.learn else self.rows_of_threads(n)
         unit = self.options.normalize_features != "none"
 
-        def job(begin, end):
+        def job(begin: int, end: int) -> None:
             scratch = reranking.scratch(work.batch, trees * k)
             reranking.rank(self.scorers, unit, work.batch, label, learns, begin, end, proposed, scratch, ranked)
 
         self.share(job, shares)
         if self.asked.probabilities:
+            assert work.listing is not None  # of the stage before
             work.listing = reranking.spread(work.listing, ranked)
         self._finish(work, labelled, found.known[0], ranked.p, found, ranked.top, ranked.top_p)
         weight = np.where(labelled, work.batch.weight.astype(np.float64), 0.0)
@@ -260,7 +272,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
         self.missed += float(weight[~ranked.inside].sum())
         self.mistaken += float(weight[ranked.inside & wrong].sum())
 
-    def _vote(self, batch, found, best, judged: bool):
+    def _vote(self, batch: Batch, found: Found, best: int, judged: bool) -> tuple[Int64s, Float64s]:
         """The best labels of several trees, and their mean probabilities."""
         trees, n, k = found.top.shape
         candidate = np.empty((n, trees * k), np.int64)
@@ -273,7 +285,9 @@ class ProbabilityTree(Learner, Previews, Outlined):
         binary_nodes.vote(found.top, found.top_p, candidate, p, judged, top, top_p)
         return top, top_p
 
-    def _finish(self, work: Work, labelled, known, p, found, top, top_p) -> None:
+    def _finish(
+        self, work: Work, labelled: Bools, known: Bools, p: Float64s, found: Found, top: Int64s, top_p: Float64s
+    ) -> None:
         weight = work.batch.weight.astype(np.float64)
         work.prediction = top[:, 0].astype(np.float64)
         self.report.losses(labelled, weight, known, p)
@@ -349,8 +363,8 @@ class ProbabilityTree(Learner, Previews, Outlined):
         scorers = f" rerank, candidates = {o.candidates}" if o.rerank else ""
         return [f"cpt: {rule}trees = {o.trees}{scorers}", f"memory: {self.memory / 2**20:.0f} MB of weights"]
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        found = {"random": np.concatenate([one.random for one in self.members])}
+    def arrays(self) -> dict[str, Stored]:
+        found: dict[str, Stored] = {"random": np.concatenate([one.random for one in self.members])}
         for t, one in enumerate(self.members):
             found.update(label_tree.arrays(f"tree.{t}", one.tree))
             found.update(adagrad.weights_arrays(f"weights.{t}", one.weights))
@@ -360,7 +374,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
             found.update(reranking.arrays(self.scorers))
         return found
 
-    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Take over a model; `label_tree.restored` and `feature_scaling` say what their checks protect."""
         self.sample = self.sampled = None
         with stored_arrays.whole(arrays, facts) as (arrays, _):
@@ -376,7 +390,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
                 reranking.restore(self.scorers, arrays)
 
 
-def _mean_listing(spread) -> probabilities.Listing:
+def _mean_listing(spread: Spread) -> probabilities.Listing:
     """All labels in order and the mean of their probabilities; `spread[t][i]` as tree t gives it of example i.
 
     Trees have the same labels but where they came from a file and lack some; there such labels have probability 0.
@@ -386,7 +400,7 @@ def _mean_listing(spread) -> probabilities.Listing:
         label = each[0][0]
         if not all(np.array_equal(label, other) for other, _ in each):
             label = np.unique(np.concatenate([other for other, _ in each]))
-            each = [(label, _among(label, *one)) for one in each]
+            each = tuple((label, _among(label, *one)) for one in each)
         p = np.mean([p for _, p in each], axis=0)
         labels += [label, [0]]
         masses += [p, [0.0 if len(label) else 1.0]]

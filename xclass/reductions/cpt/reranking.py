@@ -28,15 +28,18 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Bools, Float32s, Float64s, Int64s, UInt64s
 from ...binary import adagrad
 from ...kernels import fast_math, intrinsics, top_k
 from ...kernels.constants import GOLDEN, SPREAD, ZERO
 from ...kernels.jit import jit
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 from ..core import probabilities
 
 DELTA = np.float32(0.003)
@@ -51,35 +54,35 @@ class Scorers(NamedTuple):
     """The scorers' table, and what is learned beside."""
 
     weights: adagrad.Weights
-    state: np.ndarray  # float64[2, NUMBERS], values and sums of squared slopes
+    state: Float64s  # float64[2, NUMBERS], values and sums of squared slopes
 
 
 class Scratch(NamedTuple):
     """Rows of one thread, for at most C candidates."""
 
-    h: np.ndarray  # uint64[s]
-    x: np.ndarray  # float32[s]
-    at: np.ndarray  # int64[C * s]
-    offset: np.ndarray  # float64[C, 3], what the trees say: o
-    share: np.ndarray  # float64[C], score, then probability among the candidates
+    h: UInt64s  # uint64[s]
+    x: Float32s  # float32[s]
+    at: Int64s  # int64[C * s]
+    offset: Float64s  # float64[C, 3], what the trees say: o
+    share: Float64s  # float64[C], score, then probability among the candidates
 
 
 class Proposed(NamedTuple):
     """What the trees propose for n examples."""
 
-    top: np.ndarray  # int64[trees, n, k], labels; 0 where there are fewer
-    top_p: np.ndarray  # float64[trees, n, k]
-    p: np.ndarray  # float64[trees, n], probability of the example's label
-    candidate: np.ndarray  # int64[n, C], all that a tree proposes, 0 behind the last
+    top: Int64s  # int64[trees, n, k], labels; 0 where there are fewer
+    top_p: Float64s  # float64[trees, n, k]
+    p: Float64s  # float64[trees, n], probability of the example's label
+    candidate: Int64s  # int64[n, C], all that a tree proposes, 0 behind the last
 
 
 class Ranked(NamedTuple):
     """What a batch of n examples found."""
 
-    top: np.ndarray  # int64[n, k], most probable labels; 0 where there are fewer
-    top_p: np.ndarray  # float64[n, k]
-    p: np.ndarray  # float64[n], probability of the label, 0 where it is new
-    inside: np.ndarray  # bool[n], the label is proposed
+    top: Int64s  # int64[n, k], most probable labels; 0 where there are fewer
+    top_p: Float64s  # float64[n, k]
+    p: Float64s  # float64[n], probability of the label, 0 where it is new
+    inside: Bools  # bool[n], the label is proposed
 
 
 def new_scorers(bits: int, kind: int, rate: float) -> Scorers:
@@ -100,12 +103,12 @@ def scratch(batch, candidates: int) -> Scratch:
     )  # fmt: skip
 
 
-def arrays(scorers: Scorers) -> dict[str, np.ndarray]:
+def arrays(scorers: Scorers) -> dict[str, Stored]:
     """What a model keeps."""
     return {"scorers.state": scorers.state, **adagrad.weights_arrays("scorers", scorers.weights)}
 
 
-def restore(scorers: Scorers, found: dict[str, np.ndarray]) -> None:
+def restore(scorers: Scorers, found: Mapping[str, Stored]) -> None:
     """Fill new scorers with what `arrays` gave; weights may be any numbers, since `_score` looks at them first."""
     state = stored_arrays.take("scorers.state", found, np.float64, (2, NUMBERS))
     most = sys.float_info.max

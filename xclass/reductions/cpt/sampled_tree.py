@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..clusters import two_means
 from . import label_tree
 
@@ -11,7 +9,7 @@ from . import label_tree
 class Sample(two_means.Sample):
     """Examples that are looked at, and the trees made of what their labels have in common."""
 
-    def trees(self, seeds: list[int], share: Callable, room: int) -> list[label_tree.Tree]:
+    def trees(self, seeds: list[int], share: two_means.Share, room: int) -> list[label_tree.Tree]:
         """Return for each seed the tree of least depth that has alike labels together; none without labels.
 
         Parameters

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...binary import adagrad
+from ...array_types import Bools, Float64s, Int64s
+from ...binary import adagrad, gd
+from ...data.batch import Batch
 from ...model import stored_arrays
 from . import binary_nodes, label_tree, tree_search, wide_nodes
 from .binary_nodes import DEEPEST, NODES, Scratch, Settings
@@ -18,7 +20,9 @@ USUAL_FEATURES = 256  # of an example
 class Member:
     """One tree with its regressors."""
 
-    def __init__(self, labels: int, bits: int, kind: int, rule, settings: Settings, arity: int, seed: int):
+    def __init__(
+        self, labels: int, bits: int, kind: int, rule: gd.Options, settings: Settings, arity: int, seed: int
+    ) -> None:
         self.tree = label_tree.roomy(labels)
         self.weights = adagrad.new_weights(bits, kind, rule.learning_rate, rule.sgd)
         self.settings = settings
@@ -27,7 +31,7 @@ class Member:
         self.random = np.array([seed], np.uint64)
         self.leaves = np.empty(0, np.int64)  # by label
 
-    def scratch(self, batch) -> Scratch | wide_nodes.Scratch:
+    def scratch(self, batch: Batch) -> Scratch | wide_nodes.Scratch:
         """Rows for one thread."""
         longest = int(np.diff(batch.start).max(initial=0))
         levels = int(self.tree.size[DEEPEST]) + 8
@@ -58,27 +62,42 @@ class Member:
                 name, f"it is {depth} levels deep, for which every thread would need {needed / 2**20:.0f} MB"
             )
 
-    def rows(self, batch, label, learns, whole, begin, end, found) -> int:
+    def rows(
+        self, batch: Batch, label: Int64s, learns: Bools, whole: Bools, begin: int, end: int, found: binary_nodes.Found
+    ) -> int:
         """Examples begin..end-1; return the first not done."""
-        return self.kernels.sweep(
+        done: int = self.kernels.sweep(
             self.tree, self.weights, self.settings, self.random, batch, label, learns, whole, begin, end,
             self.scratch(batch), found,
         )  # fmt: skip
+        return done
 
-    def sweep(self, batch, label, learns, whole, begin, end, found) -> None:
+    def sweep(
+        self, batch: Batch, label: Int64s, learns: Bools, whole: Bools, begin: int, end: int, found: binary_nodes.Found
+    ) -> None:
         """Examples begin..end-1 in order, growing the tree."""
         while (begin := self.rows(batch, label, learns, whole, begin, end, found)) < end:
             if not label_tree.has_room(self.tree):
                 self.tree = label_tree.grown(self.tree)
 
-    def sweep_spread(self, batch, label, learns, whole, begin, end, found, spread) -> None:
+    def sweep_spread(
+        self,
+        batch: Batch,
+        label: Int64s,
+        learns: Bools,
+        whole: Bools,
+        begin: int,
+        end: int,
+        found: binary_nodes.Found,
+        spread: list[tuple[Int64s, Float64s]],
+    ) -> None:
         """As `sweep`; `spread[i]` = the probabilities of all labels before example i is learned from."""
         scratch = self.scratch(batch)
         for i in range(begin, end):
             spread[i] = self.spread(batch, i, scratch)
             self.sweep(batch, label, learns, whole, i, i + 1, found)
 
-    def spread(self, batch, i, scratch) -> tuple[np.ndarray, np.ndarray]:
+    def spread(self, batch: Batch, i: int, scratch: Scratch | wide_nodes.Scratch) -> tuple[Int64s, Float64s]:
         """All labels of the tree in order, int64, and their probabilities, float64."""
         nodes = int(self.tree.size[NODES])
         if self.leaves.size != (nodes + 1) // 2:
@@ -88,7 +107,7 @@ class Member:
         self.kernels.spread(self.tree, self.weights, self.settings, batch, i, scratch, mass)
         return self.tree.label[self.leaves], mass[self.leaves]
 
-    def judge(self, batch, begin, end, candidate, p) -> None:
+    def judge(self, batch: Batch, begin: int, end: int, candidate: Int64s, p: Float64s) -> None:
         """The probabilities of candidates."""
         nodes = len(self.tree.left)
         self.kernels.judge(

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Float64s, Int64s
 from ...binary import adagrad
 from ...kernels import intrinsics, top_k
 from ...kernels.jit import jit
@@ -29,10 +30,10 @@ ONE_BITS = intrinsics.bits_of(1.0)
 class Waiting(NamedTuple):
     """Nodes a search has seen and not opened, for one thread and m of them at most."""
 
-    node: np.ndarray  # int64[m]
-    mass: np.ndarray  # float64[m]
-    below: np.ndarray  # int64[m], next item of the same bucket, -1 behind the last
-    head: np.ndarray  # int64[BUCKETS], first item of each bucket; -1 everywhere between searches
+    node: Int64s  # int64[m]
+    mass: Float64s  # float64[m]
+    below: Int64s  # int64[m], next item of the same bucket, -1 behind the last
+    head: Int64s  # int64[BUCKETS], first item of each bucket; -1 everywhere between searches
 
 
 def new_waiting(most: int) -> Waiting:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Float32s, Float64s, Int64s, UInt64s
 from ...binary import adagrad
 from ...kernels import rng, top_k
 from ...kernels.constants import HALF, ZERO
@@ -34,19 +35,19 @@ ROOT_12 = binary_nodes.ROOT_12
 class Scratch(NamedTuple):
     """Rows of one thread: features, the blocks on the label's path, those the search is in."""
 
-    h: np.ndarray  # uint64[s]
-    x: np.ndarray  # float32[s]
-    at: np.ndarray  # int64[2 * s]
-    root: np.ndarray  # int64[blocks], of the blocks from the tree's root to the label's leaf
-    branch: np.ndarray  # int64[blocks], which leads to the leaf
-    score: np.ndarray  # float32[blocks, m]
-    mass: np.ndarray  # float64[blocks, m], of the branches
-    child: np.ndarray  # int64[blocks, m], of the blocks the search is in
-    left: np.ndarray  # float64[blocks, m], mass of their branches that wait, -1 of those that are done
-    one: np.ndarray  # float32[m], scores of any other block
-    square: np.ndarray  # float32[m], of its update
-    step: np.ndarray  # float32[m]
-    reach: np.ndarray  # float32[m]
+    h: UInt64s  # uint64[s]
+    x: Float32s  # float32[s]
+    at: Int64s  # int64[2 * s]
+    root: Int64s  # int64[blocks], of the blocks from the tree's root to the label's leaf
+    branch: Int64s  # int64[blocks], which leads to the leaf
+    score: Float32s  # float32[blocks, m]
+    mass: Float64s  # float64[blocks, m], of the branches
+    child: Int64s  # int64[blocks, m], of the blocks the search is in
+    left: Float64s  # float64[blocks, m], mass of their branches that wait, -1 of those that are done
+    one: Float32s  # float32[m], scores of any other block
+    square: Float32s  # float32[m], of its update
+    step: Float32s  # float32[m]
+    reach: Float32s  # float32[m]
     levels: int
 
 

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Int32s
 from ..core.tree_view import Seen
 
 OUT = -1
@@ -34,10 +35,10 @@ OUT = -1
 class Draw(NamedTuple):
     """M = (K - 1) (E + 1) matches in the order of rounds, in a round of tournaments."""
 
-    sides: np.ndarray  # int32[M, 2], place that takes the left and the right side
-    entry: np.ndarray  # int32[K + 2 M], where every place leads
-    last: np.ndarray  # int32[E + 1], last match of every tournament; int32[0] if K = 1
-    round: np.ndarray  # int32[M], from 0
+    sides: Int32s  # int32[M, 2], place that takes the left and the right side
+    entry: Int32s  # int32[K + 2 M], where every place leads
+    last: Int32s  # int32[E + 1], last match of every tournament; int32[0] if K = 1
+    round: Int32s  # int32[M], from 0
     longest: int  # matches a label can be in, the final's included; an answer asks no more
 
 
@@ -58,7 +59,7 @@ def draw(classes: int, errors: int) -> Draw:
     number = 0  # of the next match
     at = 0  # of the round
     while number < total:
-        following = [[] for _ in waiting]
+        following: list[list[Int32s]] = [[] for _ in waiting]
         for t, those in enumerate(waiting):
             size = len(those) // 2
             if size:

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Bools, Float32s, Float64s, Int, Int32s, Int64s
 from ...binary import gd, gd_sequential
+from ...data.batch import Batch
 from ...kernels import fast_math, intrinsics
 from ...kernels.constants import HALF, ONE, ZERO
 from ...kernels.jit import jit
@@ -20,10 +22,10 @@ from ...kernels.jit import jit
 class Hall(NamedTuple):
     """The matches, as kernels need them."""
 
-    sides: np.ndarray  # int32[M, 2], see bracket.Draw
-    entry: np.ndarray  # int32[K + 2 M]
-    last: np.ndarray  # int32[E + 1]
-    sub: np.ndarray  # int32[M + E], sub-problem of every match, those of the final behind
+    sides: Int32s  # int32[M, 2], see bracket.Draw
+    entry: Int32s  # int32[K + 2 M]
+    last: Int32s  # int32[E + 1]
+    sub: Int32s  # int32[M + E], sub-problem of every match, those of the final behind
     classes: int
     vw: bool
     link: bool  # scores go through the logistic function before they are compared
@@ -32,18 +34,18 @@ class Hall(NamedTuple):
 class Answers(NamedTuple):
     """What n examples are answered, and the matches that were asked about each."""
 
-    prediction: np.ndarray  # float64[n], as written in the file
-    counted: np.ndarray  # float32[n], the weights that examples count with, which VW changes
-    asked: np.ndarray  # int64[...], matches asked about example i: asked[first[i]:first[i + 1]]
-    score: np.ndarray  # float32[...], their scores
-    first: np.ndarray  # int64[n + 1]; int64[0] where matches are not kept, and there is room for one example's
+    prediction: Float64s  # float64[n], as written in the file
+    counted: Float32s  # float32[n], the weights that examples count with, which VW changes
+    asked: Int64s  # int64[...], matches asked about example i: asked[first[i]:first[i + 1]]
+    score: Float32s  # float32[...], their scores
+    first: Int64s  # int64[n + 1]; int64[0] where matches are not kept, and there is room for one example's
 
 
 # -- kernels
 
 
 @jit
-def _seen(hall, table, s):
+def _seen(hall: Hall, table: gd.Table, s: np.float32) -> np.float32:
     """A score as it is compared with 0: above, the right side wins."""
     s = gd.clip(s, table.range)
     if hall.link:
@@ -52,7 +54,9 @@ def _seen(hall, table, s):
 
 
 @jit
-def answer(hall, table, row, count, asked, score, taken):
+def answer(
+    hall: Hall, table: gd.Table, row: gd_sequential.Row, count: int, asked: Int64s, score: Float32s, taken: int
+) -> tuple[np.int64, int]:
     """The label that wins; matches asked and their scores go to `asked` and `score` from `taken` on, up to what is
     returned too.
     """
@@ -81,7 +85,7 @@ def answer(hall, table, row, count, asked, score, taken):
         asked[taken] = match
         score[taken] = s
         taken += 1
-        right = s > ZERO
+        right = bool(s > ZERO)
         if (at - hall.classes) & 1 and not hall.vw:
             right = not right  # the loser is wanted
         at = np.int64(hall.sides[match, 1 if right else 0])
@@ -89,7 +93,10 @@ def answer(hall, table, row, count, asked, score, taken):
 
 
 @jit
-def _teach(hall, table, rule, row, count, quick, match, right, weight, clock):
+def _teach(
+    hall: Hall, table: gd.Table, rule: gd.Rule, row: gd_sequential.Row, count: int, quick: bool, match: Int,
+    right: bool, weight: np.float32, clock: np.float64,
+) -> np.float32:  # fmt: skip
     """Teach a match that the label's side is the right or the left one; return what it says afterwards."""
     y = ONE if right else -ONE
     s = gd_sequential.teach(row, table, rule, count, quick, np.uint64(hall.sub[match]), y, weight, clock)
@@ -97,7 +104,10 @@ def _teach(hall, table, rule, row, count, quick, match, right, weight, clock):
 
 
 @jit
-def _learn(hall, table, rule, row, count, quick, label, weight, clock, won):
+def _learn(
+    hall: Hall, table: gd.Table, rule: gd.Rule, row: gd_sequential.Row, count: int, quick: bool, label: Int,
+    weight: np.float32, clock: np.float64, won: Bools,
+) -> None:  # fmt: skip
     """Follow a label through its matches and the final; `won` is scratch, a bool for every tournament."""
     total = hall.sides.shape[0]
     errors = hall.last.shape[0] - 1
@@ -129,7 +139,10 @@ def _learn(hall, table, rule, row, count, quick, label, weight, clock, won):
 
 
 @jit
-def _learn_as_vw(hall, table, rule, row, count, quick, label, weight, clock, won):
+def _learn_as_vw(
+    hall: Hall, table: gd.Table, rule: gd.Rule, row: gd_sequential.Row, count: int, quick: bool, label: Int,
+    weight: np.float32, clock: np.float64, won: Bools,
+) -> np.float32:  # fmt: skip
     """The same as VW has it; returns the weight the example is counted with from then on."""
     total = hall.sides.shape[0]
     errors = hall.last.shape[0] - 1
@@ -180,7 +193,7 @@ def _learn_as_vw(hall, table, rule, row, count, quick, label, weight, clock, won
 
 
 @jit
-def _fetch(hall, table, batch, i, label):
+def _fetch(hall: Hall, table: gd.Table, batch: Batch, i: int, label: Int) -> None:
     """Ask for the weights example i will need if its label wins all along."""
     block = np.uint64(1 << 62)
     entry = np.int64(hall.entry[label])
@@ -195,7 +208,10 @@ def _fetch(hall, table, batch, i, label):
 
 
 @jit
-def play(hall, table, rule, batch, label, clock, drift, answers, row, won):
+def play(
+    hall: Hall, table: gd.Table, rule: gd.Rule, batch: Batch, label: Int64s, clock: Float64s, drift: Float64s,
+    answers: Answers, row: gd_sequential.Row, won: Bools,
+) -> None:  # fmt: skip
     """Answer every example of a batch, then learn from it where `label` (0-based) is not -1."""
     prediction, counted, asked, score, first = answers
     kept = first.shape[0] > 0
@@ -221,7 +237,7 @@ def play(hall, table, rule, batch, label, clock, drift, answers, row, won):
 
 
 @jit
-def trail(hall, table, row, count, label, asked):
+def trail(hall: Hall, table: gd.Table, row: gd_sequential.Row, count: int, label: Int, asked: Int64s) -> int:
     """The matches of the tournaments a label would go through as scores are now, to `asked`; return how many."""
     taken = 0
     entry = np.int64(hall.entry[label])

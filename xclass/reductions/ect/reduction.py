@@ -24,15 +24,19 @@ Differs   from VW's ect.cc, which `--ect_play vw` follows. With E > 0, VW goes t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from ...array_types import UInt32s, UInt64s
 from ...binary import finite, gd, gd_sequential
+from ...data.batch import Batch
 from ...errors import UsageError
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_view
 from ..core.base import Inspectable, Learner, Outlined, Reduction
@@ -67,9 +71,9 @@ class Options:
     )
 
 
-def settle(spec: LearnerSpec) -> dict:
+def settle(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on others."""
-    o = spec.options
+    o: Options = spec.options
     found = gd.settle(spec.binary, bracket.matches(o.ect, o.error) + 1, reduction=True)
     return {**found, "loss_function": spec.binary.loss_function or "squared"}
 
@@ -77,7 +81,7 @@ def settle(spec: LearnerSpec) -> dict:
 def check(spec: LearnerSpec) -> None:
     """Refuse options that cannot be meant together."""
     gd.check(spec)
-    o = spec.options
+    o: Options = spec.options
     if o.ect + 2 * bracket.matches(o.ect, o.error) >= 2**31:
         raise UsageError(f"--ect {o.ect} --error {o.error} makes too many matches to number: give a smaller --error")
     for name in ("print_tree", "dot_tree"):
@@ -87,9 +91,9 @@ def check(spec: LearnerSpec) -> None:
         raise UsageError("--link has no effect with --ect, which looks at the sign of a score only; leave it out")
 
 
-def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     """Refuse a model with sums of fewer sub-problems than there are matches, before these are drawn."""
-    o = spec.options
+    o: Options = spec.options
     least = bracket.matches(o.ect, o.error) + o.error if o.ect > 1 else 1
     if "weights.sums" in arrays and len(np.atleast_1d(arrays["weights.sums"])) < least:
         stored_arrays.check_rows("weights.sums", arrays, least)
@@ -104,7 +108,7 @@ class Tournament(Learner, Outlined, Inspectable):
     """The learner behind `--ect`."""
 
     def __init__(self, spec: LearnerSpec):
-        o = spec.options
+        o: Options = spec.options
         self.classes = o.ect
         self.errors = o.error if o.ect > 1 else 0
         self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
@@ -117,8 +121,8 @@ class Tournament(Learner, Outlined, Inspectable):
         gd.check_memory(bits, more=self.memory[1])
         found = self.draw = bracket.draw(self.classes, self.errors)
         self.longest = found.longest
-        self.own_rows = spec.binary.layout == "vw"
-        if self.own_rows:
+        blocked = self._blocked = spec.binary.layout == "vw"
+        if blocked:
             sub, taken = np.arange(total, dtype=np.int32), total
         else:
             sub, taken = bracket.neighbourly(found, self.classes)
@@ -128,7 +132,7 @@ class Tournament(Learner, Outlined, Inspectable):
             found.sides, found.entry, found.last, sub, self.classes, o.ect_play == "vw",
             spec.binary.link == "logistic",
         )  # fmt: skip
-        width = gd.vw_width(taken) if self.own_rows else gd.odd_width(taken)
+        width = gd.vw_width(taken) if blocked else gd.odd_width(taken)
         self.tables = [gd.new_table(self.rule, bits, taken, width)]
         self.crowding = gd.crowding(bits, max(1, total), width, spec.binary.layout)
         self.drift = np.zeros(1)
@@ -184,10 +188,14 @@ class Tournament(Learner, Outlined, Inspectable):
         root = self.classes + 2 * len(self.draw.sides) - 2 if self.classes > 1 else 0
         return tree_view.preorder(root, levels, partial(bracket.seen, self.draw, self.classes))
 
-    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+    @property
+    def own_rows(self) -> bool:
+        return self._blocked
+
+    def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) * self.tables[0].width
 
-    def look(self, batch) -> list[Look]:
+    def look(self, batch: Batch) -> list[Look]:
         """The matches asked for an answer, and those the label goes through, the final among them."""
         hall, table = self.hall, self.tables[0]
         row = gd_sequential.new_row(batch)
@@ -214,14 +222,14 @@ class Tournament(Learner, Outlined, Inspectable):
             *self.crowding,
         ]
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Stored]:
         found = gd.table_arrays("weights", self.tables[0], self.learner_options.predict_only_model)
         return {**found, "drift": self.drift}
 
-    def facts(self) -> dict:
+    def facts(self) -> dict[str, Any]:
         return {"outside": self.outside}
 
-    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Take over a model; the matches are drawn anew, so there is nothing in it that a kernel goes by."""
         with stored_arrays.whole(arrays, facts) as (arrays, facts):
             gd.restore_table("weights", self.tables[0], arrays, self.resume, self.rule)

@@ -23,13 +23,17 @@ Importance weights count for the routers, not in the tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ...array_types import Bools, Int64s, UInt32s, UInt64s
 from ...binary import gd
+from ...data.batch import Batch
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_routers, tree_view
 from ..core.base import Inspectable, Learner, Outlined, Reduction
@@ -79,7 +83,7 @@ class Options:
     )
 
 
-def settle(spec: LearnerSpec) -> dict:
+def settle(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on others; with --vw_exact, VW's loss, which nobody can choose."""
     o, learning = spec.options, spec.binary
     found = {}
@@ -105,7 +109,7 @@ def check(spec: LearnerSpec) -> None:
     tree_routers.check(spec)
 
 
-def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     """Refuse a model of VW's routers whose sums are not one for each of them, before their table is made."""
     if spec.binary.layout == "vw":
         stored_arrays.check_rows("weights.sums", arrays, max(1, spec.options.max_predictors))
@@ -120,8 +124,8 @@ def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
 class LomTree(Learner, Outlined, Inspectable):
     """The learner behind `--log_multi`."""
 
-    def __init__(self, spec: LearnerSpec):
-        o = spec.options
+    def __init__(self, spec: LearnerSpec) -> None:
+        o: Options = spec.options
         self.options = o
         self.learner_options = spec.binary
         self.most = o.max_predictors
@@ -189,13 +193,23 @@ class LomTree(Learner, Outlined, Inspectable):
     def _levels(self) -> int:
         return int(split_tree.levels(self.tree)) + 32
 
-    def _rows(self, work, label, learns, begin, end, row, found) -> int:
-        return split_walk.sweep(
+    def _rows(
+        self,
+        work: Work,
+        label: Int64s,
+        learns: Bools,
+        begin: int,
+        end: int,
+        row: tree_routers.Row,
+        found: split_walk.Found,
+    ) -> int:
+        done: int = split_walk.sweep(
             self.tree, self.cells, self.settings, tree_routers.watched(self.routers, work), work.batch, label, learns,
             work.clock, begin, end, row, found,
         )  # fmt: skip
+        return done
 
-    def _all(self, work, label, learns) -> split_walk.Found:
+    def _all(self, work: Work, label: Int64s, learns: Bools) -> split_walk.Found:
         """All examples in order; whatever lacks room grows in between."""
         batch = work.batch
         found, done = self._found(batch.n), 0
@@ -212,7 +226,7 @@ class LomTree(Learner, Outlined, Inspectable):
                     score=np.concatenate([found.score, _floats(more)]),
                 )
 
-    def _shared(self, work, label, learns) -> split_walk.Found:
+    def _shared(self, work: Work, label: Int64s, learns: Bools) -> split_walk.Found:
         """Examples that are only predicted, by several threads."""
         batch = work.batch
         parts = self.rows_of_threads(batch.n)
@@ -221,7 +235,7 @@ class LomTree(Learner, Outlined, Inspectable):
         found = self._found(batch.n)
         levels = self._levels()
 
-        def one(begin, end):
+        def one(begin: int, end: int) -> None:
             self._rows(work, label, learns, begin, end, tree_routers.new_row(batch, levels), found)
 
         self.share(one, parts)
@@ -249,10 +263,10 @@ class LomTree(Learner, Outlined, Inspectable):
 
     own_rows = True
 
-    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+    def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) * self.tables[table].width
 
-    def look(self, batch) -> list[Look]:
+    def look(self, batch: Batch) -> list[Look]:
         """The routers on the way to the leaf that answers."""
         row = tree_routers.new_row(batch, self._levels())
         tree_routers.load(self.routers, batch, 0, row, 0, False)
@@ -269,7 +283,7 @@ class LomTree(Learner, Outlined, Inspectable):
             f"predictors_used = {used} progress = 1 "
             f"swap_resist = {self.options.swap_resistance}"
         ]
-        counted = split_cells.by_node(split_tree.arrays(self.tree, self.cells)["cells"])
+        counted = split_cells.by_node(np.asarray(split_tree.arrays(self.tree, self.cells)["cells"]))
         for a in range(int(size[split_tree.NODES])):
             left, right, parent, number = t.link[a].tolist()
             labels = counted.get(a, [])
@@ -299,11 +313,11 @@ class LomTree(Learner, Outlined, Inspectable):
         def look(a: int) -> tree_view.Seen:
             left, right, _, number = t.link[a].tolist()
             row = t.count[a]
-            facts = {"examples": int(row[split_tree.ARRIVED]), "labels": int(row[split_tree.LABELS])}
+            facts: dict[str, object] = {"examples": int(row[split_tree.ARRIVED]), "labels": int(row[split_tree.LABELS])}
             if number >= 0:
                 mean = _mean(t.score[a, split_tree.SCORES], int(row[split_tree.TRAINED]))
                 facts.update({"router": number, "mean score": f"{mean:.3g}"})
-                labels = ()
+                labels: tuple[tuple[int, float], ...] = ()
             else:
                 labels = ((int(row[split_tree.ANSWER]), float(row[split_tree.LARGEST])),)
             facts["smallest leaf"] = int(row[split_tree.SMALLEST])
@@ -327,15 +341,15 @@ class LomTree(Learner, Outlined, Inspectable):
             lines += gd.crowding(self.learner_options.bits, max(1, self.most), width, "vw")
         return lines
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Stored]:
         found = split_tree.arrays(self.tree, self.cells)
         found.update(tree_routers.arrays(self.routers, self.learner_options.predict_only_model))
         return found
 
-    def facts(self) -> dict:
+    def facts(self) -> dict[str, Any]:
         return {"any_label": 1} if self.any_label else {}
 
-    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Take over a model; `split_tree.restored` and `split_cells.restored` say what their checks protect.
 
         Answers are classes or FIRST_ANSWER, 1, and so are never beyond K; with VW's rules, and where the model says

@@ -8,14 +8,17 @@ Cost      O(1) to find a cell, whatever the number of labels and nodes. What a r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Float64s, Int64s, UInt32s, UInt64s
 from ...kernels import intrinsics
 from ...kernels.constants import GOLDEN, SPREAD
 from ...kernels.jit import bare
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 
 SUM, TIMES, ENDED, VERSION = 1, 2, 6, 7  # of a cell, the last two of its 32-bit words; its key is word 0
 FIRST_CELLS = 1 << 12
@@ -29,11 +32,11 @@ class Cells(NamedTuple):
     l of the paper, the label's examples that arrived at the node, is n + ended.
     """
 
-    word: np.ndarray  # uint64[4 cells], key; 0 is an empty cell
-    number: np.ndarray  # float64[4 cells], m
-    count: np.ndarray  # int64[4 cells], n
-    half: np.ndarray  # uint32[8 cells], ended and version
-    used: np.ndarray  # int64[1], cells with a key
+    word: UInt64s  # uint64[4 cells], key; 0 is an empty cell
+    number: Float64s  # float64[4 cells], m
+    count: Int64s  # int64[4 cells], n
+    half: UInt32s  # uint32[8 cells], ended and version
+    used: Int64s  # int64[1], cells with a key
     shift: np.uint64  # 64 less the bits of a cell's number
 
 
@@ -213,7 +216,7 @@ def array(cells: Cells, version: np.ndarray) -> np.ndarray:
     return words[live[np.argsort(words[live, 0])]]
 
 
-def restored(name: str, found: dict[str, np.ndarray], version: np.ndarray, labels: tuple[int, int]) -> Cells:
+def restored(name: str, found: Mapping[str, Stored], version: np.ndarray, labels: tuple[int, int]) -> Cells:
     """The table that `array` gave under this name, whose labels are in a range.
 
     Keys that rise are all different, so that `find` meets each of them; that none is far from where its search begins

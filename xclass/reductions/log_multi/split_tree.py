@@ -13,13 +13,16 @@ Differs   from the paper: C is also passed up when an example ends at a leaf, as
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Float64s, Int32s, Int64s
 from ...kernels import intrinsics
 from ...kernels.jit import bare
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 from . import split_cells
 from .split_cells import Cells
 
@@ -38,11 +41,11 @@ class Tree(NamedTuple):
     how often it was taken back, SCORES sum of its scores as float64 [sum of m], ARRIVED examples.
     """
 
-    link: np.ndarray  # int32[m, 4]: left and right child (0 at a leaf), parent (-1 above the root), router (-1)
-    count: np.ndarray  # int64[m, 8]
-    score: np.ndarray  # float64[m, 8]
-    flat: np.ndarray  # int64[8 m], a view of count
-    size: np.ndarray  # int64[6]: nodes, routers and their blocks, depth of the deepest leaf ever, swaps, root
+    link: Int32s  # int32[m, 4]: left and right child (0 at a leaf), parent (-1 above the root), router (-1)
+    count: Int64s  # int64[m, 8]
+    score: Float64s  # float64[m, 8]
+    flat: Int64s  # int64[8 m], a view of count
+    size: Int64s  # int64[6]: nodes, routers and their blocks, depth of the deepest leaf ever, swaps, root
 
 
 # -- kernels
@@ -316,7 +319,7 @@ def is_lost(tree: Tree) -> bool:
     return bool(tree.size[NODES] == 1 and tree.size[ROUTERS] > 0)
 
 
-def arrays(tree: Tree, cells: Cells) -> dict[str, np.ndarray]:
+def arrays(tree: Tree, cells: Cells) -> dict[str, Stored]:
     """What a model keeps: the same for the same stream."""
     nodes = int(tree.size[NODES])
     return {
@@ -327,7 +330,7 @@ def arrays(tree: Tree, cells: Cells) -> dict[str, np.ndarray]:
     }
 
 
-def restored(found: dict[str, np.ndarray], labels: tuple[int, int], most: int, blocked: bool) -> tuple[Tree, Cells]:
+def restored(found: Mapping[str, Stored], labels: tuple[int, int], most: int, blocked: bool) -> tuple[Tree, Cells]:
     """The tree and the cells `arrays` gave, of labels in a range and at most so many routers.
 
     What is checked protects the kernels here and in `split_walk`, which walk down by LEFT and RIGHT, up by PARENT and

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Bools, Float32s, Int64s
 from ...binary import finite
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare
@@ -31,11 +32,11 @@ class Settings(NamedTuple):
 class Found(NamedTuple):
     """What a batch of n examples found; the scores of example i are those from `first[i]` to `first[i + 1]`."""
 
-    answer: np.ndarray  # int64[n]
-    first: np.ndarray  # int64[n + 1]
-    node: np.ndarray  # int64[room]
-    score: np.ndarray  # float32[room]
-    asked: np.ndarray  # bool[n], whether a router was asked, where all examples are taken in turn
+    answer: Int64s  # int64[n]
+    first: Int64s  # int64[n + 1]
+    node: Int64s  # int64[room]
+    score: Float32s  # float32[room]
+    asked: Bools  # bool[n], whether a router was asked, where all examples are taken in turn
 
 
 # -- kernels

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt64s
 from ...binary import finite, gd, loss
 from ...data.batch import Batch
 from ...kernels import fast_math, rng, top_k
@@ -27,46 +28,45 @@ class Inputs(NamedTuple):
     """A batch of n examples, and what is learned from each."""
 
     batch: Batch
-    label: np.ndarray  # int64[n], 0-based class; -1: every class learns that it is none of them
-    learns: np.ndarray  # bool[n]
-    sampled: np.ndarray  # int32[n, draws], the only classes that learn besides the label's, where there are columns
-    clock: np.ndarray  # float64[n]
+    label: Int64s  # int64[n], 0-based class; -1: every class learns that it is none of them
+    learns: Bools  # bool[n]
+    sampled: Int32s  # int32[n, draws], the only classes that learn besides the label's, where there are columns
+    clock: Float64s  # float64[n]
 
 
 class Found(NamedTuple):
     """What classes begin..end-1 find."""
 
-    best: np.ndarray  # int64[n], the class of the highest score, the lowest on a tie
-    best_score: np.ndarray  # float32[n]
-    scores: np.ndarray  # float32[n, K], of all classes, or without rows
+    best: Int64s  # int64[n], the class of the highest score, the lowest on a tie
+    best_score: Float32s  # float32[n]
+    scores: Float32s  # float32[n, K], of all classes, or without rows
 
 
 class Scratch(NamedTuple):
     """Room for one example of s features, and for one block of classes."""
 
-    row: np.ndarray  # int64[s], the rows of features
-    place: np.ndarray  # uint64[s], where rows begin
-    x: np.ndarray  # float32[s]
-    final: np.ndarray  # int64[s], the last feature in the same row
-    owner: np.ndarray  # int64[rows]
-    s: np.ndarray  # float32[BLOCK] each: scores
-    p: np.ndarray  # predictions; float32[K] for `sweep_in_turn`
-    y: np.ndarray
-    d: np.ndarray
-    g2: np.ndarray
-    q: np.ndarray
-    norm: np.ndarray
-    u: np.ndarray
-    rate: np.ndarray  # float32[s * BLOCK]
+    row: Int64s  # int64[s], the rows of features
+    place: UInt64s  # uint64[s], where rows begin
+    x: Float32s  # float32[s]
+    final: Int64s  # int64[s], the last feature in the same row
+    owner: Int64s  # int64[rows]
+    s: Float32s  # float32[BLOCK] each: scores
+    p: Float32s  # predictions; float32[K] for `sweep_in_turn`
+    y: Float32s
+    d: Float32s
+    g2: Float32s
+    q: Float32s
+    norm: Float32s
+    u: Float32s
+    rate: Float32s  # float32[s * BLOCK]
 
 
 def new_scratch(longest: int, rows: int, classes: int = BLOCK) -> Scratch:
     """Room for examples of up to so many features, and for so many classes side by side."""
-    lanes = [np.empty(BLOCK, np.float32) for _ in range(8)]
-    lanes[1] = np.empty(classes, np.float32)
+    s, y, d, g2, q, norm, u = (np.empty(BLOCK, np.float32) for _ in range(7))
     return Scratch(
         np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(longest, np.float32),
-        np.empty(longest, np.int64), np.empty(rows, np.int64), *lanes,
+        np.empty(longest, np.int64), np.empty(rows, np.int64), s, np.empty(classes, np.float32), y, d, g2, q, norm, u,
         np.empty(min(longest, LONGEST) * BLOCK, np.float32),
     )  # fmt: skip
 
@@ -75,7 +75,7 @@ def new_scratch(longest: int, rows: int, classes: int = BLOCK) -> Scratch:
 
 
 @jit
-def _find_rows(table, rows, batch, i, row, place, x):
+def _find_rows(table: gd.Table, rows: np.uint64, batch: Batch, i: int, row: Int64s, place: UInt64s, x: Float32s) -> int:
     """`row[f]` = feature f's row, `place[f]` = its first slot; return the number of features."""
     begin, end = batch.start[i], batch.start[i + 1]
     for f in range(end - begin):
@@ -83,11 +83,12 @@ def _find_rows(table, rows, batch, i, row, place, x):
         row[f] = at
         place[f] = at * table.width
         x[f] = batch.value[begin + f]
-    return end - begin
+    count: int = end - begin
+    return count
 
 
 @jit
-def _score_block(table, place, x, count, c, size, s):
+def _score_block(table: gd.Table, place: UInt64s, x: Float32s, count: int, c: int, size: int, s: Float32s) -> None:
     """`s[:size]` = scores of classes c, c + 1, ..."""
     for j in range(size):
         s[j] = ZERO
@@ -100,7 +101,7 @@ def _score_block(table, place, x, count, c, size, s):
 
 
 @jit
-def _grow_norms(w, n, size_x, g2, size):
+def _grow_norms(w: Float32s, n: Float32s, size_x: np.float32, g2: Float32s, size: int) -> np.float32:
     """Let N of the classes that learn grow to |x|, and return the N that all classes have then, 0 if they differ."""
     below = False
     for j in range(size):  # not by min, which does not vectorise
@@ -119,7 +120,10 @@ def _grow_norms(w, n, size_x, g2, size):
 
 
 @jit
-def _block_is_safe(table, rule, place, x, count, c, size, g2, weight, clock):
+def _block_is_safe(
+    table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s, count: int, c: int, size: int, g2: Float32s,
+    weight: np.float32, clock: np.float64,
+) -> bool:  # fmt: skip
     """Whether the steps of classes c, c + 1, ... can be taken unseen; `g2` holds squared slopes."""
     if not finite.is_safe(rule, table.watch, weight, weight, gd.step_scale(rule, weight, clock)):
         return False
@@ -139,7 +143,10 @@ def _block_is_safe(table, rule, place, x, count, c, size, g2, weight, clock):
 
 
 @jit
-def _learn_block(table, rule, scratch, count, norms, k, c, size, weight, clock):
+def _learn_block(
+    table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, norms: Float32s, k: int, c: int, size: int,
+    weight: np.float32, clock: np.float64,
+) -> bool:  # fmt: skip
     """`gd.learn` for neighbouring classes c, c + 1, ... under the default rule and logistic loss.
 
     `norms[r, k]` is the N that all of them have for row r, so that it need not be read, or 0. Returns False, having
@@ -212,7 +219,7 @@ def _learn_block(table, rule, scratch, count, norms, k, c, size, weight, clock):
 
 
 @jit
-def _keep_best(p, size, c, i, best, best_score):
+def _keep_best(p: Float32s, size: int, c: int, i: int, best: Int64s, best_score: Float32s) -> None:
     """Note the best of the scores `p[:size]` of classes c, c + 1, ... if it beats what was found before."""
     if best[i] < 0:
         best[i] = c
@@ -230,7 +237,10 @@ def _keep_best(p, size, c, i, best, best_score):
 
 
 @jit
-def sweep(table, rule, rows, begin, end, norms, link, inputs, found, scratch):
+def sweep(
+    table: gd.Table, rule: gd.Rule, rows: np.uint64, begin: int, end: int, norms: Float32s, link: bool, inputs: Inputs,
+    found: Found, scratch: Scratch,
+) -> None:  # fmt: skip
     """Score and train classes begin..end-1 on every example of a batch, in order.
 
     `norms` (rows x blocks) is kept from one batch to the next, zeros at first: the N that all classes of a block have
@@ -287,7 +297,7 @@ def sweep(table, rule, rows, begin, end, norms, link, inputs, found, scratch):
                     gd.learn(table, rule, place, x, count, np.uint64(c + j), p[j], y[j], batch.weight[i], clock[i])
         if learn and draws > 0:
             for k in range(-1, draws):
-                c = label[i] if k < 0 else np.int64(sampled[i, k])
+                c = label[i] if k < 0 else np.int64(sampled[i, k])  # type: ignore[assignment]  # an int to numba
                 yv = ONE if k < 0 else -ONE
                 if rule.widen:
                     gd.widen(table.range, yv)
@@ -304,7 +314,9 @@ def sweep(table, rule, rows, begin, end, norms, link, inputs, found, scratch):
 
 
 @jit
-def sweep_in_turn(table, rule, rows, link, inputs, found, scratch):
+def sweep_in_turn(
+    table: gd.Table, rule: gd.Rule, rows: np.uint64, link: bool, inputs: Inputs, found: Found, scratch: Scratch
+) -> None:
     """`sweep` of all classes for rules under which an update of one class is felt by all (--l1, --l2)."""
     batch, label, learns, sampled, clock = inputs
     best, best_score, scores = found
@@ -330,7 +342,7 @@ def sweep_in_turn(table, rule, rows, link, inputs, found, scratch):
             c = k
             weight = batch.weight[i]
             if draws > 0:  # the label's class, then those drawn
-                c = label[i] if k == 0 else np.int64(sampled[i, k - 1])
+                c = label[i] if k == 0 else np.int64(sampled[i, k - 1])  # type: ignore[assignment]  # an int to numba
                 if k > 0:
                     weight *= np.float32(classes) / np.float32(draws)
             y = ONE if c == label[i] else -ONE
@@ -345,7 +357,7 @@ def sweep_in_turn(table, rule, rows, link, inputs, found, scratch):
 
 
 @jit
-def shuffle(order, random):
+def shuffle(order: Int32s, random: UInt64s) -> None:
     """Permute `order` as VW does before it draws."""
     classes = order.shape[0]
     for i in range(classes):
@@ -354,7 +366,7 @@ def shuffle(order, random):
 
 
 @jit
-def draw_negatives(order, start, label, learns, sampled):
+def draw_negatives(order: Int32s, start: int, label: Int64s, learns: Bools, sampled: Int32s) -> int:
     """Go on cyclically through `order` for every learned example, passing over its label; return where it ends."""
     classes = order.shape[0]
     for i in range(label.shape[0]):
@@ -370,7 +382,7 @@ def draw_negatives(order, start, label, learns, sampled):
 
 
 @jit
-def merge(best, best_score, winner):
+def merge(best: Int64s, best_score: Float32s, winner: Int64s) -> None:
     """`winner[i]` = best class over the threads' shares, the lowest on a tie; shares come in class order."""
     for i in range(winner.shape[0]):
         at = 0
@@ -381,7 +393,7 @@ def merge(best, best_score, winner):
 
 
 @jit
-def judge(scores, linked, begin, end, p, top, top_p):
+def judge(scores: Float32s, linked: bool, begin: int, end: int, p: Float32s, top: Int64s, top_p: Float64s) -> None:
     """`p` (n x K) = logistic probabilities of the scores that add up to 1, for examples begin..end-1.
 
     `linked`: the scores are between 0 and 1 already.

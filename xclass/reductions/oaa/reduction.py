@@ -14,13 +14,18 @@ begins at `hash * 2**ceil(log2 K) mod 2**b`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ...array_types import Bools, Float32s, Int64s, UInt32s, UInt64s
 from ...binary import finite, gd, loss
+from ...data.batch import Batch
 from ...errors import UsageError
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...system import processors
 from ..core import probabilities
@@ -63,7 +68,7 @@ class Options:
     )
 
 
-def settle(spec: LearnerSpec) -> dict:
+def settle(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on others."""
     first = {"indexing": 1} if spec.learn_names else {}
     return first | gd.settle(spec.binary, spec.options.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES)
@@ -72,21 +77,21 @@ def settle(spec: LearnerSpec) -> dict:
 def check(spec: LearnerSpec) -> None:
     """Refuse options that cannot be meant together."""
     gd.check(spec)
-    o = spec.options
+    o: Options = spec.options
     if o.indexing == 0 and spec.learn_names:
         raise UsageError("--learn_names counts classes from 1: leave --indexing 0 out")
     if o.raw_order == "vw" and "raw_order" in spec.given and not spec.wanted.scores:
         raise UsageError("--raw_order says how -r writes scores; give -r FILE, or leave it out")
 
 
-def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     """Refuse a model of another number of classes, before room is made for them."""
     stored_arrays.check_rows("order", arrays, spec.options.oaa)
 
 
 def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
-    o = spec.options
+    o: Options = spec.options
     low = 1 if o.indexing is None else o.indexing
     return low, o.oaa - 1 + low, f"--oaa {o.oaa}" + (" --indexing 0" if low == 0 else "")
 
@@ -94,8 +99,8 @@ def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
 class OneAgainstAll(Learner, Inspectable):
     """The learner behind `--oaa`."""
 
-    def __init__(self, spec: LearnerSpec):
-        o = spec.options
+    def __init__(self, spec: LearnerSpec) -> None:
+        o: Options = spec.options
         self.options = o
         self.classes = o.oaa
         self.as_vw = spec.vw_exact
@@ -121,7 +126,7 @@ class OneAgainstAll(Learner, Inspectable):
         self.next = 0
         self.random = np.array([spec.seed], np.uint64)
         self.order = np.arange(self.classes, dtype=np.int32)
-        self.first_notes = []
+        self.first_notes: list[str] = []
         if self.sampled >= self.classes:
             self.sampled = 0
             self.first_notes.append(
@@ -145,11 +150,11 @@ class OneAgainstAll(Learner, Inspectable):
         keeps = self.options.scores or self.asked.wanted or self.raw
         return max(1, probabilities.MOST_PAIRS // self.classes) if keeps else None
 
-    def _no_norms(self) -> list[np.ndarray]:
+    def _no_norms(self) -> list[Float32s]:
         """What `class_rows.sweep` knows of N, for each thread: nothing."""
         return [np.zeros((int(self.rows), -(-(b - a) // class_rows.BLOCK)), np.float32) for a, b in self.shares]
 
-    def _classes_of(self, work: Work):
+    def _classes_of(self, work: Work) -> tuple[Int64s, Bools, Int64s, Int64s]:
         """0-based class of every example (-1: none of them), whether it learns, and the label base it is shown in.
 
         VW finds the base out while learning: label 0 makes it 0, label K makes it 1, and until then it is
@@ -168,8 +173,8 @@ class OneAgainstAll(Learner, Inspectable):
                 base[first + 1 :] = self.indexing
                 after = base.copy()
                 after[first] = self.indexing
-                label = 0 if self.indexing == 0 else self.classes
-                work.notes.append(f"label {label} found -- labels are now considered {self.indexing}-indexed.")
+                seen = 0 if self.indexing == 0 else self.classes
+                work.notes.append(f"label {seen} found -- labels are now considered {self.indexing}-indexed.")
         label = np.where(labelled, batch.label, -1).astype(np.int64) - after
         label[(label < 0) | (label >= self.classes)] = -1
         return label, learns, base, after
@@ -192,7 +197,7 @@ class OneAgainstAll(Learner, Inspectable):
 
         inputs = class_rows.Inputs(batch, label, learns, sampled, work.clock)
 
-        def one(t):
+        def one(t: int) -> None:
             table, found = finite.watched(self.table, work), class_rows.Found(best[t], best_score[t], scores)
             if self.rule.regular:
                 scratch = class_rows.new_scratch(longest, 0, self.classes)
@@ -228,14 +233,16 @@ class OneAgainstAll(Learner, Inspectable):
                     scores = np.roll(scores, 1, axis=1)
                 work.scores, work.score_labels, work.score_start = scores.reshape(-1), labels, start
 
-    def _judge(self, work: Work, scores, label, place, winner, shown) -> np.ndarray:
+    def _judge(
+        self, work: Work, scores: Float32s, label: Int64s, place: Int64s, winner: Int64s, shown: Int64s
+    ) -> Float32s:
         """Probabilities of all classes, float32[n, K], and what is to be told of them."""
         n = work.batch.n
         p = np.empty_like(scores)
         k = min(self.asked.top_k or 0, self.classes)
         top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
 
-        def one(begin, end):
+        def one(begin: int, end: int) -> None:
             class_rows.judge(scores, self.link, begin, end, p, top, top_p)
 
         self.share(one, pieces(n, len(self.shares)))
@@ -251,7 +258,7 @@ class OneAgainstAll(Learner, Inspectable):
                 work.log_loss = np.minimum(work.log_loss, float(finite.LARGEST))
             work.shown = best
         self.report.losses(labelled, weight, known, np.where(known, own, 0.0))
-        self.report.answers(best, labelled, weight, work.prediction == work.batch.label)
+        self.report.answers(best, labelled, weight, (winner + shown) == work.batch.label)
         if k > 0:
             self.report.tops(labelled, weight, label, top)
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1)) if k < self.classes else np.zeros(n)
@@ -280,10 +287,10 @@ class OneAgainstAll(Learner, Inspectable):
 
     own_rows = True
 
-    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+    def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) % self.rows * self.table.width
 
-    def look(self, batch) -> list[Look]:
+    def look(self, batch: Batch) -> list[Look]:
         return [Look(0, c, c) for c in range(self.classes)]
 
     def describe(self) -> list[str]:
@@ -294,14 +301,14 @@ class OneAgainstAll(Learner, Inspectable):
     def banner(self) -> list[str]:
         return [f"memory: {self.memory / 2**20:.0f} MB of weights", *self.crowding]
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Stored]:
         found = gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
         return {**found, "order": self.order, "random": self.random}
 
-    def facts(self) -> dict:
+    def facts(self) -> dict[str, Any]:
         return {"indexing": self.indexing, "next": int(self.next)}
 
-    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Take over a model. `class_rows.draw_negatives` goes through `order` from `next` on until it has met enough
         other classes than the label's, so it holds every class once.
         """

@@ -11,18 +11,21 @@ The tree is a heap: node a has the children 2 a + 1 and 2 a + 2, the inner nodes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...array_types import Float32s, Float64s, Int, Int32s, Int64s, UInt32s, UInt64s
 from ...binary import gd
+from ...data.batch import Batch
 from ...errors import UsageError
 from ...kernels import rng
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import bare
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_routers, tree_view
 from ..core.base import Inspectable, Learner, Outlined, Reduction
@@ -47,24 +50,24 @@ class Options:
 class Order(NamedTuple):
     """Which label is at which leaf."""
 
-    label: np.ndarray  # int32[K], by leaf
-    leaf: np.ndarray  # int32[K], by label
+    label: Int32s  # int32[K], by leaf
+    leaf: Int32s  # int32[K], by label
 
 
 class Found(NamedTuple):
     """What a batch of n examples found."""
 
-    answer: np.ndarray  # int64[n]
-    node: np.ndarray  # int64[n, levels] the way down, or [0, levels] where nobody asked
-    score: np.ndarray  # float32[n, levels]
-    size: np.ndarray  # int64[n], routers asked
+    answer: Int64s  # int64[n]
+    node: Int64s  # int64[n, levels] the way down, or [0, levels] where nobody asked
+    score: Float32s  # float32[n, levels]
+    size: Int64s  # int64[n], routers asked
 
 
 # -- kernels
 
 
 @bare
-def shuffle(random, order):
+def shuffle(random: UInt64s, order: Order) -> None:
     """Draw the order of labels: every order as likely as any other."""
     classes = order.label.shape[0]
     for i in range(classes):
@@ -78,7 +81,7 @@ def shuffle(random, order):
 
 
 @bare
-def below(number, a, exact):
+def below(number: Int, a: Int, exact: bool) -> Int:
     """The router of node a, from that of its parent; -1 stands for above the root."""
     if exact:
         return a
@@ -91,7 +94,7 @@ def below(number, a, exact):
 
 
 @bare
-def _scout(regressors, row, size, inner):
+def _scout(regressors: tree_routers.Routers, row: tree_routers.Row, size: int, inner: Int) -> None:
     """Walk the first examples of the herd to their leaves, all at a time, each stopping where a new block begins."""
     for g in range(size):
         row.at[g] = 0
@@ -114,11 +117,11 @@ def _scout(regressors, row, size, inner):
 
 
 @bare
-def _prepare(regressors, row, g, leaf, inner):
+def _prepare(regressors: tree_routers.Routers, row: tree_routers.Row, g: int, leaf: Int, inner: Int) -> None:
     """Ask for the memory of the routers above a leaf."""
     top = inner + leaf + 1
     depth = _depth(top)
-    number = np.int64(-1)
+    number: Int = np.int64(-1)
     for level in range(depth):
         before = number >> 3
         number = below(number, (top >> (depth - level)) - 1, False)
@@ -127,7 +130,7 @@ def _prepare(regressors, row, g, leaf, inner):
 
 
 @bare
-def _depth(top):
+def _depth(top: Int) -> int:
     """Levels above node `top - 1`: the binary digits of top but one."""
     depth = 0
     while (top >> (depth + 1)) > 0:
@@ -136,11 +139,11 @@ def _depth(top):
 
 
 @bare
-def _predict(regressors, row, g, inner):
+def _predict(regressors: tree_routers.Routers, row: tree_routers.Row, g: int, inner: Int) -> tuple[Int, int]:
     """Walk down; return the leaf and how many routers were asked, which `row` keeps."""
     a = np.int64(0)
     level = 0
-    number = np.int64(-1)
+    number: Int = np.int64(-1)
     while a < inner:
         number = below(number, a, regressors.exact)
         s = tree_routers.ask(regressors, row, g, number)
@@ -152,11 +155,14 @@ def _predict(regressors, row, g, inner):
 
 
 @bare
-def _learn(regressors, row, g, known, leaf, inner, weight, clock):
+def _learn(
+    regressors: tree_routers.Routers, row: tree_routers.Row, g: int, known: int, leaf: Int, inner: Int,
+    weight: np.float32, clock: np.float64,
+) -> None:  # fmt: skip
     """Train the routers above a leaf; the scores of `known` ones are in `row`, for those on the way to the answer."""
     top = inner + leaf + 1  # its binary digits, after the first, are the turns
     depth = _depth(top)
-    number = np.int64(-1)
+    number: Int = np.int64(-1)
     for level in range(depth):
         a = (top >> (depth - level)) - 1
         number = below(number, a, regressors.exact)
@@ -168,7 +174,10 @@ def _learn(regressors, row, g, known, leaf, inner, weight, clock):
 
 
 @bare
-def sweep(order, regressors, batch, label, clock, begin, end, row, found):
+def sweep(
+    order: Order, regressors: tree_routers.Routers, batch: Batch, label: Int64s, clock: Float64s, begin: int, end: int,
+    row: tree_routers.Row, found: Found,
+) -> None:  # fmt: skip
     """Predict examples begin..end-1 of a batch, and learn those with a 0-based label of at least 0."""
     inner = np.int64(order.label.shape[0] - 1)
     herd = row.at.shape[0]
@@ -206,7 +215,7 @@ def sweep(order, regressors, batch, label, clock, begin, end, row, found):
 # -- Python
 
 
-def settle(spec: LearnerSpec) -> dict:
+def settle(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on others."""
     return tree_routers.settle(spec.binary, spec.options.random_tree, LOSS, RATE)
 
@@ -218,7 +227,7 @@ def check(spec: LearnerSpec) -> None:
         raise UsageError("VW has no --random_tree for --vw_exact to follow: leave one of them out")
 
 
-def check_arrays(spec: LearnerSpec, arrays: dict[str, np.ndarray]) -> None:
+def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     """Refuse a model of VW's routers whose sums are not one for each of them, before their table is made."""
     if spec.binary.layout == "vw":
         stored_arrays.check_rows("weights.sums", arrays, max(1, spec.options.random_tree - 1))
@@ -240,7 +249,7 @@ def new_order(classes: int, seed: int) -> Order:
 class RandomTree(Learner, Outlined, Inspectable):
     """The learner behind `--random_tree`."""
 
-    def __init__(self, spec: LearnerSpec):
+    def __init__(self, spec: LearnerSpec) -> None:
         self.classes = spec.options.random_tree
         self.learner_options = spec.binary
         self.levels = max(1, (2 * self.classes - 1).bit_length())
@@ -275,7 +284,7 @@ class RandomTree(Learner, Outlined, Inspectable):
             np.empty((rows, self.levels), np.float32), np.empty(n, np.int64),
         )  # fmt: skip
 
-        def one(begin, end):
+        def one(begin: int, end: int) -> None:
             row = tree_routers.new_row(batch, self.levels)
             routers = tree_routers.watched(self.routers, work)
             sweep(self.order, routers, batch, label, work.clock, begin, end, row, found)
@@ -300,10 +309,10 @@ class RandomTree(Learner, Outlined, Inspectable):
 
     own_rows = True
 
-    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+    def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) * self.tables[table].width
 
-    def look(self, batch) -> list[Look]:
+    def look(self, batch: Batch) -> list[Look]:
         """The routers on the way to the answer."""
         row = tree_routers.new_row(batch, self.levels)
         tree_routers.load(self.routers, batch, 0, row, 0, False)
@@ -339,13 +348,13 @@ class RandomTree(Learner, Outlined, Inspectable):
     def banner(self) -> list[str]:
         return [f"memory: {tree_routers.memory(self.routers) / 2**20:.0f} MB of weights"]
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Stored]:
         return tree_routers.arrays(self.routers, self.learner_options.predict_only_model)
 
-    def facts(self) -> dict:
+    def facts(self) -> dict[str, Any]:
         return {"outside": self.outside}
 
-    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Take over a model; the tree is a heap and its order drawn anew, so a kernel goes by nothing in it."""
         with stored_arrays.whole(arrays, facts) as (arrays, facts):
             tree_routers.restore(self.routers, arrays, self.learner_options.resume)

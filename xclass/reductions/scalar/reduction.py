@@ -8,16 +8,20 @@ Differs   from VW: nothing. Labels other than -1 and 1 under logistic or hinge l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ...array_types import Bools, Float32s, Float64s, UInt32s, UInt64s
 from ...binary import finite, gd, loss
-from ...data.batch import CONSTANT
+from ...data.batch import CONSTANT, Batch
 from ...kernels import fast_math
 from ...kernels.constants import LARGEST, ONE, ZERO
 from ...kernels.jit import jit
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core.base import Inspectable, Learner, Reduction
 from ..core.contract import Look, Work
@@ -33,7 +37,10 @@ class Options:
 
 
 @jit
-def run(table, rule, link, batch, learns, clock, place, x, raw, prediction, lost):
+def run(
+    table: gd.Table, rule: gd.Rule, link: bool, batch: Batch, learns: Bools, clock: Float64s, place: UInt64s,
+    x: Float32s, raw: Float32s, prediction: Float64s, lost: Float64s,
+) -> None:  # fmt: skip
     """Predict every example, then learn from it where it has a label and weight.
 
     `raw[i]` is the score, `prediction[i]` the clipped and linked one, `lost[i]` its loss times weight.
@@ -74,7 +81,7 @@ def run(table, rule, link, batch, learns, clock, place, x, raw, prediction, lost
                     table.range[0], table.range[1] = low, high
 
 
-def settle(spec: LearnerSpec) -> dict:
+def settle(spec: LearnerSpec) -> dict[str, object]:
     """Options left open."""
     return gd.settle(spec.binary, 1, reduction=False)
 
@@ -91,7 +98,7 @@ def allowed(spec: LearnerSpec) -> None:
 class Scalar(Learner, Inspectable):
     """The learner used when no reduction is named."""
 
-    def __init__(self, spec: LearnerSpec):
+    def __init__(self, spec: LearnerSpec) -> None:
         self.rule = gd.make_rule(spec.binary, reduction=False, exact=spec.vw_exact)
         gd.check_memory(spec.binary.bits)
         self.table = gd.new_table(self.rule, spec.binary.bits, 1, 1)
@@ -137,10 +144,10 @@ class Scalar(Learner, Inspectable):
 
     own_rows = True
 
-    def places(self, table: int, index: np.ndarray) -> np.ndarray:
+    def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64)
 
-    def look(self, batch) -> list[Look]:
+    def look(self, batch: Batch) -> list[Look]:
         return [Look(0, 0, 0)]
 
     def describe(self) -> list[str]:
@@ -151,10 +158,10 @@ class Scalar(Learner, Inspectable):
     def banner(self) -> list[str]:
         return [f"memory: {gd.SLOT_BYTES * (int(self.table.mask) + 1) / 2**20:.0f} MB of weights"]
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Stored]:
         return gd.table_arrays("weights", self.table, self.options.predict_only_model)
 
-    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Take over a model; there is nothing in it that a kernel goes by."""
         with stored_arrays.whole(arrays, facts) as (arrays, _):
             gd.restore_table("weights", self.table, arrays, rule=self.rule)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s, UInt64s
 from ...kernels import fast_math, hash_table, top_k
 from ...kernels.jit import jit
 from ...model import stored_arrays
@@ -27,42 +28,42 @@ NOTHING = np.uint64(0xFFFFFFFFFFFFFFFF)  # an empty cell
 class Paths(NamedTuple):
     """A tree, ready for walking. Node 0 is the root."""
 
-    left: np.ndarray  # int32[m], a child; below 0: the node is leaf -1 - left
-    right: np.ndarray  # int32[m]
-    bias: np.ndarray  # float32[m], of routers
-    key: np.ndarray  # uint64[cells], node << 32 | feature
-    at: np.ndarray  # int64[cells]
-    weight: np.ndarray  # float32[...], of routers
-    entry: np.ndarray  # int64[rows + 1]
-    owner: np.ndarray  # int32[...], class of a weight, its number within the leaf
-    value: np.ndarray  # float32[...], the weight
-    first: np.ndarray  # int64[leaves + 1], a leaf's classes in the arrays below
-    label: np.ndarray  # int64[...], rising within a leaf
-    score: np.ndarray  # float32[...], intercepts
-    order: np.ndarray  # int32[...], classes of a leaf by falling intercept, numbers within the leaf
-    mass: np.ndarray  # float64[leaves], sum of the exponentials of the intercepts
+    left: Int32s  # int32[m], a child; below 0: the node is leaf -1 - left
+    right: Int32s  # int32[m]
+    bias: Float32s  # float32[m], of routers
+    key: UInt64s  # uint64[cells], node << 32 | feature
+    at: Int64s  # int64[cells]
+    weight: Float32s  # float32[...], of routers
+    entry: Int64s  # int64[rows + 1]
+    owner: Int32s  # int32[...], class of a weight, its number within the leaf
+    value: Float32s  # float32[...], the weight
+    first: Int64s  # int64[leaves + 1], a leaf's classes in the arrays below
+    label: Int64s  # int64[...], rising within a leaf
+    score: Float32s  # float32[...], intercepts
+    order: Int32s  # int32[...], classes of a leaf by falling intercept, numbers within the leaf
+    mass: Float64s  # float64[leaves], sum of the exponentials of the intercepts
 
 
 class Found(NamedTuple):
     """What walks find, by row."""
 
-    leaf: np.ndarray  # int32[n]
-    answer: np.ndarray  # int64[n], the most probable label, 0 where a leaf has none
-    log_p: np.ndarray  # float64[n], of the row's label; NaN where the leaf lacks it
-    size: np.ndarray  # int64[n], classes of the leaf
-    top: np.ndarray  # int64[n, t], the best labels, then 0
-    top_p: np.ndarray  # float64[n, t]
+    leaf: Int32s  # int32[n]
+    answer: Int64s  # int64[n], the most probable label, 0 where a leaf has none
+    log_p: Float64s  # float64[n], of the row's label; NaN where the leaf lacks it
+    size: Int64s  # int64[n], classes of the leaf
+    top: Int64s  # int64[n, t], the best labels, then 0
+    top_p: Float64s  # float64[n, t]
 
 
 class Scratch(NamedTuple):
     """Room for the largest leaf."""
 
-    z: np.ndarray  # float64[k], 0 between rows
-    mark: np.ndarray  # uint8[k], 0 between rows
-    touched: np.ndarray  # int32[k]
-    candidate: np.ndarray  # int32[k], classes that may be among the best
-    p: np.ndarray  # float64[k], their scores
-    place: np.ndarray  # int64[t]
+    z: Float64s  # float64[k], 0 between rows
+    mark: UInt8s  # uint8[k], 0 between rows
+    touched: Int32s  # int32[k]
+    candidate: Int32s  # int32[k], classes that may be among the best
+    p: Float64s  # float64[k], their scores
+    place: Int64s  # int64[t]
 
 
 def new_found(n: int, most: int) -> Found:
@@ -253,11 +254,11 @@ class Parts(NamedTuple):
     left: np.ndarray  # as in Paths
     right: np.ndarray
     bias: np.ndarray
-    router_node: np.ndarray  # int32[...]
-    router_feature: np.ndarray  # uint32[...]
+    router_node: Int32s  # int32[...]
+    router_feature: UInt32s  # uint32[...]
     weight: np.ndarray
-    leaf_node: np.ndarray  # int32[rows]
-    leaf_feature: np.ndarray  # uint32[rows]
+    leaf_node: Int32s  # int32[rows]
+    leaf_feature: UInt32s  # uint32[rows]
     entry: np.ndarray
     owner: np.ndarray
     value: np.ndarray

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...array_types import Float32s, Float64s, Int32s, Int64s, UInt32s
 from ...data.batch import Batch
 from ...kernels.jit import jit
 from ..clusters import two_means
+from ..clusters.two_means import Share
+from . import row_store
 
 ROUNDS = 30
 
@@ -24,7 +27,9 @@ ROUNDS = 30
 
 
 @jit
-def nearest(start, feature, value, centre, square, where):
+def nearest(
+    start: Int64s, feature: Int32s, value: Float32s, centre: Float64s, square: Float64s, where: Int64s
+) -> float:
     """The nearest of L centres for every prototype, and the sum of what distances are without prototypes' own parts.
 
     `centre` : float64[F, L]; `square` : float64[L], squared lengths of the centres; `where` : int64[k], the answer.
@@ -49,7 +54,9 @@ def nearest(start, feature, value, centre, square, where):
 
 
 @jit
-def means(start, feature, value, size, where, centre, mass):
+def means(
+    start: Int64s, feature: Int32s, value: Float32s, size: Float64s, where: Int64s, centre: Float64s, mass: Float64s
+) -> None:
     """The weighted mean of the prototypes of every cluster; clusters without any stay as they are."""
     mass[:] = 0.0
     for r in range(start.shape[0] - 1):
@@ -65,7 +72,10 @@ def means(start, feature, value, size, where, centre, mass):
 
 
 @jit
-def sums(start, feature, value, weight, order, class_of, out_start, out_feature, out_value, place, total):
+def sums(
+    start: Int64s, feature: UInt32s, value: Float32s, weight: Float64s, order: Int64s, class_of: Int64s,
+    out_start: Int64s, out_feature: Int32s, out_value: Float32s, place: Float64s, total: Float64s,
+) -> int:  # fmt: skip
     """The mean of the rows of every class, in rows; `order` has the rows by class, `class_of` their classes.
 
     `place` : float64[F], 0 before and after; `total` : float64[k], weight of the rows of a class. Returns the length.
@@ -95,10 +105,10 @@ def sums(start, feature, value, weight, order, class_of, out_start, out_feature,
 # -- Python
 
 
-def prototypes(rows, features: int):
+def prototypes(rows: row_store.Rows, features: int) -> tuple[Int64s, Float64s, tuple[Int64s, Int32s, Float32s]]:
     """Labels that occur (int64[k]), weight of each, and their mean rows: start, feature, value."""
     label, class_of = np.unique(rows.label, return_inverse=True)
-    total = np.bincount(class_of, rows.weight)
+    total: Float64s = np.bincount(class_of, rows.weight).astype(np.float64, copy=False)
     order = np.argsort(class_of, kind="stable")
     start = np.zeros(len(label) + 1, np.int64)
     feature, value = np.empty(len(rows.feature), np.int32), np.empty(len(rows.feature), np.float32)
@@ -109,7 +119,9 @@ def prototypes(rows, features: int):
     return label, total, (start, feature[:used].copy(), value[:used].copy())
 
 
-def k_means(proto, size: np.ndarray, features: int, clusters: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def k_means(
+    proto: tuple[Int64s, Int32s, Float32s], size: np.ndarray, features: int, clusters: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Cluster of every prototype, int64[k], and the means, float64[F, L]. First centres are drawn by distance."""
     start, feature, value = proto
     k = len(size)
@@ -166,17 +178,17 @@ def paired(centre: np.ndarray, mass: np.ndarray) -> list[int]:
     return groups[0]
 
 
-def by_prototypes(rows, features: int, leaves: int, seed: int) -> np.ndarray:
+def by_prototypes(rows: row_store.Rows, features: int, leaves: int, seed: int) -> Int64s:
     """Algorithm 2: the number of the leaf, from left to right, where each row begins: int64[n]."""
     label, size, proto = prototypes(rows, features)
     where, centre = k_means(proto, size, features, leaves, seed)
     order = paired(centre, np.bincount(where, size, minlength=leaves))
     place = np.empty(leaves, np.int64)
     place[order] = np.arange(leaves)
-    return place[where][np.searchsorted(label, rows.label)]
+    return place.take(where).take(np.searchsorted(label, rows.label))
 
 
-def by_halves(rows, leaves: int, seed: int, share) -> np.ndarray:
+def by_halves(rows: row_store.Rows, leaves: int, seed: int, share: Share) -> np.ndarray:
     """Balanced clusters: the number of the leaf, from left to right, where each row begins: int64[n]."""
     n = len(rows.label)
     none = np.zeros(n, np.int64)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Bools, Float64s, Int32s, Int64s
 from ...kernels import fast_math
 from ...kernels.jit import jit
 from . import newton_step
@@ -41,43 +42,43 @@ LEAST_MASS = 1e-300
 class Weights(NamedTuple):
     """Those of class c are `value[start[c]:start[c + 1]]`."""
 
-    start: np.ndarray  # int64[k + 1]
-    feature: np.ndarray  # int32[...], more than are used
-    value: np.ndarray  # float64[...]
+    start: Int64s  # int64[k + 1]
+    feature: Int32s  # int32[...], more than are used
+    value: Float64s  # float64[...]
 
 
 class State(NamedTuple):
     """The classes, and what is kept up while they take turns."""
 
-    class_start: np.ndarray  # int64[k + 1], rows of class c are class_start[c] .. class_start[c + 1] - 1
-    bias: np.ndarray  # float64[k], b
-    mass: np.ndarray  # float64[n], S
-    still: np.ndarray  # bool[k], classes that moved no score to speak of, and wait for the next screening
+    class_start: Int64s  # int64[k + 1], rows of class c are class_start[c] .. class_start[c + 1] - 1
+    bias: Float64s  # float64[k], b
+    mass: Float64s  # float64[n], S
+    still: Bools  # bool[k], classes that moved no score to speak of, and wait for the next screening
 
 
 class Screening(NamedTuple):
     """How features are looked for."""
 
     share: float  # of the steepest slope, for a feature to become active; below 0 where none are looked for
-    back: np.ndarray  # float64[F], B
-    order: np.ndarray  # int32[F], features by falling abs(B)
+    back: Float64s  # float64[F], B
+    order: Int32s  # int32[F], features by falling abs(B)
 
 
 class Scratch(NamedTuple):
     """Room for one class at a time."""
 
-    row: np.ndarray  # int32[n], the touched ones, by t
-    z: np.ndarray  # float64[n], by t: the score without the intercept
-    row_mark: np.ndarray  # int32[n], the number of the last visit that touched a row
-    seen: np.ndarray  # int32[F], features whose slope is known
-    seen_mark: np.ndarray  # int32[F]
-    active: np.ndarray  # int32[F]
-    active_mark: np.ndarray  # int32[F]
-    w: np.ndarray  # float64[F] each
+    row: Int32s  # int32[n], the touched ones, by t
+    z: Float64s  # float64[n], by t: the score without the intercept
+    row_mark: Int32s  # int32[n], the number of the last visit that touched a row
+    seen: Int32s  # int32[F], features whose slope is known
+    seen_mark: Int32s  # int32[F]
+    active: Int32s  # int32[F]
+    active_mark: Int32s  # int32[F]
+    w: Float64s  # float64[F] each
     target: np.ndarray
     curve: np.ndarray
     slope: np.ndarray
-    visit: np.ndarray  # int32[1], their number
+    visit: Int32s  # int32[1], their number
 
 
 # -- kernels

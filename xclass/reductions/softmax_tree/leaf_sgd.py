@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Float32s, Int32s, Int64s
 from ...kernels import fast_math
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
@@ -49,36 +50,36 @@ NOWHERE = np.float32(-1e30)
 class Table(NamedTuple):
     """The weights while they are learned, see Layout."""
 
-    place: np.ndarray  # int64[F]
-    many: np.ndarray  # int32[F], classes of a feature that has not all of them, -1 for the others
-    base: np.ndarray  # int64[1]
-    owner: np.ndarray  # int32[...], rising within a feature
-    w: np.ndarray  # float32[...]
-    bias: np.ndarray  # float32[K]
-    square: np.ndarray  # float32[K], sums of the squared slopes of intercepts
+    place: Int64s  # int64[F]
+    many: Int32s  # int32[F], classes of a feature that has not all of them, -1 for the others
+    base: Int64s  # int64[1]
+    owner: Int32s  # int32[...], rising within a feature
+    w: Float32s  # float32[...]
+    bias: Float32s  # float32[K]
+    square: Float32s  # float32[K], sums of the squared slopes of intercepts
 
 
 class Visits(NamedTuple):
     """The rows of a pass as they come."""
 
-    order: np.ndarray  # int64[n], rows
-    draw: np.ndarray  # float32[n], a number from 0 to 1 for each of these places
-    y: np.ndarray  # int32[n], the class of each row
+    order: Int64s  # int64[n], rows
+    draw: Float32s  # float32[n], a number from 0 to 1 for each of these places
+    y: Int32s  # int32[n], the class of each row
 
 
 class Listed(NamedTuple):
     """The classes that a block's rows have slopes in."""
 
-    count: np.ndarray  # int64[block]
-    owner: np.ndarray  # int32[block, MOST_LISTED]
-    slope: np.ndarray  # float32[block, MOST_LISTED], probability less 1 for the row's class
+    count: Int64s  # int64[block]
+    owner: Int32s  # int32[block, MOST_LISTED]
+    slope: Float32s  # float32[block, MOST_LISTED], probability less 1 for the row's class
 
 
 class Scratch(NamedTuple):
     """Room for one thread."""
 
-    z: np.ndarray  # float32[K]
-    lane: np.ndarray  # float32[LANES]
+    z: Float32s  # float32[K]
+    lane: Float32s  # float32[LANES]
 
 
 # -- kernels

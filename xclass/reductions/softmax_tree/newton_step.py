@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Float32s, Float64s, Int32s, Int64s
 from ...kernels import fast_math
 from ...kernels.jit import jit
 
@@ -28,20 +29,20 @@ TOUCHED = 0.1  # a pass is the last one where no gradient moved by more than thi
 class Problem(NamedTuple):
     """n rows over F features of their own, by row and by column."""
 
-    row_start: np.ndarray  # int64[n + 1]
-    row_feature: np.ndarray  # int32[z], 0..F-1
-    row_value: np.ndarray  # float32[z]
-    col_start: np.ndarray  # int64[F + 1]
-    col_row: np.ndarray  # int32[z], rising within a column
-    col_value: np.ndarray  # float32[z]
-    weight: np.ndarray  # float64[n], importance, above 0
+    row_start: Int64s  # int64[n + 1]
+    row_feature: Int32s  # int32[z], 0..F-1
+    row_value: Float32s  # float32[z]
+    col_start: Int64s  # int64[F + 1]
+    col_row: Int32s  # int32[z], rising within a column
+    col_value: Float32s  # float32[z]
+    weight: Float64s  # float64[n], importance, above 0
 
 
 class Touched(NamedTuple):
     """The rows one score depends on; arrays of room for all rows, of which the first T are meant."""
 
-    place: np.ndarray  # int32[n], t of a row; any number for rows that are not touched
-    p: np.ndarray  # float64[n] each, by t
+    place: Int32s  # int32[n], t of a row; any number for rows that are not touched
+    p: Float64s  # float64[n] each, by t
     y: np.ndarray
     c: np.ndarray
     slope: np.ndarray  # c (p - y)

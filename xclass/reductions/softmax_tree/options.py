@@ -107,7 +107,7 @@ MANY = 2e9  # examples times classes that are still gone through MOST_PASSES tim
 WORK = 1e10  # examples times classes of one softmax, beyond which routers share them out
 
 
-def settle(spec: LearnerSpec) -> dict:
+def settle(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on others."""
     found = {"bits": spec.binary.bits or BITS}
     return {**gd.settle(spec.binary, spec.options.softmax_tree, True), **found}

@@ -17,13 +17,17 @@ Differs   from the paper: see `tao`, `initialise` and docs/defaults.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
+from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
 from ...binary import feature_scaling, finite
 from ...model import stored_arrays
+from ...model.stored_arrays import Stored
 from ..core import probabilities
-from ..core.base import Learner, LearnsAtEnd, Reduction
+from ..core.base import Console, Learner, LearnsAtEnd, Reduction
 from ..core.calibration import Report
 from ..core.contract import Work
 from ..core.result import Result
@@ -45,7 +49,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
     unlearned : whether it was given examples that it learns from at the end of the data only.
     """
 
-    def __init__(self, spec: LearnerSpec):
+    def __init__(self, spec: LearnerSpec) -> None:
         self.options = spec.options
         self.classes = self.options.softmax_tree
         self.alpha = spec.binary.l1 or None
@@ -62,8 +66,9 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         self.want(spec.wanted)
         self.missed_top = self.inside = self.inside_log = 0.0  # weights; the last times -log p within the leaf
         self.lines: list[str] = []  # about training, for the summary
-        self.tell = lambda line: None
-        self.bar = self.moved = lambda *_: None
+        self.tell: Callable[[str], None] = lambda line: None
+        self.bar: Callable[[int, str], None] = lambda count, unit: None
+        self.moved: Callable[[], None] = lambda: None
         self.ends = False
         self.stages = [self._predict] if spec.testing else [self._predict, self._collect]
 
@@ -76,7 +81,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         """Few where every class of a leaf is listed."""
         return max(1, probabilities.MOST_PAIRS // (self.largest + 1)) if self.asked.probabilities else None
 
-    def report_to(self, console, part) -> None:
+    def report_to(self, console: Console, part: Callable[[], float | None]) -> None:
         """Whom to tell what goes on at the end of the data, and what returns how much of it was read."""
         self.tell, self.bar, self.moved = console.info, console.start_steps, console.step
         if self.store is not None:
@@ -118,7 +123,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         start = batch.start - batch.start[0]
         node = np.zeros(n, np.int32)
 
-        def job(low, high):
+        def job(low: int, high: int) -> None:
             scratch = inference.new_scratch(self.paths, most)
             inference.walk(self.paths, start, index, value, label, node, low, high, scratch, found)
 
@@ -142,12 +147,12 @@ class SoftmaxTree(Learner, LearnsAtEnd):
                 top, top_p, size = top[:, :1], top_p[:, :1], np.minimum(size, 1)
             self._list(work, top, top_p, size)
 
-    def _list(self, work: Work, top, top_p, size) -> None:
+    def _list(self, work: Work, top: Int64s, top_p: Float64s, size: Int64s) -> None:
         rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
         work.listing = probabilities.listing(top, top_p, size, rest)
         work.scores, work.score_labels, work.score_start = work.listing
 
-    def _count(self, found, labelled, label, weight, right) -> None:
+    def _count(self, found: inference.Found, labelled: Bools, label: Int64s, weight: Float64s, right: Bools) -> None:
         """Take note of how good the answers are."""
         outside = self.classes - found.size
         total = 1.0 + self.eps * outside
@@ -207,11 +212,12 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         learned = work.learned()
         if self.counted is not None:
             self.counted.count(work.batch, learned)
+        assert self.store is not None  # or this would be no stage
         self.store.add(work.batch, learned)
 
     def end_pass(self) -> None:
         """The end of the data: learn."""
-        if not self.store.rows:
+        if self.store is None or not self.store.rows:
             return
         rows, hashes = self.store.finish(self.unit, None if self.counted is None else self.counted.divide)
         held = None
@@ -259,24 +265,24 @@ class SoftmaxTree(Learner, LearnsAtEnd):
             self.store = row_store.Store()
             self.store.part = part
 
-    def _begin(self, tree, rows, features: int) -> np.ndarray:
+    def _begin(self, tree: softmax_nodes.Tree, rows: row_store.Rows, features: int) -> Int32s:
         """The leaf (its node) where each row begins."""
         leaves = np.array(tree.leaves(), np.int32)
         if self.options.tree_init == "prototypes":
-            return leaves[initialise.by_prototypes(rows, features, len(leaves), self.seed)]
+            return leaves.take(initialise.by_prototypes(rows, features, len(leaves), self.seed))
         if self.options.tree_init == "clusters":
-            return leaves[initialise.by_halves(rows, len(leaves), self.seed, self.share)]
+            return leaves.take(initialise.by_halves(rows, len(leaves), self.seed, self.share))
         rng = np.random.default_rng(self.seed)
         for i, one in enumerate(tree.inside):
             if isinstance(one, softmax_nodes.Router):
                 w = rng.standard_normal(features)
                 w = (w / np.sqrt((w**2).sum() or 1.0)).astype(np.float32).astype(np.float64)
                 tree.inside[i] = softmax_nodes.Router(np.arange(features, dtype=np.uint32), w, 0.0)
-        found = softmax_nodes.walk(tree, rows, self.share)
+        found: inference.Found = softmax_nodes.walk(tree, rows, self.share)
         for i, one in enumerate(tree.inside):
             if isinstance(one, softmax_nodes.Router):
                 tree.inside[i] = softmax_nodes.NO_ROUTER
-        return leaves[found.leaf]
+        return leaves.take(found.leaf)
 
     def _say(self, one: tao.Report) -> None:
         self.tell(
@@ -284,7 +290,14 @@ class SoftmaxTree(Learner, LearnsAtEnd):
             f"{one.kept:10d} {one.seconds:8.1f}"
         )
 
-    def _finish(self, tree, rows, found, held, hashes) -> None:
+    def _finish(
+        self,
+        tree: softmax_nodes.Tree,
+        rows: row_store.Rows,
+        found: inference.Found | None,
+        held: row_store.Rows | None,
+        hashes: UInt32s,
+    ) -> None:
         """Prune, choose eps, and turn to the tree. `found` : of the rows, None where training ended early"""
         if found is None:
             found = softmax_nodes.walk(tree, rows, self.share)
@@ -311,14 +324,14 @@ class SoftmaxTree(Learner, LearnsAtEnd):
             found.append("learns at the end of the data; until then the table shows what is known before")
         return found
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Stored]:
         found = {f"tree.{name}": array for name, array in self.parts._asdict().items()}
         return found if self.scales is None else {**found, **self.scales.arrays()}
 
-    def facts(self) -> dict:
+    def facts(self) -> dict[str, Any]:
         return {"smooth": self.eps}
 
-    def restore(self, arrays: dict[str, np.ndarray], facts: dict) -> None:
+    def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Take over a model; `inference.check` and `feature_scaling` say what their checks protect."""
         with stored_arrays.whole(arrays, facts) as (arrays, facts):
             parts = inference.Parts(
@@ -336,7 +349,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         self._take(parts, stored_arrays.LONGEST_PROBE)
 
 
-def _numbers(hashes: np.ndarray, feature: np.ndarray) -> np.ndarray:
+def _numbers(hashes: UInt32s, feature: UInt32s) -> Int64s:
     """The number of each feature, -1 for those that do not occur."""
     if not len(hashes):
         return np.full(len(feature), -1, np.int64)
@@ -344,7 +357,7 @@ def _numbers(hashes: np.ndarray, feature: np.ndarray) -> np.ndarray:
     return np.where(hashes[at] == feature, at, -1)
 
 
-def _tuned(found, weight, classes: int) -> float:
+def _tuned(found: inference.Found, weight: Float64s, classes: int) -> float:
     """The eps that gives the labels of held-out rows the most probability, of 200 between 1e-12 and 0.1."""
     outside = (classes - found.size).astype(np.float64)
     missing = float(weight[np.isnan(found.log_p)].sum())

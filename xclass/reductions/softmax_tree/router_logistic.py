@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Float64s, Int32s
 from ...kernels import fast_math
 from ...kernels.jit import jit
 from . import newton_step
@@ -26,10 +27,10 @@ TOLERANCE = 1e-4  # of the violation there was with all weights 0
 class Scratch(NamedTuple):
     """Room for a problem of n rows and F features."""
 
-    z: np.ndarray  # float64[n], scores
+    z: Float64s  # float64[n], scores
     touched: newton_step.Touched
-    feature: np.ndarray  # int32[F], the active ones
-    slope: np.ndarray  # float64[F] each
+    feature: Int32s  # int32[F], the active ones
+    slope: Float64s  # float64[F] each
     active_w: np.ndarray
     target: np.ndarray
     curve: np.ndarray

@@ -12,10 +12,11 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from ...array_types import AnyArray, Bools, Float32s, Float64s, Int32s, Int64s, UInt32s
 from ...data.batch import CONSTANT_GROUP, Batch
 from ...errors import DataError
 from ...kernels.jit import jit
@@ -27,17 +28,17 @@ PIECE = 1 << 20  # features looked at at a time
 class Rows(NamedTuple):
     """n rows over F features: those of row r are `feature[start[r]:start[r + 1]]`, rising."""
 
-    start: np.ndarray  # int64[n + 1]
-    feature: np.ndarray  # uint32[z], 0..F-1
-    value: np.ndarray  # float32[z]
-    label: np.ndarray  # int64[n], as written in the file
-    weight: np.ndarray  # float64[n]
+    start: Int64s  # int64[n + 1]
+    feature: UInt32s  # uint32[z], 0..F-1
+    value: Float32s  # float32[z]
+    label: Int64s  # int64[n], as written in the file
+    weight: Float64s  # float64[n]
 
 
-def values(batch: Batch, unit: bool) -> np.ndarray:
+def values(batch: Batch, unit: bool) -> Float32s:
     """The values of a batch's features, 0 for the constant; scaled to rows of length 1 where `unit`: float32[z]."""
     low, high = int(batch.start[0]), int(batch.start[-1])
-    found = batch.value[low:high].copy()
+    found: Float32s = batch.value[low:high].copy()
     groups = np.flatnonzero(batch.group_name == CONSTANT_GROUP)
     places = batch.group_start[groups] - low
     found[places[(places >= 0) & (places < high - low)]] = 0.0
@@ -50,7 +51,7 @@ def values(batch: Batch, unit: bool) -> np.ndarray:
     return found
 
 
-def chosen(rows: Rows, which: np.ndarray) -> Rows:
+def chosen(rows: Rows, which: Int64s) -> Rows:
     """Some rows only: int64[...], their numbers."""
     size = rows.start[which + 1] - rows.start[which]
     start = np.concatenate([[0], np.cumsum(size)])
@@ -72,13 +73,13 @@ class Store:
         where the folder of temporary files has no room for them.
     """
 
-    KINDS = (np.int64, np.uint32, np.float32, np.int32, np.float32)
+    KINDS: tuple[type[np.generic], ...] = (np.int64, np.uint32, np.float32, np.int32, np.float32)
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.rows = 0
         self.part: Callable[[], float | None] = lambda: None
         self._size = 0  # bytes
-        self._files: list[Any] = []
+        self._files: list[BinaryIO] = []
         try:
             for _ in self.KINDS:
                 self._files.append(leftovers.spill())
@@ -86,7 +87,7 @@ class Store:
             self.close()
             raise self._no_room(error) from None
 
-    def add(self, batch: Batch, chosen: np.ndarray) -> None:
+    def add(self, batch: Batch, chosen: Bools) -> None:
         """Keep the rows of a batch that are `chosen` (bool[n])."""
         if not chosen.any():
             return
@@ -95,13 +96,13 @@ class Store:
         kept = chosen[row] & (value != 0.0)
         index = batch.index[int(batch.start[0]) : int(batch.start[-1])][kept]
         size = np.bincount(row[kept], minlength=batch.n)[chosen]
-        parts = (size, index, value[kept], batch.label[chosen], batch.weight[chosen])
-        parts = [np.ascontiguousarray(part, kind) for kind, part in zip(self.KINDS, parts, strict=True)]
+        columns: tuple[AnyArray, ...] = (size, index, value[kept], batch.label[chosen], batch.weight[chosen])
+        parts = [np.ascontiguousarray(part, kind) for kind, part in zip(self.KINDS, columns, strict=True)]
         self.rows += len(size)
         self._size += sum(part.nbytes for part in parts)
         try:
             for file, part in zip(self._files, parts, strict=True):
-                file.write(part)
+                file.write(part.data)
                 file.flush()  # so that what is not written yet is not lost without a word at the end
         except OSError as error:
             raise self._no_room(error) from None
@@ -119,7 +120,7 @@ class Store:
             f"{error.strerror or error}: {needed}{leftovers.free_space(folder)}; set TMPDIR to a folder with room"
         )
 
-    def finish(self, unit: bool, scale: Callable[[np.ndarray, np.ndarray], None] | None) -> tuple[Rows, np.ndarray]:
+    def finish(self, unit: bool, scale: Callable[[UInt32s, Float32s], None] | None) -> tuple[Rows, UInt32s]:
         """All rows, and the hash of every feature: uint32[F], rising.
 
         Parameters
@@ -150,7 +151,7 @@ class Store:
                 file.close()
 
 
-def _mapped(file, kind) -> np.ndarray:
+def _mapped(file: BinaryIO, kind: type[np.generic]) -> AnyArray:
     """The numbers in a file, as an array that may be written to."""
     file.flush()
     size = file.seek(0, 2) // np.dtype(kind).itemsize
@@ -163,7 +164,7 @@ def _mapped(file, kind) -> np.ndarray:
 
 
 @jit
-def to_unit(start, value):
+def to_unit(start: Int64s, value: Float32s) -> None:
     """Scale rows to length 1, in place."""
     for r in range(start.shape[0] - 1):
         square = 0.0
@@ -176,9 +177,9 @@ def to_unit(start, value):
 
 
 @jit
-def merge(start, feature, value, merged):
+def merge(start: Int64s, feature: UInt32s, value: Float32s, merged: Int64s) -> int:
     """Sort each row by feature and make equal ones one, in place; return the end of `merged`, the new `start`."""
-    used = start[0]
+    used: int = start[0]
     for r in range(start.shape[0] - 1):
         begin, end = start[r], start[r + 1]
         step = 1
@@ -208,7 +209,10 @@ def merge(start, feature, value, merged):
 
 
 @jit
-def local(start, feature, value, chosen, number, out_start, out_feature, out_value, name):
+def local(
+    start: Int64s, feature: UInt32s, value: Float32s, chosen: Int64s, number: Int32s, out_start: Int64s,
+    out_feature: Int32s, out_value: Float32s, name: Int32s,
+) -> int:  # fmt: skip
     """Copy rows, with numbers of their own for the features they have; return how many these are.
 
     Parameters

@@ -6,11 +6,13 @@ hashes in a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import AnyArray, Bools, Float64s, Int32s, Int64s, UInt32s
+from ..clusters.two_means import Share
 from . import inference, row_store
 
 CHUNK = 4096  # rows a thread walks at a time
@@ -19,19 +21,19 @@ CHUNK = 4096  # rows a thread walks at a time
 class Router(NamedTuple):
     """Right where w.x + b >= 0."""
 
-    feature: np.ndarray  # uint32[q], rising
-    weight: np.ndarray  # float64[q]
+    feature: UInt32s  # uint32[q], rising
+    weight: Float64s  # float64[q]
     bias: float
 
 
 class Leaf(NamedTuple):
     """A softmax: weights of class c are those at `start[c]` .. `start[c + 1] - 1`."""
 
-    label: np.ndarray  # int64[k], rising
-    bias: np.ndarray  # float64[k]
-    start: np.ndarray  # int64[k + 1]
-    feature: np.ndarray  # uint32[q]
-    weight: np.ndarray  # float64[q]
+    label: Int64s  # int64[k], rising
+    bias: Float64s  # float64[k]
+    start: Int64s  # int64[k + 1]
+    feature: UInt32s  # uint32[q]
+    weight: Float64s  # float64[q]
 
 
 NO_ROUTER = Router(np.empty(0, np.uint32), np.empty(0), 0.0)
@@ -41,7 +43,7 @@ NO_LEAF = Leaf(np.empty(0, np.int64), np.empty(0), np.zeros(1, np.int64), np.emp
 class Tree:
     """Nodes: children by number, -1 for a leaf; what is in each node."""
 
-    def __init__(self, left: list[int], right: list[int]):
+    def __init__(self, left: list[int], right: list[int]) -> None:
         self.left, self.right = left, right
         self.inside: list[Router | Leaf] = [NO_LEAF if one < 0 else NO_ROUTER for one in left]
 
@@ -54,6 +56,18 @@ class Tree:
             [2 * i + 1 if i < inner else -1 for i in range(nodes)],
             [2 * i + 2 if i < inner else -1 for i in range(nodes)],
         )
+
+    def router(self, i: int) -> Router:
+        """What is in an inner node."""
+        found = self.inside[i]
+        assert isinstance(found, Router)
+        return found
+
+    def leaf(self, i: int) -> Leaf:
+        """What is in a leaf."""
+        found = self.inside[i]
+        assert isinstance(found, Leaf)
+        return found
 
     def levels(self) -> list[list[int]]:
         """Nodes by level, the root first."""
@@ -94,7 +108,7 @@ def parts(tree: Tree) -> inference.Parts:
     node, feature, entry, owner, value = [], [], [], [], []
     seen = 0
     for number, i in enumerate(leaves):
-        leaf: Leaf = tree.inside[i]
+        leaf = tree.leaf(i)
         left[i] = -1 - number
         order = np.argsort(leaf.feature, kind="stable")
         names, first = np.unique(leaf.feature[order], return_index=True)
@@ -104,7 +118,7 @@ def parts(tree: Tree) -> inference.Parts:
         owner.append(np.repeat(np.arange(len(leaf.label)), np.diff(leaf.start))[order])
         value.append(leaf.weight[order])
         seen += len(order)
-    leaf_size = [len(tree.inside[i].label) for i in leaves]
+    leaf_size = [len(tree.leaf(i).label) for i in leaves]
     found = (
         left, right, bias,
         _joined([np.full(len(tree.inside[i].feature), i) for i in routers]),
@@ -112,17 +126,17 @@ def parts(tree: Tree) -> inference.Parts:
         _joined([tree.inside[i].weight for i in routers]),
         _joined(node), _joined(feature), _joined([*entry, [seen]]), _joined(owner), _joined(value),
         np.concatenate([[0], np.cumsum(leaf_size)]),
-        _joined([tree.inside[i].label for i in leaves]), _joined([tree.inside[i].bias for i in leaves]),
+        _joined([tree.leaf(i).label for i in leaves]), _joined([tree.leaf(i).bias for i in leaves]),
     )  # fmt: skip
     dtypes = inference.DTYPES.values()
     return inference.Parts(*(np.ascontiguousarray(a, d) for a, d in zip(found, dtypes, strict=True)))
 
 
-def _joined(arrays) -> np.ndarray:
+def _joined(arrays: Sequence[AnyArray | list[int]]) -> AnyArray:
     return np.concatenate([np.empty(0), *arrays]) if not arrays else np.concatenate(arrays)
 
 
-def renamed(tree: Tree, name: Callable[[np.ndarray], np.ndarray]) -> Tree:
+def renamed(tree: Tree, name: Callable[[UInt32s], AnyArray]) -> Tree:
     """A tree with other names for its features; `name` keeps their order, and gives -1 for those to drop."""
     found = Tree(tree.left, tree.right)
     for i, one in enumerate(tree.inside):
@@ -138,7 +152,7 @@ def renamed(tree: Tree, name: Callable[[np.ndarray], np.ndarray]) -> Tree:
     return found
 
 
-def unparted(stored: inference.Parts, name: Callable[[np.ndarray], np.ndarray]) -> Tree:
+def unparted(stored: inference.Parts, name: Callable[[UInt32s], AnyArray]) -> Tree:
     """The tree of `parts`, its features by other names, see `renamed`."""
     tree = Tree([max(int(i), -1) for i in stored.left], stored.right.tolist())
     for i, one in enumerate(stored.left.tolist()):
@@ -151,10 +165,10 @@ def unparted(stored: inference.Parts, name: Callable[[np.ndarray], np.ndarray]) 
         rows = np.flatnonzero(stored.leaf_node == i)
         low, high = stored.first[-1 - one], stored.first[-one]
         if len(rows):
-            ends = stored.entry[[rows[0], rows[-1] + 1]]
+            ends = stored.entry[[rows[0], rows[-1] + 1]].tolist()
             sizes = np.diff(stored.entry[rows[0] : rows[-1] + 2])
         else:
-            ends, sizes = [0, 0], []
+            ends, sizes = [0, 0], np.empty(0, np.int64)
         owner = stored.owner[ends[0] : ends[1]]
         order = np.argsort(owner, kind="stable")
         tree.inside[i] = Leaf(
@@ -166,7 +180,14 @@ def unparted(stored: inference.Parts, name: Callable[[np.ndarray], np.ndarray]) 
     return renamed(tree, name)
 
 
-def walk(tree: Tree, rows: row_store.Rows, share: Callable, node=None, chosen=None, paths=None):
+def walk(
+    tree: Tree,
+    rows: row_store.Rows,
+    share: Share,
+    node: Int32s | None = None,
+    chosen: Bools | None = None,
+    paths: inference.Paths | None = None,
+) -> inference.Found:
     """What `inference.Found` says of rows that begin at the root or at `node` (int32[n]), each to a leaf.
 
     With `chosen` (bool[n]) pieces without any such row are left out, and their results are 0.
@@ -176,7 +197,7 @@ def walk(tree: Tree, rows: row_store.Rows, share: Callable, node=None, chosen=No
     node = np.zeros(n, np.int32) if node is None else node
     found = inference.new_found(n, 0)
 
-    def job(low, high):
+    def job(low: int, high: int) -> None:
         scratch = inference.new_scratch(paths, 0)
         inference.walk(paths, rows.start, rows.feature, rows.value, rows.label, node, low, high, scratch, found)
 
@@ -185,12 +206,12 @@ def walk(tree: Tree, rows: row_store.Rows, share: Callable, node=None, chosen=No
     return found
 
 
-def sides(paths, rows: row_store.Rows, share: Callable, node) -> np.ndarray:
+def sides(paths: inference.Paths, rows: row_store.Rows, share: Share, node: Int32s) -> Bools:
     """Whether the routers that rows are at, `node` (int32[n]), send them right: bool[n], False where it is a leaf."""
     n = len(rows.label)
     right = np.zeros(n, bool)
 
-    def job(low, high):
+    def job(low: int, high: int) -> None:
         inference.sides(paths, rows.start, rows.feature, rows.value, node, low, high, right)
 
     share(job, [(low, min(low + CHUNK, n)) for low in range(0, n, CHUNK)])
@@ -204,17 +225,19 @@ def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
 
     `leaf_rows` : weight of the rows in every leaf.
     """
-    left, right, inside = [], [], []
+    left: list[int] = []
+    right: list[int] = []
+    inside: list[Router | Leaf] = []
 
-    def weight(i) -> float:
+    def weight(i: int) -> float:
         return leaf_rows.get(i, 0.0) if tree.left[i] < 0 else weight(tree.left[i]) + weight(tree.right[i])
 
-    def labels(i) -> set[int]:
+    def labels(i: int) -> set[int]:
         if tree.left[i] < 0:
-            return set(tree.inside[i].label[:2].tolist())
+            return set(tree.leaf(i).label[:2].tolist())
         return labels(tree.left[i]) | labels(tree.right[i])
 
-    def copy(i) -> int:
+    def copy(i: int) -> int:
         while tree.left[i] >= 0:
             one = tree.inside[i]
             sides = [side for side in (tree.left[i], tree.right[i]) if weight(side) > 0.0]

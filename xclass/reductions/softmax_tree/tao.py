@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
+from ..clusters.two_means import Share
 from . import inference, leaf_exact, leaf_sgd, newton_step, router_logistic, row_store, softmax_nodes
 
 ENOUGH = 1e-3  # share of the objective an iteration has to gain for another one
@@ -69,9 +71,9 @@ class Trainer:
     """
 
     def __init__(
-        self, rows: row_store.Rows, features: int, tree: softmax_nodes.Tree, settings: Settings, share: Callable,
+        self, rows: row_store.Rows, features: int, tree: softmax_nodes.Tree, settings: Settings, share: Share,
         stopped: Callable[[], bool] = lambda: False, moved: Callable[[], None] = lambda: None,
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         self.rows, self.features, self.tree, self.settings = rows, features, tree, settings
         self._share, self._stopped, self._moved = share, stopped, moved
         self.total = float(rows.weight.sum())
@@ -79,10 +81,11 @@ class Trainer:
 
     # what the tree says
 
-    def losses(self, found: inference.Found, label=None) -> np.ndarray:
+    def losses(self, found: inference.Found, label: Int64s | None = None) -> Float64s:
         """L of every row: float64[n]; infinite where `remove` has nothing to say. `label` : of the rows meant"""
         if self.settings.zero_loss == "01":
-            return (found.answer != (self.rows.label if label is None else label)).astype(np.float64)
+            wrong: Bools = found.answer != (self.rows.label if label is None else label)
+            return wrong.astype(np.float64)
         missing = np.inf if self.settings.zero_loss == "remove" else self.settings.beta
         return np.where(np.isnan(found.log_p), missing, -found.log_p)
 
@@ -95,7 +98,7 @@ class Trainer:
 
     # training
 
-    def run(self, leaf_of: np.ndarray | None, tell: Callable[[Report], None]) -> None:
+    def run(self, leaf_of: Int32s | None, tell: Callable[[Report], None]) -> None:
         """All iterations. `leaf_of` : int32[n], the leaf (its node) where each row begins; None follows the routers."""
         began = time.perf_counter()
         first = leaf_of is not None
@@ -108,6 +111,7 @@ class Trainer:
             if not first:
                 found = self.found or softmax_nodes.walk(self.tree, self.rows, self._share)
                 leaf_of = np.array(numbers, np.int32)[found.leaf]
+            assert leaf_of is not None
             kept = self._iterate(leaf_of, found, first)
             found = self.found = softmax_nodes.walk(self.tree, self.rows, self._share)
             now = self.objective(found)
@@ -120,7 +124,7 @@ class Trainer:
                 return  # a softmax alone is a convex problem, solved already
             before, first = now, False
 
-    def _iterate(self, leaf_of: np.ndarray, found, first: bool) -> int:
+    def _iterate(self, leaf_of: Int32s, found: inference.Found | None, first: bool) -> int:
         """One step of every node; return how many did not change because it would have raised the objective."""
         tree = self.tree
         under = self._under(leaf_of)
@@ -136,11 +140,20 @@ class Trainer:
 
             only = len(level) == 1
 
-            def job(i, left=left, right=right, worse=worse, only=only):
+            def job(
+                i: int,
+                left: Float64s | None = left,
+                right: Float64s | None = right,
+                worse: Bools = worse,
+                only: bool = only,
+            ) -> None:
                 if self._stopped():
                     return
-                new = self._router(i, under[i], left, right, first) if tree.left[i] >= 0 else None
-                if tree.left[i] < 0:
+                new: softmax_nodes.Router | softmax_nodes.Leaf | None
+                if tree.left[i] >= 0:
+                    assert left is not None and right is not None  # a level with a router has both
+                    new = self._router(i, under[i], left, right, first)
+                else:
                     new = self._leaf(i, under[i], None if first else old_loss, first, only)
                 if new is None:
                     worse[i] = True
@@ -153,7 +166,9 @@ class Trainer:
             kept += int(worse.sum())
         return kept
 
-    def _both_sides(self, routers: list[int], under: dict, below_left, below_right) -> tuple[np.ndarray, np.ndarray]:
+    def _both_sides(
+        self, routers: list[int], under: dict[int, Int64s], below_left: Float64s | None, below_right: Float64s | None
+    ) -> tuple[Float64s, Float64s]:
         """What the rows under these routers lose on the left and on the right, float64[n] each.
 
         From the child they lie under, rows go on to one of two places whose losses are known, `below_left` and
@@ -173,12 +188,13 @@ class Trainer:
         if to_walk.any():
             here = self.losses(softmax_nodes.walk(tree, rows, self._share, near, to_walk, paths))
         if to_step.any():
+            assert below_left is not None and below_right is not None  # of the level below
             goes_right = softmax_nodes.sides(paths, rows, self._share, near)
             here[to_step] = np.where(goes_right[to_step], below_right[to_step], below_left[to_step])
         there = self.losses(softmax_nodes.walk(tree, rows, self._share, far, to_walk | to_step, paths))
         return np.where(on_right, there, here), np.where(on_right, here, there)
 
-    def _under(self, leaf_of: np.ndarray) -> dict[int, np.ndarray]:
+    def _under(self, leaf_of: Int32s) -> dict[int, Int64s]:
         """The rows that reach every node: int64[...], rising."""
         order = np.argsort(leaf_of, kind="stable")
         edges = np.searchsorted(leaf_of[order], np.arange(len(self.tree.left) + 1))
@@ -191,7 +207,7 @@ class Trainer:
                     under[i] = np.sort(np.concatenate([under[self.tree.left[i]], under[self.tree.right[i]]]))
         return under
 
-    def _local(self, chosen: np.ndarray, weight: np.ndarray) -> tuple[newton_step.Problem, np.ndarray]:
+    def _local(self, chosen: Int64s, weight: Float64s) -> tuple[newton_step.Problem, UInt32s]:
         """A problem of these rows and the features they have, and what the features are: uint32[...]."""
         rows = self.rows
         z = int((rows.start[chosen + 1] - rows.start[chosen]).sum())
@@ -202,9 +218,11 @@ class Trainer:
         )
         return newton_step.new_problem(start, feature, value, count, weight), name[:count].astype(np.uint32)
 
-    def _router(self, i: int, rows, left, right, first: bool) -> softmax_nodes.Router | None:
+    def _router(
+        self, i: int, rows: Int64s, left: Float64s, right: Float64s, first: bool
+    ) -> softmax_nodes.Router | None:
         """New weights of a router, or None where the old ones are better."""
-        old: softmax_nodes.Router = self.tree.inside[i]
+        old = self.tree.router(i)
         with np.errstate(invalid="ignore"):  # both may be infinite
             gap = left[rows] - right[rows]
         care = np.isfinite(gap) & (gap != 0.0)
@@ -230,9 +248,11 @@ class Trainer:
         order = order[w[order] != 0.0]
         return softmax_nodes.Router(name[order], w[order], b)
 
-    def _leaf(self, i: int, rows, old_loss, first: bool, only: bool) -> softmax_nodes.Leaf | None:
+    def _leaf(
+        self, i: int, rows: Int64s, old_loss: Float64s | None, first: bool, only: bool
+    ) -> softmax_nodes.Leaf | None:
         """A new softmax for a leaf, or None where the old one is better. `only` : no other node is at work."""
-        old: softmax_nodes.Leaf = self.tree.inside[i]
+        old = self.tree.leaf(i)
         s = self.settings
         if not len(rows):
             return softmax_nodes.NO_LEAF if first else None
@@ -269,6 +289,7 @@ class Trainer:
         )  # fmt: skip
         if first:
             return new
+        assert old_loss is not None  # but for the first time
         penalty = 0.0 if s.zero_loss == "01" else s.alpha
         before = _finite(old_loss[rows] * weight) + penalty * float(np.abs(old.weight).sum())
         alone = softmax_nodes.Tree([-1], [-1])
@@ -279,11 +300,11 @@ class Trainer:
         return None if after > before else new
 
 
-def _finite(values: np.ndarray) -> float:
+def _finite(values: Float64s) -> float:
     return float(values[np.isfinite(values)].sum())
 
 
-def _placed(names: np.ndarray, feature: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _placed(names: UInt32s, feature: UInt32s, weight: Float64s) -> Float64s:
     """The weight of every name (rising), 0 where there is none."""
     found = np.zeros(len(names))
     if len(names) and len(feature):
@@ -293,7 +314,7 @@ def _placed(names: np.ndarray, feature: np.ndarray, weight: np.ndarray) -> np.nd
     return found
 
 
-def _carried(old: softmax_nodes.Leaf, classes: np.ndarray, bias: np.ndarray, name: np.ndarray) -> leaf_exact.Weights:
+def _carried(old: softmax_nodes.Leaf, classes: Int64s, bias: Float64s, name: UInt32s) -> leaf_exact.Weights:
     """An earlier leaf's weights of classes and features that are still there; `bias` takes its intercepts."""
     k = len(classes)
     if not len(old.label) or not k or not len(name):
