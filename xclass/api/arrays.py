@@ -93,7 +93,7 @@ def masked(batch: Batch, bits: int) -> Batch:
 
 def copied(batch: Batch) -> Batch:
     """Return a copy to keep: a program may change the arrays that it has given."""
-    return Batch(*(array.copy() for array in batch))
+    return batch._replace(**{name: array.copy() for name, array in batch._asdict().items()})
 
 
 # listed probabilities to arrays; 0 among the labels of a listing stands for all other classes

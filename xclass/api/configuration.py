@@ -11,20 +11,23 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..binary import gd
 from ..data import interactions, namespaces
 from ..errors import UsageError
+from ..options import resolve as resolving
 from ..options.declare import Option, allowed_values, from_stored, long_flag, option, options_of
-from ..options.resolve import SCALAR, Config, resolve
+from ..options.resolve import SCALAR, resolve
 from ..reductions import presets, registry
 from ..reductions.core import probabilities
+from ..reductions.core.base import Reduction
 from ..reductions.core.spec import LearnerSpec, Wanted
 from ..text import parser
 
+Config: TypeAlias = resolving.Config[Reduction]
 CLASSLESS = {"cpt", "multiclass", "hsm", "softmax_tree"}  # reductions that need no number of classes
 OF_A_RUN = {*options_of(probabilities.Options), "save_tree"}  # what a run writes or tells at its end
 

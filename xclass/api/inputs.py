@@ -13,11 +13,10 @@ from ..data.batch import Batch
 from ..data.class_names import Names
 from ..errors import DataError, UsageError
 from ..kernels import jit
-from ..options.resolve import Config
 from ..text import parser, reader
 from . import arrays
 from .arrays import Rows
-from .configuration import LabelRange
+from .configuration import Config, LabelRange
 
 Examples: TypeAlias = Batch | str | bytes | Iterable[str] | Rows
 BITS = 32  # of the hashes of `read_vw`, of which a learner takes as many as its table has

@@ -14,14 +14,13 @@ from ..data.batch import Batch
 from ..errors import UsageError, XclassWarning
 from ..kernels import jit
 from ..options.declare import options_of
-from ..options.resolve import Config
 from ..reductions import registry
 from ..reductions.core.base import Previews
 from ..reductions.core.contract import Work
 from ..reductions.core.probabilities import Options as Listed
 from ..reductions.core.spec import Wanted
 from . import arrays, configuration, model_contents
-from .configuration import Purpose
+from .configuration import Config, Purpose
 from .inputs import Examples, Inputs
 from .learner_core import LearnerCore
 from .model_contents import Contents

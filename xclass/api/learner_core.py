@@ -16,12 +16,11 @@ import numpy as np
 from ..binary import gd
 from ..data import class_names
 from ..data.batch import Batch
-from ..options.resolve import Config
 from ..reductions.core import base
 from ..reductions.core.base import LearnsAtEnd, Previews
 from ..reductions.core.contract import Work
 from . import configuration
-from .configuration import Purpose
+from .configuration import Config, Purpose
 from .model_contents import Contents
 from .preparation import Preparation
 from .progress import Progress

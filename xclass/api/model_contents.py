@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import ModelError, UsageError
 from ..model import model_file
+from ..model.stored_arrays import Stored
 from ..system import leftovers
 from ..system.printable import shortened
 from .progress import SUMS, VW, VW_COUNTS, VW_SUMS
@@ -40,7 +41,7 @@ class Contents(NamedTuple):
     examples: int  # learned from, in all runs
     clock: float  # weight of the labelled examples
     counters: dict[str, Any] | None  # see `progress.Progress.counters`; None with --predict_only_model
-    arrays: dict[str, np.ndarray]  # of the learner, which checks them
+    arrays: Mapping[str, Stored]  # of the learner, which checks them
 
 
 def save(

@@ -9,9 +9,9 @@ import numpy as np
 from ..binary import finite
 from ..data import batch_ops, interactions, namespaces
 from ..data.batch import Batch
-from ..options.resolve import Config
 from ..reductions.core.base import Learner
 from ..reductions.core.contract import Work
+from .configuration import Config
 
 
 class Preparation:

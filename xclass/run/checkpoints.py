@@ -10,13 +10,13 @@ import os
 from typing import Any
 
 from ..api import model_contents
+from ..api.configuration import Config
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import VW, VW_COUNTS, VW_SUMS, Progress
 from ..binary import gd
 from ..errors import ModelError, UsageError
 from ..model import model_file
-from ..options.resolve import Config
 from ..reductions.core.base import Inspectable
 from ..system import leftovers
 from .passes import SavePoint

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..api import model_contents
+from ..api.configuration import Config
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import Progress
 from ..cache.source import Source
 from ..errors import DataError, XclassError
-from ..options.resolve import Config
 from ..reductions.core.base import Inspectable
 from .checkpoints import Saver
 from .inspect.readable_model import Inspector

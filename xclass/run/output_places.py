@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ..api.configuration import Config
 from ..errors import UsageError
-from ..options.resolve import Config
 
 STDOUT = "stdout"  # as a name: standard output
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..api import configuration
-from ..api.configuration import Purpose
-from ..options.resolve import Config
+from ..api.configuration import Config, Purpose
 
 
 def purpose_of(config: Config) -> Purpose:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..api import model_contents, progress_table
-from ..api.configuration import exact_option, seed_option
+from ..api.configuration import Config, exact_option, seed_option
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import Progress
@@ -29,7 +29,6 @@ from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
-from ..options.resolve import Config
 from ..reductions.core.base import CrossesPath, Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import Work
 from ..system import address_space

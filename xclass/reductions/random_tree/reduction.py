@@ -264,7 +264,7 @@ class RandomTree(Learner, Outlined, Inspectable):
         self.stages = [self._sweep]
 
     @property
-    def rule(self) -> gd.Rule:
+    def rule(self) -> gd.Rule:  # type: ignore[override]  # nobody sets it from outside
         return self.routers.rule
 
     def end_pass(self) -> None:

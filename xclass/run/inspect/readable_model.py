@@ -25,11 +25,12 @@ from typing import Any
 import numpy as np
 
 from ... import __version__
+from ...api.configuration import Config
+from ...array_types import Float
 from ...binary import gd
 from ...data import interactions
 from ...kernels.constants import ZERO
-from ...options.declare import option, options_of
-from ...options.resolve import Config
+from ...options.declare import Room, option, options_of
 from ...reductions.core.base import Inspectable
 from ...reductions.core.contract import Look, Work
 from . import feature_names
@@ -300,14 +301,10 @@ VW_KEEPS = (
 
 def _command(config: Config, stored: dict[str, Any]) -> str:
     """The options VW keeps in a model, as on a command line, each with a space before it."""
-    words = []
-    for room in (
-        config.parser,
-        config.features,
-        config.interactions,
-        config.learner,
-        getattr(config, config.reduction.name),
-    ):
+    words: list[str] = []
+    chosen = getattr(config, config.reduction.name)
+    rooms: tuple[Room, ...] = (config.parser, config.features, config.interactions, config.learner, chosen)
+    for room in rooms:
         for name, one in options_of(type(room)).items():
             value = stored.get(name)
             if (
@@ -329,7 +326,7 @@ def _shown(value: object) -> str:
     return format(float(value), "g") if isinstance(value, (float, np.floating)) else str(value)
 
 
-def _decimal(value: float) -> str:
+def _decimal(value: Float) -> str:
     """A prediction as VW prints it."""
     value = float(value)
     return f"{value:.6f}" if value % 1 else f"{value:.0f}".replace("-0", "0") if value == 0 else f"{value:.0f}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...api.configuration import Config
 from ...data import class_names
 from ...data.class_names import Names
-from ...options.resolve import Config
 from ...reductions.core.contract import Work
 from .writer import Writer
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...api import progress_table
+from ...api.configuration import Config
 from ...api.progress import Progress
-from ...options.resolve import Config
 from ...reductions.core.base import Inspectable, Learner
 from ...system.printable import printable
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...array_types import Int
 from ...binary import gd
 from ...kernels.jit import jit
 
@@ -24,12 +25,12 @@ BLOCK, EVERY = 1024, 8
 
 
 @jit
-def count_pairs(pairs: np.ndarray, begin: int, end: int, every: int) -> int:
+def count_pairs(pairs: np.ndarray, begin: Int, end: Int, every: Int) -> Int:
     """Slots of begin..end-1 with a w, G or N that is not 0, sampling one block in `every`.
 
     `pairs` : uint64[2 * slots], (w, G) and (N, rate) of each.
     """
-    used = 0
+    used: Int = 0
     for low in range(begin, end, BLOCK * every):
         for i in range(low, min(low + BLOCK, end)):
             used += np.int64((pairs[2 * i] | (pairs[2 * i + 1] << np.uint64(32))) != 0)
@@ -37,10 +38,10 @@ def count_pairs(pairs: np.ndarray, begin: int, end: int, every: int) -> int:
 
 
 @jit
-def count_planes(words: np.ndarray, field: int, begin: int, end: int, every: int) -> int:
+def count_planes(words: np.ndarray, field: Int, begin: Int, end: Int, every: Int) -> Int:
     """The same for a table of planes, `words` : uint32[...]."""
     w, g, n = words[:field], words[field : 2 * field], words[2 * field : 3 * field]
-    used = 0
+    used: Int = 0
     for low in range(begin, end, BLOCK * every):
         for i in range(low, min(low + BLOCK, end)):
             used += np.int64((w[i] | g[i] | n[i]) != 0)
@@ -49,10 +50,10 @@ def count_planes(words: np.ndarray, field: int, begin: int, end: int, every: int
 
 @jit
 def count_changed(
-    flat: np.ndarray, stride: int, field: int, slots: int, every: int, weight: np.float32, start: np.float32
-) -> int:
+    flat: np.ndarray, stride: Int, field: Int, slots: Int, every: Int, weight: np.float32, start: np.float32
+) -> Int:
     """The same for a table that did not start at 0: w, G or N is not `weight`, `start` and 0."""
-    used = 0
+    used: Int = 0
     for low in range(0, slots, BLOCK * every):
         for i in range(low, min(low + BLOCK, slots)):
             at = i * stride

@@ -1,0 +1,285 @@
+"""The digits of predictions, exactly as C++ streams and so VW print them, by kernels that fill a buffer.
+
+Rounding is that of the exact decimal value, halves to the even digit, as in printf: a float32 has 24 bits, so
+that times 10**6 is exact in float64 (`%.6f`), and times any power of ten is found with 100 bits (`%g`).
+
+Each kernel writes into `out` from place `at` on and returns the place after it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...array_types import Float, Float32s, Float64s, Int, Int64s, UInt8s
+from ...kernels.jit import jit
+
+NUMBER_ROOM = 48  # bytes no number needs: 39 digits, a sign and more
+SCORE_ROOM = 40  # bytes no `label:score` needs
+
+LEAST, MOST = -33, 50  # powers of ten that bring a float32 between 10**5 and 10**6
+
+
+class Powers(NamedTuple):
+    """10**k for k from LEAST on as a sum of three float64; a float32 times `high` or `middle` is exact."""
+
+    whole: np.ndarray  # the nearest float64, high + middle
+    high: np.ndarray
+    middle: np.ndarray
+    low: np.ndarray  # what is missing
+
+
+def _powers() -> Powers:
+    whole = [float(f"1e{k}") for k in range(LEAST, MOST + 1)]
+    low = []
+    for k, near in zip(range(LEAST, MOST + 1), whole, strict=True):
+        above, below = near.as_integer_ratio()
+        ten = 10 ** abs(k)
+        low.append((ten * below - above) / below if k >= 0 else (below - above * ten) / (below * ten))
+    nearest = np.array(whole)
+    high = (nearest.view(np.int64) & ~np.int64((1 << 27) - 1)).view(np.float64)
+    return Powers(nearest, high, nearest - high, np.array(low))
+
+
+class Letters(NamedTuple):
+    """Names of classes: class j has `letters[start[j]:start[j + 1]]`, class 0 and those beyond nothing."""
+
+    named: bool  # False: classes are written as numbers
+    start: np.ndarray  # int64[classes + 2]
+    letters: np.ndarray  # uint8[...]
+
+
+POWERS = _powers()
+MINUS, POINT, COLON, SPACE, NEWLINE, ZERO = np.frombuffer(b"-.: \n0", np.uint8)
+INF = np.frombuffer(b"inf", np.uint8)
+NAN = np.frombuffer(b"nan", np.uint8)
+
+
+@jit
+def put_digits(out: UInt8s, at: Int, number: Int, width: Int) -> Int:
+    """The digits of a number that is not negative, with zeros in front up to `width`."""
+    size = 1
+    rest = number // 10
+    while rest > 0:
+        rest //= 10
+        size += 1
+    size = max(size, width)
+    for i in range(at + size - 1, at - 1, -1):
+        out[i] = ZERO + np.uint8(number % 10)
+        number //= 10
+    return at + size
+
+
+@jit
+def put_special(out: UInt8s, at: Int, x: Float) -> Int:
+    """inf or nan."""
+    if np.isnan(x):
+        out[at : at + 3] = NAN
+        return at + 3
+    if x < 0:
+        out[at] = MINUS
+        at += 1
+    out[at : at + 3] = INF
+    return at + 3
+
+
+@jit
+def put_whole(out: UInt8s, at: Int, x: Float) -> Int:
+    """The digits of a whole float64 from 2**62 up to the largest float32, by long division by 10**9."""
+    part = np.empty(5, np.int64)
+    bits = np.empty(4, np.int64)  # in 32 bits each, highest first
+    for i in range(4):
+        unit = 2.0 ** (32 * (3 - i))
+        bits[i] = np.int64(x / unit)
+        x -= bits[i] * unit
+    for j in range(5):
+        rest = np.int64(0)
+        for i in range(4):
+            now = (rest << 32) + bits[i]
+            bits[i] = now // 1000000000
+            rest = now % 1000000000
+        part[4 - j] = rest
+    first = 0
+    while part[first] == 0:
+        first += 1
+    at = put_digits(out, at, part[first], 1)
+    for j in range(first + 1, 5):
+        at = put_digits(out, at, part[j], 9)
+    return at
+
+
+@jit
+def put_fixed(out: UInt8s, at: Int, value: Float) -> Int:
+    """A float32 as `%.6f`; as `%.0f` where it is whole."""
+    x = np.float64(np.float32(value))
+    if not np.isfinite(x):
+        return put_special(out, at, x)
+    if np.signbit(x):
+        out[at] = MINUS
+        at += 1
+        x = -x
+    if np.floor(x) == x:
+        return put_digits(out, at, np.int64(x), 1) if x < 2.0**62 else put_whole(out, at, x)
+    millionths = np.int64(np.rint(x * 1e6))  # the product is exact, so this rounds as printf does
+    at = put_digits(out, at, millionths // 1000000, 1)
+    out[at] = POINT
+    return put_digits(out, at + 1, millionths % 1000000, 6)
+
+
+@jit
+def six_digits(x: Float) -> tuple[Int, Int]:
+    """The six leading decimal digits of a positive float32, rounded, and the exponent of the first."""
+    exponent = np.int64(np.floor(np.log10(x)))
+    while True:
+        k = 5 - exponent - LEAST
+        scaled = x * POWERS.whole[k]
+        if scaled < 1e5:
+            exponent -= 1
+            continue
+        if scaled >= 1e6:
+            exponent += 1
+            continue
+        error = ((x * POWERS.high[k] - scaled) + x * POWERS.middle[k]) + x * POWERS.low[k]
+        digits = np.int64(scaled)
+        above = ((scaled - digits) - 0.5) + error  # beyond the half
+        if above > 1e-18 or (above > -1e-18 and digits % 2 == 1):  # less than that apart is a tie
+            digits += 1
+        if digits == 1000000:
+            return 100000, exponent + 1
+        return digits, exponent
+
+
+@jit
+def put_general(out: UInt8s, at: Int, value: Float) -> Int:
+    """A float32 as `%g`: six digits without zeros at the end, with an exponent below 1e-4 and from 1e6 on."""
+    x = np.float64(value)
+    if not np.isfinite(x):
+        return put_special(out, at, x)
+    if np.signbit(x):
+        out[at] = MINUS
+        at += 1
+        x = -x
+    if x == 0:
+        out[at] = ZERO
+        return at + 1
+    digits, exponent = six_digits(x)
+    size = 6
+    while digits % 10 == 0:
+        digits //= 10
+        size -= 1
+    if exponent < -4 or exponent >= 6:  # 1.5e-07
+        end = put_digits(out, at + 1, digits, size)  # one place to the right, then the first digit moves
+        out[at] = out[at + 1]
+        if size > 1:
+            out[at + 1] = POINT
+        else:
+            end -= 1
+        out[end] = np.uint8(101)  # e
+        out[end + 1] = np.uint8(45) if exponent < 0 else np.uint8(43)
+        return put_digits(out, end + 2, abs(exponent), 2)
+    if exponent < 0:  # 0.00015
+        out[at] = ZERO
+        out[at + 1] = POINT
+        return put_digits(out, at + 2, digits, size - exponent - 1)
+    whole = exponent + 1
+    if size <= whole:  # 150000
+        for _ in range(whole - size):
+            digits *= 10
+        return put_digits(out, at, digits, whole)
+    end = put_digits(out, at + 1, digits, size)  # 15.5
+    for i in range(at, at + whole):
+        out[i] = out[i + 1]
+    out[at + whole] = POINT
+    return end
+
+
+@jit
+def put_tag(out: UInt8s, at: Int, text: UInt8s, begin: Int, end: Int) -> Int:
+    """The end of a line: the tag after a space, if there is one."""
+    if end > begin:
+        out[at] = SPACE
+        at += 1
+        for i in range(begin, end):
+            out[at] = text[i]
+            at += 1
+    out[at] = NEWLINE
+    return at + 1
+
+
+@jit
+def put_class(out: UInt8s, at: Int, label: Int, names: Letters) -> Int:
+    """A class as a number, or its name."""
+    if not names.named:
+        return put_digits(out, at, label, 1)
+    if label + 1 < len(names.start):
+        for p in range(names.start[label], names.start[label + 1]):
+            out[at] = names.letters[p]
+            at += 1
+    return at
+
+
+@jit
+def simple_lines(
+    values: Float64s, text: UInt8s, tag_start: Int64s, tag_end: Int64s, row: Int, out: UInt8s
+) -> tuple[Int, Int]:
+    """Lines of examples from `row` on while they fit; returns the next row and the bytes written."""
+    at = 0
+    while row < len(values) and at + NUMBER_ROOM + tag_end[row] - tag_start[row] <= len(out):
+        at = put_fixed(out, at, values[row])
+        at = put_tag(out, at, text, tag_start[row], tag_end[row])
+        row += 1
+    return row, at
+
+
+@jit
+def multiclass_lines(
+    values: Float64s,
+    names: Letters,
+    longest: Int,
+    text: UInt8s,
+    tag_start: Int64s,
+    tag_end: Int64s,
+    row: Int,
+    out: UInt8s,
+) -> tuple[Int, Int]:
+    """As `simple_lines`, for classes; no name is longer than `longest`."""
+    at = 0
+    room = NUMBER_ROOM + longest
+    while row < len(values) and at + room + tag_end[row] - tag_start[row] <= len(out):
+        at = put_class(out, at, np.int64(values[row]), names)
+        at = put_tag(out, at, text, tag_start[row], tag_end[row])
+        row += 1
+    return row, at
+
+
+@jit
+def score_lines(
+    scores: Float32s,
+    labels: Int64s,
+    start: Int64s,
+    space_first: bool,
+    names: Letters,
+    longest: Int,
+    text: UInt8s,
+    tag_start: Int64s,
+    tag_end: Int64s,
+    row: Int,
+    out: UInt8s,
+) -> tuple[Int, Int]:
+    """As `multiclass_lines`, for lists of label:score; 0 is all other classes."""
+    at = 0
+    while row < len(tag_start):
+        room = (start[row + 1] - start[row]) * (SCORE_ROOM + longest) + NUMBER_ROOM + tag_end[row] - tag_start[row]
+        if at + room > len(out):
+            break
+        for i in range(start[row], start[row + 1]):
+            if space_first or i > start[row]:
+                out[at] = SPACE
+                at += 1
+            at = put_class(out, at, labels[i], names) if labels[i] > 0 else put_digits(out, at, labels[i], 1)
+            out[at] = COLON
+            at = put_general(out, at + 1, scores[i])
+        at = put_tag(out, at, text, tag_start[row], tag_end[row])
+        row += 1
+    return row, at
