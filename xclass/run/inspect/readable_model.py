@@ -33,6 +33,7 @@ from ...kernels.constants import ZERO
 from ...options.declare import Room, option, options_of
 from ...reductions.core.base import Inspectable
 from ...reductions.core.contract import Look, Work
+from ...system import terminal
 from . import feature_names
 
 PIECE = 1 << 16  # slots looked at at a time
@@ -150,7 +151,7 @@ class Inspector:
             self._keep(self._last)
         if not self.options.audit:
             return
-        out = sys.stdout.buffer
+        out = terminal.output_of(sys.stdout.buffer)
         for look in self._last_looks:
             for line in self._audited(work, look):
                 out.write(line + b"\n")

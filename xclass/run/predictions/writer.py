@@ -26,6 +26,7 @@ import numpy as np
 from ...array_types import Int
 from ...data.batch import Batch
 from ...errors import DataError
+from ...system import terminal
 from . import lines
 
 STDOUT = "stdout"  # as a file name: standard output
@@ -61,6 +62,7 @@ class Writer:
             self._file: BinaryIO = open(path, "wb") if self._own else sys.stdout.buffer  # noqa: SIM115 (closed by close)
         except OSError as error:
             raise DataError(f"{path}: predictions cannot be written there: {error.strerror}") from None
+        self._shown = terminal.output_of(self._file)
         self._at_once = not _is_regular(self._file)  # somebody may be waiting at the other end
         self._out = np.empty(BUFFER, np.uint8)
 
@@ -113,7 +115,7 @@ class Writer:
                 row, size = lines.score_lines(
                     scores, labels, start, first, self._letters, self._longest, *tags, row, self._out
                 )
-            self._do(self._file.write, self._out[:size].data)
+            self._do(self._shown.write, self._out[:size].data)
         if self._at_once:
             self._do(self._file.flush)
 

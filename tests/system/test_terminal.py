@@ -1,0 +1,49 @@
+"""Output to a terminal: nothing in somebody's data may move the cursor or change what is shown."""
+
+import io
+import os
+import pty
+import subprocess
+import sys
+
+from command import learn
+
+from xclass.system.terminal import TerminalOutput, output_of
+
+
+def test_control_characters_are_escaped():
+    file = io.BytesIO()
+    output = TerminalOutput(file)
+    for part in (b"a\tb\x1b[2J\n", b"\xc3", b"\xa9\xc2\x9b31m", b"\xff\n"):
+        assert output.write(memoryview(part)) == len(part)
+    assert file.getvalue() == b"a\tb\\x1b[2J\n\xc3\xa9\\x9b31m\\xff\n"
+
+
+def test_files_are_written_as_they_are():
+    file = io.BytesIO()
+    assert output_of(file) is file
+
+
+def test_predictions_and_audits_reach_a_terminal_without_escape_sequences(tmp_path):
+    text = "a\x1b[31m |f x\x1b[2J\nb 'tag\x1b]0;t\x07| y\n"
+    (tmp_path / "data.vw").write_text(text)
+    words = [sys.executable, "-m", "xclass", "-d", "data.vw", "--oaa", "3", "--learn_names", "-b", "8", "--quiet"]
+    for more in (["-p", "stdout"], ["-a"]):
+        ours, theirs = pty.openpty()
+        child = subprocess.Popen([*words, *more], stdout=theirs, cwd=tmp_path)
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 1 << 16)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        os.close(ours)
+        assert child.wait() == 0
+        assert b"\x1b" not in shown and b"\x07" not in shown
+        assert b"\\x1b" in shown
+    piped = learn("-d", "data.vw", "--oaa", 3, "--learn_names", "-b", 8, "--quiet", "-p", "stdout", cwd=tmp_path)
+    assert "\x1b[31m" in piped.out or "\x1b]0;t" in piped.out
