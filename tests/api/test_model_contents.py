@@ -59,9 +59,19 @@ def test_no_file_is_named_by_a_model(tmp_path, named, field):
     ("facts", "why"),
     [
         ({"learner": []}, "evil: the fact 'learner' is [], and has to be an object"),
-        ({"examples": -1}, "evil: the fact 'examples' is -1, and has to be a whole number of at least 0"),
-        ({"examples": True}, "evil: the fact 'examples' is True, and has to be a whole number of at least 0"),
-        ({"examples": 2.5}, "evil: the fact 'examples' is 2.5, and has to be a whole number of at least 0"),
+        ({"examples": 2**63 - 1}, f"evil: the fact 'examples' is {2**63 - 1}, and has to be a whole number from 0 to"),
+        (
+            {"examples": -1},
+            "evil: the fact 'examples' is -1, and has to be a whole number from 0 to 2**62",
+        ),
+        (
+            {"examples": True},
+            "evil: the fact 'examples' is True, and has to be a whole number from 0 to 2**62",
+        ),
+        (
+            {"examples": 2.5},
+            "evil: the fact 'examples' is 2.5, and has to be a whole number from 0 to 2**62",
+        ),
         ({"clock": "x"}, "evil: the fact 'clock' is 'x', and has to be a number"),
         ({"clock": None}, "evil: the fact 'clock' is None, and has to be a number"),
         ({"counters": []}, "evil: the fact 'counters' is [], and has to be an object of features, label_sum"),

@@ -23,6 +23,7 @@ from versus import small
 from xclass.cache import cache_file, cache_key, column_codec
 from xclass.cache import source as cache
 from xclass.data.batch import Batch
+from xclass.kernels import hash_table
 from xclass.text import parser, reader
 
 NUMBERS = ("start", "index", "value", "label", "weight", "initial", "group_first", "group_name", "group_start", "line")
@@ -113,7 +114,8 @@ def test_every_way_to_store_a_column_gives_its_numbers_back():
         m = len(numbers)
         out = np.zeros(4 * m + 1000, np.uint8)
         how = np.zeros(3, np.int64)
-        end = column_codec.put(numbers.astype(np.uint32), m, table, np.empty(m, np.uint16), listed, out, 8, how)
+        secret = hash_table.new_secret()
+        end = column_codec.put(numbers.astype(np.uint32), m, table, np.empty(m, np.uint16), listed, out, 8, how, secret)
         assert how[0] == kind
         size = end - 8
         assert size == column_codec.size_of(how, m, size)

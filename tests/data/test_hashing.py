@@ -1,5 +1,10 @@
 """Names to 32 bits: equal to mmh3, and VW's rules on top."""
 
+import json
+import os
+import subprocess
+import sys
+
 import mmh3
 import numpy as np
 import pytest
@@ -68,3 +73,24 @@ def test_hashes_of_vw(name, seed, wanted):
 
 def test_murmur3_of_nothing_is_vws():
     assert int(hashing.murmur3(array_of(b""), 0, 0, np.uint32(7))) == 415870660
+
+
+@pytest.mark.skipif(sys.hash_info.algorithm != "siphash13", reason="this Python hashes bytes by another algorithm")
+def test_siphash_is_that_of_python():
+    """PYTHONHASHSEED=0 is a key of zeros; the hash of no bytes is 0 there whatever the key."""
+    names = [b"a", b"\xff\x80", *(b"abcdefghijklmnopqrstuvwxyz"[:n] for n in range(2, 27))]
+    code = f"print([hash(name) % 2**64 for name in {names!r}])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = [int(hashing.siphash(array_of(name), 0, len(name), np.zeros(2, np.uint64))) for name in names]
+    assert found == json.loads(done.stdout)
+
+
+def test_siphash_depends_on_the_key():
+    key = np.array([1, 0], np.uint64), np.array([0, 1], np.uint64), np.zeros(2, np.uint64)
+    assert len({int(hashing.siphash(array_of(b"name"), 0, 4, one)) for one in key}) == 3

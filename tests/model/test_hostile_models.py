@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from streams import multiclass, real
 
 from xclass.errors import DataError, ModelError
+from xclass.kernels import hash_table
 from xclass.model import model_file, stored_arrays
 from xclass.reductions.cpt import label_tree, tree_file, tree_member
 from xclass.reductions.log_multi import split_cells, split_tree
@@ -419,71 +420,77 @@ def test_binary_tree_that_is_a_chain_may_not_take_far_more_memory_than_its_file(
 # -- tables of keys that were chosen -------------------------------------------------------------------------------
 
 
-GOLDEN, SPREAD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
-LIMIT, MANY = 100, 200  # steps allowed, keys
+MANY = 60  # keys
 
 
-def colliding(keys: np.ndarray, home) -> np.ndarray:
-    """MANY of the keys for which a search begins at one place."""
-    at = home(keys).astype(np.int64)
+def colliding(keys: np.ndarray, cells: int) -> np.ndarray:
+    """MANY of the keys for which the searches in a table without a secret begin in one cell."""
+    at = np.array([int(hash_table.hashed(key, np.uint64(0))) & (cells - 1) for key in keys])
     found = keys[at == np.argmax(np.bincount(at))]
     assert len(found) >= MANY
     return found[:MANY]
 
 
-def tree_of(labels: np.ndarray) -> None:
+def longest_search(cells: np.ndarray, empty: int, home) -> int:
+    """Steps from where the search for a key begins to its cell, the most of all keys."""
+    used = np.flatnonzero(cells != np.uint64(empty))
+    assert len(used) >= MANY
+    return max((int(at) - int(home(cells[at]))) % len(cells) for at in used)
+
+
+def steps_of_tree(labels: np.ndarray) -> int:
     tree = label_tree.halved(labels.astype(np.int64))
-    label_tree.restored("tree.0", label_tree.arrays("tree.0", tree))
+    tree = label_tree.restored("tree.0", label_tree.arrays("tree.0", tree))
+    return longest_search(tree.key, 0, lambda key: hash_table.hashed(key, tree.secret) & np.uint64(len(tree.key) - 1))
 
 
-def counts_of(labels: np.ndarray) -> None:
+def steps_of_counts(labels: np.ndarray) -> int:
     counts = label_counts.new_counts(1, 1)
     found = {name: array for name, array in label_counts.arrays(counts).items() if name.startswith("nodes.")}
     found |= {"cells.key": labels, "cells.count": np.ones((len(labels), 2))}
-    label_counts.restored(counts, found, 1 << 22, 0, np.zeros(1, np.int32), False)
+    counts = label_counts.restored(counts, found, 1 << 22, 0, np.zeros(1, np.int32), False)
+    keys = counts.cell_key[:, 0]
+    return longest_search(keys, 0, lambda key: hash_table.hashed(key, counts.secret) & np.uint64(len(keys) - 1))
 
 
-def cells_of(labels: np.ndarray) -> None:
+def steps_of_cells(labels: np.ndarray) -> int:
     words = np.zeros((len(labels), 4), np.uint64)
     words[:, 0] = (1 << 32) + labels
-    split_cells.restored("cells", {"cells": words}, np.zeros(1, np.int64), (1, 1 << 22))
+    cells = split_cells.restored("cells", {"cells": words}, np.zeros(1, np.int64), (1, 1 << 22))
+    return longest_search(cells.word[::4], 0, lambda key: split_cells._home(cells, key))
 
 
-def router_of(features: np.ndarray) -> None:
+def steps_of_paths(features: np.ndarray) -> int:
     number = len(features)
     parts = inference.nothing()._replace(
         router_node=np.zeros(number, np.int32), router_feature=features.astype(np.uint32),
         weight=np.ones(number, np.float32),
     )  # fmt: skip
-    inference.new_paths(parts, stored_arrays.LONGEST_PROBE)
-
-
-def cell_home(labels: np.ndarray) -> np.ndarray:
-    z = ((np.uint64(1) << np.uint64(32)) + labels) * GOLDEN
-    return ((z ^ (z >> np.uint64(32))) * SPREAD) >> np.uint64(64 - 12)
-
-
-def feature_home(features: np.ndarray) -> np.ndarray:
-    z = features * GOLDEN
-    return ((z ^ (z >> np.uint64(29))) >> np.uint64(7)) & np.uint64(511)
+    paths = inference.new_paths(parts)
+    mask = np.uint64(len(paths.key) - 1)
+    return longest_search(paths.key, inference.NOTHING, lambda key: hash_table.hashed(key, paths.secret) & mask)
 
 
 @pytest.mark.parametrize(
-    ("load", "home"),
+    ("steps_of", "cells"),
     [
-        (tree_of, lambda key: ((key * GOLDEN) >> np.uint64(32)) & np.uint64(2047)),
-        (counts_of, lambda key: ((key * GOLDEN) >> np.uint64(24)) & np.uint64(label_counts.FIRST_CELLS - 1)),
-        (cells_of, cell_home),
-        (router_of, feature_home),
+        (steps_of_tree, label_tree.FIRST_CELLS),
+        (steps_of_counts, label_counts.FIRST_CELLS),
+        (steps_of_paths, 512),
     ],
 )
-def test_keys_chosen_to_collide_are_refused(monkeypatch, load, home):
-    monkeypatch.setattr(stored_arrays, "LONGEST_PROBE", LIMIT)
-    keys = np.arange(1, 1 << 22, dtype=np.uint64)
-    load(keys[:MANY])
-    load(keys[:: len(keys) // MANY])
-    with pytest.raises(ModelError, match="slow"):
-        load(colliding(keys, home))
+def test_keys_chosen_to_collide_do_not(monkeypatch, steps_of, cells):
+    keys = colliding(np.arange(1, 1 << 22, 5, dtype=np.uint64), cells)
+    assert steps_of(keys) < MANY // 2
+    monkeypatch.setattr(hash_table, "new_secret", lambda: np.uint64(0))
+    assert steps_of(keys) >= MANY - 1  # who knows the secret can choose such keys
+
+
+def test_cells_of_the_lomtree_have_a_secret(monkeypatch):
+    keys = np.arange(1, MANY + 1, dtype=np.uint64)
+    assert steps_of_cells(keys) < MANY // 2
+    homes = {int(split_cells._home(split_cells.new_cells(), np.uint64(7))) for _ in range(20)}
+    assert len(homes) > 1
 
 
 # -- anything ------------------------------------------------------------------------------------------------------

@@ -86,10 +86,12 @@ def test_the_table_of_names_grows():
 
 def test_names_of_equal_hash_are_told_apart():
     slots, starts = np.array([1, 2, 3, 0], np.int32), np.array([0, 3, 6, 8])
-    table = class_names.Table(slots, np.full(3, 4, np.uint32), starts, np.frombuffer(b"onetwoab", np.uint8))
+    table = class_names.Table(
+        slots, np.full(3, 8, np.uint64), starts, np.frombuffer(b"onetwoab", np.uint8), np.zeros(2, np.uint64)
+    )
     text = np.frombuffer(b"two one ab  on", np.uint8)
     places = (0, 3), (4, 7), (8, 10), (12, 14)
-    found = [class_names.slot_of(text, low, high, np.uint32(4), table) for low, high in places]
+    found = [class_names.slot_of(text, low, high, np.uint64(8), table) for low, high in places]
     assert slots[found].tolist() == [2, 1, 3, 0]
 
 
@@ -399,3 +401,9 @@ def test_refused_without_classes():
     ):
         done = xclass(*words, "--learn_names", stdin="a | x\n")
         assert done.status == 2 and said in done.err
+
+
+def test_every_table_of_names_has_a_key_of_its_own():
+    """So nobody can choose names that collide, which would make each search pass all of them."""
+    keys = [tuple(class_names.listed_table(("one", "two")).key.tolist()) for _ in range(3)]
+    assert len(set(keys)) == 3

@@ -11,7 +11,6 @@ from command import learn, xclass
 from streams import multiclass
 from versus import needs_vw, run_vw
 
-from xclass.data import class_names, hashing
 from xclass.text import parser
 
 NAMES = ["cat", "dog", "élan", "a-very-long-name-of-a-bird", "7"]
@@ -83,19 +82,6 @@ def test_label_without_a_name_ends_the_run(tmp_path):
     done = xclass("-d", "data", "--oaa", "2", "--named_labels", "a,b", cwd=tmp_path)
     assert done.status == 1
     assert "data:2:1: label 'c' is none of --named_labels" in done.err
-
-
-def test_names_of_equal_hash_are_told_apart():
-    """Collisions of the hash are made by listing the same hash for all."""
-    names = class_names.listed_table(("one", "two", "three"))
-    text = np.zeros(64, np.uint8)
-    text[:3] = np.frombuffer(b"two", np.uint8)
-    h = hashing.murmur3(text, 0, 3, np.uint32(0))
-    names = names._replace(hash=np.full_like(names.hash, h), slot=np.zeros_like(names.slot))
-    class_names.fill_slots(names, 3)
-    batch, error, _ = _parse(b"two |f x\none |f x\n", names)
-    assert error is None
-    assert batch.label.tolist()[0] == 2
 
 
 def _parse(data: bytes, names):

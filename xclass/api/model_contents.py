@@ -27,7 +27,7 @@ from .progress import SUMS, VW, VW_COUNTS, VW_SUMS
 CLASS_NAMES = "class_names"  # name of the array
 FACTS = ("learner", "examples", "clock", "counters")
 CURE = "train the model again, or take another copy of the file"
-LARGEST_COUNT = 2**63 - 1
+LARGEST_COUNT = 2**62
 
 
 class Contents(NamedTuple):
@@ -182,7 +182,7 @@ OPTIONAL_SUM = "log_loss_sum"  # known only where probabilities were asked for
 
 def _count(path: str, name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_COUNT:
-        raise _damaged(path, name, value, "a whole number of at least 0")
+        raise _damaged(path, name, value, "a whole number from 0 to 2**62")
     return value
 
 

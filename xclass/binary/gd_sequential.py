@@ -36,6 +36,7 @@ class Row(NamedTuple):
     part: Float32s
     seen: UInt64s  # uint64[cells], slots of the examples before, by hash
     of: Int64s  # int64[cells], the example that was
+    secret: np.uint64  # of their hash
 
 
 def new_row(batch: Batch) -> Row:
@@ -45,7 +46,7 @@ def new_row(batch: Batch) -> Row:
     x, square, size, w, g, n, rate, part = (np.empty(longest, np.float32) for _ in range(8))
     return Row(
         np.empty(longest, np.uint64), x, square, size, np.empty(longest, np.int64), w, g, n, rate, part,
-        np.empty(cells, np.uint64), np.full(cells, -1, np.int64),
+        np.empty(cells, np.uint64), np.full(cells, -1, np.int64), hash_table.new_secret(),
     )  # fmt: skip
 
 
@@ -73,7 +74,7 @@ def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tupl
         for f in range(count):
             slot = row.place[f] & table.mask
             # not `hash_table.probe`: a cell is empty unless this example filled it, which spares clearing the table
-            cell = np.int64(hash_table.hashed(slot, 32)) & last
+            cell = np.int64(hash_table.hashed(slot, row.secret)) & last
             while row.of[cell] == i and row.seen[cell] != slot:
                 cell = (cell + 1) & last
             quick = quick and row.of[cell] != i

@@ -92,7 +92,7 @@ def fill_column(batch: Batch, which: int, classes: bool, less: int, column: UInt
 @jit
 def put_block(
     batch: Batch, classes: bool, constant: bool, before: int, table: UInt32s, codes: UInt16s, listed: UInt32s,
-    column: UInt32s, out: UInt8s, head: Int64s,
+    column: UInt32s, out: UInt8s, head: Int64s, secret: np.uint64,
 ) -> int:  # fmt: skip
     """Store a batch in `out` behind the header; return the bytes taken. `constant`: each example ends with it."""
     n: int = batch.label.shape[0]
@@ -102,7 +102,7 @@ def put_block(
     for which in range(COLUMNS):
         m = fill_column(batch, which, classes, less, column)
         how = head[HOW + 3 * which : HOW + 3 * which + 3]
-        end = column_codec.put(column, m, table, codes, listed, out, end, how)
+        end = column_codec.put(column, m, table, codes, listed, out, end, how, secret)
         if which == NAME:
             g = m
         elif which == INDEX:
@@ -267,6 +267,7 @@ class Packer:
         self._scratch = _Scratch(np.empty(1 << 18, np.uint32), np.empty(column_codec.LONGEST_LIST, np.uint32))
         self._codes = np.empty(0, np.uint16)
         self._column = np.empty(0, np.uint32)
+        self._secret = hash_table.new_secret()
         self._out = np.empty(0, np.uint8)
         self._head = np.zeros(HEADER, np.int64)
 
@@ -287,7 +288,7 @@ class Packer:
         head = self._head
         size = put_block(
             batch, self._classes, self._constant, before, self._scratch.table, self._codes, self._scratch.listed,
-            self._column, self._out, head,
+            self._column, self._out, head, self._secret,
         )  # fmt: skip
         found = sum_of(head, self._out[8 * HEADER : size])
         head[SUM : SUM + 1].view(np.uint64)[0] = found

@@ -67,11 +67,13 @@ def padded(out: UInt8s, at: Int) -> int:
 
 @jit
 def put(
-    column: UInt32s, m: int, table: UInt32s, codes: UInt16s, listed: UInt32s, out: UInt8s, at: int, how: Int64s
-) -> int:
+    column: UInt32s, m: int, table: UInt32s, codes: UInt16s, listed: UInt32s, out: UInt8s, at: int, how: Int64s,
+    secret: np.uint64,
+) -> int:  # fmt: skip
     """Store `column[:m]` in `out` from `at` on, as `how` then says; return the place after it, a multiple of 8.
 
     table, codes, listed : uint32[2**18], uint16[m], uint32[2**16]; scratch
+    secret : of the hash of numbers, see `hash_table`
     """
     largest = np.uint32(0)
     same = True
@@ -96,7 +98,7 @@ def put(
         table[:room] = 0
         for i in range(m):
             # not `hash_table.probe`: a cell holds the place of its number in `listed`
-            slot = np.int64(hash_table.hashed(column[i], 40)) & (room - 1)
+            slot = np.int64(hash_table.hashed(column[i], secret)) & (room - 1)
             while table[slot] != 0 and listed[table[slot] - 1] != column[i]:
                 slot = (slot + 1) & (room - 1)
             if table[slot] == 0:

@@ -2,24 +2,34 @@
 
 Layout    `keys` has a power of two of cells, each a key or `empty`. A key lies in the cell that its hash names or,
           where that was taken, in the first free one behind it; the cell after the last is the first.
-Bound     A search ends after as many steps as there are cells, whatever the keys: they may come from a file that
-          somebody wrote to make searches slow. `search` takes a smaller bound, for the keys of a file on their way in.
+Secret    Keys may come from a file that somebody wrote to make searches slow. The hash therefore depends on a number
+          that each table draws anew, so that nobody can choose keys whose searches are long. A table may have a secret
+          where nothing that is saved or learned depends on the order of its cells.
+Bound     A search ends after as many steps as there are cells, whatever the keys.
 Differs   Tables whose cells hold more than a key, or whose cells expire, have loops of their own, which say why.
 """
 
 from __future__ import annotations
 
+import secrets
+
 import numpy as np
 
 from ..array_types import AnyArray, Int
-from .constants import GOLDEN
+from .constants import GOLDEN, SPREAD
 from .jit import jit
 
 
+def new_secret() -> np.uint64:
+    """Draw what the hash of a new table depends on."""
+    return np.uint64(secrets.randbits(64))
+
+
 @jit
-def hashed(key: Int, shift: int) -> np.uint64:
-    """Return a hash by multiplication, without the `shift` lowest bits of the product, which are mixed least."""
-    return (np.uint64(key) * GOLDEN) >> np.uint64(shift)
+def hashed(key: Int, secret: np.uint64) -> np.uint64:
+    """Return a hash of 40 bits that depends on a secret."""
+    z = (np.uint64(key) ^ secret) * GOLDEN
+    return ((z ^ (z >> np.uint64(32))) * SPREAD) >> np.uint64(24)
 
 
 @jit
@@ -31,7 +41,10 @@ def hashed_pair(key: Int) -> np.uint64:
 
 @jit
 def search(keys: AnyArray, key: Int, empty: Int, begin: Int, most: int) -> np.int64:
-    """Return the cell of a key, or the empty cell where it belongs; -1 where that is over `most` steps from `begin`."""
+    """Return the cell of a key, or the empty cell where it belongs; -1 where that is over `most` steps from `begin`.
+
+    For tables without a secret. `probe` is for all others.
+    """
     last = np.int64(keys.shape[0] - 1)
     at = np.int64(begin) & last
     steps = 0
@@ -44,6 +57,6 @@ def search(keys: AnyArray, key: Int, empty: Int, begin: Int, most: int) -> np.in
 
 
 @jit
-def probe(keys: AnyArray, key: Int, empty: Int, shift: int) -> np.int64:
-    """Return the cell of a key, or the empty cell where it belongs, by its hash of this `shift`; -1 in a full table."""
-    return search(keys, key, empty, hashed(key, shift), keys.shape[0])
+def probe(keys: AnyArray, key: Int, empty: Int, secret: np.uint64) -> np.int64:
+    """Return the cell of a key, or the empty cell where it belongs; -1 in a full table."""
+    return search(keys, key, empty, hashed(key, secret), keys.shape[0])

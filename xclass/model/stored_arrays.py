@@ -21,9 +21,7 @@ from ..system.printable import shortened
 
 PIECE = 1 << 18  # rows filled at a time
 PIECE_SLOTS = 1 << 17  # slots of a table looked at at a time; a multiple of 8
-LONGEST_PROBE = 1 << 12  # steps to a key that is entered into a hash table from a file; honest keys take some 100
 MOST_COUNTED = 2**52  # examples of a model; sums of a few such numbers are still exact
-NO_LIMIT = 1 << 62  # steps, for keys that were found by learning
 
 # -- kernels: a bitmap has a bit for every slot, the highest of a byte for the first of eight. The numbers of a plane
 #    are taken as words of four bytes, `wide` (1 or 2) to a slot and `step` from one slot to the next.

@@ -20,6 +20,7 @@ from ...kernels.constants import LARGEST, ZERO
 from ...kernels.jit import jit
 
 FIRST_CELLS, MOST_CELLS = 1 << 14, 1 << 24
+LONGEST_SEARCH = 1 << 12  # steps; where nobody chose the features, searches take some 100
 LOW = np.uint64(0xFFFFFFFF)
 NOTHING = np.uint64(0)
 
@@ -45,8 +46,12 @@ class Rows(NamedTuple):
 
 @jit
 def _cell(key: UInt64s, wanted: np.uint64) -> np.int64:
-    """Where `wanted` is, or the empty cell where it belongs."""
-    return hash_table.search(key, wanted, NOTHING, hash_table.hashed_pair(wanted), key.shape[0])
+    """Where `wanted` is, or the empty cell where it belongs; -1 where neither is within LONGEST_SEARCH steps.
+
+    Without a secret, since prototypes are summed in the order of the cells. Features that were chosen to collide are
+    left out in place of being searched for long.
+    """
+    return hash_table.search(key, wanted, NOTHING, hash_table.hashed_pair(wanted), LONGEST_SEARCH)
 
 
 @jit
@@ -69,6 +74,8 @@ def add(sums: Sums, batch: Batch, counted: Bools, begin: Int) -> Int:
         for f in range(low, high):
             wanted = label | np.uint64(batch.index[f])
             at = _cell(sums.key, wanted)
+            if at < 0:
+                continue
             if sums.key[at] == NOTHING:
                 sums.key[at] = wanted
                 sums.used[0] += 1
@@ -82,44 +89,10 @@ def move_cells(sums: Sums, larger: Sums) -> None:
     for c in range(sums.key.shape[0]):
         if sums.key[c] != NOTHING:
             at = _cell(larger.key, sums.key[c])
-            larger.key[at] = sums.key[c]
-            larger.value[at] = sums.value[c]
-    larger.used[0] = sums.used[0]
-
-
-@jit
-def lay_out(
-    sums: Sums, label: UInt64s, feature: UInt64s, key: UInt64s, number: Int64s, rows: Rows, classes: Int64s
-) -> None:
-    """Bring the sums into rows.
-
-    `label` and `feature` (uint64[k], uint64[F]) are the different ones, `key` and `number` an empty map with room for
-    both; `classes` : int64[F] becomes the rows that have a feature.
-    """
-    k = label.shape[0]
-    inside = np.uint64(1) << np.uint64(63)  # tells labels from features
-    for r in range(k):
-        at = _cell(key, label[r])
-        key[at] = label[r]
-        number[at] = r
-    for f in range(feature.shape[0]):
-        at = _cell(key, feature[f] | inside)
-        key[at] = feature[f] | inside
-        number[at] = f
-    for c in range(sums.key.shape[0]):
-        if sums.key[c] != NOTHING:
-            rows.start[number[_cell(key, sums.key[c] >> np.uint64(32))] + 1] += 1
-    for r in range(k):
-        rows.start[r + 1] += rows.start[r]
-    end = rows.start.copy()
-    for c in range(sums.key.shape[0]):
-        if sums.key[c] != NOTHING:
-            r = number[_cell(key, sums.key[c] >> np.uint64(32))]
-            f = number[_cell(key, (sums.key[c] & LOW) | inside)]
-            rows.feature[end[r]] = f
-            rows.value[end[r]] = sums.value[c]
-            end[r] += 1
-            classes[f] += 1
+            if at >= 0:
+                larger.key[at] = sums.key[c]
+                larger.value[at] = sums.value[c]
+                larger.used[0] += 1
 
 
 @jit
@@ -155,9 +128,10 @@ def keep(rows: Rows, label: UInt64s, feature: UInt64s, kept: Bools, sums: Sums) 
             if kept[j]:
                 wanted = label[r] << np.uint64(32) | feature[rows.feature[j]]
                 at = _cell(sums.key, wanted)
-                sums.key[at] = wanted
-                sums.value[at] = rows.value[j]
-                sums.used[0] += 1
+                if at >= 0:
+                    sums.key[at] = wanted
+                    sums.value[at] = rows.value[j]
+                    sums.used[0] += 1
 
 
 # -- Python
@@ -170,13 +144,13 @@ def new_sums(cells: int) -> Sums:
 
 def in_rows(sums: Sums) -> tuple[UInt64s, UInt64s, Rows, Int64s]:
     """Labels (uint64[k]), features (uint64[F]), the sums of each label, and how many labels have each feature."""
-    used = sums.key[sums.key != 0]
-    label, feature = np.unique(used >> np.uint64(32)), np.unique(used & LOW)
-    cells = 2 << int(len(label) + len(feature)).bit_length()
-    rows = Rows(np.zeros(len(label) + 1, np.int64), np.zeros(len(used), np.int32), np.zeros(len(used), np.float32))
-    classes = np.zeros(len(feature), np.int64)
-    lay_out(sums, label, feature, np.zeros(cells, np.uint64), np.zeros(cells, np.int64), rows, classes)
-    return label, feature, rows, classes
+    used = np.flatnonzero(sums.key)
+    label, row = np.unique(sums.key[used] >> np.uint64(32), return_inverse=True)
+    feature, column = np.unique(sums.key[used] & LOW, return_inverse=True)
+    order = np.argsort(row, kind="stable")
+    start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(label)))])
+    rows = Rows(start, column[order].astype(np.int32), sums.value[used[order]])
+    return label, feature, rows, np.bincount(column, minlength=len(feature))
 
 
 def rareness(classes: Int64s, k: int) -> Float64s:

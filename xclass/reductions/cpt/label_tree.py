@@ -31,11 +31,9 @@ from ..core.tree_view import Seen
 NODES, BLOCKS, DEEPEST = 0, 1, 2  # Tree.size
 FIRST_NODES, FIRST_CELLS = 1 << 10, 1 << 11
 NODE_BYTES = 20  # in a model
-HASH_SHIFT = 32  # of labels
-FINE, TWICE, CROWDED, NO_TREE, NO_LABEL = range(5)  # what may be wrong with a tree that comes from a file
+FINE, TWICE, NO_TREE, NO_LABEL = range(4)  # what may be wrong with a tree that comes from a file
 WHY = {
     TWICE: "a label has two leaves",
-    CROWDED: "its labels were chosen to make looking them up slow",
     NO_TREE: "it describes no tree: a child is out of range or has another parent too, or a node has no parent",
     NO_LABEL: f"a leaf's label is outside 1..{HIGHEST_LABEL}, or another node has one",
 }
@@ -50,6 +48,7 @@ class Tree(NamedTuple):
     leaves: Int32s  # int32[m], leaves at and below the node
     place: Int64s  # int64[m], of the node's regressor
     label: Int64s  # int64[m], -1 at a node that is no leaf
+    secret: np.uint64  # of the hash of labels
     key: Int64s  # int64[cells], labels by hash, 0 is an empty cell
     leaf: Int32s  # int32[cells], node of the label
     size: Int64s  # int64[3]: nodes, blocks and depth of the deepest node
@@ -61,7 +60,7 @@ class Tree(NamedTuple):
 @jit
 def _cell(tree, label):
     """Where `label` is, or the empty cell where it belongs."""
-    return hash_table.probe(tree.key, label, 0, HASH_SHIFT)
+    return hash_table.probe(tree.key, label, 0, tree.secret)
 
 
 @jit
@@ -169,11 +168,9 @@ def halve(labels, left, label):
 
 
 @jit
-def enter(tree, label, node, most):
-    """Enter a label that may be there already: return FINE, TWICE, or CROWDED after `most` steps."""
-    at = hash_table.search(tree.key, label, 0, hash_table.hashed(label, HASH_SHIFT), most)
-    if at < 0:
-        return CROWDED
+def enter(tree, label, node):
+    """Enter a label that may be there already: return FINE or TWICE."""
+    at = _cell(tree, label)
     if tree.key[at] == label:
         return TWICE
     tree.key[at] = label
@@ -182,7 +179,7 @@ def enter(tree, label, node, most):
 
 
 @jit
-def complete(tree, nodes, most):
+def complete(tree, nodes):
     """Fill in what follows from `left`, `place` and `label` of so many nodes; return what `enter` says of labels."""
     tree.size[NODES] = nodes
     if nodes > 0:
@@ -197,7 +194,7 @@ def complete(tree, nodes, most):
                 tree.depth[child] = tree.depth[a] + 1
                 tree.size[DEEPEST] = max(tree.size[DEEPEST], np.int64(tree.depth[child]))
         else:
-            entered = enter(tree, tree.label[a], a, most)
+            entered = enter(tree, tree.label[a], a)
             if entered != FINE:
                 return entered
     for a in range(nodes - 1, 0, -1):
@@ -242,7 +239,8 @@ def new_tree(nodes: int = FIRST_NODES, cells: int = FIRST_CELLS) -> Tree:
     """An empty tree with room for some nodes; `cells` is a power of two."""
     small = [np.zeros(nodes, np.int32) for _ in range(4)]
     wide = [np.zeros(nodes, np.int64) for _ in range(2)]
-    return Tree(*small, *wide, np.zeros(cells, np.int64), np.zeros(cells, np.int32), np.zeros(3, np.int64))
+    key, leaf = np.zeros(cells, np.int64), np.zeros(cells, np.int32)
+    return Tree(*small, *wide, hash_table.new_secret(), key, leaf, np.zeros(3, np.int64))
 
 
 def roomy(labels: int) -> Tree:
@@ -258,12 +256,12 @@ def grown(tree: Tree) -> Tree:
     return _filled(roomy(len(tree.left)), tree.left, tree.place, tree.label, int(tree.size[NODES]))[0]
 
 
-def _filled(tree: Tree, left, place, label, nodes: int, most: int = stored_arrays.NO_LIMIT) -> tuple[Tree, int]:
+def _filled(tree: Tree, left, place, label, nodes: int) -> tuple[Tree, int]:
     """An empty tree with these nodes, and what `complete` says of it."""
     tree.left[:nodes] = left[:nodes]
     tree.place[:nodes] = place[:nodes]
     tree.label[:nodes] = label[:nodes]
-    return tree, complete(tree, nodes, most)
+    return tree, complete(tree, nodes)
 
 
 def shaped(left: np.ndarray, label: np.ndarray, room: int = 0) -> Tree:
@@ -274,13 +272,13 @@ def shaped(left: np.ndarray, label: np.ndarray, room: int = 0) -> Tree:
 def checked(left: np.ndarray, label: np.ndarray) -> tuple[Tree | None, int]:
     """As `shaped`, for nodes that somebody else wrote: the tree, and FINE or what is wrong in place of it.
 
-    What is checked keeps every kernel that walks up or down inside the arrays and makes its walk end; that finding a
-    label takes few steps keeps `find` quick.
+    What is checked keeps every kernel that walks up or down (`complete`, `deepen`, `grow` and the searches of
+    `tree_search` and `binary_nodes`) inside the arrays, and makes its walk end.
     """
     wrong = check(left, label, np.empty(len(left), np.int32))
     if wrong != FINE:
         return None, wrong
-    return _filled(roomy(len(left)), left, _places(left), label, len(left), stored_arrays.LONGEST_PROBE)
+    return _filled(roomy(len(left)), left, _places(left), label, len(left))
 
 
 def _places(left: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import Float64s, Int64s, UInt32s, UInt64s
-from ...kernels import intrinsics
+from ...kernels import hash_table, intrinsics
 from ...kernels.constants import GOLDEN, SPREAD
 from ...kernels.jit import bare
 from ...model import stored_arrays
@@ -38,6 +38,7 @@ class Cells(NamedTuple):
     half: UInt32s  # uint32[8 cells], ended and version
     used: Int64s  # int64[1], cells with a key
     shift: np.uint64  # 64 less the bits of a cell's number
+    secret: np.uint64  # of the hash, see `hash_table`
 
 
 # -- kernels. `version` is that of the node, or int64[nodes] those of all nodes.
@@ -46,21 +47,21 @@ class Cells(NamedTuple):
 @bare
 def _home(cells, key):
     """The cell where the search for a key begins."""
-    z = key * GOLDEN
+    z = (key ^ cells.secret) * GOLDEN
     return np.int64(((z ^ (z >> np.uint64(32))) * SPREAD) >> cells.shift)
 
 
 @bare
-def _cell(cells, key, most):
-    """Where `key` is, or the empty cell where it belongs; -1 where neither is in `most` steps.
+def _cell(cells, key):
+    """Where `key` is, or the empty cell where it belongs; -1 in a full table.
 
     `hash_table.search` for keys that lie beside what they count, so that a cell is half a cache line.
     """
     last = np.int64((cells.word.shape[0] >> 2) - 1)
     at = _home(cells, key)
-    steps = 0
+    steps = np.int64(0)
     while cells.word[4 * at] != key and cells.word[4 * at] != np.uint64(0):
-        if steps == most:
+        if steps > last:
             return np.int64(-1)
         at = (at + 1) & last
         steps += 1
@@ -82,7 +83,7 @@ def foresee(cells, a, label):
 def find(cells, a, label, version):
     """The cell of a label at node a, made or made anew if need be; the caller has seen to room."""
     key = _key(a, label)
-    at = _cell(cells, key, cells.word.shape[0])
+    at = _cell(cells, key)
     now = np.uint32(version)
     if cells.word[4 * at] != key:
         cells.word[4 * at] = key
@@ -100,7 +101,7 @@ def find(cells, a, label, version):
 def seek(cells, a, label):
     """The cell of a label at node a, outdated or not, or -1 where there is none; nothing is written."""
     key = _key(a, label)
-    at = _cell(cells, key, cells.word.shape[0])
+    at = _cell(cells, key)
     return at if cells.word[4 * at] == key else np.int64(-1)
 
 
@@ -153,22 +154,16 @@ def _count_live(version, cells):
 
 
 @bare
-def _rehash(version, old, cells, most):
-    """Move the cells of `old` that are not outdated into `cells`, which is empty.
-
-    Return whether that was done; it ends where a key is more than `most` steps from where its search begins.
-    """
+def _rehash(version, old, cells):
+    """Move the cells of `old` that are not outdated into `cells`, which is empty."""
     for i in range(old.word.shape[0] >> 2):
         key = old.word[4 * i]
         if key == np.uint64(0) or not _is_live(version, old, i):
             continue
-        at = _cell(cells, key, most)
-        if at < 0:
-            return False
+        at = _cell(cells, key)
         for j in range(4):
             cells.word[4 * at + j] = old.word[4 * i + j]
         cells.used[0] += 1
-    return True
 
 
 # -- Python. `version` : int64[nodes]
@@ -190,7 +185,8 @@ def _views(word: np.ndarray) -> Cells:
     cells = len(word) // 4
     used = np.zeros(1, np.int64)
     shift = np.uint64(64 - max(1, (cells - 1).bit_length()))
-    return Cells(word, word.view(np.float64), word.view(np.int64), word.view(np.uint32), used, shift)
+    number, count, half = word.view(np.float64), word.view(np.int64), word.view(np.uint32)
+    return Cells(word, number, count, half, used, shift, hash_table.new_secret())
 
 
 def _cells_for(number: int) -> int:
@@ -201,7 +197,7 @@ def _cells_for(number: int) -> int:
 def grown(cells: Cells, version: np.ndarray, more: int) -> Cells:
     """The cells that are not outdated in a table with room for so many more."""
     roomy = new_cells(_cells_for(int(_count_live(version, cells)) + more))
-    _rehash(version, cells, roomy, stored_arrays.NO_LIMIT)
+    _rehash(version, cells, roomy)
     return roomy
 
 
@@ -219,8 +215,8 @@ def array(cells: Cells, version: np.ndarray) -> np.ndarray:
 def restored(name: str, found: Mapping[str, Stored], version: np.ndarray, labels: tuple[int, int]) -> Cells:
     """The table that `array` gave under this name, whose labels are in a range.
 
-    Keys that rise are all different, so that `find` meets each of them; that none is far from where its search begins
-    bounds `find`, `seek` and later `_rehash`es. Half of the cells stay empty, where searches end.
+    Keys that rise are all different, so that `find` and `seek` meet each of them. Half of the cells stay empty, where
+    searches end.
     """
     words = stored_arrays.take(name, found, np.uint64, (None, 4))
     key, halves = words[:, 0], words.view(np.uint32)
@@ -233,8 +229,7 @@ def restored(name: str, found: Mapping[str, Stored], version: np.ndarray, labels
     if not (halves[:, VERSION] == version[node.astype(np.int64) - 1]).all():
         raise stored_arrays.unfit(name, "it counts for nodes that have been taken back since")
     cells = new_cells(_cells_for(len(words)))
-    if not _rehash(version, _views(np.ascontiguousarray(words).reshape(-1)), cells, stored_arrays.LONGEST_PROBE):
-        raise stored_arrays.unfit(name, "its keys were chosen to make looking them up slow")
+    _rehash(version, _views(np.ascontiguousarray(words).reshape(-1)), cells)
     return cells
 
 

@@ -29,7 +29,6 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 
 FIRST_CELLS = 1 << 14
-HASH_SHIFT = 24  # of keys
 FIFTEEN = np.float32(15)
 ROOT_18 = np.float32(math.sqrt(18.0))
 WEIGHT, ENTROPY, HELD, BOUND = 0, 1, 2, 3  # columns of Counts.node
@@ -63,16 +62,17 @@ class Counts(NamedTuple):
 
 
 @jit
-def _cell(keys: UInt64s, key: np.uint64, most: int) -> np.int64:
-    """Where `key` is, or the empty cell where it belongs; -1 where neither is in `most` steps.
+def _cell(counts: Counts, key: np.uint64) -> np.int64:
+    """Where `key` is, or the empty cell where it belongs; -1 in a full table.
 
     `hash_table.search` for keys that lie beside their counts, so that a cell is one cache line or two.
     """
+    keys = counts.cell_key
     last = np.int64(keys.shape[0] - 1)
-    at = np.int64(hash_table.hashed(key, HASH_SHIFT)) & last
-    steps = 0
+    at = np.int64(hash_table.hashed(key, counts.secret)) & last
+    steps = np.int64(0)
     while keys[at, 0] != key and keys[at, 0] != np.uint64(0):
-        if steps == most:
+        if steps > last:
             return np.int64(-1)
         at = (at + 1) & last
         steps += 1
@@ -83,7 +83,7 @@ def _cell(keys: UInt64s, key: np.uint64, most: int) -> np.int64:
 def find(counts: Counts, above: Int, label: Int) -> np.int64:
     """The cell of `label` under node `above`, made if there is none; the caller has seen to room."""
     key = (np.uint64(above + 1) << np.uint64(32)) | np.uint64(label + 1)
-    at = _cell(counts.cell_key, key, counts.cell_key.shape[0])
+    at = _cell(counts, key)
     if counts.cell_key[at, 0] != key:
         counts.cell_key[at, 0] = key
         counts.used[0] += 1
@@ -91,22 +91,16 @@ def find(counts: Counts, above: Int, label: Int) -> np.int64:
 
 
 @jit
-def rehash(old_key: UInt64s, old_count: Float64s, counts: Counts, most: int) -> bool:
-    """Move all cells of an old table into `counts`, which is empty.
-
-    Return whether that was done; it ends where a key is more than `most` steps from where its search begins.
-    """
+def rehash(old_key: UInt64s, old_count: Float64s, counts: Counts) -> None:
+    """Move all cells of an old table into `counts`, which is empty."""
     for i in range(old_key.shape[0]):
         key = old_key[i, 0]
         if key != np.uint64(0):
-            at = _cell(counts.cell_key, key, most)
-            if at < 0:
-                return False
+            at = _cell(counts, key)
             counts.cell_key[at, 0] = key
             counts.cell_count[at, 1] = old_count[i, 1]
             counts.cell_count[at, 2] = old_count[i, 2]
             counts.used[0] += 1
-    return True
 
 
 @jit
@@ -223,6 +217,7 @@ def new_counts(nodes: int, candidates: int, cells: int = FIRST_CELLS) -> Counts:
         cell_key=keys,
         cell_count=shared,
         used=np.zeros(1, np.int64),
+        secret=hash_table.new_secret(),
     )
 
 
@@ -233,13 +228,10 @@ def _new_cells(cells: int) -> tuple[UInt64s, Float64s]:
 
 def grown(counts: Counts, cells: int) -> Counts:
     """The same counts with a hash table of so many cells."""
-    return _moved(counts, cells, stored_arrays.NO_LIMIT)[0]
-
-
-def _moved(counts: Counts, cells: int, most: int) -> tuple[Counts, bool]:
     keys, shared = _new_cells(cells)
     larger = counts._replace(cell_key=keys, cell_count=shared, used=np.zeros(1, np.int64))
-    return larger, rehash(counts.cell_key, counts.cell_count, larger, most)
+    rehash(counts.cell_key, counts.cell_count, larger)
+    return larger
 
 
 def labels_of_nodes(counts: Counts, left: Int32s) -> dict[int, dict[int, float]]:
@@ -275,9 +267,9 @@ def arrays(c: Counts) -> dict[str, Stored]:
 def restored(c: Counts, found: Mapping[str, Stored], classes: int, deepest: int, left: Int32s, finite: bool) -> Counts:
     """Fill empty counts with what `arrays` gave, of a tree of `deepest` levels.
 
-    `routing` and `candidates` take candidates for classes and as many of them as top_size says, so both are checked;
-    counts are compared and added only. Keys that rise are all different, so that `find` meets each of them; that none
-    is far from where its search begins bounds `find` and later `rehash`es, and 3/8 of the cells at least stay empty.
+    The kernels of `routing` and `scoring` take candidates for classes and as many of them as top_size says, so both
+    are checked; counts are compared and added only. Keys that rise are all different, so that `find` meets each of
+    them; 3/8 of the cells at least stay empty, where searches end.
 
     Parameters
     ----------
@@ -307,10 +299,7 @@ def restored(c: Counts, found: Mapping[str, Stored], classes: int, deepest: int,
     if finite:
         _check_counts(c.node, found, keys, left)
     loaded = c._replace(cell_key=loaded_keys, cell_count=loaded_counts)
-    counts, entered = _moved(loaded, cells, stored_arrays.LONGEST_PROBE)
-    if not entered:
-        raise stored_arrays.unfit("cells.key", "its keys were chosen to make looking them up slow")
-    return counts
+    return grown(loaded, cells)
 
 
 def _check_keys(keys: UInt64s, classes: int, inner: AnyArray) -> None:

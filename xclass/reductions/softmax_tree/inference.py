@@ -31,6 +31,7 @@ class Paths(NamedTuple):
     left: Int32s  # int32[m], a child; below 0: the node is leaf -1 - left
     right: Int32s  # int32[m]
     bias: Float32s  # float32[m], of routers
+    secret: np.uint64  # of the hash of keys
     key: UInt64s  # uint64[cells], node << 32 | feature
     at: Int64s  # int64[cells]
     weight: Float32s  # float32[...], of routers
@@ -91,25 +92,19 @@ def new_scratch(paths: Paths, most: int) -> Scratch:
 
 
 @jit
-def _cell(key, wanted):
+def _cell(key, wanted, secret):
     """Where `wanted` is, or the empty cell where it belongs."""
-    return hash_table.search(key, wanted, NOTHING, hash_table.hashed_pair(wanted), key.shape[0])
+    return hash_table.probe(key, wanted, NOTHING, secret)
 
 
 @jit
-def fill(key, at, node, feature, first, most):
-    """Enter features of nodes, int64[q] and uint32[q], whose places are `first` and on.
-
-    Return whether that was done; it ends where a key is more than `most` steps from where its search begins.
-    """
+def fill(key, at, node, feature, secret):
+    """Enter features of nodes, int64[q] and uint32[q], whose places are 0 and on."""
     for i in range(node.shape[0]):
         wanted = np.uint64(node[i]) << NODE | np.uint64(feature[i])
-        cell = hash_table.search(key, wanted, NOTHING, hash_table.hashed_pair(wanted), most)
-        if cell < 0:
-            return False
+        cell = _cell(key, wanted, secret)
         key[cell] = wanted
-        at[cell] = first + i
-    return True
+        at[cell] = i
 
 
 @jit
@@ -166,7 +161,7 @@ def _goes_right(paths, at, start, feature, value, r):
     s = np.float64(paths.bias[at])
     high = np.uint64(at) << NODE
     for i in range(start[r], start[r + 1]):
-        cell = _cell(paths.key, high | np.uint64(feature[i]))
+        cell = _cell(paths.key, high | np.uint64(feature[i]), paths.secret)
         if paths.key[cell] != NOTHING:
             s += np.float64(paths.weight[paths.at[cell]]) * np.float64(value[i])
     return s >= 0.0
@@ -197,7 +192,7 @@ def walk(paths, start, feature, value, label, node, begin, end, scratch, found):
         count = 0
         high = np.uint64(at) << NODE
         for i in range(start[r], start[r + 1]):
-            cell = _cell(paths.key, high | np.uint64(feature[i]))
+            cell = _cell(paths.key, high | np.uint64(feature[i]), paths.secret)
             if paths.key[cell] != NOTHING:
                 q = paths.at[cell]
                 x = np.float64(value[i])
@@ -276,16 +271,13 @@ DTYPES = {
 DTYPES = {name: DTYPES[name] for name in Parts._fields}
 
 
-def new_paths(parts: Parts, most: int = stored_arrays.NO_LIMIT) -> Paths:
-    """Make a stored tree ready; one that comes from a file is refused where a key takes more than `most` steps."""
+def new_paths(parts: Parts) -> Paths:
+    """Make a stored tree ready for walking."""
     keys = len(parts.router_node) + len(parts.leaf_node)
     cells = 1 << max(4, (2 * keys).bit_length())
-    key, at = np.full(cells, NOTHING), np.zeros(cells, np.int64)
-    for kind, node, feature in (
-        ("router", parts.router_node, parts.router_feature), ("leaf", parts.leaf_node, parts.leaf_feature),
-    ):  # fmt: skip
-        if not fill(key, at, node, feature, 0, most):
-            raise stored_arrays.unfit(f"tree.{kind}_feature", "its keys were chosen to make looking them up slow")
+    key, at, secret = np.full(cells, NOTHING), np.zeros(cells, np.int64), hash_table.new_secret()
+    fill(key, at, parts.router_node, parts.router_feature, secret)
+    fill(key, at, parts.leaf_node, parts.leaf_feature, secret)
     first, score = parts.first, parts.score
     order, mass = np.zeros(len(score), np.int32), np.zeros(len(first) - 1)
     for leaf in range(len(first) - 1):
@@ -293,8 +285,8 @@ def new_paths(parts: Parts, most: int = stored_arrays.NO_LIMIT) -> Paths:
         order[first[leaf] : first[leaf + 1]] = np.argsort(-own, kind="stable")
         mass[leaf] = np.exp(own).sum()
     return Paths(
-        parts.left, parts.right, parts.bias, key, at, parts.weight, parts.entry, parts.owner, parts.value, first,
-        parts.label, score, order, mass,
+        parts.left, parts.right, parts.bias, secret, key, at, parts.weight, parts.entry, parts.owner, parts.value,
+        first, parts.label, score, order, mass,
     )  # fmt: skip
 
 

@@ -96,9 +96,9 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         if self.store is not None:
             self.store.close()
 
-    def _take(self, parts: inference.Parts, most: int = stored_arrays.NO_LIMIT) -> None:
-        """Answer by this tree from now on; `most` as in `inference.new_paths`."""
-        self.parts, self.paths = parts, inference.new_paths(parts, most)
+    def _take(self, parts: inference.Parts) -> None:
+        """Answer by this tree from now on."""
+        self.parts, self.paths = parts, inference.new_paths(parts)
         self.largest = int(np.diff(parts.first).max(initial=0))
 
     # answering
@@ -346,7 +346,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
                 self.counted = self.scales.copy()
             smooth = stored_arrays.take_fact("smooth", facts, float, 0, 1)
             self.eps = self.options.smooth if self.options.smooth is not None else smooth
-        self._take(parts, stored_arrays.LONGEST_PROBE)
+        self._take(parts)
 
 
 def _numbers(hashes: UInt32s, feature: UInt32s) -> Int64s:
