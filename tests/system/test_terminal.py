@@ -25,9 +25,9 @@ def test_files_are_written_as_they_are():
 
 
 def test_predictions_and_audits_reach_a_terminal_without_escape_sequences(tmp_path):
-    text = "a\x1b[31m |f x\x1b[2J\nb 'tag\x1b]0;t\x07| y\n"
+    text = "1 'tag\x1b[31m |f x\x1b[2J\n2 'tag\x1b]0;t\x07 | y\n"
     (tmp_path / "data.vw").write_text(text)
-    words = [sys.executable, "-m", "xclass", "-d", "data.vw", "--oaa", "3", "--learn_names", "-b", "8", "--quiet"]
+    words = [sys.executable, "-m", "xclass", "-d", "data.vw", "--oaa", "3", "-b", "8", "--quiet"]
     for more in (["-p", "stdout"], ["-a"]):
         ours, theirs = pty.openpty()
         child = subprocess.Popen([*words, *more], stdout=theirs, cwd=tmp_path)
@@ -45,5 +45,5 @@ def test_predictions_and_audits_reach_a_terminal_without_escape_sequences(tmp_pa
         assert child.wait() == 0
         assert b"\x1b" not in shown and b"\x07" not in shown
         assert b"\\x1b" in shown
-    piped = learn("-d", "data.vw", "--oaa", 3, "--learn_names", "-b", 8, "--quiet", "-p", "stdout", cwd=tmp_path)
+    piped = learn("-d", "data.vw", "--oaa", 3, "-b", 8, "--quiet", "-p", "stdout", cwd=tmp_path)
     assert "\x1b[31m" in piped.out or "\x1b]0;t" in piped.out
