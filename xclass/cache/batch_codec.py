@@ -18,7 +18,7 @@ import numpy as np
 
 from ..array_types import Int, Int64s, UInt8s, UInt16s, UInt32s
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
-from ..kernels import intrinsics
+from ..kernels import hash_table, intrinsics
 from ..kernels.jit import jit
 from . import column_codec
 

@@ -56,6 +56,7 @@ class Counts(NamedTuple):
     cell_key: UInt64s  # uint64[cells, 3], column 0; 0 is an empty cell
     cell_count: Float64s  # float64[cells, 3], columns 1 and 2
     used: Int64s  # int64[1], cells in use
+    secret: np.uint64  # of the hash of keys
 
 
 # -- kernels
