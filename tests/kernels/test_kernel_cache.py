@@ -173,7 +173,9 @@ def test_an_edit_compiles_what_depends_on_it_and_nothing_else(package):
     package.edit("binary/gd.py", "    s = initial + ONE\n    for f", "    s = initial\n    for f")
     assert package.run() == (first, [])
     package.edit(
-        "binary/weight_table.py", "def truncated(w, gravity):\n", "def truncated(w, gravity):\n    w = w + w\n"
+        "binary/weight_table.py",
+        "def truncated(w: np.float32, gravity: np.float32) -> np.float32:\n",
+        "def truncated(w: np.float32, gravity: np.float32) -> np.float32:\n    w = w + w\n",
     )
     again, compiled = package.run()
     assert again == first  # which is no score under --l1, but compiled with one
