@@ -151,6 +151,8 @@ def sparse(name: str, planes: Mapping[str, AnyArray]) -> dict[str, Stored]:
 def dense(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray]) -> None:
     """Undo `sparse`: fill the planes of a new table, where all is zero, in place.
 
+    `spread` writes to the rows it is given, so they are inside the table; that they rise makes each of them one.
+
     Raises
     ------
     ModelError

@@ -375,7 +375,11 @@ class ProbabilityTree(Learner, Previews, Outlined):
         return found
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Take over a model; `label_tree.restored` and `feature_scaling` say what their checks protect."""
+        """Take over a model.
+
+        `label_tree.restored`, `adagrad.restore_weights`, `feature_scaling` and `reranking.restore` say what their
+        checks protect. `random` is the state of a generator, for which any number will do.
+        """
         self.sample = self.sampled = None
         with stored_arrays.whole(arrays, facts) as (arrays, _):
             random = stored_arrays.take("random", arrays, np.uint64, (len(self.members),))

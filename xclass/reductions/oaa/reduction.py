@@ -310,7 +310,8 @@ class OneAgainstAll(Learner, Inspectable):
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Take over a model. `class_rows.draw_negatives` goes through `order` from `next` on until it has met enough
-        other classes than the label's, so it holds every class once.
+        other classes than the label's, so it holds every class once. `random` is the state of a generator, for which
+        any number will do. `gd.restore_table` says what its checks protect.
         """
         indexing = self.options.indexing
         low, high = (0, UNDECIDED) if indexing is None else (indexing, indexing)

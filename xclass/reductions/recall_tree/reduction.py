@@ -322,7 +322,11 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         return {"outside": self.outside}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Take over a model; the tree itself is made anew, `label_counts.restored` says what its checks protect."""
+        """Take over a model; the tree itself is made anew.
+
+        `label_counts.restored` and `gd.restore_table` say what their checks protect. `random` is the state of a
+        generator, for which any number will do.
+        """
         with stored_arrays.whole(arrays, facts) as (arrays, facts):
             self.counts = label_counts.restored(
                 self.counts, arrays, self.classes, self.depth, self.tree.left, self.rule.checked and not self.testing
