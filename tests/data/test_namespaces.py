@@ -120,7 +120,7 @@ def test_names_belong_to_the_features(seed):
             for i in range(batch.n):
                 found = namer.of(batch, i)
                 places = slice(batch.start[i], batch.start[i + 1])
-                assert [one.index for one in found] == batch.index[places].tolist(), seed
+                assert [one.hash for one in found] == batch.index[places].tolist(), seed
                 assert np.array_equal(np.array([one.value for one in found], np.float32), batch.value[places])
 
 

@@ -27,6 +27,7 @@ from xclass.reductions.recall_tree import label_counts
 from xclass.reductions.registry import REDUCTIONS
 from xclass.reductions.softmax_tree import inference
 
+pytestmark = pytest.mark.bounds
 K = 9
 VARIANTS = {
     "scalar": (),
