@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import gzip
 import multiprocessing
+import re
 import subprocess
 import sys
 import textwrap
@@ -535,3 +536,82 @@ def test_the_example_of_the_package_runs(tmp_path, monkeypatch):
             warnings.simplefilter("ignore")
             exec(textwrap.dedent(text), {})
     assert (tmp_path / "model.bin").exists()
+
+
+# what a program may give by mistake
+
+
+def rows_and_labels() -> tuple:
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    rng = np.random.default_rng(3)
+    labels = rng.integers(1, 4, 60)
+    dense = np.zeros((60, 60), np.float32)
+    dense[np.arange(60), labels * 7] = 1
+    return scipy_sparse.csr_matrix(dense), dense, labels
+
+
+def test_every_sparse_format_means_its_rows():
+    rows, _, labels = rows_and_labels()
+    found = []
+    for given in (rows, rows.tocsc(), rows.tocoo()):
+        with xclass.Learner("oaa", 3, indexing=1) as model:
+            model.learn(given, labels)
+            found.append(model.predict(given).tolist())
+    assert found[0] == found[1] == found[2] == labels.tolist()
+
+
+def test_what_is_no_batch_is_refused():
+    _, dense, labels = rows_and_labels()
+    with xclass.Learner("oaa", 3) as model:
+        with pytest.raises(xclass.UsageError, match="dense array; give scipy"):
+            model.learn(dense, labels)
+        for given in (None, [1, 2, 3], [b"| a"]):
+            with pytest.raises(xclass.UsageError, match="give a Batch, lines of VW text, or a sparse matrix"):
+                model.predict(given)
+    with pytest.raises(xclass.UsageError, match="this learner is closed"):
+        model.predict(["| a"])
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_weights_are_finite_and_not_below_0(weight):
+    rows, _, labels = rows_and_labels()
+    weights = np.ones(60)
+    weights[7] = weight
+    with xclass.Learner("oaa", 3) as model, pytest.raises(xclass.DataError, match=r"weights\[7\] is .*; allowed are"):
+        model.learn(rows, labels, weights)
+
+
+def test_steps_not_taken_are_warned_of():
+    rows, _, labels = rows_and_labels()
+    rows.data[5] = np.nan
+    with xclass.Learner("oaa", 3, indexing=1) as model, pytest.warns(xclass.XclassWarning, match="steps are not taken"):
+        outcome = model.learn(rows, labels)
+    assert any(note.startswith("batch:6: ") for note in outcome.warnings)
+
+
+def test_lines_left_out_are_warned_of():
+    with xclass.Learner("oaa", 3, indexing=1, on_bad_line="skip") as model:
+        with pytest.warns(xclass.XclassWarning, match="1 malformed line was skipped"):
+            assert len(model.learn(["1 | a", "9 | b", "2 | c"]).prediction) == 2
+        with pytest.warns(xclass.XclassWarning, match="batch:2:1"):
+            model.learn(["1 | a", "9 | b"])
+
+
+def test_classes_are_counted_where_their_number_was_not_said():
+    with xclass.Learner("cpt") as model:
+        model.learn(["3 | a", "500 | b", "3 | c", "8 | a"])
+        assert model.classes == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--oaa", 5, {}), "'--oaa' is no reduction; did you mean 'oaa'?"),
+        (("oaa", 5, {"bit_precision": 18}), "there is no option 'bit_precision'; did you mean 'bits'?"),
+        (("oaa", 5, {"b": 18}), "there is no option 'b'; did you mean 'bits'?"),
+    ],
+)
+def test_messages_keep_the_words_that_were_given(options, message):
+    reduction, classes, more = options
+    with pytest.raises(xclass.UsageError, match=re.escape(message)):
+        xclass.Learner(reduction, classes, **more)

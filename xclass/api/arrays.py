@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
-from ..errors import DataError
+from ..errors import DataError, UsageError
 from ..reductions.core.probabilities import Listing
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
 
 LARGEST_HASH = 2**32 - 1
 
@@ -25,6 +27,24 @@ class Rows(Protocol):
 
 
 # arrays to batches
+
+
+def rows_of(given: Any) -> Rows | None:
+    """Return a matrix in compressed sparse rows; None for what is no matrix.
+
+    Raises
+    ------
+    UsageError
+        where it is a dense array or another sparse format than can be turned into rows.
+    """
+    if hasattr(given, "tocsr"):  # any of SciPy's formats; CSC has the attributes of CSR with another meaning
+        rows = given.tocsr()
+        return rows if isinstance(rows, Rows) else None
+    if isinstance(given, Rows):
+        return given
+    if hasattr(given, "__array__"):
+        raise UsageError("examples are a dense array; give scipy.sparse.csr_matrix(...) of it")
+    return None
 
 
 def batch_of(rows: Rows, constant: bool) -> Batch:
@@ -74,6 +94,16 @@ def column(name: str, values: ArrayLike, n: int, kind: DTypeLike) -> np.ndarray:
     if found.shape != (n,) or found.dtype.kind not in "iufb":
         raise DataError(f"{name}: {found.dtype}{list(found.shape)}; allowed are {n} numbers, one for each example")
     return np.ascontiguousarray(found, kind)
+
+
+def weights_of(values: ArrayLike, n: int) -> np.ndarray:
+    """Return the weights of n examples: float32[n]."""
+    found = column("weights", values, n, np.float32)
+    wrong = ~((found >= 0) & (found <= np.finfo(np.float32).max))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise DataError(f"weights[{at}] is {found[at]:g}; allowed are finite numbers of at least 0")
+    return found
 
 
 def have_constant(batch: Batch) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -17,7 +17,7 @@ import numpy as np
 
 from ..binary import gd
 from ..data import interactions, namespaces
-from ..errors import UsageError
+from ..errors import DataError, UsageError
 from ..options import resolve as resolving
 from ..options.declare import Option, allowed_values, from_stored, long_flag, option, options_of
 from ..options.resolve import SCALAR, resolve
@@ -153,7 +153,7 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
                 f"{name} belongs to a run of the command; top_k() and probabilities() give what it asks for"
             )
         if name not in declared or name in known:
-            raise UsageError(f"there is no option {name!r}{_hint(name, set(declared) - set(known))}")
+            raise UsageError(f"there is no option {name!r}{_option_hint(name, declared, known)}")
         given[name] = checked_value(name, declared[name], value)
     if reduction != SCALAR:
         if classes is None and reduction not in CLASSLESS:
@@ -189,6 +189,14 @@ def checked_value(name: str, one: Option, value: Any) -> Any:
         raise UsageError(f"{name}: {value!r} is not {allowed_values(one)}") from None
 
 
+def _option_hint(word: str, declared: Mapping[str, Option], known: Sequence[str]) -> str:
+    """Propose an option: that of the flag which a keyword is named after, or one of a similar name."""
+    for name, one in declared.items():
+        if word in (flag.lstrip("-") for flag in one.flags):
+            return f"; did you mean {name!r}?"
+    return _hint(word, set(declared) - set(known))
+
+
 def _hint(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
@@ -196,13 +204,13 @@ def _hint(word: str, known: Iterable[str]) -> str:
 
 @contextlib.contextmanager
 def naming_keywords() -> Iterator[None]:
-    """Name keywords in messages that name the flags of the command."""
+    """Name keywords in messages that name the flags of the command, but for words that the user has given."""
     try:
         yield
-    except UsageError as error:
+    except (UsageError, DataError) as error:
         names = {}
         for room in rooms().values():
             for name, one in options_of(room).items():
                 names.update({flag: name for flag in (*one.flags, long_flag(one))})
-        message = re.sub(r"(?<![\w-])--?[A-Za-z]\w*", lambda match: names.get(match[0], match[0]), str(error))
-        raise UsageError(message) from None
+        message = re.sub(r"(?<![\w'-])--?[A-Za-z]\w*", lambda match: names.get(match[0], match[0]), str(error))
+        raise type(error)(message) from None

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TypeAlias
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..data.batch import Batch
 from ..data.class_names import Names
 from ..errors import DataError, UsageError
 from ..kernels import jit
+from ..system.printable import shortened
 from ..text import parser, reader
 from . import arrays
 from .arrays import Rows
 from .configuration import Config, LabelRange
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Examples: TypeAlias = Batch | str | bytes | Iterable[str] | Rows
 BITS = 32  # of the hashes of `read_vw`, of which a learner takes as many as its table has
@@ -61,8 +65,8 @@ class Inputs:
         if isinstance(given, Batch):
             self._check_constant(given)
             batch = given
-        elif isinstance(given, Rows):
-            batch = arrays.batch_of(given, not self._config.parser.noconstant)
+        elif (rows := arrays.rows_of(given)) is not None:
+            batch = arrays.batch_of(rows, not self._config.parser.noconstant)
         else:
             if labels is not None or weights is not None:
                 raise UsageError("labels and weights of VW text are in the text; give them with a matrix only")
@@ -71,18 +75,20 @@ class Inputs:
         if labels is not None:
             batch = batch._replace(label=arrays.column("labels", labels, batch.n, np.float64))
         if weights is not None:
-            batch = batch._replace(weight=arrays.column("weights", weights, batch.n, np.float32))
+            batch = batch._replace(weight=arrays.weights_of(weights, batch.n))
         self._check_labels(batch.label)
         return batch
 
-    def _parsed(self, text: str | bytes | Iterable[str], learn: bool) -> Batch:
+    def _parsed(self, text: object, learn: bool) -> Batch:
         growing, self._names.growing = self._names.growing, self._names.growing and learn  # predicting learns no name
+        self._parser.begin()
         try:
             batch, error, _ = self._parser.parse(*_padded(text), "batch")
         finally:
             self._names.growing = growing
         if error is not None:
             raise error
+        self.notes += self._parser.take_report()
         return batch
 
     def _check_constant(self, batch: Batch) -> None:
@@ -104,10 +110,18 @@ class Inputs:
             raise DataError(f"labels[{at}] is {label[at]:g}; allowed are {lowest}..{highest}")
 
 
-def _padded(text: str | bytes | Iterable[str]) -> tuple[np.ndarray, int]:
+def _padded(text: object) -> tuple[np.ndarray, int]:
     """Return text as the parser takes it, with an end to its last line and room behind it: uint8[...], length."""
     if not isinstance(text, (str, bytes)):
-        text = "\n".join(line.rstrip("\n") for line in text)
+        lines = []
+        for line in text if isinstance(text, Iterable) else [text]:
+            if not isinstance(line, str):
+                raise UsageError(
+                    f"examples hold {type(line).__name__} {shortened(line)}; give a Batch, lines of VW text, or a "
+                    "sparse matrix"
+                )
+            lines.append(line.rstrip("\n"))
+        text = "\n".join(lines)
     if isinstance(text, str):
         text = text.encode("utf-8", "surrogateescape")
     if not text.endswith(b"\n"):
@@ -117,13 +131,13 @@ def _padded(text: str | bytes | Iterable[str]) -> tuple[np.ndarray, int]:
     return room, len(text)
 
 
-def read_vw(*paths: str, labels: str = "classes", noconstant: bool = False) -> Iterator[Batch]:
+def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bool = False) -> Iterator[Batch]:
     """Read files of VW text, plain or compressed, batch by batch.
 
     Parameters
     ----------
-    labels : "classes" for whole numbers, "numbers" for what "scalar" learns. Where labels are names, give the lines to
-        the learner, which numbers them as they come.
+    labels : "classes" for whole numbers, "numbers" for what "scalar" learns. Where labels are names, give lines of text
+        to a learner with `learn_names=True`, which numbers the names as they come.
     noconstant : leave the constant feature out, for learners with the option of that name
 
     Raises
@@ -134,5 +148,7 @@ def read_vw(*paths: str, labels: str = "classes", noconstant: bool = False) -> I
     if labels not in ("classes", "numbers"):
         raise UsageError(f"labels: {labels!r} is none of 'classes', 'numbers'")
     jit.activate(quick=False)
-    found = reader.Reader(reader.Options(data=paths), parser.Options(noconstant=noconstant), BITS, labels == "classes")
+    data = tuple(str(fspath(path)) for path in paths)
+    options = parser.Options(noconstant=noconstant)
+    found = reader.Reader(reader.Options(data=data), options, BITS, labels == "classes")
     yield from found

@@ -5,10 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..data.batch import Batch
 from ..errors import UsageError, XclassWarning
@@ -24,6 +23,10 @@ from .configuration import Config, Purpose
 from .inputs import Examples, Inputs
 from .learner_core import LearnerCore
 from .model_contents import Contents
+from .untaken import Untaken
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class Outcome(NamedTuple):
@@ -83,6 +86,8 @@ class Learner(LearnerCore):
         self._held: list[Work] = []  # given to `learn` before the learner had seen enough
         self._shown = False  # whether `preview` was called
         self._wants_more = True  # of what it shows
+        self._untaken = Untaken("batch")
+        self._closed = False
 
     # learning and predicting
 
@@ -114,7 +119,7 @@ class Learner(LearnerCore):
                 "batch, and then call learn()"
             )
         learned: list[Work] = []
-        given = self._inputs.batch(batch, labels, weights, learn=True)
+        given = self._batch(batch, labels, weights, learn=True)
         for work in self.works(given if self.preview_size is None else arrays.copied(given), True, self._clock):
             if self.preview_size is None:
                 learned.append(self._learned(work))
@@ -140,7 +145,7 @@ class Learner(LearnerCore):
         if self.preview_size is None or self._held:
             why = "it has been given examples to learn from" if self._held else "it does not look at examples first"
             raise UsageError(f"this learner has no use for preview(): {why}")
-        given = self._inputs.batch(batch, labels, weights, learn=True)
+        given = self._batch(batch, labels, weights, learn=True)
         self._shown = True
         for work in self.works(given, True, self.clock):
             self._wants_more = self._wants_more and self._show(work)
@@ -152,7 +157,7 @@ class Learner(LearnerCore):
 
         A learner that has not learned yet, because it has not seen enough examples, predicts like a new one.
         """
-        outcome = self._outcome(self._predicted(self._inputs.batch(batch)))
+        outcome = self._outcome(self._predicted(self._batch(batch)))
         _warn(outcome.warnings)
         if self.config.reduction.labels != "multiclass":
             return outcome.prediction
@@ -217,12 +222,12 @@ class Learner(LearnerCore):
 
     @property
     def classes(self) -> list[str] | int | None:
-        """The names of the classes met, their number where labels are numbers, None of "scalar"."""
+        """The names of the classes met; where labels are numbers, how many classes there are; None of "scalar"."""
         if self.config.reduction.labels != "multiclass":
             return None
         if self.names.shown is not None:
             return self.names.names[: self.names.met]
-        return self._spec.classes
+        return self._spec.classes or self.reduction.classes_met
 
     @property
     def options(self) -> dict[str, Any]:
@@ -235,7 +240,7 @@ class Learner(LearnerCore):
         return self.progress.average_loss
 
     def __repr__(self) -> str:
-        classes = self._spec.classes
+        classes = self._spec.classes or None
         return f"xclass.Learner({self._spec.name!r}" + (f", classes={classes})" if classes is not None else ")")
 
     # models
@@ -257,6 +262,7 @@ class Learner(LearnerCore):
     def close(self) -> None:
         """End the threads that the learner has started; it cannot be used any more."""
         self._held.clear()
+        self._closed = True
         super().close()
 
     def __enter__(self) -> Learner:
@@ -269,6 +275,14 @@ class Learner(LearnerCore):
 
     # from batches to what came of them
 
+    def _batch(
+        self, given: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None, learn: bool = False
+    ) -> Batch:
+        if self._closed:
+            raise UsageError("this learner is closed; load its model, or make another learner")
+        with configuration.naming_keywords():
+            return self._inputs.batch(given, labels, weights, learn)
+
     @property
     def _clock(self) -> float:
         """The weight of the labelled examples, of those that are held too."""
@@ -279,6 +293,7 @@ class Learner(LearnerCore):
             stage(work)
         self.note(work)
         self.progress.count(work)
+        work.notes.extend(self._untaken.count(work))
         return work
 
     def _predicted(self, batch: Batch) -> list[Work]:
@@ -309,7 +324,7 @@ class Learner(LearnerCore):
         if not record.probabilities:
             giving = ", ".join(one.name for one in registry.REDUCTIONS if one.probabilities)
             raise UsageError(f"{record.name} gives no probabilities; choose one of {giving}")
-        given = self._inputs.batch(batch)
+        given = self._batch(batch)
         self.reduction.want(Wanted(answers=asked))
         try:
             return self._predicted(given)

@@ -12,6 +12,7 @@ from ..api.configuration import Config
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import Progress
+from ..api.untaken import Untaken
 from ..cache.source import Source
 from ..errors import DataError, XclassError
 from ..reductions.core.base import Inspectable
@@ -22,7 +23,6 @@ from .report import console, table_occupancy
 from .report.console import Console
 from .signals import SignalHandler
 from .timing import Stopwatch
-from .untaken import Untaken
 
 
 class Parts(NamedTuple):

@@ -22,6 +22,7 @@ from ..api.configuration import Config, exact_option, seed_option
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import Progress
+from ..api.untaken import Untaken
 from ..cache import cache_key
 from ..cache.source import Source
 from ..data.batch import Batch
@@ -48,7 +49,6 @@ from .report.console import Console
 from .shuffle import Shuffler
 from .signals import SignalHandler, Stopped
 from .timing import Stopwatch
-from .untaken import Untaken
 
 PATH_GROUP = 0x88  # namespace group of the features a tree makes of an example's path
 

@@ -267,6 +267,13 @@ class Parser:
         alone = self.names.growing and self._weights is not None and len(self.names.names) == 1
         return [*self._report_bad(), *([ONE_NAME.format(name=self.names.names[0])] if alone else [])]
 
+    def take_report(self) -> list[str]:
+        """Return what `report` says of malformed lines since this was last called."""
+        found = self._report_bad()
+        self.skipped = self.bad = 0
+        self.kept.clear()
+        return found
+
     def _report_bad(self) -> list[str]:
         if not self.bad:
             return []

@@ -66,6 +66,11 @@ class Learner(ABC):
         """How many examples a Work may have, None for any number; asked before every batch."""
         return None
 
+    @property
+    def classes_met(self) -> int:
+        """How many classes it knows, of a learner that was not told how many there are."""
+        return 0
+
     def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)
         """Change what is asked for beside predictions; sums for the summary begin anew."""
 

@@ -307,6 +307,10 @@ class ProbabilityTree(Learner, Previews, Outlined):
             work.listing = probabilities.listing(top, top_p, np.count_nonzero(top, axis=1), rest)
             work.scores, work.score_labels, work.score_start = work.listing
 
+    @property
+    def classes_met(self) -> int:
+        return int(np.count_nonzero(self.members[0].tree.key))
+
     def want(self, wanted: Wanted) -> None:
         self.asked = wanted.answers
         self.listing = self.asked.top_k is not None or wanted.scores
