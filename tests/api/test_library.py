@@ -5,7 +5,9 @@ from __future__ import annotations
 import doctest
 import gzip
 import multiprocessing
+import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
@@ -615,3 +617,42 @@ def test_messages_keep_the_words_that_were_given(options, message):
     reduction, classes, more = options
     with pytest.raises(xclass.UsageError, match=re.escape(message)):
         xclass.Learner(reduction, classes, **more)
+
+
+def test_messages_about_data_name_keywords():
+    with xclass.Learner("oaa", 3) as model, pytest.raises(xclass.DataError) as caught:
+        model.learn(["1 | a", "9 | b"])
+    assert "classes 3" in str(caught.value) and "on_bad_line skip" in str(caught.value)
+    assert "--" not in str(caught.value)
+
+
+def test_softmax_tree_has_to_be_told_how_many_classes():
+    with pytest.raises(xclass.UsageError, match="'softmax_tree' has to be told how many classes there are"):
+        xclass.Learner("softmax_tree")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("reduction", ["recall_tree", "cpt", "log_multi"])
+def test_a_learner_goes_on_in_a_child_made_by_fork(reduction):
+    text = multiclass(3, K, 4000)
+    with xclass.Learner(reduction, K) as model:
+        model.learn(text)
+        expected = model.predict(text)
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60)  # ends a child that waits for threads which only its parent has
+            os._exit(0 if (model.predict(text) == expected).all() else 1)
+        assert os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.parametrize("error", [AttributeError("arrays"), MemoryError("of the arrays")])
+def test_a_bug_while_saving_stays_what_it_is(tmp_path, monkeypatch, error):
+    def broken(self):
+        raise error
+
+    with xclass.Learner("oaa", 2) as model:
+        model.learn(["1 | a", "2 | b"])
+        monkeypatch.setattr(type(model.reduction), "arrays", broken)
+        with pytest.raises(type(error)):
+            model.save(str(tmp_path / "m"))
+    assert not list(tmp_path.iterdir())

@@ -37,11 +37,11 @@ def outer(x):
 '''
 
 
-def fingerprint(source: str) -> str:
+def fingerprint(source: str, settings: str = "") -> str:
     """The fingerprint of `outer` in a module of this source, as if it were one of the package."""
     names = {"__name__": "xclass.made"}
     exec(compile(source, "made.py", "exec"), names)
-    return kernel_cache.fingerprint(names["outer"])
+    return kernel_cache.fingerprint(names["outer"], settings)
 
 
 @pytest.mark.parametrize(
@@ -187,3 +187,7 @@ def test_processes_that_compile_at_once_into_one_cache_agree(package):
     found = {package.end(process)[0] for process in at_once}
     assert len(found) == 1
     assert package.run() == (*found, [])
+
+
+def test_settings_of_the_compiler_are_part_of_the_fingerprint():
+    assert fingerprint(MODULE, "bounds are checked") != fingerprint(MODULE)

@@ -6,7 +6,6 @@ import os
 import random
 import sys
 import threading
-import time
 from types import SimpleNamespace
 
 import numpy as np

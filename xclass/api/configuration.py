@@ -17,7 +17,7 @@ import numpy as np
 
 from ..binary import gd
 from ..data import interactions, namespaces
-from ..errors import DataError, UsageError
+from ..errors import DataError, ModelError, UsageError
 from ..options import resolve as resolving
 from ..options.declare import Option, allowed_values, from_stored, long_flag, option, options_of
 from ..options.resolve import SCALAR, resolve
@@ -28,7 +28,6 @@ from ..reductions.core.spec import LearnerSpec, Wanted
 from ..text import parser
 
 Config: TypeAlias = resolving.Config[Reduction]
-CLASSLESS = {"cpt", "multiclass", "hsm", "softmax_tree"}  # reductions that need no number of classes
 OF_A_RUN = {*options_of(probabilities.Options), "save_tree"}  # what a run writes or tells at its end
 
 
@@ -106,7 +105,7 @@ def spec_of(config: Config, purpose: Purpose) -> LearnerSpec:
         options=getattr(config, name),
         binary=config.learner,
         wanted=Wanted(config.answers, purpose.scores, purpose.exact_answer, purpose.weights_only),
-        given=config.given,
+        given=config.given & _names_of_learners(config),
         seed=config.driver.random_seed,
         names=tuple(config.parser.label_names()),
         learn_names=config.parser.learn_names,
@@ -119,10 +118,19 @@ def spec_of(config: Config, purpose: Purpose) -> LearnerSpec:
     )
 
 
+def _names_of_learners(config: Config) -> frozenset[str]:
+    """Return the names of the options that a reduction may know of."""
+    own = (config.reduction.options, gd.Options, probabilities.Options, Options, presets.Options)
+    return frozenset(name for room in own for name in options_of(room))
+
+
 def settled(config: Config, purpose: Purpose) -> Config:
     """Check the options of the chosen reduction and decide those whose defaults depend on others."""
     spec = spec_of(config, purpose)
     config.reduction.check(spec)
+    for name, why in config.reduction.refused(spec).items():
+        if name in config.given:
+            raise UsageError(why)
     return config.settled(config.reduction.settle(spec))
 
 
@@ -143,7 +151,7 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
     declared: dict[str, Option] = {}
     for room in known_rooms.values():
         declared.update(options_of(room))
-    known = [record.name for record in registry.REDUCTIONS] + ["multiclass", "hsm"]
+    known = _reductions()
     if reduction not in known:
         raise UsageError(f"{reduction!r} is no reduction{_hint(reduction, known)}; there are {', '.join(known)}")
     given: dict[str, Any] = {}
@@ -156,7 +164,7 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
             raise UsageError(f"there is no option {name!r}{_option_hint(name, declared, known)}")
         given[name] = checked_value(name, declared[name], value)
     if reduction != SCALAR:
-        if classes is None and reduction not in CLASSLESS:
+        if classes is None and declared[reduction].minimum != 0:
             raise UsageError(f"classes: {reduction!r} has to be told how many classes there are")
         given[reduction] = checked_value("classes", declared[reduction], classes or 0)
     elif classes is not None:
@@ -202,15 +210,27 @@ def _hint(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def with_keywords(message: str) -> str:
+    """Return a message that names keywords in place of the command's flags; words in quotes are the user's."""
+    names = {f"--{name}": name for name in _reductions()}
+    for room in rooms().values():
+        for name, one in options_of(room).items():
+            names.update({flag: name for flag in (*one.flags, long_flag(one))})
+    message = re.sub(rf"(?<![\w'-])--({'|'.join(_reductions())})(?= \d)", "classes", message)
+    return re.sub(r"(?<![\w'-])--?[A-Za-z]\w*", lambda match: names.get(match[0], match[0]), message)
+
+
 @contextlib.contextmanager
 def naming_keywords() -> Iterator[None]:
-    """Name keywords in messages that name the flags of the command, but for words that the user has given."""
+    """Name keywords in errors that name the flags of the command."""
     try:
         yield
-    except (UsageError, DataError) as error:
-        names = {}
-        for room in rooms().values():
-            for name, one in options_of(room).items():
-                names.update({flag: name for flag in (*one.flags, long_flag(one))})
-        message = re.sub(r"(?<![\w'-])--?[A-Za-z]\w*", lambda match: names.get(match[0], match[0]), str(error))
-        raise type(error)(message) from None
+    except (UsageError, DataError, ModelError) as error:
+        raise type(error)(with_keywords(str(error))) from None
+
+
+def _reductions() -> list[str]:
+    """Return the names that `Learner` takes."""
+    return [record.name for record in registry.REDUCTIONS] + [
+        name for name, preset in presets.PRESETS.items() if callable(preset)
+    ]

@@ -15,7 +15,7 @@ from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..system.printable import shortened
 from ..text import parser, reader
-from . import arrays
+from . import arrays, configuration
 from .arrays import Rows
 from .configuration import Config, LabelRange
 
@@ -151,4 +151,5 @@ def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bo
     data = tuple(str(fspath(path)) for path in paths)
     options = parser.Options(noconstant=noconstant)
     found = reader.Reader(reader.Options(data=data), options, BITS, labels == "classes")
-    yield from found
+    with configuration.naming_keywords():
+        yield from found

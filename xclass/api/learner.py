@@ -350,7 +350,7 @@ class Learner(LearnerCore):
         """Take the messages about text and about work."""
         found = (*self._inputs.notes, *(note for work in works for note in work.notes))
         self._inputs.notes.clear()
-        return found
+        return tuple(map(configuration.with_keywords, found))
 
 
 def _warn(notes: Sequence[str]) -> None:
@@ -368,7 +368,8 @@ def load(path: str) -> Learner:
         where the file is damaged, or no model.
     """
     jit.activate(quick=False)
-    contents = model_contents.load(path)
-    config = configuration.of_model(path, contents.options)
+    with configuration.naming_keywords():
+        contents = model_contents.load(path)
+        config = configuration.of_model(path, contents.options)
     with model_contents.naming(path), configuration.naming_keywords():
         return Learner.from_config(config, Purpose(loaded=True), contents)

@@ -27,7 +27,7 @@ from .progress import Progress
 
 
 class LearnerCore:
-    """What is made of decided options.
+    """A learner whose options are decided, with what a program and a run of the command need alike.
 
     Parameters
     ----------

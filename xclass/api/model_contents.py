@@ -1,7 +1,7 @@
 """Write and read what a run keeps in a model: options, counters, class names and what the learner keeps.
 
-A model may come from a stranger. Here the counters and class names are checked, `config` checks the options, and each
-learner checks its own arrays and facts when it restores them. `model_file` knows the bytes of a file only.
+A model may come from a stranger. Here the counters and class names are checked, `options.resolve` checks the options,
+and each learner checks its own arrays and facts when it restores them. `model_file` knows the bytes of a file only.
 
 Names     The names of classes are an array, because a million of them do not fit into the header: uint8[...], the
           names in the order of their classes, separated by commas, which no name contains. Models written before that
@@ -57,7 +57,7 @@ def save(
     Raises
     ------
     ModelError
-        where the file cannot be written for whatever reason; what was at `path` before is unchanged then.
+        where the file cannot be written. Whatever is raised, what was at `path` before is unchanged then.
     """
     try:
         model = take()
@@ -74,10 +74,10 @@ def save(
         }
         options = {**model.options, "named_labels": None}
         model_file.save(path, options=options, facts=facts, arrays=arrays, links=links, into=into)
-    except ModelError:
+    except (ModelError, MemoryError):
         raise
-    except Exception as error:
-        raise ModelError(f"{path}: cannot save the model: {type(error).__name__}: {error}") from error
+    except OSError as error:
+        raise ModelError(f"{path}: cannot save the model: {error.strerror or error}") from error
 
 
 def load(path: str) -> Contents:
@@ -121,22 +121,29 @@ def naming(path: str | None) -> Iterator[None]:
 
 
 def save_with_fallback(save_to: Callable[..., None], path: str) -> None:
-    """Call `save_to(path)`; where that fails, keep the model in `<path>.interrupted`.
+    """Call `save_to(path)`; where that fails for whatever reason, keep the model in `<path>.interrupted`.
 
     Raises
     ------
     ModelError
         says why `path` could not be written, and where the model is or why it is lost.
+    Exception
+        any other that `save_to` raises, with the same added to its message.
     """
     try:
         save_to(path)
-    except ModelError as error:
+    except Exception as error:
         other = path + ".interrupted"
         try:
             save_to(other, links="replace")
-        except ModelError as second:
-            raise ModelError(*error.args, f"xclass: what was learned is lost: {second}") from error
-        raise ModelError(*error.args, f"xclass: what was learned is in {other}") from error
+        except Exception as second:
+            kept = f"what was learned is lost: {second}"
+        else:
+            kept = f"what was learned is in {other}"
+        if isinstance(error, ModelError):
+            raise ModelError(*error.args, f"xclass: {kept}") from error
+        error.args = (f"{error}; {kept}",)
+        raise
 
 
 def _names(path: str, letters: np.ndarray) -> str:

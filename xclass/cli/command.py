@@ -119,7 +119,7 @@ def _take_multiclass(
 ) -> list[str]:
     """Choose --multiclass and --learn_names where the data ask for them; return what the user is told."""
     from ..cache import source as cache
-    from ..reductions.cpt import options as cpt_options
+    from ..reductions import presets
     from ..text import reader
 
     owners: dict[str, set[str]] = {}
@@ -129,10 +129,17 @@ def _take_multiclass(
     names = {record.name for record in reductions}
     if given.get("no_stdin") or (not given.get("data") and "cache_file" in given and cache.no_input()):
         return []
-    common = set(cpt_options.TAKEN) - {"loss_function", "sgd"}
+    proposed = next(record for record in reductions if record.name == presets.PROPOSED)
+    common = set(proposed.learner_options or ()) - {"loss_function", "sgd"}
     from_file = bool(given.get("data"))
     wanted, note = label_detection.wanted(
-        given, owners, names, common, lambda labels: reader.look(given.get("data"), labels, begun), from_file
+        given,
+        owners,
+        names,
+        presets.PROPOSED,
+        common,
+        lambda labels: reader.look(given.get("data"), labels, begun),
+        from_file,
     )
     given.update(wanted)
     return [note] if note else []

@@ -3,9 +3,10 @@
 Layout    `keys` has a power of two of cells, each a key or `empty`. A key lies in the cell that its hash names or,
           where that was taken, in the first free one behind it; the cell after the last is the first.
 Secret    Keys may come from a file that somebody wrote to make searches slow. The hash therefore depends on a number
-          that each table draws anew, so that nobody can choose keys whose searches are long. A table may have a secret
-          where nothing that is saved or learned depends on the order of its cells.
-Bound     A search ends after as many steps as there are cells, whatever the keys.
+          that each table draws anew, so that nobody can choose keys whose searches are long. This needs a table of
+          which nothing is saved or summed in the order of its cells. Prototypes of classes (`clusters.centroids`) are
+          summed in that order, so their table has no secret; it leaves out keys whose search is long.
+Bound     A search ends after as many steps as there are cells at the latest, whatever the keys.
 Differs   Tables whose cells hold more than a key, or whose cells expire, have loops of their own, which say why.
 """
 
@@ -41,9 +42,11 @@ def hashed_pair(key: Int) -> np.uint64:
 
 @jit
 def search(keys: AnyArray, key: Int, empty: Int, begin: Int, most: int) -> np.int64:
-    """Return the cell of a key, or the empty cell where it belongs; -1 where that is over `most` steps from `begin`.
+    """Return the cell of a key, or the empty cell where it belongs; -1 after `most` steps.
 
-    For tables without a secret. `probe` is for all others.
+    Parameters
+    ----------
+    begin : hash of the key, whose lowest bits are the cell where the search begins
     """
     last = np.int64(keys.shape[0] - 1)
     at = np.int64(begin) & last
@@ -58,5 +61,5 @@ def search(keys: AnyArray, key: Int, empty: Int, begin: Int, most: int) -> np.in
 
 @jit
 def probe(keys: AnyArray, key: Int, empty: Int, secret: np.uint64) -> np.int64:
-    """Return the cell of a key, or the empty cell where it belongs; -1 in a full table."""
+    """Return the cell of a key, or the empty cell where it belongs, in a table with a secret; -1 in a full table."""
     return search(keys, key, empty, hashed(key, secret), keys.shape[0])

@@ -50,6 +50,7 @@ FLAGS: dict[str, dict[str, bool]] = {  # of numba, by kind
     "allocating": {"_nrt": True},
     "inlined": {"forceinline": True},
 }
+COMMON = {"nogil": True, "error_model": "numpy"}  # flags of every kernel
 KEPT_FOLDERS = 3  # of the latest versions of Python and numba; older ones are removed
 
 
@@ -123,7 +124,7 @@ class _Kernel:
                 import numba
 
                 more = FLAGS[getattr(self.py_func, "kernel_kind", "")]
-                made = numba.njit(nogil=True, error_model="numpy", **more)(self.py_func)
+                made = numba.njit(**COMMON, **more)(self.py_func)
                 if hasattr(made, "_compiler"):  # not where numba is told to compile nothing
                     compiling = made._compiler.compile
                     made._compiler.compile = functools.partial(_compile, compiling)
@@ -144,7 +145,10 @@ def _compile(compiling: Callable[..., Any], *args: Any) -> Any:
 
 
 def _new_cache(function: FunctionType, folder: Path) -> Any:
-    cache = kernel_cache.new_cache(function, folder, _save)
+    from numba import config
+
+    settings = repr((COMMON, FLAGS, config.BOUNDSCHECK, config.OPT))
+    cache = kernel_cache.new_cache(function, folder, settings, _save)
     loading = cache.load_overload
 
     def load(*args: Any) -> Any:

@@ -27,9 +27,14 @@ UNREADABLE = (EOFError, ImportError, AttributeError, IndexError, KeyError, Value
 _PACKAGE = __name__.partition(".")[0]
 
 
-def fingerprint(function: FunctionType) -> str:
-    """Return a hash of what the machine code of a kernel depends on, the types of its arguments apart."""
-    digest = hashlib.sha256()
+def fingerprint(function: FunctionType, settings: str = "") -> str:
+    """Return a hash of what the machine code of a kernel depends on, the types of its arguments apart.
+
+    Parameters
+    ----------
+    settings : of the compiler
+    """
+    digest = hashlib.sha256(settings.encode())
     for one in sorted(_closure(function), key=_name):
         digest.update(_own_hash(one))
     return digest.hexdigest()[:16]
@@ -124,15 +129,16 @@ def _fields(kind: Any) -> Any:
     return (getattr(record, "_fields", None), inner) if record is not None or inner else None
 
 
-def new_cache(function: FunctionType, folder: Path, saving: Callable[[Callable[[], None]], None]) -> Any:
+def new_cache(function: FunctionType, folder: Path, settings: str, saving: Callable[[Callable[[], None]], None]) -> Any:
     """Return the cache that a dispatcher of numba's is to use for a kernel.
 
     Parameters
     ----------
     folder : where compiled code is kept
+    settings : of the compiler
     saving : called with the function that writes to `folder`, which it calls where that is safe
     """
-    return _cache_class()(function, folder, saving)
+    return _cache_class()(function, folder, settings, saving)
 
 
 @functools.cache
@@ -149,14 +155,16 @@ def _cache_class() -> type:
     class Cache(caching.Cache):  # type: ignore[misc]  # numba is not looked into
         """The compiled versions of one kernel, by the types of its arguments."""
 
-        def __init__(self, function: FunctionType, folder: Path, saving: Callable[[Callable[[], None]], None]) -> None:
-            self._py_func, self._folder, self._saving = function, folder, saving
+        def __init__(
+            self, function: FunctionType, folder: Path, settings: str, saving: Callable[[Callable[[], None]], None]
+        ) -> None:
+            self._py_func, self._folder, self._settings, self._saving = function, folder, settings, saving
             self._name, self._cache_path, self._impl = _name(function), str(folder), Code()
             self.enable()
 
         @functools.cached_property
         def _cache_file(self) -> Any:
-            name = f"{self._name}-{fingerprint(self._py_func)}"
+            name = f"{self._name}-{fingerprint(self._py_func, self._settings)}"
             return caching.IndexDataCacheFile(self._cache_path, name, source_stamp=None)
 
         def load_overload(self, signature: Any, context: Any) -> Any:

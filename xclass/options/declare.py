@@ -1,10 +1,10 @@
-"""Declaring an option: once, as a dataclass field in the room that owns it.
+"""Declare options: each once, as a field of the dataclass `Options` of the module that uses it.
 
     @dataclass(frozen=True)
     class Options:
         max_depth: int = option("levels of routers", default_text="ceil(log2 K)", stored=True)
 
-`cli` makes the command line, the help and docs/options.md from these fields; `config` decides
+`cli` makes the command line, the help and docs/options.md from these fields; `options.resolve` decides
 which value holds (command line, then model, then preset, then default) and refuses what has no effect.
 """
 

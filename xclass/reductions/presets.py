@@ -44,6 +44,8 @@ def hierarchical_softmax(k: int) -> dict[str, object]:
     return {"cpt": k, "cpt_tree": "huffman", "loss_function": "logistic", "sgd": True}
 
 
+PROPOSED = "cpt"  # the reduction that is taken, as multiclass, where none is named
+
 PRESETS: Presets = {
     "multiclass": multiclass,
     "hsm": hierarchical_softmax,

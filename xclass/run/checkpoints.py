@@ -183,7 +183,7 @@ class Saver:
         path = self._model + ".interrupted"
         try:
             self.save(path, links="replace")
-        except ModelError as error:
+        except Exception as error:  # of whatever kind: the one that ends the run is raised
             return f"what was learned from {self.learned} examples is lost: {error}"
         before = "is as it was before" if os.path.exists(self._model) else "was not written"
         return f"what was learned from {self.learned} examples is in {path}; {self._model} {before}"

@@ -88,7 +88,7 @@ def finish(run: Parts, error: BaseException | None, seconds: float) -> int:
             run.console.line(f"xclass: nobody reads the predictions any more; {kept}")
         raise error
     if isinstance(error, XclassError):
-        raise DataError(*error.args, *([f"xclass: {kept}"] if kept else []))
+        raise type(error)(*error.args, *([f"xclass: {kept}"] if kept else [])) from error
     if error is not None:
         if kept:
             run.console.line(f"xclass: {kept}")

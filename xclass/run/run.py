@@ -30,7 +30,8 @@ from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
-from ..reductions.core.base import CrossesPath, Inspectable, LearnsAtEnd, Previews
+from ..options.resolve import SCALAR
+from ..reductions.core.base import PATH_GROUP, CrossesPath, Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import Work
 from ..system import address_space
 from ..text.reader import Reader
@@ -49,8 +50,6 @@ from .report.console import Console
 from .shuffle import Shuffler
 from .signals import SignalHandler, Stopped
 from .timing import Stopwatch
-
-PATH_GROUP = 0x88  # namespace group of the features a tree makes of an example's path
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None
 
 
 class _Run:
-    """What a run consists of; all but the first lines are set in this order by `go`."""
+    """A run of the command. `go` sets these attributes, in this order."""
 
     model: Learner
     progress: Progress
@@ -139,7 +138,7 @@ class _Run:
             self._prepare(contents, closing)
             del contents
             self._banner()
-            self.writers = outputs.open_writers(self.config, self.model.names)
+            self.writers = outputs.open_writers(self.config, self.model.names, self.model.reduction.lists_scores)
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
             if isinstance(self.model.reduction, LearnsAtEnd):
                 self.model.reduction.report_to(self.console, self.reader.part)
@@ -171,7 +170,7 @@ class _Run:
         name = self.config.reduction.name
         if not jit.is_first_run(name) or self.options.quiet:
             return
-        what = "" if name == "scalar" else f" of --{name}"
+        what = "" if name == SCALAR else f" of --{name}"
         once = "" if jit.unkept() else "; the first run only"
         self.console.line(f"xclass: compiling the kernels{what} for this machine{once}")
         if jit.unkept():
@@ -186,7 +185,7 @@ class _Run:
         holdout = passes.Holdout(c.passes)
         self.progress = self.model.progress = Progress(
             c.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.model.names.shown, o.vw_exact,
-            o.vw_exact and bool(c.oaa.scores or c.answers.probabilities),
+            o.vw_exact and bool(self.model.reduction.lists_scores or c.answers.probabilities),
         )  # fmt: skip
         if o.vw_exact and c.answers.probabilities:
             self.progress.log_loss_sum = 0.0  # VW tells it of data without an example too
@@ -271,7 +270,7 @@ class _Run:
             return
         features, crosser = self.model.preparation.features, self.model.preparation.crosser
         lines = console.banner(
-            self.config, self.reader.banner(), features.banner, self.model.reduction.banner(), self.reader.name
+            self.config, self.model.reduction, self.reader.banner(), features.banner, self.reader.name
         )
         for line in [*self.notes, *self.config.adjusted, *crosser.notes, *lines, *progress_table.HEADER]:
             self.console.line(line)

@@ -116,6 +116,7 @@ def wanted(
     given: Mapping[str, object],
     owners: Mapping[str, set[str]],
     reductions: set[str],
+    proposed: str,
     common: set[str],
     look: Callable[[Labels], None],
     patient: bool,
@@ -127,7 +128,8 @@ def wanted(
     given : field -> value, what the user typed.
     owners : field -> the rooms that declare it.
     reductions : names of the reductions.
-    common : options of the binary learner that --cpt takes too; another one asks for the learner alone.
+    proposed : the reduction that `multiclass` stands for.
+    common : options of the binary learner that it takes too; another one asks for the learner alone.
     look : shows the first lines of the data to a `Labels`.
     patient : see `Labels`.
 
@@ -142,9 +144,9 @@ def wanted(
     chosen: dict[str, object] = {}
     known = bool((reductions | {"multiclass", "hsm"}) & given.keys())
     if not known:
-        if any(reductions & room and "cpt" not in room for room in rooms):
+        if any(reductions & room and proposed not in room for room in rooms):
             return {}, ""  # of another reduction: an error that says so, or the learner alone
-        known = any("cpt" in room or "answers" in room for room in rooms)
+        known = any(proposed in room or "answers" in room for room in rooms)
         known = known or "named_labels" in given or "learn_names" in given
         if known:
             chosen["multiclass"] = 0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from command import learn, xclass
 
+import xclass as xclass_library
 from xclass.binary import gd
 from xclass.model import stored_arrays
 from xclass.options.declare import option
@@ -94,3 +95,13 @@ def test_its_models_are_checked(tmp_path):
     done = xclass("-i", "m", "--oaa", 2, stdin=DATA, cwd=tmp_path)
     assert done.status == 2
     assert "trained with --majority 2" in done.err
+
+
+def test_the_library_has_it_too(tmp_path):
+    with xclass_library.Learner("majority", 2, bits=4) as model:
+        model.learn(DATA)
+        model.save(str(tmp_path / "library"))
+    learn("--majority", 2, "-b", 4, "-f", "command", stdin=DATA, cwd=tmp_path)
+    assert (tmp_path / "library").read_bytes() == (tmp_path / "command").read_bytes()
+    with xclass_library.load(str(tmp_path / "command")) as model:
+        assert model.predict(["| x"] * 2).tolist() == [1, 1]

@@ -8,6 +8,7 @@ never sees text, files or the progress table. A run knows reductions by this pag
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from .spec import LearnerSpec, Wanted
 from .tree_view import TreeNode
 
 LEAST_ROWS = 64  # examples of a batch that are worth a thread
+PATH_GROUP = 0x88  # namespace of the features that a tree makes of the path of an example, see `CrossesPath`
 _starting = threading.Lock()  # stages on several threads share out work for the first time
 
 
@@ -38,18 +40,21 @@ def pieces(n: int, parts: int) -> list[tuple[int, int]]:
 
 
 class Learner(ABC):
-    """State that learns. All of it is in `arrays` and `facts`: restoring them continues the very same run.
+    """Base class of what learns. `arrays` and `facts` hold all of its state: restoring them continues the same run.
 
     Attributes
     ----------
     stages : called in this order for every Work; each may run on a thread of its own, on one Work at a time
-    largest_step : most an example's weight may be, or max(1, weight) * max(1, value**2) where not `scales_examples`;
-        infinite where the learner looks at its steps itself, see `finite`
+    largest_step : an example is not learned from if its weight (or, unless `scales_examples`, max(1, weight) times the
+        square of its largest value) exceeds this, because a sum could become infinite; infinite where the learner
+        checks its steps itself, see `finite`
     scales_examples : whether examples have length 1 when they are learned from
     names : of the classes, where labels are names; it grows as they come
-    highest_placed : the highest label that has a place without having been learned from
+    highest_placed : the highest label that has a leaf although no example of it was learned, 0 for none
     workers : threads that `share` may use, None for as many as there are processors
     outside : examples with a label that is no class, which were not learned from; see `classes_of`
+    lists_scores : whether it predicts the scores of all classes in place of the class
+    enabled : what the line `Enabled learners:` says in place of the record's `enabled`, where options change it
     """
 
     stages: list[Callable[[Work], None]]
@@ -59,7 +64,10 @@ class Learner(ABC):
     highest_placed: int = 0
     workers: int | None = None
     outside: int = 0
+    lists_scores: bool = False
+    enabled: str = ""
     _threads: ThreadPoolExecutor | None = None  # made when there is work for several
+    _process: int = 0  # that has made them
 
     @property
     def most_rows(self) -> int | None:
@@ -112,7 +120,7 @@ class Learner(ABC):
 
     def close(self) -> None:
         """End the threads that the learner started."""
-        if self._threads is not None:
+        if self._threads is not None and self._process == os.getpid():
             self._threads.shutdown()
 
     # for the reductions themselves
@@ -125,8 +133,9 @@ class Learner(ABC):
                 job(*item)
             return
         with _starting:
-            if self._threads is None:
+            if self._threads is None or self._process != os.getpid():  # a child made by fork has none of the threads
                 self._threads = ThreadPoolExecutor(self.workers or processors.count(), "share")
+                self._process = os.getpid()
         list(self._threads.map(lambda item: job(*item), items))
 
     def rows_of_threads(self, n: int, least: int = LEAST_ROWS) -> list[tuple[int, int]]:
@@ -192,8 +201,8 @@ class LearnsAtEnd(ABC):
 
     @abstractmethod
     def report_to(self, console: Console, part: Callable[[], float | None]) -> None:
-        """Hear before the first batch whom to tell what `end_pass` does, and what returns how
-        much of a pass was read, 0 to 1, or None where that is not known."""
+        """Take, before the first batch, the console for messages of `end_pass`, and a function that returns how much of
+        the pass was read (0 to 1, None where that is not known)."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -272,6 +281,8 @@ class Reduction:
     check_arrays : `check_arrays(spec, arrays)` raises ModelError where the arrays of a model have other sizes than
         `build` would make room for; called before it, so that a small file cannot ask for much memory.
     probabilities : whether it gives classes probabilities, so that the options of `answers` hold for it.
+    learner_options : fields of `gd.Options` that it takes; None for all.
+    refused : `refused(spec)` returns options of a run that cannot go with it, and the message that says why.
     """
 
     name: str
@@ -286,3 +297,5 @@ class Reduction:
     allowed: Callable[[LearnerSpec], tuple[int, int, str] | None]
     check_arrays: Callable[[LearnerSpec, Mapping[str, Stored]], None] = lambda spec, arrays: None
     probabilities: bool = False
+    learner_options: tuple[str, ...] | None = None
+    refused: Callable[[LearnerSpec], Mapping[str, str]] = lambda spec: {}

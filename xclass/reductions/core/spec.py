@@ -37,7 +37,7 @@ class LearnerSpec:
     options : its own `Options`
     binary : of the binary learner
     wanted : see `Wanted`
-    given : names of the options that the user gave
+    given : names of the options that the user gave, of its own, the binary learner's and `answers`, and of presets
     seed : of everything drawn at random
     names : of the classes, where they are known from the start
     learn_names : whether labels are names that are numbered as they come

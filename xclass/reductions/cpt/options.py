@@ -147,6 +147,7 @@ TAKEN = (
     "adaptive",
     "sgd",
 )  # what the nodes take of the learner's options
+NEEDS_SEARCH = "{flag} needs the search that --cpt_report losses leaves out: drop one of them"
 
 
 def settle(spec: LearnerSpec) -> dict[str, object]:
@@ -174,6 +175,13 @@ def _rate(loss_function: str, grown: bool, passes: int, plain: bool) -> float:
     if passes == 1:
         return 0.5
     return 0.35 if grown else 0.25
+
+
+def refused(spec: LearnerSpec) -> dict[str, str]:
+    """Return the options of a run that need what is left out, and why."""
+    if spec.options.cpt_report != "losses":
+        return {}
+    return {"predictions": NEEDS_SEARCH.format(flag="-p"), "raw_predictions": NEEDS_SEARCH.format(flag="-r")}
 
 
 def check(spec: LearnerSpec) -> None:
@@ -223,9 +231,8 @@ def check(spec: LearnerSpec) -> None:
     if o.cpt_report == "losses":
         a = spec.wanted.answers
         for flag, asked in (
-            ("-p", "predictions" in given), ("-r", "raw_predictions" in given), ("--top_k", a.top_k),
-            ("--calibration", a.calibration), ("--probabilities", a.probabilities),
+            ("--top_k", a.top_k), ("--calibration", a.calibration), ("--probabilities", a.probabilities),
             ("--cpt_search", "cpt_search" in given), ("--max_expand", "max_expand" in given),
         ):  # fmt: skip
             if asked:
-                raise UsageError(f"{flag} needs the search that --cpt_report losses leaves out: drop one of them")
+                raise UsageError(NEEDS_SEARCH.format(flag=flag))

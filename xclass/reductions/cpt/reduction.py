@@ -83,7 +83,7 @@ from . import (
     tree_file,  # fmt: skip
 )
 from .binary_nodes import DEEPEST, NODES, Found, Settings
-from .options import GROWN, MADE, Options, check, settle
+from .options import GROWN, MADE, TAKEN, Options, check, refused, settle
 from .tree_member import Member
 
 
@@ -439,4 +439,6 @@ REDUCTION = Reduction(
     allowed=allowed,
     check_arrays=check_arrays,
     probabilities=True,
+    learner_options=TAKEN,
+    refused=refused,
 )

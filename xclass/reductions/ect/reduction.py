@@ -84,11 +84,15 @@ def check(spec: LearnerSpec) -> None:
     o: Options = spec.options
     if o.ect + 2 * bracket.matches(o.ect, o.error) >= 2**31:
         raise UsageError(f"--ect {o.ect} --error {o.error} makes too many matches to number: give a smaller --error")
-    for name in ("print_tree", "dot_tree"):
-        if name in spec.given and o.error > 0:
-            raise UsageError(f"--{name} shows a tree, which matches with --error {o.error} are not: drop one of them")
     if o.ect_play == "paper" and spec.binary.link != "identity":
         raise UsageError("--link has no effect with --ect, which looks at the sign of a score only; leave it out")
+
+
+def refused(spec: LearnerSpec) -> dict[str, str]:
+    """Return the options of a run that show a tree, where there is none, and why."""
+    error = spec.options.error
+    why = f"shows a tree, which matches with --error {error} are not: drop one of them"
+    return {name: f"--{name} {why}" for name in ("print_tree", "dot_tree")} if error > 0 else {}
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
@@ -246,6 +250,7 @@ REDUCTION = Reduction(
     enabled="gd, scorer-identity, ect",
     build=Tournament,
     check=check,
+    refused=refused,
     settle=settle,
     allowed=allowed,
     check_arrays=check_arrays,

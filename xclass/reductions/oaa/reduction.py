@@ -40,6 +40,7 @@ SLOT_BYTES = 12  # w, G and N; the rates' plane is only touched by update rules 
 LEAST_SHARE = 64  # classes of a thread
 PLACES = 12  # bits of table per class when -b is not given
 UNDECIDED = 2  # label base not found out yet
+ENABLED = "gd, scorer-identity, oaa"
 NO_PROBABILITY = 999.0  # log loss where the label's probability is 0, VW's
 
 
@@ -96,6 +97,15 @@ def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
     return low, o.oaa - 1 + low, f"--oaa {o.oaa}" + (" --indexing 0" if low == 0 else "")
 
 
+def _kind(spec: LearnerSpec) -> str:
+    """Return what VW puts behind the name of the reduction, by what it writes."""
+    if spec.wanted.answers.probabilities:
+        return "-prob"
+    if spec.options.scores:
+        return "-scores"
+    return "-raw" if spec.wanted.scores else ""
+
+
 class OneAgainstAll(Learner, Inspectable):
     """The learner behind `--oaa`."""
 
@@ -103,6 +113,8 @@ class OneAgainstAll(Learner, Inspectable):
         o: Options = spec.options
         self.options = o
         self.classes = o.oaa
+        self.lists_scores = bool(o.scores or spec.wanted.answers.probabilities)
+        self.enabled = ENABLED + _kind(spec)
         self.as_vw = spec.vw_exact
         self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
         self.resume = spec.binary.resume
@@ -338,7 +350,7 @@ REDUCTION = Reduction(
     summary="a scorer for every class; time grows with K, so for up to some thousand classes",
     options=Options,
     labels="multiclass",
-    enabled="gd, scorer-identity, oaa",
+    enabled=ENABLED,
     build=OneAgainstAll,
     check=check,
     settle=settle,

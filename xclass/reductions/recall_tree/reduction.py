@@ -15,8 +15,8 @@ Differs   from the paper: entropies are kept incrementally in nats, as VW does; 
 
 Two stages. Routing needs no scorer, so it runs ahead on a thread of its own and hands over a plan: which classes
 to score and which to train, per example. Scoring is split by class into SHARDS with tables of their own, so any
-number of threads gives the same bytes. Counting, routing and scoring are rooms of their own: label_counts, routing,
-candidates, where the bound on recall and the probabilities are explained.
+number of threads gives the same bytes. The modules `label_counts`, `routing` and `scoring` explain the bound on recall,
+how routers learn, and the probabilities.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import probabilities, tree_view
-from ..core.base import CrossesPath, Inspectable, Learner, Outlined, Reduction
+from ..core.base import PATH_GROUP, CrossesPath, Inspectable, Learner, Outlined, Reduction
 from ..core.calibration import Report
 from ..core.contract import Look, Work
 from ..core.result import Result
@@ -44,7 +44,6 @@ from . import label_counts, options, routing, scoring
 from .routing import Plan, Settings
 from .scoring import SHARDS
 
-PATH_GROUP = 0x88  # namespace of the path features, where interactions name it
 WILDCARD = ord(":")
 
 

@@ -107,6 +107,8 @@ class Scalar(Learner, Inspectable):
             self.table.flat[(CONSTANT & int(self.table.mask)) * int(self.table.stride)] = spec.binary.constant
         self.options = spec.binary
         self.binary = spec.options.binary
+        if self.binary:
+            self.enabled = "gd, scorer-identity, binary, count_label"
         self.link = spec.binary.link == "logistic"
         self.told = False
         self.stages = [self._run]

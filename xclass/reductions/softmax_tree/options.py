@@ -113,6 +113,15 @@ def settle(spec: LearnerSpec) -> dict[str, object]:
     return {**gd.settle(spec.binary, spec.options.softmax_tree, True), **found}
 
 
+def refused(spec: LearnerSpec) -> dict[str, str]:
+    """Return the options of a run that have no effect, and why."""
+    names = ["initial_pass_length", "save_per_pass", "checkpoint", "holdout_after"]
+    if spec.passes > 1 and not spec.testing:
+        names.append("passes")
+    why = "--softmax_tree keeps the examples and learns from all of them at the end of the data; see --tao_iterations"
+    return {name: f"--{name} has no effect: {why}" for name in names}
+
+
 def check(spec: LearnerSpec) -> None:
     """Refuse options that cannot be meant together."""
     given, o = spec.given, spec.options
@@ -130,14 +139,6 @@ def check(spec: LearnerSpec) -> None:
         raise UsageError(f"--beta has no effect: --zero_loss {o.zero_loss} does not use it; give --zero_loss beta")
     if "leaf_passes" in given and o.leaf_solver == "exact":
         raise UsageError("--leaf_passes has no effect: --leaf_solver exact goes on to the end; leave it out")
-    if not (spec.passes > 1 and not spec.testing):
-        given = given - {"passes"}
-    for name in ("passes", "initial_pass_length", "save_per_pass", "checkpoint", "holdout_after"):
-        if name in given:
-            raise UsageError(
-                f"--{name} has no effect: --softmax_tree keeps the examples and learns from all of them at the end of "
-                "the data; see --tao_iterations"
-            )
     if spec.testing:
         for name in TRAINING:
             if name in given:

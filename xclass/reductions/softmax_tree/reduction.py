@@ -379,4 +379,6 @@ REDUCTION = Reduction(
     settle=softmax_options.settle,
     allowed=softmax_options.allowed,
     probabilities=True,
+    learner_options=softmax_options.TAKEN,
+    refused=softmax_options.refused,
 )

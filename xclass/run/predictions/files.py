@@ -11,11 +11,18 @@ from ...reductions.core.contract import Work
 from .writer import Writer
 
 
-def open_writers(c: Config, names: Names) -> dict[str, Writer]:
-    """Those asked for, by "predictions" and "raw". `c` : the configuration; `names` : of the classes"""
+def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Writer]:
+    """Return the writers asked for, by "predictions" and "raw".
+
+    Parameters
+    ----------
+    c : the configuration
+    names : of the classes
+    lists_scores : whether predictions are the scores of all classes
+    """
     o = c.driver
     kind = c.reduction.labels
-    if c.answers.listed or c.oaa.scores:
+    if c.answers.listed or lists_scores:
         kind = "scores"
     writers = {}
     if o.predictions is not None:

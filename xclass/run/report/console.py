@@ -81,20 +81,13 @@ class Console:
             self._bar = None
 
 
-def banner(c: Config, source: list[str], namespaces: list[str], learner: list[str], data: str) -> list[str]:
-    """VW's lines before the table. `c` : the configuration"""
+def banner(c: Config, learner: Learner, source: list[str], namespaces: list[str], data: str) -> list[str]:
+    """Return VW's lines before the table; `c` is the configuration, `data` the name of what is read."""
     o = c.driver
     labels = "SIMPLE" if c.reduction.labels == "simple" else "MULTICLASS"
     output = {"SIMPLE": "SCALAR", "MULTICLASS": "MULTICLASS"}[labels]
-    enabled = c.reduction.enabled
-    if c.reduction.name == "scalar" and c.scalar.binary:
-        enabled = enabled.replace("count_label", "binary, count_label")
-    if c.reduction.name == "oaa":
-        if c.oaa.scores or c.answers.probabilities:
-            enabled += "-prob" if c.answers.probabilities else "-scores"
-            output = "SCALARS"
-        elif o.raw_predictions is not None:
-            enabled += "-raw"
+    if learner.lists_scores:
+        output = "SCALARS"
     return progress_table.banner(
         quadratic=c.interactions.quadratic,
         cubic=c.interactions.cubic,
@@ -108,13 +101,13 @@ def banner(c: Config, source: list[str], namespaces: list[str], learner: list[st
         model=o.final_regressor,
         predictions=o.predictions,
         raw_predictions=o.raw_predictions,
-        learner=learner,
+        learner=learner.banner(),
         data=data,
         bits=c.learner.bits,
         learning_rate=c.learner.learning_rate,
         initial_t=c.learner.initial_t,
         power_t=c.learner.power_t,
-        enabled=enabled,
+        enabled=learner.enabled or c.reduction.enabled,
         labels=labels,
         output=output,
     )
