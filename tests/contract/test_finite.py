@@ -301,3 +301,9 @@ def test_what_is_not_finite_is_replaced_and_found():
     assert odd.tolist() == [True] and cleaned.weight.tolist() == [0]
     plain = batch_of_one(np.arange(2), np.array([1, 2], F), 1)
     assert finite.clean(plain)[0] is plain
+
+
+@pytest.mark.parametrize("name", ["scalar", "oaa", "recall_tree", "log_multi", "cpt"])
+def test_examples_without_features_are_no_reason_to_warn(name):
+    done = learn(*chosen(name), *BITS, "--noconstant", stdin="1 |\n2 | a\n1 |\n")
+    assert "steps" not in done.err

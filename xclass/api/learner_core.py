@@ -16,8 +16,9 @@ import numpy as np
 from ..binary import gd
 from ..data import class_names
 from ..data.batch import Batch
+from ..errors import UsageError
 from ..reductions.core import base
-from ..reductions.core.base import LearnsAtEnd, Previews
+from ..reductions.core.base import PATH_GROUP, CrossesPath, LearnsAtEnd, Previews
 from ..reductions.core.contract import Work
 from . import configuration
 from .configuration import Config, Purpose
@@ -66,14 +67,29 @@ class LearnerCore:
     def _build(self, contents: Contents | None) -> None:
         self.reduction = self.config.reduction.build(self._spec)
         self.reduction.names = self.names.names
-        if contents is None:
-            return
-        learned = gd.predicting(contents.arrays) if self._spec.wanted.weights_only else contents.arrays
         try:
-            self.reduction.restore(learned, contents.learner)
+            if contents is not None:
+                learned = gd.predicting(contents.arrays) if self._spec.wanted.weights_only else contents.arrays
+                self.reduction.restore(learned, contents.learner)
+            self._cross_path()
         except BaseException:
             self.reduction.close()
             raise
+
+    def _cross_path(self) -> None:
+        """Hand interactions with the features of an example's path to the reduction, which makes these features."""
+        named = self.preparation.crosser.with_group(PATH_GROUP)
+        if not named:
+            return
+        if not isinstance(self.reduction, CrossesPath):
+            raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
+        ignored = [group for one in named for group in one if self.preparation.features.unlinear[group]]
+        if ignored:
+            raise UsageError(
+                f"--ignore_linear leaves nothing of namespace {chr(ignored[0])!r} to cross with the path, "
+                "namespace \\x88: drop one of them"
+            )
+        self.reduction.cross_path(named)
 
     @property
     def stages(self) -> list[Callable[[Work], None]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..binary import finite
 from ..reductions.core.contract import Work
 
 ADVICE = "scale values to between 1e-15 and 1e+15 and weights to below 1e+6, or lower --learning_rate"
@@ -23,12 +24,14 @@ class Untaken:
 
     def count(self, work: Work) -> list[str]:
         """Take in a batch that was learned; return what there is to say about the first such example of the run."""
-        rows = np.flatnonzero(work.missed)
+        batch = work.batch
+        empty = np.diff(batch.start) == 0  # without features there is no step that could be taken
+        rows = np.flatnonzero((work.missed == finite.REFUSED) | ((work.missed != 0) & ~empty))
         before = self.examples
         self.examples += len(rows)
         if before or not len(rows):
             return []
-        i, batch = rows[0], work.batch
+        i = rows[0]
         values = np.abs(batch.value[batch.start[i] : batch.start[i + 1]])
         largest = values.max(initial=0)  # NaN, if there is one
         smallest = values.min(initial=largest)

@@ -31,7 +31,7 @@ from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
 from ..options.resolve import SCALAR
-from ..reductions.core.base import PATH_GROUP, CrossesPath, Inspectable, LearnsAtEnd, Previews
+from ..reductions.core.base import Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import Work
 from ..system import address_space
 from ..text.reader import Reader
@@ -201,7 +201,6 @@ class _Run:
         closing.callback(self.reader.close)
         self.untaken = Untaken(self.reader.name if len(c.reader.data) <= 1 else None)
         self.stream = passes.Stream(self.reader, c.passes, holdout, self._shuffler(), o.final_regressor)
-        self._cross_path(self.model.preparation.crosser.with_group(PATH_GROUP))
 
     def _parts(self) -> ending.Parts:
         return ending.Parts(
@@ -244,20 +243,6 @@ class _Run:
     def _shuffler(self) -> Shuffler | None:
         size = self.config.shuffle.shuffle
         return None if size is None else Shuffler(size, self.options.random_seed, self._names_wanted())
-
-    def _cross_path(self, named: list[bytes]) -> None:
-        """Hand interactions with the path features to the learner that makes them."""
-        if not named:
-            return
-        if not isinstance(self.model.reduction, CrossesPath):
-            raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
-        lost = [group for one in named for group in one if self.model.preparation.features.unlinear[group]]
-        if lost:
-            raise UsageError(
-                f"--ignore_linear leaves nothing of namespace {chr(lost[0])!r} to cross with the path, "
-                "namespace \\x88: drop one of them"
-            )
-        self.model.reduction.cross_path(named)
 
     def _pace(self) -> progress_table.Pace:
         pace = progress_table.pace(self.options.progress)

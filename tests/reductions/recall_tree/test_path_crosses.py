@@ -3,6 +3,8 @@
 import pytest
 from command import learn, xclass
 from streams import multiclass
+
+import xclass as library
 from versus import needs_vw, run_vw
 
 TREE = ("--recall_tree", "60", "-b", "20", "--max_candidates", "5")
@@ -33,3 +35,25 @@ def test_crosses_that_cannot_be_made_are_refused(args, says):
     done = xclass(*args, stdin="1 |w a\n")
     assert done.status == 2
     assert says in done.err
+
+
+def test_the_library_crosses_with_the_path_as_the_command_does(tmp_path):
+    text = multiclass(3, 60, 900)
+    learn(*TREE, "-q", r"w\x88", "-f", tmp_path / "command", stdin=text)
+    options = {"classes": 60, "bits": 20, "max_candidates": 5}
+    with library.Learner("recall_tree", quadratic=[r"w\x88"], **options) as model:
+        crossed = model.learn(text).prediction
+        model.save(tmp_path / "library")
+    assert (tmp_path / "library").read_bytes() == (tmp_path / "command").read_bytes()
+    with library.Learner("recall_tree", **options) as model:
+        assert (model.learn(text).prediction != crossed).any()
+    with library.load(tmp_path / "library") as model:
+        learn("-t", "-i", tmp_path / "command", "-p", tmp_path / "p", stdin=text)
+        assert model.predict(text).tolist() == [int(line) for line in (tmp_path / "p").read_text().split()]
+
+
+def test_the_library_refuses_crosses_that_cannot_be_made():
+    with pytest.raises(library.UsageError, match="path of recall_tree, which was not chosen"):
+        library.Learner("oaa", 9, quadratic=[r"w\x88"])
+    with pytest.raises(library.UsageError, match="^ignore_linear leaves nothing of namespace 'w'"):
+        library.Learner("recall_tree", 9, quadratic=[r"w\x88"], ignore_linear=["w"])
