@@ -3,9 +3,9 @@
 import pytest
 from command import learn, xclass
 from streams import multiclass
+from versus import needs_vw, run_vw
 
 import xclass as library
-from versus import needs_vw, run_vw
 
 TREE = ("--recall_tree", "60", "-b", "20", "--max_candidates", "5")
 
@@ -55,5 +55,5 @@ def test_the_library_crosses_with_the_path_as_the_command_does(tmp_path):
 def test_the_library_refuses_crosses_that_cannot_be_made():
     with pytest.raises(library.UsageError, match="path of recall_tree, which was not chosen"):
         library.Learner("oaa", 9, quadratic=[r"w\x88"])
-    with pytest.raises(library.UsageError, match="^ignore_linear leaves nothing of namespace 'w'"):
+    with pytest.raises(library.UsageError, match=r"^ignore_linear leaves nothing of namespace 'w'"):
         library.Learner("recall_tree", 9, quadratic=[r"w\x88"], ignore_linear=["w"])
