@@ -9,6 +9,7 @@ Use plain `model.learn`, `predict`, `top_k` and `probabilities` where they give 
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -59,10 +60,7 @@ def lists_of(work: Work) -> list[dict[int, float]]:
     if work.listing is None:
         return []
     scores, labels, start = (part.tolist() for part in work.listing)
-    return [
-        dict(zip(labels[low:high], scores[low:high], strict=True))
-        for low, high in zip(start[:-1], start[1:], strict=True)
-    ]
+    return [dict(zip(labels[low:high], scores[low:high], strict=True)) for low, high in itertools.pairwise(start)]
 
 
 def summary_of(model: Learner) -> str:
