@@ -100,7 +100,7 @@ if plan["named"] and hasattr(os, "O_TMPFILE"):
     del os.O_TMPFILE
 from xclass.cli import command as cli
 
-cli.rooms()
+cli.option_groups()
 calls, models = dict.fromkeys(plan["targets"], 0), []
 
 

@@ -24,7 +24,7 @@ are refused.
 def listed() -> str:
     """Return the list of all options as Markdown, a table for every heading of the help."""
     lines = []
-    for section in help_text.sections(*cli.rooms()):
+    for section in help_text.sections(*cli.option_groups()):
         summary = f": {section.summary}" if section.summary else ""
         lines += ["", f"## {section.title}{summary}", "", "| option | what it does | default |", "|---|---|---|"]
         lines += [_row(one) for one in section.options.values()]

@@ -13,7 +13,7 @@ from xclass.cli import command as cli
 from xclass.options import declare
 
 ROOT = Path(__file__).parent.parent
-SECTIONS = help_text.sections(*cli.rooms())
+SECTIONS = help_text.sections(*cli.option_groups())
 OPTIONS = {name: one for section in SECTIONS for name, one in section.options.items()}
 
 
@@ -26,7 +26,7 @@ def test_option_has_help(name):
 
 
 def test_every_declared_option_stands_in_the_help():
-    rooms, _ = cli.rooms()
+    rooms, _ = cli.option_groups()
     declared = {name for room in rooms.values() for name in declare.options_of(room)}
     assert declared == set(OPTIONS)
     text = arguments.read(SECTIONS, ["--help"])["help"]
@@ -41,7 +41,7 @@ def test_no_flag_is_used_twice():
 
 
 def test_reduction_is_chosen_by_the_option_of_its_name():
-    _, reductions = cli.rooms()
+    _, reductions = cli.option_groups()
     for record in reductions:
         options = declare.options_of(record.options)
         assert record.name == "scalar" or options[record.name].kind is int

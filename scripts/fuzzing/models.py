@@ -190,7 +190,7 @@ def learn(bench: Bench, *words: str) -> None:
 
 def declared() -> dict[str, Any]:
     """Return every option by name."""
-    return {name: one for section in help_text.sections(*cli.rooms()) for name, one in section.options.items()}
+    return {name: one for section in help_text.sections(*cli.option_groups()) for name, one in section.options.items()}
 
 
 DECLARED = declared()

@@ -83,7 +83,7 @@ class OptionSets:
 
     def __init__(self, only: str = ""):
         self.limits = Limits(cpu=8.0, memory=4 << 30, interrupt=True)
-        self._declared = {n: o for s in help_text.sections(*cli.rooms()) for n, o in s.options.items()}
+        self._declared = {n: o for s in help_text.sections(*cli.option_groups()) for n, o in s.options.items()}
         self._models = [name for name in MODELS if re.search(only, name)]
         self._first = True
         self._model = b""
@@ -104,7 +104,7 @@ class OptionSets:
         return fixed + drawn(self._strategy(), max(1, n - len(fixed)), seed)
 
     def _strategy(self) -> st.SearchStrategy[Case]:
-        records = cli.rooms()[1]
+        records = cli.option_groups()[1]
         own = {record.name: declare.options_of(record.options) for record in records}
         reductions = [name for name in own if name != "scalar"]
         common = {n: o for n, o in self._declared.items() if not any(n in options for options in own.values())}

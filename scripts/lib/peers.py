@@ -143,5 +143,7 @@ def unknown(words: list[str]) -> bool:
     from xclass.cli import command as cli
     from xclass.options.declare import options_of
 
-    known = {flag for room in cli.rooms()[0].values() for one in options_of(room).values() for flag in one.flags}
+    known = {
+        flag for room in cli.option_groups()[0].values() for one in options_of(room).values() for flag in one.flags
+    }
     return words[0] not in known

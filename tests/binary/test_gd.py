@@ -94,22 +94,22 @@ def test_vw_width_is_the_next_power_of_two():
 
 
 def test_named_update_rules_switch_off_the_others_and_change_the_rate():
-    def settled(**given):
+    def config(**given):
         o = gd.Options(bits=10, **given)
-        return gd.settle(o, 10, reduction=True)
+        return gd.resolve_defaults(o, 10, reduction=True)
 
-    assert settled()["learning_rate"] == 0.5
-    assert settled(sgd=True)["learning_rate"] == 10
-    assert settled(sgd=True)["initial_t"] == 1
-    assert settled(adaptive=True)["learning_rate"] == 10
-    assert settled(adaptive=True)["initial_t"] == 0
-    assert settled(adaptive=True, normalized=True)["learning_rate"] == 0.5
+    assert config()["learning_rate"] == 0.5
+    assert config(sgd=True)["learning_rate"] == 10
+    assert config(sgd=True)["initial_t"] == 1
+    assert config(adaptive=True)["learning_rate"] == 10
+    assert config(adaptive=True)["initial_t"] == 0
+    assert config(adaptive=True, normalized=True)["learning_rate"] == 0.5
     rule = gd.make_rule(options(sgd=True, label_range="seen"), reduction=True)
     assert not (rule.adaptive or rule.normalized or rule.invariant)
 
 
 def test_table_size_follows_the_number_of_classes():
-    sizes = [gd.settle(gd.Options(), k, reduction=True)["bits"] for k in (10, 1000, 10_000, 10**6)]
+    sizes = [gd.resolve_defaults(gd.Options(), k, reduction=True)["bits"] for k in (10, 1000, 10_000, 10**6)]
     assert sizes[0] == table_size.LEAST_BITS
     assert sizes == sorted(sizes)
     assert sizes[-1] <= table_size.MOST_BITS
@@ -124,4 +124,4 @@ def test_table_that_cannot_fit_is_refused_with_the_largest_that_does(monkeypatch
 
 def test_table_without_b_leaves_three_quarters_of_the_memory_free(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 64 << 20)
-    assert gd.settle(gd.Options(), 100_000, reduction=True)["bits"] == 20
+    assert gd.resolve_defaults(gd.Options(), 100_000, reduction=True)["bits"] == 20

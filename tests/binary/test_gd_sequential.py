@@ -31,12 +31,12 @@ WORDS = [
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero", "ignore:invalid value")
 @pytest.mark.parametrize("words", WORDS, ids=lambda words: " ".join(map(str, words)) or "defaults")
 def test_quick_way_gives_the_same_bits(words):
-    settled = configure("--oaa", 4, *(() if "-b" in words else ("-b", 8)), *words)
-    rule = gd.make_rule(settled.learner, reduction=True)
-    batch = batch_of(settled, all_sizes(len(words), 60))
+    config = configure("--oaa", 4, *(() if "-b" in words else ("-b", 8)), *words)
+    rule = gd.make_rule(config.learner, reduction=True)
+    batch = batch_of(config, all_sizes(len(words), 60))
     watch = finite.Watch(np.zeros(1, np.int64), np.zeros(batch.n, np.uint8), finite.ordinary_span(batch.n))
     finite.survey(batch, np.ones(batch.n, bool), False, np.inf, True, watch.missed, watch.span)
-    plain, quick = (gd.new_table(rule, settled.learner.bits, 5, 12)._replace(watch=watch) for _ in range(2))
+    plain, quick = (gd.new_table(rule, config.learner.bits, 5, 12)._replace(watch=watch) for _ in range(2))
     row = gd_sequential.new_row(batch)
     rng = np.random.default_rng(3)
     tiny = 0.25 if "--power_t" in words else 1e-45  # 0 to a negative power is an error in Python, infinity in kernels
@@ -56,7 +56,7 @@ def test_quick_way_gives_the_same_bits(words):
             if weight > 0:
                 gd.learn(plain, rule, place, x, count, sub, p, y, weight, float(i))
             after = gd.score(plain, place, x, count, sub, F(0))
-            found = gd_sequential.teach(row, quick, rule, count, fast, sub, y, weight, float(i))
+            found = gd_sequential.update(row, quick, rule, count, fast, sub, y, weight, float(i))
             assert found == after or (np.isnan(found) and np.isnan(after)), i
     assert plain.flat.reshape(-1, 4)[:, :3].tobytes() == quick.flat.reshape(-1, 4)[:, :3].tobytes()
     assert plain.sums.tobytes() == quick.sums.tobytes() and plain.range.tobytes() == quick.range.tobytes()
@@ -65,11 +65,11 @@ def test_quick_way_gives_the_same_bits(words):
 
 
 def test_features_that_share_a_slot_are_found():
-    settled = configure("--oaa", 4, "-b", 8, "--noconstant")
-    rule = gd.make_rule(settled.learner, reduction=True)
+    config = configure("--oaa", 4, "-b", 8, "--noconstant")
+    rule = gd.make_rule(config.learner, reduction=True)
     watch = finite.Watch(np.zeros(1, np.int64), np.zeros(5, np.uint8), finite.ordinary_span(5))
     table = gd.new_table(rule, 8, 4, 4)._replace(watch=watch)
-    batch = batch_of(settled, "1 |f a b c\n1 |f a b a\n1 |f\n1 |f b c\n1 | 1 65\n")  # 64 places of four
+    batch = batch_of(config, "1 |f a b c\n1 |f a b a\n1 |f\n1 |f b c\n1 | 1 65\n")  # 64 places of four
     row = gd_sequential.new_row(batch)
     ways = [gd_sequential.load(row, table, rule, batch, i)[1] for i in range(5)]
     assert ways == [True, False, True, True, False]

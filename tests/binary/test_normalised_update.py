@@ -42,7 +42,7 @@ def sequential(table, rule, batch, label):
         count, quick = gd_sequential.load(row, table, rule, batch, i)
         for c in range(K):
             y = truth(c, label[i])
-            gd_sequential.teach(row, table, rule, count, quick, np.uint64(c), y, batch.weight[i], float(i))
+            gd_sequential.update(row, table, rule, count, quick, np.uint64(c), y, batch.weight[i], float(i))
 
 
 def rows(table, rule, batch, label):
@@ -53,7 +53,7 @@ def rows(table, rule, batch, label):
     found = class_rows.Found(np.empty(n, np.int64), np.empty(n, np.float32), np.empty((0, K), np.float32))
     scratch = class_rows.new_scratch(int(np.diff(batch.start).max()), ROWS)
     norms = np.zeros((ROWS, 1), np.float32)
-    class_rows.sweep(table, rule, np.uint64(ROWS), 0, K, norms, False, inputs, found, scratch)
+    class_rows.learn_batch(table, rule, np.uint64(ROWS), 0, K, norms, False, inputs, found, scratch)
 
 
 def truth(c: int, label: int) -> np.float32:
@@ -71,9 +71,9 @@ def examples(table, batch):
 @pytest.mark.parametrize("way", [lanes, sequential, rows])
 @pytest.mark.parametrize("seed", range(3))
 def test_every_way_gives_the_bits_of_the_plain_one(way, seed):
-    settled = configure("--oaa", K, "-b", BITS, "--loss_function", "logistic")
-    rule = gd.make_rule(settled.learner, reduction=True)
-    batch = batch_of(settled, all_sizes(seed, 80))
+    config = configure("--oaa", K, "-b", BITS, "--loss_function", "logistic")
+    rule = gd.make_rule(config.learner, reduction=True)
+    batch = batch_of(config, all_sizes(seed, 80))
     batch = batch._replace(index=batch.index % np.uint32(ROWS))
     batch.weight[:] = np.random.default_rng(seed).choice([0.5, 1, 3], batch.n)
     label = batch.label.astype(np.int64) - 1

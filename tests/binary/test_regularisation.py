@@ -159,7 +159,7 @@ def test_shrinking_is_applied_before_numbers_run_out():
         assert np.isfinite(table.flat).all()
     assert 1e-12 < least < 1e-3
     before = gd.score(table, place, x, 3, np.uint64(0), F(0))
-    gd.settle_weights(table)
+    gd.apply_regularisation(table)
     assert table.shrunk.tolist() == [0, 1]
     assert abs(gd.score(table, place, x, 3, np.uint64(0), F(0)) - before) < 1e-6
 

@@ -282,7 +282,7 @@ def test_data_that_only_look_changed_are_taken(made):
 def test_unsettled_data_are_compared_by_content(tmp_path):
     path = tmp_path / "data"
     path.write_text("1 |a b\n")
-    then = cache_key.describe(str(path), cache_key.digest_of(str(path)))
+    then = cache_key.file_entry(str(path), cache_key.digest_of(str(path)))
     assert not then["settled"]
     assert cache_key.why_stale({"files": [then]}, {}, [str(path)]) == ""
     then["sha256"] = "0" * 64

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from standin import REDUCTIONS, ROOMS
+from standin import OPTION_GROUPS, REDUCTIONS
 
 from xclass import __version__
 from xclass.cli import arguments, help_text, subcommands
@@ -16,7 +16,7 @@ from xclass.cli import command as cli
 from xclass.errors import DataError, UsageError
 from xclass.options.declare import options_of
 
-SECTIONS = help_text.sections(ROOMS, REDUCTIONS)
+SECTIONS = help_text.sections(OPTION_GROUPS, REDUCTIONS)
 
 
 def read(*argv):
@@ -99,7 +99,7 @@ def test_help_groups_options_by_room_with_defaults():
 
 def test_every_option_stands_under_one_heading():
     flags = [flag for section in SECTIONS for one in section.options.values() for flag in one.flags]
-    declared = [flag for room in ROOMS.values() for one in options_of(room).values() for flag in one.flags]
+    declared = [flag for group in OPTION_GROUPS.values() for one in options_of(group).values() for flag in one.flags]
     assert sorted(flags) == sorted(declared)
 
 

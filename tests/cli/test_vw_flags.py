@@ -13,7 +13,12 @@ from command import learn, xclass
 from xclass.cli import command as cli
 from xclass.cli import help_text, vw_flags
 
-OURS = {flag for section in help_text.sections(*cli.rooms()) for one in section.options.values() for flag in one.flags}
+OURS = {
+    flag
+    for section in help_text.sections(*cli.option_groups())
+    for one in section.options.values()
+    for flag in one.flags
+}
 OURS |= {"--help", "-h", "--version"}
 LISTED = [flag for flags, _ in vw_flags.ADVICE for flag in flags.split()]
 ELSEWHERE = [flag for flags, _ in vw_flags.ELSEWHERE for flag in flags.split()]

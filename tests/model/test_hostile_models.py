@@ -440,7 +440,7 @@ def longest_search(cells: np.ndarray, empty: int, home) -> int:
 
 
 def steps_of_tree(labels: np.ndarray) -> int:
-    tree = label_tree.halved(labels.astype(np.int64))
+    tree = label_tree.balanced_tree(labels.astype(np.int64))
     tree = label_tree.restored("tree.0", label_tree.arrays("tree.0", tree))
     return longest_search(tree.key, 0, lambda key: hash_table.hashed(key, tree.secret) & np.uint64(len(tree.key) - 1))
 
@@ -577,6 +577,6 @@ def test_tree_file_that_asks_too_much_is_refused(text, named):
 
 
 def test_tree_is_not_written_with_names_it_lacks():
-    tree = label_tree.halved(np.arange(1, 4))
+    tree = label_tree.balanced_tree(np.arange(1, 4))
     with pytest.raises(DataError, match="label 3"):
         tree_file.result("t", [tree], ["one", "two"]).write()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from standin import REDUCTIONS, ROOMS
+from standin import OPTION_GROUPS, REDUCTIONS
 
 from xclass.cli import command as cli
 from xclass.errors import ModelError, UsageError
@@ -17,12 +17,20 @@ PRESETS = {"exact": {"loss_function": "squared", "router_weight": "example", "bi
 def resolve(given=None, stored=None):
     if stored is not None:
         stored = {"bits": 20, **stored}  # every model has it
-    return config.resolve(given or {}, stored, ROOMS, REDUCTIONS, model="model.bin", presets=PRESETS, settle=settle)
+    return config.resolve(
+        given or {},
+        stored,
+        OPTION_GROUPS,
+        REDUCTIONS,
+        model="model.bin",
+        presets=PRESETS,
+        resolve_defaults=resolve_defaults,
+    )
 
 
-def settle(found):
+def resolve_defaults(found):
     found.reduction.check(found)
-    return found.settled(found.reduction.settle(found))
+    return found.settled(found.reduction.resolve_defaults(found))
 
 
 def refusal(given, stored=None, error=UsageError) -> str:
@@ -43,8 +51,8 @@ def test_default_holds_where_nobody_says_otherwise():
 
 def test_a_part_is_found_by_the_class_that_declares_it():
     found = resolve({"bits": 20})
-    assert found.part(ROOMS["learner"]) is found.learner
-    assert found.part(ROOMS["learner"]).bits == 20
+    assert found.part(OPTION_GROUPS["learner"]) is found.learner
+    assert found.part(OPTION_GROUPS["learner"]).bits == 20
     with pytest.raises(LookupError, match="no room declares"):
         found.part(ModelError)
 
@@ -71,22 +79,22 @@ def test_preset_leaves_reductions_alone_that_were_not_chosen():
 
 
 def test_presets_name_only_options_that_exist():
-    rooms, _ = cli.rooms()
-    names = {name for room in rooms.values() for name in options_of(room)}
+    rooms, _ = cli.option_groups()
+    names = {name for group in rooms.values() for name in options_of(group)}
     for preset, values in presets.PRESETS.items():
         values = values(7) if callable(values) else values
         assert {preset, *values} <= names
 
 
 def test_no_effect_rules_name_only_options_that_exist():
-    rooms, _ = cli.rooms()
-    names = {name for room in rooms.values() for name in options_of(room)}
+    rooms, _ = cli.option_groups()
+    names = {name for group in rooms.values() for name in options_of(group)}
     others = ((rule.given,) if isinstance(rule.given, str) else rule.given for rule in config.NO_EFFECT)
     assert {rule.option for rule in config.NO_EFFECT}.union(*others) <= names
 
 
 def test_only_reductions_share_an_option_and_it_is_of_one_kind():
-    rooms, reductions = cli.rooms()
+    rooms, reductions = cli.option_groups()
     owners = {}
     for room, declared in rooms.items():
         for name, one in options_of(declared).items():

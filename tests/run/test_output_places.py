@@ -7,7 +7,7 @@ import os
 import pytest
 from command import begin, learn, xclass
 
-from xclass.cli.command import rooms
+from xclass.cli.command import option_groups
 from xclass.options.declare import options_of
 
 WRITTEN = {
@@ -71,7 +71,7 @@ def test_outputs_never_lie_on_inputs_or_on_each_other(place, args, said):
 
 
 def test_every_option_that_names_a_file_says_whether_it_is_read():
-    found = {name: one for room in rooms()[0].values() for name, one in options_of(room).items()}
+    found = {name: one for room in option_groups()[0].values() for name, one in options_of(room).items()}
     files = {name: one.read for name, one in found.items() if one.metavar == "FILE"}
     assert {name for name, read in files.items() if read} == {"data", "initial_regressor"}
     assert {name for name, read in files.items() if not read} == WRITTEN

@@ -16,7 +16,7 @@ import pytest
 from command import SECONDS, begin, learn, script, xclass, xclass_process
 from streams import multiclass, real
 
-from xclass.cli.command import rooms
+from xclass.cli.command import option_groups
 from xclass.cli.help_text import sections
 from xclass.model import model_file
 from xclass.options import resolve as config
@@ -322,7 +322,7 @@ def test_every_stored_option_that_contradicts_the_model_names_both_values(data, 
     )
     stored = model_file.load("model").options
     found = {}
-    for declared in rooms()[0].values():
+    for declared in option_groups()[0].values():
         found.update({n: one for n, one in options_of(declared).items() if one.stored and n in stored})
     assert len(found) > 15
     for option, one in found.items():
@@ -357,7 +357,7 @@ def test_model_of_another_reduction_is_refused(data):
 
 
 def test_every_section_of_the_help_has_a_room():
-    found, reductions = rooms()
+    found, reductions = option_groups()
     listed = {name for section in sections(found, reductions) for name in section.options}
     assert listed == {name for declared in found.values() for name in options_of(declared)}
 

@@ -16,7 +16,7 @@ from xclass.data.batch import Batch
 from xclass.kernels import jit
 from xclass.options import resolve as config
 from xclass.reductions.core import base
-from xclass.reductions.core.contract import Work
+from xclass.reductions.core.contract import BatchTask
 from xclass.reductions.core.spec import LearnerSpec
 from xclass.reductions.presets import PRESETS
 from xclass.run import purpose
@@ -33,9 +33,9 @@ class Example(NamedTuple):
 
 def configure(*words) -> config.Config:
     """The value of every option for a command line."""
-    found, reductions = cli.rooms()
+    found, reductions = cli.option_groups()
     given = arguments.read(help_text.sections(found, reductions), [str(word) for word in words])
-    return config.resolve(given, None, found, reductions, presets=PRESETS, settle=purpose.settled)
+    return config.resolve(given, None, found, reductions, presets=PRESETS, resolve_defaults=purpose.with_defaults)
 
 
 def spec_of(settled: config.Config) -> LearnerSpec:
@@ -76,19 +76,19 @@ def examples_of(batch: Batch) -> list[Example]:
     return found
 
 
-def work_through(learner, batch: Batch, learn: bool = True) -> tuple[Work, object]:
+def go_through_stages(learner, batch: Batch, learn: bool = True) -> tuple[BatchTask, object]:
     """Take a batch through a learner's stages; return the work and the plan of a reduction that makes one."""
     weight = np.where(np.isnan(batch.label), 0.0, batch.weight.astype(np.float64))
-    work = Work(batch, learn, np.add.accumulate(weight))
+    task = BatchTask(batch, learn, np.add.accumulate(weight))
     if learn:
-        learner.survey(work, exact=hasattr(learner, "rule") and not learner.rule.checked)
+        learner.survey(task, exact=hasattr(learner, "rule") and not learner.rule.checked)
     plans = []
     if hasattr(learner, "_finish"):
         finish = type(learner)._finish
-        learner._finish = lambda work: (plans.append(work.plan), finish(learner, work))
+        learner._finish = lambda task: (plans.append(task.plan), finish(learner, task))
     try:
         for stage in learner.stages:
-            stage(work)
+            stage(task)
     finally:
         learner.__dict__.pop("_finish", None)
-    return work, plans[0] if plans else None
+    return task, plans[0] if plans else None

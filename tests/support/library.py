@@ -17,7 +17,7 @@ import numpy as np
 from xclass.api.inputs import Inputs
 from xclass.api.learner import Learner
 from xclass.reductions.core import probabilities
-from xclass.reductions.core.contract import Work
+from xclass.reductions.core.contract import BatchTask
 from xclass.reductions.core.spec import Wanted
 
 
@@ -41,25 +41,25 @@ def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Show
     if answers:
         model.reduction.want(Wanted(answers=probabilities.Options(**answers)))
     batch = Inputs(model.config, model.names, model.label_range).batch(text, learn=learn)
-    works: list[Work] = []
-    for work in model.works(batch, learn, model.clock):
+    tasks: list[BatchTask] = []
+    for task in model.tasks(batch, learn, model.clock):
         for stage in model.stages:
-            stage(work)
+            stage(task)
         if learn:
-            model.note(work)
-            model.progress.count(work)
-        works.append(work)
-    predictions = [p for work in works if work.prediction is not None for p in work.prediction.tolist()]
-    loss = sum(float(np.sum(work.loss)) for work in works if work.loss is not None)
-    lists = [one for work in works for one in lists_of(work)]
-    return Shown(predictions, lists, loss, summary_of(model), [note for work in works for note in work.notes])
+            model.note(task)
+            model.progress.count(task)
+        tasks.append(task)
+    predictions = [p for task in tasks if task.prediction is not None for p in task.prediction.tolist()]
+    loss = sum(float(np.sum(task.loss)) for task in tasks if task.loss is not None)
+    lists = [one for task in tasks for one in lists_of(task)]
+    return Shown(predictions, lists, loss, summary_of(model), [note for task in tasks for note in task.notes])
 
 
-def lists_of(work: Work) -> list[dict[int, float]]:
+def lists_of(task: BatchTask) -> list[dict[int, float]]:
     """Return what `-p` would write of every example in place of a class: its labels and their probabilities."""
-    if work.listing is None:
+    if task.listing is None:
         return []
-    scores, labels, start = (part.tolist() for part in work.listing)
+    scores, labels, start = (part.tolist() for part in task.listing)
     return [dict(zip(labels[low:high], scores[low:high], strict=True)) for low, high in itertools.pairwise(start)]
 
 

@@ -81,7 +81,7 @@ def _settle_depth(config) -> dict:
 
 
 def _record(
-    name: str, options: type, check=lambda config: None, settle=lambda config: {}, probabilities: bool = False
+    name: str, options: type, check=lambda config: None, resolve_defaults=lambda config: {}, probabilities: bool = False
 ) -> Reduction:
     return Reduction(
         name=name,
@@ -92,8 +92,8 @@ def _record(
         enabled=name,
         build=None,
         check=check,
-        settle=settle,
-        allowed=lambda config: None,
+        resolve_defaults=resolve_defaults,
+        label_range=lambda config: None,
         probabilities=probabilities,
     )
 
@@ -104,7 +104,7 @@ REDUCTIONS = (
     _record("recall_tree", RecallTree, _check_depth, _settle_depth),
     _record("filter_tree", Filter),
 )
-ROOMS = {
+OPTION_GROUPS = {
     "driver": Driver,
     "interactions": Interactions,
     "learner": Learner,

@@ -82,7 +82,7 @@ class LabelRange(NamedTuple):
     because: str = ""
 
 
-def rooms() -> dict[str, type]:
+def option_groups() -> dict[str, type]:
     """Return the options of a learner by the modules that declare them, in the order of the command's help."""
     found: dict[str, type] = {
         "multiclass": presets.Options,
@@ -121,22 +121,22 @@ def spec_of(config: Config, purpose: Purpose) -> LearnerSpec:
 def _names_of_learners(config: Config) -> frozenset[str]:
     """Return the names of the options that a reduction may know of."""
     own = (config.reduction.options, gd.Options, probabilities.Options, Options, presets.Options)
-    return frozenset(name for room in own for name in options_of(room))
+    return frozenset(name for group in own for name in options_of(group))
 
 
-def settled(config: Config, purpose: Purpose) -> Config:
+def with_defaults(config: Config, purpose: Purpose) -> Config:
     """Check the options of the chosen reduction and decide those whose defaults depend on others."""
     spec = spec_of(config, purpose)
     config.reduction.check(spec)
     for name, why in config.reduction.refused(spec).items():
         if name in config.given:
             raise UsageError(why)
-    return config.settled(config.reduction.settle(spec))
+    return config.with_values(config.reduction.resolve_defaults(spec))
 
 
 def label_range(config: Config, spec: LearnerSpec) -> LabelRange:
     """Return the labels that the chosen reduction takes."""
-    return LabelRange(*(config.reduction.allowed(spec) or ()))
+    return LabelRange(*(config.reduction.label_range(spec) or ()))
 
 
 def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) -> Config:
@@ -147,10 +147,10 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
     UsageError
         where an option is not known, has a value that is not allowed, or does not go with another.
     """
-    known_rooms = rooms()
+    groups = option_groups()
     declared: dict[str, Option] = {}
-    for room in known_rooms.values():
-        declared.update(options_of(room))
+    for group in groups.values():
+        declared.update(options_of(group))
     known = _reductions()
     if reduction not in known:
         raise UsageError(f"{reduction!r} is no reduction{_hint(reduction, known)}; there are {', '.join(known)}")
@@ -169,8 +169,8 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
         given[reduction] = checked_value("classes", declared[reduction], classes or 0)
     elif classes is not None:
         raise UsageError("classes: 'scalar' learns numbers; choose another reduction for classes")
-    settle = partial(settled, purpose=Purpose())
-    return resolve(given, None, known_rooms, registry.REDUCTIONS, presets=presets.PRESETS, settle=settle)
+    resolve_defaults = partial(with_defaults, purpose=Purpose())
+    return resolve(given, None, groups, registry.REDUCTIONS, presets=presets.PRESETS, resolve_defaults=resolve_defaults)
 
 
 def of_model(path: str, stored: Mapping[str, Any]) -> Config:
@@ -181,8 +181,16 @@ def of_model(path: str, stored: Mapping[str, Any]) -> Config:
     ModelError
         where the model holds options that no learner can have.
     """
-    settle = partial(settled, purpose=Purpose(loaded=True))
-    return resolve({}, stored, rooms(), registry.REDUCTIONS, model=path, presets=presets.PRESETS, settle=settle)
+    resolve_defaults = partial(with_defaults, purpose=Purpose(loaded=True))
+    return resolve(
+        {},
+        stored,
+        option_groups(),
+        registry.REDUCTIONS,
+        model=path,
+        presets=presets.PRESETS,
+        resolve_defaults=resolve_defaults,
+    )
 
 
 def checked_value(name: str, one: Option, value: Any) -> Any:
@@ -213,8 +221,8 @@ def _hint(word: str, known: Iterable[str]) -> str:
 def with_keywords(message: str) -> str:
     """Return a message that names keywords in place of the command's flags; words in quotes are the user's."""
     names = {f"--{name}": name for name in _reductions()}
-    for room in rooms().values():
-        for name, one in options_of(room).items():
+    for group in option_groups().values():
+        for name, one in options_of(group).items():
             names.update({flag: name for flag in (*one.flags, long_flag(one))})
     message = re.sub(rf"(?<![\w'-])--({'|'.join(_reductions())})(?= \d)", "classes", message)
     return re.sub(r"(?<![\w'-])--?[A-Za-z]\w*", lambda match: names.get(match[0], match[0]), message)

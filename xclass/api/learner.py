@@ -15,7 +15,7 @@ from ..kernels import jit
 from ..options.declare import options_of
 from ..reductions import registry
 from ..reductions.core.base import Previews
-from ..reductions.core.contract import Work
+from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as Listed
 from ..reductions.core.spec import Wanted
 from . import arrays, configuration, model_contents
@@ -83,7 +83,7 @@ class Learner(LearnerCore):
     def _start(self, config: Config, purpose: Purpose, contents: Contents | None) -> None:
         super().__init__(config, purpose, contents)
         self._inputs = Inputs(config, self.names, self.label_range)
-        self._held: list[Work] = []  # given to `learn` before the learner had seen enough
+        self._held: list[BatchTask] = []  # given to `learn` before the learner had seen enough
         self._shown = False  # whether `preview` was called
         self._wants_more = True  # of what it shows
         self._untaken = Untaken("batch")
@@ -118,14 +118,14 @@ class Learner(LearnerCore):
                 "this learner looks at all of the data before it learns from any: show them by preview(), batch by "
                 "batch, and then call learn()"
             )
-        learned: list[Work] = []
+        learned: list[BatchTask] = []
         given = self._batch(batch, labels, weights, learn=True)
-        for work in self.works(given if self.preview_size is None else arrays.copied(given), True, self._clock):
+        for task in self.tasks(given if self.preview_size is None else arrays.copied(given), True, self._clock):
             if self.preview_size is None:
-                learned.append(self._learned(work))
+                learned.append(self._learned(task))
                 continue
-            self._held.append(work)
-            if not self._show(work):
+            self._held.append(task)
+            if not self._show(task):
                 learned += self._end_preview()
         outcome = self._outcome(learned)
         _warn(outcome.warnings)
@@ -147,8 +147,8 @@ class Learner(LearnerCore):
             raise UsageError(f"this learner has no use for preview(): {why}")
         given = self._batch(batch, labels, weights, learn=True)
         self._shown = True
-        for work in self.works(given, True, self.clock):
-            self._wants_more = self._wants_more and self._show(work)
+        for task in self.tasks(given, True, self.clock):
+            self._wants_more = self._wants_more and self._show(task)
         _warn(self._notes([]))
         return self._wants_more
 
@@ -182,9 +182,9 @@ class Learner(LearnerCore):
             where the reduction gives no probabilities.
         """
         k = configuration.checked_value("k", options_of(Listed)["top_k"], k)
-        works = self._listed(batch, Listed(top_k=k))
-        _warn(self._notes(works))
-        labels, p = arrays.top_of([work.listing for work in works if work.listing is not None], k)
+        tasks = self._listed(batch, Listed(top_k=k))
+        _warn(self._notes(tasks))
+        labels, p = arrays.top_of([task.listing for task in tasks if task.listing is not None], k)
         return self._shown_as(labels, None), p
 
     def probabilities(self, batch: Examples) -> tuple[np.ndarray, np.ndarray]:
@@ -200,9 +200,9 @@ class Learner(LearnerCore):
         UsageError
             where the reduction gives no probabilities.
         """
-        works = self._listed(batch, Listed(probabilities=True))
-        _warn(self._notes(works))
-        labels, p = arrays.matrix_of([work.listing for work in works if work.listing is not None])
+        tasks = self._listed(batch, Listed(probabilities=True))
+        _warn(self._notes(tasks))
+        labels, p = arrays.matrix_of([task.listing for task in tasks if task.listing is not None])
         return self._shown_as(labels, None), p
 
     def end_pass(self) -> Outcome:
@@ -286,29 +286,29 @@ class Learner(LearnerCore):
     @property
     def _clock(self) -> float:
         """The weight of the labelled examples, of those that are held too."""
-        return next((float(work.clock[-1]) for work in reversed(self._held) if work.batch.n), self.clock)
+        return next((float(task.clock[-1]) for task in reversed(self._held) if task.batch.n), self.clock)
 
-    def _learned(self, work: Work) -> Work:
+    def _learned(self, task: BatchTask) -> BatchTask:
         for stage in self.stages:
-            stage(work)
-        self.note(work)
-        self.progress.count(work)
-        work.notes.extend(self._untaken.count(work))
-        return work
+            stage(task)
+        self.note(task)
+        self.progress.count(task)
+        task.notes.extend(self._untaken.count(task))
+        return task
 
-    def _predicted(self, batch: Batch) -> list[Work]:
-        works = []
-        for work in self.works(batch, False, self.clock):
+    def _predicted(self, batch: Batch) -> list[BatchTask]:
+        tasks = []
+        for task in self.tasks(batch, False, self.clock):
             for stage in self.stages:
-                stage(work)
-            works.append(work)
-        return works
+                stage(task)
+            tasks.append(task)
+        return tasks
 
-    def _show(self, work: Work) -> bool:
+    def _show(self, task: BatchTask) -> bool:
         assert isinstance(self.reduction, Previews)
-        return self.reduction.preview(work)
+        return self.reduction.preview(task)
 
-    def _end_preview(self) -> list[Work]:
+    def _end_preview(self) -> list[BatchTask]:
         """Let the learner begin with what it has seen; return the examples that were held, learned now."""
         assert isinstance(self.reduction, Previews)
         self.reduction.end_preview()
@@ -316,9 +316,9 @@ class Learner(LearnerCore):
             self.preparation.begin()  # learning finds every group for the first time
         self._shown = False
         held, self._held = self._held, []
-        return [self._learned(work) for work in held]
+        return [self._learned(task) for task in held]
 
-    def _listed(self, batch: Examples, asked: Listed) -> list[Work]:
+    def _listed(self, batch: Examples, asked: Listed) -> list[BatchTask]:
         """Predict examples with lists of classes."""
         record = self.config.reduction
         if not record.probabilities:
@@ -338,17 +338,17 @@ class Learner(LearnerCore):
         names = np.array([other, *self.names.names], object)
         return names[np.where(labels < len(names), labels, 0)]
 
-    def _outcome(self, works: Sequence[Work]) -> Outcome:
+    def _outcome(self, tasks: Sequence[BatchTask]) -> Outcome:
         """What came of work that went through the stages."""
-        losses = [np.zeros(work.batch.n) if work.loss is None else work.loss for work in works]
-        predictions = [work.prediction for work in works if work.prediction is not None]
+        losses = [np.zeros(task.batch.n) if task.loss is None else task.loss for task in tasks]
+        predictions = [task.prediction for task in tasks if task.prediction is not None]
         return Outcome(
-            np.concatenate([np.empty(0), *predictions]), np.concatenate([np.empty(0), *losses]), self._notes(works)
+            np.concatenate([np.empty(0), *predictions]), np.concatenate([np.empty(0), *losses]), self._notes(tasks)
         )
 
-    def _notes(self, works: Sequence[Work]) -> tuple[str, ...]:
+    def _notes(self, tasks: Sequence[BatchTask]) -> tuple[str, ...]:
         """Take the messages about text and about work."""
-        found = (*self._inputs.notes, *(note for work in works for note in work.notes))
+        found = (*self._inputs.notes, *(note for task in tasks for note in task.notes))
         self._inputs.notes.clear()
         return tuple(map(configuration.with_keywords, found))
 

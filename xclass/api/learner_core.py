@@ -1,6 +1,6 @@
 """A learner whose options are decided: a reduction, the names of its classes, and counts of what it has learned.
 
-Here is what a program and a run of the command need alike. A batch becomes work (`works`), which goes through the
+Here is what a program and a run of the command need alike. A batch becomes work (`tasks`), which goes through the
 `stages` one after the other and is then taken note of (`note`): in the thread of the caller where a program learns, and
 with a thread for each stage where the command does.
 """
@@ -19,7 +19,7 @@ from ..data.batch import Batch
 from ..errors import UsageError
 from ..reductions.core import base
 from ..reductions.core.base import PATH_GROUP, CrossesPath, LearnsAtEnd, Previews
-from ..reductions.core.contract import Work
+from ..reductions.core.contract import BatchTask
 from . import configuration
 from .configuration import Config, Purpose
 from .model_contents import Contents
@@ -32,7 +32,7 @@ class LearnerCore:
 
     Parameters
     ----------
-    purpose : for which the options were settled, see `configuration.settled`
+    purpose : for which the options were settled, see `configuration.with_defaults`
     contents : of the model that it goes on from
 
     Attributes
@@ -92,8 +92,8 @@ class LearnerCore:
         self.reduction.cross_path(named)
 
     @property
-    def stages(self) -> list[Callable[[Work], None]]:
-        """What work goes through, in this order; each may run on a thread of its own, on one Work at a time."""
+    def stages(self) -> list[Callable[[BatchTask], None]]:
+        """What work goes through, in this order; each may run on a thread of its own, on one BatchTask at a time."""
         return self.reduction.stages
 
     @property
@@ -106,7 +106,7 @@ class LearnerCore:
         """Whether it was given examples that it learns from at the end of the data only."""
         return isinstance(self.reduction, LearnsAtEnd) and self.reduction.unlearned
 
-    def works(self, batch: Batch, learn: bool, clock: float, held_out: np.ndarray | None = None) -> Iterator[Work]:
+    def tasks(self, batch: Batch, learn: bool, clock: float, held_out: np.ndarray | None = None) -> Iterator[BatchTask]:
         """Yield the work that a batch turns into, which has yet to go through the stages.
 
         Parameters
@@ -116,9 +116,9 @@ class LearnerCore:
         held_out : bool[n], examples that are predicted only; None for none
         """
         held_out = np.zeros(batch.n, bool) if held_out is None else held_out
-        return self.preparation.works(self.reduction, batch, held_out, learn, clock)
+        return self.preparation.tasks(self.reduction, batch, held_out, learn, clock)
 
-    def note(self, work: Work) -> np.ndarray | None:
+    def note(self, task: BatchTask) -> np.ndarray | None:
         """Take note of work that went through the stages, in the order of the data; `progress` is left alone.
 
         Returns
@@ -128,10 +128,10 @@ class LearnerCore:
         met = None
         if self.names.growing:
             self.names.met = max(self.names.met, self.reduction.highest_placed)
-            met = self.names.meet(work.batch.label)
-        if work.learn and work.batch.n:
-            self.examples += int(np.count_nonzero(work.learned()))
-            self.clock = float(work.clock[-1])
+            met = self.names.meet(task.batch.label)
+        if task.learn and task.batch.n:
+            self.examples += int(np.count_nonzero(task.learned()))
+            self.clock = float(task.clock[-1])
         return met
 
     def stored_options(self) -> dict[str, Any]:

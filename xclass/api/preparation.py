@@ -10,7 +10,7 @@ from ..binary import finite
 from ..data import batch_ops, interactions, namespaces
 from ..data.batch import Batch
 from ..reductions.core.base import Learner
-from ..reductions.core.contract import Work
+from ..reductions.core.contract import BatchTask
 from .configuration import Config
 
 
@@ -19,14 +19,14 @@ class Preparation:
 
     Parameters
     ----------
-    config : has the rooms `features`, `interactions` and `parser`
+    config : has the option groups `features`, `interactions` and `parser`
     exact : whether to do what VW does, with values that are no numbers too
 
     Attributes
     ----------
     features, crosser : drop and make features; and cross them
-    one_by_one : whether a Work may have one example only
-    keep_names : whether a Work also has the batch with all its features, whose names are lost
+    one_by_one : whether a BatchTask may have one example only
+    keep_names : whether a BatchTask also has the batch with all its features, whose names are lost
     """
 
     def __init__(self, config: Config, exact: bool) -> None:
@@ -39,7 +39,7 @@ class Preparation:
         """Begin again with the first example: crosses find every group for the first time."""
         self.crosser = interactions.Crosser(self._config.interactions)
 
-    def works(self, learner: Learner, read: Batch, held: np.ndarray, learn: bool, clock: float) -> Iterator[Work]:
+    def tasks(self, learner: Learner, read: Batch, held: np.ndarray, learn: bool, clock: float) -> Iterator[BatchTask]:
         """Yield the work that a batch turns into.
 
         Parameters
@@ -58,12 +58,14 @@ class Preparation:
             with np.errstate(invalid="ignore"):  # infinite weights, under --on_bad_line vw
                 clocks = np.add.accumulate(np.concatenate(([clock], weight)))
             clock = float(clocks[-1])
-            work = Work(batch, learn, clocks[1:], held=mine if mine.any() else None, features=count, nameless=nameless)
+            task = BatchTask(
+                batch, learn, clocks[1:], held=mine if mine.any() else None, features=count, nameless=nameless
+            )
             if learn:
-                learner.survey(work, self._exact)
+                learner.survey(task, self._exact)
                 if odd is not None:
-                    work.missed[odd & ~idle] = finite.REFUSED
-            yield work
+                    task.missed[odd & ~idle] = finite.REFUSED
+            yield task
 
     def batches(self, learner: Learner, read: Batch) -> Iterator[tuple[Batch, np.ndarray, Batch | None]]:
         """Yield the batches a batch turns into, how many features each example counts, and what lost its names."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..data import class_names, interactions
-from ..reductions.core.contract import Work
+from ..reductions.core.contract import BatchTask
 from . import best_constant, progress_table
 from .holdout import LARGEST_FLOAT, UNKNOWN, Holdout, running
 from .progress_table import Pace
@@ -154,17 +154,17 @@ class Progress:
         """Loss by weight of labelled example, or None where there was none."""
         return self.loss_sum / self.labelled_weight if self.labelled_weight > 0 else None
 
-    def count(self, work: Work, met: np.ndarray | None = None) -> list[str]:
+    def count(self, task: BatchTask, met: np.ndarray | None = None) -> list[str]:
         """Count work that went through the stages of a learner, and return the rows of the table that are due.
 
         `met` : float64[n], classes beyond it are shown without a name; None for no such limit
         """
-        batch, prediction = work.batch, work.prediction
+        batch, prediction = task.batch, task.prediction
         assert prediction is not None  # the stages have set it
         return self.update(
-            batch.label, batch.weight, interactions.counted(work),
+            batch.label, batch.weight, interactions.counted(task),
             prediction if met is None else class_names.shown(prediction, met),
-            work.loss, work.log_loss, work.shown, work.held,
+            task.loss, task.log_loss, task.shown, task.held,
         )  # fmt: skip
 
     @np.errstate(invalid="ignore", over="ignore")  # weights, labels and losses may be infinite under --on_bad_line vw

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..binary import finite
-from ..reductions.core.contract import Work
+from ..reductions.core.contract import BatchTask
 
 ADVICE = "scale values to between 1e-15 and 1e+15 and weights to below 1e+6, or lower --learning_rate"
 
@@ -22,11 +22,11 @@ class Untaken:
         self.place = f"{name}:" if name is not None else "line "
         self.examples = 0  # each as often as it was met
 
-    def count(self, work: Work) -> list[str]:
+    def count(self, task: BatchTask) -> list[str]:
         """Take in a batch that was learned; return what there is to say about the first such example of the run."""
-        batch = work.batch
+        batch = task.batch
         empty = np.diff(batch.start) == 0  # without features there is no step that could be taken
-        rows = np.flatnonzero((work.missed == finite.REFUSED) | ((work.missed != 0) & ~empty))
+        rows = np.flatnonzero((task.missed == finite.REFUSED) | ((task.missed != 0) & ~empty))
         before = self.examples
         self.examples += len(rows)
         if before or not len(rows):

@@ -112,7 +112,7 @@ def locate(weights: Weights, h: UInt64s, count: Int, place: Int, at: Int64s, beg
 
 
 @jit
-def ask(weights: Weights, h: UInt64s, count: Int, place: Int) -> None:
+def prefetch(weights: Weights, h: UInt64s, count: Int, place: Int) -> None:
     """Ask for the cache lines of a regressor to be scored later, where it is the first of its block."""
     if place & 7 == 1:
         for f in range(count):

@@ -67,7 +67,7 @@ def ordinary_span(n: int) -> Float32s:
 
 
 class _Surveyed(Protocol):
-    """What `survey` found about a batch, see `reductions.core.contract.Work`."""
+    """What `survey` found about a batch, see `reductions.core.contract.BatchTask`."""
 
     @property
     def missed(self) -> UInt8s: ...
@@ -83,9 +83,9 @@ class _Watching(Protocol):
 Watching = TypeVar("Watching", bound=_Watching)  # a `weight_table.Table`
 
 
-def watched(table: Watching, work: _Surveyed) -> Watching:
+def watched(table: Watching, task: _Surveyed) -> Watching:
     """A table as one thread uses it for a batch."""
-    return table._replace(watch=Watch(np.zeros(1, np.int64), work.missed, work.span))
+    return table._replace(watch=Watch(np.zeros(1, np.int64), task.missed, task.span))
 
 
 def clean(batch: Batch) -> tuple[Batch, Bools | None]:

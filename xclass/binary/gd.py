@@ -22,24 +22,40 @@ from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import allocating, bare, jit
 from . import finite, loss, weight_table
 from .table_size import SLOT_BYTES, check_memory, crowding
-from .update_rule import Options, Rule, after_pass, check, make_rule, settle
+from .update_rule import Options, Rule, after_pass, check, make_rule, resolve_defaults
 from .weight_table import (
     LOGISTIC_RANGE,
     Table,
+    apply_regularisation,
     columns,
     new_table,
     odd_width,
     predicting,
     restore_table,
-    settle_weights,
     table_arrays,
     vw_width,
 )
 
 __all__ = [  # none of them a kernel: kernels are called by the name of their own room
-    "LOGISTIC_RANGE", "SLOT_BYTES", "Options", "Rule", "Table", "after_pass", "check", "check_memory", "columns",
-    "crowding", "make_rule", "new_table", "odd_width", "predicting", "restore_table", "settle",
-    "settle_weights", "table_arrays", "vw_width",
+    "LOGISTIC_RANGE",
+    "SLOT_BYTES",
+    "Options",
+    "Rule",
+    "Table",
+    "after_pass",
+    "apply_regularisation",
+    "check",
+    "check_memory",
+    "columns",
+    "crowding",
+    "make_rule",
+    "new_table",
+    "odd_width",
+    "predicting",
+    "resolve_defaults",
+    "restore_table",
+    "table_arrays",
+    "vw_width",
 ]  # fmt: skip
 
 TINY_X2 = finite.SMALLEST_SQUARE
@@ -166,7 +182,7 @@ def learn(
     """Update one sub-problem towards label y, p being its clipped prediction.
 
     The reference of the same update where it is vectorised: over sub-problems by `learn_lanes`, over features by
-    `gd_sequential.teach`, over neighbouring classes by one-against-all. All give the same bits.
+    `gd_sequential.update`, over neighbouring classes by one-against-all. All give the same bits.
 
     Two passes over the features, in order: the first moves G and N, rescales and finds the rates, the second
     moves the weights. A slot met twice is treated twice.

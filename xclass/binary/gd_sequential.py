@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 
 def new_row(batch: Batch) -> Row:
-    """Room for any example of a batch; for this batch only."""
+    """OptionGroup for any example of a batch; for this batch only."""
     longest = int(np.diff(batch.start).max(initial=0))
     cells = 1 << (4 * longest).bit_length()
     x, square, size, w, g, n, rate, part = (np.empty(longest, np.float32) for _ in range(8))
@@ -90,7 +90,7 @@ def score(row: Row, table: gd.Table, count: Int, sub: np.uint64) -> np.float32:
 
 
 @jit
-def teach(
+def update(
     row: Row, table: gd.Table, rule: gd.Rule, count: Int, quick: bool, sub: np.uint64, y: np.float32,
     weight: np.float32, clock: np.float64,
 ) -> np.float32:  # fmt: skip

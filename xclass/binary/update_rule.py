@@ -180,7 +180,7 @@ class Options:
     )
 
 
-def settle(
+def resolve_defaults(
     options: Options, classes: int, reduction: bool, slot_bytes: int = SLOT_BYTES, places: int = PLACES
 ) -> dict[str, object]:
     """Values for the options left open: loss, label range, rate, clock and the size of the table.

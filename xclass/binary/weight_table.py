@@ -111,7 +111,7 @@ def table_arrays(name: str, table: Table, weights_only: bool = False) -> dict[st
     """
     planes = columns(table)
     if weights_only:
-        planes = {"w": settled_weights(table)}
+        planes = {"w": effective_weights(table)}
     found = stored_arrays.sparse(name, planes)
     found[name + ".range"] = table.range
     if not weights_only:
@@ -160,7 +160,7 @@ def _restore_shrunk(name: str, table: Table, arrays: Mapping[str, Stored]) -> No
     if len(table.shrunk):
         table.shrunk[:] = state
     else:
-        settle_weights(table._replace(shrunk=state))
+        apply_regularisation(table._replace(shrunk=state))
 
 
 def predicting(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
@@ -170,13 +170,13 @@ def predicting(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
     return {name: array for name, array in arrays.items() if name not in lost}
 
 
-def settle_weights(table: Table) -> None:
+def apply_regularisation(table: Table) -> None:
     """Apply the state of --l1 and --l2 to the weights themselves."""
     if _is_shrunk(table):
         apply_shrunk(table)
 
 
-def settled_weights(table: Table) -> Float32s:
+def effective_weights(table: Table) -> Float32s:
     """The weights as they count, without a change to the table: float32[slots]."""
     w = columns(table)["w"]
     if not _is_shrunk(table):

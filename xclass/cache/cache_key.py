@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ..options.declare import Room
+from ..options.declare import OptionGroup
 
 VERSION = 2  # raised whenever blocks are read in another way
 MOST_SHOWN = 200  # characters of a value in a message
@@ -24,7 +24,7 @@ RACY = 2 * 10**9  # nanoseconds: a file changed this shortly before it was read 
 
 
 def make_key(
-    parse: Room, bits: int, multiclass: bool, lowest: int | None, highest: int | None, limit: int | None
+    parse: OptionGroup, bits: int, multiclass: bool, lowest: int | None, highest: int | None, limit: int | None
 ) -> dict[str, Any]:
     """What, besides the data, decides which batches come out. `parse`: the options of parser, a dataclass."""
     return {
@@ -38,7 +38,7 @@ def make_key(
     }
 
 
-def describe(path: str, digest: str | None) -> dict[str, Any]:
+def file_entry(path: str, digest: str | None) -> dict[str, Any]:
     """Size, times and place of a file, for the key."""
     found = os.stat(path)
     return {
@@ -77,7 +77,7 @@ def why_stale(kept: dict[str, Any], wanted: dict[str, Any], paths: Sequence[str]
     if len(files) != len(paths):
         return f"it was made of {len(files)} files, these are {len(paths)}"
     for path, then in zip(paths, files, strict=True):
-        now = describe(path, None)
+        now = file_entry(path, None)
         if now["size"] != then["size"]:
             return f"{path} has changed: {then['size']} bytes then, {now['size']} now"
         if then["settled"] and now["time"] == then["time"] and now["place"] == then["place"]:

@@ -228,7 +228,7 @@ class Source:
         keyed = writer is not None and self.path is not None and bool(self._files)
         self._text.wrap = cache_key.Digesting if keyed else None
         if keyed:
-            then = [cache_key.describe(path, None) for path in self._files]
+            then = [cache_key.file_entry(path, None) for path in self._files]
         for batch in self._text:
             before = self._text.before
             self._pass_notes()
@@ -264,7 +264,7 @@ class Source:
                 {**one, "sha256": digest or cache_key.digest_of(path)}
                 for one, digest, path in zip(then, found, self._files, strict=False)
             ]
-            now = [cache_key.describe(path, None) for path in self._files]
+            now = [cache_key.file_entry(path, None) for path in self._files]
             if any(a["size"] != b["size"] or a["time"] != b["time"] for a, b in zip(then, now, strict=True)):
                 self.notes.append(f"{self.path} is not kept: the data changed while it was read")
                 writer.abandon()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import __version__
 from ..errors import UsageError, XclassError
 from ..options import resolve as config
-from ..options.declare import Room, options_of
+from ..options.declare import OptionGroup, options_of
 from ..system.printable import printable
 from ..text import label_detection
 from . import arguments, help_text, subcommands, vw_flags
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # importing reductions takes time
 BUG = 70  # the exit status; sysexits.h calls it EX_SOFTWARE
 
 
-def rooms() -> tuple[dict[str, type[Room]], Sequence[Reduction]]:
+def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
     """Return every room's `Options` by name, and the `Reduction` records."""
     from ..api import configuration
     from ..cache import source as cache
@@ -41,7 +41,7 @@ def rooms() -> tuple[dict[str, type[Room]], Sequence[Reduction]]:
     from ..run.inspect import readable_model, tree_dump
     from ..text import reader
 
-    found: dict[str, type[Room]] = {
+    found: dict[str, type[OptionGroup]] = {
         "multiclass": presets.Options,
         "driver": driver.Options,
         "reader": reader.Options,
@@ -52,7 +52,7 @@ def rooms() -> tuple[dict[str, type[Room]], Sequence[Reduction]]:
         "tree_dump": tree_dump.Options,
         "timing": timing.Options,
     }
-    found.update({room: options for room, options in configuration.rooms().items() if room not in found})
+    found.update({room: options for room, options in configuration.option_groups().items() if room not in found})
     return found, registry.REDUCTIONS
 
 
@@ -64,7 +64,7 @@ def run(argv: Sequence[str]) -> int:
     for one in subcommands.SUBCOMMANDS:
         if list(argv[:1]) == [one.name]:
             return one.run(argv[1:])
-    found, reductions = rooms()
+    found, reductions = option_groups()
     arranged = help_text.sections(found, reductions)
     given = arguments.read(arranged, argv)
     for eager in ("help", "version"):
@@ -101,7 +101,7 @@ def run(argv: Sequence[str]) -> int:
     begun = bytearray()  # of standard input
     notes += _take_multiclass(given, found, reductions, begun)
     settled = config.resolve(
-        given, stored, found, reductions, model=model or "", presets=PRESETS, settle=purpose.settled
+        given, stored, found, reductions, model=model or "", presets=PRESETS, resolve_defaults=purpose.with_defaults
     )
     return driver.run(settled, notes, contents, bytes(begun))
 
@@ -115,7 +115,7 @@ def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -
 
 
 def _take_multiclass(
-    given: dict[str, Any], found: Mapping[str, type[Room]], reductions: Sequence[Reduction], begun: bytearray
+    given: dict[str, Any], found: Mapping[str, type[OptionGroup]], reductions: Sequence[Reduction], begun: bytearray
 ) -> list[str]:
     """Choose --multiclass and --learn_names where the data ask for them; return what the user is told."""
     from ..cache import source as cache

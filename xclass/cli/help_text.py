@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..options.declare import Option, Room, options_of
+from ..options.declare import Option, OptionGroup, options_of
 from . import subcommands
 
 if TYPE_CHECKING:  # importing reductions takes time
@@ -44,7 +44,7 @@ class Section:
     options: Mapping[str, Option]
 
 
-def sections(rooms: Mapping[str, type[Room]], reductions: Iterable[Reduction]) -> list[Section]:
+def sections(rooms: Mapping[str, type[OptionGroup]], reductions: Iterable[Reduction]) -> list[Section]:
     """Arrange the options of all rooms under the headings of the help."""
     moved = {flag for _, _, flags in HEADINGS for flag in flags}
     arranged = []

@@ -34,7 +34,7 @@ def _mixed(k: np.uint32) -> np.uint32:
 
 
 @jit
-def _added(h: np.uint32, block: np.uint32) -> np.uint32:
+def _with_block(h: np.uint32, block: np.uint32) -> np.uint32:
     """The state `h` after four more bytes."""
     h = np.uint32(h ^ _mixed(block))
     h = np.uint32(np.uint64(h) << np.uint64(13)) | np.uint32(h >> np.uint32(19))
@@ -56,7 +56,7 @@ def murmur3_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32
     h = np.uint32(seed)
     p = begin
     while p + 4 <= end:
-        h = _added(h, intrinsics.load32(text, p))
+        h = _with_block(h, intrinsics.load32(text, p))
         p += 4
     used = (np.uint32(1) << np.uint32(8 * (end - p))) - np.uint32(1)  # the last 0 to 3 bytes; 0 mixes to 0
     h = np.uint32(h ^ _mixed(np.uint32(intrinsics.load32(text, p) & used)))
@@ -107,7 +107,7 @@ def short_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
     rest = intrinsics.load32(text, begin)
     h = np.uint32(seed)
     if size >= 4:
-        h = _added(h, rest)
+        h = _with_block(h, rest)
         rest = intrinsics.load32(text, begin + 4)
     used = (np.uint32(1) << np.uint32(8 * (size & 3))) - np.uint32(1)
     return _finished(np.uint32(h ^ _mixed(np.uint32(rest & used))), size)

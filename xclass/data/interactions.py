@@ -180,7 +180,7 @@ def cross_rows(
 
 
 class Counted(Protocol):
-    """What is known of a batch of work, see `reductions.core.contract.Work`."""
+    """What is known of a batch of work, see `reductions.core.contract.BatchTask`."""
 
     @property
     def batch(self) -> Batch: ...
@@ -192,16 +192,16 @@ class Counted(Protocol):
     def unasked(self) -> Bools | None: ...
 
 
-def counted(work: Counted) -> Int64s:
+def counted(task: Counted) -> Int64s:
     """The number of features of each example of a batch of work, as the progress table shows it: int64[n].
 
     Where no regressor was asked about an example, and it is known, its crosses are not counted: VW makes them when it
     is asked.
     """
-    assert work.features is not None  # counted before a learner gets the batch
-    if work.unasked is None:
-        return work.features
-    return work.features - np.where(work.unasked, crossed(work.batch), 0)
+    assert task.features is not None  # counted before a learner gets the batch
+    if task.unasked is None:
+        return task.features
+    return task.features - np.where(task.unasked, crossed(task.batch), 0)
 
 
 def crossed(batch: Batch) -> Int64s:

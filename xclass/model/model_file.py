@@ -23,7 +23,7 @@ from ..array_types import AnyArray, UInt8s
 from ..errors import ModelError
 from ..system import leftovers
 from . import model_header
-from .stored_arrays import Kept, Stored, check_range, dense, fill, rows, sparse, take
+from .stored_arrays import SparseColumn, Stored, check_range, dense, fill, rows, sparse, take
 
 __all__ = [  # those who keep something in a model find here what they need of stored_arrays
     "Model", "check_place", "check_range", "dense", "fill", "load", "rows", "save", "sparse", "take",
@@ -160,7 +160,7 @@ def _write(
 
 def _pieces(array: Stored) -> Iterator[UInt8s]:
     """Yield an array's bytes in order, as uint8[...] of about a megabyte."""
-    if isinstance(array, Kept):
+    if isinstance(array, SparseColumn):
         for piece in array.pieces():
             yield piece.view(np.uint8)
         return

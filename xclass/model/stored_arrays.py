@@ -76,7 +76,7 @@ def number(bitmap: UInt8s, first: int, out: UInt32s) -> int:
 
 
 @bare
-def spread(words: UInt32s, step: int, wide: int, index: UInt32s, rows: UInt32s) -> None:
+def scatter(words: UInt32s, step: int, wide: int, index: UInt32s, rows: UInt32s) -> None:
     """Undo `gather`: put every row into the slot of its number."""
     for i in range(len(index)):
         for j in range(wide):
@@ -86,7 +86,7 @@ def spread(words: UInt32s, step: int, wide: int, index: UInt32s, rows: UInt32s) 
 # -- arrays ------------------------------------------------------------------------------------------------------
 
 
-class Kept:
+class SparseColumn:
     """Rows of a table chosen by a bitmap, as an array that is made piece by piece when it is written.
 
     `np.asarray` makes all of it at once. Without a plane, the numbers of the rows.
@@ -117,7 +117,7 @@ class Kept:
         return self.shape[0]
 
 
-Stored: TypeAlias = AnyArray | Kept  # what a model is saved from
+Stored: TypeAlias = AnyArray | SparseColumn  # what a model is saved from
 
 
 def sparse(name: str, planes: Mapping[str, AnyArray]) -> dict[str, Stored]:
@@ -144,8 +144,8 @@ def sparse(name: str, planes: Mapping[str, AnyArray]) -> dict[str, Stored]:
     row = sum(plane.itemsize for plane in planes.values())
     if slots > 1 << 32 or count * (4 + row) >= slots * row:
         return {f"{name}.{key}": plane for key, plane in planes.items()}
-    kept = {f"{name}.{key}": Kept(plane, bitmap, count) for key, plane in planes.items()}
-    return {f"{name}.index": Kept(None, bitmap, count), **kept}
+    kept = {f"{name}.{key}": SparseColumn(plane, bitmap, count) for key, plane in planes.items()}
+    return {f"{name}.index": SparseColumn(None, bitmap, count), **kept}
 
 
 def dense(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray]) -> None:
@@ -175,7 +175,7 @@ def dense(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray
         rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
         target, rows = _wide(plane), _wide(rows)
         for i in range(0, len(index), step):
-            spread(*_words(target), index[i : i + step], _words(rows[i : i + step])[0])
+            scatter(*_words(target), index[i : i + step], _words(rows[i : i + step])[0])
         if target is not plane:
             plane[...] = target
 

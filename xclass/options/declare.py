@@ -21,7 +21,7 @@ LARGEST_FLOAT = 3.4e38  # kernels take numbers in single precision
 LARGEST_INT = 2**64 - 1
 
 
-class Room(Protocol):
+class OptionGroup(Protocol):
     """Values of options: an instance of a dataclass whose fields `option` makes."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
@@ -77,10 +77,10 @@ def option(help: str, **facts: Any) -> Any:
 
 
 @functools.cache
-def options_of(room: type[Room]) -> dict[str, Option]:
-    """Return the options a room's `Options` dataclass declares: field name -> Option, flags filled in."""
+def options_of(group: type[OptionGroup]) -> dict[str, Option]:
+    """Return the options a group's `Options` dataclass declares: field name -> Option, flags filled in."""
     found = {}
-    for one in dataclasses.fields(room):
+    for one in dataclasses.fields(group):
         if "option" in one.metadata:
             declared: Option = one.metadata["option"]
             flags = declared.flags or ("--" + one.name,)

@@ -1,8 +1,8 @@
 """From what the user typed to what the program needs: one value per option, and refusals.
 
 An option's value is the first of: the command line, the model loaded with `-i`, a preset the user chose,
-the option's default, which for some options the chosen reduction computes from others (`settle`). What would
-have no effect, or would contradict the model, is a usage error here, so that no other room has to ask where
+the option's default, which for some options the chosen reduction computes from others (`resolve_defaults`). What would
+have no effect, or would contradict the model, is a usage error here, so that no other group has to ask where
 a value came from.
 """
 
@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..errors import ModelError, UsageError
-from .declare import Option, Room, from_stored, long_flag, options_of
+from .declare import Option, OptionGroup, from_stored, long_flag, options_of
 from .no_effect import NO_EFFECT
 
 Values = Mapping[str, object]  # field -> value
-Rooms = Mapping[str, type[Room]]  # room -> its `Options` dataclass
-Owners = Mapping[str, Mapping[str, Option]]  # field -> room -> option
+OptionGroups = Mapping[str, type[OptionGroup]]  # group -> its `Options` dataclass
+Owners = Mapping[str, Mapping[str, Option]]  # field -> group -> option
 Presets = Mapping[str, Values | Callable[[Any], Values]]  # Any: the kind of the preset's own option
 
 
@@ -33,27 +33,27 @@ class Named(Protocol):
 
 
 Record = TypeVar("Record", bound=Named)
-Declared = TypeVar("Declared", bound=Room)
+Declared = TypeVar("Declared", bound=OptionGroup)
 
 
 SCALAR = "scalar"  # the reduction that holds when none is chosen: the learner alone
 
 
 class Config(Generic[Record]):
-    """The value of every option, by room: `config.part(gd.Options).bits`, or `config.learner.bits`.
+    """The value of every option, by group: `config.part(gd.Options).bits`, or `config.learner.bits`.
 
     Attributes
     ----------
     given : names of the options the user typed.
     reduction : the chosen `Reduction`; the one named "scalar" when no reduction option was given.
     adjusted : lines for the user about options that have another value than the model of `-i` was trained with.
-    <room> : one attribute per room, an instance of its `Options`. A reduction that was not chosen holds its
+    <group> : one attribute per group, an instance of its `Options`. A reduction that was not chosen holds its
         defaults.
     """
 
     def __init__(
         self,
-        rooms: Mapping[str, Room],
+        groups: Mapping[str, OptionGroup],
         given: frozenset[str],
         reduction: Record,
         idle: frozenset[str],
@@ -62,54 +62,54 @@ class Config(Generic[Record]):
         self.given = given
         self.reduction = reduction
         self.adjusted = tuple(adjusted)
-        self._rooms = dict(rooms)
+        self._groups = dict(groups)
         self._idle = idle  # the reductions that were not chosen
 
     def part(self, declared: type[Declared]) -> Declared:
-        """Return the values of the options that a room declares as this class."""
-        for values in self._rooms.values():
+        """Return the values of the options that a group declares as this class."""
+        for values in self._groups.values():
             if isinstance(values, declared):
                 return values
-        raise LookupError(f"no room declares {declared.__module__}.{declared.__qualname__}")
+        raise LookupError(f"no group declares {declared.__module__}.{declared.__qualname__}")
 
-    def __getattr__(self, room: str) -> Any:
+    def __getattr__(self, group: str) -> Any:
         try:
-            return self.__dict__["_rooms"][room]
+            return self.__dict__["_groups"][group]
         except KeyError:
-            raise AttributeError(f"no room is called {room!r}") from None
+            raise AttributeError(f"no group is called {group!r}") from None
 
     def values(self) -> dict[str, object]:
-        """Return field -> value over all rooms, leaving out the reductions that were not chosen."""
-        return {name: getattr(self._rooms[room], name) for name, room, _ in self._declared()}
+        """Return field -> value over all groups, leaving out the reductions that were not chosen."""
+        return {name: getattr(self._groups[group], name) for name, group, _ in self._declared()}
 
     def stored(self) -> dict[str, object]:
         """Return what belongs in the model file: field -> JSON-able value of every option marked `stored`."""
-        kept = {name: getattr(self._rooms[room], name) for name, room, one in self._declared() if one.stored}
+        kept = {name: getattr(self._groups[group], name) for name, group, one in self._declared() if one.stored}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
 
     def files(self) -> list[tuple[str, str, bool]]:
         """Return the files that options name: shortest flag, path, and whether the file is written."""
         found = []
-        for name, room, one in self._declared():
-            value = getattr(self._rooms[room], name)
+        for name, group, one in self._declared():
+            value = getattr(self._groups[group], name)
             if one.metavar == "FILE" and value is not None:
                 paths = value if isinstance(value, tuple) else (value,)
                 found += [(min(one.flags, key=len), path, not one.read) for path in paths]
         return found
 
-    def settled(self, found: Values) -> Config[Record]:
+    def with_values(self, found: Values) -> Config[Record]:
         """Return a copy with the values of `found`, field -> value: defaults that depend on other options."""
-        rooms = dict(self._rooms)
-        for name, room, _ in self._declared():
+        groups = dict(self._groups)
+        for name, group, _ in self._declared():
             if name in found:
-                rooms[room] = dataclasses.replace(rooms[room], **{name: found[name]})
-        return Config(rooms, self.given, self.reduction, self._idle, self.adjusted)
+                groups[group] = dataclasses.replace(groups[group], **{name: found[name]})
+        return Config(groups, self.given, self.reduction, self._idle, self.adjusted)
 
     def _declared(self) -> list[tuple[str, str, Option]]:
         return [
-            (name, room, one)
-            for room, values in self._rooms.items()
-            if room not in self._idle
+            (name, group, one)
+            for group, values in self._groups.items()
+            if group not in self._idle
             for name, one in options_of(type(values)).items()
         ]
 
@@ -117,12 +117,12 @@ class Config(Generic[Record]):
 def resolve(
     given: Values,
     stored: Values | None,
-    rooms: Rooms,
+    groups: OptionGroups,
     reductions: Sequence[Record],
     *,
     model: str = "the model",
     presets: Presets,
-    settle: Callable[[Config[Record]], Config[Record]],
+    resolve_defaults: Callable[[Config[Record]], Config[Record]],
 ) -> Config[Record]:
     """Decide the value of every option.
 
@@ -130,11 +130,11 @@ def resolve(
     ----------
     given : field -> value, only what the user typed.
     stored : options kept in the model that `-i` loads (`Config.stored`), or None without `-i`.
-    rooms : room -> its `Options` dataclass; a reduction's room has the reduction's name.
+    groups : group -> its `Options` dataclass; a reduction's group has the reduction's name.
     reductions : the `Reduction` records, the one named "scalar" among them.
     model : how messages call the model file.
     presets : preset option -> field -> value.
-    settle : checks the options of the chosen reduction and decides those whose defaults depend on others.
+    resolve_defaults : checks the options of the chosen reduction and decides those whose defaults depend on others.
 
     Raises
     ------
@@ -144,20 +144,20 @@ def resolve(
         where the model holds an option that models do not keep, a value that no command line can give an option, or
         options that contradict each other.
     """
-    owners: dict[str, dict[str, Option]] = {}  # field -> room -> option
-    for room, declared in rooms.items():
+    owners: dict[str, dict[str, Option]] = {}  # field -> group -> option
+    for group, declared in groups.items():
         for name, one in options_of(declared).items():
-            owners.setdefault(name, {})[room] = one
+            owners.setdefault(name, {})[group] = one
     records = {record.name: record for record in reductions}
     if stored is None:
-        return _resolve(given, {}, False, rooms, records, owners, model, presets, settle)
+        return _resolve(given, {}, False, groups, records, owners, model, presets, resolve_defaults)
     stored = _checked(stored, owners, records, model)
     try:  # without what was typed, so that a contradiction is the model's own
         alone = {"initial_regressor": model} if "initial_regressor" in owners else {}
-        _resolve(alone, stored, True, rooms, records, owners, model, presets, settle)
+        _resolve(alone, stored, True, groups, records, owners, model, presets, resolve_defaults)
     except UsageError as error:
         raise ModelError(f"{model}: its options contradict each other: {error}. {CURE}") from None
-    return _resolve(given, stored, True, rooms, records, owners, model, presets, settle)
+    return _resolve(given, stored, True, groups, records, owners, model, presets, resolve_defaults)
 
 
 CURE = "Train the model again, or take another copy of the file"
@@ -179,8 +179,8 @@ def _checked(stored: Values, owners: Owners, records: Mapping[str, Named], model
     chosen = (kept or [SCALAR])[0]
     found: dict[str, object] = {}
     for name, value in stored.items():
-        rooms = {room: one for room, one in owners[name].items() if room not in records or room == chosen}
-        one = next(iter(rooms.values()), None)
+        groups = {group: one for group, one in owners[name].items() if group not in records or group == chosen}
+        one = next(iter(groups.values()), None)
         if one is None or not one.stored:
             flag = long_flag(next(iter(owners[name].values())))
             why = "belongs to another reduction" if one is None else "belongs to a run and not to a model"
@@ -202,12 +202,12 @@ def _resolve(
     given: Values,
     stored: Values,
     loaded: bool,
-    rooms: Rooms,
+    groups: OptionGroups,
     records: Mapping[str, Record],
     owners: Owners,
     model: str,
     presets: Presets,
-    settle: Callable[[Config[Record]], Config[Record]],
+    resolve_defaults: Callable[[Config[Record]], Config[Record]],
 ) -> Config[Record]:
     """Decide every value: `resolve` with options of a model that were checked."""
     preset: dict[str, object] = {}
@@ -220,27 +220,27 @@ def _resolve(
                 choosing[name] = reduction
     chosen = _choose(given, stored, loaded, records, owners, model, choosing)
     _refuse_foreign(given, loaded, records, owners, chosen, model)
-    _refuse_unanswerable(given, rooms, records, chosen)
+    _refuse_unanswerable(given, groups, records, chosen)
     adjusted = _refuse_contradiction(given, stored, owners, chosen, model)
     if loaded and choosing:
         _refuse_other_preset(next(iter(choosing)), preset, given, stored, owners, chosen, model)
 
     built = {}
-    for room, declared in rooms.items():
+    for group, declared in groups.items():
         values: dict[str, object] = {}
         for name in options_of(declared):
-            if room in records and room != chosen:
+            if group in records and group != chosen:
                 continue
             for source in (given, stored, preset):
                 if name in source:
                     values[name] = source[name]
                     break
-        built[room] = declared(**values)
+        built[group] = declared(**values)
 
-    idle = frozenset(room for room in rooms if room in records and room != chosen)
+    idle = frozenset(group for group in groups if group in records and group != chosen)
     config = Config(built, frozenset(given), records[chosen], idle, adjusted)
     _refuse_no_effect(config, owners)
-    return settle(config)
+    return resolve_defaults(config)
 
 
 MOST_SHOWN = 200  # characters of a value in a message
@@ -287,25 +287,25 @@ def _refuse_foreign(
 ) -> None:
     """Refuse options of reductions that were not chosen."""
     for name in given:
-        rooms = owners[name]
-        if chosen in rooms or any(room not in records for room in rooms):
+        groups = owners[name]
+        if chosen in groups or any(group not in records for group in groups):
             continue
-        flag = long_flag(next(iter(rooms.values())))
-        if set(rooms) == {SCALAR}:
+        flag = long_flag(next(iter(groups.values())))
+        if set(groups) == {SCALAR}:
             raise UsageError(f"{flag} belongs to the learner without a reduction, and --{chosen} was chosen")
-        belongs = " and ".join(f"--{room}" for room in rooms if room != SCALAR)
+        belongs = " and ".join(f"--{group}" for group in groups if group != SCALAR)
         if loaded:
             trained = "without a reduction" if chosen == SCALAR else f"with --{chosen}"
             raise UsageError(f"{flag} belongs to {belongs}, and {model} was trained {trained}")
-        verb = "which was not chosen" if len(rooms) == 1 else "and none of them was chosen"
+        verb = "which was not chosen" if len(groups) == 1 else "and none of them was chosen"
         raise UsageError(f"{flag} belongs to {belongs}, {verb}")
 
 
-def _refuse_unanswerable(given: Values, rooms: Rooms, records: Mapping[str, Named], chosen: str) -> None:
+def _refuse_unanswerable(given: Values, groups: OptionGroups, records: Mapping[str, Named], chosen: str) -> None:
     """Refuse to ask for probabilities where there are none."""
     if records[chosen].probabilities:
         return
-    for name, one in options_of(rooms["answers"]).items():
+    for name, one in options_of(groups["answers"]).items():
         if name in given:
             giving = [f"--{record.name}" for record in records.values() if record.probabilities]
             lacks = "the learner without a reduction" if chosen == SCALAR else f"--{chosen}"

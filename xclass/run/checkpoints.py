@@ -129,7 +129,7 @@ class Saver:
             reduction = self._learner.reduction
             tables = reduction.tables if isinstance(reduction, Inspectable) else ()
             for table in tables:  # as VW does where it keeps no state of --l1 and --l2
-                gd.settle_weights(table)
+                gd.apply_regularisation(table)
         if self._model is not None and plan.save_per_pass:
             self.save(f"{self._model}.{self.progress.passes}", links="replace")
         if holdout is None or not (holdout.found or plan.keep_last):  # no pass is better than another

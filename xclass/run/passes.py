@@ -27,7 +27,7 @@ from ..data.batch import CONSTANT_GROUP, Batch
 from ..errors import DataError
 from ..options.declare import option
 from ..reductions.core.base import Previews
-from ..reductions.core.contract import Work
+from ..reductions.core.contract import BatchTask
 from .shuffle import Shuffler
 
 
@@ -81,11 +81,11 @@ class SavePoint(NamedTuple):
 class PassSegment:
     """The items of a pass up to the next save point, which is then in `save_point`."""
 
-    def __init__(self, items: Iterator[Work | SavePoint]) -> None:
+    def __init__(self, items: Iterator[BatchTask | SavePoint]) -> None:
         self.save_point: SavePoint | None = None
         self._items = items
 
-    def __iter__(self) -> Iterator[Work]:
+    def __iter__(self) -> Iterator[BatchTask]:
         for item in self._items:
             if isinstance(item, SavePoint):
                 self.save_point = item
@@ -93,13 +93,13 @@ class PassSegment:
             yield item
 
 
-def previewed(items: Iterator[Work | SavePoint], learner: Previews) -> Iterator[Work | SavePoint]:
+def previewed(items: Iterator[BatchTask | SavePoint], learner: Previews) -> Iterator[BatchTask | SavePoint]:
     """Show a learner as many of the first items as it wants, then give them out, and then the rest.
 
     They are held in memory until then: a run stopped by a signal before has learned nothing. An error that ends the
     items early is raised behind those that are held.
     """
-    held: list[Work | SavePoint] = []
+    held: list[BatchTask | SavePoint] = []
     error, more = None, True
     try:
         while more and (item := next(items, None)) is not None:

@@ -55,8 +55,8 @@ class Pipeline(Generic[Item]):
             self._start(self._queues[0].put, _End())
 
     @staticmethod
-    def _start(work: Callable[..., object], *args: object) -> None:
-        threading.Thread(target=work, args=args, daemon=True).start()
+    def _start(task: Callable[..., object], *args: object) -> None:
+        threading.Thread(target=task, args=args, daemon=True).start()
 
     def _feed(self) -> None:
         error = None

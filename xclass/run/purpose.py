@@ -20,6 +20,6 @@ def purpose_of(config: Config) -> Purpose:
     )
 
 
-def settled(config: Config) -> Config:
+def with_defaults(config: Config) -> Config:
     """Check the options of a run's reduction and decide those whose defaults depend on others."""
-    return configuration.settled(config, purpose_of(config))
+    return configuration.with_defaults(config, purpose_of(config))

@@ -32,7 +32,7 @@ from ..model import model_file
 from ..options.declare import option
 from ..options.resolve import SCALAR
 from ..reductions.core.base import Inspectable, LearnsAtEnd, Previews
-from ..reductions.core.contract import Work
+from ..reductions.core.contract import BatchTask
 from ..system import address_space
 from ..text.reader import Reader
 from . import finish as ending
@@ -121,7 +121,7 @@ class _Run:
         self.console = Console(self.options.quiet)
         self.signals = SignalHandler(self._stop)
         self.stopwatch = Stopwatch()
-        self.pipeline: Pipeline[Work] | None = None
+        self.pipeline: Pipeline[BatchTask] | None = None
 
     # start
 
@@ -265,7 +265,7 @@ class _Run:
 
     # work
 
-    def _works(self, stream: Iterable[tuple[Batch, np.ndarray] | SavePoint]) -> Iterator[Work | SavePoint]:
+    def _tasks(self, stream: Iterable[tuple[Batch, np.ndarray] | SavePoint]) -> Iterator[BatchTask | SavePoint]:
         """One pass: batches as work, with the clock of each example, and the save points between them."""
         last = self.model.clock
         for item in self.stopwatch.each("source", stream):
@@ -276,10 +276,10 @@ class _Run:
             if self.inspector is not None:
                 self.model.preparation.one_by_one = self.inspector.one_by_one
                 self.model.preparation.keep_names = not self.reader.parsing  # known once a pass has begun
-            works = self.model.works(read, self.learning, last, held_out)
-            for work in self.stopwatch.each("features", works):
-                last = float(work.clock[-1]) if work.batch.n else last
-                yield work
+            tasks = self.model.tasks(read, self.learning, last, held_out)
+            for task in self.stopwatch.each("features", tasks):
+                last = float(task.clock[-1]) if task.batch.n else last
+                yield task
 
     def _loop(self) -> BaseException | None:
         """Take every batch of every pass through the learner; return what ended the run early, if anything did."""
@@ -301,8 +301,8 @@ class _Run:
             return
         self.pipeline.stop()
         with contextlib.suppress(Exception):
-            for work in self.pipeline:  # learned already, or about to be
-                self.model.note(work)
+            for task in self.pipeline:  # learned already, or about to be
+                self.model.note(task)
 
     def _stop(self) -> None:
         if self.pipeline is not None:
@@ -314,7 +314,7 @@ class _Run:
         """Show the learner all of the data, in a pass of its own."""
         reduction = self.model.reduction
         assert isinstance(reduction, Previews)
-        self.pipeline = Pipeline(passes.PassSegment(self._works(self.stream.plain())), [reduction.preview])
+        self.pipeline = Pipeline(passes.PassSegment(self._tasks(self.stream.plain())), [reduction.preview])
         for _ in self.pipeline:
             self.console.move_bar(self.reader.position, self.progress.examples)
         if not self.signals.stopped:
@@ -323,20 +323,20 @@ class _Run:
 
     def _go_through(self) -> None:
         """One pass. At a save point the pipeline runs empty, so that the learner is where the point says."""
-        works = self._works(self.stream)
+        tasks = self._tasks(self.stream)
         reduction = self.model.reduction
         if self.model.preview_size is not None and isinstance(reduction, Previews):
-            works = passes.previewed(works, reduction)
+            tasks = passes.previewed(tasks, reduction)
         stages = self.stopwatch.stages(self.model.stages)
         if self.inspector is not None:
             stages = self.inspector.stages(stages)
         while True:
-            segment = passes.PassSegment(works)
+            segment = passes.PassSegment(tasks)
             self.pipeline = Pipeline(segment, stages)
             if self.signals.stopped:  # in between
                 self.pipeline.stop()
-            for work in self.pipeline:
-                self._count(work)
+            for task in self.pipeline:
+                self._count(task)
             if self.signals.stopped or segment.save_point is None:
                 return
             refused = self.saver.save_at(segment.save_point)
@@ -352,16 +352,16 @@ class _Run:
             self.model.reduction.end_pass()
         return self.saver.end_pass(better, last=not self.stream.another())
 
-    def _count(self, work: Work) -> None:
+    def _count(self, task: BatchTask) -> None:
         """Take note of work that came through the stages, and write what is to be shown of it."""
-        met = self.model.note(work)
+        met = self.model.note(task)
         while self.reader.notes:
             self.console.warn(self.reader.notes.pop(0))
-        for note in [*work.notes, *self.untaken.count(work)]:
+        for note in [*task.notes, *self.untaken.count(task)]:
             self.console.warn(note)
-        for row in self.progress.count(work, met):
+        for row in self.progress.count(task, met):
             self.console.line(row)
         if self.model.progress is not self.progress:  # that of all runs
-            self.model.progress.count(work, met)
+            self.model.progress.count(task, met)
         self.console.move_bar(self.reader.position, self.progress.examples)
-        self.stopwatch.timed("writing", outputs.write)(self.writers, work, met)
+        self.stopwatch.timed("writing", outputs.write)(self.writers, task, met)

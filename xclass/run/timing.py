@@ -44,13 +44,13 @@ class Stopwatch:
         """Count seconds."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
-    def timed(self, name: str, work: Callable[P, R]) -> Callable[P, R]:
-        """Return `work` that counts its time."""
+    def timed(self, name: str, task: Callable[P, R]) -> Callable[P, R]:
+        """Return `task` that counts its time."""
 
         def timed(*args: P.args, **more: P.kwargs) -> R:
             begin = time.perf_counter()
             try:
-                return work(*args, **more)
+                return task(*args, **more)
             finally:
                 self.add(name, time.perf_counter() - begin)
 

@@ -17,7 +17,7 @@ from ..data import batch_ops
 from ..kernels import jit
 from ..model.stored_arrays import dense, sparse
 from ..reductions.core.base import Learner, Previews
-from ..reductions.core.contract import Work
+from ..reductions.core.contract import BatchTask
 from ..system import processors
 from ..text.parser import Options, Parser
 
@@ -57,9 +57,9 @@ def go_through(learner: Learner, learning: bool) -> None:
     learning : whether the stages are to learn, or to predict only
     """
     if not isinstance(learner, Previews) or learner.preview_size is None:
-        work = Work(batch_ops.empty(0, 0, 0, 0), learning, np.empty(0))
+        task = BatchTask(batch_ops.empty(0, 0, 0, 0), learning, np.empty(0))
         for stage in learner.stages:
-            stage(work)
+            stage(task)
 
 
 def _start() -> subprocess.Popen[bytes]:

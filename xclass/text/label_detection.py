@@ -126,7 +126,7 @@ def wanted(
     Parameters
     ----------
     given : field -> value, what the user typed.
-    owners : field -> the rooms that declare it.
+    owners : field -> the groups that declare it.
     reductions : names of the reductions.
     proposed : the reduction that `multiclass` stands for.
     common : options of the binary learner that it takes too; another one asks for the learner alone.
@@ -140,13 +140,13 @@ def wanted(
     """
     if any(name in given for name in ("initial_regressor", "testonly", "vw_exact")):
         return {}, ""
-    rooms = [owners[name] for name in given]
+    groups = [owners[name] for name in given]
     chosen: dict[str, object] = {}
     known = bool((reductions | {"multiclass", "hsm"}) & given.keys())
     if not known:
-        if any(reductions & room and proposed not in room for room in rooms):
+        if any(reductions & group and proposed not in group for group in groups):
             return {}, ""  # of another reduction: an error that says so, or the learner alone
-        known = any(proposed in room or "answers" in room for room in rooms)
+        known = any(proposed in group or "answers" in group for group in groups)
         known = known or "named_labels" in given or "learn_names" in given
         if known:
             chosen["multiclass"] = 0

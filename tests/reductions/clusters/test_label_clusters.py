@@ -85,7 +85,7 @@ def test_every_label_has_one_leaf_and_no_leaf_is_deep(labels, features, seed):
     examples = [({rng.randrange(features): 1.0 for _ in range(3)}, label, 1.0) for label in labels for _ in range(2)]
     (order,) = sample_of(examples).orders([seed], one_by_one)
     assert sorted(order.tolist()) == sorted(labels)
-    tree = label_tree.halved(order)
+    tree = label_tree.balanced_tree(order)
     nodes = int(tree.size[label_tree.NODES])
     assert nodes == 2 * len(labels) - 1
     assert tree.size[label_tree.DEEPEST] == math.ceil(math.log2(len(labels)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command import learn, xclass
-from harness import batch_of, configure, learner_of, work_through
+from harness import batch_of, configure, go_through_stages, learner_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import multiclass
@@ -169,16 +169,16 @@ def candidates_by_plain_numpy(tree, batch, plan):
 @pytest.mark.parametrize("words", [("--top_k", 3), ("--probabilities",)], ids=str)
 def test_probabilities_of_the_recall_tree_are_those_of_its_scores(layout, candidates, words):
     words = (*words, "--layout", layout, "--max_candidates", candidates, "--bern_hyper", 0.1)
-    settled = configure("--recall_tree", K, *BITS, *words)
-    tree = learner_of(settled)
-    batch = batch_of(settled, TEXT)
-    work, plan = work_through(tree, batch)
+    config = configure("--recall_tree", K, *BITS, *words)
+    tree = learner_of(config)
+    batch = batch_of(config, TEXT)
+    task, plan = go_through_stages(tree, batch)
     tree.close()
     squared = weights = 0.0
     met = 0
     for i, (items, scores, p, own) in enumerate(candidates_by_plain_numpy(tree, batch, plan)):
-        part = slice(work.listing.start[i], work.listing.start[i + 1])
-        labels, got = work.listing.labels[part].tolist(), work.listing.scores[part]
+        part = slice(task.listing.start[i], task.listing.start[i + 1])
+        labels, got = task.listing.labels[part].tolist(), task.listing.scores[part]
         assert labels[-1] == 0
         order = np.argsort(-scores, kind="stable")[:3] if "--top_k" in words else np.argsort(items)
         assert labels[:-1] == [items[j] + 1 for j in order]
@@ -189,7 +189,7 @@ def test_probabilities_of_the_recall_tree_are_those_of_its_scores(layout, candid
             squared += batch.weight[i] * (1 - own) ** 2
             weights += batch.weight[i]
             met += own > 0 and int(batch.label[i]) - 1 in items
-            assert work.loss[i] == (batch.weight[i] if labels[0] != batch.label[i] else 0) or "--top_k" not in words
+            assert task.loss[i] == (batch.weight[i] if labels[0] != batch.label[i] else 0) or "--top_k" not in words
     assert tree.report.squared == pytest.approx(squared, rel=1e-6)
     assert tree.report.weight == weights
     assert 20 < met < (~np.isnan(batch.label)).sum()

@@ -15,7 +15,7 @@ from xclass.model import stored_arrays
 from xclass.options.declare import option
 from xclass.reductions import registry
 from xclass.reductions.core.base import Learner, Reduction
-from xclass.reductions.core.contract import Work
+from xclass.reductions.core.contract import BatchTask
 from xclass.reductions.core.spec import LearnerSpec
 
 DATA = "".join(f"{1 + (i % 3 == 0)} | x{i}\n" for i in range(30))
@@ -35,14 +35,14 @@ class Majority(Learner):
         self.seen = np.zeros(spec.classes + 1, np.int64)
         self.stages = [self._count]
 
-    def _count(self, work: Work) -> None:
-        work.prediction = np.empty(work.batch.n)
-        learned = work.learned()
-        for i in range(work.batch.n):
-            work.prediction[i] = max(1, int(np.argmax(self.seen)))
+    def _count(self, task: BatchTask) -> None:
+        task.prediction = np.empty(task.batch.n)
+        learned = task.learned()
+        for i in range(task.batch.n):
+            task.prediction[i] = max(1, int(np.argmax(self.seen)))
             if learned[i]:
-                self.seen[int(work.batch.label[i])] += 1
-        work.loss = np.where(work.prediction != work.batch.label, work.batch.weight, 0.0).astype(np.float64)
+                self.seen[int(task.batch.label[i])] += 1
+        task.loss = np.where(task.prediction != task.batch.label, task.batch.weight, 0.0).astype(np.float64)
 
     def arrays(self):
         return {"seen": self.seen}
@@ -61,8 +61,8 @@ RECORD = Reduction(
     enabled="majority",
     build=Majority,
     check=gd.check,
-    settle=lambda spec: gd.settle(spec.binary, 1, reduction=True),
-    allowed=lambda spec: (1, spec.classes, f"--majority {spec.classes}"),
+    resolve_defaults=lambda spec: gd.resolve_defaults(spec.binary, 1, reduction=True),
+    label_range=lambda spec: (1, spec.classes, f"--majority {spec.classes}"),
 )
 
 

@@ -84,7 +84,7 @@ def grow(labels, p_right, alpha: float) -> label_tree.Tree:
     tree = label_tree.new_tree(4, 8)
     for label in labels:
         if not label_tree.has_room(tree):
-            tree = label_tree.grown(tree)
+            tree = label_tree.with_double_capacity(tree)
         if tree.size[label_tree.NODES] == 0:
             label_tree.plant(tree, label)
             continue

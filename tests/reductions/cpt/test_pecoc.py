@@ -313,7 +313,7 @@ def test_several_trees_give_the_same_bytes_on_any_number_of_threads(place, monke
 
 
 def test_several_trees_tell_the_mean_probability():
-    """What `judge` says of a candidate is what the search says of it: two trees without noise are one."""
+    """`candidate_probabilities` agrees with the search: two trees without noise are one."""
     k = 45
     rng = random.Random(13)
 

@@ -29,7 +29,7 @@ def place(tmp_path, monkeypatch):
 def grown(labels, seed: int) -> label_tree.Tree:
     """A tree grown at random."""
     rng = random.Random(seed)
-    tree = label_tree.roomy(len(labels))
+    tree = label_tree.empty_tree(len(labels))
     for label in labels:
         if tree.size[label_tree.NODES] == 0:
             label_tree.plant(tree, label)

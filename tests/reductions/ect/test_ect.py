@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from command import learn, xclass
-from harness import batch_of, configure, examples_of, learner_of, work_through
+from harness import batch_of, configure, examples_of, go_through_stages, learner_of
 from oracles import ect as oracle
 from oracles import learner as oracle_learner
 from streams import multiclass
@@ -32,16 +32,16 @@ def exponential(monkeypatch):
     monkeypatch.setattr(oracle_learner, "_exp", exp)
 
 
-def oracle_of(settled, found: ect.Tournament) -> oracle.Tournament:
+def oracle_of(config, found: ect.Tournament) -> oracle.Tournament:
     """The oracle of a tournament, with the weights where this layout has them."""
-    o = settled.learner
+    o = config.learner
     named = {name: getattr(o, name) for name in ("sgd", "adaptive", "normalized", "invariant")}
     rule = oracle_learner.resolve_rule(
         **named, learning_rate=o.learning_rate, initial_t=o.initial_t, power_t=o.power_t, loss=o.loss_function
     )
-    width, subs, slots = int(found.tables[0].width), found.hall.sub.tolist(), 1 << o.bits
+    width, subs, slots = int(found.tables[0].width), found.bracket.sub.tolist(), 1 << o.bits
     return oracle.Tournament(
-        settled.ect.ect, settled.ect.error, play=settled.ect.ect_play, link=o.link == "logistic",
+        config.ect.ect, config.ect.error, play=config.ect.ect_play, link=o.link == "logistic",
         slot=lambda index, sub: (index * width + subs[sub]) % slots, tau=o.quantile_tau, label_range=o.label_range,
         **rule,
     )  # fmt: skip
@@ -50,28 +50,28 @@ def oracle_of(settled, found: ect.Tournament) -> oracle.Tournament:
 def check(*words, k: int = K, text: str = NOISE) -> int:
     """Run both over a text and compare answers, what was counted, every slot and every sum; return how many examples
     taught the final something."""
-    settled = configure("--ect", k, *words)
-    found = learner_of(settled)
-    batch = batch_of(settled, text)
-    work, _ = work_through(found, batch)
-    plain = oracle_of(settled, found)
+    config = configure("--ect", k, *words)
+    found = learner_of(config)
+    batch = batch_of(config, text)
+    task, _ = go_through_stages(found, batch)
+    plain = oracle_of(config, found)
     clock = 0.0
     finals = 0
     for i, (features, label, weight) in enumerate(examples_of(batch)):
-        assert work.prediction[i] == plain.predict(features), f"example {i} of {words}"
+        assert task.prediction[i] == plain.predict(features), f"example {i} of {words}"
         before = plain.drift
         if label is not None:
             plain.learn(features, label, weight, clock)
             clock += weight
             finals += any(sub >= len(plain.matches) for sub, _, _ in plain.route)
-        assert work.batch.weight[i] == weight + plain.drift - before
+        assert task.batch.weight[i] == weight + plain.drift - before
     flat = found.tables[0].flat.reshape(-1, table_size.FIELDS)
     expected = np.zeros((len(flat), 3), F)
     for slot, one in plain.learner.table.items():
         expected[slot] = one.w, one.g, one.n
     np.testing.assert_allclose(flat[:, :3], expected, rtol=2e-3, atol=2e-5)
     for sub, (s, t) in plain.learner.norms.items():
-        np.testing.assert_allclose(found.tables[0].sums[found.hall.sub[sub]], (s, t), rtol=1e-4)
+        np.testing.assert_allclose(found.tables[0].sums[found.bracket.sub[sub]], (s, t), rtol=1e-4)
     if k > 1:
         assert (flat[:, 0] != 0).any()
     return finals

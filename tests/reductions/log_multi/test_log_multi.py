@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 from command import learn, xclass
-from harness import batch_of, configure, examples_of, learner_of, work_through
+from harness import batch_of, configure, examples_of, go_through_stages, learner_of
 from oracles import learner as oracle_learner
 from oracles import log_multi as oracle
 from streams import multiclass
@@ -63,8 +63,8 @@ def drifting(seed: int, k: int, n: int) -> str:
 class Following:
     """The oracle with xclass' routers, given features as they are."""
 
-    def __init__(self, settled):
-        o, learning = settled.log_multi, settled.learner
+    def __init__(self, config):
+        o, learning = config.log_multi, config.learner
         found = oracle.Routers(learning.loss_function, learning.learning_rate, learning.quantile_tau)
         at_root = "vw" if o.lom_rules == "vw" else "sibling"
         self.routers = found
@@ -85,8 +85,8 @@ class Following:
 class FollowingVw(Following):
     """The oracle with VW's learner."""
 
-    def __init__(self, settled):
-        o, learning = settled.log_multi, settled.learner
+    def __init__(self, config):
+        o, learning = config.log_multi, config.learner
         named = {name: getattr(learning, name) for name in ("sgd", "adaptive", "normalized", "invariant")}
         rule = oracle_learner.resolve_rule(
             **named, learning_rate=learning.learning_rate, initial_t=learning.initial_t, power_t=learning.power_t,
@@ -139,15 +139,15 @@ def root_alone(plain: oracle.LomTree) -> oracle.Node:
 
 def check(text: str, *words, k: int = K) -> oracle.LomTree:
     """Run both over a text and compare the answers, and the trees at the end; return the oracle's."""
-    settled = configure("--log_multi", k, *words)
-    found = learner_of(settled)
-    batch = batch_of(settled, text)
-    work, _ = work_through(found, batch)
-    plain = (FollowingVw if settled.learner.layout == "vw" else Following)(settled)
+    config = configure("--log_multi", k, *words)
+    found = learner_of(config)
+    batch = batch_of(config, text)
+    task, _ = go_through_stages(found, batch)
+    plain = (FollowingVw if config.learner.layout == "vw" else Following)(config)
     clock = 0.0
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         learned = label is not None and not (plain.skips and weight == 0)
-        assert work.prediction[i] == plain.predict(features, learned), f"example {i} of {words}"
+        assert task.prediction[i] == plain.predict(features, learned), f"example {i} of {words}"
         if label is not None:
             plain.learn(features, label, weight, clock)
             clock += weight
@@ -274,11 +274,11 @@ def test_model_with_a_ring_beside_the_tree_is_refused(tmp_path):
 
 
 def test_router_that_is_not_there_is_refused(tmp_path):
-    settled = configure("--log_multi", K, "--layout", "vw", "-b", 14)
+    config = configure("--log_multi", K, "--layout", "vw", "-b", 14)
     arrays = saved(tmp_path, "--layout", "vw")
     inner = np.flatnonzero(arrays["tree.link"][:, ROUTER] >= 0)
     arrays["tree.link"][inner[0], ROUTER] = 4000
-    found = learner_of(settled)
+    found = learner_of(config)
     with pytest.raises(ModelError, match=r"tree\.link"):
         found.restore(arrays, {})
     found.close()
@@ -403,4 +403,4 @@ def test_large_values_are_scaled_by_the_largest_seen(tmp_path):
 def test_herds_are_as_large_as_rows():
     batch = batch_of(configure("--log_multi", K), "1 |a b\n2 |a c d\n")
     row = tree_routers.new_row(batch, 5)
-    assert row.h.shape == row.x.shape == row.slot.shape == (tree_routers.HERD, 3)
+    assert row.h.shape == row.x.shape == row.slot.shape == (tree_routers.GROUP_SIZE, 3)

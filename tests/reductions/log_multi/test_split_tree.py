@@ -20,7 +20,7 @@ def grow(steps, most: int, resistance: int, look=None):
     split_tree.plant(tree, 1)
     for label, turns in steps:
         if not split_tree.has_room(tree, cells, 1):
-            tree, cells = split_tree.grown(tree, cells, 1)
+            tree, cells = split_tree.with_room_for(tree, cells, 1)
         a, level = int(tree.size[ROOT]), 0
         while True:
             at = split_tree.arrive(tree, cells, a, label)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from harness import batch_of, configure, examples_of, learner_of, work_through
+from harness import batch_of, configure, examples_of, go_through_stages, learner_of
 from oracles import learner as oracle_learner
 from oracles import oaa as oracle
 from streams import multiclass
@@ -39,9 +39,9 @@ class Linked(oracle.OneAgainstAll):
         return int(np.argmax(self.scores)) + self.base
 
 
-def oracle_of(settled) -> oracle.OneAgainstAll:
+def oracle_of(config) -> oracle.OneAgainstAll:
     """The oracle for these options, with the weights where this layout has them."""
-    o, k, bits = settled.learner, settled.oaa.oaa, settled.learner.bits
+    o, k, bits = config.learner, config.oaa.oaa, config.learner.bits
     named = {name: getattr(o, name) for name in ("sgd", "adaptive", "normalized", "invariant")}
     rule = oracle_learner.resolve_rule(
         **named, learning_rate=o.learning_rate, initial_t=o.initial_t, power_t=o.power_t, loss=o.loss_function
@@ -51,52 +51,52 @@ def oracle_of(settled) -> oracle.OneAgainstAll:
     def row_slot(index, c):
         return index % rows * k + c
 
-    return (Linked if o.link == "logistic" and not settled.answers.probabilities else oracle.OneAgainstAll)(
+    return (Linked if o.link == "logistic" and not config.answers.probabilities else oracle.OneAgainstAll)(
         k,
         bits=bits,
         slot=row_slot if o.layout == "odd" else None,
-        indexing=settled.oaa.indexing,
-        subsample=settled.oaa.oaa_subsample or 0,
+        indexing=config.oaa.indexing,
+        subsample=config.oaa.oaa_subsample or 0,
         own_class="true",
-        seed=settled.driver.random_seed,
+        seed=config.driver.random_seed,
         **{**rule, "tau": o.quantile_tau, "label_range": o.label_range},
     )
 
 
 def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
     """Run both over a text and compare all there is to compare."""
-    settled = configure("--oaa", k, *words)
-    many = learner_of(settled)
+    config = configure("--oaa", k, *words)
+    many = learner_of(config)
     try:
-        batch = batch_of(settled, text)
-        work, _ = work_through(many, batch)
+        batch = batch_of(config, text)
+        task, _ = go_through_stages(many, batch)
     finally:
         many.close()
-    plain = oracle_of(settled)
+    plain = oracle_of(config)
     clock = 0.0
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         where = f"example {i} of {words}"
         answer = plain.predict(features)
         scores = np.array(plain.scores, F)
-        if settled.answers.probabilities:
+        if config.answers.probabilities:
             scores = F(1) / (F(1) + np.exp(-scores))
             scores /= scores.sum()
-        lists = (work.scores, work.score_labels, work.score_start) if work.listing is None else work.listing
+        lists = (task.scores, task.score_labels, task.score_start) if task.listing is None else task.listing
         if lists[0] is not None:
             found = lists[0][lists[2][i] : lists[2][i + 1]]
             np.testing.assert_allclose(found, scores, err_msg=where, **CLOSE)
-        if work.prediction[i] != answer:  # only where both scores are as good
+        if task.prediction[i] != answer:  # only where both scores are as good
             best = np.sort(scores)[-2:]
             assert best[1] - best[0] < 1e-5, where
         if label is not None:
-            if work.loss is not None:
-                assert work.loss[i] == (weight if work.prediction[i] != label else 0.0)
-            if work.log_loss is not None:
-                assert work.log_loss[i] == pytest.approx(-weight * math.log(scores[label - 1]), rel=1e-3)
+            if task.loss is not None:
+                assert task.loss[i] == (weight if task.prediction[i] != label else 0.0)
+            if task.log_loss is not None:
+                assert task.log_loss[i] == pytest.approx(-weight * math.log(scores[label - 1]), rel=1e-3)
             plain.learn(features, label, weight, clock)
             clock += weight
-        elif work.loss is not None:
-            assert work.loss[i] == 0
+        elif task.loss is not None:
+            assert task.loss[i] == 0
     compare_weights(many, plain)
     return many
 
@@ -221,10 +221,10 @@ def test_classes_with_an_infinite_rate_do_not_move():
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")  # of the oracle
 def test_norms_that_grow_class_by_class_are_read_again():
     """Where a value is very large, examples go another way; the sums tell what N the next ones go by."""
-    settled = configure("--oaa", K, "-b", 10)
-    batch = batch_of(settled, "1 |w a b\n2 |w a:1e17 b\n1 |w a b\n3 |w a:2 b\n")
-    many, plain = learner_of(settled), oracle_of(settled)
-    work_through(many, batch)
+    config = configure("--oaa", K, "-b", 10)
+    batch = batch_of(config, "1 |w a b\n2 |w a:1e17 b\n1 |w a b\n3 |w a:2 b\n")
+    many, plain = learner_of(config), oracle_of(config)
+    go_through_stages(many, batch)
     many.close()
     for clock, (features, label, weight) in enumerate(examples_of(batch)):
         plain.predict(features)
@@ -255,18 +255,18 @@ def test_kernel_follows_the_oracle_without_compiling(layout):
 @pytest.mark.parametrize("words", [(), ("--loss_function", "squared", "--label_range", "seen")], ids=names)
 def test_nothing_is_known_before_the_first_example(words):
     """All scores are equal, and the lowest class is the answer."""
-    settled = configure("--oaa", K, "-b", 10, "--scores", *words)
-    many = learner_of(settled, testing=True)
-    work, _ = work_through(many, batch_of(settled, TEXT), learn=False)
+    config = configure("--oaa", K, "-b", 10, "--scores", *words)
+    many = learner_of(config, testing=True)
+    task, _ = go_through_stages(many, batch_of(config, TEXT), learn=False)
     many.close()
-    assert set(work.prediction) == {1}
-    assert not work.listing.scores.any()
+    assert set(task.prediction) == {1}
+    assert not task.listing.scores.any()
     assert not many.table.flat.any()
 
 
 def test_classes_of_subsampling_are_drawn_evenly():
-    settled = configure("--oaa", 50, "-b", 12, "--oaa_subsample", 7)
-    many = learner_of(settled)
+    config = configure("--oaa", 50, "-b", 12, "--oaa_subsample", 7)
+    many = learner_of(config)
     many.close()
     assert sorted(many.order.tolist()) == list(range(50))
     assert many.order.tolist() != list(range(50))
@@ -281,15 +281,15 @@ def test_classes_of_subsampling_are_drawn_evenly():
 
 
 def test_table_too_small_for_one_feature_is_refused():
-    settled = configure("--oaa", 1000, "-b", 9)
+    config = configure("--oaa", 1000, "-b", 9)
     with pytest.raises(oaa.UsageError, match="-b 9 has 512 slots, too few for one feature of --oaa 1000"):
-        learner_of(settled)
+        learner_of(config)
 
 
 def test_planes_of_a_table_are_not_interleaved():
     """The sweep reads neighbouring classes of one plane: `stride` 1 and `field` all slots."""
-    settled = configure("--oaa", K, "-b", 10)
-    many = learner_of(settled)
+    config = configure("--oaa", K, "-b", 10)
+    many = learner_of(config)
     many.close()
     assert (int(many.table.stride), int(many.table.field)) == (1, 1 << 10)
     assert len(many.table.flat) == table_size.FIELDS << 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from command import learn
-from harness import batch_of, configure, examples_of, learner_of, work_through
+from harness import batch_of, configure, examples_of, go_through_stages, learner_of
 from oracles import random_tree as oracle
 from streams import multiclass
 
@@ -14,23 +14,23 @@ from xclass.reductions.random_tree import reduction as random_tree
 
 def check(k: int, *words, n: int = 250) -> float:
     """Compare the answers to a stream; return the share that is right."""
-    settled = configure("--random_tree", k, *words)
-    found = learner_of(settled)
+    config = configure("--random_tree", k, *words)
+    found = learner_of(config)
     text = multiclass(1, k, n, noise=0.3, weights=(1, 0.5, 3, 0), unlabelled=0.1, popular=2.0)
-    batch = batch_of(settled, text)
-    work, _ = work_through(found, batch)
-    o = settled.learner
+    batch = batch_of(config, text)
+    task, _ = go_through_stages(found, batch)
+    o = config.learner
     plain = oracle.RandomTree(
-        k, settled.driver.random_seed, loss=o.loss_function, rate=o.learning_rate, tau=o.quantile_tau
+        k, config.driver.random_seed, loss=o.loss_function, rate=o.learning_rate, tau=o.quantile_tau
     )
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         learned = label is not None and weight > 0
         row = plain.routers.look(features, learned)
-        assert work.prediction[i] == plain.predict(row), f"example {i} of {words}"
+        assert task.prediction[i] == plain.predict(row), f"example {i} of {words}"
         if learned:
             plain.learn(row, label, weight)
     found.close()
-    return float(np.mean(work.prediction == batch.label))
+    return float(np.mean(task.prediction == batch.label))
 
 
 @pytest.mark.bounds

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from harness import batch_of, configure, examples_of, learner_of, work_through
+from harness import batch_of, configure, examples_of, go_through_stages, learner_of
 from oracles import learner as oracle_learner
 from oracles import recall_tree as oracle
 from streams import multiclass
@@ -31,9 +31,9 @@ def exponential(monkeypatch):
     monkeypatch.setattr(oracle_learner, "_exp", exp)
 
 
-def rule_of(settled) -> dict:
+def rule_of(config) -> dict:
     """The oracle's words for the options of the learner."""
-    o = settled.learner
+    o = config.learner
     named = {name: getattr(o, name) for name in ("sgd", "adaptive", "normalized", "invariant")}
     rule = oracle_learner.resolve_rule(
         **named, learning_rate=o.learning_rate, initial_t=o.initial_t, power_t=o.power_t, loss=o.loss_function
@@ -41,13 +41,13 @@ def rule_of(settled) -> dict:
     return {**rule, "tau": o.quantile_tau, "label_range": o.label_range}
 
 
-def oracle_of(settled, tree: recall_tree.RecallTree) -> oracle.RecallTree:
+def oracle_of(config, tree: recall_tree.RecallTree) -> oracle.RecallTree:
     """The oracle of a tree, with the weights where this layout has them."""
-    o = settled.recall_tree
-    bits = settled.learner.bits
-    rule = rule_of(settled)
+    o = config.recall_tree
+    bits = config.learner.bits
+    rule = rule_of(config)
     more = {}
-    if settled.learner.layout == "odd":
+    if config.learner.layout == "odd":
         slots = 1 << bits - 2
         nodes = oracle.grow(o.max_depth)
         subs = {node.router: int(tree.tree.router[a]) for a, node in enumerate(nodes) if node.router is not None}
@@ -77,7 +77,7 @@ def oracle_of(settled, tree: recall_tree.RecallTree) -> oracle.RecallTree:
         router_weight=o.router_weight,
         square_sum="plain",
         skip_zero_weight=True,
-        seed=settled.driver.random_seed,
+        seed=config.driver.random_seed,
         **more,
         **rule,
     )
@@ -85,14 +85,14 @@ def oracle_of(settled, tree: recall_tree.RecallTree) -> oracle.RecallTree:
 
 def check(*words, text: str) -> routing.Plan:
     """Run both over a text and compare all there is to compare; return what routing planned."""
-    settled = configure("--recall_tree", K, *words)
-    tree = learner_of(settled)
+    config = configure("--recall_tree", K, *words)
+    tree = learner_of(config)
     try:
-        batch = batch_of(settled, text)
-        work, plan = work_through(tree, batch)
+        batch = batch_of(config, text)
+        task, plan = go_through_stages(tree, batch)
     finally:
         tree.close()
-    plain = oracle_of(settled, tree)
+    plain = oracle_of(config, tree)
     clock = 0.0
     at_nodes = set()
     for i, (features, label, weight) in enumerate(examples_of(batch)):
@@ -102,22 +102,22 @@ def check(*words, text: str) -> routing.Plan:
         items = slice(plan.first[i], plan.scored[i])
         assert (plan.item[items] + 1).tolist() == plain.candidates, where
         np.testing.assert_allclose(plan.score[items], np.array(plain.candidate_scores, F), err_msg=where, **CLOSE)
-        if work.prediction[i] != answer:  # only where both scores are as good
+        if task.prediction[i] != answer:  # only where both scores are as good
             best = sorted(plain.candidate_scores)[-2:]
             assert best[1] - best[0] < 1e-5, where
         at_nodes.add(plain.node)
         if label is None:
             assert plan.label[i] == -1
             continue
-        if settled.learner.layout == "odd":
+        if config.learner.layout == "odd":
             assert_no_collision(plain, features, where)
         plain.learn(features, label, weight, clock)
         clock += weight
         if weight > 0:
             assert plan.last[i] == plain.learned_node, where
     compare_nodes(tree, plain)
-    compare_weights(settled, tree, plain)
-    if settled.recall_tree.max_candidates < K and settled.recall_tree.max_depth > 0:
+    compare_weights(config, tree, plain)
+    if config.recall_tree.max_candidates < K and config.recall_tree.max_depth > 0:
         assert len(at_nodes) > 2, "this stream does not test routing"
     return plan
 
@@ -144,7 +144,7 @@ def compare_nodes(tree, plain) -> None:
         assert c.node[a, label_counts.HELD] == pytest.approx(sum(n for _, n in candidates))
 
 
-def compare_weights(settled, tree, plain) -> None:
+def compare_weights(config, tree, plain) -> None:
     """Every slot of every table: weight, G and N; and the sums of every sub-problem."""
 
     def numbers(table, slots: dict):
@@ -154,7 +154,7 @@ def compare_weights(settled, tree, plain) -> None:
             expected[slot] = one.w, one.g, one.n
         return flat[:, :3], expected
 
-    if settled.learner.layout == "vw":
+    if config.learner.layout == "vw":
         pairs = [numbers(tree.tables[0], plain.router_learner.table)]
     else:
         pairs = [numbers(tree.tables[0], plain.router_learner.table)]
@@ -251,10 +251,10 @@ def test_kernel_follows_the_oracle_without_compiling():
 
 
 def grown_tree(*words, text: str) -> recall_tree.RecallTree:
-    settled = configure("--recall_tree", K, "-b", 14, *words)
-    tree = learner_of(settled)
+    config = configure("--recall_tree", K, "-b", 14, *words)
+    tree = learner_of(config)
     try:
-        work_through(tree, batch_of(settled, text))
+        go_through_stages(tree, batch_of(config, text))
     finally:
         tree.close()
     return tree

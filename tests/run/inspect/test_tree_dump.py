@@ -11,7 +11,7 @@ import pytest
 from command import learn, xclass
 from streams import multiclass
 
-from xclass.reductions.core.tree_view import Seen, preorder, statistics
+from xclass.reductions.core.tree_view import NodeView, preorder, statistics
 from xclass.reductions.ect import bracket
 
 K = 13
@@ -163,7 +163,7 @@ def test_preorder_asks_about_no_deeper_node():
 
     def look(a):
         asked.append(a)
-        return Seen((2 * a + 1, 2 * a + 2))
+        return NodeView((2 * a + 1, 2 * a + 2))
 
     assert [node.name for node in preorder(0, 3, look)] == ["0", "1", "3", "4", "2", "5", "6"]
     assert sorted(asked) == list(range(7))

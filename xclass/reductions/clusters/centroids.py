@@ -178,7 +178,7 @@ def trimmed(sums: Sums, target: int) -> Sums:
     return found
 
 
-def added(sums: Sums, batch: Batch, counted: Bools) -> Sums:
+def with_examples(sums: Sums, batch: Batch, counted: Bools) -> Sums:
     """The map with the examples of a batch that are `counted` (bool[n]), a larger one where that is needed."""
     done: Int = 0
     while (done := add(sums, batch, counted, done)) < batch.n:

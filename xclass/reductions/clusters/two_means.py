@@ -7,7 +7,7 @@ Idea      A prototype is the sum of a class's examples, each of length 1, its fe
           split into halves around two centres: one half is those that are nearer to the first centre than the others
           are; each centre is then the sum of its half; and so on until the sum of similarities to the centres grows
           no more. The halves of all halves, down to single labels, put the labels in an order; the tree is the
-          one that halves this order (cpt's `label_tree.halved`), of the least depth there can be.
+          one that halves this order (cpt's `label_tree.balanced_tree`), of the least depth there can be.
 Cost      reading: see centroids, which makes the prototypes; splitting: z features of prototypes * log2 k levels *
           some 8 rounds * tries.
 Names     k classes, z features of all prototypes, F different features | rows are prototypes, in the order of labels
@@ -223,7 +223,7 @@ class Sample:
         if self.examples:
             counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
         self.seen += int(np.count_nonzero(counted))
-        self._sums = centroids.added(self._sums, batch, counted)
+        self._sums = centroids.with_examples(self._sums, batch, counted)
         return not self.examples or self.seen < self.examples
 
     def orders(self, seeds: list[int], share: Share) -> list[Int64s]:

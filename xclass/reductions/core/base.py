@@ -22,9 +22,9 @@ from ...array_types import Bools, Int64s, UInt32s, UInt64s
 from ...binary import finite, gd
 from ...data.batch import Batch
 from ...model.stored_arrays import Stored
-from ...options.declare import Room
+from ...options.declare import OptionGroup
 from ...system import processors
-from .contract import Look, Work
+from .contract import BatchTask, WeightLookup
 from .result import Result
 from .spec import LearnerSpec, Wanted
 from .tree_view import TreeNode
@@ -44,7 +44,7 @@ class Learner(ABC):
 
     Attributes
     ----------
-    stages : called in this order for every Work; each may run on a thread of its own, on one Work at a time
+    stages : called in this order for every BatchTask; each may run on a thread of its own, on one BatchTask at a time
     largest_step : an example is not learned from if its weight (or, unless `scales_examples`, max(1, weight) times the
         square of its largest value) exceeds this, because a sum could become infinite; infinite where the learner
         checks its steps itself, see `finite`
@@ -57,7 +57,7 @@ class Learner(ABC):
     enabled : what the line `Enabled learners:` says in place of the record's `enabled`, where options change it
     """
 
-    stages: list[Callable[[Work], None]]
+    stages: list[Callable[[BatchTask], None]]
     largest_step: float = np.inf
     scales_examples: bool = True
     names: Sequence[str] = ()
@@ -71,7 +71,7 @@ class Learner(ABC):
 
     @property
     def most_rows(self) -> int | None:
-        """How many examples a Work may have, None for any number; asked before every batch."""
+        """How many examples a BatchTask may have, None for any number; asked before every batch."""
         return None
 
     @property
@@ -82,10 +82,10 @@ class Learner(ABC):
     def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)
         """Change what is asked for beside predictions; sums for the summary begin anew."""
 
-    def survey(self, work: Work, exact: bool) -> None:
+    def survey(self, task: BatchTask, exact: bool) -> None:
         """Refuse the examples no step of which can be taken, unless VW's behaviour is wanted; see `finite`."""
-        learns = ~np.isnan(work.batch.label) & work.learns()
-        finite.survey(work.batch, learns, exact, self.largest_step, self.scales_examples, work.missed, work.span)
+        learns = ~np.isnan(task.batch.label) & task.learns()
+        finite.survey(task.batch, learns, exact, self.largest_step, self.scales_examples, task.missed, task.span)
 
     def banner(self) -> list[str]:
         """Return lines for the start of the run (memory, shape), VW's where VW prints one."""
@@ -142,7 +142,7 @@ class Learner(ABC):
         """Split the n examples of a batch for `share`: `least` of them at least for a thread."""
         return pieces(n, max(1, min(self.workers or processors.count(), n // least)))
 
-    def classes_of(self, work: Work, given: Bools, name: str, classes: int) -> Int64s:
+    def classes_of(self, task: BatchTask, given: Bools, name: str, classes: int) -> Int64s:
         """Return the 0-based class of the examples that are `given` (bool[n]) to be learned from, -1 for all others.
 
         Labels outside 1..classes are counted in `outside`, and the user is told of the first.
@@ -151,12 +151,12 @@ class Learner(ABC):
         ----------
         name : of the reduction, for that message
         """
-        batch = work.batch
+        batch = task.batch
         inside = given & (batch.label >= 1) & (batch.label <= classes)
         outside = given & ~inside
         if not self.outside and outside.any():
             first = int(np.argmax(outside))
-            work.notes.append(
+            task.notes.append(
                 f"label {batch.label[first]:.0f} in line {batch.line[first]} is outside 1..{classes}"
                 f" (--{name} {classes}): such examples count as errors and are not learned"
             )
@@ -173,7 +173,7 @@ class Previews(ABC):
         """How many examples it still wants to see, 0 for all of the data, None for none."""
 
     @abstractmethod
-    def preview(self, work: Work) -> bool:
+    def preview(self, task: BatchTask) -> bool:
         """Look at examples, before any stage is called; return whether more are wanted."""
 
     @abstractmethod
@@ -240,7 +240,7 @@ class Inspectable(ABC):
 
     @property
     @abstractmethod
-    def own_rows(self) -> bool:
+    def rows_are_exclusive(self) -> bool:
         """Whether a slot tells whose it is: sub-problem `slot % width` of the features whose place is in row
         `slot // width`; otherwise names are found by looking at what is asked of every example."""
 
@@ -250,15 +250,15 @@ class Inspectable(ABC):
         `place + j`."""
 
     @abstractmethod
-    def look(self, batch: Batch) -> list[Look]:
+    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
         """Return what is asked, in this order, to predict the only example of `batch`, and then to learn from it."""
 
-    def added(self) -> list[Look]:
-        """Return, with `own_rows`, sub-problems with the places of features that the reduction may have added."""
+    def extra_features(self) -> list[WeightLookup]:
+        """Return, with `rows_are_exclusive`, sub-problems with the features that the reduction may have added."""
         return []
 
     @abstractmethod
-    def describe(self) -> list[str]:
+    def readable_lines(self) -> list[str]:
         """Return lines of the readable model about what was learned beside the weights."""
 
 
@@ -276,8 +276,8 @@ class Reduction:
     enabled : VW's name in the line `Enabled learners:`.
     build : `build(spec)` returns a new Learner.
     check : `check(spec)` raises UsageError where options do not fit together.
-    settle : `settle(spec)` returns {field: value} for options whose defaults depend on others.
-    allowed : `allowed(spec)` returns lowest and highest label and the option that says so, or None.
+    resolve_defaults : `resolve_defaults(spec)` returns {field: value} for options whose defaults depend on others.
+    label_range : `label_range(spec)` returns lowest and highest label and the option that says so, or None.
     check_arrays : `check_arrays(spec, arrays)` raises ModelError where the arrays of a model have other sizes than
         `build` would make room for; called before it, so that a small file cannot ask for much memory.
     probabilities : whether it gives classes probabilities, so that the options of `answers` hold for it.
@@ -288,13 +288,13 @@ class Reduction:
     name: str
     title: str
     summary: str
-    options: type[Room]
+    options: type[OptionGroup]
     labels: str
     enabled: str
     build: Callable[[LearnerSpec], Learner]
     check: Callable[[LearnerSpec], None]
-    settle: Callable[[LearnerSpec], dict[str, object]]
-    allowed: Callable[[LearnerSpec], tuple[int, int, str] | None]
+    resolve_defaults: Callable[[LearnerSpec], dict[str, object]]
+    label_range: Callable[[LearnerSpec], tuple[int, int, str] | None]
     check_arrays: Callable[[LearnerSpec, Mapping[str, Stored]], None] = lambda spec, arrays: None
     probabilities: bool = False
     learner_options: tuple[str, ...] | None = None

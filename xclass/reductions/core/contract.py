@@ -14,7 +14,7 @@ from .probabilities import Listing
 
 
 @dataclass
-class Work:
+class BatchTask:
     """One batch on its way through a learner's stages, and what they found.
 
     `prediction` is made before the example is learned from (progressive validation): a class as written in
@@ -59,7 +59,7 @@ class Work:
         return found
 
 
-class Look(NamedTuple):
+class WeightLookup(NamedTuple):
     """One sub-problem that was asked about an example."""
 
     table: int  # position in `Inspectable.tables`

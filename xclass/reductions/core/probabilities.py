@@ -18,7 +18,7 @@ import numpy as np
 from ...array_types import Float32s, Float64s, Int64s
 from ...options.declare import option
 
-MOST_PAIRS = 1 << 22  # of a Work, 12 bytes each and more on the way to a file; see Learner.most_rows
+MOST_PAIRS = 1 << 22  # of a BatchTask, 12 bytes each and more on the way to a file; see Learner.most_rows
 
 
 @dataclass(frozen=True)

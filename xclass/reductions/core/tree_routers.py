@@ -32,11 +32,11 @@ from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import options_of
-from .contract import Work
+from .contract import BatchTask
 from .spec import LearnerSpec
 
 TAKEN = ("bits", "learning_rate", "loss_function", "quantile_tau", "layout")  # of the learner's options
-HERD = 8  # examples that walk down together, so that they wait for memory together
+GROUP_SIZE = 8  # examples that walk down together, so that they wait for memory together
 MOST_STEP = np.float32(2.0**102)  # in G and in a step before AdaGrad, for examples of length 1
 PLACES = 10  # bits of the table for every router
 SCALES = 18  # bits of the table of largest values
@@ -53,15 +53,15 @@ class Routers(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One thread's scratch: a herd of up to HERD examples, and what was asked about the one at hand level by level."""
+    """One thread's scratch: a group of up to GROUP_SIZE examples, and the path of the current one."""
 
-    h: UInt64s  # uint64[HERD, s], hash of each feature, or its place in the table
-    x: Float32s  # float32[HERD, s]
-    slot: UInt64s  # uint64[HERD, s], where in the weights the feature's slot 0 is, in the block looked at last
-    block: Int64s  # int64[HERD], that block
-    count: Int64s  # type: ignore[assignment]  # hides tuple.count; int64[HERD], features
-    at: Int64s  # int64[HERD], node where the example is
-    other: Int64s  # int64[HERD], node on another way it may take
+    h: UInt64s  # uint64[GROUP_SIZE, s], hash of each feature, or its place in the table
+    x: Float32s  # float32[GROUP_SIZE, s]
+    slot: UInt64s  # uint64[GROUP_SIZE, s], where in the weights the feature's slot 0 is, in the block looked at last
+    block: Int64s  # int64[GROUP_SIZE], that block
+    count: Int64s  # type: ignore[assignment]  # hides tuple.count; int64[GROUP_SIZE], features
+    at: Int64s  # int64[GROUP_SIZE], node where the example is
+    other: Int64s  # int64[GROUP_SIZE], node on another way it may take
     rate: Float32s  # float32[s]
     node: Int64s  # int64[levels]
     score: Float32s  # float32[levels]
@@ -72,7 +72,7 @@ class Row(NamedTuple):
 
 @bare
 def load(routers: Routers, batch: Batch, i: Int, row: Row, g: Int, learns: bool) -> None:
-    """Take example i into the herd as number g; where it is to be learned from, its values count for the largest."""
+    """Take example i into the group as number g; where it is to be learned from, its values count for the largest."""
     begin = batch.start[i]
     count = batch.start[i + 1] - begin
     row.count[g] = count
@@ -122,7 +122,7 @@ def enter(routers: Routers, row: Row, g: Int, block: Int) -> None:
 
 
 @bare
-def glance(routers: Routers, row: Row, g: Int, block: Int) -> None:
+def prefetch_block(routers: Routers, row: Row, g: Int, block: Int) -> None:
     """Ask for the cache lines of a block that is not entered."""
     weights = routers.weights
     spread = np.uint64(block) * SPREAD
@@ -133,7 +133,7 @@ def glance(routers: Routers, row: Row, g: Int, block: Int) -> None:
 
 
 @bare
-def ask(routers: Routers, row: Row, g: Int, number: Int) -> np.float32:
+def score(routers: Routers, row: Row, g: Int, number: Int) -> np.float32:
     """The score of a router, float32."""
     count = row.count[g]
     if routers.exact:
@@ -155,7 +155,7 @@ def ask(routers: Routers, row: Row, g: Int, number: Int) -> np.float32:
 
 
 @bare
-def turn(routers: Routers, s: np.float32) -> np.float32:
+def routing_score(routers: Routers, s: np.float32) -> np.float32:
     """The score as it decides the turn."""
     return gd.clip(s, routers.table.range) if routers.exact else s
 
@@ -177,7 +177,7 @@ def learn(
         p = gd.clip(s, table.range)
         if weight > ZERO:
             gd.learn(table, routers.rule, row.h[g], row.x[g], count, np.uint64(number), p, y, weight, clock)
-        return ask(routers, row, g, number)
+        return score(routers, row, g, number)
     kind = routers.rule.loss
     slope = loss.slope(kind, routers.rule.tau, s, y, -ONE, ONE)
     if slope == ZERO or not math.isfinite(slope):
@@ -218,11 +218,11 @@ def check(spec: LearnerSpec) -> None:
             )
 
 
-def settle(options: gd.Options, number: int, loss_function: str, rate: float) -> dict[str, object]:
+def resolve_defaults(options: gd.Options, number: int, loss_function: str, rate: float) -> dict[str, object]:
     """Values for the learner's options left open, for so many routers; the loss and rate are those of AdaGrad."""
     exact = options.layout == "vw"
     slot = gd.SLOT_BYTES if exact else adagrad.SLOT_BYTES
-    found = gd.settle(options, number, True, slot, PLACES)
+    found = gd.resolve_defaults(options, number, True, slot, PLACES)
     if options.loss_function is None:
         found["loss_function"] = loss_function
     if options.learning_rate is None and not exact:
@@ -244,10 +244,11 @@ def new_routers(options: gd.Options, number: int, vw_exact: bool, more: int = 0)
 def new_row(batch: Batch, levels: int) -> Row:
     """Scratch for the examples of a batch in a tree of so many levels."""
     s = int(np.diff(batch.start).max(initial=0))
-    shape = HERD, s
+    shape = GROUP_SIZE, s
     return Row(
         np.empty(shape, np.uint64), np.empty(shape, np.float32), np.empty(shape, np.uint64),
-        np.empty(HERD, np.int64), np.empty(HERD, np.int64), np.empty(HERD, np.int64), np.empty(HERD, np.int64),
+        np.empty(GROUP_SIZE, np.int64), np.empty(GROUP_SIZE, np.int64), np.empty(GROUP_SIZE, np.int64),
+        np.empty(GROUP_SIZE, np.int64),
         np.empty(s, np.float32), np.empty(levels, np.int64), np.empty(levels, np.float32),
     )  # fmt: skip
 
@@ -257,9 +258,9 @@ def largest_step(routers: Routers) -> float:
     return math.inf if routers.exact else finite.largest_step(float(routers.weights.rate))
 
 
-def watched(routers: Routers, work: Work) -> Routers:
+def watched(routers: Routers, task: BatchTask) -> Routers:
     """The routers as one thread uses them for a batch."""
-    return routers._replace(table=finite.watched(routers.table, work))
+    return routers._replace(table=finite.watched(routers.table, task))
 
 
 def memory(routers: Routers) -> int:

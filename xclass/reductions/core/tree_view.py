@@ -21,7 +21,7 @@ class TreeNode(NamedTuple):
     facts: Mapping[str, object]  # what else there is to say, in the order it is shown
 
 
-class Seen(NamedTuple):
+class NodeView(NamedTuple):
     """A node as the tree it belongs to tells it."""
 
     children: tuple[int, ...] = ()
@@ -29,7 +29,7 @@ class Seen(NamedTuple):
     facts: Mapping[str, object] = MappingProxyType({})
 
 
-def preorder(root: int, levels: int, look: Callable[[int], Seen], name: str = "{}") -> Iterator[TreeNode]:
+def preorder(root: int, levels: int, look: Callable[[int], NodeView], name: str = "{}") -> Iterator[TreeNode]:
     """The nodes of the first levels: a node before those below it, all below its left child before the right one.
 
     `look(a)` is asked about these nodes only; of deeper ones there can be millions. `name` : how nodes are called.

@@ -155,7 +155,7 @@ def _fits(tree, scratch):
 
 
 @jit
-def sweep(tree, weights, settings, random, batch, label, learns, whole, begin, end, scratch, found):
+def learn_batch(tree, weights, settings, random, batch, label, learns, whole, begin, end, scratch, found):
     """Examples begin..end-1 of a batch: f(y|x) and the most probable labels, then learn; return the first not done.
 
     `label[i]` is 0 where there is none; `whole[i]` asks for a complete search.
@@ -197,7 +197,7 @@ def sweep(tree, weights, settings, random, batch, label, learns, whole, begin, e
 
 
 @jit
-def spread(tree, weights, settings, batch, i, scratch, mass):
+def all_probabilities(tree, weights, settings, batch, i, scratch, mass):
     """`mass[a]` = probability that the label of example i is at or below node a; at a leaf f(y|x)."""
     count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
     mass[0] = 1.0
@@ -211,7 +211,7 @@ def spread(tree, weights, settings, batch, i, scratch, mass):
 
 
 @jit
-def unite(top, candidate):
+def union_of_candidates(top, candidate):
     """`candidate[i]` = the different labels of `top[t, i, j]` for all trees t and places j, 0 behind the last."""
     trees, n, k = top.shape
     for i in range(n):
@@ -230,7 +230,7 @@ def unite(top, candidate):
 
 
 @jit
-def judge(tree, weights, settings, batch, begin, end, scratch, memo_row, memo_p, candidate, p):
+def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch, memo_row, memo_p, candidate, p):
     """`p[i, c]` = probability of `candidate[i, c]`, 0 where the tree does not have it; a node is scored once.
 
     `memo_row` and `memo_p` have an item per node; memo_row is less than `begin` everywhere.

@@ -26,7 +26,7 @@ from ...kernels import hash_table
 from ...kernels.jit import jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ..core.tree_view import Seen
+from ..core.tree_view import NodeView
 
 NODES, BLOCKS, DEEPEST = 0, 1, 2  # Tree.size
 FIRST_NODES, FIRST_CELLS = 1 << 10, 1 << 11
@@ -243,7 +243,7 @@ def new_tree(nodes: int = FIRST_NODES, cells: int = FIRST_CELLS) -> Tree:
     return Tree(*small, *wide, hash_table.new_secret(), key, leaf, np.zeros(3, np.int64))
 
 
-def roomy(labels: int) -> Tree:
+def empty_tree(labels: int) -> Tree:
     """An empty tree for so many labels, if there are no more."""
     cells = FIRST_CELLS
     while cells * 10 < (2 * labels + 8) * 8:
@@ -251,9 +251,9 @@ def roomy(labels: int) -> Tree:
     return new_tree(max(FIRST_NODES, 2 * labels + 2), cells)
 
 
-def grown(tree: Tree) -> Tree:
+def with_double_capacity(tree: Tree) -> Tree:
     """The same tree with twice the room."""
-    return _filled(roomy(len(tree.left)), tree.left, tree.place, tree.label, int(tree.size[NODES]))[0]
+    return _filled(empty_tree(len(tree.left)), tree.left, tree.place, tree.label, int(tree.size[NODES]))[0]
 
 
 def _filled(tree: Tree, left, place, label, nodes: int) -> tuple[Tree, int]:
@@ -266,7 +266,7 @@ def _filled(tree: Tree, left, place, label, nodes: int) -> tuple[Tree, int]:
 
 def shaped(left: np.ndarray, label: np.ndarray, room: int = 0) -> Tree:
     """A tree of these nodes (int32[m], int64[m]; siblings behind their parent), with `room` for so many labels."""
-    return _filled(roomy(max(len(left), room)), left, _places(left), label, len(left))[0]
+    return _filled(empty_tree(max(len(left), room)), left, _places(left), label, len(left))[0]
 
 
 def checked(left: np.ndarray, label: np.ndarray) -> tuple[Tree | None, int]:
@@ -278,7 +278,7 @@ def checked(left: np.ndarray, label: np.ndarray) -> tuple[Tree | None, int]:
     wrong = check(left, label, np.empty(len(left), np.int32))
     if wrong != FINE:
         return None, wrong
-    return _filled(roomy(len(left)), left, _places(left), label, len(left))
+    return _filled(empty_tree(len(left)), left, _places(left), label, len(left))
 
 
 def _places(left: np.ndarray) -> np.ndarray:
@@ -289,7 +289,7 @@ def _places(left: np.ndarray) -> np.ndarray:
     return place
 
 
-def halved(labels: np.ndarray, room: int = 0) -> Tree:
+def balanced_tree(labels: np.ndarray, room: int = 0) -> Tree:
     """The tree of least depth whose leaves are these labels (int64[k], all different), from left to right."""
     nodes = 2 * len(labels) - 1
     left, label = np.empty(nodes, np.int32), np.empty(nodes, np.int64)
@@ -297,12 +297,12 @@ def halved(labels: np.ndarray, room: int = 0) -> Tree:
     return shaped(left, label, room)
 
 
-def seen(tree: Tree, a: int) -> Seen:
+def node_view(tree: Tree, a: int) -> NodeView:
     """A node as it is shown."""
     left = int(tree.left[a])
     if left == 0:
-        return Seen(labels=((int(tree.label[a]), None),))
-    return Seen((left, left + 1), facts={"leaves": int(tree.leaves[a])})
+        return NodeView(labels=((int(tree.label[a]), None),))
+    return NodeView((left, left + 1), facts={"leaves": int(tree.leaves[a])})
 
 
 def depths(tree: Tree) -> np.ndarray:

@@ -150,7 +150,7 @@ TAKEN = (
 NEEDS_SEARCH = "{flag} needs the search that --cpt_report losses leaves out: drop one of them"
 
 
-def settle(spec: LearnerSpec) -> dict[str, object]:
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on others."""
     o: Options = spec.options
     found = {"loss_function": spec.binary.loss_function or "squared"}
@@ -159,7 +159,7 @@ def settle(spec: LearnerSpec) -> dict[str, object]:
         found["learning_rate"] = _rate(found["loss_function"], grown, spec.passes, spec.binary.sgd)
     places = PLACES + (o.trees > 1)  # trees share the table
     classes = o.cpt or len(spec.names) or UNKNOWN
-    settled = gd.settle(spec.binary, classes, True, adagrad.SLOT_BYTES, places)
+    settled = gd.resolve_defaults(spec.binary, classes, True, adagrad.SLOT_BYTES, places)
     if o.candidates is None:
         found["candidates"] = (10 if o.trees == 1 else 8) if o.rerank else 5
     if o.candidate_cut is None:

@@ -70,7 +70,7 @@ from ...model.stored_arrays import Stored
 from ..core import probabilities, tree_view
 from ..core.base import Learner, Outlined, Previews, Reduction
 from ..core.calibration import Report
-from ..core.contract import Work
+from ..core.contract import BatchTask
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from ..core.tree_view import TreeNode
@@ -83,11 +83,11 @@ from . import (
     tree_file,  # fmt: skip
 )
 from .binary_nodes import DEEPEST, NODES, Found, Settings
-from .options import GROWN, MADE, TAKEN, Options, check, refused, settle
+from .options import GROWN, MADE, TAKEN, Options, check, refused, resolve_defaults
 from .tree_member import Member
 
 
-def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
+def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
     return 1, HIGHEST_LABEL, "--multiclass" if "multiclass" in spec.given else f"--cpt {spec.options.cpt}"
 
@@ -149,7 +149,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
         # weights: of all labels; of those not proposed; of those proposed and not chosen
         self.label_weight = self.missed = self.mistaken = 0.0
         self.examples = 0
-        self.stages = [self._sweep] if self.scorers is None else [self._sweep, self._rerank]
+        self.stages = [self._learn_batch] if self.scorers is None else [self._learn_batch, self._rerank]
         if self.scales is not None:
             self.stages.insert(0, self._scale)
 
@@ -165,8 +165,8 @@ class ProbabilityTree(Learner, Previews, Outlined):
     def preview_size(self) -> int | None:
         return None if self.sample is None else self.sample.examples
 
-    def preview(self, work: Work) -> bool:
-        batch, counted = work.batch, work.learned()
+    def preview(self, task: BatchTask) -> bool:
+        batch, counted = task.batch, task.learned()
         if self.sampled is not None:
             batch = self.sampled.scaled(batch, counted)
         assert self.sample is not None  # or none would be wanted
@@ -195,17 +195,17 @@ class ProbabilityTree(Learner, Previews, Outlined):
         for one, tree in zip(self.members, trees, strict=True):
             one.tree = tree
 
-    def _scale(self, work: Work) -> None:
+    def _scale(self, task: BatchTask) -> None:
         """The first stage, where features may be columns."""
         assert self.scales is not None  # or this would be no stage
-        work.batch = self.scales.scaled(work.batch, work.learned())
+        task.batch = self.scales.scaled(task.batch, task.learned())
 
-    def _sweep(self, work: Work) -> None:
-        batch = work.batch
+    def _learn_batch(self, task: BatchTask) -> None:
+        batch = task.batch
         n = batch.n
         labelled = ~np.isnan(batch.label)
         label = np.where(labelled, batch.label, 0.0).astype(np.int64)
-        learns = work.learned()
+        learns = task.learned()
         # a row of the progress table shows the very argmax; else being right or wrong is enough
         number = self.examples + 1 + np.arange(n)
         whole = np.ones(n, bool) if self.whole else number & (number - 1) == 0
@@ -222,52 +222,52 @@ class ProbabilityTree(Learner, Previews, Outlined):
             np.zeros((trees, n)),
         )  # fmt: skip
         each = [Found(*(np.ascontiguousarray(array[t]) for array in found)) for t in range(trees)]
-        shares = [(0, n)] if work.learn else self.rows_of_threads(n)
+        shares = [(0, n)] if task.learn else self.rows_of_threads(n)
         jobs = [(t, a, b) for a, b in shares for t in range(trees)]
         if self.asked.probabilities:
             nothing = np.empty(0, np.int64), np.empty(0)
             spread: Spread = [[nothing] * n for _ in range(trees)]
 
             def one(t: int, a: int, b: int) -> None:
-                self.members[t].sweep_spread(batch, label, learns, whole, a, b, each[t], spread[t])
+                self.members[t].learn_batch_with_probabilities(batch, label, learns, whole, a, b, each[t], spread[t])
 
             self.share(one, jobs)
-            work.listing = _mean_listing(spread)
+            task.listing = _mean_listing(spread)
         else:
-            self.share(lambda t, a, b: self.members[t].sweep(batch, label, learns, whole, a, b, each[t]), jobs)
+            self.share(lambda t, a, b: self.members[t].learn_batch(batch, label, learns, whole, a, b, each[t]), jobs)
         if self.scorers is not None:
-            work.plan = (labelled, label, learns, found)
+            task.plan = (labelled, label, learns, found)
             return
         if trees == 1:
             top, top_p = each[0].top, each[0].top_p
         else:
-            top, top_p = self._vote(batch, found, best, judged=not work.learn)
-        self._finish(work, labelled, found.known[0], found.p.mean(axis=0), found, top, top_p)
+            top, top_p = self._vote(batch, found, best, judged=not task.learn)
+        self._finish(task, labelled, found.known[0], found.p.mean(axis=0), found, top, top_p)
 
-    def _rerank(self, work: Work) -> None:
+    def _rerank(self, task: BatchTask) -> None:
         """The second stage: choose among what the trees proposed."""
-        labelled, label, learns, found = work.plan
-        work.plan = None
+        labelled, label, learns, found = task.plan
+        task.plan = None
         trees, n, k = found.top.shape
         best = trees * k if self.asked.probabilities else self.asked.top_k or 1
         candidate = np.empty((n, trees * k), np.int64)
-        binary_nodes.unite(found.top, candidate)
+        binary_nodes.union_of_candidates(found.top, candidate)
         proposed = reranking.Proposed(found.top, found.top_p, found.p, candidate)
         ranked = reranking.Ranked(np.zeros((n, best), np.int64), np.zeros((n, best)), np.zeros(n), np.zeros(n, bool))
-        shares = [(0, n)] if work.learn else self.rows_of_threads(n)
+        shares = [(0, n)] if task.learn else self.rows_of_threads(n)
         unit = self.options.normalize_features != "none"
 
         def job(begin: int, end: int) -> None:
-            scratch = reranking.scratch(work.batch, trees * k)
-            reranking.rank(self.scorers, unit, work.batch, label, learns, begin, end, proposed, scratch, ranked)
+            scratch = reranking.scratch(task.batch, trees * k)
+            reranking.rank(self.scorers, unit, task.batch, label, learns, begin, end, proposed, scratch, ranked)
 
         self.share(job, shares)
         if self.asked.probabilities:
-            assert work.listing is not None  # of the stage before
-            work.listing = reranking.spread(work.listing, ranked)
-        self._finish(work, labelled, found.known[0], ranked.p, found, ranked.top, ranked.top_p)
-        weight = np.where(labelled, work.batch.weight.astype(np.float64), 0.0)
-        wrong = work.prediction != work.batch.label
+            assert task.listing is not None  # of the stage before
+            task.listing = reranking.rescaled_listing(task.listing, ranked)
+        self._finish(task, labelled, found.known[0], ranked.p, found, ranked.top, ranked.top_p)
+        weight = np.where(labelled, task.batch.weight.astype(np.float64), 0.0)
+        wrong = task.prediction != task.batch.label
         self.label_weight += float(weight.sum())
         self.missed += float(weight[~ranked.inside].sum())
         self.mistaken += float(weight[ranked.inside & wrong].sum())
@@ -276,36 +276,36 @@ class ProbabilityTree(Learner, Previews, Outlined):
         """The best labels of several trees, and their mean probabilities."""
         trees, n, k = found.top.shape
         candidate = np.empty((n, trees * k), np.int64)
-        binary_nodes.unite(found.top, candidate)
+        binary_nodes.union_of_candidates(found.top, candidate)
         p = np.empty((trees, n if judged else 0, trees * k))
         if judged:
             jobs = [(t, a, b) for a, b in self.rows_of_threads(n) for t in range(trees)]
-            self.share(lambda t, a, b: self.members[t].judge(batch, a, b, candidate, p[t]), jobs)
+            self.share(lambda t, a, b: self.members[t].candidate_probabilities(batch, a, b, candidate, p[t]), jobs)
         top, top_p = np.zeros((n, best), np.int64), np.zeros((n, best))
         binary_nodes.vote(found.top, found.top_p, candidate, p, judged, top, top_p)
         return top, top_p
 
     def _finish(
-        self, work: Work, labelled: Bools, known: Bools, p: Float64s, found: Found, top: Int64s, top_p: Float64s
+        self, task: BatchTask, labelled: Bools, known: Bools, p: Float64s, found: Found, top: Int64s, top_p: Float64s
     ) -> None:
-        weight = work.batch.weight.astype(np.float64)
-        work.prediction = top[:, 0].astype(np.float64)
+        weight = task.batch.weight.astype(np.float64)
+        task.prediction = top[:, 0].astype(np.float64)
         self.report.losses(labelled, weight, known, p)
         self.report.regressors(labelled, weight, known, found.asked.mean(axis=0), found.loss.mean(axis=0))
         if self.search:
-            right = work.prediction == work.batch.label
-            work.loss = np.where(labelled & ~right, weight, 0.0)
+            right = task.prediction == task.batch.label
+            task.loss = np.where(labelled & ~right, weight, 0.0)
             for t in range(len(self.members)):
                 self.report.searches(found.opened[t], found.gap[t])
             self.report.answers(top_p[:, 0], labelled, weight, right)
         else:
-            work.loss = np.where(labelled, weight * (1.0 - p) ** 2, 0.0)
+            task.loss = np.where(labelled, weight * (1.0 - p) ** 2, 0.0)
         if self.asked.top_k is not None:
-            self.report.tops(labelled, weight, work.batch.label, top)
+            self.report.tops(labelled, weight, task.batch.label, top)
         if self.listing:
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
-            work.listing = probabilities.listing(top, top_p, np.count_nonzero(top, axis=1), rest)
-            work.scores, work.score_labels, work.score_start = work.listing
+            task.listing = probabilities.listing(top, top_p, np.count_nonzero(top, axis=1), rest)
+            task.scores, task.score_labels, task.score_start = task.listing
 
     @property
     def classes_met(self) -> int:
@@ -353,7 +353,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
         for t, one in enumerate(self.members):
             if one.tree.size[NODES]:
                 name = "{}" if len(self.members) == 1 else f"{t}.{{}}"
-                yield from tree_view.preorder(0, levels, partial(label_tree.seen, one.tree), name)
+                yield from tree_view.preorder(0, levels, partial(label_tree.node_view, one.tree), name)
 
     # model
 
@@ -435,8 +435,8 @@ REDUCTION = Reduction(
     enabled="adagrad, cpt",
     build=ProbabilityTree,
     check=check,
-    settle=settle,
-    allowed=allowed,
+    resolve_defaults=resolve_defaults,
+    label_range=label_range,
     check_arrays=check_arrays,
     probabilities=True,
     learner_options=TAKEN,

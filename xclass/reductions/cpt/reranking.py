@@ -118,7 +118,7 @@ def restore(scorers: Scorers, found: Mapping[str, Stored]) -> None:
     adagrad.restore_weights("scorers", scorers.weights, found)
 
 
-def spread(listing: probabilities.Listing, ranked: Ranked) -> probabilities.Listing:
+def rescaled_listing(listing: probabilities.Listing, ranked: Ranked) -> probabilities.Listing:
     """Lists of all labels as the trees see them, with what the scorers say of those proposed.
 
     What these leave goes to the others as the trees share it out, or to 0 where there are no others.
@@ -214,7 +214,7 @@ def _score(scorers, rows, count, size):
 
 
 @jit
-def _teach(weights, rows, count, c, slope, weight):
+def _update(weights, rows, count, c, slope, weight):
     """One AdaGrad step of a scorer.
 
     Not by `adagrad.find_rates` and `move`: DELTA is added under the root, and squares are multiplied in another order.
@@ -246,7 +246,7 @@ def _learn(scorers, rows, count, size, truth, weight):
         for c in range(size):
             slope = rows.share[c] - (1.0 if c == truth else 0.0)
             if abs(slope) >= STILL:
-                _teach(scorers.weights, rows, count, c, slope, weight)
+                _update(scorers.weights, rows, count, c, slope, weight)
         if turn == 0:
             for v in range(3):
                 slope = -rows.offset[truth, v]

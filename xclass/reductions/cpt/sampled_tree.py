@@ -17,4 +17,4 @@ class Sample(two_means.Sample):
         share : `share(job, items)` does `job(*item)` for all items, on as many threads as it likes
         room : labels to make room for
         """
-        return [label_tree.halved(order, room) for order in self.orders(seeds, share) if len(order)]
+        return [label_tree.balanced_tree(order, room) for order in self.orders(seeds, share) if len(order)]

@@ -90,7 +90,7 @@ class _Growing:
         self.label: list[int] = []
 
     def reserve(self, nodes: int) -> int:
-        """Room for so many nodes more; return the first."""
+        """OptionGroup for so many nodes more; return the first."""
         first = len(self.left)
         self.name += [0] * nodes
         self.line += [0] * nodes

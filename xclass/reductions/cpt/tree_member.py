@@ -23,7 +23,7 @@ class Member:
     def __init__(
         self, labels: int, bits: int, kind: int, rule: gd.Options, settings: Settings, arity: int, seed: int
     ) -> None:
-        self.tree = label_tree.roomy(labels)
+        self.tree = label_tree.empty_tree(labels)
         self.weights = adagrad.new_weights(bits, kind, rule.learning_rate, rule.sgd)
         self.settings = settings
         self.levels = arity.bit_length() - 1  # of the binary tree in one node
@@ -66,21 +66,21 @@ class Member:
         self, batch: Batch, label: Int64s, learns: Bools, whole: Bools, begin: int, end: int, found: binary_nodes.Found
     ) -> int:
         """Examples begin..end-1; return the first not done."""
-        done: int = self.kernels.sweep(
+        done: int = self.kernels.learn_batch(
             self.tree, self.weights, self.settings, self.random, batch, label, learns, whole, begin, end,
             self.scratch(batch), found,
         )  # fmt: skip
         return done
 
-    def sweep(
+    def learn_batch(
         self, batch: Batch, label: Int64s, learns: Bools, whole: Bools, begin: int, end: int, found: binary_nodes.Found
     ) -> None:
         """Examples begin..end-1 in order, growing the tree."""
         while (begin := self.rows(batch, label, learns, whole, begin, end, found)) < end:
             if not label_tree.has_room(self.tree):
-                self.tree = label_tree.grown(self.tree)
+                self.tree = label_tree.with_double_capacity(self.tree)
 
-    def sweep_spread(
+    def learn_batch_with_probabilities(
         self,
         batch: Batch,
         label: Int64s,
@@ -91,26 +91,26 @@ class Member:
         found: binary_nodes.Found,
         spread: list[tuple[Int64s, Float64s]],
     ) -> None:
-        """As `sweep`; `spread[i]` = the probabilities of all labels before example i is learned from."""
+        """As `learn_batch`; `spread[i]` = the probabilities of all labels before example i is learned from."""
         scratch = self.scratch(batch)
         for i in range(begin, end):
-            spread[i] = self.spread(batch, i, scratch)
-            self.sweep(batch, label, learns, whole, i, i + 1, found)
+            spread[i] = self.all_probabilities(batch, i, scratch)
+            self.learn_batch(batch, label, learns, whole, i, i + 1, found)
 
-    def spread(self, batch: Batch, i: int, scratch: Scratch | wide_nodes.Scratch) -> tuple[Int64s, Float64s]:
+    def all_probabilities(self, batch: Batch, i: int, scratch: Scratch | wide_nodes.Scratch) -> tuple[Int64s, Float64s]:
         """All labels of the tree in order, int64, and their probabilities, float64."""
         nodes = int(self.tree.size[NODES])
         if self.leaves.size != (nodes + 1) // 2:
             leaves = np.flatnonzero(self.tree.left[:nodes] == 0)
             self.leaves = leaves[np.argsort(self.tree.label[leaves])]
         mass = np.empty(len(self.tree.left))
-        self.kernels.spread(self.tree, self.weights, self.settings, batch, i, scratch, mass)
+        self.kernels.all_probabilities(self.tree, self.weights, self.settings, batch, i, scratch, mass)
         return self.tree.label[self.leaves], mass[self.leaves]
 
-    def judge(self, batch: Batch, begin: int, end: int, candidate: Int64s, p: Float64s) -> None:
+    def candidate_probabilities(self, batch: Batch, begin: int, end: int, candidate: Int64s, p: Float64s) -> None:
         """The probabilities of candidates."""
         nodes = len(self.tree.left)
-        self.kernels.judge(
+        self.kernels.candidate_probabilities(
             self.tree, self.weights, self.settings, batch, begin, end, self.scratch(batch),
             np.full(nodes, -1, np.int64), np.empty(nodes), candidate, p,
         )  # fmt: skip

@@ -83,7 +83,7 @@ def one(tree, weights, settings, example, count, known, floor, label, top, top_p
             if not settings.greedy and other >= floor and (other > top_p[0] or top[0] == 0):
                 node[size] = left if turn else left + 1
                 mass[size] = other
-                adagrad.ask(weights, h, count, tree.place[node[size]])
+                adagrad.prefetch(weights, h, count, tree.place[node[size]])
                 size += 1
             a = left + 1 if turn else left
             p *= right if turn else 1.0 - right
@@ -150,7 +150,7 @@ def several(tree, weights, settings, example, count, known, top, top_p):
             if child == 0 and (bucket <= first or (opened >= settings.budget and size == 0)):
                 a, p = c, q
                 continue
-            adagrad.ask(weights, h, count, tree.place[c])
+            adagrad.prefetch(weights, h, count, tree.place[c])
             node[items] = c
             mass[items] = q
             below[items] = head[bucket]

@@ -322,8 +322,8 @@ def _fits(tree, scratch):
 
 
 @jit
-def sweep(tree, weights, settings, random, batch, label, learns, whole, begin, end, scratch, found):
-    """As binary_nodes.sweep: f(y|x), the most probable labels, then learn; return the first example not done."""
+def learn_batch(tree, weights, settings, random, batch, label, learns, whole, begin, end, scratch, found):
+    """As binary_nodes.learn_batch: f(y|x), the most probable labels, then learn; return the first example not done."""
     for i in range(begin, end):
         y = label[i]
         leaf = label_tree.find(tree, y) if y > 0 else np.int64(-1)
@@ -353,7 +353,7 @@ def sweep(tree, weights, settings, random, batch, label, learns, whole, begin, e
 
 
 @jit
-def spread(tree, weights, settings, batch, i, scratch, mass):
+def all_probabilities(tree, weights, settings, batch, i, scratch, mass):
     """`mass[a]` = probability that the label of example i is at or below a, for leaves and roots of blocks."""
     count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
     child, v = scratch.child[0], scratch.mass[0]
@@ -367,8 +367,11 @@ def spread(tree, weights, settings, batch, i, scratch, mass):
 
 
 @jit
-def judge(tree, weights, settings, batch, begin, end, scratch, memo_row, memo_p, candidate, p):
-    """As binary_nodes.judge; `memo_row` is of a block's root, `memo_p` of the nodes its branches lead to."""
+def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch, memo_row, memo_p, candidate, p):
+    """Do what `binary_nodes.candidate_probabilities` does.
+
+    `memo_row` is of a block's root, `memo_p` of the nodes that its branches lead to.
+    """
     child, v = scratch.child[0], scratch.mass[0]
     for i in range(begin, end):
         count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...array_types import Int32s
-from ..core.tree_view import Seen
+from ..core.tree_view import NodeView
 
 OUT = -1
 
@@ -84,12 +84,12 @@ def draw(classes: int, errors: int) -> Draw:
     return Draw(sides, entry, np.array(last, np.int32), rounds, at + errors.bit_length())
 
 
-def seen(found: Draw, classes: int, place: int) -> Seen:
+def node_view(found: Draw, classes: int, place: int) -> NodeView:
     """A place of a single tournament as it is shown: a label, or a match and its two sides."""
     if place < classes:
-        return Seen(labels=((place + 1, None),))
+        return NodeView(labels=((place + 1, None),))
     match = (place - classes) >> 1
-    return Seen(tuple(found.sides[match].tolist()), facts={"match": match + 1})
+    return NodeView(tuple(found.sides[match].tolist()), facts={"match": match + 1})
 
 
 def depths(found: Draw, classes: int) -> np.ndarray:

@@ -40,7 +40,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_view
 from ..core.base import Inspectable, Learner, Outlined, Reduction
-from ..core.contract import Look, Work
+from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import bracket, matches
@@ -71,10 +71,10 @@ class Options:
     )
 
 
-def settle(spec: LearnerSpec) -> dict[str, object]:
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on others."""
     o: Options = spec.options
-    found = gd.settle(spec.binary, bracket.matches(o.ect, o.error) + 1, reduction=True)
+    found = gd.resolve_defaults(spec.binary, bracket.matches(o.ect, o.error) + 1, reduction=True)
     return {**found, "loss_function": spec.binary.loss_function or "squared"}
 
 
@@ -103,7 +103,7 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
         stored_arrays.check_rows("weights.sums", arrays, least)
 
 
-def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
+def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
     return 1, spec.options.ect, f"--ect {spec.options.ect}"
 
@@ -132,7 +132,7 @@ class Tournament(Learner, Outlined, Inspectable):
             sub, taken = bracket.neighbourly(found, self.classes)
         sub = np.concatenate([sub, taken + np.arange(self.errors, dtype=np.int32)])
         taken = max(1, taken + self.errors)
-        self.hall = matches.Hall(
+        self.bracket = matches.Bracket(
             found.sides, found.entry, found.last, sub, self.classes, o.ect_play == "vw",
             spec.binary.link == "logistic",
         )  # fmt: skip
@@ -148,35 +148,35 @@ class Tournament(Learner, Outlined, Inspectable):
 
     # stages
 
-    def _labels(self, work: Work) -> np.ndarray:
+    def _labels(self, task: BatchTask) -> np.ndarray:
         """0-based label of every example, -1 where nothing is learned."""
-        batch = work.batch
-        given = work.learns() & ~np.isnan(batch.label)
-        if not self.hall.vw:
+        batch = task.batch
+        given = task.learns() & ~np.isnan(batch.label)
+        if not self.bracket.vw:
             given &= batch.weight > 0
-        return self.classes_of(work, given, "ect", self.classes)
+        return self.classes_of(task, given, "ect", self.classes)
 
-    def _play(self, work: Work) -> None:
-        batch = work.batch
+    def _play(self, task: BatchTask) -> None:
+        batch = task.batch
         n = batch.n
         rows = n if self.keep_scores else 1
         asked, score = np.empty(rows * self.longest, np.int64), np.empty(rows * self.longest, np.float32)
         first = np.zeros(n + 1 if self.keep_scores else 0, np.int64)
         counted = batch.weight.copy()
-        work.prediction = np.empty(n)
-        answers = matches.Answers(work.prediction, counted, asked, score, first)
+        task.prediction = np.empty(n)
+        answers = matches.Answers(task.prediction, counted, asked, score, first)
         matches.play(
-            self.hall, finite.watched(self.tables[0], work), self.rule, batch, self._labels(work), work.clock,
+            self.bracket, finite.watched(self.tables[0], task), self.rule, batch, self._labels(task), task.clock,
             self.drift, answers, gd_sequential.new_row(batch), np.empty(self.errors + 2, np.bool_),
         )  # fmt: skip
-        if self.hall.vw:
-            work.batch = batch = batch._replace(weight=counted)
-        wrong = (work.prediction != batch.label) & ~np.isnan(batch.label)
-        work.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+        if self.bracket.vw:
+            task.batch = batch = batch._replace(weight=counted)
+        wrong = (task.prediction != batch.label) & ~np.isnan(batch.label)
+        task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
         if self.keep_scores:
-            work.score_start = first
-            work.scores = score[: first[-1]]
-            work.score_labels = asked[: first[-1]] + 1
+            task.score_start = first
+            task.scores = score[: first[-1]]
+            task.score_labels = asked[: first[-1]] + 1
 
     # inspection
 
@@ -190,31 +190,31 @@ class Tournament(Learner, Outlined, Inspectable):
     def outline(self, levels: int) -> Iterator[TreeNode]:
         """The last matches, and who comes to them; nodes are called by their places."""
         root = self.classes + 2 * len(self.draw.sides) - 2 if self.classes > 1 else 0
-        return tree_view.preorder(root, levels, partial(bracket.seen, self.draw, self.classes))
+        return tree_view.preorder(root, levels, partial(bracket.node_view, self.draw, self.classes))
 
     @property
-    def own_rows(self) -> bool:
+    def rows_are_exclusive(self) -> bool:
         return self._blocked
 
     def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) * self.tables[0].width
 
-    def look(self, batch: Batch) -> list[Look]:
+    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
         """The matches asked for an answer, and those the label goes through, the final among them."""
-        hall, table = self.hall, self.tables[0]
+        bracket, table = self.bracket, self.tables[0]
         row = gd_sequential.new_row(batch)
         count, _ = gd_sequential.load(row, table, self.rule, batch, 0)
         asked, score = np.empty(self.longest, np.int64), np.empty(self.longest, np.float32)
-        _, taken = matches.answer(hall, table, row, count, asked, score, 0)
+        _, taken = matches.answer(bracket, table, row, count, asked, score, 0)
         found = asked[:taken].tolist()
         y = batch.label[0] - 1
-        if 0 <= y < self.classes and len(hall.sides) and not self.tests_as_vw:
-            taken = matches.trail(hall, table, row, count, int(y), asked)
-            final = range(len(hall.sides), len(hall.sub))
+        if 0 <= y < self.classes and len(bracket.sides) and not self.tests_as_vw:
+            taken = matches.trail(bracket, table, row, count, int(y), asked)
+            final = range(len(bracket.sides), len(bracket.sub))
             found += [match for match in (*asked[:taken].tolist(), *final) if match not in found]
-        return [Look(0, int(hall.sub[match]), match) for match in found]
+        return [WeightLookup(0, int(bracket.sub[match]), match) for match in found]
 
-    def describe(self) -> list[str]:
+    def readable_lines(self) -> list[str]:
         return []
 
     # model
@@ -222,7 +222,7 @@ class Tournament(Learner, Outlined, Inspectable):
     def banner(self) -> list[str]:
         return [
             f"memory: {self.memory[0] / 2**20:.0f} MB of weights, {self.memory[1] / 2**20:.0f} MB for "
-            f"{len(self.hall.sides)} matches",
+            f"{len(self.bracket.sides)} matches",
             *self.crowding,
         ]
 
@@ -251,7 +251,7 @@ REDUCTION = Reduction(
     build=Tournament,
     check=check,
     refused=refused,
-    settle=settle,
-    allowed=allowed,
+    resolve_defaults=resolve_defaults,
+    label_range=label_range,
     check_arrays=check_arrays,
 )

@@ -37,7 +37,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_routers, tree_view
 from ..core.base import Inspectable, Learner, Outlined, Reduction
-from ..core.contract import Look, Work
+from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import split_cells, split_tree, split_walk
@@ -83,7 +83,7 @@ class Options:
     )
 
 
-def settle(spec: LearnerSpec) -> dict[str, object]:
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on others; with --vw_exact, VW's loss, which nobody can choose."""
     o, learning = spec.options, spec.binary
     found = {}
@@ -94,7 +94,7 @@ def settle(spec: LearnerSpec) -> dict[str, object]:
             most = max(most, min(MORE * o.log_multi - 1, ENOUGH - 1))
         found["max_predictors"] = min(most, MOST)
     exact = learning.layout == "vw"
-    found.update(tree_routers.settle(learning, o.log_multi, "quantile" if exact else LOSS, RATE))
+    found.update(tree_routers.resolve_defaults(learning, o.log_multi, "quantile" if exact else LOSS, RATE))
     if spec.vw_exact and not spec.loaded:
         found["loss_function"] = "quantile"
         pinned = learning.min_prediction is not None or learning.max_prediction is not None
@@ -115,7 +115,7 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
         stored_arrays.check_rows("weights.sums", arrays, max(1, spec.options.max_predictors))
 
 
-def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
+def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
     classes = spec.options.log_multi
     return 1, classes, f"--log_multi {classes}"
@@ -144,7 +144,7 @@ class LomTree(Learner, Outlined, Inspectable):
         )  # fmt: skip
         self.tree, self.cells = split_tree.new_tree(), split_cells.new_cells()
         split_tree.plant(self.tree, FIRST_ANSWER)
-        self.stages = [self._sweep]
+        self.stages = [self._learn_batch]
 
     @property
     def rule(self) -> gd.Rule:  # type: ignore[override]  # nobody sets it from outside
@@ -156,33 +156,33 @@ class LomTree(Learner, Outlined, Inspectable):
 
     # stages
 
-    def _sweep(self, work: Work) -> None:
-        batch = work.batch
+    def _learn_batch(self, task: BatchTask) -> None:
+        batch = task.batch
         labelled = ~np.isnan(batch.label)
         label = np.where(labelled, batch.label, 0.0).astype(np.int64)
-        learns = labelled & work.learns()
+        learns = labelled & task.learns()
         if self.options.lom_rules != "vw" and not self.any_label:
             self.any_label = bool((learns & ((label < 1) | (label > self.options.log_multi))).any())
         if not self.settings.as_vw:
             learns &= batch.weight > 0
-        if work.learn:
+        if task.learn:
             lost = split_tree.is_lost(self.tree)
-            found = self._all(work, label, learns)
+            found = self._all(task, label, learns)
             if split_tree.is_lost(self.tree) and not lost:
-                work.notes.append(
+                task.notes.append(
                     "the leaf taken back was right below the root, where VW loses its tree: one leaf is left, which "
                     "answers alike for all examples; --lom_rules paper goes on"
                 )
         else:
-            found = self._shared(work, label, learns)
-        work.prediction = found.answer.astype(np.float64)
-        wrong = labelled & (work.prediction != batch.label)
-        work.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+            found = self._shared(task, label, learns)
+        task.prediction = found.answer.astype(np.float64)
+        wrong = labelled & (task.prediction != batch.label)
+        task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
         if self.as_vw:
-            work.unasked = ~found.asked
+            task.unasked = ~found.asked
         if self.settings.listing:
             used = slice(0, found.first[-1])
-            work.scores, work.score_labels, work.score_start = found.score[used], found.node[used], found.first
+            task.scores, task.score_labels, task.score_start = found.score[used], found.node[used], found.first
 
     def _found(self, n: int) -> split_walk.Found:
         room = 4 * n if self.settings.listing else 0
@@ -195,7 +195,7 @@ class LomTree(Learner, Outlined, Inspectable):
 
     def _rows(
         self,
-        work: Work,
+        task: BatchTask,
         label: Int64s,
         learns: Bools,
         begin: int,
@@ -203,40 +203,40 @@ class LomTree(Learner, Outlined, Inspectable):
         row: tree_routers.Row,
         found: split_walk.Found,
     ) -> int:
-        done: int = split_walk.sweep(
-            self.tree, self.cells, self.settings, tree_routers.watched(self.routers, work), work.batch, label, learns,
-            work.clock, begin, end, row, found,
+        done: int = split_walk.learn_batch(
+            self.tree, self.cells, self.settings, tree_routers.watched(self.routers, task), task.batch, label, learns,
+            task.clock, begin, end, row, found,
         )  # fmt: skip
         return done
 
-    def _all(self, work: Work, label: Int64s, learns: Bools) -> split_walk.Found:
+    def _all(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Found:
         """All examples in order; whatever lacks room grows in between."""
-        batch = work.batch
+        batch = task.batch
         found, done = self._found(batch.n), 0
         while True:
             row = tree_routers.new_row(batch, self._levels())
-            done = self._rows(work, label, learns, done, batch.n, row, found)
+            done = self._rows(task, label, learns, done, batch.n, row, found)
             if done == batch.n:
                 return found
-            self.tree, self.cells = split_tree.grown(self.tree, self.cells, tree_routers.HERD)
+            self.tree, self.cells = split_tree.with_room_for(self.tree, self.cells, tree_routers.GROUP_SIZE)
             if self.settings.listing:
-                more = len(found.node) + tree_routers.HERD * self._levels()
+                more = len(found.node) + tree_routers.GROUP_SIZE * self._levels()
                 found = found._replace(
                     node=np.concatenate([found.node, np.empty(more, np.int64)]),
                     score=np.concatenate([found.score, _floats(more)]),
                 )
 
-    def _shared(self, work: Work, label: Int64s, learns: Bools) -> split_walk.Found:
+    def _shared(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Found:
         """Examples that are only predicted, by several threads."""
-        batch = work.batch
+        batch = task.batch
         parts = self.rows_of_threads(batch.n)
         if self.settings.listing or len(parts) == 1:
-            return self._all(work, label, learns)
+            return self._all(task, label, learns)
         found = self._found(batch.n)
         levels = self._levels()
 
         def one(begin: int, end: int) -> None:
-            self._rows(work, label, learns, begin, end, tree_routers.new_row(batch, levels), found)
+            self._rows(task, label, learns, begin, end, tree_routers.new_row(batch, levels), found)
 
         self.share(one, parts)
         return found
@@ -261,20 +261,20 @@ class LomTree(Learner, Outlined, Inspectable):
 
     # inspection
 
-    own_rows = True
+    rows_are_exclusive = True
 
     def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) * self.tables[table].width
 
-    def look(self, batch: Batch) -> list[Look]:
+    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
         """The routers on the way to the leaf that answers."""
         row = tree_routers.new_row(batch, self._levels())
         tree_routers.load(self.routers, batch, 0, row, 0, False)
         _, level = split_walk.predict(self.tree, self.routers, row, 0)
         numbers = self.tree.link[row.node[:level], split_tree.ROUTER].tolist()
-        return [Look(0, number, number) for number in numbers]
+        return [WeightLookup(0, number, number) for number in numbers]
 
-    def describe(self) -> list[str]:
+    def readable_lines(self) -> list[str]:
         """VW's lines: every node, and what it counted of every label."""
         t, size = self.tree, self.tree.size
         used = int(size[split_tree.ROUTERS])
@@ -310,7 +310,7 @@ class LomTree(Learner, Outlined, Inspectable):
         """The nodes of the first levels."""
         t = self.tree
 
-        def look(a: int) -> tree_view.Seen:
+        def view(a: int) -> tree_view.NodeView:
             left, right, _, number = t.link[a].tolist()
             row = t.count[a]
             facts: dict[str, object] = {"examples": int(row[split_tree.ARRIVED]), "labels": int(row[split_tree.LABELS])}
@@ -324,9 +324,9 @@ class LomTree(Learner, Outlined, Inspectable):
             if row[split_tree.RECYCLED]:
                 facts["recycled"] = int(row[split_tree.RECYCLED])
             children = (left, right) if number >= 0 else ()
-            return tree_view.Seen(children, labels, facts)
+            return tree_view.NodeView(children, labels, facts)
 
-        return tree_view.preorder(int(t.size[split_tree.ROOT]), levels, look)
+        return tree_view.preorder(int(t.size[split_tree.ROOT]), levels, view)
 
     # model
 
@@ -381,7 +381,7 @@ REDUCTION = Reduction(
     enabled="gd, scorer-identity, log_multi",
     build=LomTree,
     check=check,
-    settle=settle,
-    allowed=allowed,
+    resolve_defaults=resolve_defaults,
+    label_range=label_range,
     check_arrays=check_arrays,
 )

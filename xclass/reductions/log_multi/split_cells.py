@@ -74,7 +74,7 @@ def _key(a, label):
 
 
 @bare
-def foresee(cells, a, label):
+def prefetch_counts(cells, a, label):
     """Ask for the cache line of a label's cell at node a."""
     intrinsics.prefetch(cells.word, 4 * _home(cells, _key(a, label)))
 
@@ -194,11 +194,11 @@ def _cells_for(number: int) -> int:
     return max(FIRST_CELLS, 1 << (2 * number).bit_length())
 
 
-def grown(cells: Cells, version: np.ndarray, more: int) -> Cells:
+def with_room_for(cells: Cells, version: np.ndarray, more: int) -> Cells:
     """The cells that are not outdated in a table with room for so many more."""
-    roomy = new_cells(_cells_for(int(_count_live(version, cells)) + more))
-    _rehash(version, cells, roomy)
-    return roomy
+    larger = new_cells(_cells_for(int(_count_live(version, cells)) + more))
+    _rehash(version, cells, larger)
+    return larger
 
 
 def array(cells: Cells, version: np.ndarray) -> np.ndarray:

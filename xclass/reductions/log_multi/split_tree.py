@@ -52,10 +52,10 @@ class Tree(NamedTuple):
 
 
 @bare
-def foresee(tree, cells, a, label):
+def prefetch_counts(tree, cells, a, label):
     """Ask for the cache lines of a node's counts and of its label's cell."""
     intrinsics.prefetch(tree.flat, np.int64(a) * COLUMNS)
-    split_cells.foresee(cells, a, label)
+    split_cells.prefetch_counts(cells, a, label)
 
 
 @bare
@@ -296,7 +296,7 @@ def new_tree(nodes: int = FIRST_NODES) -> Tree:
     return Tree(np.zeros((nodes, 4), np.int32), rows, rows.view(np.float64), count, np.zeros(6, np.int64))
 
 
-def grown(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]:
+def with_room_for(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]:
     """The same with more room where `has_room` finds too little for so many; outdated cells are dropped."""
     nodes = len(tree.link)
     if tree.size[NODES] + 2 * examples > nodes:
@@ -305,7 +305,7 @@ def grown(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]:
         larger.count[:nodes] = tree.count
         tree = larger._replace(size=tree.size)
     if not has_room(tree, cells, examples):
-        cells = split_cells.grown(cells, versions(tree), (int(levels(tree)) + examples) * examples)
+        cells = split_cells.with_room_for(cells, versions(tree), (int(levels(tree)) + examples) * examples)
     return tree, cells
 
 

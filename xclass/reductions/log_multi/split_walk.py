@@ -2,8 +2,8 @@
 
 Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1; see
           reductions/log_multi for what is learned and where that differs.
-Idea      Examples wait for memory more than they reckon. So a herd of them first walks down together, each one going on
-          while another's cache lines are fetched; then they are predicted and learned one after the other.
+Idea      The loop is bound by memory latency, so a group of examples first descends together and their cache misses
+          overlap; then they are predicted and learned one after the other.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def _fits(tree, cells, settings, row, found, i, size, learning):
 @bare
 def _child(tree, regressors, a, s):
     """Where an example with score s goes from node a."""
-    right = not tree_routers.turn(regressors, s) < ZERO
+    right = not tree_routers.routing_score(regressors, s) < ZERO
     return np.int64(tree.link[a, split_tree.RIGHT if right else split_tree.LEFT])
 
 
 @bare
-def _scout(tree, cells, regressors, row, label, learns, begin, size):
+def _prefetch_walk(tree, cells, regressors, row, label, learns, begin, size):
     """Walk examples begin..begin+size-1 to their leaves, all at a time, each stopping where a new block begins.
 
     Where nothing is learned these are their leaves, in `row.at`. Else, what earlier examples learn can send later ones
@@ -75,7 +75,7 @@ def _scout(tree, cells, regressors, row, label, learns, begin, size):
         if not split_tree.is_leaf(tree, root):
             tree_routers.enter(regressors, row, g, np.int64(tree.link[root, split_tree.ROUTER]) >> 3)
         if learns[begin + g]:
-            split_tree.foresee(tree, cells, root, label[begin + g])
+            split_tree.prefetch_counts(tree, cells, root, label[begin + g])
     walking = True
     while walking:
         walking = False
@@ -87,7 +87,7 @@ def _scout(tree, cells, regressors, row, label, learns, begin, size):
                     tree_routers.enter(regressors, row, g, number >> 3)
                     walking = True
                     break
-                a = _child(tree, regressors, a, tree_routers.ask(regressors, row, g, number))
+                a = _child(tree, regressors, a, tree_routers.score(regressors, row, g, number))
             row.at[g] = a
             a = row.other[g]
             if a >= 0 and not split_tree.is_leaf(tree, a):
@@ -95,10 +95,10 @@ def _scout(tree, cells, regressors, row, label, learns, begin, size):
                 block = np.int64(tree.link[a, split_tree.ROUTER]) >> 3
                 left = split_tree.guess(tree, cells, a, label[begin + g])
                 a = np.int64(tree.link[a, split_tree.LEFT if left else split_tree.RIGHT])
-                split_tree.foresee(tree, cells, a, label[begin + g])
+                split_tree.prefetch_counts(tree, cells, a, label[begin + g])
                 next_block = np.int64(tree.link[a, split_tree.ROUTER]) >> 3
                 if next_block != block and next_block >= 0:
-                    tree_routers.glance(regressors, row, g, next_block)
+                    tree_routers.prefetch_block(regressors, row, g, next_block)
                 row.other[g] = a
 
 
@@ -108,7 +108,7 @@ def predict(tree, regressors, row, g):
     a = tree.size[split_tree.ROOT]
     level = 0
     while not split_tree.is_leaf(tree, a):
-        s = tree_routers.ask(regressors, row, g, np.int64(tree.link[a, split_tree.ROUTER]))
+        s = tree_routers.score(regressors, row, g, np.int64(tree.link[a, split_tree.ROUTER]))
         row.node[level] = a
         row.score[level] = s
         level += 1
@@ -136,18 +136,18 @@ def _learn(tree, cells, settings, regressors, row, g, known, label, weight, cloc
             full = tree.size[split_tree.ROUTERS] >= settings.most
             if full and settings.as_vw and split_tree.hangs_at_root(tree):
                 number = split_tree.lose(tree, a)
-                s = tree_routers.ask(regressors, row, g, number)
+                s = tree_routers.score(regressors, row, g, number)
                 s = tree_routers.learn(regressors, row, g, number, s, ONE, weight, clock)
-                if not tree_routers.turn(regressors, s) < ZERO:
+                if not tree_routers.routing_score(regressors, s) < ZERO:
                     split_tree.end(tree, cells, 0, split_tree.arrive(tree, cells, 0, label))
                 return
             split_tree.split(tree, a, settings.most, not regressors.exact, level)
-        split_tree.foresee(tree, cells, np.int64(tree.link[a, split_tree.LEFT]), label)
-        split_tree.foresee(tree, cells, np.int64(tree.link[a, split_tree.RIGHT]), label)
+        split_tree.prefetch_counts(tree, cells, np.int64(tree.link[a, split_tree.LEFT]), label)
+        split_tree.prefetch_counts(tree, cells, np.int64(tree.link[a, split_tree.RIGHT]), label)
         number = np.int64(tree.link[a, split_tree.ROUTER])
         if level >= known or row.node[level] != a:
             known = 0
-        s = row.score[level] if known > 0 else tree_routers.ask(regressors, row, g, number)
+        s = row.score[level] if known > 0 else tree_routers.score(regressors, row, g, number)
         y = -ONE if split_tree.expects_more(tree, cells, a, at) else ONE
         s = tree_routers.learn(regressors, row, g, number, s, y, weight, clock)
         split_tree.trained(tree, cells, a, at, _counted(regressors, s))
@@ -156,11 +156,11 @@ def _learn(tree, cells, settings, regressors, row, g, known, label, weight, cloc
 
 
 @bare
-def sweep(tree, cells, settings, regressors, batch, label, learns, clock, begin, end, row, found):
+def learn_batch(tree, cells, settings, regressors, batch, label, learns, clock, begin, end, row, found):
     """Predict examples begin..end-1 of a batch and learn where `learns`; return the first not done."""
-    herd = row.at.shape[0]
-    for first in range(begin, end, herd):
-        size = min(herd, end - first)
+    group = row.at.shape[0]
+    for first in range(begin, end, group):
+        size = min(group, end - first)
         learning = False
         for g in range(size):
             learning |= learns[first + g]
@@ -170,7 +170,7 @@ def sweep(tree, cells, settings, regressors, batch, label, learns, clock, begin,
             tree_routers.load(regressors, batch, first + g, row, g, learns[first + g])
         final = not (learning or settings.listing or regressors.exact)
         if not regressors.exact:
-            _scout(tree, cells, regressors, row, label, learns, first, size)
+            _prefetch_walk(tree, cells, regressors, row, label, learns, first, size)
         for g in range(size):
             i = first + g
             if final:

@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one example of s features, and for one block of classes."""
+    """OptionGroup for one example of s features, and for one block of classes."""
 
     row: Int64s  # int64[s], the rows of features
     place: UInt64s  # uint64[s], where rows begin
@@ -51,7 +51,7 @@ class Scratch(NamedTuple):
     final: Int64s  # int64[s], the last feature in the same row
     owner: Int64s  # int64[rows]
     s: Float32s  # float32[BLOCK] each: scores
-    p: Float32s  # predictions; float32[K] for `sweep_in_turn`
+    p: Float32s  # predictions; float32[K] for `learn_batch_sequentially`
     y: Float32s
     d: Float32s
     g2: Float32s
@@ -62,7 +62,7 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(longest: int, rows: int, classes: int = BLOCK) -> Scratch:
-    """Room for examples of up to so many features, and for so many classes side by side."""
+    """OptionGroup for examples of up to so many features, and for so many classes side by side."""
     s, y, d, g2, q, norm, u = (np.empty(BLOCK, np.float32) for _ in range(7))
     return Scratch(
         np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(longest, np.float32),
@@ -237,7 +237,7 @@ def _keep_best(p: Float32s, size: int, c: int, i: int, best: Int64s, best_score:
 
 
 @jit
-def sweep(
+def learn_batch(
     table: gd.Table, rule: gd.Rule, rows: np.uint64, begin: int, end: int, norms: Float32s, link: bool, inputs: Inputs,
     found: Found, scratch: Scratch,
 ) -> None:  # fmt: skip
@@ -314,10 +314,10 @@ def sweep(
 
 
 @jit
-def sweep_in_turn(
+def learn_batch_sequentially(
     table: gd.Table, rule: gd.Rule, rows: np.uint64, link: bool, inputs: Inputs, found: Found, scratch: Scratch
 ) -> None:
-    """`sweep` of all classes for rules under which an update of one class is felt by all (--l1, --l2)."""
+    """`learn_batch` of all classes for rules under which an update of one class is felt by all (--l1, --l2)."""
     batch, label, learns, sampled, clock = inputs
     best, best_score, scores = found
     row, place, x, p = scratch.row, scratch.place, scratch.x, scratch.p
@@ -393,7 +393,9 @@ def merge(best: Int64s, best_score: Float32s, winner: Int64s) -> None:
 
 
 @jit
-def judge(scores: Float32s, linked: bool, begin: int, end: int, p: Float32s, top: Int64s, top_p: Float64s) -> None:
+def class_probabilities(
+    scores: Float32s, linked: bool, begin: int, end: int, p: Float32s, top: Int64s, top_p: Float64s
+) -> None:
     """`p` (n x K) = logistic probabilities of the scores that add up to 1, for examples begin..end-1.
 
     `linked`: the scores are between 0 and 1 already.

@@ -31,7 +31,7 @@ from ...system import processors
 from ..core import probabilities
 from ..core.base import Inspectable, Learner, Reduction, pieces
 from ..core.calibration import Report
-from ..core.contract import Look, Work
+from ..core.contract import BatchTask, WeightLookup
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from . import class_rows
@@ -69,10 +69,12 @@ class Options:
     )
 
 
-def settle(spec: LearnerSpec) -> dict[str, object]:
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on others."""
     first = {"indexing": 1} if spec.learn_names else {}
-    return first | gd.settle(spec.binary, spec.options.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES)
+    return first | gd.resolve_defaults(
+        spec.binary, spec.options.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES
+    )
 
 
 def check(spec: LearnerSpec) -> None:
@@ -90,7 +92,7 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     stored_arrays.check_rows("order", arrays, spec.options.oaa)
 
 
-def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
+def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
     o: Options = spec.options
     low = 1 if o.indexing is None else o.indexing
@@ -154,7 +156,7 @@ class OneAgainstAll(Learner, Inspectable):
         shares = max(1, min(shares, self.classes // LEAST_SHARE))
         self.shares = pieces(self.classes, shares)
         self.norms = self._no_norms()
-        self.stages = [self._sweep]
+        self.stages = [self._learn_batch]
 
     @property
     def most_rows(self) -> int | None:
@@ -163,21 +165,21 @@ class OneAgainstAll(Learner, Inspectable):
         return max(1, probabilities.MOST_PAIRS // self.classes) if keeps else None
 
     def _no_norms(self) -> list[Float32s]:
-        """What `class_rows.sweep` knows of N, for each thread: nothing."""
+        """What `class_rows.learn_batch` knows of N, for each thread: nothing."""
         return [np.zeros((int(self.rows), -(-(b - a) // class_rows.BLOCK)), np.float32) for a, b in self.shares]
 
-    def _classes_of(self, work: Work) -> tuple[Int64s, Bools, Int64s, Int64s]:
+    def _classes_of(self, task: BatchTask) -> tuple[Int64s, Bools, Int64s, Int64s]:
         """0-based class of every example (-1: none of them), whether it learns, and the label base it is shown in.
 
         VW finds the base out while learning: label 0 makes it 0, label K makes it 1, and until then it is
         taken for 1.
         """
-        batch = work.batch
+        batch = task.batch
         labelled = ~np.isnan(batch.label)
-        learns = labelled & work.learns()
+        learns = labelled & task.learns()
         base = np.full(batch.n, 1 if self.indexing else 0, np.int64)  # while predicting
         after = base  # once the example has been learned
-        if self.indexing == UNDECIDED and work.learn:
+        if self.indexing == UNDECIDED and task.learn:
             telling = learns & ((batch.label == 0) | (batch.label == self.classes))
             if telling.any():
                 first = int(np.argmax(telling))
@@ -186,17 +188,17 @@ class OneAgainstAll(Learner, Inspectable):
                 after = base.copy()
                 after[first] = self.indexing
                 seen = 0 if self.indexing == 0 else self.classes
-                work.notes.append(f"label {seen} found -- labels are now considered {self.indexing}-indexed.")
+                task.notes.append(f"label {seen} found -- labels are now considered {self.indexing}-indexed.")
         label = np.where(labelled, batch.label, -1).astype(np.int64) - after
         label[(label < 0) | (label >= self.classes)] = -1
         return label, learns, base, after
 
-    def _sweep(self, work: Work) -> None:
-        batch = work.batch
+    def _learn_batch(self, task: BatchTask) -> None:
+        batch = task.batch
         n = batch.n
-        work.notes += self.first_notes
+        task.notes += self.first_notes
         self.first_notes = []
-        label, learns, base, after = self._classes_of(work)
+        label, learns, base, after = self._classes_of(task)
         many = self.options.scores or self.asked.probabilities
         keeps = many or self.raw or self.asked.wanted
         scores = np.empty((n if keeps else 0, self.classes), np.float32)
@@ -207,16 +209,16 @@ class OneAgainstAll(Learner, Inspectable):
         best_score = np.empty((len(self.shares), n), np.float32)
         longest = int(np.diff(batch.start).max(initial=0))
 
-        inputs = class_rows.Inputs(batch, label, learns, sampled, work.clock)
+        inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock)
 
         def one(t: int) -> None:
-            table, found = finite.watched(self.table, work), class_rows.Found(best[t], best_score[t], scores)
+            table, found = finite.watched(self.table, task), class_rows.Found(best[t], best_score[t], scores)
             if self.rule.regular:
                 scratch = class_rows.new_scratch(longest, 0, self.classes)
-                class_rows.sweep_in_turn(table, self.rule, self.rows, self.link, inputs, found, scratch)
+                class_rows.learn_batch_sequentially(table, self.rule, self.rows, self.link, inputs, found, scratch)
                 return
             scratch = class_rows.new_scratch(longest, int(self.rows))
-            class_rows.sweep(
+            class_rows.learn_batch(
                 table, self.rule, self.rows, *self.shares[t], self.norms[t], self.link, inputs, found, scratch
             )
 
@@ -224,57 +226,57 @@ class OneAgainstAll(Learner, Inspectable):
         winner = np.empty(n, np.int64)
         class_rows.merge(best, best_score, winner)
         shown = after if many else base
-        work.prediction = (winner + shown).astype(np.float64)
+        task.prediction = (winner + shown).astype(np.float64)
         labelled = ~np.isnan(batch.label)
         weight = batch.weight.astype(np.float64)
         if not self.sampled:
             asked = labelled | (many and self.as_vw)  # VW takes no label for a wrong one there
-            work.loss = np.where(asked & (work.prediction != batch.label), weight, 0.0)
+            task.loss = np.where(asked & (task.prediction != batch.label), weight, 0.0)
         listed = scores
         if self.asked.wanted:
             # a label that is no class, or none, which is -1, is looked up as VW does, modulo 2**32 and then K
             place = (np.where(labelled, batch.label, -1).astype(np.int64) - after) % 2**32 % self.classes
-            listed = self._judge(work, scores, label, place, winner, shown)
+            listed = self._class_probabilities(task, scores, label, place, winner, shown)
         if many or self.raw:
             start = np.arange(n + 1, dtype=np.int64) * self.classes
             labels = (np.arange(self.classes) + shown[:, None]).reshape(-1)
             if many:
-                work.listing = probabilities.Listing(listed.reshape(-1), labels, start)
+                task.listing = probabilities.Listing(listed.reshape(-1), labels, start)
             else:
                 if self.raw_vw and self.indexing == 0:
                     scores = np.roll(scores, 1, axis=1)
-                work.scores, work.score_labels, work.score_start = scores.reshape(-1), labels, start
+                task.scores, task.score_labels, task.score_start = scores.reshape(-1), labels, start
 
-    def _judge(
-        self, work: Work, scores: Float32s, label: Int64s, place: Int64s, winner: Int64s, shown: Int64s
+    def _class_probabilities(
+        self, task: BatchTask, scores: Float32s, label: Int64s, place: Int64s, winner: Int64s, shown: Int64s
     ) -> Float32s:
         """Probabilities of all classes, float32[n, K], and what is to be told of them."""
-        n = work.batch.n
+        n = task.batch.n
         p = np.empty_like(scores)
         k = min(self.asked.top_k or 0, self.classes)
         top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
 
         def one(begin: int, end: int) -> None:
-            class_rows.judge(scores, self.link, begin, end, p, top, top_p)
+            class_rows.class_probabilities(scores, self.link, begin, end, p, top, top_p)
 
         self.share(one, pieces(n, len(self.shares)))
-        labelled = ~np.isnan(work.batch.label)
-        weight = work.batch.weight.astype(np.float64)
+        labelled = ~np.isnan(task.batch.label)
+        weight = task.batch.weight.astype(np.float64)
         known = label >= 0
         own = p[np.arange(n), place].astype(np.float64)
         best = p[np.arange(n), winner].astype(np.float64)
         if self.asked.probabilities:  # VW's line of the summary and column of the table
             with np.errstate(divide="ignore"):
-                work.log_loss = np.where(own > 0, -np.log(own) * weight, NO_PROBABILITY)
+                task.log_loss = np.where(own > 0, -np.log(own) * weight, NO_PROBABILITY)
             if self.rule.checked:
-                work.log_loss = np.minimum(work.log_loss, float(finite.LARGEST))
-            work.shown = best
+                task.log_loss = np.minimum(task.log_loss, float(finite.LARGEST))
+            task.shown = best
         self.report.losses(labelled, weight, known, np.where(known, own, 0.0))
-        self.report.answers(best, labelled, weight, (winner + shown) == work.batch.label)
+        self.report.answers(best, labelled, weight, (winner + shown) == task.batch.label)
         if k > 0:
             self.report.tops(labelled, weight, label, top)
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1)) if k < self.classes else np.zeros(n)
-            work.listing = probabilities.listing(top + shown[:, None], top_p, np.full(n, k), rest)
+            task.listing = probabilities.listing(top + shown[:, None], top_p, np.full(n, k), rest)
         return p
 
     def want(self, wanted: Wanted) -> None:
@@ -297,15 +299,15 @@ class OneAgainstAll(Learner, Inspectable):
 
     # inspection
 
-    own_rows = True
+    rows_are_exclusive = True
 
     def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) % self.rows * self.table.width
 
-    def look(self, batch: Batch) -> list[Look]:
-        return [Look(0, c, c) for c in range(self.classes)]
+    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
+        return [WeightLookup(0, c, c) for c in range(self.classes)]
 
-    def describe(self) -> list[str]:
+    def readable_lines(self) -> list[str]:
         return []
 
     # model
@@ -353,8 +355,8 @@ REDUCTION = Reduction(
     enabled=ENABLED,
     build=OneAgainstAll,
     check=check,
-    settle=settle,
-    allowed=allowed,
+    resolve_defaults=resolve_defaults,
+    label_range=label_range,
     check_arrays=check_arrays,
     probabilities=True,
 )

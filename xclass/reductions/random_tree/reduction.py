@@ -29,7 +29,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_routers, tree_view
 from ..core.base import Inspectable, Learner, Outlined, Reduction
-from ..core.contract import Look, Work
+from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 
@@ -94,8 +94,8 @@ def below(number: Int, a: Int, exact: bool) -> Int:
 
 
 @bare
-def _scout(regressors: tree_routers.Routers, row: tree_routers.Row, size: int, inner: Int) -> None:
-    """Walk the first examples of the herd to their leaves, all at a time, each stopping where a new block begins."""
+def _prefetch_walk(regressors: tree_routers.Routers, row: tree_routers.Row, size: int, inner: Int) -> None:
+    """Walk the first examples of the group to their leaves, all at a time, each stopping where a new block begins."""
     for g in range(size):
         row.at[g] = 0
         row.other[g] = -1
@@ -112,7 +112,7 @@ def _scout(regressors: tree_routers.Routers, row: tree_routers.Row, size: int, i
                     walking = True
                     break
                 row.other[g] = number
-                a = 2 * a + (1 if tree_routers.ask(regressors, row, g, number) < ZERO else 2)
+                a = 2 * a + (1 if tree_routers.score(regressors, row, g, number) < ZERO else 2)
             row.at[g] = a
 
 
@@ -126,7 +126,7 @@ def _prepare(regressors: tree_routers.Routers, row: tree_routers.Row, g: int, le
         before = number >> 3
         number = below(number, (top >> (depth - level)) - 1, False)
         if number >> 3 != before:
-            tree_routers.glance(regressors, row, g, number >> 3)
+            tree_routers.prefetch_block(regressors, row, g, number >> 3)
 
 
 @bare
@@ -146,11 +146,11 @@ def _predict(regressors: tree_routers.Routers, row: tree_routers.Row, g: int, in
     number: Int = np.int64(-1)
     while a < inner:
         number = below(number, a, regressors.exact)
-        s = tree_routers.ask(regressors, row, g, number)
+        s = tree_routers.score(regressors, row, g, number)
         row.node[level] = a
         row.score[level] = s
         level += 1
-        a = 2 * a + (1 if tree_routers.turn(regressors, s) < ZERO else 2)
+        a = 2 * a + (1 if tree_routers.routing_score(regressors, s) < ZERO else 2)
     return a - inner, level
 
 
@@ -168,27 +168,27 @@ def _learn(
         number = below(number, a, regressors.exact)
         if level >= known or row.node[level] != a:
             known = 0
-        s = row.score[level] if known > 0 else tree_routers.ask(regressors, row, g, number)
+        s = row.score[level] if known > 0 else tree_routers.score(regressors, row, g, number)
         y = ONE if ((top >> (depth - level - 1)) & 1) == 1 else -ONE
         tree_routers.learn(regressors, row, g, number, s, y, weight, clock)
 
 
 @bare
-def sweep(
+def learn_batch(
     order: Order, regressors: tree_routers.Routers, batch: Batch, label: Int64s, clock: Float64s, begin: int, end: int,
     row: tree_routers.Row, found: Found,
 ) -> None:  # fmt: skip
     """Predict examples begin..end-1 of a batch, and learn those with a 0-based label of at least 0."""
     inner = np.int64(order.label.shape[0] - 1)
-    herd = row.at.shape[0]
-    for first in range(begin, end, herd):
-        size = min(herd, end - first)
+    group = row.at.shape[0]
+    for first in range(begin, end, group):
+        size = min(group, end - first)
         final = not regressors.exact and found.node.shape[0] == 0
         for g in range(size):
             tree_routers.load(regressors, batch, first + g, row, g, label[first + g] >= 0)
             final &= label[first + g] < 0
         if not regressors.exact:
-            _scout(regressors, row, size, inner)
+            _prefetch_walk(regressors, row, size, inner)
             for g in range(size):
                 if label[first + g] >= 0:
                     _prepare(regressors, row, g, np.int64(order.leaf[label[first + g]]), inner)
@@ -215,9 +215,9 @@ def sweep(
 # -- Python
 
 
-def settle(spec: LearnerSpec) -> dict[str, object]:
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on others."""
-    return tree_routers.settle(spec.binary, spec.options.random_tree, LOSS, RATE)
+    return tree_routers.resolve_defaults(spec.binary, spec.options.random_tree, LOSS, RATE)
 
 
 def check(spec: LearnerSpec) -> None:
@@ -233,7 +233,7 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
         stored_arrays.check_rows("weights.sums", arrays, max(1, spec.options.random_tree - 1))
 
 
-def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
+def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
     classes = spec.options.random_tree
     return 1, classes, f"--random_tree {classes}"
@@ -261,7 +261,7 @@ class RandomTree(Learner, Outlined, Inspectable):
         if self.routers.exact:
             self.tables = [self.routers.table]
         self.listing = spec.wanted.scores
-        self.stages = [self._sweep]
+        self.stages = [self._learn_batch]
 
     @property
     def rule(self) -> gd.Rule:  # type: ignore[override]  # nobody sets it from outside
@@ -273,11 +273,11 @@ class RandomTree(Learner, Outlined, Inspectable):
 
     # stages
 
-    def _sweep(self, work: Work) -> None:
-        batch = work.batch
+    def _learn_batch(self, task: BatchTask) -> None:
+        batch = task.batch
         n = batch.n
         labelled = ~np.isnan(batch.label)
-        label = self.classes_of(work, work.learned(), "random_tree", self.classes)
+        label = self.classes_of(task, task.learned(), "random_tree", self.classes)
         rows = n if self.listing else 0
         found = Found(
             np.empty(n, np.int64), np.empty((rows, self.levels), np.int64),
@@ -286,17 +286,17 @@ class RandomTree(Learner, Outlined, Inspectable):
 
         def one(begin: int, end: int) -> None:
             row = tree_routers.new_row(batch, self.levels)
-            routers = tree_routers.watched(self.routers, work)
-            sweep(self.order, routers, batch, label, work.clock, begin, end, row, found)
+            routers = tree_routers.watched(self.routers, task)
+            learn_batch(self.order, routers, batch, label, task.clock, begin, end, row, found)
 
-        self.share(one, [(0, n)] if work.learn else self.rows_of_threads(n))
-        work.prediction = found.answer.astype(np.float64)
-        wrong = labelled & (work.prediction != batch.label)
-        work.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+        self.share(one, [(0, n)] if task.learn else self.rows_of_threads(n))
+        task.prediction = found.answer.astype(np.float64)
+        wrong = labelled & (task.prediction != batch.label)
+        task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
         if self.listing:
             asked = np.arange(self.levels) < found.size[:, None]
-            work.scores, work.score_labels = found.score[asked], found.node[asked]
-            work.score_start = np.concatenate([[0], np.cumsum(found.size)])
+            task.scores, task.score_labels = found.score[asked], found.node[asked]
+            task.score_start = np.concatenate([[0], np.cumsum(found.size)])
 
     def summary(self) -> list[str]:
         """Lines after those every run has."""
@@ -307,31 +307,31 @@ class RandomTree(Learner, Outlined, Inspectable):
 
     # inspection
 
-    own_rows = True
+    rows_are_exclusive = True
 
     def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) * self.tables[table].width
 
-    def look(self, batch: Batch) -> list[Look]:
+    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
         """The routers on the way to the answer."""
         row = tree_routers.new_row(batch, self.levels)
         tree_routers.load(self.routers, batch, 0, row, 0, False)
         _, level = _predict(self.routers, row, 0, np.int64(self.classes - 1))
-        return [Look(0, a, a) for a in row.node[:level].tolist()]
+        return [WeightLookup(0, a, a) for a in row.node[:level].tolist()]
 
-    def describe(self) -> list[str]:
+    def readable_lines(self) -> list[str]:
         return [f"k = {self.classes}", *(f"leaf = {i} label = {y + 1}" for i, y in enumerate(self.order.label))]
 
     def outline(self, levels: int) -> Iterator[TreeNode]:
         """The nodes of the first levels."""
         inner = self.classes - 1
 
-        def look(a: int) -> tree_view.Seen:
+        def view(a: int) -> tree_view.NodeView:
             if a >= inner:
-                return tree_view.Seen(labels=((int(self.order.label[a - inner]) + 1, None),))
-            return tree_view.Seen((2 * a + 1, 2 * a + 2), facts={"leaves": self._leaves(a)})
+                return tree_view.NodeView(labels=((int(self.order.label[a - inner]) + 1, None),))
+            return tree_view.NodeView((2 * a + 1, 2 * a + 2), facts={"leaves": self._leaves(a)})
 
-        return tree_view.preorder(0, levels, look)
+        return tree_view.preorder(0, levels, view)
 
     def _leaves(self, a: int) -> int:
         """Leaves below a node."""
@@ -370,7 +370,7 @@ REDUCTION = Reduction(
     enabled="adagrad, random_tree",
     build=RandomTree,
     check=check,
-    settle=settle,
-    allowed=allowed,
+    resolve_defaults=resolve_defaults,
+    label_range=label_range,
     check_arrays=check_arrays,
 )

@@ -227,7 +227,7 @@ def _new_cells(cells: int) -> tuple[UInt64s, Float64s]:
     return keys, keys.view(np.float64)
 
 
-def grown(counts: Counts, cells: int) -> Counts:
+def with_cells(counts: Counts, cells: int) -> Counts:
     """The same counts with a hash table of so many cells."""
     keys, shared = _new_cells(cells)
     larger = counts._replace(cell_key=keys, cell_count=shared, used=np.zeros(1, np.int64))
@@ -300,7 +300,7 @@ def restored(c: Counts, found: Mapping[str, Stored], classes: int, deepest: int,
     if finite:
         _check_counts(c.node, found, keys, left)
     loaded = c._replace(cell_key=loaded_keys, cell_count=loaded_counts)
-    return grown(loaded, cells)
+    return with_cells(loaded, cells)
 
 
 def _check_keys(keys: UInt64s, classes: int, inner: AnyArray) -> None:

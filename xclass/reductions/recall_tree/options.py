@@ -57,7 +57,7 @@ class Options:
     )
 
 
-def settle(spec: LearnerSpec) -> dict[str, object]:
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on K."""
     o: Options = spec.options
     classes = o.recall_tree
@@ -68,7 +68,7 @@ def settle(spec: LearnerSpec) -> dict[str, object]:
     if o.max_depth is None:
         found["max_depth"] = levels
     depth = found.get("max_depth", o.max_depth)
-    return {**found, **gd.settle(spec.binary, (1 << depth) - 1 + classes, reduction=True)}
+    return {**found, **gd.resolve_defaults(spec.binary, (1 << depth) - 1 + classes, reduction=True)}
 
 
 def check(spec: LearnerSpec) -> None:
@@ -99,7 +99,7 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     stored_arrays.take("nodes.top_label", arrays, np.int32, (None, o.max_candidates))
 
 
-def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
+def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
     classes = spec.options.recall_tree
     return 1, classes, f"--recall_tree {classes}"

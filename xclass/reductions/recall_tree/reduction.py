@@ -36,7 +36,7 @@ from ...model.stored_arrays import Stored
 from ..core import probabilities, tree_view
 from ..core.base import PATH_GROUP, CrossesPath, Inspectable, Learner, Outlined, Reduction
 from ..core.calibration import Report
-from ..core.contract import Look, Work
+from ..core.contract import BatchTask, WeightLookup
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from ..core.tree_view import TreeNode
@@ -114,12 +114,12 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
 
     # stages
 
-    def _new_plan(self, work: Work) -> Plan:
-        batch = work.batch
+    def _new_plan(self, task: BatchTask) -> Plan:
+        batch = task.batch
         n = batch.n
         room = n * (2 * self.candidates + 1)
         return Plan(
-            label=self.classes_of(work, work.learned(), "recall_tree", self.classes),
+            label=self.classes_of(task, task.learned(), "recall_tree", self.classes),
             node=np.empty(n, np.int32),
             recall=np.empty(n),
             last=np.empty(n, np.int32),
@@ -136,73 +136,73 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         longest += (1 + len(self.pairs) * longest) * (self.depth + 1) + 1
         return routing.Row(np.empty(longest, np.uint64), np.empty(longest, np.float32))
 
-    def _route(self, work: Work) -> None:
-        batch = work.batch
-        plan = work.plan = self._new_plan(work)
+    def _route(self, task: BatchTask) -> None:
+        batch = task.batch
+        plan = task.plan = self._new_plan(task)
         row = self._row_scratch(batch)
-        table = finite.watched(self.tables[0], work)
+        table = finite.watched(self.tables[0], task)
         done = 0
         while True:
             done = routing.route(
-                self.tree, self.counts, self.settings, table, self.rule, batch, work.clock, self.random, plan, done, row
+                self.tree, self.counts, self.settings, table, self.rule, batch, task.clock, self.random, plan, done, row
             )
             if done == batch.n:
                 return
-            self.counts = label_counts.grown(self.counts, 2 * len(self.counts.cell_key))
+            self.counts = label_counts.with_cells(self.counts, 2 * len(self.counts.cell_key))
 
-    def _score(self, work: Work) -> None:
-        batch, plan = work.batch, work.plan
+    def _score(self, task: BatchTask) -> None:
+        batch, plan = task.batch, task.plan
 
         def one(shard: int) -> None:
             room = scoring.new_scratch(self._row_scratch(batch), self.candidates)
-            table = finite.watched(self.tables[1 + shard], work)
+            table = finite.watched(self.tables[1 + shard], task)
             scoring.score_shard(
-                self.tree, self.settings, self.pairs, table, self.rule, shard, batch, work.clock, plan, room
+                self.tree, self.settings, self.pairs, table, self.rule, shard, batch, task.clock, plan, room
             )
 
         self.share(one, [(shard,) for shard in range(SHARDS)])
-        self._finish(work)
+        self._finish(task)
 
-    def _in_turn(self, work: Work) -> None:
-        batch = work.batch
-        plan = work.plan = self._new_plan(work)
+    def _in_turn(self, task: BatchTask) -> None:
+        batch = task.batch
+        plan = task.plan = self._new_plan(task)
         room = scoring.new_scratch(self._row_scratch(batch), self.candidates, self.routers + self.classes)
-        table = finite.watched(self.tables[0], work)
+        table = finite.watched(self.tables[0], task)
         done = 0
         while True:
-            done = scoring.learn_in_turn(
-                self.tree, self.counts, self.settings, self.pairs, table, self.rule, batch, work.clock, self.random,
+            done = scoring.learn_sequentially(
+                self.tree, self.counts, self.settings, self.pairs, table, self.rule, batch, task.clock, self.random,
                 plan, done, room,
             )  # fmt: skip
             if done == batch.n:
                 break
-            self.counts = label_counts.grown(self.counts, 2 * len(self.counts.cell_key))
-        self._finish(work)
+            self.counts = label_counts.with_cells(self.counts, 2 * len(self.counts.cell_key))
+        self._finish(task)
 
-    def _finish(self, work: Work) -> None:
-        batch, plan = work.batch, work.plan
-        work.prediction = np.empty(batch.n)
-        scoring.choose(plan, work.prediction)
-        wrong = (work.prediction != batch.label) & ~np.isnan(batch.label)
-        work.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+    def _finish(self, task: BatchTask) -> None:
+        batch, plan = task.batch, task.plan
+        task.prediction = np.empty(batch.n)
+        scoring.choose(plan, task.prediction)
+        wrong = (task.prediction != batch.label) & ~np.isnan(batch.label)
+        task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
         if self.keep_scores:
-            work.score_start, chosen = scoring.scored_items(plan)
-            work.scores = plan.score[chosen]
-            work.score_labels = plan.item[chosen].astype(np.int64) + 1
+            task.score_start, chosen = scoring.scored_items(plan)
+            task.scores = plan.score[chosen]
+            task.score_labels = plan.item[chosen].astype(np.int64) + 1
         if self.asked.wanted:
-            self._judge(work)
-        work.plan = None
+            self._candidate_probabilities(task)
+        task.plan = None
 
-    def _judge(self, work: Work) -> None:
+    def _candidate_probabilities(self, task: BatchTask) -> None:
         """What is to be told of probabilities."""
-        batch, plan = work.batch, work.plan
+        batch, plan = task.batch, task.plan
         labelled = ~np.isnan(batch.label)
         weight = batch.weight.astype(np.float64)
         label = np.where(labelled, batch.label, 0.0).astype(np.int64) - 1
         k = min(self.asked.top_k or 1, self.candidates)
         odds, own = np.empty(len(plan.score)), np.empty(batch.n)
         top, top_p = np.empty((batch.n, k), np.int64), np.empty((batch.n, k))
-        scoring.judge(plan, self.classes, label, odds, own)
+        scoring.candidate_probabilities(plan, self.classes, label, odds, own)
         scoring.best_candidates(plan, odds, top, top_p)
         self.report.losses(labelled, weight, (label >= 0) & (label < self.classes), own)
         self.report.answers(top_p[:, 0], labelled, weight, top[:, 0] == batch.label)
@@ -210,9 +210,9 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             self.report.tops(labelled, weight, batch.label, top)
             size = np.count_nonzero(top, axis=1)
             rest = np.where(size == self.classes, 0.0, np.maximum(0.0, 1.0 - top_p.sum(axis=1)))
-            work.listing = probabilities.listing(top, top_p, size, rest)
+            task.listing = probabilities.listing(top, top_p, size, rest)
         elif self.asked.probabilities:
-            work.listing = scoring.by_class(plan, odds)
+            task.listing = scoring.by_class(plan, odds)
 
     def want(self, wanted: Wanted) -> None:
         self.asked, self.keep_scores = wanted.answers, wanted.scores
@@ -231,7 +231,7 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
 
     def outline(self, levels: int) -> Iterator[TreeNode]:
         """The nodes of the first levels that examples have come to, and their siblings."""
-        return tree_view.preorder(0, levels, partial(routing.seen, self.tree, self.counts))
+        return tree_view.preorder(0, levels, partial(routing.node_view, self.tree, self.counts))
 
     def end_pass(self) -> None:
         self.rule = gd.after_pass(self.rule, self.learner_options)
@@ -239,13 +239,13 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
     # inspection
 
     @property
-    def own_rows(self) -> bool:
+    def rows_are_exclusive(self) -> bool:
         return self.in_turn and not len(self.pairs)
 
     def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) * self.tables[table].width
 
-    def look(self, batch: Batch) -> list[Look]:
+    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
         """The routers on the way and the candidates where it ends, and the scorer of the label."""
         place, x = self._row_scratch(batch)
         count = batch.start[1] - batch.start[0]
@@ -255,7 +255,7 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         a = 0
         while self.tree.router[a] >= 0:
             router = int(self.tree.router[a])
-            found.append(Look(0, router, router))
+            found.append(WeightLookup(0, router, router))
             s = gd.score(self.tables[0], place, x, count, np.uint64(router), batch.initial[0])
             child = int(self.tree.left[a]) + (0 if s < 0 else 1)
             if routing.stops(self.counts, self.settings, a, child):
@@ -271,15 +271,15 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             width = np.uint64(1) if self.in_turn else self.tables[table].width
             full = scoring.path(self.tree, self.settings, self.pairs, a, width, batch, 0, place, x, count)
             extra = tuple(zip(place[count:full].tolist(), x[count:full].tolist(), strict=True))
-            found.append(Look(table, sub, self.routers + c, extra))
+            found.append(WeightLookup(table, sub, self.routers + c, extra))
         return found
 
-    def added(self) -> list[Look]:
+    def extra_features(self) -> list[WeightLookup]:
         """The path features of every node for the labels counted there."""
         found = []
         for a, labels in label_counts.labels_of_nodes(self.counts, self.tree.left).items():
             path = tuple((scoring.PATH_HASH * b, 1.0) for b in self._path_nodes(a))
-            found += [Look(0, self.routers + y, self.routers + y, path) for y in labels]
+            found += [WeightLookup(0, self.routers + y, self.routers + y, path) for y in labels]
         return found
 
     def _path_nodes(self, a: int) -> list[int]:
@@ -292,8 +292,8 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             a = int(self.tree.parent[a])
         return found
 
-    def describe(self) -> list[str]:
-        return routing.describe(self.tree, self.counts, self.settings, self.depth)
+    def readable_lines(self) -> list[str]:
+        return routing.readable_lines(self.tree, self.counts, self.settings, self.depth)
 
     # model
 
@@ -345,8 +345,8 @@ REDUCTION = Reduction(
     enabled="gd, scorer-identity, recall_tree",
     build=RecallTree,
     check=options.check,
-    settle=options.settle,
-    allowed=options.allowed,
+    resolve_defaults=options.resolve_defaults,
+    label_range=options.label_range,
     check_arrays=options.check_arrays,
     probabilities=True,
 )

@@ -21,7 +21,7 @@ from ...kernels import rng
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
 from ..core import tree_view
-from ..core.tree_view import Seen
+from ..core.tree_view import NodeView
 from . import label_counts
 from .label_counts import BOUND, ENTROPY, WEIGHT, Counts
 
@@ -74,7 +74,7 @@ class Plan(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Room for one example and the features of its path."""
+    """OptionGroup for one example and the features of its path."""
 
     place: UInt64s  # uint64[s]
     x: Float32s  # float32[s]
@@ -291,7 +291,7 @@ def subs(depth: int, blocked: bool) -> int:
 SHOWN = 5  # candidates of a node that are shown
 
 
-def seen(tree: Tree, counts: Counts, a: int) -> Seen:
+def node_view(tree: Tree, counts: Counts, a: int) -> NodeView:
     """A node as it is shown; where no example has come to its children it is a leaf."""
     children = _children_met(tree, counts, np.array([a]))
     weight, nats = float(counts.node[a, WEIGHT]), float(counts.node[a, ENTROPY])
@@ -304,7 +304,7 @@ def seen(tree: Tree, counts: Counts, a: int) -> Seen:
         "recall at least": f"{float(counts.node[a, BOUND]):.3f}",
     }
     left = int(tree.left[a])
-    return Seen((left, left + 1) if children[0] else (), tuple((y + 1, c) for y, c in list(top)[:size]), facts)
+    return NodeView((left, left + 1) if children[0] else (), tuple((y + 1, c) for y, c in list(top)[:size]), facts)
 
 
 def _children_met(tree: Tree, counts: Counts, nodes: Int64s) -> Bools:
@@ -326,7 +326,7 @@ def statistics(tree: Tree, counts: Counts) -> str:
     return tree_view.statistics(nodes, np.concatenate(depths))
 
 
-def describe(tree: Tree, counts: Counts, settings: Settings, depth: int) -> list[str]:
+def readable_lines(tree: Tree, counts: Counts, settings: Settings, depth: int) -> list[str]:
     """VW's lines: the tree, and the labels counted at every node, the candidates first."""
     counted = label_counts.labels_of_nodes(counts, tree.left)
     lines = [

@@ -47,17 +47,17 @@ LARGEST_SCORE = 50.0  # in a probability
 
 
 class Scratch(NamedTuple):
-    """Room for one example and its lanes."""
+    """OptionGroup for one example and its lanes."""
 
     row: routing.Row
     lanes: gd.Lanes
     position: Int64s  # int64[lanes], of a lane in `plan.item`
     out: Float32s  # float32[lanes], scores
-    met: UInt8s  # uint8[sub-problems] for `learn_in_turn`, 0 between examples
+    met: UInt8s  # uint8[sub-problems] for `learn_sequentially`, 0 between examples
 
 
 def new_scratch(row: routing.Row, candidates: int, subs: int = 0) -> Scratch:
-    """Room for so many candidates, and the label."""
+    """OptionGroup for so many candidates, and the label."""
     most = candidates + 1
     return Scratch(
         row, gd.new_lanes(most), np.empty(most, np.int64), np.empty(most, np.float32), np.zeros(subs, np.uint8)
@@ -216,7 +216,7 @@ def choose(plan: Plan, prediction: Float64s) -> None:
 
 
 @jit
-def judge(plan: Plan, classes: int, label: Int64s, odds: Float64s, own: Float64s) -> None:
+def candidate_probabilities(plan: Plan, classes: int, label: Int64s, odds: Float64s, own: Float64s) -> None:
     """`odds[j]` = probability of the candidate at place j, `own[i]` = that of the 0-based label of example i.
 
     A label that is no candidate has its share of what the candidates leave, one that is no class has 0.
@@ -307,7 +307,7 @@ def _apart(
 
 
 @jit
-def learn_in_turn(
+def learn_sequentially(
     tree: routing.Tree, counts: label_counts.Counts, settings: routing.Settings, pairs: UInt8s, table: gd.Table,
     rule: gd.Rule, batch: Batch, clock: Float64s, random: UInt64s, plan: Plan, begin: int, room: Scratch,
 ) -> int:  # fmt: skip

@@ -24,7 +24,7 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core.base import Inspectable, Learner, Reduction
-from ..core.contract import Look, Work
+from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 
 
@@ -81,9 +81,9 @@ def run(
                     table.range[0], table.range[1] = low, high
 
 
-def settle(spec: LearnerSpec) -> dict[str, object]:
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Options left open."""
-    return gd.settle(spec.binary, 1, reduction=False)
+    return gd.resolve_defaults(spec.binary, 1, reduction=False)
 
 
 def check(spec: LearnerSpec) -> None:
@@ -91,7 +91,7 @@ def check(spec: LearnerSpec) -> None:
     gd.check(spec)
 
 
-def allowed(spec: LearnerSpec) -> None:
+def label_range(spec: LearnerSpec) -> None:
     """Any number is a label."""
 
 
@@ -113,46 +113,46 @@ class Scalar(Learner, Inspectable):
         self.told = False
         self.stages = [self._run]
 
-    def _run(self, work: Work) -> None:
-        batch = work.batch
+    def _run(self, task: BatchTask) -> None:
+        batch = task.batch
         longest = int(np.diff(batch.start).max(initial=0))
         raw = np.empty(batch.n, np.float32)
-        work.prediction = np.empty(batch.n)
-        work.loss = np.empty(batch.n)
+        task.prediction = np.empty(batch.n)
+        task.loss = np.empty(batch.n)
         if self.rule.loss in (loss.LOGISTIC, loss.HINGE) and not self.told:
             odd = ~np.isnan(batch.label) & (np.abs(batch.label) != 1)
             if odd.any():
                 self.told = True
                 i = int(np.argmax(odd))
                 name = "logistic" if self.rule.loss == loss.LOGISTIC else "hinge"
-                work.notes.append(
+                task.notes.append(
                     f"label {batch.label[i]:g} in line {batch.line[i]} is neither -1 nor 1, "
                     f"as --loss_function {name} expects"
                 )
         run(
-            finite.watched(self.table, work), self.rule, self.link, batch, work.learns(), work.clock,
-            np.empty(longest, np.uint64), np.empty(longest, np.float32), raw, work.prediction, work.loss,
+            finite.watched(self.table, task), self.rule, self.link, batch, task.learns(), task.clock,
+            np.empty(longest, np.uint64), np.empty(longest, np.float32), raw, task.prediction, task.loss,
         )  # fmt: skip
-        work.raw = raw
+        task.raw = raw
         if self.binary:
-            work.prediction = np.where(work.prediction > 0, 1.0, -1.0)
-            counted = np.where(work.prediction == batch.label, 0.0, batch.weight.astype(np.float64))
-            work.loss = np.where(np.abs(batch.label) == 1, counted, work.loss)
+            task.prediction = np.where(task.prediction > 0, 1.0, -1.0)
+            counted = np.where(task.prediction == batch.label, 0.0, batch.weight.astype(np.float64))
+            task.loss = np.where(np.abs(batch.label) == 1, counted, task.loss)
 
     def end_pass(self) -> None:
         self.rule = gd.after_pass(self.rule, self.options)
 
     # inspection
 
-    own_rows = True
+    rows_are_exclusive = True
 
     def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64)
 
-    def look(self, batch: Batch) -> list[Look]:
-        return [Look(0, 0, 0)]
+    def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
+        return [WeightLookup(0, 0, 0)]
 
-    def describe(self) -> list[str]:
+    def readable_lines(self) -> list[str]:
         return []
 
     # model
@@ -178,6 +178,6 @@ REDUCTION = Reduction(
     enabled="gd, scorer-identity, count_label",
     build=Scalar,
     check=check,
-    settle=settle,
-    allowed=allowed,
+    resolve_defaults=resolve_defaults,
+    label_range=label_range,
 )

@@ -57,7 +57,7 @@ class Found(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for the largest leaf."""
+    """OptionGroup for the largest leaf."""
 
     z: Float64s  # float64[k], 0 between rows
     mark: UInt8s  # uint8[k], 0 between rows
@@ -68,7 +68,7 @@ class Scratch(NamedTuple):
 
 
 def new_found(n: int, most: int) -> Found:
-    """Room for what n rows find, with `most` labels each."""
+    """OptionGroup for what n rows find, with `most` labels each."""
     return Found(
         np.zeros(n, np.int32), np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int64),
         np.zeros((n, most), np.int64), np.zeros((n, most)),

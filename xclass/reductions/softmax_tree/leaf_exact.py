@@ -65,7 +65,7 @@ class Screening(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one class at a time."""
+    """OptionGroup for one class at a time."""
 
     row: Int32s  # int32[n], the touched ones, by t
     z: Float64s  # float64[n], by t: the score without the intercept

@@ -76,7 +76,7 @@ class Listed(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one thread."""
+    """OptionGroup for one thread."""
 
     z: Float32s  # float32[K]
     lane: Float32s  # float32[LANES]

@@ -107,10 +107,10 @@ MANY = 2e9  # examples times classes that are still gone through MOST_PASSES tim
 WORK = 1e10  # examples times classes of one softmax, beyond which routers share them out
 
 
-def settle(spec: LearnerSpec) -> dict[str, object]:
+def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Options whose defaults depend on others."""
     found = {"bits": spec.binary.bits or BITS}
-    return {**gd.settle(spec.binary, spec.options.softmax_tree, True), **found}
+    return {**gd.resolve_defaults(spec.binary, spec.options.softmax_tree, True), **found}
 
 
 def refused(spec: LearnerSpec) -> dict[str, str]:
@@ -149,7 +149,7 @@ def check(spec: LearnerSpec) -> None:
                 raise UsageError(f"--{name} has no effect: the tree of -i is where learning begins; leave it out")
 
 
-def allowed(spec: LearnerSpec) -> tuple[int, int, str]:
+def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     """Lowest and highest label, and the option that says so."""
     return 1, spec.options.softmax_tree, f"--softmax_tree {spec.options.softmax_tree}"
 

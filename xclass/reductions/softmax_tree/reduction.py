@@ -29,7 +29,7 @@ from ...model.stored_arrays import Stored
 from ..core import probabilities
 from ..core.base import Console, Learner, LearnsAtEnd, Reduction
 from ..core.calibration import Report
-from ..core.contract import Work
+from ..core.contract import BatchTask
 from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from . import inference, initialise, row_store, softmax_nodes, tao
@@ -103,15 +103,15 @@ class SoftmaxTree(Learner, LearnsAtEnd):
 
     # answering
 
-    def _predict(self, work: Work) -> None:
-        batch = work.batch
+    def _predict(self, task: BatchTask) -> None:
+        batch = task.batch
         n = batch.n
         labelled = ~np.isnan(batch.label)
         label = np.where(labelled, batch.label, 0.0).astype(np.int64)
         if not len(self.parts.label):
-            work.prediction = np.zeros(n)
+            task.prediction = np.zeros(n)
             if self.asked.listed or self.listing:
-                self._list(work, np.zeros((n, 1), np.int64), np.zeros((n, 1)), np.zeros(n, np.int64))
+                self._list(task, np.zeros((n, 1), np.int64), np.zeros((n, 1)), np.zeros(n, np.int64))
             return
         most = max(5, self.asked.top_k or 0)
         if self.asked.probabilities:
@@ -128,10 +128,10 @@ class SoftmaxTree(Learner, LearnsAtEnd):
             inference.walk(self.paths, start, index, value, label, node, low, high, scratch, found)
 
         self.share(job, self.rows_of_threads(n, SHARE))
-        work.prediction = found.answer.astype(np.float64)
+        task.prediction = found.answer.astype(np.float64)
         weight = batch.weight.astype(np.float64)
         right = found.answer == label
-        work.loss = np.where(labelled & ~right, weight, 0.0)
+        task.loss = np.where(labelled & ~right, weight, 0.0)
         self._count(found, labelled, label, weight, right)
         if self.asked.listed or self.listing:
             scale = 1.0 / (1.0 + self.eps * (self.classes - found.size))
@@ -145,12 +145,12 @@ class SoftmaxTree(Learner, LearnsAtEnd):
                 size = np.minimum(size, self.asked.top_k)
             else:
                 top, top_p, size = top[:, :1], top_p[:, :1], np.minimum(size, 1)
-            self._list(work, top, top_p, size)
+            self._list(task, top, top_p, size)
 
-    def _list(self, work: Work, top: Int64s, top_p: Float64s, size: Int64s) -> None:
+    def _list(self, task: BatchTask, top: Int64s, top_p: Float64s, size: Int64s) -> None:
         rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
-        work.listing = probabilities.listing(top, top_p, size, rest)
-        work.scores, work.score_labels, work.score_start = work.listing
+        task.listing = probabilities.listing(top, top_p, size, rest)
+        task.scores, task.score_labels, task.score_start = task.listing
 
     def _count(self, found: inference.Found, labelled: Bools, label: Int64s, weight: Float64s, right: Bools) -> None:
         """Take note of how good the answers are."""
@@ -208,12 +208,12 @@ class SoftmaxTree(Learner, LearnsAtEnd):
 
     # learning
 
-    def _collect(self, work: Work) -> None:
-        learned = work.learned()
+    def _collect(self, task: BatchTask) -> None:
+        learned = task.learned()
         if self.counted is not None:
-            self.counted.count(work.batch, learned)
+            self.counted.count(task.batch, learned)
         assert self.store is not None  # or this would be no stage
-        self.store.add(work.batch, learned)
+        self.store.add(task.batch, learned)
 
     def end_pass(self) -> None:
         """The end of the data: learn."""
@@ -376,8 +376,8 @@ REDUCTION = Reduction(
     enabled="softmax_tree",
     build=SoftmaxTree,
     check=softmax_options.check,
-    settle=softmax_options.settle,
-    allowed=softmax_options.allowed,
+    resolve_defaults=softmax_options.resolve_defaults,
+    label_range=softmax_options.label_range,
     probabilities=True,
     learner_options=softmax_options.TAKEN,
     refused=softmax_options.refused,

@@ -25,7 +25,7 @@ TOLERANCE = 1e-4  # of the violation there was with all weights 0
 
 
 class Scratch(NamedTuple):
-    """Room for a problem of n rows and F features."""
+    """OptionGroup for a problem of n rows and F features."""
 
     z: Float64s  # float64[n], scores
     touched: newton_step.Touched

@@ -30,9 +30,9 @@ from ...array_types import Float
 from ...binary import gd
 from ...data import interactions
 from ...kernels.constants import ZERO
-from ...options.declare import Room, option, options_of
+from ...options.declare import OptionGroup, option, options_of
 from ...reductions.core.base import Inspectable
-from ...reductions.core.contract import Look, Work
+from ...reductions.core.contract import BatchTask, WeightLookup
 from ...system import terminal
 from . import feature_names
 
@@ -69,7 +69,7 @@ class Inspector:
         slots = [int(table.mask) + 1 for table in self._tables]
         self._first = np.cumsum([0, *slots])  # slot of each table in the numbering through all
         self._named = self.options.invert_hash is not None
-        self._by_row = self._named and model.own_rows
+        self._by_row = self._named and model.rows_are_exclusive
         self.one_by_one = self.options.audit or (self._named and not self._by_row)
         self._names: dict[int, bytes] = {}  # by row of features, or by slot
         if self._by_row:
@@ -87,27 +87,27 @@ class Inspector:
         """Hold the learner no more, until `show` brings another."""
         del self._model, self._tables
 
-    def stages(self, stages: list[Callable[[Work], None]]) -> list[Callable[[Work], None]]:
+    def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:
         """The learner's stages with ours around them."""
         if self.one_by_one:
 
-            def together(work: Work) -> None:
-                self._before(work)
+            def together(task: BatchTask) -> None:
+                self._before(task)
                 for stage in stages:
-                    stage(work)
-                if self._named and not self._by_row and work.nameless is None:
-                    self._name_slots(work)
+                    stage(task)
+                if self._named and not self._by_row and task.nameless is None:
+                    self._name_slots(task)
 
             return [together]
         return [self._name_rows, *stages] if self._named else stages
 
     # names
 
-    def _name_rows(self, work: Work) -> None:
+    def _name_rows(self, task: BatchTask) -> None:
         """Name the rows of features met for the first time, looking at no more examples than it takes."""
-        if work.nameless is not None:
+        if task.nameless is not None:
             return
-        batch = work.batch
+        batch = task.batch
         rows = self._rows_of(batch.index)
         fresh = np.flatnonzero(~self._met[rows])
         examples = np.unique(np.searchsorted(batch.start, fresh, side="right") - 1)
@@ -127,62 +127,62 @@ class Inspector:
         for row, one in zip(rows.tolist(), found, strict=True):
             self._names.setdefault(row, one.text)
 
-    def _name_slots(self, work: Work) -> None:
-        found = self._last or self._namer.of(work.batch, 0)
-        for look in [*self._last_looks, *self._model.look(work.batch)]:
-            for slot, one in zip(self._slots(look, found).tolist(), found, strict=True):
-                self._names.setdefault(slot, one.text + _bracket(look.number))
-            for place, _ in look.extra:
-                slot = (place + look.sub) & int(self._tables[look.table].mask)
-                self._names.setdefault(slot + int(self._first[look.table]), _bracket(look.number))
+    def _name_slots(self, task: BatchTask) -> None:
+        found = self._last or self._namer.of(task.batch, 0)
+        for lookup in [*self._last_lookups, *self._model.weight_lookups(task.batch)]:
+            for slot, one in zip(self._slots(lookup, found).tolist(), found, strict=True):
+                self._names.setdefault(slot, one.text + _bracket(lookup.number))
+            for place, _ in lookup.extra:
+                slot = (place + lookup.sub) & int(self._tables[lookup.table].mask)
+                self._names.setdefault(slot + int(self._first[lookup.table]), _bracket(lookup.number))
 
-    def _slots(self, look: Look, found: list[feature_names.Named]) -> np.ndarray:
-        table = self._tables[look.table]
-        places = self._model.places(look.table, np.array([one.hash for one in found], np.uint32))
-        slots: np.ndarray = ((places + np.uint64(look.sub)) & table.mask).astype(np.int64) + self._first[look.table]
+    def _slots(self, lookup: WeightLookup, found: list[feature_names.Named]) -> np.ndarray:
+        table = self._tables[lookup.table]
+        places = self._model.places(lookup.table, np.array([one.hash for one in found], np.uint32))
+        slots: np.ndarray = ((places + np.uint64(lookup.sub)) & table.mask).astype(np.int64) + self._first[lookup.table]
         return slots
 
     # audit
 
-    def _before(self, work: Work) -> None:
-        self._last = self._namer.of(work.batch, 0) if work.nameless is None else feature_names.nameless(work.nameless)
-        self._last_looks = self._model.look(work.batch)
-        if self._by_row and work.nameless is None:
+    def _before(self, task: BatchTask) -> None:
+        self._last = self._namer.of(task.batch, 0) if task.nameless is None else feature_names.nameless(task.nameless)
+        self._last_lookups = self._model.weight_lookups(task.batch)
+        if self._by_row and task.nameless is None:
             self._keep(self._last)
         if not self.options.audit:
             return
         out = terminal.output_of(sys.stdout.buffer)
-        for look in self._last_looks:
-            for line in self._audited(work, look):
+        for lookup in self._last_lookups:
+            for line in self._audited(task, lookup):
                 out.write(line + b"\n")
         out.flush()
 
-    def _audited(self, work: Work, look: Look) -> Iterator[bytes]:
-        batch, found = work.batch, self._last
-        table = self._tables[look.table]
-        base = int(self._first[look.table])
-        extra = [(place + look.sub) & int(table.mask) for place, _ in look.extra]
-        more = [np.float32(value) for _, value in look.extra]
+    def _audited(self, task: BatchTask, lookup: WeightLookup) -> Iterator[bytes]:
+        batch, found = task.batch, self._last
+        table = self._tables[lookup.table]
+        base = int(self._first[lookup.table])
+        extra = [(place + lookup.sub) & int(table.mask) for place, _ in lookup.extra]
+        more = [np.float32(value) for _, value in lookup.extra]
         count = int(batch.start[1])
         place = np.empty(count + len(extra), np.uint64)
-        place[:count] = self._model.places(look.table, batch.index)
-        place[count:] = [place for place, _ in look.extra]
+        place[:count] = self._model.places(lookup.table, batch.index)
+        place[count:] = [place for place, _ in lookup.extra]
         x = np.array([*batch.value, *more], np.float32)
         driver = self._config.driver
         # VW meets the path before the crosses, which are the last features
         crossed = int(interactions.crossed(batch)[0]) if driver.vw_exact else 0
         turn = _turned(count, crossed, len(extra))
-        score = gd.score(table, place[turn], x[turn], len(place), np.uint64(look.sub), batch.initial[0])
+        score = gd.score(table, place[turn], x[turn], len(place), np.uint64(lookup.sub), batch.initial[0])
         limits = table.range.copy()
         labelled = not np.isnan(batch.label[0])
-        if work.learn and labelled and self._model.rule.widen and self._config.reduction.labels == "simple":
+        if task.learn and labelled and self._model.rule.widen and self._config.reduction.labels == "simple":
             gd.widen(limits, np.float32(batch.label[0]))  # the learner alone widens before it predicts
         tag = batch.text[batch.tag_start[0] : batch.tag_end[0]].tobytes()
         yield _decimal(gd.clip(score, limits)).encode() + (b" " + tag if tag else b"")
 
         columns = gd.columns(table)
         turn = _turned(len(found), crossed, len(extra))  # of all features, those of --ignore_linear too
-        slots = np.concatenate([self._slots(look, found) - base, np.array(extra, np.int64)])[turn]
+        slots = np.concatenate([self._slots(lookup, found) - base, np.array(extra, np.int64)])[turn]
         values, texts = [one.value for one in found] + more, [one.text for one in found] + [b""] * len(extra)
         values, texts = [values[j] for j in turn], [texts[j] for j in turn]
         tests_as_vw = driver.vw_exact and driver.testonly  # with regularised weights and nothing to learn with
@@ -233,7 +233,7 @@ class Inspector:
             yield f"{len(sizes)} {what}:" + "".join(f"{size} " for size in sizes)
         yield "options:" + _command(config, stored)
         yield "Checksum: "
-        yield from model.describe()
+        yield from model.readable_lines()
         if config.learner.predict_only_model:
             yield ":0"
             return
@@ -255,13 +255,13 @@ class Inspector:
         rule, whole = self._model.rule, not self._config.learner.predict_only_model
         if named and self._by_row:
             added = {
-                (place + look.sub) & int(self._tables[0].mask): look.number
-                for look in self._model.added()
-                for place, _ in look.extra
+                (place + lookup.sub) & int(self._tables[0].mask): lookup.number
+                for lookup in self._model.extra_features()
+                for place, _ in lookup.extra
             }
         for base, table in zip(self._first.tolist(), self._tables, strict=False):
             if not whole:
-                gd.settle_weights(table)
+                gd.apply_regularisation(table)
             columns = gd.columns(table)
             kept = ["w"] + ["g"] * (whole and rule.adaptive) + ["n"] * (whole and rule.normalized)
             for low in range(0, int(table.mask) + 1, PIECE):
@@ -304,7 +304,7 @@ def _command(config: Config, stored: dict[str, Any]) -> str:
     """The options VW keeps in a model, as on a command line, each with a space before it."""
     words: list[str] = []
     chosen = getattr(config, config.reduction.name)
-    rooms: tuple[Room, ...] = (config.parser, config.features, config.interactions, config.learner, chosen)
+    rooms: tuple[OptionGroup, ...] = (config.parser, config.features, config.interactions, config.learner, chosen)
     for room in rooms:
         for name, one in options_of(type(room)).items():
             value = stored.get(name)

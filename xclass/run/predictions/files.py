@@ -7,7 +7,7 @@ import numpy as np
 from ...api.configuration import Config
 from ...data import class_names
 from ...data.class_names import Names
-from ...reductions.core.contract import Work
+from ...reductions.core.contract import BatchTask
 from .writer import Writer
 
 
@@ -33,14 +33,14 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
     return writers
 
 
-def write(writers: dict[str, Writer], work: Work, met: np.ndarray | None = None) -> None:
+def write(writers: dict[str, Writer], task: BatchTask, met: np.ndarray | None = None) -> None:
     """A line for every example of a batch in each of them; classes beyond `met` (float64[n]) get no name."""
-    batch, prediction, listing = work.batch, work.prediction, work.listing
+    batch, prediction, listing = task.batch, task.prediction, task.listing
     if prediction is not None and met is not None:
         prediction = class_names.shown(prediction, met)
     for name, writer in writers.items():
         if writer.kind == "simple":
-            writer.write(batch, values=work.raw if name == "raw" else prediction)
+            writer.write(batch, values=task.raw if name == "raw" else prediction)
         elif writer.kind == "multiclass":
             writer.write(batch, values=prediction)
         elif name == "predictions" and listing is not None:
@@ -49,4 +49,4 @@ def write(writers: dict[str, Writer], work: Work, met: np.ndarray | None = None)
                 listing = listing._replace(labels=class_names.shown(listing.labels, each))
             writer.write(batch, **listing._asdict())
         else:
-            writer.write(batch, scores=work.scores, labels=work.score_labels, start=work.score_start)
+            writer.write(batch, scores=task.scores, labels=task.score_labels, start=task.score_start)
