@@ -214,7 +214,7 @@ def main() -> int:
     crashes: list[int] = []
     began = time.perf_counter()
     with contextlib.ExitStack() as closing:
-        task = given.task or Path(closing.enter_context(tempfile.TemporaryDirectory()))
+        work = given.work or Path(closing.enter_context(tempfile.TemporaryDirectory()))
         vw = closing.enter_context(VW())
         from xclass.kernels import jit
 
@@ -222,7 +222,7 @@ def main() -> int:
         for number in numbers:
             steps = vw_cases.make(given.seed, number)
             runs += len(steps)
-            found = compare(vw, steps, task)
+            found = compare(vw, steps, work)
             if isinstance(found, Crash):
                 crashes.append(number)
             elif found is not None:

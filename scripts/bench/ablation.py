@@ -58,8 +58,8 @@ def main() -> None:
     strange = [name for name in changes if name not in CHANGES]
     if strange:
         raise BenchError(f"--changes: {strange[0]!r} is none of {'; '.join(CHANGES)}")
-    with work_folder(given.task) as task:
-        folders = {name: prepare(given.data_dir, name, task) for name in given.sets}
+    with work_folder(given.work) as work:
+        folders = {name: prepare(given.data_dir, name, work) for name in given.sets}
         print("| | " + " | ".join(f"{name}, {classes:,}" for name, (_, classes) in folders.items()) + " |")
         print("| --- |" + " --: |" * len(folders), flush=True)
         for change in changes:

@@ -57,8 +57,8 @@ def main() -> None:
         parser.error("--beside: name a reduction, without dashes")
     if given["repetitions"] < 1:
         parser.error("--repetitions: at least 1")
-    with work_folder(given.pop("work")) as task:
-        compare(Comparison(**given), task)
+    with work_folder(given.pop("work")) as work:
+        compare(Comparison(**given), work)
 
 
 if __name__ == "__main__":

@@ -52,9 +52,9 @@ def main() -> int:
     options.add_argument("--work", type=Path)
     given = options.parse_args()
     status = 0
-    with work_folder(given.task) as task:
+    with work_folder(given.work) as work:
         for name in given.sets:
-            folder, classes = prepare(given.data_dir, name, task)
+            folder, classes = prepare(given.data_dir, name, work)
             with open(folder / "test.vw", "rb") as lines:
                 (folder / "some.vw").write_bytes(b"".join(islice(lines, given.examples)))
             xclass = TOOLS["xclass"]

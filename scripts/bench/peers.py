@@ -108,9 +108,9 @@ def main() -> None:
         if strange:
             raise BenchError(f"--methods: {strange[0]!r} is none of {'; '.join(METHODS)}")
         say_what_is_missing(methods)
-        with work_folder(given.task) as task:
+        with work_folder(given.work) as work:
             for name in given.sets:
-                folder, classes = prepare(given.data_dir, name, task)
+                folder, classes = prepare(given.data_dir, name, work)
                 for method in methods:
                     tool = METHODS[method][0]
                     if missing(tool) or any((one["set"], one["method"]) == (name, method) for one in found):

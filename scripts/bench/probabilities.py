@@ -90,9 +90,9 @@ def main() -> None:
         raise BenchError(f"--ways: {', '.join(sorted(unknown))} is none of {'; '.join(WAYS)}")
     print("| set | | squared loss | log loss | test perplexity | test error % | s |")
     print("| --- | --- | --: | --: | --: | --: | --: |", flush=True)
-    with work_folder(given.task) as task:
+    with work_folder(given.work) as work:
         for name in given.sets:
-            folder, classes = prepare(given.data_dir, name, task)
+            folder, classes = prepare(given.data_dir, name, work)
             squared, log, perplexity, error = counts_alone(folder)
             print(f"| {name} | counts | {squared:.4f} | {log:.3f} | {perplexity:.1f} | {100 * error:.1f} | |")
             for way in given.ways:

@@ -52,13 +52,13 @@ STARTS = ("--multiclass", "--recall_tree", "--oaa", "--log_multi", "--cpt", "--s
 TEN = 10  # lines
 
 
-def reading(options: argparse.Namespace, task: Path, sets: list[str]) -> list[str]:
+def reading(options: argparse.Namespace, work: Path, sets: list[str]) -> list[str]:
     """Time reading alone, whole processes and less what the same takes for a few lines; return the report's lines."""
     lines = ["| set | MB | file | xclass s | VW s | ratio | xclass s less the start | VW s | ratio |"]
     lines.append("| --- | --: | --- " + "| --: " * 6 + "|")
     ratios: dict[str, list[float]] = {"text": [], "gzip": []}
     for name in sets:
-        folder, _ = prepare(options.data_dir, name, task)
+        folder, _ = prepare(options.data_dir, name, work)
         size = (folder / "train.vw").stat().st_size / 1e6
         packed = folder / "train.vw.gz"
         if not packed.exists():
@@ -91,9 +91,9 @@ def _methods(options: argparse.Namespace) -> list[str]:
     return wanted
 
 
-def _rivals(options: argparse.Namespace, task: Path, name: str) -> dict[str, dict]:
+def _rivals(options: argparse.Namespace, work: Path, name: str) -> dict[str, dict]:
     """Medians of the methods of `RIVALS` on one set, and of one run where that is long."""
-    folder, classes = prepare(options.data_dir, name, task)
+    folder, classes = prepare(options.data_dir, name, work)
     examples = (folder / "train.vw").read_bytes().count(b"\n")
     left_out = {"fastText softmax"} if examples * classes > DENSE else set()
     found: dict[str, list[dict]] = {
@@ -112,14 +112,14 @@ def _rivals(options: argparse.Namespace, task: Path, name: str) -> dict[str, dic
     }
 
 
-def beside_peers(options: argparse.Namespace, task: Path, sets: list[str]) -> list[str]:
+def beside_peers(options: argparse.Namespace, work: Path, sets: list[str]) -> list[str]:
     """Time xclass beside the batch learners; return the lines of the report."""
     lines = ["| set | K | method | test error | train s | CPU s | peak MB | test us an example | runs |"]
     lines.append("| --- | --: | --- " + "| --: " * 6 + "|")
     peers.say_what_is_missing(_methods(options))
     found = {}
     for name in sets:
-        found[name] = _rivals(options, task, name)
+        found[name] = _rivals(options, work, name)
         if options.json:  # as peers.py keeps it, whose --table and --plot take it
             kept = options.json.with_name(f"{options.json.stem}.peers{options.json.suffix}")
             runs = [one for methods in found.values() for one in methods.values()]
@@ -146,9 +146,9 @@ def beside_peers(options: argparse.Namespace, task: Path, sets: list[str]) -> li
     return lines
 
 
-def start(options: argparse.Namespace, task: Path, sets: list[str]) -> list[str]:
+def start(options: argparse.Namespace, work: Path, sets: list[str]) -> list[str]:
     """Time runs over ten lines; return the lines of the report."""
-    folder, classes = prepare(options.data_dir, sets[0], task)
+    folder, classes = prepare(options.data_dir, sets[0], work)
     with open(folder / "few.vw", "rb") as few:
         (folder / "ten.vw").write_bytes(b"".join(line for line, _ in zip(few, range(TEN), strict=False)))
     lines = ["| | warm s | CPU s | MB | first run ever, s | CPU s |", "| --- | --: | --: | --: | --: | --: |"]
@@ -196,7 +196,7 @@ def main() -> None:
         parser.error("--methods chooses from the part peers")
     if given.repetitions < 1:
         parser.error("--repetitions: at least 1")
-    with work_folder(given.task) as task:
+    with work_folder(given.work) as work:
         for name in given.parts:
             print(f"\n## {name}\n", flush=True)
             if name in PARTS:
@@ -205,10 +205,10 @@ def main() -> None:
                     part["sets"] = given.sets
                 if given.json:
                     part["json"] = given.json.with_name(f"{given.json.stem}.{name}{given.json.suffix}")
-                compare(Comparison(given.data_dir, **part), task)
+                compare(Comparison(given.data_dir, **part), work)
             else:
                 part, own = OTHERS[name]
-                lines = part(given, task, given.sets or own)
+                lines = part(given, work, given.sets or own)
                 print("\n".join([*lines, "", measured_on(given.repetitions, machine())]), flush=True)
 
 

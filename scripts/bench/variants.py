@@ -34,9 +34,9 @@ def main() -> None:
     variants = dict(text.split("=", 1) for text in given.variant)
     print("| set | K | " + " | ".join(variants) + " |")
     print("| --- | --: |" + " --: |" * len(variants), flush=True)
-    with work_folder(given.task) as task:
+    with work_folder(given.work) as work:
         for name in given.sets:
-            folder, classes = prepare(given.data_dir, name, task)
+            folder, classes = prepare(given.data_dir, name, work)
             train, test = split_train(folder) if given.holdout else ("train.vw", "test.vw")
             cells = []
             for args in variants.values():

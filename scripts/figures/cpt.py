@@ -71,9 +71,9 @@ def main() -> None:
     given = options.parse_args()
     pyplot = plotting() if given.plot else None
     found, classes = {}, {}
-    with place(given) as (task, kept):
+    with place(given) as (work, kept):
         for name in given.sets or ["reuters", "clinc150", "wiki"]:
-            folder, classes[name] = prepare(given.data_dir, name, task)
+            folder, classes[name] = prepare(given.data_dir, name, work)
             for way in WAYS:
                 if way != LAST or classes[name] <= ONE_AGAINST_ALL:
                     found[name, way] = curve(kept, folder, name, way, classes[name], given.shares, given.seconds)

@@ -63,9 +63,9 @@ def equal_time(given: argparse.Namespace, pyplot) -> None:
         raise BenchError(f"--methods: {strange[0]!r} is none of {', '.join(METHODS)}")
     methods = {name: text for name, text in METHODS.items() if name == FIRST or name in given.methods}
     found, classes = {}, {}
-    with place(given) as (task, kept):
+    with place(given) as (work, kept):
         for name in given.sets:
-            folder, classes[name] = prepare(given.data_dir, name, task)
+            folder, classes[name] = prepare(given.data_dir, name, work)
             whole = lines_of(folder)
             for method, text in methods.items():
                 more = f"{text.replace('{K}', str(classes[name]))} {options_of(name)} -b {BITS.get(name, 24)}"
@@ -115,7 +115,7 @@ def measured(folder: Path, k: int, examples: int, words: list[str]) -> dict:
 def ratio(given: argparse.Namespace, pyplot) -> None:
     """Figure 3."""
     found = {}
-    with place(given) as (task, kept):
+    with place(given) as (work, kept):
         for k in given.classes:
             fewer = max(2000, min(given.examples, int(WORK / (11 * k))))
             for name, n, text in (
@@ -124,7 +124,7 @@ def ratio(given: argparse.Namespace, pyplot) -> None:
             ):
                 words = [*text.split(), *shlex.split(given.args)]
                 key = {"figure": "ratio", "examples": n, "command": shlex.join(words)}
-                found[k, name] = kept.get(key, lambda k=k, n=n, words=words: measured(task, k, n, words))
+                found[k, name] = kept.get(key, lambda k=k, n=n, words=words: measured(work, k, n, words))
     rows, logs = [], {"test": [], "train": []}
     for k in given.classes:
         cells = [f"{found[k, name][what]:.2f}" for what in logs for name in (FIRST, "OAA")]

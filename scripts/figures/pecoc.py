@@ -169,8 +169,8 @@ def main() -> None:
     given = options.parse_args()
     pyplot = plotting() if given.plot else None
     points = []
-    with work_folder(given.task) as task:
-        folders = {name: prepare(given.data_dir, name, task) for name in given.sets}
+    with work_folder(given.work) as work:
+        folders = {name: prepare(given.data_dir, name, work) for name in given.sets}
         print("| " + " | ".join(head for head, _ in COLUMNS) + " |")
         print("| --- |" + " --: |" * (len(COLUMNS) - 1), flush=True)
         for name, (folder, classes) in folders.items():

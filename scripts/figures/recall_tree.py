@@ -65,9 +65,9 @@ def order(given: argparse.Namespace, pyplot) -> None:
     """Figure 5a."""
     sets = given.sets or ["wiki"]
     curves = {}
-    with place(given) as (task, kept):
+    with place(given) as (work, kept):
         for name in sets:
-            folder, classes = prepare(given.data_dir, name, task)
+            folder, classes = prepare(given.data_dir, name, work)
             for way, more in (("in order", ""), ("permuted", f"--shuffle {ALL}")):
                 options = words(name, classes, f"{more} {f'--examples {given.examples}' if given.examples else ''}")
                 key = {"set": name, "figure": "order", "command": shlex.join(options)}
@@ -103,9 +103,9 @@ def candidates(given: argparse.Namespace, pyplot) -> None:
     """Figure 5b."""
     sets = given.sets or ["aloi27"]
     found = {}
-    with place(given) as (task, kept):
+    with place(given) as (work, kept):
         for name in sets:
-            folder, classes = prepare(given.data_dir, name, task)
+            folder, classes = prepare(given.data_dir, name, work)
             passes = f"--passes {given.passes} --holdout_off" if given.passes > 1 else ""
             for f in [f for f in given.candidates if f <= classes]:
                 for way, more in ways_of(name).items():
@@ -136,9 +136,9 @@ def bernstein(given: argparse.Namespace, pyplot) -> None:
     """Section 4.5, for several multipliers."""
     sets = given.sets or ["wiki"]
     found = {}
-    with place(given) as (task, kept):
+    with place(given) as (work, kept):
         for name in sets:
-            folder, classes = prepare(given.data_dir, name, task)
+            folder, classes = prepare(given.data_dir, name, work)
             for multiplier in given.multipliers:
                 options = words(name, classes, f"--bern_hyper {multiplier}")
                 found[name, multiplier] = measured(kept, folder, name, options)

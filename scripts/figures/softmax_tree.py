@@ -141,8 +141,8 @@ def main() -> None:
             raise BenchError(f"--inits: {init!r} is none of {', '.join(INITS)}")
     pyplot = plotting() if given.plot else None
     points, kept = [], Kept(given.json)
-    with work_folder(given.task) as task:
-        folders = {name: prepare(given.data_dir, name, task) for name in given.sets}
+    with work_folder(given.work) as work:
+        folders = {name: prepare(given.data_dir, name, work) for name in given.sets}
         print("| " + " | ".join(head for head, _ in COLUMNS) + " |")
         print("| --- | --- |" + " --: |" * (len(COLUMNS) - 2), flush=True)
         for name, (folder, classes) in folders.items():

@@ -56,13 +56,13 @@ def numbers(text: str) -> list[float]:
 def work_folder(given: Path | None) -> Iterator[Path]:
     """Give a folder to work in: the one that is named, which is kept, or a temporary one."""
     with tempfile.TemporaryDirectory() as temporary:
-        task = (given or Path(temporary)).absolute()
-        task.mkdir(parents=True, exist_ok=True)
-        yield task
+        work = (given or Path(temporary)).absolute()
+        work.mkdir(parents=True, exist_ok=True)
+        yield work
 
 
 @contextlib.contextmanager
 def place(given: argparse.Namespace) -> Iterator[tuple[Path, Kept]]:
     """Give the folder to work in and what was measured before."""
-    with work_folder(given.task) as task:
-        yield task, Kept(given.json)
+    with work_folder(given.work) as work:
+        yield work, Kept(given.json)

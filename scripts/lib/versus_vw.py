@@ -96,9 +96,9 @@ def commands(tool: Tool, classes: int) -> tuple[list[str], list[str]]:
     return train, test
 
 
-def run_set(name: str, options: Comparison, task: Path) -> list[Result]:
+def run_set(name: str, options: Comparison, work: Path) -> list[Result]:
     """Measure all tools on one set, interleaved."""
-    folder, classes = prepare(options.data_dir, name, task)
+    folder, classes = prepare(options.data_dir, name, work)
     tools = tools_of(options)
     results = []
     for tool in tools:
@@ -135,9 +135,9 @@ def run_set(name: str, options: Comparison, task: Path) -> list[Result]:
     return results
 
 
-def reach(name: str, options: Comparison, task: Path, peer: Result) -> dict:
+def reach(name: str, options: Comparison, work: Path, peer: Result) -> dict:
     """Time xclass until its average loss is the peer's last; `seconds` is None where it never is."""
-    folder = task / name
+    folder = work / name
     found = {"set": name, "loss": peer.progressive_loss, "seconds": None, "examples": None}
     times = []
     for _ in range(options.repetitions):
@@ -236,16 +236,16 @@ def measured_on(repetitions: int, where: dict) -> str:
     )
 
 
-def compare(options: Comparison, task: Path) -> None:
+def compare(options: Comparison, work: Path) -> None:
     """Measure all sets and print the report."""
     results: list[Result] = []
     reached = []
     for name in options.sets:
-        found = run_set(name, options, task)
+        found = run_set(name, options, work)
         results += found
         if options.reach:
             peer = next(r for r in found if r.tool == "vw")
-            reached.append(reach(name, options, task, peer))
+            reached.append(reach(name, options, work, peer))
     where = machine()
     print(report(options, results, reached, where), flush=True)
     if options.json:

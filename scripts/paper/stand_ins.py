@@ -201,16 +201,16 @@ def main() -> int:
     for name in absent:
         print(f"left out: {given.data_dir} has no {name}", flush=True)
     names = [name for name in names if name not in absent]
-    task = (given.task / "small" if given.small else given.task).absolute()
-    kept = given.json or task / "stand_ins.json"
+    work = (given.work / "small" if given.small else given.work).absolute()
+    kept = given.json or work / "stand_ins.json"
     if given.dry_run:
         for name in names:
             labels = file_in(given.data_dir / name, "labels.txt")
             show(name, methods, classes_in(labels.parent) if labels and not given.small else "K", given.small)
         return 0
-    task.mkdir(parents=True, exist_ok=True)
+    work.mkdir(parents=True, exist_ok=True)
     found = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else []
-    failed = measure_all(given, names, methods, task, kept, found)
+    failed = measure_all(given, names, methods, work, kept, found)
     kept.with_suffix(".md").write_text(report(found), encoding="utf-8")
     print("\n" + report(found) + f"\nThese tables are in {kept.with_suffix('.md')}, all figures in {kept}.")
     for line in failed:
@@ -228,13 +228,13 @@ def show(name: str, methods: list[str], classes: int | str, small: bool) -> None
 
 
 def measure_all(
-    given: argparse.Namespace, names: list[str], methods: list[str], task: Path, kept: Path, found: list[dict]
+    given: argparse.Namespace, names: list[str], methods: list[str], work: Path, kept: Path, found: list[dict]
 ) -> list[str]:
     """Measure the cells that `found` lacks, adding them to it and to its file; return what failed."""
     failed = []
     where = machine()
     for name in names:
-        folder, classes = prepare(given.data_dir, name, task, FIRST if given.small else None)
+        folder, classes = prepare(given.data_dir, name, work, FIRST if given.small else None)
         for method in methods:
             command = "xclass " + shlex.join(commands(name, method, classes, given.small)[0])
             old = next((one for one in found if (one["set"], one["method"]) == (name, method)), None)

@@ -30,7 +30,7 @@ def resolve(given=None, stored=None):
 
 def resolve_defaults(found):
     found.reduction.check(found)
-    return found.settled(found.reduction.resolve_defaults(found))
+    return found.with_values(found.reduction.resolve_defaults(found))
 
 
 def refusal(given, stored=None, error=UsageError) -> str:
@@ -292,6 +292,6 @@ def test_reduction_settles_defaults_that_depend_on_other_options():
     assert resolve({"recall_tree": 100, "max_depth": 3}).recall_tree.max_depth == 3
 
 
-def test_unknown_room_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no room is called 'cellar'"):
+def test_unknown_group_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no group is called 'cellar'"):
         _ = resolve().cellar

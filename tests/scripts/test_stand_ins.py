@@ -48,11 +48,11 @@ def cells(line: str) -> list[str]:
 
 
 def test_script_goes_from_data_to_tables_and_goes_on_where_it_was(data, tmp_path):
-    task = tmp_path / "work"
-    words = [data, "--work", task, "--methods", "filter_tree,cpt"]
+    work = tmp_path / "work"
+    words = [data, "--work", work, "--methods", "filter_tree,cpt"]
     done = script(*words, "--sets", "isolet1")
     assert done.returncode == 0, done.stdout + done.stderr
-    records = json.loads((task / "stand_ins.json").read_text())
+    records = json.loads((work / "stand_ins.json").read_text())
     assert [one["method"] for one in records] == ["filter_tree", "cpt"]
     # the figures are those of the command line that stands beside them
     learned = records[1]["command"].split()[1:]
@@ -68,8 +68,8 @@ def test_script_goes_from_data_to_tables_and_goes_on_where_it_was(data, tmp_path
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("as measured before") == 2
     assert "left out: " in done.stdout and "has no aloi27" in done.stdout
-    assert json.loads((task / "stand_ins.json").read_text())[:2] == records
-    report = (task / "stand_ins.md").read_text()
+    assert json.loads((work / "stand_ins.json").read_text())[:2] == records
+    report = (work / "stand_ins.md").read_text()
     assert report.strip() in done.stdout
     lines = report.splitlines()
     at = lines.index("Test error, %")
