@@ -16,8 +16,13 @@ from xclass.options.declare import Option
 PAGE = Path(__file__).parent.parent / "docs" / "options.md"
 HEAD = """# Options
 
-`xclass --help` shows the same list. Options of Vowpal Wabbit keep their names. Options whose reduction is not chosen
-are refused.
+`xclass --help_all` shows the same list, and `xclass --help REDUCTION` the options of one reduction. Options of Vowpal
+Wabbit keep their names. Options of a reduction that is not chosen are refused.
+
+The man page is installed with the package (`man xclass`). For completion in the shell, add this line to `~/.bashrc` (or
+use `zsh_source` or `fish_source` for those shells):
+
+    eval "$(_XCLASS_COMPLETE=bash_source xclass)"
 """
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from scripts import options_page
+from scripts import man_page, options_page
 from xclass.cli import arguments, help_text
 from xclass.cli import command as cli
 from xclass.options import declare
@@ -29,7 +31,7 @@ def test_every_declared_option_stands_in_the_help():
     rooms, _ = cli.option_groups()
     declared = {name for room in rooms.values() for name in declare.options_of(room)}
     assert declared == set(OPTIONS)
-    text = arguments.read(SECTIONS, ["--help"])["help"]
+    text = arguments.read(SECTIONS, ["--help_all"])["help"]
     for one in OPTIONS.values():
         assert all(flag in text for flag in one.flags)
 
@@ -37,7 +39,7 @@ def test_every_declared_option_stands_in_the_help():
 def test_no_flag_is_used_twice():
     flags = [flag for one in OPTIONS.values() for flag in one.flags]
     assert sorted(flags) == sorted(set(flags))
-    assert not {"-h", "--help", "--version"} & set(flags)
+    assert not {"-h", "--help", "--help_all", "--version"} & set(flags)
 
 
 def test_reduction_is_chosen_by_the_option_of_its_name():
@@ -50,6 +52,20 @@ def test_reduction_is_chosen_by_the_option_of_its_name():
 def test_page_lists_the_options():
     text = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
     assert options_page.page() == text, "run python -m scripts.options_page"
+
+
+def test_man_page_is_current():
+    text = (ROOT / "docs" / "xclass.1").read_text(encoding="utf-8")
+    assert man_page.page() == text, "run python -m scripts.man_page"
+
+
+def test_man_page_is_rendered_without_a_warning():
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed")
+    page = ROOT / "docs" / "xclass.1"
+    done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "recall_tree" in done.stdout
 
 
 def test_readme_is_short():

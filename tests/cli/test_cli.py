@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import subprocess
@@ -15,6 +16,7 @@ from xclass.cli import arguments, help_text, subcommands
 from xclass.cli import command as cli
 from xclass.errors import DataError, UsageError
 from xclass.options.declare import options_of
+from xclass.reductions import registry
 
 SECTIONS = help_text.sections(OPTION_GROUPS, REDUCTIONS)
 
@@ -60,8 +62,8 @@ def test_words_become_values(argv, given):
         (["--max_deth=7"], "there is no option --max_deth; did you mean --max_depth?"),
         (["-oaa", "7"], "there is no option -oaa; did you mean --oaa?"),
         (["-learning_rate", "7"], "there is no option -learning_rate; did you mean --learning_rate?"),
-        (["-Z", "7"], "there is no option -Z; xclass --help lists all options"),
-        (["--zzz"], "there is no option --zzz; xclass --help lists all options"),
+        (["-Z", "7"], "there is no option -Z; xclass --help_all lists all options"),
+        (["--zzz"], "there is no option --zzz; xclass --help_all lists all options"),
         (["--max_depth", "x"], "--max_depth: 'x' is not a whole number; give a whole number from 1 to 30"),
         (["--max_depth", "7.5"], "--max_depth: '7.5' is not a whole number; give a whole number from 1 to 30"),
         (["--max_depth", "31"], "--max_depth: 31 is out of range; give a whole number from 1 to 30"),
@@ -84,8 +86,8 @@ def test_wrong_words_are_explained(argv, message):
     assert refusal(*argv) == message
 
 
-def test_help_groups_options_by_room_with_defaults():
-    text = read("--help")["help"]
+def test_all_help_has_options_under_headings_with_defaults():
+    text = read("--help_all")["help"]
     titles = ["Input:", "Output and progress:", "Features:", "Learner:", "Title of oaa:", "Title of recall_tree:"]
     places = [text.index(title) for title in titles]
     assert places == sorted(places)
@@ -97,7 +99,7 @@ def test_help_groups_options_by_room_with_defaults():
     assert "--loss_function squared|logistic|quantile" in text
 
 
-def test_every_option_stands_under_one_heading():
+def test_every_option_is_under_one_heading():
     flags = [flag for section in SECTIONS for one in section.options.values() for flag in one.flags]
     declared = [flag for group in OPTION_GROUPS.values() for one in options_of(group).values() for flag in one.flags]
     assert sorted(flags) == sorted(declared)
@@ -144,11 +146,95 @@ def test_terminal_without_data_shows_how_to_begin():
     os.close(ours)
     os.close(theirs)
     assert done.returncode == 2
-    assert done.stderr.startswith("xclass: no data\n\nUsage: xclass [DATA] [OPTIONS]\n")
+    assert done.stderr.startswith("xclass: no data\n\nUsage: xclass [OPTIONS] [DATA]\n")
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("flag", ["--help", "--version"])
+WHOLE = help_text.sections(*cli.option_groups())
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_fits_two_screens(flag):
+    text = arguments.read(WHOLE, [flag])["help"]
+    lines = text.splitlines()
+    assert len(lines) <= 48 and max(map(len, lines)) <= 80
+    for record in registry.REDUCTIONS:
+        assert record.name == "scalar" or text.count(f"--{record.name} K ") == 1
+    assert "--help_all" in text and "--help [REDUCTION]" in text and "--version" in text
+
+
+@pytest.mark.parametrize("name", ["oaa", "recall_tree", "cpt", "softmax_tree", "multiclass", "hsm"])
+def test_help_of_a_reduction_lists_what_it_takes(name):
+    text = arguments.read(WHOLE, ["--help", name])["help"]
+    for words in (["-h", name], [f"--help={name}"], [f"--{name}", "--help"], [f"--{name}", "7", "-q", "ab", "-h"]):
+        assert arguments.read(WHOLE, words)["help"] == text
+    chosen = {"multiclass": "cpt", "hsm": "cpt"}.get(name, name)
+    record = next(record for record in registry.REDUCTIONS if record.name == chosen)
+    assert text.startswith(f"Usage: xclass --{name} ")
+    for one in options_of(record.options).values():
+        assert max(one.flags, key=len) in text
+    assert ("--top_k N" in text) == record.probabilities
+    taken = record.learner_options
+    assert ("--link" in text) == (taken is None or "link" in taken)
+    assert "--cache_file" not in text
+
+
+def test_help_of_an_unknown_reduction_proposes_one(capsys):
+    assert cli.status(["--help", "recal_tree"]) == 2
+    message = "xclass: --help: there is no reduction 'recal_tree'; did you mean xclass --help recall_tree?\n"
+    assert capsys.readouterr().err == message
+    assert cli.status(["--help", "zzz"]) == 2
+    assert "there are " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("xclass --loss_function s", ["plain,squared"]),
+        ("xclass --max_c", ["plain,--max_candidates"]),
+        ("xclass --help re", ["plain,recall_tree"]),
+        ("xclass --cpt 4 --cpt_tree k", ["plain,kmeans", "file,k"]),
+        ("xclass -f mod", ["file,mod"]),
+        ("xclass tra", ["file,tra"]),
+    ],
+)
+def test_the_shell_completes(monkeypatch, capsys, words, completed):
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    monkeypatch.setenv("_XCLASS_COMPLETE", "bash_complete")
+    assert cli.status([]) == 0
+    assert capsys.readouterr().out.splitlines() == completed
+
+
+def on_a_terminal(*argv, **environment) -> str:
+    """Return what the command writes to a terminal."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "xclass", *argv], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+        env={**plain, "TERM": "xterm", **environment},
+    )  # fmt: skip
+    os.close(theirs)
+    text = b""
+    with contextlib.suppress(OSError):  # the end, on Linux
+        while part := os.read(ours, 1 << 16):
+            text += part
+    child.wait()
+    os.close(ours)
+    return text.decode()
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--bogus"]])
+def test_colours_are_for_terminals_that_want_them(argv):
+    assert "\x1b[1" in on_a_terminal(*argv)
+    assert "\x1b" not in on_a_terminal(*argv, NO_COLOR="1")
+    assert "\x1b" not in on_a_terminal(*argv, TERM="dumb")
+    done = subprocess.run([sys.executable, "-m", "xclass", *argv], capture_output=True, text=True)
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("flag", ["--help", "--help_all", "--version"])
 def test_help_and_version_import_no_numba(flag):
     script = (
         "import sys\nfrom xclass.cli import command as cli\n"

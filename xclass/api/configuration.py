@@ -34,7 +34,7 @@ OF_A_RUN = {*options_of(probabilities.Options), "save_tree"}  # what a run write
 def seed_option() -> Any:
     """Declare `random_seed`."""
     return option(
-        "seed of everything drawn at random",
+        "seed of all random choices",
         kind=int,
         default=0,
         minimum=0,
@@ -46,7 +46,7 @@ def seed_option() -> Any:
 
 def exact_option() -> Any:
     """Declare `vw_exact`."""
-    return option("VW's defaults and behaviour, for predictions that agree with VW's to the digit", kind=bool)
+    return option("use VW's defaults and behaviour; predictions agree with VW's to the digit", kind=bool)
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,9 @@ EXAMPLES, COLUMNS, NUMBERS = range(3)  # what `state` holds
 def declared(size: str) -> Any:
     """The option `normalize_features`; `size`: what features are divided by."""
     return option(
-        f"`unit` scales every example to length 1 before the tree sees it; `columns` divides every feature by {size}, "
-        "and then does the same; `auto` is `columns` where features come back often and differ in size, as columns of "
-        "a table do and words do not (judged by the first 1024 examples), else `unit`",
+        f"`unit` scales every example to length 1; `columns` first divides every feature by {size}; `auto` chooses "
+        "`columns` for tables of numbers, whose features recur and differ in size, and `unit` otherwise (judged by the "
+        "first 1024 examples)",
         choices=("auto", "columns", "unit", "none"),
         default="auto",
         stored=True,

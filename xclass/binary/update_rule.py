@@ -27,13 +27,13 @@ class Options:
     """The binary learner and its table."""
 
     bits: int = option(
-        "bits of the weight table: 2**b slots",
+        "size of the weight table: 2**B weights",
         flags=("-b", "--bit_precision"),
         kind=int,
         metavar="B",
         minimum=1,
         maximum=31,
-        default_text="from K and the memory of the machine",
+        default_text="from K and the available memory",
         stored=True,
     )
     learning_rate: float = option(
@@ -43,18 +43,18 @@ class Options:
         maximum=MOST,
         metavar="RATE",
         minimum=0,
-        default_text="0.5; 10 where an update rule is named, see --sgd",
+        default_text="0.5; 10 if an update rule is given, see --sgd",
         stored=True,
         adjustable=True,
     )
     loss_function: str = option(
-        "loss of the binary learner; `classic` is squared loss without the step's correction for importance",
+        "loss of the binary learner; `classic` is squared loss without the importance-aware step",
         choices=("squared", "logistic", "hinge", "quantile", "classic"),
         default_text="logistic; squared for real-valued labels",
         stored=True,
     )
     quantile_tau: float = option(
-        "the quantile that --loss_function quantile aims at",
+        "quantile for --loss_function quantile",
         kind=float,
         default=0.5,
         minimum=0,
@@ -63,7 +63,7 @@ class Options:
         stored=True,
     )
     power_t: float = option(
-        "exponent p of the step size decay: G**-p, or t**-p with --sgd",
+        "exponent p of the decay of the learning rate: G**-p, or t**-p with --sgd",
         kind=float,
         minimum=-MOST,
         maximum=MOST,
@@ -73,25 +73,32 @@ class Options:
         adjustable=True,
     )
     initial_t: float = option(
-        "value the clock t and the sums G start at",
+        "initial value of the clock t and of the sums G",
         kind=float,
         maximum=MOST,
         metavar="T",
         minimum=0,
-        default_text="0; 1 with neither --adaptive nor --normalized",
+        default_text="0; 1 without --adaptive and --normalized",
         stored=True,
     )
-    sgd: bool = option("plain gradient steps: none of the three rules below", kind=bool, stored=True)
+    sgd: bool = option(
+        "plain stochastic gradient descent, without the three update rules below", kind=bool, stored=True
+    )
     adaptive: bool = option(
-        "a rate for every weight, by its gradients (naming one rule switches off those not named)",
+        "use a learning rate per weight, from its past gradients (AdaGrad). Giving one of the three rules switches "
+        "off those not given",
         kind=bool,
         stored=True,
     )
-    normalized: bool = option("rates that do not depend on the scale of a feature", kind=bool, stored=True)
-    invariant: bool = option("steps that do not overshoot, whatever the importance weight", kind=bool, stored=True)
+    normalized: bool = option("use learning rates that do not depend on the scale of a feature", kind=bool, stored=True)
+    invariant: bool = option(
+        "use importance-aware steps, which do not overshoot however large the importance weight is",
+        kind=bool,
+        stored=True,
+    )
     l1: float = option(
-        "strength of L1 regularisation: what every update takes off all weights; with --softmax_tree the weight of "
-        "their sizes in the objective [alpha]",
+        "strength of L1 regularisation: how much every update takes from all weights; with --softmax_tree its "
+        "coefficient in the objective [alpha]",
         kind=float,
         maximum=MOST,
         default=0.0,
@@ -102,7 +109,7 @@ class Options:
         adjustable=True,
     )
     l2: float = option(
-        "strength of L2 regularisation: the share by which every update shrinks all weights",
+        "strength of L2 regularisation: the fraction by which every update shrinks all weights",
         kind=float,
         maximum=MOST,
         default=0.0,
@@ -112,10 +119,10 @@ class Options:
         adjustable=True,
     )
     initial_weight: float = option(
-        "what all weights start at", kind=float, minimum=-MOST, maximum=MOST, default=0.0, metavar="W", stored=True
+        "initial value of all weights", kind=float, minimum=-MOST, maximum=MOST, default=0.0, metavar="W", stored=True
     )
     constant: float | None = option(
-        "what the weight of the constant starts at",
+        "initial value of the weight of the constant feature",
         flags=("-C", "--constant"),
         kind=float,
         minimum=-MOST,
@@ -125,7 +132,7 @@ class Options:
         stored=True,
     )
     decay_learning_rate: float = option(
-        "factor of the learning rate at the end of every pass",
+        "multiply the learning rate by this factor at the end of every pass",
         kind=float,
         maximum=MOST,
         default=1.0,
@@ -135,7 +142,7 @@ class Options:
         adjustable=True,
     )
     min_prediction: float | None = option(
-        "smallest prediction of the learner; its range then no longer follows the labels",
+        "smallest prediction of the binary learner; its range then no longer follows the labels",
         kind=float,
         minimum=-MOST,
         maximum=MOST,
@@ -143,7 +150,7 @@ class Options:
         default_text="see --label_range",
     )
     max_prediction: float | None = option(
-        "largest prediction of the learner; its range then no longer follows the labels",
+        "largest prediction of the binary learner; its range then no longer follows the labels",
         kind=float,
         minimum=-MOST,
         maximum=MOST,
@@ -151,29 +158,30 @@ class Options:
         default_text="see --label_range",
     )
     predict_only_model: bool = option(
-        "save the weights alone, without what learning needs to go on as if it had not stopped", kind=bool
+        "save the weights only: the model can predict, but learning from it does not continue exactly", kind=bool
     )
     link: str = option(
-        "function applied to a prediction before it is shown",
+        "function applied to a prediction before it is written",
         choices=("identity", "logistic"),
         default="identity",
         stored=True,
     )
     layout: str = option(
-        "where weights lie: `odd` gives every feature a place of its own, `vw` rounds the number of "
-        "sub-problems up to a power of two as VW does",
+        "placement of weights: `odd` gives every feature its own row, `vw` rounds the number of subproblems up to a "
+        "power of two as VW does",
         choices=("odd", "vw"),
         default="odd",
         stored=True,
     )
     resume: str = option(
-        "normalisation sums taken over from a model: of `all` sub-problems, or of the `first` alone as VW does",
+        "which normalisation sums of a loaded model to use: those of `all` subproblems, or only those of the `first`,"
+        " as VW does",
         choices=("all", "first"),
         default="all",
     )
     label_range: str = option(
-        "range predictions are clipped to before an update: `seen` grows from [0,0] with the labels met (VW), "
-        "`known` is [-1,1] from the start for the labels of a reduction",
+        "range to which predictions are clipped before an update: `seen` grows from [0,0] with the labels seen (VW), "
+        "`known` is [-1,1] from the start for a reduction's labels",
         choices=("known", "seen"),
         default_text="known; seen for real-valued labels",
         stored=True,

@@ -32,12 +32,13 @@ class Options:
     """Cache."""
 
     cache: bool = option(
-        "keep the parsed examples in DATA.cache; if that was made of the same data, read it in place of the data",
+        "keep the parsed examples in DATA.cache, and read that file instead of the data if it was made from the same "
+        "data",
         flags=("-c", "--cache"),
         kind=bool,
     )
-    cache_file: str | None = option("the same, with this file", metavar="FILE")
-    kill_cache: bool = option("make the cache anew, even if it fits", flags=("-k", "--kill_cache"), kind=bool)
+    cache_file: str | None = option("like --cache, with this file", metavar="FILE")
+    kill_cache: bool = option("make the cache again even if it is current", flags=("-k", "--kill_cache"), kind=bool)
 
 
 class Source:

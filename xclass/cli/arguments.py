@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,16 +13,18 @@ import click
 from .. import __version__
 from ..errors import UsageError
 from ..options.declare import Option, allowed_values, in_range, long_flag
-from . import help_text, vw_flags
+from . import completion, help_text, vw_flags
 
 ABSENT = "\0"  # stands for the value of an option given without one
 NUMBER = re.compile(r"[+-]?[0-9]+")
+PRESETS = {"multiclass": "cpt", "hsm": "cpt"}  # preset -> reduction whose options it sets
 LONGEST_NUMBER = 400  # characters of a whole number
 
 
-def command(sections: Sequence[help_text.Section]) -> click.Command:
+def command(sections: Sequence[help_text.Section]) -> help_text.HelpCommand:
     """Build the click command. It only collects words; `read` gives them their meaning."""
-    params: dict[str, click.Parameter] = {"words": click.Argument(["words"], nargs=-1)}
+    files = completion.completer((), files=True)
+    params: dict[str, click.Parameter] = {"words": click.Argument(["words"], nargs=-1, shell_complete=files)}
     for section in sections:
         for name, one in section.options.items():
             if name in params:  # two reductions share it
@@ -32,10 +34,17 @@ def command(sections: Sequence[help_text.Section]) -> click.Command:
                 params[name] = click.Option([name, *one.flags], count=True, help=one.help)
             else:
                 alone: dict[str, Any] = {} if one.absent is None else {"is_flag": False, "flag_value": ABSENT}
-                params[name] = click.Option([name, *one.flags], multiple=True, type=str, help=one.help, **alone)
+                params[name] = click.Option(
+                    [name, *one.flags], multiple=True, type=str, help=one.help,
+                    shell_complete=completion.values_of(one), **alone,
+                )  # fmt: skip
     for flag in vw_flags.ACCEPTED:
         params[flag] = click.Option([_vw_name(flag), flag], count=True)
-    params["help"] = click.Option(["-h", "--help", "help"], is_flag=True)
+    names = [section.record.name for section in sections if section.record is not None]
+    params["help"] = click.Option(
+        ["-h", "--help", "help"], is_flag=False, flag_value=ABSENT, shell_complete=completion.completer(names)
+    )
+    params["help_all"] = click.Option(["--help_all", "help_all"], is_flag=True)
     params["version"] = click.Option(["--version", "version"], is_flag=True)
     built = help_text.HelpCommand("xclass", params=list(params.values()), add_help_option=False)
     built.context_settings = {"max_content_width": 100}
@@ -54,9 +63,17 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
         for an unknown option, a value of the wrong kind or out of range, or an option given twice.
     """
     declared: dict[str, Option] = {}
+    names = []
     for section in sections:
         declared = {**section.options, **declared}
+        names += [section.record.name] if section.record is not None else []
     built = command(sections)
+    topic = _help_topic(argv, {*names, *PRESETS})
+    if topic is not None:
+        formatter = click.Context(built, **built.context_settings).make_formatter()
+        if topic == "":
+            return {"help": help_text.overview(sections, formatter)}
+        return {"help": help_text.of_reduction(topic, sections, formatter, PRESETS)}
     _refuse_single_dashes(argv, declared)
     try:
         context = built.make_context("xclass", list(argv))
@@ -65,9 +82,10 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
     except click.UsageError as error:
         raise UsageError(_sentence(error)) from None
     words = context.params
-    for eager in ("help", "version"):
-        if words[eager]:
-            return {eager: built.get_help(context) if eager == "help" else f"xclass {__version__}"}
+    if words["version"]:
+        return {"version": f"xclass {__version__}"}
+    if words["help_all"]:
+        return {"help": help_text.everything(built, context)}
 
     given: dict[str, Any] = {}
     for name, one in declared.items():
@@ -93,6 +111,22 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
     if accepted:
         given["accepted"] = accepted
     return given
+
+
+def _help_topic(argv: Sequence[str], reductions: Collection[str]) -> str | None:
+    """Return the reduction that help is wanted for, "" for all of them, None where none is wanted.
+
+    That is the word behind `--help`, or else a reduction among the other words, as in `xclass --cpt --help`.
+    """
+    words = list(argv[: argv.index("--")] if "--" in argv else argv)
+    at = next((i for i, word in enumerate(words) if word in ("-h", "--help") or word.startswith("--help=")), None)
+    if at is None:
+        return None
+    if words[at].startswith("--help="):
+        return words[at].partition("=")[2]
+    if at + 1 < len(words) and not words[at + 1].startswith("-"):
+        return words[at + 1]
+    return next((word[2:] for word in words if word[:2] == "--" and word[2:] in reductions), "")
 
 
 def _vw_name(flag: str) -> str:
@@ -159,9 +193,14 @@ def _unknown(flag: str, declared: Mapping[str, Option]) -> str:
     instead = vw_flags.advice(flag)
     if instead is not None:
         return f"there is no option {flag}: {instead}"
-    known = ["help", "version", *(name[2:] for one in declared.values() for name in one.flags if name[:2] == "--")]
+    known = [
+        "help",
+        "help_all",
+        "version",
+        *(name[2:] for one in declared.values() for name in one.flags if name[:2] == "--"),
+    ]
     close = difflib.get_close_matches(flag.lstrip("-"), known, n=1)
-    hint = f"did you mean --{close[0]}?" if close else "xclass --help lists all options"
+    hint = f"did you mean --{close[0]}?" if close else "xclass --help_all lists all options"
     return f"there is no option {flag}; {hint}"
 
 

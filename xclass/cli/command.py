@@ -21,9 +21,10 @@ from .. import __version__
 from ..errors import UsageError, XclassError
 from ..options import resolve as config
 from ..options.declare import OptionGroup, options_of
+from ..system import terminal
 from ..system.printable import printable
 from ..text import label_detection
-from . import arguments, help_text, subcommands, vw_flags
+from . import arguments, completion, help_text, subcommands, vw_flags
 
 if TYPE_CHECKING:  # importing reductions takes time
     from ..reductions.core.base import Reduction
@@ -66,6 +67,8 @@ def run(argv: Sequence[str]) -> int:
             return one.run(argv[1:])
     found, reductions = option_groups()
     arranged = help_text.sections(found, reductions)
+    if completion.is_asked_for():
+        return completion.complete(arguments.command(arranged))
     given = arguments.read(arranged, argv)
     for eager in ("help", "version"):
         if eager in given:
@@ -80,7 +83,7 @@ def run(argv: Sequence[str]) -> int:
         else:
             examples = (f"  {line}" for line, _ in help_text.EXAMPLES)
             raise UsageError(
-                "no data", "", f"Usage: {help_text.USAGE}", "", *examples, "", "xclass --help lists all options."
+                "no data", "", f"Usage: {help_text.USAGE}", "", *examples, "", "xclass --help explains more."
             )
 
     from ..api import model_contents
@@ -201,7 +204,7 @@ def _complain(code: int, *lines: str) -> int:
     """Write the lines of a message, of which nothing but printable text reaches a terminal, and return the status."""
     message = "\n".join(map(printable, lines))
     try:
-        print(f"xclass: {message}", file=sys.stderr, flush=True)
+        print(f"{terminal.styled('xclass:', terminal.RED, 'stderr')} {message}", file=sys.stderr, flush=True)
     except BrokenPipeError:
         _forget_output()
     return code

@@ -1,65 +1,85 @@
-"""The text of `--help`: options under headings, gathered from the declarations of all modules."""
+"""Write the help: `--help` on two screens, `--help REDUCTION`, and `--help_all` with every option under its heading."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import UsageError
 from ..options.declare import Option, OptionGroup, options_of
+from ..system import terminal
 from . import subcommands
 
 if TYPE_CHECKING:  # importing reductions takes time
     from ..reductions.core.base import Reduction
 
-USAGE = "xclass [DATA] [OPTIONS]"
+USAGE = "xclass [OPTIONS] [DATA]"
 INTRO = (
-    "Learn online, example by example, to pick one of very many classes. DATA is text in Vowpal Wabbit's "
-    "format; without it, standard input is read."
+    "Learn to predict one of many classes, one example at a time. DATA is a file of examples in Vowpal Wabbit's text "
+    "format; without it, xclass reads standard input."
 )
 EXAMPLES = (
-    ("xclass train.vw -f model.bin", "learn and save"),
-    ("xclass test.vw -i model.bin -t -p stdout", "predict with what was learned"),
+    ("xclass train.vw -f model.bin", "learn, and save a model"),
+    ("xclass test.vw -t -i model.bin -p stdout", "predict with the model"),
 )
+COMMON = ("-d", "-f", "-i", "-t", "-p", "--top_k", "-b", "-l", "-q", "--passes", "--learn_names", "--quiet")
+HELP = (
+    ("-h, --help [REDUCTION]", "show this text, or the options of one reduction: xclass --help cpt"),
+    ("--help_all", "show every option"),
+    ("--version", "show the version"),
+)
+LEARNER, PROBABILITIES = "Learner", "Probabilities, with --oaa, --recall_tree, --cpt or --softmax_tree"
 HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
-    # heading, rooms, flags moved here from other rooms
-    ("Classes, however many", ("multiclass",), ()),
+    # heading, option groups, flags moved here from other groups
+    ("Default reduction", ("multiclass",), ()),
     ("Input", ("reader",), ("-d", "--no_stdin", "-i", "-t", "--on_bad_line")),
     ("Output and progress", ("driver", "timing", "readable", "tree_dump"), ()),
     ("Passes and cache", ("passes", "cache", "shuffle"), ()),
     ("Features", ("parser", "features", "interactions"), ()),
-    ("Learner", ("learner",), ()),
-    ("Probabilities of classes, with --oaa, --recall_tree, --cpt or --softmax_tree", ("answers",), ()),
+    (LEARNER, ("learner",), ()),
+    (PROBABILITIES, ("answers",), ()),
 )
 
 
 @dataclass(frozen=True)
 class Section:
-    """One heading of the help: its options, field name -> Option."""
+    """Hold the options under one heading.
+
+    Attributes
+    ----------
+    title : the heading
+    summary : one line about the reduction whose options these are; empty for other options
+    options : field name -> Option
+    record : the reduction whose options these are; None for other options
+    """
 
     title: str
     summary: str
     options: Mapping[str, Option]
+    record: Reduction | None = None
 
 
-def sections(rooms: Mapping[str, type[OptionGroup]], reductions: Iterable[Reduction]) -> list[Section]:
-    """Arrange the options of all rooms under the headings of the help."""
+def sections(groups: Mapping[str, type[OptionGroup]], reductions: Iterable[Reduction]) -> list[Section]:
+    """Arrange the options of all groups under the headings of the help."""
     moved = {flag for _, _, flags in HEADINGS for flag in flags}
     arranged = []
     for title, names, flags in HEADINGS:
-        everywhere = [(n, one) for room in rooms.values() for n, one in options_of(room).items()]
-        options = {n: one for flag in flags for n, one in everywhere if flag in one.flags}
+        everywhere = [(name, option) for group in groups.values() for name, option in options_of(group).items()]
+        options = {name: option for flag in flags for name, option in everywhere if flag in option.flags}
         for name in names:
-            if name in rooms:
-                options.update({n: one for n, one in options_of(rooms[name]).items() if not set(one.flags) & moved})
+            if name in groups:
+                own = options_of(groups[name])
+                options.update({field: option for field, option in own.items() if not set(option.flags) & moved})
         if options:
             arranged.append(Section(title, "", options))
     for record in reductions:
         options = options_of(record.options)
         if options:
-            arranged.append(Section(record.title, record.summary, options))
+            arranged.append(Section(record.title, record.summary, options, record))
     return arranged
 
 
@@ -82,32 +102,121 @@ def default_of(one: Option) -> str:
 
 
 class HelpCommand(click.Command):
-    """The click command, with help grouped by room."""
+    """A click command whose help is made of sections."""
 
     sections: Sequence[Section] = ()
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write(f"Usage: {USAGE}\n\n")
-        formatter.write_text(INTRO)
-        formatter.write_paragraph()
-        with formatter.indentation():
-            formatter.write_dl(list(EXAMPLES), col_max=60)
+        """Write every option."""
+        _write_head(formatter)
         for section in self.sections:
-            with formatter.section(section.title):
-                if section.summary:
-                    formatter.write_text(section.summary)
-                formatter.write_dl([(synopsis(one), _help_text(one)) for one in section.options.values()], col_max=34)
-        if subcommands.SUBCOMMANDS:
-            with formatter.section("Subcommands, by a first word"):
-                formatter.write_dl([(one.name, one.summary) for one in subcommands.SUBCOMMANDS], col_max=34)
-        with formatter.section("Other"):
-            formatter.write_dl([("-h, --help", "show this text"), ("--version", "show the version")], col_max=34)
+            _write_section(formatter, section, section.options.values())
+        with formatter.section("Help"):
+            formatter.write_dl(HELP, col_max=34)
 
 
-def _help_text(one: Option) -> str:
+def everything(command: HelpCommand, context: click.Context) -> str:
+    """Return the text of `--help_all`."""
+    return _coloured(command.get_help(context))
+
+
+def overview(sections: Sequence[Section], formatter: click.HelpFormatter) -> str:
+    """Return the text of `--help`: the reductions in a line each and the most common options."""
+    _write_head(formatter)
+    declared = {flag: option for section in sections for option in section.options.values() for flag in option.flags}
+    reductions = [section for section in sections if section.record is not None and section.summary]
+    with formatter.section("Reductions, for K classes"):
+        first = [("--multiclass [K]", "the default: trees propose, one scorer per class decides")]
+        chosen = [(synopsis(next(iter(section.options.values()))), section.summary) for section in reductions]
+        formatter.write_dl([*(first if "--multiclass" in declared else ()), *chosen])
+    with formatter.section("Common options"):
+        common = [declared[flag] for flag in COMMON if flag in declared]
+        formatter.write_dl([(synopsis(option), _brief(option)) for option in common], col_max=34)
+    if subcommands.SUBCOMMANDS:
+        with formatter.section("Subcommands, as the first word"):
+            formatter.write_dl([(one.name, one.summary) for one in subcommands.SUBCOMMANDS], col_max=34)
+    with formatter.section("Help"):
+        formatter.write_dl(HELP, col_max=34)
+    return _coloured(formatter.getvalue())
+
+
+def of_reduction(
+    name: str, sections: Sequence[Section], formatter: click.HelpFormatter, presets: Mapping[str, str]
+) -> str:
+    """Return the text of `--help NAME`: the options that the reduction takes.
+
+    Parameters
+    ----------
+    name : of a reduction or of a preset, with or without dashes
+    presets : preset -> reduction that it chooses
+
+    Raises
+    ------
+    UsageError
+        where there is no such reduction.
+    """
+    given = name
+    name = name.lstrip("-")
+    known = {section.record.name: section for section in sections if section.record is not None}
+    section = known.get(presets.get(name, name))
+    if section is None or section.record is None:
+        names = [*known, *presets]
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean xclass --help {close[0]}?" if close else f"there are {', '.join(names)}"
+        raise UsageError(f"--help: there is no reduction {given!r}; {hint}")
+    record = section.record
+    flags = {flag: option for part in sections for option in part.options.values() for flag in option.flags}
+    chooser = flags["--" + name]
+    formatter.write(f"Usage: xclass {synopsis(chooser)} [OPTIONS] [DATA]\n\n")
+    about = chooser.help if name in presets else f"{record.title}: {record.summary}"
+    formatter.write_text(f"{about[:1].upper()}{about[1:]}.")
+    own = [chooser, *(option for option in section.options.values() if option != chooser)]
+    _write_section(formatter, Section("Options", "", {}), own)
+    for part in sections:
+        if part.title == LEARNER:
+            taken = record.learner_options
+            _write_section(formatter, part, [o for n, o in part.options.items() if taken is None or n in taken])
+        elif part.title == PROBABILITIES and record.probabilities:
+            _write_section(formatter, Section("Probabilities", "", {}), part.options.values())
+    formatter.write_paragraph()
+    formatter.write_text("xclass --help_all shows the options of input, output, passes and features as well.")
+    return _coloured(formatter.getvalue())
+
+
+def _write_head(formatter: click.HelpFormatter) -> None:
+    formatter.write(f"Usage: {USAGE}\n\n")
+    formatter.write_text(INTRO)
+    formatter.write_paragraph()
+    with formatter.indentation():
+        formatter.write_dl(EXAMPLES, col_max=60)
+
+
+def _write_section(formatter: click.HelpFormatter, section: Section, options: Iterable[Option]) -> None:
+    with formatter.section(section.title):
+        if section.summary:
+            formatter.write_text(f"{section.summary[:1].upper()}{section.summary[1:]}.")
+        formatter.write_dl([(synopsis(option), _help_text(option)) for option in options], col_max=34)
+
+
+def _coloured(text: str) -> str:
+    """Return the help with bold headings, where standard output is a terminal that shows colours."""
+    lines = text.splitlines()
+    return "\n".join(
+        terminal.styled(line, terminal.BOLD, "stdout") if line.endswith(":") and line[:1].strip() else line
+        for line in lines
+    )
+
+
+def _brief(option: Option) -> str:
+    """Return the first sentence of an option's help and its default, where that is short."""
+    default = default_of(option)
+    return option.help.split(". ")[0] + (f" [default: {default}]" if default and ";" not in default else "")
+
+
+def _help_text(option: Option) -> str:
     notes = []
-    if one.repeated:
+    if option.repeated:
         notes.append("may be repeated")
-    if default_of(one):
-        notes.append(f"default: {default_of(one)}")
-    return one.help + (f" [{'; '.join(notes)}]" if notes else "")
+    if default_of(option):
+        notes.append(f"default: {default_of(option)}")
+    return option.help + (f" [{'; '.join(notes)}]" if notes else "")

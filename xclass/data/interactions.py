@@ -43,18 +43,21 @@ PRIME = np.uint64(16777619)
 @dataclass(frozen=True)
 class Options:
     quadratic: tuple[str, ...] = option(
-        "cross the features of two namespaces; : is any", flags=("-q", "--quadratic"), metavar="AB", repeated=True,
+        "cross the features of two namespaces; `:` is any namespace",
+        flags=("-q", "--quadratic"),
+        metavar="AB",
+        repeated=True,
         stored=True,
-    )  # fmt: skip
+    )
     cubic: tuple[str, ...] = option("cross the features of three namespaces", metavar="ABC", repeated=True, stored=True)
     interactions: tuple[str, ...] = option(
         "cross the features of two or more namespaces", metavar="ABCD", repeated=True, stored=True
     )
     permutations: bool = option(
-        "where a namespace is crossed with itself, make features of both orders", kind=bool, stored=True
+        "when a namespace is crossed with itself, add the features of both orders", kind=bool, stored=True
     )
     leave_duplicate_interactions: bool = option(
-        "cross the same namespaces as often as asked, in whatever order", kind=bool, stored=True
+        "keep interactions that are given more than once", kind=bool, stored=True
     )
 
 

@@ -46,7 +46,7 @@ class Options:
         "leave out the namespaces that begin with these letters", metavar="ABC", repeated=True, stored=True
     )
     keep: tuple[str, ...] = option(
-        "leave out all namespaces but those that begin with these letters", metavar="ABC", repeated=True, stored=True
+        "leave out all namespaces except those that begin with these letters", metavar="ABC", repeated=True, stored=True
     )
     ignore_linear: tuple[str, ...] = option(
         "use the namespaces that begin with these letters for interactions only",
@@ -55,13 +55,13 @@ class Options:
         stored=True,
     )
     ngram: tuple[str, ...] = option(
-        "add grams of 2 to N neighbouring features of every namespace, or with AN of the namespace A",
+        "add n-grams of 2 to N neighbouring features of every namespace; AN does so for namespace A only",
         metavar="[A]N",
         repeated=True,
         stored=True,
     )
     skips: tuple[str, ...] = option(
-        "let grams leave out up to N features in between, of every namespace or of A",
+        "also add n-grams that skip up to N features, of every namespace or of A",
         metavar="[A]N",
         repeated=True,
         stored=True,

@@ -23,9 +23,10 @@ class Options:
     """Classes without a thought."""
 
     multiclass: int = option(
-        "learn classes as they come: trees of probabilities propose, one scorer per class decides. Stands for --cpt K "
-        "--trees 4 --rerank, each of which can be given another value; K is about how many classes there are. Where no "
-        "reduction is named and the first labels are whole numbers from 1, three different ones or more, this is taken",
+        "learn classes without naming a reduction: trees propose candidates and one scorer per class decides. It "
+        "stands for --cpt K --trees 4 --rerank; each of these can be given another value. K is the approximate number"
+        " of classes. This is the default if the first labels are whole numbers from 1 with at least three different "
+        "values",
         kind=int,
         metavar="[K]",
         absent=0,

@@ -35,34 +35,34 @@ from .shuffle import Shuffler
 class Options:
     """Passes over the data."""
 
-    passes: int = option("times the data is gone through", kind=int, default=1, minimum=1, metavar="N")
+    passes: int = option("number of passes over the data", kind=int, default=1, minimum=1, metavar="N")
     holdout_off: bool = option("with several passes, learn from every example", kind=bool)
     holdout_period: int = option(
-        "with several passes, line N, 2 N, ... are held out: predicted, not learned from, and used to tell how good "
-        "a pass was",
+        "with several passes, hold out every Nth line: it is predicted but not learned from, and its loss decides "
+        "which pass was best",
         kind=int,
         default=10,
         minimum=1,
         metavar="N",
     )
     holdout_after: int = option(
-        "hold out every line after line N instead, in a single pass too", kind=int, default=0, minimum=0, metavar="N"
+        "hold out every line after line N instead, even in a single pass", kind=int, default=0, minimum=0, metavar="N"
     )
     early_terminate: int = option(
-        "stop after N passes in a row that were no better than the best", kind=int, default=3, minimum=1, metavar="N"
+        "stop after N consecutive passes that were no better than the best", kind=int, default=3, minimum=1, metavar="N"
     )
-    keep_last: bool = option("when the passes run out, save the model of the last pass, not of the best", kind=bool)
+    keep_last: bool = option("save the model of the last pass instead of the best", kind=bool)
     initial_pass_length: int = option(
-        "end the first --passes passes after N lines, as many more after 2 N + 1, and so on up to the end of the data; "
-        "with a single pass, go on where the last one ended",
+        "end the first --passes passes after N lines, the next after 2 N + 1 lines, and so on to the end of the data;"
+        " with a single pass, each part continues where the last one ended",
         kind=int,
         minimum=1,
         metavar="N",
     )
     examples: int = option("end each pass after N lines", kind=int, minimum=1, metavar="N")
-    save_per_pass: bool = option("save the model after every pass too, as MODEL.1, MODEL.2 and so on", kind=bool)
+    save_per_pass: bool = option("also save the model after every pass, as MODEL.1, MODEL.2 and so on", kind=bool)
     checkpoint: int = option(
-        "save the model to -f every N examples, so that a run cut short can go on with -i",
+        "save the model to -f every N examples, so that an interrupted run can be continued with -i",
         kind=int,
         minimum=1,
         metavar="N",

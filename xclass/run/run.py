@@ -57,31 +57,36 @@ class Options:
     """Running."""
 
     initial_regressor: str = option(
-        "model to go on from, or to predict with", flags=("-i", "--initial_regressor"), metavar="FILE", read=True
+        "model to load, to predict with or to continue learning from",
+        flags=("-i", "--initial_regressor"),
+        metavar="FILE",
+        read=True,
     )
-    testonly: bool = option("predict only, learn nothing", flags=("-t", "--testonly"), kind=bool)
-    final_regressor: str = option("file the model is saved to", flags=("-f", "--final_regressor"), metavar="FILE")
+    testonly: bool = option("predict only, do not learn", flags=("-t", "--testonly"), kind=bool)
+    final_regressor: str = option("save the model to this file", flags=("-f", "--final_regressor"), metavar="FILE")
     predictions: str = option(
-        "file for predictions, one line per example; `stdout` is standard output",
+        "write a prediction per example to this file, or to `stdout`",
         flags=("-p", "--predictions"),
         metavar="FILE",
     )
     raw_predictions: str = option(
-        "file for scores: of every class, of the candidates, of routers on the way to a leaf, or of the learner alone",
+        "write scores to this file: of every class, of the candidates, of the routers on the path to the leaf, or of "
+        "the binary learner",
         flags=("-r", "--raw_predictions"),
         metavar="FILE",
     )
     progress: str = option(
-        "when the progress table gets a row: every N examples (1000), or at N times as many (2.0)",
+        "print a row of the progress table every N examples (1000), or whenever the number of examples has grown N "
+        "times (2.0)",
         flags=("-P", "--progress"),
         default="2.0",
         metavar="N",
     )
-    quiet: bool = option("no banner, progress table, summary or warnings", kind=bool)
+    quiet: bool = option("print no banner, progress table, summary or warnings", kind=bool)
     random_seed: int = seed_option()
-    no_stdin: bool = option("without a data file, read nothing", kind=bool)
+    no_stdin: bool = option("read nothing if no data file is given", kind=bool)
     preserve_performance_counters: bool = option(
-        "go on counting examples and losses from where the model of -i stopped", kind=bool
+        "continue the counts of examples and losses of the model given with -i", kind=bool
     )
     vw_exact: bool = exact_option()
 

@@ -29,9 +29,7 @@ GIVEN = 1 << 16  # features of a batch given out, about
 class Options:
     """Shuffling."""
 
-    shuffle: int = option(
-        "hold N examples in memory and give them to the learner in random order", kind=int, minimum=2, metavar="N"
-    )
+    shuffle: int = option("hold N examples in memory and learn them in random order", kind=int, minimum=2, metavar="N")
 
 
 @jit

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Options:
-    timing: bool = option("report where the time goes: starting, reading, parsing, learning, writing", kind=bool)
+    timing: bool = option("report the time spent starting, reading, parsing, learning and writing", kind=bool)
 
 
 def since_start() -> float:

@@ -1,12 +1,31 @@
-"""Output that may go to a terminal, which must not obey escape sequences in somebody's data."""
+"""Write to what may be a terminal: colours only where they are shown, and no escape sequences from somebody's data."""
 
 from __future__ import annotations
 
 import codecs
+import os
 import re
+import sys
 from typing import BinaryIO, Protocol
 
 from .printable import printable
+
+BOLD, RED, YELLOW = "1", "1;31", "33"  # ANSI codes
+
+
+def styled(text: str, style: str, stream: str) -> str:
+    """Return text with an ANSI style, or as it is where the stream is no terminal or shows no colours.
+
+    `NO_COLOR` switches colours off, see https://no-color.org.
+
+    Parameters
+    ----------
+    style : BOLD, RED or YELLOW
+    stream : "stdout" or "stderr"
+    """
+    file = sys.stdout if stream == "stdout" else sys.stderr
+    shown = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and os.name != "nt"
+    return f"\x1b[{style}m{text}\x1b[0m" if shown and file.isatty() else text
 
 
 class Output(Protocol):

@@ -61,7 +61,8 @@ __all__ = ["NEWLINE", "PADDING", "Options", "Parser"]
 @dataclass(frozen=True)
 class Options:
     hash: str = option(
-        "how names become numbers: digits as they are and other names hashed, or all hashed",
+        "which names are hashed: `strings` uses names of digits as numbers and hashes the others, `all` hashes all "
+        "names",
         choices=("strings", "all"),
         default="strings",
         stored=True,
@@ -75,14 +76,14 @@ class Options:
         stored=True,
     )
     learn_names: bool = option(
-        "labels are names, which become classes 1, 2, ... in the order in which they come, after those of "
-        "--named_labels; the model keeps them. Taken by itself where the first three labels are no numbers",
+        "labels are names, which are numbered in order of appearance. Numbers continue after those of --named_labels,"
+        " and the model keeps the names. This is the default if the first three labels are not numbers",
         kind=bool,
         stored=True,
     )
-    noconstant: bool = option("leave the constant feature out", kind=bool, stored=True)
+    noconstant: bool = option("do not add the constant feature", kind=bool, stored=True)
     on_bad_line: str = option(
-        "at a malformed line: stop, skip the line, or read it the way VW does", choices=TREATMENTS, default="stop"
+        "what to do at a malformed line: stop, skip the line, or read it as VW does", choices=TREATMENTS, default="stop"
     )
 
     def __post_init__(self) -> None:

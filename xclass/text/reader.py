@@ -45,7 +45,7 @@ LOOK_BACK = 1 << 12  # bytes, in search of the end of a line
 @dataclass(frozen=True)
 class Options:
     data: tuple[str, ...] = option(
-        "file of examples, plain, .gz or .zst; several are read one after the other",
+        "file of examples, plain, .gz or .zst",
         flags=("-d", "--data"),
         default_text="standard input",
         metavar="FILE",

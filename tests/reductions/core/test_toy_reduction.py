@@ -81,7 +81,7 @@ def test_it_learns_saves_and_predicts(tmp_path):
 
 
 def test_its_options_are_in_the_help_and_are_checked(tmp_path):
-    assert "--majority K" in learn("--help").out
+    assert "--majority K" in learn("--help_all").out
     assert "the class that was seen most often" in learn("--help").out
     done = xclass("--majority", 0, stdin=DATA, cwd=tmp_path)
     assert (done.status, done.err) == (2, "xclass: --majority: 0 is out of range; give a whole number of at least 1\n")

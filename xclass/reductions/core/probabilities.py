@@ -26,20 +26,21 @@ class Options:
     """Probabilities of classes."""
 
     top_k: int | None = option(
-        "write the N most probable classes, `class:probability` each, and `0:` the probability of all others",
+        "predict the N most probable classes, as `class:probability`. The pair `0:p` gives the probability of all "
+        "others",
         kind=int,
         minimum=1,
         maximum=1000,
         metavar="N",
     )
     probabilities: bool = option(
-        "write the probability of every class: all of --oaa, those met so far of --cpt, the candidates of "
-        "--recall_tree or the leaf of --softmax_tree, and `0:` the probability of all others",
+        "predict the probability of every class: all with --oaa, those seen so far with --cpt, the candidates with "
+        "--recall_tree, those of the leaf with --softmax_tree. The pair `0:p` gives the probability of all others",
         kind=bool,
     )
     calibration: str | None = option(
-        "file for a reliability table: probability of the answers against how often they are right; the summary has "
-        "its calibration error, as it has with --top_k and --probabilities",
+        "write a reliability table to this file: predicted probability against observed frequency. The summary gives "
+        "the expected calibration error",
         metavar="FILE",
     )
     perplexity: bool = option("report the perplexity of the labels", kind=bool)

@@ -22,8 +22,8 @@ class Options:
     """Conditional probability tree."""
 
     cpt: int = option(
-        "about how many classes there are, for the size of the table; 0 if nobody knows. Labels 1..2147483648 are "
-        "taken as they come",
+        "approximate number of classes, for the size of the table; 0 if unknown. Any labels in 1..2147483648 are "
+        "accepted",
         kind=int,
         metavar="K",
         minimum=0,
@@ -31,34 +31,34 @@ class Options:
         stored=True,
     )
     hsm: int = option(
-        "hierarchical softmax, the baseline of other papers: stands for --cpt K --cpt_tree huffman --loss_function "
-        "logistic --sgd, each of which can be given another value",
+        "hierarchical softmax, a baseline of other papers. It stands for --cpt K --cpt_tree huffman --loss_function "
+        "logistic --sgd; each of these can be given another value",
         kind=int,
         metavar="K",
         minimum=0,
         maximum=HIGHEST_LABEL,
     )
     cpt_tree: str = option(
-        "where a class goes: `general` by balance and by where the regressors send it, `balanced` by balance alone, "
-        "`random`; `kmeans` makes a tree of the first --tree_sample examples that has alike classes together, "
-        "`huffman` one that has frequent classes near the root; another word is a FILE with a tree. Classes that these "
-        "three lack go where `general` puts them",
+        "where a class is inserted: `general` by balance and by the regressors' predictions, `balanced` by balance "
+        "alone, `random` at random; `kmeans` builds a tree of similar classes from the first --tree_sample examples, "
+        "`huffman` one with frequent classes near the root; any other word is a FILE that holds a tree. Classes that "
+        "a built tree lacks are inserted as by `general`",
         metavar="general|balanced|random|kmeans|huffman|FILE",
         default="general",
         stored=True,
     )
     tree_sample: int = option(
-        "examples `kmeans` and `huffman` look at before a regressor learns from the first; 0 for all of the data, in a "
-        "pass of its own",
+        "number of examples from which `kmeans` and `huffman` build their tree; 0 uses all of the data, in an extra "
+        "pass",
         kind=int,
         default=100_000,
         minimum=0,
         metavar="N",
         stored=True,
     )
-    save_tree: str = option("file the tree is written to, in the format --cpt_tree FILE reads", metavar="FILE")
+    save_tree: str = option("write the tree to this file, in the format that --cpt_tree FILE reads", metavar="FILE")
     cpt_alpha: float = option(
-        "weight of balance against what the regressors say, for a new class [alpha]",
+        "weight of balance against the regressors' predictions when a class is inserted [alpha]",
         kind=float,
         default=0.6,
         minimum=1e-3,
@@ -67,8 +67,8 @@ class Options:
         stored=True,
     )
     cpt_arity: int = option(
-        "branches of a node, a power of two: 2 is the binary tree; a node of more asks m - 1 regressors by a Hadamard "
-        "code (PECOC). From K on there is one node",
+        "number of branches of a node, a power of two: 2 is the binary tree; a node with m branches has m - 1 "
+        "regressors, combined by a Hadamard code (PECOC). From K on there is a single node",
         kind=int,
         default=2,
         minimum=2,
@@ -78,25 +78,25 @@ class Options:
     )
     normalize_features: str = feature_scaling.declared("its mean size so far")
     cpt_search: str = option(
-        "how the most probable class is found: `exact`, or `greedy`, which follows the likelier child",
+        "how the most probable class is found: `exact`, or `greedy`, which follows the more probable child",
         choices=("exact", "greedy"),
         default="exact",
     )
     max_expand: int = option(
-        "nodes a search may open before it answers with the best it has",
+        "number of nodes that a search may expand before it returns the best class found",
         kind=int,
         default=100_000,
         minimum=1,
         metavar="N",
     )
     cpt_report: str = option(
-        "what progressive validation computes: `argmax` the most probable class and all losses; `losses` only those of "
-        "the label's probability, which need no search",
+        "what progressive validation computes: `argmax` the most probable class and all losses; `losses` only those "
+        "of the label's probability, which need no search",
         choices=("argmax", "losses"),
         default="argmax",
     )
     trees: int = option(
-        "trees, each with its part of the table; they differ by --tree_noise",
+        "number of trees, each with its share of the table; they differ by --tree_noise",
         kind=int,
         default=1,
         minimum=1,
@@ -105,7 +105,7 @@ class Options:
         stored=True,
     )
     tree_noise: float = option(
-        "standard deviation of the noise added to the rule by which a class finds its place in all trees but the first",
+        "standard deviation of the noise added where a class is inserted, in all trees but the first",
         kind=float,
         default=0.15,
         minimum=0,
@@ -113,21 +113,22 @@ class Options:
         stored=True,
     )
     rerank: bool = option(
-        "let one scorer per class choose among the classes that the trees propose, and learn how likely each is",
+        "let one scorer per class choose among the candidates that the trees propose, and give calibrated "
+        "probabilities",
         kind=bool,
         stored=True,
     )
     candidates: int = option(
-        "classes that every tree proposes, with several trees or --rerank",
+        "number of classes that every tree proposes, with several trees or --rerank",
         kind=int,
         minimum=1,
         maximum=1000,
-        default_text="with --rerank 10, or 8 with several trees; else 5",
+        default_text="10 with --rerank, or 8 with several trees; else 5",
         metavar="N",
         stored=True,
     )
     candidate_cut: float = option(
-        "a tree proposes no class that is less than this share as likely as its best, with --rerank",
+        "with --rerank, drop candidates less probable than this fraction of the tree's best",
         kind=float,
         default_text="0.01 with one tree, 0.05 with several",
         minimum=0,

@@ -428,8 +428,7 @@ def _among(label: np.ndarray, own: np.ndarray, p: np.ndarray) -> np.ndarray:
 REDUCTION = Reduction(
     name="cpt",
     title="Conditional probability tree",
-    summary="a tree of probabilities that grows with the classes it meets: probabilities and the exact top k, in "
-    "logarithmic time",
+    summary="a tree of probabilities: exact top k, new classes",
     options=Options,
     labels="multiclass",
     enabled="adagrad, cpt",

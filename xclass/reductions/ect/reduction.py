@@ -52,9 +52,9 @@ MATCH_BYTES = 24  # of bracket.Draw and the numbers of sub-problems
 class Options:
     """Error-correcting tournament."""
 
-    ect: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
+    ect: int = option("number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True)
     error: int = option(
-        "times a class may lose and still be the answer, for E + 1 times as many regressors; 0 is the filter tree",
+        "number of matches a class may lose and still win; needs E + 1 times as many regressors. 0 is the filter tree",
         kind=int,
         default=0,
         minimum=0,
@@ -63,8 +63,8 @@ class Options:
         stored=True,
     )
     ect_play: str = option(
-        "how matches are played and learned, --error above 0: as in the `paper`, or as `vw` does, which takes winners "
-        "for losers",
+        "how the matches after the first tournament are played and learned, with --error above 0: as in the `paper`, "
+        "or as `vw` does, which confuses winners and losers",
         choices=("paper", "vw"),
         default="paper",
         stored=True,
@@ -244,7 +244,7 @@ class Tournament(Learner, Outlined, Inspectable):
 REDUCTION = Reduction(
     name="ect",
     title="Error-correcting tournament",
-    summary="classes meet in matches, a regressor says who wins; logarithmic time, with --error 0 the filter tree",
+    summary="classes play a tournament; --error 0 is the filter tree",
     options=Options,
     labels="multiclass",
     enabled="gd, scorer-identity, ect",

@@ -54,19 +54,19 @@ class Options:
     """LOMTree."""
 
     log_multi: int = option(
-        "number of classes, labels 1..K", kind=int, metavar="K", minimum=1, maximum=2**31 - 1, stored=True
+        "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, maximum=2**31 - 1, stored=True
     )
     max_predictors: int = option(
-        "inner nodes of the tree, each with a router [T]; the paper tries K-1 to 64K-1",
+        "number of inner nodes, each with a router [T]; the paper tries K-1 to 64K-1",
         kind=int,
         metavar="T",
         minimum=0,
         maximum=MOST,
-        default_text="4 K - 1 as far as that is below 65536, else K - 1; VW's K - 1 with --vw_exact",
+        default_text="4 K - 1 where that is below 65536, else K - 1; K - 1 with --vw_exact",
         stored=True,
     )
     swap_resistance: int = option(
-        "how much more a leaf must need two new leaves than the smallest leaf is needed where it is [R_S]",
+        "how reluctant the tree is to recycle its smallest leaf in order to split another [R_S]",
         kind=int,
         metavar="R",
         default=4,
@@ -75,8 +75,9 @@ class Options:
         stored=True,
     )
     lom_rules: str = option(
-        "as `vw` does, examples of weight 0 count in the tree, and where the leaf taken back is right below the root "
-        "nothing is left of the tree but one leaf; in the `paper` they do not, and its sibling becomes the root",
+        "details that the paper leaves open: with `vw`, examples of weight 0 are counted in the tree, and recycling a"
+        " leaf right below the root leaves a single leaf; with `paper` they are not counted, and the sibling becomes "
+        "the root",
         choices=("paper", "vw"),
         default="paper",
         stored=True,
@@ -375,7 +376,7 @@ def _mean(total: float, n: int) -> np.float32:
 REDUCTION = Reduction(
     name="log_multi",
     title="LOMTree",
-    summary="a tree that splits its leaves and takes them back as examples come; logarithmic time, the quickest",
+    summary="a tree that learns its shape online; the fastest",
     options=Options,
     labels="multiclass",
     enabled="gd, scorer-identity, log_multi",

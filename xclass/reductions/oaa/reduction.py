@@ -48,7 +48,7 @@ NO_PROBABILITY = 999.0  # log loss where the label's probability is 0, VW's
 class Options:
     """One-against-all."""
 
-    oaa: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
+    oaa: int = option("number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True)
     scores: bool = option("predict the score of every class", kind=bool)
     indexing: int = option(
         "lowest label: classes are 1..K or 0..K-1",
@@ -60,10 +60,14 @@ class Options:
         stored=True,
     )
     oaa_subsample: int = option(
-        "classes, drawn at random, that learn the label is not theirs", kind=int, metavar="N", minimum=1, stored=True
+        "number of other classes, drawn at random, that learn from an example as negatives",
+        kind=int,
+        metavar="N",
+        minimum=1,
+        stored=True,
     )
     raw_order: str = option(
-        "with --indexing 0, what -r calls class 0: its own score, or the last class's as VW does",
+        "with --indexing 0, whether -r gives class 0 its own score, or the last class's as VW does",
         choices=("class", "vw"),
         default="class",
     )
@@ -349,7 +353,7 @@ class OneAgainstAll(Learner, Inspectable):
 REDUCTION = Reduction(
     name="oaa",
     title="One against all",
-    summary="a scorer for every class; time grows with K, so for up to some thousand classes",
+    summary="one regressor per class, for up to a few thousand",
     options=Options,
     labels="multiclass",
     enabled=ENABLED,

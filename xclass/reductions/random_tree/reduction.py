@@ -43,7 +43,7 @@ class Options:
     """Random tree."""
 
     random_tree: int = option(
-        "number of classes, labels 1..K", kind=int, metavar="K", minimum=1, maximum=2**28, stored=True
+        "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, maximum=2**28, stored=True
     )
 
 
@@ -364,7 +364,7 @@ class RandomTree(Learner, Outlined, Inspectable):
 REDUCTION = Reduction(
     name="random_tree",
     title="Random tree",
-    summary="the labels in random order at the leaves of a balanced tree; logarithmic time, a baseline",
+    summary="a balanced tree of classes in random order; a baseline",
     options=Options,
     labels="multiclass",
     enabled="adagrad, random_tree",

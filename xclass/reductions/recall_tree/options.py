@@ -24,9 +24,9 @@ MOST_CANDIDATES = 1 << 20
 class Options:
     """Recall tree."""
 
-    recall_tree: int = option("number of classes, labels 1..K", kind=int, metavar="K", minimum=1, stored=True)
+    recall_tree: int = option("number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True)
     max_candidates: int = option(
-        "classes scored at a node [F]",
+        "number of classes scored at a node [F]",
         kind=int,
         metavar="F",
         minimum=1,
@@ -35,22 +35,32 @@ class Options:
         stored=True,
     )
     max_depth: int = option(
-        "levels of routers", kind=int, metavar="D", minimum=0, maximum=26, default_text="ceil(log2 K)", stored=True
+        "number of levels of routers",
+        kind=int,
+        metavar="D",
+        minimum=0,
+        maximum=26,
+        default_text="ceil(log2 K)",
+        stored=True,
     )
     bern_hyper: float = option(
-        "multiplier of the recall bound's penalty [lambda]; 0 never stops above a leaf",
+        "weight of the penalty in the recall bound [lambda]; with 0, descent never stops above a leaf",
         kind=float,
         default=1.0,
         minimum=0,
         metavar="LAMBDA",
         stored=True,
     )
-    node_only: bool = option("the only path feature is the node reached", kind=bool, stored=True)
+    node_only: bool = option("use the node reached as the only path feature", kind=bool, stored=True)
     no_path_features: bool = option("score without path features", kind=bool, stored=True)
-    randomized_routing: bool = option("while learning, turn at random by the router's score", kind=bool, stored=True)
+    randomized_routing: bool = option(
+        "while learning, choose a branch at random with the probability that the router's score gives",
+        kind=bool,
+        stored=True,
+    )
     router_weight: str = option(
-        "importance of a router's example: `entropy` is by how many bits the turn changes what is to be told "
-        "[n.total |dH|], `mean_entropy` the same per example seen [|dH|], `example` the example's own (VW)",
+        "importance of an example for a router: `entropy` is the change of label entropy in bits times the weight at "
+        "the node, `mean_entropy` that change alone, `example` the example's own weight (VW)",
         choices=("entropy", "mean_entropy", "example"),
         default="entropy",
         stored=True,

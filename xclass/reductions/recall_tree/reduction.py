@@ -339,7 +339,7 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
 REDUCTION = Reduction(
     name="recall_tree",
     title="Recall tree",
-    summary="a tree proposes a few classes, their scorers decide; logarithmic time, for thousands of classes and more",
+    summary="a tree proposes candidates, their regressors decide",
     options=options.Options,
     labels="multiclass",
     enabled="gd, scorer-identity, recall_tree",

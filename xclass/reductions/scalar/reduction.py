@@ -32,7 +32,7 @@ from ..core.spec import LearnerSpec
 class Options:
     """The learner alone."""
 
-    binary: bool = option("predict -1 or 1, and count wrong ones as the loss", kind=bool, stored=True)
+    binary: bool = option("predict -1 or 1, and report the error rate as the loss", kind=bool, stored=True)
     dont_output_best_constant: bool = option("leave the best constant prediction out of the summary", kind=bool)
 
 
@@ -171,7 +171,7 @@ class Scalar(Learner, Inspectable):
 
 REDUCTION = Reduction(
     name="scalar",
-    title="The learner alone",
+    title="Binary learner",
     summary="",
     options=Options,
     labels="simple",

@@ -25,7 +25,7 @@ class Options:
     """Softmax tree."""
 
     softmax_tree: int = option(
-        "number of classes, labels 1..K",
+        "number of classes; labels are 1..K",
         kind=int,
         metavar="K",
         minimum=1,
@@ -33,47 +33,48 @@ class Options:
         stored=True,
     )
     depth: int = option(
-        "levels of routers; 0 is one softmax",
+        "number of levels of routers; 0 is a single softmax",
         kind=int,
         minimum=0,
         maximum=MOST_DEPTH,
-        default_text="from the classes and the examples",
+        default_text="from the numbers of classes and examples",
         metavar="D",
         stored=True,
     )
     leaf_classes: int = option(
-        "most classes a leaf may have [k]", kind=int, minimum=1, default_text="all", metavar="K", stored=True
+        "largest number of classes in a leaf [k]", kind=int, minimum=1, default_text="all", metavar="K", stored=True
     )
     tao_iterations: int = option(
-        "most times every node is optimised; it ends before where the objective hardly falls",
+        "largest number of times that every node is optimised; training stops earlier when the objective hardly falls",
         kind=int,
         default=4,
         minimum=1,
         metavar="N",
     )
     tree_init: str = option(
-        "where classes begin: `clusters` halves of halves of alike classes, `prototypes` k-means of the classes' means "
-        "and pairs of alike clusters (the paper's), `random` where random routers send the examples",
+        "how the tree is initialised: `clusters` splits the classes recursively into halves of similar classes, "
+        "`prototypes` clusters the class means by k-means and pairs the clusters (the paper's), `random` uses random "
+        "routers",
         choices=("clusters", "prototypes", "random"),
         default="clusters",
         stored=True,
     )
     leaf_solver: str = option(
-        "how the softmax of a leaf is fitted: `steps` goes through its examples some times by small steps, quick "
-        "however many classes there are; `exact` goes on by coordinate descent until hardly anything moves",
+        "how the softmax of a leaf is fitted: `steps` by stochastic gradient steps, fast for any number of classes; "
+        "`exact` by coordinate descent to convergence",
         choices=("steps", "exact"),
-        default_text="exact where an example has many of the features there are, else steps",
+        default_text="exact if an example has a large share of all features, else steps",
     )
     leaf_passes: int = option(
-        "times a leaf's examples are gone through, with --leaf_solver steps",
+        "number of passes over a leaf's examples, with --leaf_solver steps",
         kind=int,
         minimum=1,
-        default_text="8, down to 4 where examples times classes are very many",
+        default_text="8, down to 4 for very large products of examples and classes",
         metavar="N",
     )
     zero_loss: str = option(
-        "what a router loses: `01` 1 where the leaf is wrong; `beta` the leaf's cross-entropy, and --beta where it "
-        "lacks the class; `remove` leaves such examples out",
+        "loss of a router for an example: `01` is 1 if the leaf is wrong; `beta` is the leaf's cross-entropy, and "
+        "--beta if the leaf lacks the class; `remove` leaves such examples out",
         choices=("01", "beta", "remove"),
         default="01",
         stored=True,
@@ -87,11 +88,11 @@ class Options:
         stored=True,
     )
     smooth: float = option(
-        "what every class that a leaf lacks has, before probabilities are brought to a sum of 1 [eps]",
+        "probability given to every class that a leaf lacks, before normalisation [eps]",
         kind=float,
         minimum=0,
         maximum=1,
-        default_text="chosen on every 50th example, which is kept out of training for it",
+        default_text="chosen on every 50th example, which is held out for it",
         metavar="EPS",
         stored=True,
     )

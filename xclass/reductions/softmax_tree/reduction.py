@@ -369,8 +369,7 @@ def _tuned(found: inference.Found, weight: Float64s, classes: int) -> float:
 REDUCTION = Reduction(
     name="softmax_tree",
     title="Softmax tree",
-    summary="sparse routers lead to a softmax over few classes: learns at the end of the data, in many rounds; few "
-    "errors and quick answers",
+    summary="sparse routers to softmax leaves, trained in batch",
     options=softmax_options.Options,
     labels="multiclass",
     enabled="softmax_tree",

@@ -41,14 +41,14 @@ PIECE = 1 << 16  # slots looked at at a time
 
 @dataclass(frozen=True)
 class Options:
-    readable_model: str = option("file the model is written to as text", metavar="FILE")
+    readable_model: str = option("write the model as text to this file", metavar="FILE")
     invert_hash: str = option(
-        "file the model is written to as text with the names of the features of this run's data; "
-        "with -i and -t of a model saved earlier",
+        "write the model as text with the names of the features in this run's data; use it with -i and -t for a model"
+        " saved earlier",
         metavar="FILE",
     )
     audit: bool = option(
-        "write the features and weights every prediction is made of to standard output",
+        "write the features and weights behind every prediction to standard output",
         flags=("-a", "--audit"),
         kind=bool,
     )

@@ -30,10 +30,10 @@ STDOUT = "stdout"
 class Options:
     """Trees as text."""
 
-    print_tree: str = option("file the tree is written to as text; `stdout` is standard output", metavar="FILE")
-    dot_tree: str = option("file the tree is written to as a drawing for Graphviz", metavar="FILE")
+    print_tree: str = option("write the tree as text to this file, or to `stdout`", metavar="FILE")
+    dot_tree: str = option("write the tree as a Graphviz graph to this file", metavar="FILE")
     tree_levels: int = option(
-        "levels of the tree that are written", kind=int, default=6, minimum=1, maximum=64, metavar="N"
+        "number of levels of the tree to write", kind=int, default=6, minimum=1, maximum=64, metavar="N"
     )
 
 

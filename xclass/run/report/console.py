@@ -11,6 +11,7 @@ from ...api import progress_table
 from ...api.configuration import Config
 from ...api.progress import Progress
 from ...reductions.core.base import Inspectable, Learner
+from ...system import terminal
 from ...system.printable import printable
 
 
@@ -22,8 +23,10 @@ class Console:
         self._bar: Any = None
 
     def line(self, text: str) -> None:
-        """Write one line; what a terminal should not get is escaped."""
+        """Write one line; control characters are escaped."""
         text = printable(text)
+        if text.startswith("warning:"):
+            text = terminal.styled("warning:", terminal.YELLOW, "stderr") + text[len("warning:") :]
         if self._bar is not None:
             self._bar.write(text, file=sys.stderr)
         else:
