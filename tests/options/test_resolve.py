@@ -53,7 +53,7 @@ def test_a_part_is_found_by_the_class_that_declares_it():
     found = resolve({"bits": 20})
     assert found.part(OPTION_GROUPS["learner"]) is found.learner
     assert found.part(OPTION_GROUPS["learner"]).bits == 20
-    with pytest.raises(LookupError, match="no room declares"):
+    with pytest.raises(LookupError, match="no group declares"):
         found.part(ModelError)
 
 
