@@ -10,15 +10,17 @@ Use plain `model.learn`, `predict`, `top_k` and `probabilities` where they give 
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from xclass.api import configuration
+from xclass.api.configuration import Purpose
 from xclass.api.inputs import Inputs
 from xclass.api.learner import Learner
 from xclass.reductions.core import probabilities
 from xclass.reductions.core.contract import BatchTask
-from xclass.reductions.core.spec import Wanted
 
 
 class Shown(NamedTuple):
@@ -29,6 +31,12 @@ class Shown(NamedTuple):
     loss: float  # the sum over the examples, each times its weight
     summary: str  # the learner's lines of the summary; `fact` takes a number from them
     notes: list[str]
+    scores: list[dict[int, float]]  # of classes, candidates or routers, in the order of `-r`; see `with_scores`
+
+
+def with_scores(reduction: str, classes: int, **options) -> Learner:
+    """Return a learner that shows the scores behind its predictions, as `-r` asks for them."""
+    return Learner.from_config(configuration.configured(reduction, classes, options), Purpose(scores=True))
 
 
 def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Shown:
@@ -39,7 +47,7 @@ def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Show
     answers : fields of `probabilities.Options`, such as `top_k=3`; they hold from here on
     """
     if answers:
-        model.reduction.want(Wanted(answers=probabilities.Options(**answers)))
+        model.reduction.want(replace(model._spec.wanted, answers=probabilities.Options(**answers)))
     batch = Inputs(model.config, model.names, model.label_range).batch(text, learn=learn)
     tasks: list[BatchTask] = []
     for task in model.tasks(batch, learn, model.clock):
@@ -51,21 +59,31 @@ def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Show
         tasks.append(task)
     predictions = [p for task in tasks if task.prediction is not None for p in task.prediction.tolist()]
     loss = sum(float(np.sum(task.loss)) for task in tasks if task.loss is not None)
-    lists = [one for task in tasks for one in lists_of(task)]
-    return Shown(predictions, lists, loss, summary_of(model), [note for task in tasks for note in task.notes])
+    lists = [one for task in tasks if task.listing is not None for one in dicts_of(*task.listing)]
+    scores = [
+        one for task in tasks if task.scores is not None
+        for one in dicts_of(task.scores, task.score_labels, task.score_start)
+    ]  # fmt: skip
+    notes = [note for task in tasks for note in task.notes]
+    return Shown(predictions, lists, loss, summary_of(model), notes, scores)
 
 
-def lists_of(task: BatchTask) -> list[dict[int, float]]:
-    """Return what `-p` would write of every example in place of a class: its labels and their probabilities."""
-    if task.listing is None:
-        return []
-    scores, labels, start = (part.tolist() for part in task.listing)
-    return [dict(zip(labels[low:high], scores[low:high], strict=True)) for low, high in itertools.pairwise(start)]
+def dicts_of(scores: np.ndarray, labels: np.ndarray, start: np.ndarray) -> list[dict[int, float]]:
+    """Return the scores of every example by their labels; those of example i are `start[i]:start[i + 1]`."""
+    pairs = list(zip(labels.tolist(), scores.tolist(), strict=True))
+    return [dict(pairs[low:high]) for low, high in itertools.pairwise(start.tolist())]
 
 
 def summary_of(model: Learner) -> str:
     """Return the learner's lines of a run's summary."""
     return "".join(f"{line}\n" for line in model.reduction.summary())
+
+
+def state_of(model: Learner) -> tuple:
+    """Return all that a model file would hold; equal for two learners whose models are the same byte for byte."""
+    kept = model.contents()
+    arrays = {name: np.asarray(one) for name, one in kept.arrays.items()}
+    return kept._replace(arrays={name: (one.dtype.str, one.shape, one.tobytes()) for name, one in arrays.items()})
 
 
 def fact(text: str, name: str) -> float:
