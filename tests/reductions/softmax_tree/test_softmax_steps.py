@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from command import xclass
 from softmax_problems import problem_of, softmax_objective, some_rows
 
 from xclass.reductions.softmax_tree import leaf_exact, leaf_sgd
@@ -200,9 +199,3 @@ def test_rate_is_higher_where_classes_have_few_rows():
     assert leaf_sgd.RATE < leaf_sgd.rate_for(10**4, 1000) < leaf_sgd.FASTEST
     assert leaf_sgd.rate_for(1000, 1000) == leaf_sgd.FASTEST
     assert math.isfinite(leaf_sgd.rate_for(0, 1))
-
-
-def test_passes_of_steps_mean_nothing_to_the_exact_solver():
-    done = xclass("--softmax_tree", 3, "--leaf_solver", "exact", "--leaf_passes", 3, stdin="1 |w a\n")
-    assert done.status == 2
-    assert "--leaf_passes has no effect: --leaf_solver exact" in done.err

@@ -1,4 +1,4 @@
-"""The softmax tree: its parts against plain NumPy, its training against the oracle, runs from the command line."""
+"""The softmax tree: its parts against plain NumPy, its training against the oracle, and what it learns."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import signal
 
 import numpy as np
 import pytest
-from command import begin, learn, xclass
+from command import begin, learn
+from command import xclass as run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from library import fact, go_through, state_of, summary_of
 from streams import multiclass
 
+import xclass
 from tests.oracles import softmax_tree as oracle
 from xclass.data import batch_ops as batches
 from xclass.data.batch import CONSTANT_GROUP
@@ -24,7 +27,7 @@ from xclass.reductions.softmax_tree import inference, initialise, row_store, sof
 from xclass.reductions.softmax_tree import options as softmax_options
 
 K = 9
-TREE = ("--softmax_tree", K, "-b", 16)
+TREE = ("--softmax_tree", K, "-b", 16)  # for runs of the command
 
 
 @pytest.fixture
@@ -395,47 +398,53 @@ def test_halves_begin_with_equally_many_classes():
     assert len(np.unique(begin)) == 13
 
 
-# -- runs
+# -- the learner
 
 
-def answers_of(text: str) -> list[str]:
-    return [line.split(" ")[0] for line in text.splitlines()]
+def grown(text: str, classes: int = K, told: list[str] | None = None, **options) -> xclass.Learner:
+    """A softmax tree that has learned a text; `told` takes what it says while it learns."""
+    model = xclass.Learner("softmax_tree", classes, **{"bits": 16, **options})
+    if told is not None:
+        model.reduction.tell = told.append
+    model.learn(text)
+    model.end_pass()
+    return model
+
+
+def error_of(model: xclass.Learner, text: str) -> float:
+    """The share of the lines of a text whose label is not what the model predicts."""
+    labels = [int(line.split(" ")[0]) for line in text.splitlines()]
+    return float(np.mean(model.predict(text) != labels))
 
 
 @pytest.mark.parametrize(
     "more",
     [
-        (), ("--depth", 2), ("--depth", 3, "--leaf_classes", 4), ("--depth", 2, "--zero_loss", "01"),
-        ("--depth", 2, "--tree_init", "prototypes"), ("--depth", 2, "--tree_init", "random", "--l1", 0.02),
-        ("--depth", 1, "--normalize_features", "none"), ("--noconstant", "--depth", 1), ("-q", "wn", "--depth", 1),
+        {}, {"depth": 2}, {"depth": 3, "leaf_classes": 4}, {"depth": 2, "zero_loss": "01"},
+        {"depth": 2, "tree_init": "prototypes"}, {"depth": 2, "tree_init": "random", "l1": 0.02},
+        {"depth": 1, "normalize_features": "none"}, {"noconstant": True, "depth": 1}, {"quadratic": ["wn"], "depth": 1},
     ],
-    ids=lambda more: " ".join(map(str, more)),
+    ids=str,
 )  # fmt: skip
-def test_learns_what_is_known(place, more):
-    train, test = multiclass(1, K, 1500, noise=0.0), multiclass(2, K, 300, noise=0.0)
-    learn(*TREE, *more, "-f", "m", "--quiet", stdin=train)
-    done = learn("-i", "m", "-t", "-p", "stdout", "--quiet", stdin=test)
-    wrong = sum(a != b for a, b in zip(answers_of(test), done.lines, strict=True)) / 300
-    assert wrong < 0.05
+def test_learns_what_is_known(more):
+    with grown(multiclass(1, K, 1500, noise=0.0), **more) as model:
+        assert error_of(model, multiclass(2, K, 300, noise=0.0)) < 0.05
 
 
-def told(err: str, what: str) -> float:
-    return float(re.search(re.escape(what) + r" = ([-\d.e+]+)", err).group(1))
-
-
-def test_summary_says_what_the_predictions_say(place):
+def test_summary_says_what_the_predictions_say():
     train, test = multiclass(3, K, 1200, noise=0.4), multiclass(4, K, 400, noise=0.4, weights=(1, 2))
-    learn(*TREE, "--depth", 2, "--leaf_classes", 4, "--smooth", 0.01, "-f", "m", "--quiet", stdin=train)
-    done = learn("-i", "m", "-t", "-p", "p", "--probabilities", stdin=test)
-    lines = (place / "p").read_text().splitlines()
+    with grown(train, depth=2, leaf_classes=4, smooth=0.01) as model:
+        every = go_through(model, test, learn=False, probabilities=True)
+        top = go_through(model, test, learn=False, top_k=2)
     first = five = inside = weight = log = log_inside = 0.0
-    for line, said in zip(test.splitlines(), lines, strict=True):
-        y, w = line.split(" ")[0], float(line.split(" ")[1])
-        shown = {a: float(b) for a, b in (pair.split(":") for pair in said.split(" ") if ":" in pair)}
-        rest = shown.pop("0")
-        assert sum(shown.values()) + rest == pytest.approx(1.0, abs=1e-5)
-        assert rest == pytest.approx(0.01 * (K - len(shown)) / (1 + 0.01 * (K - len(shown))), abs=1e-5)
-        order = sorted(shown, key=lambda name: (-shown[name], int(name)))
+    for line, shown, best in zip(test.splitlines(), every.lists, top.lists, strict=True):
+        y, w = int(line.split(" ")[0]), float(line.split(" ")[1])
+        rest = shown.pop(0)
+        assert sum(shown.values()) + rest == pytest.approx(1.0, abs=1e-6)
+        assert rest == pytest.approx(0.01 * (K - len(shown)) / (1 + 0.01 * (K - len(shown))), abs=1e-6)
+        order = sorted(shown, key=lambda label: (-shown[label], label))
+        assert list(best) == [*order[:2], 0]
+        assert [best[label] for label in order[:2]] == [shown[label] for label in order[:2]]
         weight += w
         first += w * (order[0] != y)
         five += w * (y not in order[:5])
@@ -443,92 +452,76 @@ def test_summary_says_what_the_predictions_say(place):
         if y in shown:
             inside += w
             log_inside -= w * math.log(shown[y] / (1 - rest))
-    assert told(done.err, "average loss") == pytest.approx(first / weight, abs=2e-6)
-    assert told(done.err, "top-5 error") == pytest.approx(five / weight, abs=2e-6)
-    assert told(done.err, "class is in the leaf") == pytest.approx(inside / weight, abs=2e-6)
-    assert told(done.err, "perplexity where it is") == pytest.approx(math.exp(log_inside / inside), rel=1e-3)
-    assert told(done.err, "perplexity, smoothed by 0.01") == pytest.approx(math.exp(log / weight), rel=1e-3)
-    top = learn("-i", "m", "-t", "-p", "stdout", "--top_k", 2, "--quiet", stdin=test).lines
-    for line, said in zip(lines, top, strict=True):
-        shown = [pair.split(":") for pair in line.split(" ") if ":" in pair and not pair.startswith("0:")]
-        best = sorted(shown, key=lambda pair: (-float(pair[1]), int(pair[0])))[:2]
-        assert [pair.split(":")[0] for pair in said.split(" ")][:-1] == [name for name, _ in best]
+    assert every.loss == first
+    assert fact(every.summary, "top-5 error") == pytest.approx(five / weight, abs=2e-6)
+    assert fact(every.summary, "class is in the leaf") == pytest.approx(inside / weight, abs=2e-6)
+    assert fact(every.summary, "perplexity where it is") == pytest.approx(math.exp(log_inside / inside), rel=1e-4)
+    assert fact(every.summary, "perplexity, smoothed by 0.01") == pytest.approx(math.exp(log / weight), rel=1e-4)
 
 
-def test_smoothing_is_chosen_where_labels_are_most_probable(place):
-    text = multiclass(5, K, 2000, noise=0.6)
-    args = (*TREE, "--depth", 2, "--leaf_classes", 3, "--tao_iterations", 1)
-    done = learn(*args, "-f", "m", stdin=text)
-    assert "number of examples = 2000\n" in done.err
-    assert "softmax tree: 1960 examples, 9 classes" in done.err
-    chosen = model_file.load(place / "m").facts["learner"]["smooth"]
-    held = "".join(text.splitlines(keepends=True)[49::50])
-    rest = "".join(line for i, line in enumerate(text.splitlines(keepends=True)) if i % 50 != 49)
+def test_smoothing_is_chosen_where_labels_are_most_probable():
+    lines = multiclass(5, K, 2000, noise=0.6).splitlines()
+    options = {"depth": 2, "leaf_classes": 3, "tao_iterations": 1}
+    told: list[str] = []
+    with grown("\n".join(lines), told=told, **options) as model:
+        assert model.examples == 2000
+        chosen = model.contents().learner["smooth"]
+    assert told[0].startswith("softmax tree: 1960 examples, 9 classes")
+    rest = "\n".join(line for i, line in enumerate(lines) if i % 50 != 49)
     found = {}
     for eps in (chosen / 3, chosen, min(1.0, 3 * chosen)):
-        learn(*args, "--smooth", repr(eps), "-f", "n", "--quiet", stdin=rest)
-        found[eps] = told(learn("-i", "n", "-t", stdin=held).err, "average log loss")
+        with grown(rest, smooth=eps, **options) as model:
+            found[eps] = fact(go_through(model, "\n".join(lines[49::50]), learn=False).summary, "average log loss")
     assert min(found, key=found.get) == chosen
 
 
-def test_threads_do_not_matter(place, monkeypatch):
+@pytest.mark.parametrize("solver", ["steps", "exact"])
+def test_threads_do_not_matter(monkeypatch, solver):
     text = multiclass(6, K, 600, noise=0.3)
-    models = []
+    states = []
     for processors in (1, 2, 5):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
-        for solver in ("steps", "exact"):
-            words = ("--depth", 3, "--leaf_classes", 5, "--leaf_solver", solver)
-            learn(*TREE, *words, "-f", "m", "--quiet", stdin=text)
-            models.append((place / "m").read_bytes())
-    assert models[0] == models[2] == models[4]
-    assert models[1] == models[3] == models[5]
+        with grown(text, depth=3, leaf_classes=5, leaf_solver=solver) as model:
+            states.append(state_of(model))
+    assert states[0] == states[1] == states[2]
 
 
 def test_goes_on_from_a_model(place):
-    first, second = multiclass(7, K, 800, noise=0.3), multiclass(8, K, 800, noise=0.3)
-    learn(*TREE, "--depth", 2, "--tao_iterations", 1, "-f", "m", "--quiet", stdin=first)
-    same = learn("-i", "m", "-f", "n", "--tao_iterations", 1, stdin=first)
-    assert "average loss = n.a." not in same.err  # the model of -i answers while examples are collected
-    learn("-i", "m", "-f", "o", "--quiet", stdin=second)
-    test = multiclass(9, K, 400, noise=0.3)
-    errors = [told(learn("-i", name, "-t", stdin=test).err, "average loss") for name in "mo"]
-    assert errors[1] < errors[0] + 0.03
-    leaves = [int(told(learn("-i", name, "-t", stdin=test).err, "leaves")) for name in "mo"]
-    assert leaves[1] <= leaves[0]
+    first, second, test = (multiclass(seed, K, n, noise=0.3) for seed, n in ((7, 800), (8, 800), (9, 400)))
+    with grown(first, depth=2, tao_iterations=1) as model:
+        assert model.average_loss is None  # nothing was known while examples were collected
+        before, answers, leaves = error_of(model, test), model.predict(second), fact(summary_of(model), "leaves")
+        model.save("m")
+    with xclass.load("m") as model:
+        outcome = model.learn(second)  # the loaded tree answers while examples are collected
+        assert outcome.prediction.tolist() == answers.tolist()
+        assert model.average_loss == outcome.loss.sum() / 800 == error_of(model, second)
+        model.end_pass()
+        assert error_of(model, test) < before + 0.03
+        assert fact(summary_of(model), "leaves") <= leaves
 
 
-def test_objective_falls_on_the_screen(place):
-    done = learn(*TREE, "--depth", 2, "--leaf_classes", 4, stdin=multiclass(10, K, 900, noise=0.5))
-    rows = re.findall(r"^ +(\d+) +([\d.]+) +[\d.]+ +[\d.]+ +\d+ +\d+ +[\d.]+$", done.err, re.M)
-    values = [float(value) for number, value in rows if int(number) <= 4 and "." in value]
-    assert len(values) >= 2
-    assert values == sorted(values, reverse=True)
-    assert "average loss = n.a." in done.err
-
-
-def test_weights_are_rows_repeated(place):
+def test_weights_are_rows_repeated():
     rng = random.Random(11)
     lines = multiclass(11, K, 400, noise=0.3).splitlines()
     times = [rng.choice((1, 2, 3)) for _ in lines]
-    heavy = "".join(line.replace("|", f"{w} |", 1) + "\n" for line, w in zip(lines, times, strict=True))
-    often = "".join((line + "\n") * w for line, w in zip(lines, times, strict=True))
-    args = (*TREE, "--depth", 1, "--smooth", 0.001, "--quiet", "-f")
-    learn(*args, "m", stdin=heavy)
-    learn(*args, "n", stdin=often)
+    heavy = [line.replace("|", f"{w} |", 1) for line, w in zip(lines, times, strict=True)]
+    often = [line for line, w in zip(lines, times, strict=True) for _ in range(w)]
     test = multiclass(12, K, 300, noise=0.3)
-    one, two = (learn("-i", name, "-t", "-p", "stdout", "--quiet", stdin=test).lines for name in "mn")
-    assert sum(a != b for a, b in zip(one, two, strict=True)) <= 6
+    with grown(heavy, depth=1, smooth=0.001) as one, grown(often, depth=1, smooth=0.001) as two:
+        assert (one.predict(test) != two.predict(test)).sum() <= 6
 
 
-def test_defaults_are_said_and_follow_the_data(place):
+def test_defaults_are_said_and_follow_the_data():
     sparse = "".join(f"{i % 40 + 1} |w w{i % 40} x{i % 97} y{i % 89}\n" for i in range(400))
-    said = learn("--softmax_tree", 40, "-f", "m", stdin=sparse).err
-    assert "depth 0, 1 leaves, at most all classes a leaf, l1 0.0707, 8 passes of steps a leaf\n" in said
-    for words, why in (
-        (("--leaf_solver", "exact"), "l1 0.15, leaves fitted to the end\n"),
-        (("--leaf_passes", 3, "--l1", 0.2), "l1 0.2, 3 passes of steps a leaf\n"),
+    for options, said in (
+        ({}, "depth 0, 1 leaves, at most all classes a leaf, l1 0.0707, 8 passes of steps a leaf"),
+        ({"leaf_solver": "exact"}, "l1 0.15, leaves fitted to the end"),
+        ({"leaf_passes": 3, "l1": 0.2}, "l1 0.2, 3 passes of steps a leaf"),
     ):
-        assert why in learn("--softmax_tree", 40, *words, "-f", "n", stdin=sparse).err
+        told: list[str] = []
+        grown(sparse, 40, told, **options).close()
+        assert told[0].endswith(said)
     assert softmax_options.default_solver(45_000, 405, 45_000 * 130) == "exact"
     assert softmax_options.default_solver(900_000, 60_000, 900_000 * 6) == "steps"
     assert softmax_options.default_passes(900_000, 10_000) == softmax_options.FEWEST_PASSES
@@ -539,12 +532,50 @@ def test_defaults_are_said_and_follow_the_data(place):
     assert [softmax_options.default_depth(n, 10_000) for n in (10**6, 2 * 10**6, 8 * 10**6)] == [0, 1, 3]
 
 
-def test_steps_at_every_depth_learn(place):
-    text, test = multiclass(25, K, 900, noise=0.3), multiclass(26, K, 400, noise=0.3)
-    for depth in (0, 2):
-        for solver in ("steps", "exact"):
-            learn(*TREE, "--depth", depth, "--leaf_solver", solver, "-f", "m", "--quiet", stdin=text)
-            assert told(learn("-i", "m", "-t", stdin=test).err, "average loss") < 0.2
+@pytest.mark.parametrize("depth", [0, 2])
+@pytest.mark.parametrize("solver", ["steps", "exact"])
+def test_both_solvers_learn_at_every_depth(depth, solver):
+    with grown(multiclass(25, K, 900, noise=0.3), depth=depth, leaf_solver=solver) as model:
+        assert error_of(model, multiclass(26, K, 400, noise=0.3)) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"learning_rate": 0.3}, "learning_rate has no effect: softmax_tree is no online learner"),
+        ({"l1": 0}, "l1 0 leaves all weights in the leaves"),
+        ({"zero_loss": "01", "beta": 3}, "beta has no effect: zero_loss 01"),
+        ({"leaf_solver": "exact", "leaf_passes": 3}, "leaf_passes has no effect: leaf_solver exact"),
+        ({"vw_exact": True}, "VW has no softmax_tree"),
+    ],
+    ids=str,
+)
+def test_options_that_cannot_be_meant_are_refused(options, why):
+    with pytest.raises(xclass.UsageError, match=why):
+        xclass.Learner("softmax_tree", K, **options)
+
+
+def test_model_with_another_tree_in_it_is_refused(place):
+    with grown(multiclass(15, K, 200), depth=1) as model:
+        model.save("m")
+    options, facts, arrays = model_file.load("m")
+    left = np.array(arrays["tree.left"])
+    left[0] = 0
+    model_file.save("n", options=options, facts=facts, arrays={**arrays, "tree.left": left})
+    with pytest.raises(xclass.ModelError, match=r"'tree\.left' does not fit"):
+        xclass.load("n")
+
+
+# -- runs of the command
+
+
+def test_objective_falls_on_the_screen(place):
+    done = learn(*TREE, "--depth", 2, "--leaf_classes", 4, stdin=multiclass(10, K, 900, noise=0.5))
+    rows = re.findall(r"^ +(\d+) +([\d.]+) +[\d.]+ +[\d.]+ +\d+ +\d+ +[\d.]+$", done.err, re.M)
+    values = [float(value) for number, value in rows if int(number) <= 4 and "." in value]
+    assert len(values) >= 2
+    assert values == sorted(values, reverse=True)
+    assert "average loss = n.a." in done.err
 
 
 def test_first_interrupt_ends_training_with_a_model(place):
@@ -580,7 +611,7 @@ def test_interrupt_ends_a_long_softmax(place):
 
 
 def test_what_ends_before_the_end_of_the_data_learns_nothing(place):
-    done = xclass(*TREE, "-f", "m", stdin="1 |w a\n2 |w b\nx |w c\n")
+    done = run(*TREE, "-f", "m", stdin="1 |w a\n2 |w b\nx |w c\n")
     assert done.status == 1
     assert "nothing was learned yet, so nothing was saved" in done.err
     assert not list(place.iterdir())
@@ -592,40 +623,26 @@ def test_what_ends_before_the_end_of_the_data_learns_nothing(place):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("-l", 0.3), "--learning_rate has no effect: --softmax_tree is no online learner"),
         (("--passes", 3), "--passes has no effect: --softmax_tree keeps the examples"),
-        (("--l1", 0), "--l1 0 leaves all weights in the leaves"),
-        (("--zero_loss", "01", "--beta", 3), "--beta has no effect: --zero_loss 01"),
         (("--holdout_after", 10), "--holdout_after has no effect"),
         (("--checkpoint", 10, "-f", "m"), "--checkpoint has no effect"),
-        (("--vw_exact",), "VW has no --softmax_tree"),
         (("--audit",), "--audit shows weight tables, which --softmax_tree does not have"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(place, words, why):
-    done = xclass(*TREE, *words, stdin="1 |w a\n")
+def test_options_of_a_run_that_cannot_be_meant_are_refused(place, words, why):
+    done = run(*TREE, *words, stdin="1 |w a\n")
     assert done.status == 2
     assert why in done.err
 
 
 def test_tree_of_a_model_is_not_asked_for_again(place):
-    learn(*TREE, "--depth", 1, "-f", "m", "--quiet", stdin=multiclass(14, K, 100))
+    with grown(multiclass(14, K, 100), depth=1) as model:
+        model.save("m")
     for words, why in (
         (("-t", "--tao_iterations", 3), "-t learns nothing"),
         (("--depth", 1), "the tree of -i is where learning begins"),
         (("--leaf_classes", 3), "disagrees with m"),
     ):
-        done = xclass("-i", "m", *words, stdin="1 |w a\n")
+        done = run("-i", "m", *words, stdin="1 |w a\n")
         assert done.status == 2
         assert why in done.err
-
-
-def test_model_with_another_tree_in_it_is_refused(place):
-    learn(*TREE, "--depth", 1, "-f", "m", "--quiet", stdin=multiclass(15, K, 200))
-    model = model_file.load(place / "m")
-    arrays = {name: np.array(one) for name, one in model.arrays.items()}
-    arrays["tree.left"][0] = 0
-    model_file.save(place / "n", options=model.options, facts=model.facts, arrays=arrays)
-    done = xclass("-i", "n", "-t", stdin="1 |w a\n")
-    assert done.status == 1
-    assert "'tree.left' does not fit" in done.err
