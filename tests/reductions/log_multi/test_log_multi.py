@@ -1,4 +1,4 @@
-"""LOMTree: against its oracle example by example, models and what the command says; see also test_split_tree."""
+"""LOMTree: against its oracle example by example, models, what it tells and refuses; see also test_split_tree."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import random
 
 import numpy as np
 import pytest
-from command import learn, xclass
+from command import xclass as run
 from harness import batch_of, configure, examples_of, go_through_stages, learner_of
+from library import go_through, summary_of, with_scores
 from oracles import learner as oracle_learner
 from oracles import log_multi as oracle
 from streams import multiclass
 
-from xclass.errors import ModelError, UsageError
-from xclass.model import model_file
+import xclass
+from xclass.errors import ModelError
 from xclass.reductions.core import tree_routers
 from xclass.reductions.log_multi import reduction as log_multi
 from xclass.reductions.log_multi import split_cells, split_tree
@@ -221,47 +222,49 @@ def test_kernel_follows_the_oracle_without_compiling(layout):
 
 def test_tree_is_told_when_it_is_lost(tmp_path):
     for seed in range(12):
-        (tmp_path / "data").write_text(drifting(seed, 3, 300))
-        words = ("--log_multi", 3, "--swap_resistance", 1, "--vw_exact")
-        done = learn("data", *words, "-f", "m", cwd=tmp_path)
-        if "nodes = 1, leaves = 1" in done.err:
-            assert done.err.count("where VW loses its tree") == 1
-            again = learn("-i", "m", "data", "-t", "-p", "stdout", "--quiet", cwd=tmp_path)
-            assert len({line.split()[0] for line in again.lines}) == 1
-            return
+        text = drifting(seed, 3, 300)
+        with xclass.Learner("log_multi", 3, swap_resistance=1, vw_exact=True) as model:
+            shown = go_through(model, text)
+            if "nodes = 1, leaves = 1" not in shown.summary:
+                continue
+            assert sum("where VW loses its tree" in note for note in shown.notes) == 1
+            model.save(tmp_path / "m")
+        with xclass.load(tmp_path / "m") as model:
+            assert len(set(model.predict(text).tolist())) == 1
+        return
     pytest.fail("no stream lost its tree")
 
 
 # -- models --------------------------------------------------------------------------------------------------------
 
 
-def saved(tmp_path, *words) -> dict:
-    (tmp_path / "data").write_text(drifting(2, K, 400))
-    learn("data", "--log_multi", K, "-b", 14, "--quiet", "-f", "m", *words, cwd=tmp_path)
-    model = model_file.load(tmp_path / "m")
-    return {name: np.array(array) for name, array in model.arrays.items()}
+def learned(**options) -> dict[str, np.ndarray]:
+    """The arrays of a model."""
+    with xclass.Learner("log_multi", K, bits=14, **options) as model:
+        model.learn(drifting(2, K, 400))
+        return {name: np.array(array) for name, array in model.contents().arrays.items()}
 
 
 @pytest.mark.parametrize(
     ("row", "column", "value"),
     [(0, 0, 0), (1, 2, 5), (2, 1, 2**20), (0, 2, 1), (3, ROUTER, -1)],
 )
-def test_model_that_is_no_tree_is_refused(tmp_path, row, column, value):
-    arrays = saved(tmp_path)
+def test_model_that_is_no_tree_is_refused(row, column, value):
+    arrays = learned()
     arrays["tree.link"][row, column] = value
     with pytest.raises(ModelError, match=r"tree\.link|cells|tree\.count"):
         split_tree.restored(arrays, (1, K), len(arrays["tree.link"]), blocked=True)
 
 
-def test_model_with_an_impossible_depth_is_refused(tmp_path):
-    arrays = saved(tmp_path)
+def test_model_with_an_impossible_depth_is_refused():
+    arrays = learned()
     arrays["tree.size"][split_tree.DEEPEST] = 2**40
     with pytest.raises(ModelError, match=r"tree\.size"):
         split_tree.restored(arrays, (1, K), len(arrays["tree.link"]), blocked=True)
 
 
-def test_model_with_a_ring_beside_the_tree_is_refused(tmp_path):
-    arrays = saved(tmp_path)
+def test_model_with_a_ring_beside_the_tree_is_refused():
+    arrays = learned()
     link = arrays["tree.link"]
     inner = [a for a in range(1, len(link)) if link[a, ROUTER] >= 0 and link[a, 2] != 0]
     a = inner[-1]
@@ -273,9 +276,9 @@ def test_model_with_a_ring_beside_the_tree_is_refused(tmp_path):
         split_tree.restored(arrays, (1, K), len(arrays["tree.link"]), blocked=True)
 
 
-def test_router_that_is_not_there_is_refused(tmp_path):
+def test_router_that_is_not_there_is_refused():
     config = configure("--log_multi", K, "--layout", "vw", "-b", 14)
-    arrays = saved(tmp_path, "--layout", "vw")
+    arrays = learned(layout="vw")
     inner = np.flatnonzero(arrays["tree.link"][:, ROUTER] >= 0)
     arrays["tree.link"][inner[0], ROUTER] = 4000
     found = learner_of(config)
@@ -284,30 +287,33 @@ def test_router_that_is_not_there_is_refused(tmp_path):
     found.close()
 
 
-def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch):
+@pytest.mark.parametrize("reduction", ["log_multi", "random_tree"])
+def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch, reduction):
     """Of a tree with more nodes than there is room for at first."""
     k = 700
-    for name, text in (("data", multiclass(5, k, 3000)), ("test", multiclass(6, k, 900))):
-        (tmp_path / name).write_text(text)
-    for reduction in ("--log_multi", "--random_tree"):
-        learn("data", reduction, k, "--quiet", "-f", "m", cwd=tmp_path)
-        if reduction == "--log_multi":
-            assert len(model_file.load(tmp_path / "m").arrays["tree.link"]) > split_tree.FIRST_NODES
-        found = []
-        for processors in (1, 2, 5):
-            monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
-            found.append(learn("-i", "m", "-t", "test", "--quiet", "-p", "stdout", cwd=tmp_path).out)
-        one_by_one = learn("-i", "m", "-t", "test", "--quiet", "-p", "stdout", "-r", "r", cwd=tmp_path).out
-        assert found == [one_by_one] * 3
+    text, test = multiclass(5, k, 3000), multiclass(6, k, 900)
+    with xclass.Learner(reduction, k) as model:
+        model.learn(text)
+        model.save(tmp_path / "m")
+        contents = model.contents()
+    assert reduction != "log_multi" or len(contents.arrays["tree.link"]) > split_tree.FIRST_NODES
+    found = []
+    for processors in (1, 2, 5):
+        monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
+        with xclass.load(tmp_path / "m") as model:
+            found.append(model.predict(test).tolist())
+    with with_scores(reduction, k) as model:  # one thread, which lists the routers asked
+        model.exchange(contents)
+        assert found == [go_through(model, test, learn=False).predictions] * 3
 
 
-# -- what the command says -----------------------------------------------------------------------------------------
+# -- what it tells and refuses -------------------------------------------------------------------------------------
 
 
-def test_summary_tells_what_the_tree_is(tmp_path):
-    (tmp_path / "data").write_text(drifting(3, 5, 600))
-    done = learn("data", "--log_multi", 5, "--max_predictors", 4, "--swap_resistance", 1, "-f", "m", cwd=tmp_path)
-    arrays = model_file.load(tmp_path / "m").arrays
+def test_summary_tells_what_the_tree_is():
+    with xclass.Learner("log_multi", 5, max_predictors=4, swap_resistance=1) as model:
+        model.learn(drifting(3, 5, 600))
+        arrays, told = model.contents().arrays, summary_of(model)
     link, count, size = arrays["tree.link"], arrays["tree.count"], arrays["tree.size"]
 
     def below(a: int, depth: int) -> list[int]:
@@ -315,89 +321,92 @@ def test_summary_tells_what_the_tree_is(tmp_path):
         return [depth] if router < 0 else below(left, depth + 1) + below(right, depth + 1)
 
     depths = below(int(size[ROOT]), 0)
-    assert (
-        f"nodes = {len(link)}, leaves = {len(depths)}, depth mean = {np.mean(depths):.2f}, max = {max(depths)}\n"
-        in done.err
-    )
     times = count[:, RECYCLED]
     assert size[SWAPS] > 0
-    assert f"swaps = {size[SWAPS]}, recycled nodes = {(times > 0).sum()}, one at most {times.max()} times\n" in done.err
+    assert told == (
+        f"nodes = {len(link)}, leaves = {len(depths)}, depth mean = {np.mean(depths):.2f}, max = {max(depths)}\n"
+        f"swaps = {size[SWAPS]}, recycled nodes = {(times > 0).sum()}, one at most {times.max()} times\n"
+    )
 
 
-def test_raw_predictions_are_the_routers_on_the_way(tmp_path):
-    (tmp_path / "data").write_text(multiclass(3, K, 200, tags=True))
-    (tmp_path / "test").write_text(multiclass(4, K, 50))
-    learn("data", "--log_multi", K, "--quiet", "-f", "m", cwd=tmp_path)
-    learn("-i", "m", "-t", "test", "--quiet", "-p", "p", "-r", "r", cwd=tmp_path)
-    arrays = model_file.load(tmp_path / "m").arrays
+def test_scores_are_those_of_the_routers_on_the_way():
+    with with_scores("log_multi", K) as model:
+        model.learn(multiclass(3, K, 200, tags=True))
+        shown = go_through(model, multiclass(4, K, 50), learn=False)
+        arrays = model.contents().arrays
     link, count, size = arrays["tree.link"], arrays["tree.count"], arrays["tree.size"]
-    answers = (tmp_path / "p").read_text().split()
-    for answer, line in zip(answers, (tmp_path / "r").read_text().splitlines(), strict=True):
+    assert sum(map(len, shown.scores)) > 50
+    for answer, scores in zip(shown.predictions, shown.scores, strict=True):
         a = int(size[ROOT])
-        for word in line.split():
-            node, score = word.split(":")
-            assert int(node) == a
-            a = int(link[a, 0 if float(score) < 0 else 1])
+        for node, score in scores.items():
+            assert node == a
+            a = int(link[a, 0 if score < 0 else 1])
         assert link[a, ROUTER] < 0
-        assert str(count[a, ANSWER]) == answer
+        assert count[a, ANSWER] == answer
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("options", "why"),
     [
-        (("--sgd",), "--sgd has no effect: the routers of --log_multi learn by plain AdaGrad"),
-        (("--power_t", "0.3"), "give --layout vw for VW's learner"),
-        (("--error", "1"), "--error belongs to --ect, which was not chosen"),
+        ({"sgd": True}, "sgd has no effect: the routers of log_multi learn by plain AdaGrad"),
+        ({"power_t": 0.3}, "give layout vw for VW's learner"),
+        ({"error": 1}, "error belongs to ect, which was not chosen"),
     ],
+    ids=str,
 )
-def test_options_that_do_not_fit_are_refused(words, why):
-    with pytest.raises(UsageError, match=why):
-        configure("--log_multi", K, *words)
+def test_options_that_do_not_fit_are_refused(options, why):
+    with pytest.raises(xclass.UsageError, match=why):
+        xclass.Learner("log_multi", K, **options)
 
 
 def test_random_tree_refuses_what_vw_has_not():
-    with pytest.raises(UsageError, match="VW has no --random_tree"):
-        configure("--random_tree", K, "--vw_exact")
+    with pytest.raises(xclass.UsageError, match="VW has no random_tree"):
+        xclass.Learner("random_tree", K, vw_exact=True)
 
 
 def test_vw_exact_takes_vws_loss_whatever_is_asked_for():
-    assert configure("--vw_exact", "--log_multi", K, "--loss_function", "hinge").learner.loss_function == "quantile"
-    logistic = configure("--vw_exact", "--log_multi", K, "--loss_function", "logistic").learner
-    assert (logistic.loss_function, logistic.min_prediction, logistic.max_prediction) == ("quantile", -50, 50)
-    assert configure("--log_multi", K).learner.loss_function == "hinge"
-    assert configure("--log_multi", K).log_multi.max_predictors == 4 * K - 1
-    assert configure("--log_multi", K, "--vw_exact").log_multi.max_predictors == K - 1
-    assert configure("--log_multi", K, "--loss_function", "quantile").learner.loss_function == "quantile"
+    def chosen(**options) -> dict:
+        with xclass.Learner("log_multi", K, **options) as model:
+            return model.options
+
+    assert chosen(vw_exact=True, loss_function="hinge")["loss_function"] == "quantile"
+    logistic = chosen(vw_exact=True, loss_function="logistic")
+    assert logistic["loss_function"] == "quantile"
+    assert (logistic["min_prediction"], logistic["max_prediction"]) == (-50, 50)
+    assert chosen()["loss_function"] == "hinge"
+    assert chosen()["max_predictors"] == 4 * K - 1
+    assert chosen(vw_exact=True)["max_predictors"] == K - 1
+    assert chosen(loss_function="quantile")["loss_function"] == "quantile"
 
 
 def test_label_outside_is_refused(tmp_path):
+    """By the command, which names the file and its option."""
     (tmp_path / "data").write_text("1 |w a\n14 |w b\n")
-    done = xclass("data", "--log_multi", K, cwd=tmp_path)
+    done = run("data", "--log_multi", K, cwd=tmp_path)
     assert done.status == 1
     assert "data:2" in done.err
     assert "1..13 (--log_multi 13)" in done.err
 
 
-@pytest.mark.parametrize("reduction", ["--log_multi", "--random_tree"])
-def test_time_does_not_grow_with_the_classes(tmp_path, reduction):
+@pytest.mark.parametrize("reduction", ["log_multi", "random_tree"])
+def test_time_does_not_grow_with_the_classes(reduction):
     """An example asks as many routers as the tree is deep, whatever K."""
-    (tmp_path / "data").write_text(multiclass(5, 9, 300))
+    text = multiclass(5, 9, 300)
     for k in (9, 1000, 1_000_000):
-        learn("data", reduction, k, "-b", 18, "--quiet", "-r", "r", cwd=tmp_path)
-        asked = max(len(line.split()) for line in (tmp_path / "r").read_text().splitlines())
-        assert asked <= (min(k, 300) - 1 if reduction == "--log_multi" else (k - 1).bit_length())
+        with with_scores(reduction, k, bits=18) as model:
+            asked = max(map(len, go_through(model, text).scores))
+        assert 0 < asked <= (min(k, 300) - 1 if reduction == "log_multi" else (k - 1).bit_length())
 
 
-def test_large_values_are_scaled_by_the_largest_seen(tmp_path):
+def test_large_values_are_scaled_by_the_largest_seen():
     """A feature in other units gives the same tree."""
     rng = random.Random(2)
     lines = [(rng.randrange(1, 6), rng.random(), rng.random()) for _ in range(300)]
-    for name, unit in (("one", 1.0), ("other", 1024.0)):
-        text = "".join(f"{y} |a x:{u * y} y:{v * unit:.9f}\n" for y, u, v in lines)
-        (tmp_path / name).write_text(text)
-        learn(name, "--log_multi", 5, "--quiet", "-p", name + ".p", cwd=tmp_path)
-    first, second = ((tmp_path / f"{name}.p").read_text().split() for name in ("one", "other"))
-    assert sum(a != b for a, b in zip(first, second, strict=True)) < 15
+    found = []
+    for unit in (1.0, 1024.0):
+        with xclass.Learner("log_multi", 5) as model:
+            found.append(model.learn([f"{y} |a x:{u * y} y:{v * unit:.9f}" for y, u, v in lines]).prediction)
+    assert (found[0] != found[1]).sum() < 15
 
 
 def test_herds_are_as_large_as_rows():
