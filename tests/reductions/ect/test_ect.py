@@ -6,14 +6,15 @@ import math
 
 import numpy as np
 import pytest
-from command import learn, xclass
+from command import xclass as run
 from harness import batch_of, configure, examples_of, go_through_stages, learner_of
+from library import go_through, state_of, with_scores
 from oracles import ect as oracle
 from oracles import learner as oracle_learner
 from streams import multiclass
 
+import xclass
 from xclass.binary import table_size
-from xclass.errors import UsageError
 from xclass.reductions.ect import bracket
 from xclass.reductions.ect import reduction as ect
 
@@ -170,62 +171,72 @@ def test_matches_have_numbers_of_their_own_near_their_neighbours(k, errors):
     assert together >= len(numbers) // 2 - 1 or errors
 
 
-def asked(folder, *words) -> list[list[tuple[int, float]]]:
-    learn("data", "--quiet", "-p", "p", "-r", "r", *words, cwd=folder)
-    lines = (folder / "r").read_text().splitlines()
-    return [[(int(w.split(":")[0]), float(w.split(":")[1])) for w in line.split() if ":" in w] for line in lines]
-
-
-def test_raw_predictions_are_the_matches_asked(tmp_path):
+def test_scores_are_those_of_the_matches_asked():
     """From the last match back to the first one of the class that is answered."""
     k = 11
-    (tmp_path / "data").write_text(multiclass(3, k, 120, tags=True))
+    text = multiclass(3, k, 120, tags=True)
     found = bracket.draw(k, 0)
-    paths = asked(tmp_path, "--ect", k)
-    answers = [int(line.split()[0]) for line in (tmp_path / "p").read_text().splitlines()]
-    for answer, path in zip(answers, paths, strict=True):
+    with with_scores("ect", k) as model:
+        shown = go_through(model, text)
+    for answer, path in zip(shown.predictions, shown.scores, strict=True):
         at = k + 2 * found.last[0]
-        for number, score in path:
+        for number, score in path.items():
             assert number == (at - k) // 2 + 1
             at = found.sides[number - 1, int(score > 0)]
         assert at == answer - 1
-        assert len(path) <= found.longest
-    more = asked(tmp_path, "--ect", k, "--error", 2)
-    assert all(path[0][0] == 3 * (k - 1) + 2 for path in more), "the final's last match is asked first"
+        assert 0 < len(path) <= found.longest
+    with with_scores("ect", k, error=2) as model:
+        paths = go_through(model, text).scores
+    assert all(next(iter(path)) == 3 * (k - 1) + 2 for path in paths), "the final's last match is asked first"
 
 
-# -- what the command says -----------------------------------------------------------------------------------------
+def test_time_does_not_grow_with_the_classes():
+    """An example asks as many regressors as the tree is deep, whatever K."""
+    text = multiclass(5, 9, 30)
+    for k in (9, 1000, 1_000_000):
+        with with_scores("ect", k, bits=18) as model:
+            assert 0 < max(map(len, go_through(model, text).scores)) <= (k - 1).bit_length()
 
 
-def test_options_that_do_not_fit_are_refused():
-    with pytest.raises(UsageError, match="--link has no effect with --ect"):
-        configure("--ect", K, "--link", "logistic")
-    with pytest.raises(UsageError, match="makes too many matches to number: give a smaller --error"):
-        configure("--ect", 1 << 21, "--error", 1000)
-    with pytest.raises(UsageError, match="--error belongs to --ect, which was not chosen"):
-        configure("--oaa", K, "--error", 1)
+# -- what it tells and refuses -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reduction", "classes", "options", "why"),
+    [
+        ("ect", K, {"link": "logistic"}, "link has no effect with ect"),
+        ("ect", 1 << 21, {"error": 1000}, "makes too many matches to number: give a smaller error"),
+        ("oaa", K, {"error": 1}, "error belongs to ect, which was not chosen"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(reduction, classes, options, why):
+    with pytest.raises(xclass.UsageError, match=why):
+        xclass.Learner(reduction, classes, **options)
 
 
 def test_squared_loss_is_the_default_and_others_can_be_asked_for():
-    assert configure("--ect", K).learner.loss_function == "squared"
-    assert configure("--ect", K, "--loss_function", "logistic").learner.loss_function == "logistic"
-    assert configure("--vw_exact", "--ect", K).ect.ect_play == "vw"
+    for options, name, value in (
+        ({}, "loss_function", "squared"),
+        ({"loss_function": "logistic"}, "loss_function", "logistic"),
+        ({"vw_exact": True}, "ect_play", "vw"),
+    ):
+        with xclass.Learner("ect", K, **options) as model:
+            assert model.options[name] == value
 
 
-def test_label_outside_is_told_once_and_not_learned(tmp_path):
-    lines = multiclass(4, 5, 40).splitlines(keepends=True)
-    (tmp_path / "clean").write_text("".join(lines))
-    (tmp_path / "data").write_text("".join(["9 |w a\n", *lines, "0 |w b\n"]))
-    learn("clean", "--ect", 5, "-b", 12, "-f", "m", cwd=tmp_path)
-    done = learn("data", "--ect", 5, "-b", 12, "-f", "n", "--on_bad_line", "vw", cwd=tmp_path)
-    assert done.err.count("is outside 1..5 (--ect 5)") == 1
-    learn("data", "--ect", 5, "-b", 12, "-f", "m2", "-d", "clean", "--on_bad_line", "skip", cwd=tmp_path)
-    assert xclass("data", "--ect", 5, cwd=tmp_path).status == 1
-
-
-def test_time_does_not_grow_with_the_classes(tmp_path):
-    """An example asks as many regressors as the tree is deep, whatever K."""
-    (tmp_path / "data").write_text(multiclass(5, 9, 30))
-    for k in (9, 1000, 1_000_000):
-        paths = asked(tmp_path, "--ect", k, "-b", 18)
-        assert max(map(len, paths)) <= (k - 1).bit_length()
+def test_label_outside_is_told_once_and_not_learned():
+    clean = multiclass(4, 5, 40)
+    text = f"9 |w a\n{clean}0 |w b\n"
+    states = []
+    for given, more in ((clean, {}), (text, {"on_bad_line": "vw"}), (text, {"on_bad_line": "skip"})):
+        with xclass.Learner("ect", 5, bits=12, **more) as model:
+            shown = go_through(model, given)
+            told = sum("is outside 1..5 (--ect 5)" in note for note in shown.notes)
+            assert told == (more == {"on_bad_line": "vw"})
+            states.append(state_of(model).arrays)
+    assert states[0] == states[1] == states[2]
+    with xclass.Learner("ect", 5) as model, pytest.raises(xclass.DataError, match=r"outside 1\.\.5 \(classes 5\)"):
+        model.learn(text)
+    refused = run("--ect", 5, stdin=text)
+    assert refused.status == 1
+    assert "is outside 1..5 (--ect 5)" in refused.err
