@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from command import learn
 from harness import batch_of, configure, examples_of, go_through_stages, learner_of
+from library import summary_of
 from oracles import random_tree as oracle
 from streams import multiclass
 
+import xclass
 from xclass.reductions.random_tree import reduction as random_tree
 
 
@@ -78,7 +80,14 @@ def test_places_of_routers_are_different_ones():
         assert all(place >= 9 and place & 7 for place in number.values())
 
 
-def test_summary_tells_the_shape(tmp_path):
-    (tmp_path / "data").write_text(multiclass(2, 5, 50))
-    done = learn("data", "--random_tree", 5, cwd=tmp_path)
+@pytest.mark.parametrize("k", [1, 2, 5, 64, 1000])
+def test_summary_tells_the_shape(k):
+    levels = [(place + 1).bit_length() - 1 for place in range(k - 1, 2 * k - 1)]  # of the leaves, in a heap
+    with xclass.Learner("random_tree", k, bits=10) as model:
+        told = summary_of(model)
+    assert told == f"nodes = {2 * k - 1}, leaves = {k}, depth mean = {np.mean(levels):.2f}, max = {max(levels)}\n"
+
+
+def test_the_command_shows_the_summary_of_the_learner():
+    done = learn("--random_tree", 5, stdin=multiclass(2, 5, 50))
     assert "nodes = 9, leaves = 5, depth mean = 2.40, max = 3\n" in done.err
