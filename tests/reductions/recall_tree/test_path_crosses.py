@@ -1,11 +1,12 @@
 """Path features crossed with a namespace: `\\x88` in interactions of the recall tree, as in VW."""
 
 import pytest
-from command import learn, xclass
+from command import learn
+from command import xclass as run
 from streams import multiclass
 from versus import needs_vw, run_vw
 
-import xclass as library
+import xclass
 
 TREE = ("--recall_tree", "60", "-b", "20", "--max_candidates", "5")
 
@@ -22,38 +23,42 @@ def test_crosses_with_the_path_give_the_predictions_of_vw(crosses, tmp_path):
     assert (tmp_path / "x.p").read_text() != (tmp_path / "without.p").read_text()
 
 
-@pytest.mark.parametrize(
-    ("args", "says"),
-    [
-        (("--recall_tree", "9", "--cubic", r"ww\x88"), "one named namespace at a time"),
-        (("--recall_tree", "9", "-q", r":\x88"), "one named namespace at a time"),
-        (("--recall_tree", "9", "-q", r"w\x88", "--no_path_features"), "nothing to cross"),
-        (("--oaa", "9", "-q", r"w\x88"), "path of --recall_tree, which was not chosen"),
-    ],
-)
-def test_crosses_that_cannot_be_made_are_refused(args, says):
-    done = xclass(*args, stdin="1 |w a\n")
-    assert done.status == 2
-    assert says in done.err
-
-
 def test_the_library_crosses_with_the_path_as_the_command_does(tmp_path):
     text = multiclass(3, 60, 900)
     learn(*TREE, "-q", r"w\x88", "-f", tmp_path / "command", stdin=text)
     options = {"classes": 60, "bits": 20, "max_candidates": 5}
-    with library.Learner("recall_tree", quadratic=[r"w\x88"], **options) as model:
+    with xclass.Learner("recall_tree", quadratic=[r"w\x88"], **options) as model:
         crossed = model.learn(text).prediction
         model.save(tmp_path / "library")
     assert (tmp_path / "library").read_bytes() == (tmp_path / "command").read_bytes()
-    with library.Learner("recall_tree", **options) as model:
+    with xclass.Learner("recall_tree", **options) as model:
         assert (model.learn(text).prediction != crossed).any()
-    with library.load(tmp_path / "library") as model:
+    with xclass.load(tmp_path / "library") as model:
         learn("-t", "-i", tmp_path / "command", "-p", tmp_path / "p", stdin=text)
         assert model.predict(text).tolist() == [int(line) for line in (tmp_path / "p").read_text().split()]
 
 
-def test_the_library_refuses_crosses_that_cannot_be_made():
-    with pytest.raises(library.UsageError, match="path of recall_tree, which was not chosen"):
-        library.Learner("oaa", 9, quadratic=[r"w\x88"])
-    with pytest.raises(library.UsageError, match=r"^ignore_linear leaves nothing of namespace 'w'"):
-        library.Learner("recall_tree", 9, quadratic=[r"w\x88"], ignore_linear=["w"])
+@pytest.mark.parametrize(
+    ("reduction", "options", "says"),
+    [
+        ("recall_tree", {"cubic": [r"ww\x88"]}, "one named namespace at a time"),
+        ("recall_tree", {"quadratic": [r":\x88"]}, "one named namespace at a time"),
+        ("recall_tree", {"quadratic": [r"w\x88"], "no_path_features": True}, "nothing to cross"),
+        (
+            "recall_tree",
+            {"quadratic": [r"w\x88"], "ignore_linear": ["w"]},
+            r"^ignore_linear leaves nothing of namespace 'w'",
+        ),
+        ("oaa", {"quadratic": [r"w\x88"]}, "path of recall_tree, which was not chosen"),
+    ],
+    ids=str,
+)
+def test_crosses_that_cannot_be_made_are_refused(reduction, options, says):
+    with pytest.raises(xclass.UsageError, match=says):
+        xclass.Learner(reduction, 9, **options)
+
+
+def test_crosses_that_cannot_be_made_end_the_command_before_it_reads():
+    done = run("--oaa", 9, "-q", r"w\x88", stdin="no example\n")
+    assert done.status == 2
+    assert "path of --recall_tree, which was not chosen" in done.err
