@@ -6,10 +6,13 @@ import gzip
 
 import pytest
 import streams
-from command import begin, learn, xclass
+from command import begin, learn
+from command import xclass as run
 from hypothesis import given
 from hypothesis import strategies as st
+from library import state_of
 
+import xclass
 from xclass.data.batch import HIGHEST_LABEL
 from xclass.text import label_detection
 
@@ -70,7 +73,7 @@ def test_only_the_first_are_looked_at():
     assert quiet.classes is False
 
 
-# -- whole runs
+# -- what it stands for
 
 
 @pytest.fixture(scope="module")
@@ -78,15 +81,46 @@ def text() -> str:
     return streams.multiclass(3, 12, 400)
 
 
-def test_it_stands_for_ordinary_options(tmp_path, text):
+def learned(text: str, reduction: str, classes: int | None = None, **options) -> tuple:
+    """All that a learner holds after it has learned a text."""
+    with xclass.Learner(reduction, classes, bits=16, **options) as model:
+        model.learn(text)
+        return state_of(model)
+
+
+def test_it_stands_for_ordinary_options(text):
+    assert learned(text, "multiclass", 12) == learned(text, "cpt", 12, trees=4, rerank=True)
+    assert learned(text, "multiclass") == learned(text, "multiclass", 0)
+    few = learned(text, "multiclass", 12, trees=2, candidates=3)
+    assert few == learned(text, "cpt", 12, trees=2, rerank=True, candidates=3)
+    assert few != learned(text, "multiclass", 12)
+
+
+def test_learning_goes_on_from_a_model(tmp_path, text):
+    lines = text.splitlines()
+    with xclass.Learner("multiclass", bits=16) as model:
+        model.learn(lines[:200])
+        model.save(tmp_path / "m")
+    with xclass.load(tmp_path / "m") as model:
+        model.learn(lines[200:])
+        assert state_of(model) == learned(text, "multiclass")
+
+
+def test_vw_has_nothing_like_it():
+    with pytest.raises(xclass.UsageError, match="VW has no cpt for vw_exact to follow"):
+        xclass.Learner("multiclass", vw_exact=True)
+
+
+# -- runs of the command
+
+
+def test_it_is_taken_whether_named_or_not(tmp_path, text):
     (tmp_path / "d.vw").write_text(text)
-    learn("d.vw", "-b", 16, "-f", "named", "--cpt", 12, "--trees", 4, "--rerank", cwd=tmp_path)
-    learn("d.vw", "-b", 16, "-f", "preset", "--multiclass", 12, cwd=tmp_path)
-    assert (tmp_path / "named").read_bytes() == (tmp_path / "preset").read_bytes()
+    learn("d.vw", "-b", 16, "-f", "counted", "--cpt", 0, "--trees", 4, "--rerank", cwd=tmp_path)
     learn("-b", 16, "--multiclass", "-f", "unknown", "d.vw", cwd=tmp_path)
     learn("-b", 16, "-f", "alone", "--multiclass", "d.vw", cwd=tmp_path)  # what follows is the data
     learn("d.vw", "-b", 16, "-f", "nothing", cwd=tmp_path)
-    assert len({(tmp_path / name).read_bytes() for name in ("unknown", "alone", "nothing")}) == 1
+    assert len({(tmp_path / name).read_bytes() for name in ("counted", "unknown", "alone", "nothing")}) == 1
     done = learn("d.vw", "-b", 16, "--multiclass", 12, "--trees", 2, "--candidates", 3, cwd=tmp_path)
     assert "trees = 2 rerank, candidates = 3" in done.err
 
@@ -148,29 +182,24 @@ def test_options_of_classes_ask_for_classes():
 
 
 def test_a_model_goes_on_as_what_it_is(tmp_path, text):
-    half = text.splitlines(keepends=True)
-    (tmp_path / "a.vw").write_text("".join(half[:200]))
-    (tmp_path / "b.vw").write_text("".join(half[200:]))
-    (tmp_path / "ab.vw").write_text(text)
-    learn("a.vw", "-b", 14, "-f", "m", cwd=tmp_path)
-    learn("b.vw", "-i", "m", "-f", "m2", cwd=tmp_path)
-    learn("ab.vw", "-b", 14, "-f", "whole", cwd=tmp_path)
-    one, two = (learn("ab.vw", "-t", "-i", m, "--top_k", 2, "-p", "stdout", cwd=tmp_path).out for m in ("m2", "whole"))
-    assert one == two
-    learn("b.vw", "-i", "m", "--multiclass", cwd=tmp_path)
-    learn("a.vw", "--oaa", 12, "-b", 14, "-f", "oaa", cwd=tmp_path)
-    done = xclass("b.vw", "-i", "oaa", "--multiclass", cwd=tmp_path)
+    for reduction in ("multiclass", "recall_tree"):
+        with xclass.Learner(reduction, 12, bits=14) as model:
+            model.learn(text)
+            model.save(tmp_path / reduction)
+    for words in ((), ("--multiclass",)):
+        assert "trees = 4 rerank" in learn("-i", "multiclass", *words, stdin=text, cwd=tmp_path).err
+    done = run("-i", "recall_tree", "--multiclass", stdin=text, cwd=tmp_path)
     assert done.status == 2
-    assert "--multiclass disagrees with oaa, which was trained with --oaa 12" in done.err
+    assert "--multiclass disagrees with recall_tree, which was trained with --recall_tree 12" in done.err
 
 
 def test_what_a_refused_run_looked_at_is_not_read_by_the_next():
-    refused = xclass(
+    refused = run(
         "--trees", 4, "--tree_noise", 1, "--candidates", 3, "--candidate_cut", 7, stdin="1 | a\n2 | b\n3 | c\n"
     )
     assert refused.status == 2
-    run = ("--cpt", 3, "-b", 12, "--named_labels", "x,y", "-p", "stdout", "--quiet")
-    assert len(learn(*run, stdin="x | a\ny | b\n").lines) == 2
+    words = ("--cpt", 3, "-b", 12, "--named_labels", "x,y", "-p", "stdout", "--quiet")
+    assert len(learn(*words, stdin="x | a\ny | b\n").lines) == 2
 
 
 @pytest.mark.parametrize(
@@ -178,19 +207,18 @@ def test_what_a_refused_run_looked_at_is_not_read_by_the_next():
     [
         (("--oaa", 3, "--multiclass", 3), "--oaa 3 and --multiclass 3 exclude each other: choose one reduction"),
         (("--cpt", 3, "--multiclass"), "--cpt 3 and --multiclass exclude each other: choose one reduction"),
-        (("--multiclass", "--vw_exact"), "VW has no --cpt for --vw_exact to follow"),
         (("--multiclass", 3, "--binary"), "--binary belongs to the learner without a reduction"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words, message):
-    done = xclass(*words, stdin="1 | a\n2 | b\n3 | c\n")
+    done = run(*words, stdin="1 | a\n2 | b\n3 | c\n")
     assert done.status == 2
     assert message in done.err
     assert "Traceback" not in done.err
 
 
 def test_data_that_are_not_there_are_named():
-    done = xclass("nowhere.vw")
+    done = run("nowhere.vw")
     assert done.status == 1
     assert done.err == "xclass: nowhere.vw: there is no such file; check the name given to -d\n"
 
@@ -227,6 +255,6 @@ def test_numbers_that_begin_like_classes_are_not_taken_for_them(tmp_path):
 
 
 def test_a_class_0_is_told_where_classes_begin():
-    done = xclass("--multiclass", "-b", 12, stdin="1 | a\n0 | b\n")
+    done = run("--multiclass", "-b", 12, stdin="1 | a\n0 | b\n")
     assert done.status == 1
     assert "stdin:2:1: label 0 is outside 1..2147483648 (--multiclass); classes are counted from 1. " in done.err
