@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-from command import learn, xclass
+from command import learn
+from command import xclass as run
 from harness import batch_of, configure, go_through_stages, learner_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from library import fact, go_through, state_of, with_scores
 from streams import multiclass
 
+import xclass
 from xclass.kernels import top_k
-from xclass.model import model_file
 from xclass.reductions.core import calibration, probabilities
 from xclass.reductions.oaa import class_rows
 
 K = 23
-BITS = ("-b", 20)
+BITS = ("-b", 20)  # for runs of the command
 GIVING = pytest.mark.parametrize("name", ["oaa", "recall_tree", "cpt"])
+ASKING = pytest.mark.parametrize("asked", [{"top_k": 3}, {"probabilities": True}], ids=lambda asked: next(iter(asked)))
 TEXT = multiclass(1, K, 400, noise=0.4, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
-SMALL = ("--max_candidates", 4)  # for a recall tree that leaves classes out
+SMALL = {"recall_tree": {"max_candidates": 4}}  # leaves classes out
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def place(tmp_path, monkeypatch):
     """An empty folder to run in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def chosen(name: str, k: int = K) -> tuple:
-    return (f"--{name}", k, *(SMALL if name == "recall_tree" else ()))
+def learner(name: str, k: int = K, **options) -> xclass.Learner:
+    return xclass.Learner(name, k, **{"bits": 20, **SMALL.get(name, {}), **options})
 
 
 def pairs(line: str) -> list[tuple[int, float]]:
@@ -41,18 +43,10 @@ def pairs(line: str) -> list[tuple[int, float]]:
     return [(int(word.split(":")[0]), float(word.split(":")[1])) for word in line.split(" ") if ":" in word]
 
 
-def lines_of(path: str) -> list[str]:
-    return Path(path).read_text().splitlines()
-
-
 def labels_of(text: str) -> list[tuple[int | None, float]]:
     """Label and weight of every line."""
     heads = [line.split("|")[0].split(" ") for line in text.splitlines()]
     return [(int(words[0]), float(words[1])) if words[0] else (None, 0.0) for words in heads]
-
-
-def fact(text: str, name: str) -> float:
-    return float(text.split(name + " = ")[1].split()[0].rstrip(",;"))
 
 
 # -- the best of many
@@ -95,42 +89,42 @@ def test_listing_ends_with_what_is_left():
 
 @pytest.mark.parametrize(
     "more",
-    [(), ("--loss_function", "squared"), ("--layout", "vw"), ("--link", "logistic"), ("--oaa_subsample", "3")],
-    ids=" ".join,
+    [{}, {"loss_function": "squared"}, {"layout": "vw"}, {"link": "logistic"}, {"oaa_subsample": 3}],
+    ids=str,
 )
 @pytest.mark.parametrize("top_k", [1, 5, K, 1000])
 def test_top_k_of_oaa_is_that_of_its_raw_scores(top_k, more):
-    learn("--oaa", K, *BITS, "-p", "p", "-r", "r", "--top_k", top_k, *more, stdin=TEXT)
-    for number, (line, raw) in enumerate(zip(lines_of("p"), lines_of("r"), strict=True)):
-        scores = np.array([score for _, score in pairs(raw)])
-        assert len(scores) == K
-        chance = scores if "--link" in more else 1 / (1 + np.exp(-scores))
-        chance = chance / chance.sum() if scores.any() or "--link" not in more else np.full(K, 1 / K)
-        *got, (other, rest) = pairs(line)
-        assert other == 0
-        assert len(got) == min(top_k, K)
+    with with_scores("oaa", K, bits=20, **more) as model:
+        shown = go_through(model, TEXT, top_k=top_k)
+    for number, (got, raw) in enumerate(zip(shown.lists, shown.scores, strict=True)):
+        assert list(raw) == list(range(1, K + 1))
+        scores = np.array(list(raw.values()), np.float32)
+        chance = scores if "link" in more else 1 / (1 + np.exp(-scores))
+        chance = chance / chance.sum()
         want = np.argsort(-scores, kind="stable")[:top_k]
-        np.testing.assert_allclose([p for _, p in got], chance[want], rtol=3e-5, atol=1e-7, err_msg=str(number))
-        if len(set(scores)) == K:  # -r shows six digits: equal there may differ
-            assert [label for label, _ in got] == (want + 1).tolist()
-        assert rest == pytest.approx(1 - chance[want].sum() if top_k < K else 0, abs=1e-5)
+        assert list(got) == [*(want + 1), 0]
+        *p, rest = got.values()
+        np.testing.assert_allclose(p, chance[want], rtol=1e-5, atol=1e-7, err_msg=str(number))
+        assert rest == pytest.approx(1 - chance[want].sum() if top_k < K else 0, abs=1e-6)
+    assert shown.predictions == [next(iter(got)) for got in shown.lists]
 
 
 def test_top_k_and_all_probabilities_of_oaa_are_the_same_numbers():
-    learn("--oaa", K, *BITS, "-p", "some", "--top_k", 4, stdin=TEXT)
-    learn("--oaa", K, *BITS, "-p", "all", "--probabilities", stdin=TEXT)
-    learn("--oaa", K, *BITS, "-p", "best", stdin=TEXT)
-    for some, every, best in zip(lines_of("some"), lines_of("all"), lines_of("best"), strict=True):
-        *got, _ = pairs(some)
-        p = dict(pairs(every))
+    some, every, best = [], [], []
+    for found, asked in ((some, {"top_k": 4}), (every, {"probabilities": True}), (best, {})):
+        with learner("oaa") as model:
+            shown = go_through(model, TEXT, **asked)
+            found += shown.lists or shown.predictions
+    for got, p, answer in zip(some, every, best, strict=True):
         assert list(p) == list(range(1, K + 1))
-        assert got == sorted(p.items(), key=lambda one: (-one[1], one[0]))[:4] or len(set(p.values())) < K
-        assert all(p[label] == value for label, value in got)
-        assert got[0][0] == int(best.split(" ")[0])
-        assert some.partition(" tag")[2] == every.partition(" tag")[2] == best.partition(" tag")[2]
+        assert sum(p.values()) == pytest.approx(1, abs=1e-6)
+        del got[0]
+        assert list(got.items()) == sorted(p.items(), key=lambda one: (-one[1], one[0]))[:4]
+        assert next(iter(got)) == answer
 
 
 def test_classes_from_0_are_listed_as_such():
+    """By the command: class 0 is not to be told from all others in what the library gives."""
     text = multiclass(2, K, 60, lowest=0)
     for line in learn("--oaa", K, *BITS, "-p", "stdout", "--top_k", K, "--indexing", 0, "--quiet", stdin=text).lines:
         *got, (other, rest) = pairs(line)
@@ -198,67 +192,55 @@ def test_probabilities_of_the_recall_tree_are_those_of_its_scores(layout, candid
 def test_recall_of_a_node_is_what_progressive_validation_found():
     """A tree that cannot route keeps one candidate, the label of two thirds of the examples."""
     text = "".join(f"{1 + i % 3 // 2} |w a\n" for i in range(600))
-    lines = learn(
-        "--recall_tree", 10, *BITS, "--max_depth", 0, "--max_candidates", 1, "--top_k", 2, "-p", "stdout", "--quiet",
-        stdin=text,
-    ).lines  # fmt: skip
-    for line in lines[-200:]:
-        (label, p), (other, rest) = pairs(line)
-        assert (label, other) == (1, 0)
-        assert p == pytest.approx(2 / 3, abs=0.02)
-        assert rest == pytest.approx(1 / 3, abs=0.02)
+    with learner("recall_tree", 10, max_depth=0, max_candidates=1) as model:
+        lists = go_through(model, text, top_k=2).lists
+    for got in lists[-200:]:
+        assert list(got) == [1, 0]
+        assert got[1] == pytest.approx(2 / 3, abs=0.02)
+        assert got[0] == pytest.approx(1 / 3, abs=0.02)
 
 
 # -- conditional probability tree
 
 
-@pytest.mark.parametrize(
-    "more", [(), ("--trees", 3), ("--cpt_search", "greedy")], ids=lambda more: " ".join(map(str, more))
-)
-def test_all_probabilities_of_the_tree_are_its_top_k_of_all(place, more):
-    run = ("--cpt", K, *BITS, "--quiet", *more)
-    learn(*run, "--probabilities", "-p", "p", "-f", "a", stdin=TEXT)
-    learn(*run, "-p", "best", "-f", "b", stdin=TEXT)
-    assert (place / "a").read_bytes() == (place / "b").read_bytes()
-    every, best = lines_of("p"), lines_of("best")
-    assert every[0].split(" ")[0] == "0:1"
-    for line, one in zip(every[1:], best[1:], strict=True):
-        *got, last = pairs(line)
-        labels = [label for label, _ in got]
-        assert labels == sorted(set(labels))
-        assert sum(p for _, p in got) == pytest.approx(1, abs=1e-5)
-        assert last == (0, 0)
-        assert line.partition(" tag")[2] == one.partition(" tag")[2]
+@pytest.mark.parametrize("more", [{}, {"trees": 3}, {"cpt_search": "greedy"}], ids=str)
+def test_all_probabilities_of_the_tree_are_its_top_k_of_all(more):
+    test = multiclass(2, K, 100)
+    with learner("cpt", **more) as one, learner("cpt", **more) as other:
+        every, best = go_through(one, TEXT, probabilities=True).lists, go_through(other, TEXT).predictions
+        assert state_of(one) == state_of(other)
+        some, whole = (go_through(one, test, False, **way).lists for way in ({"top_k": 1000}, {"probabilities": True}))
+    assert every[0] == {0: 1}
+    for p, answer in zip(every[1:], best[1:], strict=True):
+        *labels, last = p
+        assert labels == sorted(labels)
+        assert (last, p[0]) == (0, 0)
+        assert sum(p.values()) == pytest.approx(1, abs=1e-6)
         if not more:
-            assert dict(got)[int(one.split(" ")[0])] == max(p for _, p in got)
-    if "--cpt_search" not in more:
-        ways = (("--top_k", 1000), ("--probabilities",))
-        some, every = (
-            learn("-i", "a", "-t", *way, "-p", "stdout", "--quiet", stdin=multiclass(2, K, 100)).lines for way in ways
-        )
-        for few, many in zip(some, every, strict=True):
-            whole = dict(pairs(many))
-            got = pairs(few)[:-1]
-            assert all(whole[label] == pytest.approx(p, rel=2e-5, abs=1e-9) for label, p in got)
-            assert len(more) > 0 or len(got) == len(whole) - 1
+            assert p[answer] == max(p.values())
+    if "cpt_search" not in more:
+        for few, many in zip(some, whole, strict=True):
+            del few[0]
+            assert few == pytest.approx({label: many[label] for label in few}, rel=1e-6, abs=1e-9)
+            assert len(more) > 0 or len(few) == len(many) - 1
 
 
 # -- what is told
 
 
 @GIVING
-@pytest.mark.parametrize("words", [("--top_k", 3), ("--probabilities",)], ids=lambda words: words[0])
-def test_summary_and_calibration_are_those_of_the_lines(name, words):
-    done = learn(*chosen(name), *BITS, *words, "-p", "p", "--perplexity", "--calibration", "c", stdin=TEXT)
+@ASKING
+def test_summary_and_calibration_are_those_of_the_lists(name, asked):
+    with learner(name) as model:
+        shown = go_through(model, TEXT, perplexity=True, calibration="c", **asked)
+        (table,) = model.reduction.results()
     weights = squared = log = known = missed = wrong = 0.0
     bins = np.zeros((3, calibration.BINS))
-    exact = words == ("--probabilities",)
-    for (label, weight), line in zip(labels_of(TEXT), lines_of("p"), strict=True):
+    exact = "probabilities" in asked
+    for (label, weight), p in zip(labels_of(TEXT), shown.lists, strict=True):
         if label is None:
             continue
-        got = pairs(line)
-        rest = got.pop()[1] if got[-1][0] == 0 else 0.0
-        p = dict(got)
+        rest = p.pop(0, 0.0)
         weights += weight
         missed += weight * (label not in p)
         best = max(p, key=p.get, default=0)
@@ -274,97 +256,96 @@ def test_summary_and_calibration_are_those_of_the_lines(name, words):
             known += weight
             log -= weight * math.log(own)
     if exact:
-        assert fact(done.err, "average squared loss") == pytest.approx(squared / weights, rel=1e-4)
-        assert fact(done.err, "average log loss") == pytest.approx(log / known, rel=1e-4)
-        assert fact(done.err, "perplexity") == pytest.approx(math.exp(log / known), rel=1e-3)
-        assert "top-" not in done.err
+        assert fact(shown.summary, "average squared loss") == pytest.approx(squared / weights, rel=1e-4)
+        assert fact(shown.summary, "average log loss") == pytest.approx(log / known, rel=1e-4)
+        assert fact(shown.summary, "perplexity") == pytest.approx(math.exp(log / known), rel=1e-3)
+        assert "top-" not in shown.summary
     else:
-        assert fact(done.err, "average loss") == pytest.approx(wrong / weights, abs=1e-6)
-        assert fact(done.err, "top-3 error") == pytest.approx(missed / weights, abs=1e-6)
-        assert fact(done.err, "top-3 error") < fact(done.err, "average loss")
+        assert shown.loss == wrong
+        assert fact(shown.summary, "top-3 error") == pytest.approx(missed / weights, abs=1e-6)
+        assert missed < wrong
     error = np.abs(bins[1] - bins[2]).sum() / bins[0].sum()
-    assert fact(done.err, "expected calibration error") == pytest.approx(error, abs=0.02)
-    rows = [line.split("\t") for line in lines_of("c")[1:]]
-    assert sum(float(row[4]) for row in rows) == pytest.approx(weights, abs=1e-3)
+    assert fact(shown.summary, "expected calibration error") == pytest.approx(error, abs=0.02)
+    assert sum(float(line.split("\t")[4]) for line in table.lines[1:]) == pytest.approx(weights, abs=1e-3)
 
 
 @GIVING
-@pytest.mark.parametrize("asked", [("--top_k", 2), ("--probabilities",)], ids=str)
-def test_probabilities_that_are_listed_come_with_their_calibration_error(name, asked, tmp_path):
-    told, kept = (
-        learn(*chosen(name), *BITS, *asked, *more, stdin=TEXT) for more in ((), ("--calibration", tmp_path / "c"))
-    )
-    assert fact(told.err, "expected calibration error") == fact(kept.err, "expected calibration error")
+@ASKING
+def test_probabilities_that_are_listed_come_with_their_calibration_error(name, asked):
+    told = []
+    for more in ({}, {"calibration": "c"}):
+        with learner(name) as model:
+            told.append(fact(go_through(model, TEXT, **asked, **more).summary, "expected calibration error"))
+    assert told[0] == told[1]
 
 
 @GIVING
 def test_nothing_asked_nothing_told(name):
-    done = learn(*chosen(name), *BITS, stdin=TEXT)
+    with learner(name) as model:
+        told = go_through(model, TEXT).summary
+        assert not model.reduction.results()
     for words in ("top-", "perplexity", "calibration"):
-        assert words not in done.err
+        assert words not in told
     if name != "cpt":
-        assert "log loss" not in done.err
+        assert "log loss" not in told
 
 
 @pytest.mark.parametrize("name", ["oaa", "recall_tree"])
 def test_label_that_is_no_class_is_counted_apart(name):
-    run = (*chosen(name, 3), *BITS, "--on_bad_line", "vw", "--top_k", 2)
-    done = learn(*run, stdin="1 |w a\n2 |w b\n9 |w a\n2 |w b\n")
-    assert "labels that are no class = 1, without log loss\n" in done.err
+    with learner(name, 3, on_bad_line="vw") as model:
+        told = go_through(model, "1 |w a\n2 |w b\n9 |w a\n2 |w b\n", top_k=2).summary
+    assert "labels that are no class = 1, without log loss\n" in told
 
 
-# -- runs
+# -- what asking leaves alone
 
 
 @GIVING
-@pytest.mark.parametrize("words", [("--top_k", 3), ("--probabilities",)], ids=lambda words: words[0])
-def test_asking_changes_neither_what_is_learned_nor_what_is_answered(place, name, words):
-    run = (*chosen(name), *BITS)
-    learn(*run, "-p", "plain", "-f", "a", stdin=TEXT)
-    learn(*run, *words, "--perplexity", "--calibration", "c", "-p", "p", "-f", "b", stdin=TEXT)
-    a, b = model_file.load("a"), model_file.load("b")
-    assert a.options == b.options
-    assert a.arrays.keys() == b.arrays.keys()
-    assert all(np.array_equal(array, b.arrays[name]) for name, array in a.arrays.items())
-    if words[0] == "--top_k" or name != "oaa":  # --oaa --probabilities counts another loss, as VW does
-        assert (place / "a").read_bytes() == (place / "b").read_bytes()
-    if words[0] == "--top_k":
-        assert [pairs(line)[0][0] for line in lines_of("p")] == [int(line.split(" ")[0]) for line in lines_of("plain")]
-
-
-def test_asking_leaves_the_link_of_oaa_alone(place):
-    run = ("--oaa", K, *BITS, "--link", "logistic")
-    learn(*run, "-f", "a", stdin=TEXT)
-    learn(*run, "--top_k", 3, "--calibration", "c", "-p", "p", "-f", "b", stdin=TEXT)
-    assert (place / "a").read_bytes() == (place / "b").read_bytes()
+@ASKING
+def test_asking_changes_neither_what_is_learned_nor_what_is_answered(name, asked):
+    with learner(name) as plain, learner(name) as one:
+        answers = go_through(plain, TEXT).predictions
+        shown = go_through(one, TEXT, perplexity=True, calibration="c", **asked)
+        a, b = state_of(plain), state_of(one)
+    if name == "oaa" and "probabilities" in asked:  # which counts another loss, as VW does
+        a, b = (each._replace(counters={**each.counters, "log_loss_sum": None}) for each in (a, b))
+    assert a == b
+    assert shown.predictions == answers
+    if "top_k" in asked:
+        assert [next(iter(one)) for one in shown.lists] == answers
 
 
 @pytest.mark.bounds
 @GIVING
-@pytest.mark.parametrize("words", [("--top_k", 3), ("--probabilities",)], ids=lambda words: words[0])
-def test_going_on_from_a_model_is_the_unbroken_run(place, name, words):
+@ASKING
+def test_going_on_from_a_model_is_the_unbroken_run(tmp_path, name, asked):
     first, second = multiclass(3, K, 120, noise=0.4), multiclass(4, K, 80, noise=0.4)
-    run = (*chosen(name), *BITS)
-    whole = learn(*run, *words, "-p", "stdout", "-f", "whole", "--quiet", stdin=first + second).out
-    before = learn(*run, *words, "-p", "stdout", "-f", "part", "--quiet", stdin=first).out
-    after = learn("-i", "part", *words, "-p", "stdout", "-f", "part", "--quiet", stdin=second).out
-    assert before + after == whole
-    assert (place / "whole").read_bytes() == (place / "part").read_bytes()
+    with learner(name) as model:
+        whole = go_through(model, first + second, **asked).lists
+        state = state_of(model)
+    with learner(name) as model:
+        before = go_through(model, first, **asked).lists
+        model.save(tmp_path / "part")
+    with xclass.load(tmp_path / "part") as model:
+        assert before + go_through(model, second, **asked).lists == whole
+        assert state_of(model) == state
 
 
 @GIVING
-@pytest.mark.parametrize("words", [("--top_k", 3), ("--probabilities",)], ids=lambda words: words[0])
-def test_threads_and_number_of_rows_at_a_time_do_not_matter(place, monkeypatch, name, words):
+@ASKING
+def test_threads_and_number_of_rows_at_a_time_do_not_matter(monkeypatch, name, asked):
     k = 3 * class_rows.BLOCK + 5 if name == "oaa" else K
     text, test = multiclass(5, k, 100, unlabelled=0.1), multiclass(6, k, 150)
     found = []
     for processors, most in ((1, 1 << 22), (2, 7 * k), (5, 1)):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         monkeypatch.setattr(probabilities, "MOST_PAIRS", most)
-        done = learn(*chosen(name, k), "-b", 18, *words, "-p", "stdout", "-f", "m", "--perplexity", stdin=text)
-        tested = learn("-i", "m", "-t", *words, "-p", "stdout", "--perplexity", stdin=test)
-        told = [[fact(one.err, what) for what in ("average squared loss", "perplexity")] for one in (done, tested)]
-        found.append((done.out, tested.out, (place / "m").read_bytes(), *map(tuple, np.round(told, 4))))
+        with learner(name, k, bits=18) as model:
+            learned = go_through(model, text, perplexity=True, **asked)
+            state = state_of(model)
+            tested = go_through(model, test, learn=False, perplexity=True, **asked)
+        told = [fact(one.summary, what) for one in (learned, tested) for what in ("average squared loss", "perplexity")]
+        found.append((learned.lists, tested.lists, state, np.round(told, 4).tolist()))
     assert found[0] == found[1] == found[2]
 
 
@@ -374,26 +355,61 @@ def test_threads_and_number_of_rows_at_a_time_do_not_matter(place, monkeypatch, 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero")  # of NumPy, in plain Python
 def test_few_examples_go_all_the_way(name):
     text = multiclass(7, 5, 12, tags=True)
-    for words in (("--top_k", 2), ("--probabilities",)):
-        done = learn(*chosen(name, 5), "-b", 8, *words, "-p", "stdout", "--calibration", "c", stdin=text)
-        assert len(done.lines) == 12
-        for line in done.lines:
-            assert sum(p for _, p in pairs(line)) == pytest.approx(1, abs=1e-5)
+    for asked in ({"top_k": 2}, {"probabilities": True}):
+        with learner(name, 5, bits=8) as model:
+            lists = go_through(model, text, calibration="c", **asked).lists
+        assert [sum(p.values()) for p in lists] == pytest.approx([1] * 12, abs=1e-6)
 
 
 @GIVING
 def test_one_class_is_certain(name):
-    lines = learn(*chosen(name, 1)[:2], "-b", 10, "--top_k", 3, "-p", "stdout", stdin="1 |w a\n1 |w b\n |w c\n").lines
-    assert lines[1:] == ["1:1 0:0"] * 2
+    with xclass.Learner(name, 1, bits=10) as model:
+        lists = go_through(model, "1 |w a\n1 |w b\n |w c\n", top_k=3).lists
+    assert lists[1:] == [{1: 1, 0: 0}] * 2
 
 
 @GIVING
 def test_names_of_classes(name):
-    text = "cat |w a\ndog |w b\ncat |w a\n |w c\n"
-    run = (*chosen(name, 3)[:2], "--named_labels", "cat,dog,élan", "-b", 12, "--quiet", "-p", "stdout", "--top_k", 1)
-    words = learn(*run, stdin=text).lines[-1].split(" ")
-    assert words[0].split(":")[0] in ("cat", "dog")
-    assert words[1].split(":")[0] == "0"
+    with xclass.Learner(name, 3, named_labels="cat,dog,élan", bits=12) as model:
+        model.learn("cat |w a\ndog |w b\ncat |w a\n")
+        labels, p = model.top_k("|w a\n|w b\n", 1)
+        assert labels.tolist() == [["cat"], ["dog"]]
+        assert ((p > 0.3) & (p <= 1)).all()
+
+
+def test_recall_tree_of_vw_gives_probabilities_under_logistic_loss():
+    with xclass.Learner("recall_tree", K, vw_exact=True, loss_function="logistic") as model:
+        lists = go_through(model, TEXT, top_k=2).lists
+    assert [sum(p.values()) for p in lists] == pytest.approx([1] * 400, abs=1e-6)
+
+
+# -- runs of the command
+
+
+@GIVING
+@ASKING
+def test_lists_are_written_with_tags_and_names(place, name, asked):
+    words = ("--top_k", 3) if "top_k" in asked else ("--probabilities",)
+    text = "".join(f"class{line}\n" if line[0].isdigit() else f"{line}\n" for line in TEXT.splitlines())
+    names = ",".join(f"class{y}" for y in range(1, K + 1))
+    small = ("--max_candidates", 4) if name == "recall_tree" else ()
+    run_of = (f"--{name}", K, *small, *BITS, "-p", "stdout", "--quiet")
+    lines = learn(*run_of, *words, stdin=TEXT).lines
+    with learner(name) as model:
+        lists = go_through(model, TEXT, **asked).lists
+    for line, example, p in zip(lines, TEXT.splitlines(), lists, strict=True):
+        assert [label for label, _ in pairs(line)] == list(p)
+        assert [value for _, value in pairs(line)] == pytest.approx(list(p.values()), rel=1e-5, abs=1e-9)
+        assert line.partition(" tag")[2] == example.partition("|")[0].partition("tag")[2]
+    named = learn(*run_of, *words, "--named_labels", names, stdin=text).lines
+    assert [line.replace("class", "") for line in named] == lines
+
+
+def test_asking_leaves_the_link_of_oaa_alone(place):
+    run = ("--oaa", K, *BITS, "--link", "logistic")
+    learn(*run, "-f", "a", stdin=TEXT)
+    learn(*run, "--top_k", 3, "--calibration", "c", "-p", "p", "-f", "b", stdin=TEXT)
+    assert (place / "a").read_bytes() == (place / "b").read_bytes()
 
 
 # -- refusals
@@ -401,14 +417,14 @@ def test_names_of_classes(name):
 
 @pytest.mark.parametrize("words", [("--top_k", 3), ("--probabilities",), ("--perplexity",), ("--calibration", "c")])
 def test_where_there_are_no_probabilities_asking_is_an_error(words):
-    done = xclass(*words, "--binary", stdin="1 |w a\n")
+    done = run(*words, "--binary", stdin="1 |w a\n")
     assert done.status == 2
     assert done.err == (
         f"xclass: {words[0]} needs probabilities of classes, which the learner without a reduction does not give; "
         "choose one of --oaa, --recall_tree, --cpt, --softmax_tree\n"
     )
     learn("-f", "m", stdin="1 |w a\n")
-    assert xclass("-i", "m", "-t", *words, stdin="1 |w a\n").status == 2
+    assert run("-i", "m", "-t", *words, stdin="1 |w a\n").status == 2
 
 
 @pytest.mark.parametrize(
@@ -425,12 +441,6 @@ def test_where_there_are_no_probabilities_asking_is_an_error(words):
     ],
 )
 def test_what_cannot_be_meant_is_refused(words, why):
-    done = xclass(*words, stdin="1 |w a\n")
+    done = run(*words, stdin="1 |w a\n")
     assert done.status == 2
     assert why in done.err
-
-
-def test_recall_tree_of_vw_gives_probabilities_under_logistic_loss():
-    run = ("--vw_exact", "--recall_tree", K, "--loss_function", "logistic", "--top_k", 2, "-p", "stdout", "--quiet")
-    for line in learn(*run, stdin=TEXT).lines:
-        assert sum(p for _, p in pairs(line)) == pytest.approx(1, abs=1e-5)
