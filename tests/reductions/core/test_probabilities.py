@@ -27,13 +27,6 @@ TEXT = multiclass(1, K, 400, noise=0.4, tags=True, weights=(1, 0.5, 2, 0), unlab
 SMALL = {"recall_tree": {"max_candidates": 4}}  # leaves classes out
 
 
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def learner(name: str, k: int = K, **options) -> xclass.Learner:
     return xclass.Learner(name, k, **{"bits": 20, **SMALL.get(name, {}), **options})
 
@@ -388,7 +381,7 @@ def test_recall_tree_of_vw_gives_probabilities_under_logistic_loss():
 
 @GIVING
 @ASKING
-def test_lists_are_written_with_tags_and_names(place, name, asked):
+def test_lists_are_written_with_tags_and_names(name, asked):
     words = ("--top_k", 3) if "top_k" in asked else ("--probabilities",)
     text = "".join(f"class{line}\n" if line[0].isdigit() else f"{line}\n" for line in TEXT.splitlines())
     names = ",".join(f"class{y}" for y in range(1, K + 1))
@@ -405,26 +398,27 @@ def test_lists_are_written_with_tags_and_names(place, name, asked):
     assert [line.replace("class", "") for line in named] == lines
 
 
-def test_asking_leaves_the_link_of_oaa_alone(place):
-    run = ("--oaa", K, *BITS, "--link", "logistic")
-    learn(*run, "-f", "a", stdin=TEXT)
-    learn(*run, "--top_k", 3, "--calibration", "c", "-p", "p", "-f", "b", stdin=TEXT)
-    assert (place / "a").read_bytes() == (place / "b").read_bytes()
+def test_asking_leaves_the_link_of_oaa_alone(tmp_path):
+    words = ("--oaa", K, *BITS, "--link", "logistic")
+    learn(*words, "-f", "a", stdin=TEXT, cwd=tmp_path)
+    learn(*words, "--top_k", 3, "--calibration", "c", "-p", "p", "-f", "b", stdin=TEXT, cwd=tmp_path)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 # -- refusals
 
 
 @pytest.mark.parametrize("words", [("--top_k", 3), ("--probabilities",), ("--perplexity",), ("--calibration", "c")])
-def test_where_there_are_no_probabilities_asking_is_an_error(words):
+def test_where_there_are_no_probabilities_asking_is_an_error(tmp_path, words):
     done = run(*words, "--binary", stdin="1 |w a\n")
     assert done.status == 2
     assert done.err == (
         f"xclass: {words[0]} needs probabilities of classes, which the learner without a reduction does not give; "
         "choose one of --oaa, --recall_tree, --cpt, --softmax_tree\n"
     )
-    learn("-f", "m", stdin="1 |w a\n")
-    assert run("-i", "m", "-t", *words, stdin="1 |w a\n").status == 2
+    with xclass.Learner("scalar") as model:
+        model.save(tmp_path / "m")
+    assert run("-i", tmp_path / "m", "-t", *words, stdin="1 |w a\n").status == 2
 
 
 @pytest.mark.parametrize(
