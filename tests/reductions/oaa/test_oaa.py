@@ -11,6 +11,7 @@ from oracles import learner as oracle_learner
 from oracles import oaa as oracle
 from streams import multiclass
 
+import xclass
 from xclass.binary import table_size
 from xclass.reductions.oaa import class_rows
 from xclass.reductions.oaa import reduction as oaa
@@ -281,9 +282,8 @@ def test_classes_of_subsampling_are_drawn_evenly():
 
 
 def test_table_too_small_for_one_feature_is_refused():
-    config = configure("--oaa", 1000, "-b", 9)
-    with pytest.raises(oaa.UsageError, match="-b 9 has 512 slots, too few for one feature of --oaa 1000"):
-        learner_of(config)
+    with pytest.raises(xclass.UsageError, match="bits 9 has 512 slots, too few for one feature of classes 1000"):
+        xclass.Learner("oaa", 1000, bits=9)
 
 
 def test_planes_of_a_table_are_not_interleaved():

@@ -11,8 +11,8 @@ from oracles import learner as oracle_learner
 from oracles import recall_tree as oracle
 from streams import multiclass
 
+import xclass
 from xclass.binary import gd, table_size
-from xclass.errors import UsageError
 from xclass.reductions.recall_tree import label_counts, routing, scoring
 from xclass.reductions.recall_tree import reduction as recall_tree
 
@@ -362,8 +362,8 @@ def test_tree_is_complete_and_its_routers_are_distinct(depth, blocked):
 
 
 def test_path_features_need_a_path():
-    with pytest.raises(UsageError, match="--node_only chooses among path features and --no_path_features has none"):
-        configure("--recall_tree", K, "--node_only", "--no_path_features")
+    with pytest.raises(xclass.UsageError, match="node_only chooses among path features and no_path_features has none"):
+        xclass.Learner("recall_tree", K, node_only=True, no_path_features=True)
 
 
 @pytest.mark.bounds
