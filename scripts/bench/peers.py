@@ -35,7 +35,7 @@ from scripts.lib.peers import (
     unknown,
     words_of,
 )
-from scripts.lib.plots import plotting
+from scripts.lib.plots import PIXELS, label_points, log_axis, plotting
 from scripts.lib.processes import BenchError
 
 COLOURS = {XCLASS: "tab:red", VW: "tab:blue", NAPKIN: "tab:green", FASTTEXT: "tab:orange"}
@@ -75,16 +75,25 @@ def draw(found: list[dict], file: Path) -> None:
         mine = [one for one in found if one["set"] == name]
         for one in mine:
             tool = METHODS[one["method"]][0]
-            area.semilogx(one["train"], 100 * one["error"], "o", color=COLOURS[tool])
-            label = one["method"].removeprefix("xclass ") if one["method"] != "xclass" else "xclass"
-            area.annotate(
-                label, (one["train"], 100 * one["error"]), textcoords="offset points", xytext=(5, 3), fontsize=7
-            )
+            area.semilogx(one["train"], 100 * one["error"], "o", color=COLOURS[tool], markersize=5)
+        log_axis(area)
+        area.margins(0.15)
         area.set_title(f"{name}, {mine[0]['classes']:,} classes")
         area.set_xlabel("seconds of training")
         area.set_ylabel("test error %")
+    figure.set_dpi(PIXELS)
     figure.tight_layout()
-    figure.savefig(file, dpi=80)
+    for name, area in zip(sets, areas.flat, strict=False):
+        mine = [one for one in found if one["set"] == name]
+        label_points(
+            area, [(one["train"], 100 * one["error"]) for one in mine],
+            [one["method"].removeprefix("xclass ") for one in mine],
+        )  # fmt: skip
+    keys = [
+        pyplot.Line2D([], [], marker="o", linestyle="", color=colour, label=tool) for tool, colour in COLOURS.items()
+    ]
+    figure.legend(handles=keys, loc="lower right", fontsize=10)
+    figure.savefig(file, dpi=PIXELS)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scripts.lib.processes import BenchError
@@ -36,6 +36,53 @@ def name_axes(area, title: str, across: str, up: str) -> None:
     area.set_xlabel(across)
     area.set_ylabel(up)
     area.legend(fontsize=8)
+
+
+def label_points(area, points: Sequence[tuple[float, float]], labels: Sequence[str], size: float = 7) -> list:
+    """Write a label beside each point, where it covers no other label and no point; return matplotlib's texts.
+
+    Call it when the limits of the axes and the size of the figure are final. Positions are tried from near to far, and a
+    thin line joins a label that is far from its point.
+    """
+    canvas = area.figure.canvas
+    renderer = canvas.get_renderer()
+    frame = area.get_window_extent(renderer)
+    at = area.transData.transform(list(points))
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in at]
+    texts = []
+    for (x, y), point, label in sorted(zip(at, points, labels, strict=True), key=lambda one: -one[0][1]):
+        text = area.text(*point, label, fontsize=size, transform=None)
+        extent = text.get_window_extent(renderer)
+        wide, high = extent.width, extent.height
+        best = None
+        for far in (6, 12, 20, 30, 42, 56, 72, 90):
+            for left, low in (
+                (x + far, y - high / 2), (x + far, y + far / 2), (x + far, y - far / 2 - high),
+                (x - far - wide, y - high / 2), (x - far - wide, y + far / 2), (x - far - wide, y - far / 2 - high),
+                (x - wide / 2, y + far), (x - wide / 2, y - far - high),
+            ):  # fmt: skip
+                box = (left - 1, low - 1, left + wide + 1, low + high + 1)
+                inside = box[0] > frame.x0 and box[2] < frame.x1 and box[1] > frame.y0 and box[3] < frame.y1
+                if inside and not any(_overlap(box, other) for other in taken):
+                    best = (left, low, far, box)
+                    break
+            if best:
+                break
+        if best is None:
+            raise BenchError(f"there is no space for the label {label!r}: make the figure larger")
+        left, low, far, box = best
+        text.set_position((left, low))
+        taken.append(box)
+        texts.append(text)
+        if far > 12:
+            near = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
+            ends = area.transData.inverted().transform([(x, y), near])
+            area.plot(ends[:, 0], ends[:, 1], color="grey", linewidth=0.5, zorder=1)
+    return texts
+
+
+def _overlap(one: tuple, other: tuple) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def save(figure, file: Path) -> None:
