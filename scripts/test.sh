@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks everything: style and types, then all tests, then those marked `bounds` with array bounds checked, then those
+# Checks everything: style, prose and types, then all tests, then those marked `bounds` with array bounds checked, then those
 # marked `plain` without compiling. Stops at the first failure. Works in .venv beside pyproject.toml, made where missing.
 #
 #     sh scripts/test.sh
@@ -22,6 +22,11 @@ bin=$root/.venv/bin
 step "Style"
 "$bin/ruff" check .
 "$bin/ruff" format --check .
+
+step "Prose and workflows"
+"$bin/codespell" README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs xclass scripts tests demo pyproject.toml
+"$bin/proselint" check --config docs/proselint.json README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md
+"$bin/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 step "Types"
 "$bin/mypy"

@@ -41,10 +41,11 @@ def name_axes(area, title: str, across: str, up: str) -> None:
 def label_points(area, points: Sequence[tuple[float, float]], labels: Sequence[str], size: float = 7) -> list:
     """Write a label beside each point, where it covers no other label and no point; return matplotlib's texts.
 
-    Call it when the limits of the axes and the size of the figure are final. Positions are tried from near to far, and a
-    thin line joins a label that is far from its point.
+    Call it when the layout of the figure is final. Positions are tried from near to far, and
+    a thin line joins a label that is far from its point.
     """
     canvas = area.figure.canvas
+    canvas.draw()  # limits of the axes are final after that
     renderer = canvas.get_renderer()
     frame = area.get_window_extent(renderer)
     at = area.transData.transform(list(points))

@@ -1,0 +1,74 @@
+"""Pages, docstrings and help use the field's words, and docstrings of functions begin with a verb."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.man_page import page as man_page
+
+ROOT = Path(__file__).parent.parent
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+SOURCES = sorted(ROOT.glob("xclass/**/*.py"))
+OURS = re.compile(  # words that no textbook has, or that leave the reader to guess
+    r"\b(herd|manieth|nobody|whoever|however many|as it comes|as they come|without a thought|is told of|"
+    r"the caller has seen to|said of|likelier|soever|hardly ever)\b",
+    re.IGNORECASE,
+)
+# first words of docstrings of functions
+WORDS = """
+accept add adjust allocate allow announce answer append apply arrange ask assign attach average await begin bind
+bring build calculate call cancel carry cast change check choose clear clip close collect combine come commit
+compact compare compile complete compress compute consume continue convert convolve copy correct count create cross
+cut deal decay decide decode decompress decrease delete derive descend describe detect determine discard display
+distribute divide do double draw drop emit encode end ensure enter escape estimate evaluate exchange exclude execute
+expand expect extend extract fetch fill filter find finish fit flush fold follow forget format free gather generate
+get give go grow guess halve handle hash hide hold identify ignore increase increment initialise insert inspect
+interleave invert iterate join keep learn leave let limit link list listen load locate lock log look lower make map
+mark mask match measure merge mix modify move multiply name normalise note notice number obtain offer open order
+pack pad parse partition pass perform permute pick place play plot poll pop predict prefetch prepare prepend preview
+print probe process produce propagate propose protect prune push put quote raise rank read rebuild receive recode
+recompute record recycle reduce refuse register regularise rehash reject release remember remove rename render
+reorder repeat replace report reproduce request rescale reserve reset resolve restore restrict resume retrieve
+return reverse rotate round route run sample save scale scan scatter score search see seek select send serialise set
+share shift show shrink shuffle sift skip solve sort spill split start state step stop store subtract suggest sum
+support swap switch take tell test tokenise trace train transform translate traverse treat trim truncate try turn
+undo union unpack update use validate verify visit vote wait walk warn watch weigh widen wrap write yield
+"""
+VERBS = frozenset(WORDS.split())
+
+
+def docstrings(path: Path):
+    """Yield the docstring of every module, class and function of a file, with its kind, name and line."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node):
+            name = getattr(node, "name", path.stem)
+            yield node, name, getattr(node, "lineno", 1), ast.get_docstring(node)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_docstrings_of_functions_begin_with_a_verb(path):
+    wrong = []
+    for node, name, line, text in docstrings(path):
+        first = text.splitlines()[0]
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        if first.split()[0].lower().strip("`,.;:") not in VERBS or not re.search(r"[.:]$", text.split("\n\n")[0]):
+            wrong.append(f"{path.relative_to(ROOT)}:{line}: {name}: {first}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_words_are_the_fields(path):
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        text = "\n".join(doc for _, _, _, doc in docstrings(path))
+    assert not [match.group() for match in OURS.finditer(text)]
+
+
+def test_words_of_the_help_are_the_fields():
+    assert not [match.group() for match in OURS.finditer(man_page())]
