@@ -31,6 +31,8 @@ __all__ = [
     "read_vw",
 ]
 
+WINDOWS = "xclass runs on Linux and macOS; on Windows, use the Windows Subsystem for Linux (WSL)"
+
 if TYPE_CHECKING:
     from .api.inputs import read_vw
     from .api.learner import Learner, Outcome, load
@@ -47,8 +49,11 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import os
     from importlib import import_module
 
+    if os.name == "nt":  # model files are replaced under locks and while they are open, which Windows does not offer
+        raise ImportError(WINDOWS)
     return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
 
 
