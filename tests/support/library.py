@@ -19,6 +19,7 @@ from xclass.api import configuration
 from xclass.api.configuration import Purpose
 from xclass.api.inputs import Inputs
 from xclass.api.learner import Learner
+from xclass.api.model_contents import Contents
 from xclass.reductions.core import probabilities
 from xclass.reductions.core.contract import BatchTask
 
@@ -42,13 +43,19 @@ def with_scores(reduction: str, classes: int, **options) -> Learner:
 def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Shown:
     """Take text through the stages of a learner, learning from it or only predicting.
 
+    A learner that wants to see examples before it learns from any is shown those of the text.
+
     Parameters
     ----------
-    answers : fields of `probabilities.Options`, such as `top_k=3`; they hold from here on
+    answers : fields of `probabilities.Options`, such as `top_k=3`; they hold from here on, and sums for the summary
+        begin anew
     """
     if answers:
         model.reduction.want(replace(model._spec.wanted, answers=probabilities.Options(**answers)))
     batch = Inputs(model.config, model.names, model.label_range).batch(text, learn=learn)
+    if learn and model.preview_size is not None:
+        model.preview(batch)
+        model.learn("")
     tasks: list[BatchTask] = []
     for task in model.tasks(batch, learn, model.clock):
         for stage in model.stages:
@@ -74,12 +81,30 @@ def dicts_of(scores: np.ndarray, labels: np.ndarray, start: np.ndarray) -> list[
     return [dict(pairs[low:high]) for low, high in itertools.pairwise(start.tolist())]
 
 
+def trained(reduction: str, classes: int | None, text: str, **options) -> Learner:
+    """Return a new learner that has learned from text, to the end of the data."""
+    model = Learner(reduction, classes, **options)
+    model.learn(text)
+    model.end_pass()
+    return model
+
+
+def same_contents(first: Learner, second: Learner) -> bool:
+    """Tell whether two learners would write the same model."""
+    return state_of(first) == state_of(second)
+
+
+def same_arrays(first: Learner, second: Learner) -> bool:
+    """Tell whether two learners have learned the same, whatever their options are."""
+    return state_of(first).arrays == state_of(second).arrays
+
+
 def summary_of(model: Learner) -> str:
     """Return the learner's lines of a run's summary."""
     return "".join(f"{line}\n" for line in model.reduction.summary())
 
 
-def state_of(model: Learner) -> tuple:
+def state_of(model: Learner) -> Contents:
     """Return all that a model file would hold; equal for two learners whose models are the same byte for byte."""
     kept = model.contents()
     arrays = {name: np.asarray(one) for name, one in kept.arrays.items()}

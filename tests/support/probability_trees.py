@@ -1,0 +1,47 @@
+"""What the tests of the conditional probability tree have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from library import go_through
+
+from tests.oracles import reader as plain_reader
+from xclass.api.learner import Learner
+from xclass.reductions.cpt import label_tree
+
+
+def examples(text: str) -> list[tuple]:
+    """Return (features, label or None, weight) of every line, as oracles take them."""
+    found = plain_reader.read(text.encode(), multiclass=True, bits=32)
+    labels = [None if e.label is None else int(e.label) for e in found]
+    return list(zip(plain_reader.features_of(found), labels, [e.weight for e in found], strict=True))
+
+
+def tree_of(model: Learner, t: int = 0) -> label_tree.Tree:
+    """Return a tree as a model would hold it, after the checks that a model's tree goes through."""
+    return label_tree.restored(f"tree.{t}", model.contents().arrays)
+
+
+def mean_opened(model: Learner) -> float:
+    """Return how many nodes a search opened, on average."""
+    opened = model.reduction.report.opened
+    return float(opened @ np.arange(len(opened)) / opened.sum())
+
+
+def check_best_are_the_top_of_all(model: Learner, test: str, classes: int) -> None:
+    """The search finds what is found by listing every label, and says what is left for others."""
+    every = go_through(model, test, learn=False, top_k=1000).lists
+    for want in every:
+        assert len(want) == classes + 1
+        assert want[0] < 1e-6
+        assert sum(want.values()) == pytest.approx(1, abs=1e-6)
+    for few in (1, 2, 10):
+        shown = go_through(model, test, learn=False, top_k=few)
+        for got, want in zip(shown.lists, every, strict=True):
+            rest = got.pop(0)
+            assert list(got.values()) == list(want.values())[:few]
+            assert got.items() <= want.items()
+            assert rest == pytest.approx(1 - sum(got.values()), abs=1e-6)
+    best = model.predict(test).tolist()
+    assert all(want[label] == max(want.values()) for label, want in zip(best, every, strict=True))
