@@ -8,25 +8,21 @@ import random
 import numpy as np
 import pytest
 from command import learn, xclass
-from cpt_runs import BITS, examples, fact, lines_of, pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from library import fact, go_through, same_arrays, same_contents, summary_of, trained
+from probability_trees import check_best_are_the_top_of_all, examples, mean_opened, tree_of
 from streams import multiclass
 
 from tests.oracles.cpt import Tree
 from tests.oracles.feature_scales import as_learned
+from xclass import DataError, Learner, ModelError, UsageError, load
+from xclass.api import configuration
+from xclass.api.configuration import Purpose
 from xclass.data.batch import HIGHEST_LABEL
 from xclass.model import model_file
 from xclass.reductions.core import calibration
 from xclass.reductions.cpt import binary_nodes, label_tree
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
 
 # -- the same numbers as the oracle
 
@@ -35,32 +31,31 @@ def place(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "oracle"),
     [
-        ((), {}),
-        (("--cpt_alpha", 0.1), {"alpha": 0.1}),
-        (("--cpt_tree", "balanced"), {"rule": "balanced"}),
-        (("--cpt_tree", "random", "--random_seed", 3), {"rule": "random", "seed": 3}),
-        (("--normalize_features", "none", "-l", 0.2), {"unit": False, "rate": 0.2}),
-        (("--normalize_features", "unit"), {}),
+        ({}, {}),
+        ({"cpt_alpha": 0.1}, {"alpha": 0.1}),
+        ({"cpt_tree": "balanced"}, {"rule": "balanced"}),
+        ({"cpt_tree": "random", "random_seed": 3}, {"rule": "random", "seed": 3}),
+        ({"normalize_features": "none", "learning_rate": 0.2}, {"unit": False, "rate": 0.2}),
+        ({"normalize_features": "unit"}, {}),
     ],
-    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+    ids=str,
 )
 def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle):
     k = 17
     text = multiclass(1, k, 250, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
-    run = ("--cpt", k, "-b", 24, "--loss_function", loss, *options)
-    done = learn(*run, "--top_k", k, "-p", "p", stdin=text)
-    scaled = as_learned(examples(text), "none" if "--normalize_features" in options else "auto")
+    with Learner("cpt", k, bits=24, loss_function=loss, **options) as model:
+        shown = go_through(model, text, top_k=k)
+    scaled = as_learned(examples(text), "none" if "normalize_features" in options else "auto")
     tree = Tree(loss=loss, **{"rate": 0.5 if loss == "squared" else 1.0, **oracle})
     squared = log = weight_sum = known_sum = 0.0
-    lines = lines_of("p")
-    for number, ((row, y, weight), line) in enumerate(zip(scaled, lines, strict=True), 1):
+    for number, ((row, y, weight), got) in enumerate(zip(scaled, shown.lists, strict=True), 1):
         want = tree.probabilities(row)
-        got, rest = pairs(line)
+        rest = got.pop(0)
         assert set(got) == set(want), number
         for label, p in got.items():
             assert p == pytest.approx(want[label], rel=2e-4, abs=1e-6), (number, label)
         assert list(got.values()) == sorted(got.values(), reverse=True)
-        assert sum(got.values()) + rest == pytest.approx(1, abs=2e-5)
+        assert sum(got.values()) + rest == pytest.approx(1, abs=1e-6)
         if y is None:
             continue
         p = want.get(y, 0.0)
@@ -71,9 +66,9 @@ def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle)
             known_sum += weight
         if weight > 0:
             tree.learn(row, y, weight)
-    assert fact(done.err, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
-    assert fact(done.err, "average log loss") == pytest.approx(log / known_sum, rel=1e-4)
-    assert f"classes in the tree = {len(tree.leaf)}, depth = {tree.root.depth()}\n" in done.err
+    assert fact(shown.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
+    assert fact(shown.summary, "average log loss") == pytest.approx(log / known_sum, rel=1e-4)
+    assert f"classes in the tree = {len(tree.leaf)}, depth = {tree.root.depth()}\n" in shown.summary
 
 
 # -- the tree
@@ -153,8 +148,8 @@ def test_order_of_labels_does_not_break_the_balance(order):
         "clusters": [1 + (i * 37) % k for i in range(k)],
     }[order]
     text = "".join(f"{y} |w same a{y % 3} b{y}\n" for y in labels for _ in range(3))
-    learn("--cpt", 0, *BITS, "-f", "m", "--quiet", stdin=text)
-    tree = label_tree.restored("tree.0", model_file.load("m").arrays)
+    with trained("cpt", 0, text, bits=20) as model:
+        tree = tree_of(model)
     assert tree.size[label_tree.NODES] == 2 * k - 1
     check_balance(tree, 0.6)
 
@@ -174,34 +169,16 @@ def test_places_of_regressors_are_different_ones():
 @pytest.mark.parametrize("tree", ["general", "random"])
 @pytest.mark.parametrize("seed", range(3))
 def test_top_k_is_the_top_of_all_labels(loss, tree, seed):
-    k = 60
-    learn(
-        "--cpt", k, *BITS, "--loss_function", loss, "--cpt_tree", tree, "--random_seed", seed, "-f", "m", "--quiet",
-        stdin=multiclass(seed, k, 800, noise=0.3),
-    )  # fmt: skip
-    test = multiclass(seed + 100, k, 80, noise=0.5)
-    every = learn("-i", "m", "-t", "--quiet", "--top_k", 1000, "-p", "stdout", stdin=test).lines
-    for few in (1, 2, 10):
-        best = learn("-i", "m", "-t", "--quiet", "--top_k", few, "-p", "stdout", stdin=test).lines
-        for one, whole in zip(best, every, strict=True):
-            got, rest = pairs(one)
-            want, nothing = pairs(whole)
-            assert nothing < 1e-6
-            assert sum(want.values()) == pytest.approx(1, abs=1e-4)
-            assert list(got.values()) == list(want.values())[:few]
-            assert all(want[label] == p for label, p in got.items())
-            assert rest == pytest.approx(1 - sum(got.values()), abs=2e-5)
-    single = learn("-i", "m", "-t", "--quiet", "-p", "stdout", stdin=test).lines
-    for label, whole in zip(single, every, strict=True):
-        want = pairs(whole)[0]
-        assert want[int(label)] == max(want.values())
+    text, options = multiclass(seed, 60, 800, noise=0.3), {"cpt_tree": tree, "random_seed": seed}
+    with trained("cpt", 60, text, bits=20, loss_function=loss, **options) as model:
+        check_best_are_the_top_of_all(model, multiclass(seed + 100, 60, 80, noise=0.5), 60)
 
 
 def test_being_right_does_not_depend_on_what_is_written():
     """Without -p a search ends as soon as it knows whether the label wins."""
     text = multiclass(5, 40, 1500, noise=0.3, weights=(1, 2, 0.5), unlabelled=0.05)
-    quick = learn("--cpt", 40, *BITS, stdin=text)
-    whole = learn("--cpt", 40, *BITS, "-p", "p", stdin=text)
+    quick = learn("--cpt", 40, "-b", 20, stdin=text)
+    whole = learn("--cpt", 40, "-b", 20, "-p", "stdout", stdin=text)
     for name in ("average loss", "average squared loss", "average log loss"):
         assert fact(quick.err, name) == fact(whole.err, name)
     opened = [float(done.err.split("mean ")[1].split(",")[0]) for done in (quick, whole)]
@@ -209,36 +186,37 @@ def test_being_right_does_not_depend_on_what_is_written():
 
 
 def test_budget_leaves_an_answer_and_tells_the_gap():
-    text = multiclass(6, 50, 600, noise=0.4)
-    done = learn("--cpt", 50, *BITS, "--max_expand", 1, "-p", "stdout", stdin=text)
-    assert all(int(line) > 0 for line in done.lines[1:])
-    assert fact(done.err, "searches ended by --max_expand") > 10
-    assert 0 < float(done.err.split("may have up to ")[1].split()[0]) < 1
+    with Learner("cpt", 50, bits=20, max_expand=1) as model:
+        shown = go_through(model, multiclass(6, 50, 600, noise=0.4))
+        gap = model.reduction.report.gap
+    assert all(label > 0 for label in shown.predictions[1:])
+    assert fact(shown.summary, "searches ended by --max_expand") > 10
+    assert 0 < gap < 1
+    assert f"; a class left out may have up to {gap:.6f}\n" in shown.summary
 
 
 @pytest.mark.parametrize("budget", [1, 3, 6, 12])
-def test_no_label_left_out_has_more_than_the_gap(tmp_path, budget):
+def test_no_label_left_out_has_more_than_the_gap(budget):
     text = multiclass(6, 50, 600, noise=0.4)
-    learn("--cpt", 50, *BITS, "-f", "m", stdin=text, cwd=tmp_path)
-    run = ("-i", "m", "-t", "-p", "stdout")
-    whole = learn(*run, "--probabilities", stdin=text, cwd=tmp_path)
-    cut = learn(*run, "--top_k", 3, "--max_expand", budget, stdin=text, cwd=tmp_path)
-    gap = float(cut.err.split("may have up to ")[1].split()[0])
+    with trained("cpt", 50, text, bits=20) as whole, trained("cpt", 50, text, bits=20, max_expand=budget) as cut:
+        assert same_arrays(whole, cut)
+        labels, every = whole.probabilities(text)
+        lists = go_through(cut, text, learn=False, top_k=3).lists
+        gap = cut.reduction.report.gap
     missed = 0.0
-    for all_pairs, listed in zip(whole.lines, cut.lines, strict=True):
-        (p, _), (found, _) = pairs(all_pairs), pairs(listed)
-        left_out = max(mass for label, mass in p.items() if label not in found)
+    for p, found in zip(every, lists, strict=True):
+        found.pop(0)
+        left_out = p[~np.isin(labels, list(found))].max()
         if len(found) < 3 or left_out > min(found.values()) + 1e-6:
             missed = max(missed, left_out)
-    assert 0 < missed <= gap + 1e-5
+    assert 0 < missed <= gap + 1e-6
 
 
 def test_greedy_search_follows_the_likelier_child():
     text = multiclass(7, 30, 900, noise=0.4)
-    exact = fact(learn("--cpt", 30, *BITS, stdin=text).err, "average loss")
-    done = learn("--cpt", 30, *BITS, "--cpt_search", "greedy", stdin=text)
-    assert exact < fact(done.err, "average loss")
-    assert float(done.err.split("mean ")[1].split(",")[0]) <= 10
+    with trained("cpt", 30, text, bits=20) as exact, trained("cpt", 30, text, bits=20, cpt_search="greedy") as greedy:
+        assert exact.average_loss < greedy.average_loss
+        assert mean_opened(greedy) <= 10
 
 
 # -- what is reported
@@ -246,101 +224,116 @@ def test_greedy_search_follows_the_likelier_child():
 
 def test_losses_alone_need_no_search():
     text = multiclass(8, 20, 400)
-    whole = learn("--cpt", 20, *BITS, "-f", "a", stdin=text).err
-    done = learn("--cpt", 20, *BITS, "--cpt_report", "losses", "-f", "b", "--perplexity", stdin=text).err
-    assert fact(done, "average loss") == fact(done, "average squared loss") == fact(whole, "average squared loss")
-    assert fact(done, "perplexity") == pytest.approx(math.exp(fact(whole, "average log loss")), rel=1e-4)
-    assert "nodes opened" not in done
-    first, second = (model_file.load(name).arrays for name in "ab")
-    assert all(np.array_equal(first[name], second[name]) for name in first)
+    with trained("cpt", 20, text, bits=20) as whole, Learner("cpt", 20, bits=20, cpt_report="losses") as model:
+        told, wanted = go_through(model, text, perplexity=True).summary, summary_of(whole)
+        assert fact(told, "average squared loss") == fact(wanted, "average squared loss")
+        assert model.average_loss == pytest.approx(fact(wanted, "average squared loss"), abs=1e-6)
+        assert fact(told, "perplexity") == pytest.approx(math.exp(fact(wanted, "average log loss")), rel=1e-4)
+        assert "nodes opened" not in told
+        assert same_arrays(whole, model)
 
 
-def test_reliability_table_is_that_of_the_predictions(place):
+def test_reliability_table_is_that_of_the_predictions():
     text = multiclass(9, 15, 700, weights=(1, 2), unlabelled=0.1)
-    done = learn("--cpt", 15, *BITS, "--calibration", "c", "--top_k", 1, "-p", "p", stdin=text)
+    with Learner("cpt", 15, bits=20) as model:
+        shown = go_through(model, text, calibration="c", top_k=1)
+        (table,) = model.reduction.results()
     bins = np.zeros((3, calibration.BINS))
-    for line, answer in zip(text.splitlines(), (place / "p").read_text().splitlines(), strict=True):
-        words = line.split("|")[0].split(" ")
-        got, _ = pairs(answer)
-        if words[0] and got:
-            ((label, p),) = got.items()
-            bins[:, min(int(p * calibration.BINS), calibration.BINS - 1)] += float(words[1]) * np.array(
-                [1, p, label == int(words[0])]
-            )
-    rows = [line.split("\t") for line in (place / "c").read_text().splitlines()[1:]]
-    assert sum(float(row[4]) for row in rows) == pytest.approx(bins[0].sum(), abs=2)  # the first has no answer
+    for (_, y, weight), (label, p) in zip(
+        examples(text), (next(iter(one.items())) for one in shown.lists), strict=True
+    ):
+        if y is not None and label > 0:
+            bins[:, min(int(p * calibration.BINS), calibration.BINS - 1)] += weight * np.array([1, p, label == y])
+    assert (table.path, table.what) == ("c", "the reliability table")
+    rows = [[float(cell) for cell in line.split("\t")] for line in list(table.lines)[1:]]
+    assert sum(row[4] for row in rows) == pytest.approx(bins[0].sum(), abs=2)  # the first has no answer
     for row in rows[1:]:
-        weight, forecast, right = bins[:, round(float(row[0]) * calibration.BINS)]
-        assert float(row[4]) == pytest.approx(weight, abs=2)
-        assert float(row[2]) == pytest.approx(forecast / weight, abs=0.01)
-        assert float(row[3]) == pytest.approx(right / weight, abs=0.01)
+        weight, forecast, right = bins[:, round(row[0] * calibration.BINS)]
+        assert row[4] == weight
+        assert row[2] == pytest.approx(forecast / weight, abs=2e-6)
+        assert row[3] == pytest.approx(right / weight, abs=2e-6)
     error = np.abs(bins[1] - bins[2]).sum() / bins[0].sum()
-    assert fact(done.err, "expected calibration error") == pytest.approx(error, abs=0.005)
+    assert fact(shown.summary, "expected calibration error") == pytest.approx(error, abs=0.005)
 
 
 # -- labels
 
 
-def test_labels_may_be_any_and_come_at_any_time(place):
-    some = "".join(f"{y} |w a{y}\n" for y in (2**31, 7, 123456789) * 20)
-    learn("--cpt", 0, *BITS, "-f", "m", "--quiet", stdin=some)
-    more = "".join(f"{y} |w a{y}\n" for y in (2**31, 5, 7, 99, 123456789) * 30)
-    done = learn("-i", "m", "-f", "m", "-p", "p", stdin=more)
-    assert "labels seen for the first time = 2," in done.err
-    assert (place / "p").read_text().split()[-5:] == ["2147483648", "5", "7", "99", "123456789"]
-    assert "classes in the tree = 5," in done.err
-    assert xclass("--cpt", 3, stdin="0 |w a\n").status == 1
-    assert xclass("--cpt", 3, stdin=f"{2**31 + 1} |w a\n").status == 1
+def test_labels_may_be_any_and_come_at_any_time(tmp_path):
+    with trained("cpt", 0, "".join(f"{y} |w a{y}\n" for y in (2**31, 7, 123456789) * 20), bits=20) as model:
+        model.save(str(tmp_path / "m"))
+    with load(str(tmp_path / "m")) as model:
+        shown = go_through(model, "".join(f"{y} |w a{y}\n" for y in (2**31, 5, 7, 99, 123456789) * 30))
+        assert shown.predictions[-5:] == [2**31, 5, 7, 99, 123456789]
+        assert "labels seen for the first time = 2," in shown.summary
+        assert "classes in the tree = 5," in shown.summary
+        for label in (0, 2**31 + 1):
+            with pytest.raises(DataError, match=f"label {label} is outside 1..{2**31}"):
+                model.learn(f"{label} |w a\n")
 
 
 def test_unseen_label_in_a_test_is_an_error_of_the_tree():
-    learn("--cpt", 2, *BITS, "-f", "m", "--quiet", stdin="1 |w a\n2 |w b\n" * 20)
-    done = learn("-i", "m", "-t", stdin="1 |w a\n9 |w b\n")
-    assert fact(done.err, "average loss") == 0.5
-    assert "labels seen for the first time = 1," in done.err
+    with trained("cpt", 2, "1 |w a\n2 |w b\n" * 20, bits=20) as model:
+        shown = go_through(model, "1 |w a\n9 |w b\n", learn=False, top_k=1)
+    assert shown.loss == 1
+    assert "labels seen for the first time = 1," in shown.summary
 
 
 def test_empty_tree_answers_0():
-    learn("--cpt", 0, *BITS, "-f", "m", "--quiet", stdin="1 |w a\n")
-    assert learn("-i", "m", "-t", "--quiet", "-p", "stdout", stdin=" |w b\n").lines == ["1"]
-    assert learn("--cpt", 0, *BITS, "-t", "--quiet", "-p", "stdout", "--top_k", 3, stdin=" |w b\n").lines == ["0:1"]
+    with Learner("cpt", 0, bits=20) as model:
+        assert model.predict(" |w b\n").tolist() == [0]
+        assert go_through(model, " |w b\n", learn=False, top_k=3).lists == [{0: 1}]
+        model.learn("1 |w a\n")
+        assert model.predict(" |w b\n").tolist() == [1]
 
 
 @pytest.mark.bounds
-def test_many_labels_make_the_tree_grow():
+def test_many_labels_make_the_tree_grow(tmp_path):
     text = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 3001))
-    learn("--cpt", 0, "-b", 16, "--cpt_alpha", 0.05, "-f", "m", "--quiet", stdin=text)
-    learn("-i", "m", "-f", "n", "--quiet", stdin=text)
-    assert label_tree.restored("tree.0", model_file.load("n").arrays).size[label_tree.NODES] == 5999
+    with trained("cpt", 0, text, bits=16, cpt_alpha=0.05) as model:
+        model.save(str(tmp_path / "m"))
+    with load(str(tmp_path / "m")) as model:
+        model.learn(text)
+        assert tree_of(model).size[label_tree.NODES] == 5999
 
 
 # -- models
 
 
-def test_model_that_holds_no_tree_is_refused():
-    learn("--cpt", 0, *BITS, "-f", "m", "--quiet", stdin=multiclass(10, 9, 100))
-    model = model_file.load("m")
-    arrays = {name: np.array(array) for name, array in model.arrays.items()}
-    for part, at, value in (
-        ("left", 0, 0),
-        ("left", 0, 3),
-        ("label", -1, 0),
-        ("label", -1, 5000000000),
-        ("place", 1, 3),
-    ):
-        spoiled = {name: array.copy() for name, array in arrays.items()}
-        spoiled[f"tree.0.{part}"][at] = value
-        model_file.save("bad", options=model.options, facts=model.facts, arrays=spoiled)
-        done = xclass("-i", "bad", "-t", stdin="1 |w a\n")
-        assert done.status == 1, (part, at, value)
-        assert "train the model again" in done.err
+@pytest.mark.parametrize(
+    ("part", "at", "value"),
+    [("left", 0, 0), ("left", 0, 3), ("label", -1, 0), ("label", -1, 5000000000), ("place", 1, 3)],
+)
+def test_model_that_holds_no_tree_is_refused(tmp_path, part, at, value):
+    with trained("cpt", 0, multiclass(10, 9, 100), bits=20) as model:
+        model.save(str(tmp_path / "m"))
+    options, facts, arrays = model_file.load(str(tmp_path / "m"))
+    spoiled = np.array(arrays[f"tree.0.{part}"])
+    spoiled[at] = value
+    model_file.save(str(tmp_path / "bad"), options=options, facts=facts, arrays={**arrays, f"tree.0.{part}": spoiled})
+    with pytest.raises(ModelError, match="train the model again"):
+        load(str(tmp_path / "bad"))
 
 
-def test_options_without_effect_are_refused():
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"normalized": True}, "normalized has no effect"),
+        ({"layout": "odd"}, "layout has no effect"),
+        ({"loss_function": "hinge"}, "loss_function hinge gives no probabilities"),
+        ({"vw_exact": True}, "VW has no cpt for vw_exact to follow"),
+        ({"cpt_tree": "random", "cpt_alpha": 0.5}, "cpt_alpha has no effect"),
+    ],
+)
+def test_options_without_effect_are_refused(options, message):
+    with pytest.raises(UsageError, match=message):
+        Learner("cpt", 3, **options)
+
+
+def test_what_a_run_asks_for_needs_the_search_that_is_left_out():
     for words in (
-        ("--normalized",), ("--layout", "odd"), ("--loss_function", "hinge"), ("--vw_exact",),
-        ("--cpt_tree", "random", "--cpt_alpha", 0.5), ("--cpt_search", "greedy", "--top_k", 2),
-        ("--cpt_report", "losses", "-p", "p"), ("--cpt_report", "losses", "--top_k", 2),
+        ("--cpt_search", "greedy", "--top_k", 2), ("--cpt_report", "losses", "-p", "stdout"),
+        ("--cpt_report", "losses", "--top_k", 2),
     ):  # fmt: skip
         assert xclass("--cpt", 3, *words, stdin="1 |w a\n").status == 2, words
 
@@ -348,15 +341,16 @@ def test_options_without_effect_are_refused():
 # -- several trees
 
 
-def test_several_trees_give_the_same_bytes_on_any_number_of_threads(place, monkeypatch):
+def test_several_trees_learn_the_same_on_any_number_of_threads(monkeypatch):
     text, test = multiclass(11, 25, 500), multiclass(12, 25, 200)
-    found = []
+    models, found = [], []
     for processors in (1, 2, 5):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
-        done = learn("--cpt", 25, *BITS, "--trees", 4, "-p", "stdout", "-f", "m", "--quiet", stdin=text)
-        tested = learn("-i", "m", "-t", "--top_k", 3, "-p", "stdout", "--quiet", stdin=test)
-        found.append((done.out, tested.out, (place / "m").read_bytes()))
+        with Learner("cpt", 25, bits=20, trees=4) as model:
+            found.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
+            models.append(model)
     assert found[0] == found[1] == found[2]
+    assert same_contents(models[0], models[1]) and same_contents(models[0], models[2])
 
 
 def test_several_trees_differ_and_agree_on_the_best_by_the_sum_of_logarithms():
@@ -369,29 +363,27 @@ def test_several_trees_differ_and_agree_on_the_best_by_the_sum_of_logarithms():
             told = [y if rng.random() < 0.6 else rng.randrange(k) for _ in range(3)]
             yield f"{y + 1} | {' '.join(str(100 * j + z) for j, z in enumerate(told, 1))}\n"
 
-    run = ("--cpt", k, *BITS, "--trees", trees, "--tree_noise", 0.3, "--noconstant", "--normalize_features", "unit")
-    learn(*run, "-f", "m", "--quiet", stdin="".join(lines(600)))
-    model = model_file.load("m")
-    shapes = {tuple(model.arrays[f"tree.{t}.left"]) for t in range(trees)}
-    assert len(shapes) == trees
-    test = "".join(lines(100))
-    # one tree at a time, every label of it: a model of its own with its part of the table
-    lists = []
-    for t in range(trees):
-        arrays = {
-            name.replace(f".{t}.", ".0."): np.array(array)
-            for name, array in model.arrays.items()
-            if f".{t}." in name and name.split(".")[1] == str(t)
-        }
-        options = {**model.options, "trees": 1, "bits": BITS[1] - 2}
-        random_state = np.array(model.arrays["random"])[t : t + 1]
-        model_file.save("one", options=options, facts=model.facts, arrays={**arrays, "random": random_state})
-        lines = learn("-i", "one", "-t", "--top_k", k, "-p", "stdout", "--quiet", stdin=test).lines
-        lists.append([pairs(line)[0] for line in lines])
-    got = learn("-i", "m", "-t", "--top_k", 1, "-p", "stdout", "--quiet", stdin=test).lines
-    for line, *each in zip(got, *lists, strict=True):
-        ((label, p),) = pairs(line)[0].items()
+    text, test = "".join(lines(600)), "".join(lines(100))
+    options = {"tree_noise": 0.3, "noconstant": True, "normalize_features": "unit"}
+    with trained("cpt", k, text, bits=20, trees=trees, **options) as model:
+        assert len({tuple(tree_of(model, t).left) for t in range(trees)}) == trees
+        got = model.top_k(test, 1)
+        contents = model.contents()
+        # one tree at a time, every label of it: a model of its own with its part of the table
+        lists = []
+        for t in range(trees):
+            arrays = {
+                name.replace(f".{t}.", ".0."): array
+                for name, array in contents.arrays.items()
+                if name.startswith((f"tree.{t}.", f"weights.{t}."))
+            }
+            arrays["random"] = contents.arrays["random"][t : t + 1]
+            one = contents._replace(options={**contents.options, "trees": 1, "bits": 18}, arrays=arrays)
+            config = configuration.of_model("one", one.options)
+            with Learner.from_config(config, Purpose(loaded=True), one) as alone:
+                lists.append(go_through(alone, test, learn=False, top_k=k).lists)
+    for (label,), (p,), *each in zip(*got, *lists, strict=True):
         candidates = {y for one in each for y in list(one)[:5]}
         worth = {y: sum(math.log(one[y]) for one in each) for y in candidates}
-        assert worth[label] >= max(worth.values()) - 1e-3
-        assert p == pytest.approx(sum(one[label] for one in each) / trees, rel=1e-4)
+        assert worth[label] >= max(worth.values()) - 1e-5
+        assert p == pytest.approx(sum(one[label] for one in each) / trees, rel=1e-6)
