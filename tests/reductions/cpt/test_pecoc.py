@@ -8,25 +8,20 @@ import random
 import numpy as np
 import pytest
 from command import learn, xclass
-from cpt_runs import BITS, examples, fact, lines_of, pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from library import fact, go_through, same_arrays, same_contents, summary_of, trained
+from probability_trees import check_best_are_the_top_of_all, examples, mean_opened, tree_of
 from streams import multiclass
 
 from tests.oracles.feature_scales import as_learned
 from tests.oracles.pecoc import LEAST, Tree, estimates, hadamard, nearest
+from xclass import Learner, UsageError, load
 from xclass.binary import adagrad, loss
 from xclass.model import model_file
+from xclass.reductions.core.spec import Wanted
 from xclass.reductions.cpt import label_tree, pecoc, wide_nodes
 from xclass.reductions.cpt import reduction as cpt
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
 
 # -- the same numbers as the oracle
 
@@ -36,29 +31,29 @@ def place(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "oracle"),
     [
-        ((), {}),
-        (("--cpt_alpha", 0.1), {"alpha": 0.1}),
-        (("--cpt_tree", "balanced"), {"rule": "balanced"}),
-        (("--cpt_tree", "random", "--random_seed", 3), {"rule": "random", "seed": 3}),
-        (("--normalize_features", "none", "-l", 0.2), {"unit": False, "rate": 0.2}),
+        ({}, {}),
+        ({"cpt_alpha": 0.1}, {"alpha": 0.1}),
+        ({"cpt_tree": "balanced"}, {"rule": "balanced"}),
+        ({"cpt_tree": "random", "random_seed": 3}, {"rule": "random", "seed": 3}),
+        ({"normalize_features": "none", "learning_rate": 0.2}, {"unit": False, "rate": 0.2}),
     ],
-    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+    ids=str,
 )
 def test_probabilities_are_the_oracles_example_by_example(m, loss_function, options, oracle):
     k = 17
     text = multiclass(1, k, 90, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
-    run = ("--cpt", k, "--cpt_arity", m, "-b", 24, "--loss_function", loss_function, *options)
-    done = learn(*run, "--top_k", k, "-p", "p", stdin=text)
-    scaled = as_learned(examples(text), "none" if "--normalize_features" in options else "auto")
+    with Learner("cpt", k, cpt_arity=m, bits=24, loss_function=loss_function, **options) as model:
+        shown = go_through(model, text, top_k=k)
+    scaled = as_learned(examples(text), "none" if "normalize_features" in options else "auto")
     tree = Tree(m, loss=loss_function, **{"rate": 0.5 if loss_function == "squared" else 1.0, **oracle})
     squared = weight_sum = known_sum = asked = mean = 0.0
-    for number, ((row, y, weight), line) in enumerate(zip(scaled, lines_of("p"), strict=True), 1):
+    for number, ((row, y, weight), got) in enumerate(zip(scaled, shown.lists, strict=True), 1):
         want = tree.probabilities(row)
-        got, rest = pairs(line)
+        rest = got.pop(0)
         assert set(got) == set(want), number
         for label, p in got.items():
             assert p == pytest.approx(want[label], rel=5e-4, abs=2e-6), (number, label)
-        assert sum(got.values()) + rest == pytest.approx(1, abs=2e-5)
+        assert sum(got.values()) + rest == pytest.approx(1, abs=1e-6)
         if y is None:
             continue
         squared += weight * (1 - want.get(y, 0.0)) ** 2
@@ -70,11 +65,11 @@ def test_probabilities_are_the_oracles_example_by_example(m, loss_function, opti
             mean += weight * total / max(regressors, 1)
         if weight > 0:
             tree.learn(row, y, weight)
-    assert fact(done.err, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
-    assert fact(done.err, "regressors asked about a label") == pytest.approx(asked / known_sum, abs=0.006)
-    assert fact(done.err, "their average squared loss") == pytest.approx(mean / known_sum, rel=1e-3)
-    assert f"classes in the tree = {len(tree.way)}," in done.err
-    assert f"99 % {tree.root.leaves()}" not in done.err
+    assert fact(shown.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
+    assert fact(shown.summary, "regressors asked about a label") == pytest.approx(asked / known_sum, abs=0.006)
+    assert fact(shown.summary, "their average squared loss") == pytest.approx(mean / known_sum, rel=1e-3)
+    assert f"classes in the tree = {len(tree.way)}," in shown.summary
+    assert f"99 % {tree.root.leaves()}" not in shown.summary
     assert tree.root.depth() == (1 if m == 32 else tree.root.depth())
 
 
@@ -169,7 +164,7 @@ def blocks(tree, levels: int) -> dict[int, list[int]]:
 
 
 @pytest.mark.parametrize("order", ["rising", "random", "clusters"])
-@pytest.mark.parametrize("rule", [("--cpt_alpha", 0.02), ("--cpt_tree", "balanced"), ("--cpt_tree", "random")])
+@pytest.mark.parametrize("rule", [{"cpt_alpha": 0.02}, {"cpt_tree": "balanced"}, {"cpt_tree": "random"}], ids=str)
 @pytest.mark.parametrize("m", [4, 16])
 def test_a_block_fills_up_before_another_begins_below(order, rule, m):
     k, levels = 150, m.bit_length() - 1
@@ -179,8 +174,8 @@ def test_a_block_fills_up_before_another_begins_below(order, rule, m):
         "clusters": [1 + (i * 37) % k for i in range(k)],
     }[order]
     text = "".join(f"{y} |w same a{y % 3} b{y}\n" for y in labels for _ in range(2))
-    learn("--cpt", 0, *BITS, *rule, "--cpt_arity", m, "-f", "m", "--quiet", stdin=text)
-    tree = label_tree.restored("tree.0", model_file.load("m").arrays)
+    with trained("cpt", 0, text, bits=20, cpt_arity=m, **rule) as model:
+        tree = tree_of(model)
     found = blocks(tree, levels)
     inner = 0
     for nodes in found.values():
@@ -194,10 +189,11 @@ def test_a_block_fills_up_before_another_begins_below(order, rule, m):
 
 def test_from_k_on_there_is_one_node():
     for k, m in ((30, 32), (16, 16), (5, 1024)):
-        done = learn("--cpt", k, *BITS, "--cpt_arity", m, "--cpt_alpha", 0.01, stdin=multiclass(3, k, 400, noise=0.2))
-        assert f"nodes opened by a search: mean 1.0, median 1, 99 % 1, {m - 1} regressors each" in done.err
-        assert m - 2 < fact(done.err, "regressors asked about a label") <= m - 1  # none while there is one label
-        assert int(fact(done.err, "depth")) <= math.log2(m)
+        with trained("cpt", k, multiclass(3, k, 400, noise=0.2), bits=20, cpt_arity=m, cpt_alpha=0.01) as model:
+            told = summary_of(model)
+        assert f"nodes opened by a search: mean 1.0, median 1, 99 % 1, {m - 1} regressors each" in told
+        assert m - 2 < fact(told, "regressors asked about a label") <= m - 1  # none while there is one label
+        assert int(fact(told, "depth")) <= math.log2(m)
 
 
 @pytest.mark.parametrize("alpha", [0.6, 0.1])
@@ -205,8 +201,9 @@ def test_two_branches_are_the_binary_tree(monkeypatch, alpha):
     """The kernels for m branches, asked to take m = 2, which they never are, say what the binary tree says."""
     k = 40
     text = multiclass(5, k, 700, noise=0.3, weights=(1, 2, 0.5), unlabelled=0.05)
-    run = ("--cpt", k, "-b", 24, "--cpt_alpha", alpha, "--top_k", 5, "-p", "stdout")
-    plain = learn(*run, stdin=text)
+    options = {"bits": 24, "cpt_alpha": alpha}
+    with Learner("cpt", k, **options) as model:
+        plain, plain_opened = go_through(model, text, top_k=5), mean_opened(model)
     begin = cpt.Member.__init__
 
     def other(self, *args):
@@ -214,15 +211,14 @@ def test_two_branches_are_the_binary_tree(monkeypatch, alpha):
         self.kernels = wide_nodes
 
     monkeypatch.setattr(cpt.Member, "__init__", other)
-    done = learn(*run, stdin=text)
-    for one, two in zip(plain.lines, done.lines, strict=True):
-        (first, rest), (second, same) = pairs(one), pairs(two)
+    with Learner("cpt", k, **options) as model:
+        wide, wide_opened = go_through(model, text, top_k=5), mean_opened(model)
+    for first, second in zip(plain.lists, wide.lists, strict=True):
+        assert first.pop(0) == pytest.approx(second.pop(0), abs=1e-4)
         assert first == pytest.approx(second, rel=1e-3, abs=1e-5)
-        assert rest == pytest.approx(same, abs=1e-4)
     for name in ("average squared loss", "regressors asked about a label", "their average squared loss"):
-        assert fact(plain.err, name) == pytest.approx(fact(done.err, name), rel=1e-4)
-    opened = [float(result.err.split("mean ")[1].split(",")[0]) for result in (done, plain)]
-    assert 0.7 * opened[1] < opened[0] < 1.6 * opened[1]  # depth first here, best first there
+        assert fact(plain.summary, name) == pytest.approx(fact(wide.summary, name), rel=1e-4)
+    assert 0.7 * plain_opened < wide_opened < 1.6 * plain_opened  # depth first here, best first there
 
 
 # -- the search
@@ -232,84 +228,67 @@ def test_two_branches_are_the_binary_tree(monkeypatch, alpha):
 @pytest.mark.parametrize("loss_function", ["squared", "logistic"])
 @pytest.mark.parametrize("seed", range(2))
 def test_top_k_is_the_top_of_all_labels(m, loss_function, seed):
-    k = 90
-    learn(
-        "--cpt", k, *BITS, "--cpt_arity", m, "--loss_function", loss_function, "-f", "m", "--quiet",
-        stdin=multiclass(seed, k, 800, noise=0.3),
-    )  # fmt: skip
-    test = multiclass(seed + 100, k, 80, noise=0.5)
-    every = learn("-i", "m", "-t", "--quiet", "--top_k", 1000, "-p", "stdout", stdin=test).lines
-    for few in (1, 2, 10):
-        best = learn("-i", "m", "-t", "--quiet", "--top_k", few, "-p", "stdout", stdin=test).lines
-        for one, whole in zip(best, every, strict=True):
-            got, rest = pairs(one)
-            want, nothing = pairs(whole)
-            assert nothing < 1e-6
-            assert len(want) == k
-            assert sum(want.values()) == pytest.approx(1, abs=1e-4)
-            assert list(got.values()) == list(want.values())[:few]
-            assert all(want[label] == p for label, p in got.items())
-            assert rest == pytest.approx(1 - sum(got.values()), abs=2e-5)
-    single = learn("-i", "m", "-t", "--quiet", "-p", "stdout", stdin=test).lines
-    for label, whole in zip(single, every, strict=True):
-        want = pairs(whole)[0]
-        assert want[int(label)] == max(want.values())
+    text = multiclass(seed, 90, 800, noise=0.3)
+    with trained("cpt", 90, text, bits=20, cpt_arity=m, loss_function=loss_function) as model:
+        check_best_are_the_top_of_all(model, multiclass(seed + 100, 90, 80, noise=0.5), 90)
 
 
 @pytest.mark.parametrize("m", [4, 16])
-def test_being_right_does_not_depend_on_what_is_written(m):
-    """Without -p a search ends as soon as it knows whether the label wins."""
+def test_being_right_does_not_depend_on_what_is_shown(m):
+    """Where no answer is shown, a search ends as soon as it knows whether the label wins."""
     text = multiclass(5, 70, 1500, noise=0.3, weights=(1, 2, 0.5), unlabelled=0.05)
-    quick = learn("--cpt", 70, *BITS, "--cpt_arity", m, stdin=text)
-    whole = learn("--cpt", 70, *BITS, "--cpt_arity", m, "-p", "p", stdin=text)
-    for name in ("average loss", "average squared loss", "average log loss"):
-        assert fact(quick.err, name) == fact(whole.err, name)
-    opened = [float(done.err.split("mean ")[1].split(",")[0]) for done in (quick, whole)]
-    assert opened[0] < opened[1]
+    with Learner("cpt", 70, bits=20, cpt_arity=m) as quick, Learner("cpt", 70, bits=20, cpt_arity=m) as whole:
+        quick.reduction.want(Wanted(exact_answer=False))
+        told, wanted = go_through(quick, text).summary, go_through(whole, text).summary
+        assert quick.average_loss == whole.average_loss
+        for name in ("average squared loss", "average log loss"):
+            assert fact(told, name) == fact(wanted, name)
+        assert mean_opened(quick) < mean_opened(whole)
+        assert same_contents(quick, whole)
 
 
 def test_budget_leaves_an_answer_and_tells_the_gap():
     text = multiclass(6, 90, 900, noise=0.4)
-    whole = learn("--cpt", 90, *BITS, "--cpt_arity", 4, stdin=text)
-    done = learn("--cpt", 90, *BITS, "--cpt_arity", 4, "--max_expand", 1, "-p", "stdout", stdin=text)
-    assert all(int(line) > 0 for line in done.lines[1:])
-    assert fact(done.err, "searches ended by --max_expand") > 10
-    assert 0 < float(done.err.split("may have up to ")[1].split()[0]) < 1
-    assert fact(done.err, "average loss") > fact(whole.err, "average loss")
+    with trained("cpt", 90, text, bits=20, cpt_arity=4) as whole:
+        exact = whole.average_loss
+    with Learner("cpt", 90, bits=20, cpt_arity=4, max_expand=1) as model:
+        shown = go_through(model, text)
+        assert all(label > 0 for label in shown.predictions[1:])
+        assert fact(shown.summary, "searches ended by --max_expand") > 10
+        assert 0 < model.reduction.report.gap < 1
+        assert model.average_loss > exact
 
 
 def test_greedy_search_follows_the_likeliest_branch():
     text = multiclass(7, 90, 1200, noise=0.4)
-    run = ("--cpt", 90, *BITS, "--cpt_arity", 4)
-    exact = learn(*run, "-f", "m", stdin=text)
-    done = learn(*run, "--cpt_search", "greedy", stdin=text)
-    assert fact(exact.err, "average loss") < fact(done.err, "average loss")
-    levels = max(1, math.ceil(fact(done.err, "depth") / 2))
-    assert float(done.err.split("mean ")[1].split(",")[0]) <= levels
-    # what greedy answers never has more probability than the best
-    test = multiclass(8, 90, 60, noise=0.5)
-    some = learn("-i", "m", "-t", "--quiet", "--cpt_search", "greedy", "-p", "stdout", stdin=test).lines
-    every = learn("-i", "m", "-t", "--quiet", "--top_k", 1000, "-p", "stdout", stdin=test).lines
-    fell_short = 0
-    for label, whole in zip(some, every, strict=True):
-        want = pairs(whole)[0]
-        fell_short += want[int(label)] < max(want.values())
-    assert 0 < fell_short < 60
+    options = {"bits": 20, "cpt_arity": 4}
+    with (
+        trained("cpt", 90, text, **options) as exact,
+        trained("cpt", 90, text, cpt_search="greedy", **options) as greedy,
+    ):
+        assert exact.average_loss < greedy.average_loss
+        assert mean_opened(greedy) <= max(1, math.ceil(fact(summary_of(greedy), "depth") / 2))
+        assert same_arrays(exact, greedy)
+        # what greedy answers never has more probability than the best
+        test = multiclass(8, 90, 60, noise=0.5)
+        labels, p = exact.probabilities(test)
+        chosen = p[np.arange(60), np.searchsorted(labels, greedy.predict(test))]
+    assert 0 < np.count_nonzero(chosen < p.max(axis=1)) < 60
 
 
 # -- several trees, labels that come later, models
 
 
-def test_several_trees_give_the_same_bytes_on_any_number_of_threads(place, monkeypatch):
+def test_several_trees_learn_the_same_on_any_number_of_threads(monkeypatch):
     text, test = multiclass(11, 45, 500), multiclass(12, 45, 200)
-    found = []
+    models, found = [], []
     for processors in (1, 2, 5):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
-        run = ("--cpt", 45, *BITS, "--cpt_arity", 4, "--trees", 3, "-p", "stdout", "-f", "m", "--quiet")
-        done = learn(*run, stdin=text)
-        tested = learn("-i", "m", "-t", "--top_k", 3, "-p", "stdout", "--quiet", stdin=test)
-        found.append((done.out, tested.out, (place / "m").read_bytes()))
+        with Learner("cpt", 45, bits=20, cpt_arity=4, trees=3) as model:
+            found.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
+            models.append(model)
     assert found[0] == found[1] == found[2]
+    assert same_contents(models[0], models[1]) and same_contents(models[0], models[2])
 
 
 def test_several_trees_tell_the_mean_probability():
@@ -317,22 +296,20 @@ def test_several_trees_tell_the_mean_probability():
     k = 45
     rng = random.Random(13)
 
-    def lines(n):  # numbers as features: their index does not depend on -b
+    def lines(n):  # numbers as features: their index does not depend on the bits
         for _ in range(n):
             y = rng.randrange(k)
             told = [y if rng.random() < 0.6 else rng.randrange(k) for _ in range(3)]
             yield f"{y + 1} | {' '.join(str(100 * j + z) for j, z in enumerate(told, 1))}\n"
 
     text, test = "".join(lines(500)), "".join(lines(100))
-    run = ("--cpt", k, "--cpt_arity", 4, "--noconstant", "-f", "m", "--quiet")
-    learn(*run, "-b", 20, stdin=text)
-    one = learn("-i", "m", "-t", "--top_k", 3, "-p", "stdout", "--quiet", stdin=test).lines
-    learn(*run, "-b", 21, "--trees", 2, "--tree_noise", 0, stdin=text)
-    two = learn("-i", "m", "-t", "--top_k", 3, "-p", "stdout", "--quiet", stdin=test).lines
-    for first, second in zip(one, two, strict=True):
-        got, want = pairs(first)[0], pairs(second)[0]
-        assert list(got) == list(want)
-        assert list(got.values()) == pytest.approx(list(want.values()), rel=1e-5)
+    options = {"cpt_arity": 4, "noconstant": True}
+    with trained("cpt", k, text, bits=20, **options) as model:
+        one, one_p = model.top_k(test, 3)
+    with trained("cpt", k, text, bits=21, trees=2, tree_noise=0, **options) as model:
+        two, two_p = model.top_k(test, 3)
+    assert np.array_equal(one, two)
+    assert one_p == pytest.approx(two_p, rel=1e-5)
 
 
 @pytest.mark.bounds
@@ -340,48 +317,50 @@ def test_several_trees_tell_the_mean_probability():
 @pytest.mark.filterwarnings("ignore:overflow")  # of NumPy, in plain Python
 def test_few_examples_go_all_the_way():
     text = multiclass(18, 9, 25)
-    for m, kept, search in ((4, (), ()), (8, ("--trees", 2), ()), (16, (), ("--cpt_search", "greedy"))):
-        done = learn(
-            "--cpt", 9, "-b", 10, "--cpt_arity", m, *kept, *search, "-f", "m", "-p", "stdout", "--quiet", stdin=text
-        )
-        assert len(done.lines) == 25
-        tested = learn("-i", "m", "-t", *search, "--quiet", "-p", "stdout", stdin=text)
-        assert len(set(tested.lines)) > 2
+    for m, options in ((4, {}), (8, {"trees": 2}), (16, {"cpt_search": "greedy"})):
+        with Learner("cpt", 9, bits=10, cpt_arity=m, **options) as model:
+            assert len(model.learn(text).prediction) == 25
+            assert len(set(model.predict(text).tolist())) > 2
 
 
 @pytest.mark.bounds
-def test_labels_that_come_later_find_their_place(place):
+def test_labels_that_come_later_find_their_place(tmp_path):
     for m, alpha in ((4, 0.05), (64, 0.6), (1024, 0.6)):
         some = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 701))
         more = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 1401))
-        run = ("--cpt", 0, "-b", 20, "--cpt_alpha", alpha, "--cpt_arity", m, "--quiet")
-        learn(*run, "-f", "m", stdin=some)
-        done = learn("-i", "m", "-f", "n", stdin=more)
-        assert "labels seen for the first time = 700," in done.err
-        assert "classes in the tree = 1400," in done.err
-        learn(*run, "-f", "whole", stdin=some + more)
-        assert (place / "n").read_bytes() == (place / "whole").read_bytes()
+        options = {"bits": 20, "cpt_alpha": alpha, "cpt_arity": m}
+        with trained("cpt", 0, some, **options) as model:
+            model.save(str(tmp_path / "m"))
+        with load(str(tmp_path / "m")) as model, trained("cpt", 0, some + more, **options) as whole:
+            told = go_through(model, more).summary
+            assert "labels seen for the first time = 700," in told
+            assert "classes in the tree = 1400," in told
+            assert same_contents(model, whole)
 
 
-def test_examples_held_out_are_never_learned_from():
+def test_examples_held_out_are_never_learned_from(tmp_path):
     text = multiclass(15, 40, 500, noise=0.2)
-    run = ("--cpt", 40, *BITS, "--cpt_arity", 8, "--quiet")
-    learn(*run, "-f", "part", stdin=text)
-    learn(*run, "--holdout_after", 500, "-f", "m", "-p", "p", stdin=text + multiclass(16, 60, 100))
-    first, second = (model_file.load(name).arrays for name in ("part", "m"))
-    assert all(np.array_equal(first[name], second[name]) for name in first)
-    assert len(set(lines_of("p")[500:])) > 20
+    run = ("--cpt", 40, "-b", 20, "--cpt_arity", 8, "--quiet")
+    learn(*run, "--holdout_after", 500, "-f", "m", "-p", "p", stdin=text + multiclass(16, 60, 100), cwd=tmp_path)
+    kept = model_file.load(str(tmp_path / "m")).arrays
+    with trained("cpt", 40, text, bits=20, cpt_arity=8) as part:
+        arrays = part.contents().arrays
+        assert arrays.keys() == kept.keys()
+        assert all(np.array_equal(arrays[name], kept[name]) for name in arrays)
+    assert len(set((tmp_path / "p").read_text().splitlines()[500:])) > 20
 
 
-def test_arity_that_is_none_is_refused():
-    for m in (3, 6, 1000):
-        done = xclass("--cpt", 3, "--cpt_arity", m, stdin="1 |w a\n")
-        assert done.status == 2
-        assert f"--cpt_arity {m} is no power of two" in done.err
-    for m in (0, 1, 2048, "few"):
-        assert xclass("--cpt", 3, "--cpt_arity", m, stdin="1 |w a\n").status == 2
-    done = xclass("--oaa", 3, "--cpt_arity", 4, stdin="1 |w a\n")
-    assert done.status == 2
-    assert "--cpt_arity belongs to --cpt" in done.err
-    learn("--cpt", 3, *BITS, "--cpt_arity", 4, "-f", "m", "--quiet", stdin="1 |w a\n2 |w b\n")
-    assert "--cpt_arity 8 disagrees" in xclass("-i", "m", "--cpt_arity", 8, stdin="1 |w a\n").err
+@pytest.mark.parametrize("m", [3, 6, 1000, 0, 1, 2048, "few"])
+def test_arity_that_is_none_is_refused(m):
+    message = f"cpt_arity {m} is no power of two" if m in (3, 6, 1000) else f"cpt_arity: {m!r} is not a whole number"
+    with pytest.raises(UsageError, match=message):
+        Learner("cpt", 3, cpt_arity=m)
+
+
+def test_arity_of_another_reduction_or_of_another_model_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="cpt_arity belongs to cpt"):
+        Learner("oaa", 3, cpt_arity=4)
+    with trained("cpt", 3, "1 |w a\n2 |w b\n", bits=20, cpt_arity=4) as model:
+        model.save(str(tmp_path / "m"))
+    done = xclass("-i", "m", "--cpt_arity", 8, stdin="1 |w a\n", cwd=tmp_path)
+    assert "--cpt_arity 8 disagrees" in done.err
