@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from command import learn
-from cpt_runs import fact
+from library import fact
 from running import process, tool
 from streams import multiclass
 
