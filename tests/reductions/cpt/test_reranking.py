@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-from command import learn, xclass
-from cpt_runs import examples, fact, lines_of, pairs
+from library import fact, go_through, same_contents, trained
+from probability_trees import examples
 from streams import multiclass
 
 from tests.oracles.cpt import Tree
 from tests.oracles.feature_scales import as_learned
 from tests.oracles.reranking import Scorers
+from xclass import Learner, UsageError, load
 from xclass.binary import adagrad
 from xclass.data.batch import Batch
 from xclass.kernels.constants import GOLDEN
 from xclass.reductions.cpt import reranking
-
-BITS = ("-b", 20)
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def proposals_of(tree: Tree, row, k: int, cut: float) -> list[tuple[int, float]]:
@@ -39,12 +30,13 @@ def proposals_of(tree: Tree, row, k: int, cut: float) -> list[tuple[int, float]]
 def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut):
     classes, k = 12, 4
     text = multiclass(21, classes, 300, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
-    run = ("--cpt", classes, "-b", 24, "--rerank", "--candidates", k, "--candidate_cut", cut, "--rerank_rate", 0.3)
-    done = learn(*run, "--top_k", k, "-p", "p", stdin=text)
+    options = {"bits": 24, "rerank": True, "candidates": k, "candidate_cut": cut, "rerank_rate": 0.3}
+    with Learner("cpt", classes, **options) as model:
+        shown = go_through(model, text, top_k=k)
     tree, scorers = Tree(), Scorers(0.3)
     missed = mistaken = weight_sum = 0.0
-    for number, ((row, y, weight), line) in enumerate(zip(as_learned(examples(text)), lines_of("p"), strict=True), 1):
-        got, rest = pairs(line)
+    for number, ((row, y, weight), got) in enumerate(zip(as_learned(examples(text)), shown.lists, strict=True), 1):
+        rest = got.pop(0)
         proposed = [proposals_of(tree, row, k, cut)]
         if tree.root is None:
             assert got == {} and rest == 1
@@ -64,8 +56,8 @@ def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut):
             if tree.root is not None:
                 scorers.learn(proposed, tree.scaled(row), y, weight)
             tree.learn(row, y, weight)
-    assert fact(done.err, "(routing error)") == pytest.approx(missed / weight_sum, abs=1e-6)
-    assert fact(done.err, "(scoring error)") == pytest.approx(mistaken / weight_sum, abs=1e-6)
+    assert fact(shown.summary, "(routing error)") == pytest.approx(missed / weight_sum, abs=1e-6)
+    assert fact(shown.summary, "(scoring error)") == pytest.approx(mistaken / weight_sum, abs=1e-6)
     assert missed > 0 and mistaken > 0
 
 
@@ -132,69 +124,76 @@ def test_features_so_large_that_scores_overflow_do_no_lasting_harm():
 
 def test_probabilities_and_tail_are_one_and_top_1_is_the_prediction():
     text, test = multiclass(22, 30, 600), multiclass(23, 30, 100)
-    learn("--cpt", 0, *BITS, "--trees", 3, "--rerank", "-f", "m", "--quiet", stdin=text)
-    lists = [pairs(line) for line in learn("-i", "m", "-t", "--top_k", 50, "-p", "stdout", "--quiet", stdin=test).lines]
-    best = learn("-i", "m", "-t", "-p", "stdout", "--quiet", stdin=test).lines
-    for (found, rest), answer in zip(lists, best, strict=True):
-        assert sum(found.values()) + rest == pytest.approx(1, abs=2e-5)
-        assert int(answer.split()[0]) == next(iter(found))
+    with trained("cpt", 0, text, bits=20, trees=3, rerank=True) as model:
+        lists = go_through(model, test, learn=False, top_k=50).lists
+        assert [sum(found.values()) for found in lists] == pytest.approx([1] * 100, abs=1e-6)
+        assert [next(iter(found)) for found in lists] == model.predict(test).tolist()
 
 
 def test_probabilities_of_all_classes_keep_those_of_the_best():
     text, test = multiclass(22, 30, 600), multiclass(23, 30, 50)
-    learn("--cpt", 0, *BITS, "--trees", 2, "--rerank", "--candidates", 3, "-f", "m", "--quiet", stdin=text)
-    run = ("-i", "m", "-t", "-p", "stdout", "--quiet")
-    for all_line, top_line in zip(
-        learn(*run, "--probabilities", stdin=test).lines, learn(*run, "--top_k", 6, stdin=test).lines, strict=True
-    ):
-        (every, left), (top, rest) = pairs(all_line), pairs(top_line)
-        assert len(every) == 30 and list(every) == sorted(every) and left == 0
-        assert all(every[y] == pytest.approx(p, rel=1e-4) for y, p in top.items())
-        assert sum(p for y, p in every.items() if y not in top) == pytest.approx(rest, abs=1e-4)
+    with trained("cpt", 0, text, bits=20, trees=2, rerank=True, candidates=3) as model:
+        every = go_through(model, test, learn=False, probabilities=True).lists
+        best = go_through(model, test, learn=False, top_k=6).lists
+    for all_of_them, top in zip(every, best, strict=True):
+        left, rest = all_of_them.pop(0), top.pop(0)
+        assert list(all_of_them) == list(range(1, 31)) and left == 0
+        assert all(all_of_them[y] == pytest.approx(p, rel=1e-4) for y, p in top.items())
+        assert sum(p for y, p in all_of_them.items() if y not in top) == pytest.approx(rest, abs=1e-4)
 
 
 def test_better_than_the_trees_alone_where_classes_differ_in_single_features():
     text, test = multiclass(24, 300, 2000, noise=0.5), multiclass(25, 300, 900, noise=0.5)
-    error = {}
-    for words in ((), ("--rerank",)):
-        learn("--cpt", 300, *BITS, *words, "-f", "m", "--quiet", stdin=text)
-        error[words] = fact(learn("-i", "m", "-t", stdin=test).err, "average loss")
-    assert error[("--rerank",)] < error[()]
+    with trained("cpt", 300, text, bits=20) as alone, trained("cpt", 300, text, bits=20, rerank=True) as reranked:
+        assert go_through(reranked, test, learn=False).loss < go_through(alone, test, learn=False).loss
 
 
-def test_same_bytes_on_any_number_of_threads_and_resumed(place, monkeypatch):
+def test_same_model_on_any_number_of_threads_and_resumed(tmp_path, monkeypatch):
     text, test = multiclass(11, 25, 500), multiclass(12, 25, 200)
-    run = ("--cpt", 25, *BITS, "--trees", 3, "--rerank", "--quiet")
-    found = []
+    options = {"bits": 20, "trees": 3, "rerank": True}
+    models, found = [], []
     for processors in (1, 2, 5):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
-        done = learn(*run, "-p", "stdout", "-f", "m", stdin=text)
-        tested = learn("-i", "m", "-t", "--top_k", 3, "-p", "stdout", "--quiet", stdin=test)
-        found.append((done.out, tested.out, (place / "m").read_bytes()))
+        with Learner("cpt", 25, **options) as model:
+            found.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
+            models.append(model)
     assert found[0] == found[1] == found[2]
-    head, tail = text.splitlines(True)[:200], text.splitlines(True)[200:]
-    learn(*run, "-f", "a", stdin="".join(head))
-    learn("-i", "a", "-f", "b", "--quiet", stdin="".join(tail))
-    assert Path("b").read_bytes() == found[0][2]
+    lines = text.splitlines()
+    with trained("cpt", 25, lines[:200], **options) as model:
+        model.save(str(tmp_path / "m"))
+    with load(str(tmp_path / "m")) as model:
+        model.learn(lines[200:])
+        models.append(model)
+    assert all(same_contents(models[0], other) for other in models[1:])
 
 
 def test_new_label_is_outside_of_the_candidates_and_gets_in():
     text = "".join(f"{y} |w f{y} g\n" for _ in range(30) for y in (1, 2)) + "7 |w f7 g\n" * 10
-    done = learn("--cpt", 0, *BITS, "--rerank", "--top_k", 3, "-p", "stdout", "--quiet", stdin=text)
-    found = [pairs(line) for line in done.lines]
-    assert 7 not in found[60][0]
-    assert next(iter(found[69][0])) == 7
-    assert all(math.isfinite(p) for one, _ in found for p in one.values())
+    with Learner("cpt", 0, bits=20, rerank=True) as model:
+        found = go_through(model, text, top_k=3).lists
+    assert 7 not in found[60]
+    assert next(iter(found[69])) == 7
+    assert all(math.isfinite(p) for one in found for p in one.values())
 
 
-def test_options_that_need_it_or_exclude_it_are_refused():
-    for words in (
-        ("--candidate_cut", 0.1), ("--rerank_rate", 0.1), ("--candidates", 3), ("--rerank", "--cpt_search", "greedy"),
-        ("--rerank", "--cpt_report", "losses"),
-    ):  # fmt: skip
-        assert xclass("--cpt", 3, *words, stdin="1 |w a\n").status == 2, words
-    for words in (("--rerank",), ("--trees", 2, "--candidates", 3)):
-        assert xclass("--cpt", 3, "-b", 12, *words, stdin="1 |w a\n").status == 0, words
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"candidate_cut": 0.1}, "candidate_cut has no effect: it belongs to rerank"),
+        ({"rerank_rate": 0.1}, "rerank_rate has no effect: it belongs to rerank"),
+        ({"candidates": 3}, "candidates has no effect: one tree decides alone"),
+        ({"rerank": True, "cpt_search": "greedy"}, "cpt_search greedy leaves out the search"),
+        ({"rerank": True, "cpt_report": "losses"}, "cpt_report losses leaves out the search"),
+    ],
+)
+def test_options_that_need_it_or_exclude_it_are_refused(options, message):
+    with pytest.raises(UsageError, match=message):
+        Learner("cpt", 3, **options)
+
+
+def test_options_that_go_with_several_trees_or_with_it_are_taken():
+    for options in ({"rerank": True}, {"trees": 2, "candidates": 3}):
+        trained("cpt", 3, "1 |w a\n", bits=12, **options).close()
 
 
 def test_scorers_share_slots_by_feature_and_class():
