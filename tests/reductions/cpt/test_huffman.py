@@ -11,7 +11,9 @@ import streams
 from command import learn, xclass
 from hypothesis import given
 from hypothesis import strategies as st
+from library import go_through, same_contents, summary_of, trained
 
+from xclass import Learner, UsageError
 from xclass.reductions.cpt import huffman, label_tree
 
 
@@ -66,34 +68,43 @@ def test_counts_are_of_the_first_examples_and_by_importance():
     assert huffman.Counts(9).trees([0], None, 0) == []
 
 
-def test_hsm_stands_for_ordinary_options(tmp_path):
-    (tmp_path / "d.vw").write_text(streams.multiclass(5, 9, 300, popular=2))
-    learn("d.vw", "-b", 14, "--hsm", 9, "-f", "one", cwd=tmp_path)
-    words = ("--cpt", 9, "--cpt_tree", "huffman", "--loss_function", "logistic", "--sgd")
-    done = learn("d.vw", "-b", 14, *words, "-f", "two", cwd=tmp_path)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    assert "9 of them placed after a look at 300 examples" in done.err
-    exact = learn("d.vw", "-t", "-i", "one", "--top_k", 3, "-p", "stdout", cwd=tmp_path).lines
-    greedy = learn("d.vw", "-t", "-i", "one", "--cpt_search", "greedy", "-p", "stdout", cwd=tmp_path).lines
-    assert sum(a.split(":")[0] == b for a, b in zip(exact, greedy, strict=True)) > 200
+def test_hsm_stands_for_ordinary_options():
+    text = streams.multiclass(5, 9, 300, popular=2)
+    options = {"cpt_tree": "huffman", "loss_function": "logistic", "sgd": True}
+    with trained("hsm", 9, text, bits=14) as one, trained("cpt", 9, text, bits=14, **options) as two:
+        assert same_contents(one, two)
+        assert "9 of them placed after a look at 300 examples" in summary_of(one)
+        exact = one.predict(text)
+    with trained("hsm", 9, text, bits=14, cpt_search="greedy") as model:
+        assert np.count_nonzero(model.predict(text) == exact) > 200
 
 
 def test_plain_steps_agree_with_arithmetic():
     """One node, squared loss: w -= rate * 2 (s - y) x, after a look at both labels."""
-    done = learn(
-        "--cpt", 2, "--cpt_tree", "huffman", "--sgd", "-l", 0.25, "-b", 10, "--noconstant", "--top_k", 2,
-        "-p", "stdout", stdin="1 | a\n1 | a\n2 | b\n1 | a\n",
-    )  # fmt: skip
+    options = {"cpt_tree": "huffman", "sgd": True, "learning_rate": 0.25, "noconstant": True}
+    with Learner("cpt", 2, bits=10, **options) as model:
+        shown = go_through(model, "1 | a\n1 | a\n2 | b\n1 | a\n", top_k=2)
     # label 1 is left, y = -1: s = 0, then 0 - .25 * 2 * 1 = -.5, then -.5 - .25 * 2 * .5 = -.75
-    first = [float(line.split("1:")[1].split()[0]) for line in done.lines]
-    assert first == pytest.approx([0.5, 0.75, 0.5, 0.875])
+    assert [one[1] for one in shown.lists] == [0.5, 0.75, 0.5, 0.875]
 
 
 def test_new_labels_come_after_the_tree_was_made():
-    text = streams.multiclass(5, 9, 200)
-    done = learn("--hsm", 0, "-b", 14, "--tree_sample", 50, stdin=text + "77 | new\n")
-    assert "classes in the tree = 10," in done.err
-    assert "placed after a look at 50 examples" in done.err
+    text = streams.multiclass(5, 9, 200) + "77 | new\n"
+    with trained("hsm", 0, text, bits=14, tree_sample=50) as model:
+        assert "classes in the tree = 10, " in summary_of(model)
+        assert "placed after a look at 50 examples" in summary_of(model)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sgd": True, "adaptive": True}, "sgd and adaptive exclude each other with cpt"),
+        ({"tree_sample": 7}, "looks at no examples; give kmeans or huffman"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises(UsageError, match=message):
+        Learner("cpt", 3, **options)
 
 
 @pytest.mark.parametrize(
@@ -101,11 +112,9 @@ def test_new_labels_come_after_the_tree_was_made():
     [
         (("--hsm", 3, "--oaa", 3), "--oaa 3 and --hsm 3 exclude each other: choose one reduction"),
         (("--hsm", 3, "--multiclass"), "--multiclass and --hsm 3 exclude each other: choose one reduction"),
-        (("--cpt", 3, "--sgd", "--adaptive"), "--sgd and --adaptive exclude each other with --cpt"),
-        (("--cpt", 3, "--tree_sample", 7), "looks at no examples; give kmeans or huffman"),
     ],
 )
-def test_what_makes_no_sense_is_refused(words, message):
+def test_two_reductions_are_refused(words, message):
     done = xclass(*words, stdin="1 | a\n")
     assert done.status == 2
     assert message in done.err
