@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,12 @@ import pytest
 from command import learn, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from library import same_arrays, trained
+from probability_trees import tree_of
 from streams import multiclass
 
+from xclass import DataError, Learner
 from xclass.data.batch import HIGHEST_LABEL
-from xclass.model import model_file
 from xclass.reductions.cpt import label_tree, tree_file
 
 BITS = ("-b", 18)
@@ -117,27 +120,31 @@ def test_names_stand_for_labels(place):
 )
 def test_what_is_no_tree_is_refused_with_its_line(place, text, line, words):
     (place / "t").write_text(text)
-    done = xclass("--cpt", 3, *BITS, "--cpt_tree", "t", stdin="1 | a\n")
-    assert done.status == 1
-    assert f"t:{line}: " in done.err if line else "t: " in done.err
-    assert words in done.err
+    where = f"t:{line}: " if line else "t: "
+    with pytest.raises(DataError, match=f"^{where}.*{re.escape(words)}"):
+        Learner("cpt", 3, cpt_tree="t")
 
 
 def test_label_that_is_no_name_is_refused(place):
     (place / "t").write_text("0 -\n1 0 red\n2 0 blue\n")
-    done = xclass("--cpt", 2, *BITS, "--named_labels", "red,green", "--cpt_tree", "t", stdin="red | a\n")
-    assert done.status == 1
-    assert "t:3: label 'blue' is none of the --named_labels" in done.err
+    with pytest.raises(DataError, match="t:3: label 'blue' is none of the named_labels"):
+        Learner("cpt", 2, named_labels="red,green", cpt_tree="t")
 
 
-def test_files_that_cannot_be_read_or_written_are_refused_at_once(place):
+def test_files_that_cannot_be_read_are_refused(place):
     (place / "folder").mkdir()
     (place / "bytes").write_bytes(b"0 -\xff\n")
-    wrong = {"nowhere": "no such file; --cpt_tree takes general", "folder": "cannot be read", "bytes": "UTF-8"}
+    wrong = {"nowhere": "no such file; cpt_tree takes general", "folder": "cannot be read", "bytes": "UTF-8"}
     for tree, words in wrong.items():
-        done = xclass("--cpt", 3, *BITS, "--cpt_tree", tree, stdin="1 | a\n")
-        assert done.status == 1, tree
-        assert words in done.err
+        with pytest.raises(DataError, match=f"^{tree}: .*{words}"):
+            Learner("cpt", 3, cpt_tree=tree)
+
+
+def test_files_that_cannot_be_read_or_written_end_a_run_at_once(place):
+    (place / "folder").mkdir()
+    done = xclass("--cpt", 3, *BITS, "--cpt_tree", "nowhere", stdin="1 | a\n")
+    assert done.status == 1
+    assert "no such file; --cpt_tree takes general" in done.err
     for tree in ("folder", "nowhere/t"):
         done = xclass("--cpt", 3, *BITS, "--save_tree", tree, "-f", "m", stdin="1 | a\n")
         assert done.status == 1, tree
@@ -146,27 +153,25 @@ def test_files_that_cannot_be_read_or_written_are_refused_at_once(place):
 
 
 def test_file_has_as_many_trees_as_are_asked_for(place):
-    (place / "t").write_text("0 -\n1 0 1\n2 0 2\n" * 2)
-    done = xclass("--cpt", 3, *BITS, "--cpt_tree", "t", stdin="1 | a\n")
-    assert done.status == 1
-    assert "has 2 trees; give --trees 2" in done.err
+    two = "0 -\n1 0 1\n2 0 2\n" * 2
+    (place / "t").write_text(two)
+    with pytest.raises(DataError, match="has 2 trees; give trees 2"):
+        Learner("cpt", 3, cpt_tree="t")
     learn("--cpt", 3, *BITS, "--cpt_tree", "t", "--trees", 2, "--save_tree", "u", stdin="1 | a\n")
-    assert [line for line in (place / "u").read_text().splitlines() if line.endswith("-")] == ["0 -", "0 -"]
+    assert (place / "u").read_text() == f"# node parent label\n{two}"
 
 
 # -- learning with them
 
 
-def test_tree_given_is_the_tree_learned_with(place):
-    """Nothing else of a run depends on where its tree came from."""
+def test_tree_given_is_the_tree_learned_with():
+    """Nothing else that is learned depends on where the tree came from."""
     text = multiclass(1, 20, 600)
-    learn("--cpt", 20, *BITS, "--cpt_tree", "kmeans", "--tree_sample", 200, "--save_tree", "t", "-f", "m", stdin=text)
-    (place / "s").write_text("")
-    learn("--cpt", 20, *BITS, "--cpt_tree", "t", "--save_tree", "u", "-f", "n", stdin=text)
-    assert (place / "t").read_text() == (place / "u").read_text()
-    first, second = model_file.load("m").arrays, model_file.load("n").arrays
-    assert set(first) == set(second)
-    assert all(np.array_equal(first[name], second[name]) for name in first)
+    with trained("cpt", 20, text, bits=18, cpt_tree="kmeans", tree_sample=200) as first:
+        tree_file.result("t", [tree_of(first)]).write()
+        with trained("cpt", 20, text, bits=18, cpt_tree="t") as second:
+            assert same(tree_of(first), tree_of(second))
+            assert same_arrays(first, second)
 
 
 def test_labels_the_tree_lacks_are_inserted_and_kept(place):
