@@ -81,7 +81,7 @@ def dicts_of(scores: np.ndarray, labels: np.ndarray, start: np.ndarray) -> list[
     return [dict(pairs[low:high]) for low, high in itertools.pairwise(start.tolist())]
 
 
-def trained(reduction: str, classes: int | None, text: str | list[str], **options) -> Learner:
+def trained(reduction: str, classes: int | None, text: str, **options) -> Learner:
     """Return a new learner that has learned from text, to the end of the data."""
     model = Learner(reduction, classes, **options)
     model.learn(text)
