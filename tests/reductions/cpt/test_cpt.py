@@ -43,7 +43,7 @@ from xclass.reductions.cpt import binary_nodes, label_tree
 def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle):
     k = 17
     text = multiclass(1, k, 250, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
-    with Learner("cpt", k, bits=24, loss_function=loss, **options) as model:
+    with Learner("cpt", k, bits=22, loss_function=loss, **options) as model:
         shown = go_through(model, text, top_k=k)
     scaled = as_learned(examples(text), "none" if "normalize_features" in options else "auto")
     tree = Tree(loss=loss, **{"rate": 0.5 if loss == "squared" else 1.0, **oracle})

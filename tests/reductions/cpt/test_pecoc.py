@@ -42,7 +42,7 @@ from xclass.reductions.cpt import reduction as cpt
 def test_probabilities_are_the_oracles_example_by_example(m, loss_function, options, oracle):
     k = 17
     text = multiclass(1, k, 90, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
-    with Learner("cpt", k, cpt_arity=m, bits=24, loss_function=loss_function, **options) as model:
+    with Learner("cpt", k, cpt_arity=m, bits=22, loss_function=loss_function, **options) as model:
         shown = go_through(model, text, top_k=k)
     scaled = as_learned(examples(text), "none" if "normalize_features" in options else "auto")
     tree = Tree(m, loss=loss_function, **{"rate": 0.5 if loss_function == "squared" else 1.0, **oracle})
@@ -201,7 +201,7 @@ def test_two_branches_are_the_binary_tree(monkeypatch, alpha):
     """The kernels for m branches, asked to take m = 2, which they never are, say what the binary tree says."""
     k = 40
     text = multiclass(5, k, 700, noise=0.3, weights=(1, 2, 0.5), unlabelled=0.05)
-    options = {"bits": 24, "cpt_alpha": alpha}
+    options = {"bits": 22, "cpt_alpha": alpha}
     with Learner("cpt", k, **options) as model:
         plain, plain_opened = go_through(model, text, top_k=5), mean_opened(model)
     begin = cpt.Member.__init__

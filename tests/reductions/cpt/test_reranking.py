@@ -30,7 +30,7 @@ def proposals_of(tree: Tree, row, k: int, cut: float) -> list[tuple[int, float]]
 def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut):
     classes, k = 12, 4
     text = multiclass(21, classes, 300, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
-    options = {"bits": 24, "rerank": True, "candidates": k, "candidate_cut": cut, "rerank_rate": 0.3}
+    options = {"bits": 22, "rerank": True, "candidates": k, "candidate_cut": cut, "rerank_rate": 0.3}
     with Learner("cpt", classes, **options) as model:
         shown = go_through(model, text, top_k=k)
     tree, scorers = Tree(), Scorers(0.3)
