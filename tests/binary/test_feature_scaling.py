@@ -11,25 +11,19 @@ import pytest
 from command import learn, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from library import summary_of
 
 from tests.oracles import feature_scales as oracle
+from xclass.api.learner import Learner, load
 from xclass.binary import feature_scaling
 from xclass.data import batch_ops
 from xclass.data.batch import Batch
-from xclass.model import model_file
 
 VALUES = st.sampled_from([0.0, 1.0, -2.5, 1e3, 1e-3, 7.0, math.inf, math.nan])
 EXAMPLES = st.lists(
     st.tuples(st.lists(st.tuples(st.integers(0, 7), VALUES), max_size=6), st.booleans()), min_size=1, max_size=60
 )
 CENTRES = [[random.Random(f"{y} {c}").gauss(0, 1) for c in range(6)] for y in range(12)]
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path, monkeypatch):
-    """An empty folder to run in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def batch_of(examples: list[oracle.Row]) -> Batch:
@@ -64,8 +58,30 @@ def stories(seed: int, n: int) -> str:
     return "".join(lines)
 
 
-def error(text: str) -> float:
-    return float(text.split("average loss = ")[1].split()[0])
+def learned(text: str, reduction: str = "multiclass", **options) -> Learner:
+    """A learner of twelve classes that has learned from a text."""
+    model = Learner(reduction, 12, **{"bits": 18, **options})
+    model.learn(text)
+    model.end_pass()
+    return model
+
+
+def loss_of(text: str, **options) -> float:
+    """The share of wrong predictions while learning from a text."""
+    with learned(text, **options) as model:
+        return model.average_loss
+
+
+def error(model: Learner, text: str) -> float:
+    """The share of wrong predictions of a text that nothing is learned from."""
+    answers = [int(line.split("|")[0]) for line in text.splitlines()]
+    return float(np.mean(model.predict(text) != answers))
+
+
+def scales_of(model: Learner) -> dict[str, list]:
+    """What a model keeps of the scales of features."""
+    arrays = model.contents().arrays
+    return {name: np.asarray(array).tolist() for name, array in arrays.items() if name.startswith("scales")}
 
 
 @pytest.mark.bounds
@@ -100,41 +116,37 @@ def test_after_so_many_examples_it_is_decided():
 
 
 def test_columns_in_units_of_their_own_are_learned_as_in_one():
-    errors = {}
-    for how in ("auto", "columns", "unit"):
-        run = ("--multiclass", 12, "-b", 18, "--normalize_features", how)
-        errors[how] = error(learn(*run, stdin=table(1, 1500)).err)
+    errors = {how: loss_of(table(1, 1500), normalize_features=how) for how in ("auto", "columns", "unit")}
     assert abs(errors["auto"] - errors["columns"]) < 0.01
     assert errors["auto"] < errors["unit"] - 0.1
-    alike = error(learn("--multiclass", 12, "-b", 18, stdin=table(1, 1500, (1,) * 6)).err)
-    assert errors["auto"] == pytest.approx(alike, abs=0.02)
+    assert errors["auto"] == pytest.approx(loss_of(table(1, 1500, (1,) * 6)), abs=0.02)
 
 
 def test_weights_of_words_are_left_as_they_are():
     text = stories(1, 2500)
-    run = ("--multiclass", 9, "-b", 18, "-p", "stdout")
-    as_it_is = learn(*run, stdin=text)
-    assert as_it_is.out == learn(*run, "--normalize_features", "unit", stdin=text).out
-    assert as_it_is.out != learn(*run, "--normalize_features", "columns", stdin=text).out
+    found = {}
+    for how in ("auto", "unit", "columns"):
+        with Learner("multiclass", 9, bits=18, normalize_features=how) as model:
+            found[how] = model.learn(text).prediction.tolist()
+    assert found["auto"] == found["unit"]
+    assert found["auto"] != found["columns"]
 
 
 @pytest.mark.parametrize("make", [table, stories])
-def test_a_model_goes_on_with_its_scales(make):
-    lines = make(2, 1600).splitlines(keepends=True)
-    run = ("--multiclass", 12, "-b", 18, "--quiet")
-    learn(*run, "-f", "whole", stdin="".join(lines))
+def test_a_model_goes_on_with_its_scales(make, tmp_path):
+    lines = make(2, 1600).splitlines()
+    test = make(3, 200)
+    with learned(lines) as whole:
+        scales, answers = scales_of(whole), whole.predict(test).tolist()
+    assert "scales.state" in scales
+    path = str(tmp_path / "half")
     for cut in (2, 500, 1023, 1400):
-        learn(*run, "-f", "half", stdin="".join(lines[:cut]))
-        learn("-i", "half", "-f", "rest", "--quiet", stdin="".join(lines[cut:]))
-        whole, rest = (model_file.load(name).arrays for name in ("whole", "rest"))
-        assert "scales.state" in whole
-        for name in whole:
-            if name.startswith("scales"):
-                assert np.array_equal(np.asarray(whole[name]), np.asarray(rest[name]))
-        answers = [
-            learn("-t", "-i", name, "-p", "stdout", "--quiet", stdin=make(3, 200)).out for name in ("whole", "rest")
-        ]
-        assert answers[0] == answers[1]
+        with learned(lines[:cut]) as half:
+            half.save(path)
+        with load(path) as rest:
+            rest.learn(lines[cut:])
+            assert scales_of(rest) == scales
+            assert rest.predict(test).tolist() == answers
 
 
 @pytest.mark.parametrize("at", [0, 1, 700])
@@ -144,103 +156,104 @@ def test_one_wild_value_spoils_one_example(reduction, at):
     wild = "".join(f" c{c}:{x}" for c, x in enumerate(("3e30", "-2e15", "7e9", "1e-30", "4", "5e3")))
     lines[at] = lines[at].split("|")[0] + "|" + wild + "\n"
     test = table(11, 400)
-    learn(f"--{reduction}", 12, "-b", 18, "-f", "m", "--quiet", stdin="".join(lines))
-    spoilt = error(learn("-t", "-i", "m", stdin=test).err)
-    learn(f"--{reduction}", 12, "-b", 18, "-f", "m", "--quiet", stdin=table(10, 1500))
-    assert spoilt <= error(learn("-t", "-i", "m", stdin=test).err) + 0.06
-    # and no value met later, however large, brings anything down
-    done = learn("-t", "-i", "m", "--top_k", 2, "-p", "stdout", "--quiet", stdin=f"1 |{wild}\n| c1:1e38 c2:-1e38\n")
-    assert all(0 < float(word.split(":")[1]) < 1 for line in done.lines for word in line.split()[:2])
+    with learned("".join(lines), reduction) as spoilt, learned(table(10, 1500), reduction) as clean:
+        assert error(spoilt, test) <= error(clean, test) + 0.06
+        # and no value met later, however large, brings anything down
+        for model in (spoilt, clean):
+            _, p = model.top_k(f"1 |{wild}\n| c1:1e38 c2:-1e38\n", 2)
+            assert p.shape == (2, 2) and (p > 0).all() and (p < 1).all()
 
 
+@pytest.mark.filterwarnings("ignore:batch.1. learning from this example")
 def test_crossed_features_beyond_what_a_number_holds_spoil_one_example():
     lines = table(18, 900).splitlines(keepends=True)
     lines[0] = lines[5] = "1 | c0:1e30 c1:1e30 c2:0\n"
     errors = []
     for text in ("".join(lines), table(18, 900)):
-        learn("--multiclass", 12, "-b", 18, "-q", "::", "-f", "m", "--quiet", stdin=text)
-        errors.append(error(learn("-t", "-i", "m", stdin=table(19, 300)).err))
+        with learned(text, quadratic=["::"]) as model:
+            errors.append(error(model, table(19, 300)))
     assert errors[0] <= errors[1] + 0.05
 
 
 def test_columns_in_like_units_are_left_as_they_are():
-    text = table(20, 1500, (1,) * 6)
-    run = ("--multiclass", 12, "-b", 18, "-p", "stdout")
-    assert learn(*run, stdin=text).out == learn(*run, "--normalize_features", "unit", stdin=text).out
+    found = []
+    for how in ("auto", "unit"):
+        with Learner("multiclass", 12, bits=18, normalize_features=how) as model:
+            found.append(model.learn(table(20, 1500, (1,) * 6)).prediction.tolist())
+    assert found[0] == found[1]
 
 
 def test_a_change_of_unit_is_forgotten():
     before, after = table(12, 300, (1, 1e3, 1, 1, 1, 1)), table(13, 12000, (1, 1, 1, 1, 1, 1))
-    learn("--multiclass", 12, "-b", 18, "-f", "m", "--quiet", stdin=before + after)
-    assert error(learn("-t", "-i", "m", stdin=table(14, 400, (1,) * 6)).err) < 0.1
+    with learned(before + after) as model:
+        assert error(model, table(14, 400, (1,) * 6)) < 0.1
 
 
-def test_the_summary_says_what_features_are():
+def test_the_summary_says_what_features_are(tmp_path):
     told = "features are columns of numbers, each divided by its mean size"
-    assert told in learn("--cpt", 12, "-b", 18, "-f", "m", stdin=table(15, 50)).err
-    assert told in learn("-t", "-i", "m", stdin=table(16, 5)).err
-    assert told not in learn("--cpt", 12, "-b", 18, stdin=stories(15, 50)).err
-    assert told not in learn("--cpt", 12, "-b", 18, "--normalize_features", "unit", stdin=table(15, 50)).err
-    assert told not in learn("--cpt", 12, "-b", 18, stdin="1 | a b\n2 | b c\n" * 50).err
+    path = str(tmp_path / "m")
+    with learned(table(15, 50), "cpt") as model:
+        assert told in summary_of(model)
+        model.save(path)
+    with load(path) as model:
+        assert told in summary_of(model)
+    assert told in learn("-t", "-i", path, stdin=table(16, 5)).err
+    for text, options in (
+        (stories(15, 50), {}),
+        (table(15, 50), {"normalize_features": "unit"}),
+        ("1 | a b\n2 | b c\n" * 50, {}),
+    ):
+        with learned(text, "cpt", **options) as model:
+            assert told not in summary_of(model)
 
 
 def test_indicators_beside_numbers_do_not_hide_that_these_are_columns():
     rng = random.Random(17)
-    lines = [line.rstrip() + f" place={rng.randrange(900)}\n" for line in table(17, 1500).splitlines()]
-    errors = {
-        how: error(learn("--multiclass", 12, "-b", 18, "--normalize_features", how, stdin="".join(lines)).err)
-        for how in ("auto", "unit")
-    }
+    lines = [f"{line} place={rng.randrange(900)}" for line in table(17, 1500).splitlines()]
+    errors = {how: loss_of(lines, normalize_features=how) for how in ("auto", "unit")}
     assert errors["auto"] < errors["unit"] - 0.1
 
 
 def test_what_is_not_learned_from_changes_no_scale():
-    text = table(4, 300)
+    text, test = table(4, 300), table(5, 100)
     wild = "".join(f"| c{c}:1e6\n" for c in range(6)) * 50 + "3 0 | c1:1e9\n" * 50
-    learn("--cpt", 12, "-b", 18, "-f", "a", "--quiet", stdin=text)
-    learn("--cpt", 12, "-b", 18, "-f", "b", "--quiet", stdin=wild + text)
-    a, b = (model_file.load(name).arrays for name in "ab")
-    assert "scales.size" in a
-    for name in a:
-        if name.startswith("scales"):
-            assert np.array_equal(np.asarray(a[name]), np.asarray(b[name]))
-    test = table(5, 100)
-    one_by_one = "".join(
-        learn("-t", "-i", "a", "-p", "stdout", "--quiet", stdin=line).out for line in test.splitlines(True)[:3]
-    )
-    assert learn("-t", "-i", "a", "-p", "stdout", "--quiet", stdin=test).out.startswith(one_by_one)
+    with learned(text, "cpt") as model, learned(wild + text, "cpt") as other:
+        assert "scales.size" in scales_of(model)
+        assert scales_of(model) == scales_of(other)
+        one_by_one = [float(model.predict(line)[0]) for line in test.splitlines()[:3]]
+        assert model.predict(test).tolist()[:3] == one_by_one
 
 
 def test_trees_of_a_sample_see_scaled_columns():
-    errors = {}
-    for how in ("auto", "unit"):
-        run = ("--cpt", 12, "-b", 18, "--cpt_tree", "kmeans", "--tree_sample", 300, "--normalize_features", how)
-        errors[how] = error(learn(*run, stdin=table(1, 1500)).err)
+    sample = {"cpt_tree": "kmeans", "tree_sample": 300}
+    errors = {
+        how: loss_of(table(1, 1500), reduction="cpt", normalize_features=how, **sample) for how in ("auto", "unit")
+    }
     assert errors["auto"] < errors["unit"]
 
 
-def test_a_softmax_tree_sees_columns_by_the_scales_of_all_data():
+def test_a_softmax_tree_sees_columns_by_the_scales_of_all_data(tmp_path):
+    path = str(tmp_path / "m")
+    text, test = table(1, 1500), table(8, 500)
     errors = {}
-    for how in ("auto", "columns", "unit"):
-        learn("--softmax_tree", 12, "--normalize_features", how, "-f", how, "--quiet", stdin=table(1, 1500))
-        errors[how] = error(learn("-t", "-i", how, stdin=table(8, 500)).err)
+    for how in ("unit", "columns", "auto"):
+        with learned(text, "softmax_tree", normalize_features=how) as model:
+            errors[how] = error(model, test)
+            answers = model.predict(test)
+            model.save(path)
     assert errors["auto"] == errors["columns"] < errors["unit"]
-    learn(
-        *("--softmax_tree", 12, "--normalize_features", "columns", "-f", "alike", "--quiet"),
-        stdin=table(1, 1500, (1,) * 6),
-    )
-    one, other = (
-        learn("-t", "-i", name, "-p", "stdout", stdin=table(8, 500, units)).out
-        for name, units in (("auto", (1, 1e4, 1, 1e-3, 1, 1)), ("alike", (1,) * 6))
-    )
-    assert sum(a != b for a, b in zip(one.split(), other.split(), strict=True)) <= 5
-    learn("-i", "auto", "-f", "more", "--quiet", stdin=table(9, 700))
-    assert model_file.load("more").arrays["scales.state"][0] == 2200
+    with learned(table(1, 1500, (1,) * 6), "softmax_tree", normalize_features="columns") as alike:
+        assert np.count_nonzero(answers != alike.predict(table(8, 500, (1,) * 6))) <= 5
+    with load(path) as model:
+        model.learn(table(9, 700))
+        model.end_pass()
+        assert scales_of(model)["scales.state"][0] == 2200
 
 
 def test_how_features_are_scaled_is_the_models(tmp_path):
-    learn("--cpt", 12, "-b", 18, "--normalize_features", "unit", "-f", "m", "--quiet", stdin=table(6, 100))
-    assert not any(name.startswith("scales") for name in model_file.load("m").arrays)
-    done = xclass("-i", "m", "-t", "--normalize_features", "columns", stdin=table(7, 10))
+    with learned(table(6, 100), "cpt", normalize_features="unit") as model:
+        assert not scales_of(model)
+        model.save(str(tmp_path / "m"))
+    done = xclass("-i", "m", "-t", "--normalize_features", "columns", stdin=table(7, 10), cwd=tmp_path)
     assert done.status == 2
     assert "--normalize_features columns disagrees with m, which was trained with --normalize_features unit" in done.err
