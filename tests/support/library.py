@@ -33,6 +33,7 @@ class Shown(NamedTuple):
     summary: str  # the learner's lines of the summary; `fact` takes a number from them
     notes: list[str]
     scores: list[dict[int, float]]  # of classes, candidates or routers, in the order of `-r`; see `with_scores`
+    untaken: list[int]  # numbers, from 1, of the examples from which a step was not taken; see `finite`
 
 
 def with_scores(reduction: str, classes: int, **options) -> Learner:
@@ -72,7 +73,8 @@ def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Show
         for one in dicts_of(task.scores, task.score_labels, task.score_start)
     ]  # fmt: skip
     notes = [note for task in tasks for note in task.notes]
-    return Shown(predictions, lists, loss, summary_of(model), notes, scores)
+    untaken = np.flatnonzero(np.concatenate([task.missed for task in tasks])) + 1
+    return Shown(predictions, lists, loss, summary_of(model), notes, scores, untaken.tolist())
 
 
 def dicts_of(scores: np.ndarray, labels: np.ndarray, start: np.ndarray) -> list[dict[int, float]]:
