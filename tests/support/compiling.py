@@ -10,7 +10,7 @@ from pathlib import Path
 from command import xclass
 from harness import configure, learner_of
 from streams import multiclass
-from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen
+from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen, words_of
 
 from xclass.kernels import jit
 from xclass.run import warm_up
@@ -40,8 +40,8 @@ def _claim(path: Path) -> bool:
 
 def _learn(name: str) -> None:
     """Have learners of each variant learn from a batch of no examples; they then begin without reading a line."""
-    for more in [(), *VARIANTS.get(name, [])]:
-        words = (*chosen(name), *BITS, *more)
+    for more in [{}, *VARIANTS.get(name, [])]:
+        words = (*chosen(name), *BITS, *words_of(more))
         if name in AT_THE_END:
             xclass(*words, "--quiet", stdin=multiclass(1, K, 60))
         else:

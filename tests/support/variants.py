@@ -1,70 +1,104 @@
-"""Reductions and the variants of each that take other ways through the code, as words of a command line."""
+"""Reductions, and variants of their options that take other ways through the code."""
 
 from __future__ import annotations
 
+from xclass.api import configuration
+from xclass.api.learner import Learner
+from xclass.options.declare import long_flag, options_of
+from xclass.reductions.core import probabilities
+from xclass.reductions.core.spec import Wanted
 from xclass.reductions.registry import REDUCTIONS
 
 K = 9
 BITS = ("-b", 12)
-VARIANTS = {
-    "scalar": [("--sgd",), ("--loss_function", "logistic", "--link", "logistic"), ("--loss_function", "quantile")],
+VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
+    "scalar": [{"sgd": True}, {"loss_function": "logistic", "link": "logistic"}, {"loss_function": "quantile"}],
     "oaa": [
-        ("--layout", "vw", "--loss_function", "squared", "--label_range", "seen"),
-        ("--oaa_subsample", 3),
-        ("--loss_function", "hinge", "--indexing", 1),
-        ("--sgd", "-q", "wn"),
-        ("--calibration", "c"),
+        {"layout": "vw", "loss_function": "squared", "label_range": "seen"},
+        {"oaa_subsample": 3},
+        {"loss_function": "hinge", "indexing": 1},
+        {"sgd": True, "quadratic": ["wn"]},
+        {"calibration": "c"},
     ],
     "recall_tree": [
-        ("--max_candidates", 3),
-        ("--max_candidates", 3, "--layout", "vw", "--randomized_routing"),
-        ("--max_candidates", 3, "--loss_function", "squared", "--label_range", "seen", "--adaptive"),
-        ("--max_candidates", 2, "--randomized_routing", "--bern_hyper", 0, "--random_seed", 7),
-        ("--max_candidates", 3, "--no_path_features", "--router_weight", "example", "-q", "wn"),
-        ("--max_candidates", 3, "--node_only", "--router_weight", "mean_entropy", "--max_depth", 2),
-        ("--max_candidates", 3, "--calibration", "c"),
+        {"max_candidates": 3},
+        {"max_candidates": 3, "layout": "vw", "randomized_routing": True},
+        {"max_candidates": 3, "loss_function": "squared", "label_range": "seen", "adaptive": True},
+        {"max_candidates": 2, "randomized_routing": True, "bern_hyper": 0, "random_seed": 7},
+        {"max_candidates": 3, "no_path_features": True, "router_weight": "example", "quadratic": ["wn"]},
+        {"max_candidates": 3, "node_only": True, "router_weight": "mean_entropy", "max_depth": 2},
+        {"max_candidates": 3, "calibration": "c"},
     ],
     "log_multi": [
-        ("--layout", "vw", "--loss_function", "quantile", "--label_range", "seen", "--lom_rules", "vw"),
-        ("--max_predictors", 30, "--loss_function", "squared", "-q", "wn"),
-        ("--max_predictors", 10, "--swap_resistance", 1, "--loss_function", "logistic"),
+        {"layout": "vw", "loss_function": "quantile", "label_range": "seen", "lom_rules": "vw"},
+        {"max_predictors": 30, "loss_function": "squared", "quadratic": ["wn"]},
+        {"max_predictors": 10, "swap_resistance": 1, "loss_function": "logistic"},
     ],
     "random_tree": [
-        ("--layout", "vw", "--loss_function", "hinge", "--sgd", "-l", 0.2),
-        ("--random_seed", 3, "--loss_function", "logistic", "-q", "wn"),
+        {"layout": "vw", "loss_function": "hinge", "sgd": True, "learning_rate": 0.2},
+        {"random_seed": 3, "loss_function": "logistic", "quadratic": ["wn"]},
     ],
     "ect": [
-        ("--error", 2),
-        ("--error", 3, "--ect_play", "vw", "--layout", "vw", "--label_range", "seen"),
-        ("--loss_function", "logistic", "--error", 1, "--sgd", "-l", 0.2, "-q", "wn"),
-        ("--layout", "vw", "--loss_function", "hinge"),
+        {"error": 2},
+        {"error": 3, "ect_play": "vw", "layout": "vw", "label_range": "seen"},
+        {"loss_function": "logistic", "error": 1, "sgd": True, "learning_rate": 0.2, "quadratic": ["wn"]},
+        {"layout": "vw", "loss_function": "hinge"},
     ],
     "cpt": [
-        ("--loss_function", "logistic", "--cpt_tree", "balanced"),
-        ("--cpt_tree", "random", "--random_seed", 5, "--calibration", "c"),
-        ("--normalize_features", "none", "-l", 0.2, "-q", "wn"),
-        ("--trees", 3),
-        ("--normalize_features", "columns"),
-        ("--normalize_features", "unit", "--trees", 2),
-        ("--cpt_tree", "kmeans", "--tree_sample", 25),
-        ("--cpt_tree", "kmeans", "--tree_sample", 20, "--trees", 2),
-        ("--cpt_arity", 4),
-        ("--cpt_arity", 4, "--loss_function", "logistic", "--trees", 3, "--cpt_alpha", 0.1),
-        ("--cpt_arity", 16, "--cpt_tree", "random", "--random_seed", 5),
+        {"loss_function": "logistic", "cpt_tree": "balanced"},
+        {"cpt_tree": "random", "random_seed": 5, "calibration": "c"},
+        {"normalize_features": "none", "learning_rate": 0.2, "quadratic": ["wn"]},
+        {"trees": 3},
+        {"normalize_features": "columns"},
+        {"normalize_features": "unit", "trees": 2},
+        {"cpt_tree": "kmeans", "tree_sample": 25},
+        {"cpt_tree": "kmeans", "tree_sample": 20, "trees": 2},
+        {"cpt_arity": 4},
+        {"cpt_arity": 4, "loss_function": "logistic", "trees": 3, "cpt_alpha": 0.1},
+        {"cpt_arity": 16, "cpt_tree": "random", "random_seed": 5},
     ],
     "softmax_tree": [
-        ("--depth", 2, "--leaf_classes", 4, "--zero_loss", "01"),
-        ("--depth", 1, "--smooth", 0.001, "--calibration", "c"),
-        ("--depth", 2, "--tree_init", "prototypes", "--zero_loss", "beta", "--beta", 10),
-        ("--depth", 2, "--tree_init", "random", "--zero_loss", "remove"),
-        ("--depth", 1, "--normalize_features", "none", "-q", "wn"),
-        ("--depth", 1, "--normalize_features", "columns"),
+        {"depth": 2, "leaf_classes": 4, "zero_loss": "01"},
+        {"depth": 1, "smooth": 0.001, "calibration": "c"},
+        {"depth": 2, "tree_init": "prototypes", "zero_loss": "beta", "beta": 10},
+        {"depth": 2, "tree_init": "random", "zero_loss": "remove"},
+        {"depth": 1, "normalize_features": "none", "quadratic": ["wn"]},
+        {"depth": 1, "normalize_features": "columns"},
     ],
 }
 AT_THE_END = ("softmax_tree",)  # learn when all of the data was seen, and know nothing before
 BY_NAME = {record.name: record for record in REDUCTIONS}
+ANSWERS = options_of(probabilities.Options)
+FLAGS = {
+    field: long_flag(one)
+    for group in configuration.option_groups().values()
+    for field, one in options_of(group).items()
+}
 
 
 def chosen(name: str, k: int = K) -> tuple:
     """The words that choose a reduction."""
     return () if name == "scalar" else (f"--{name}", k)
+
+
+def words_of(options: dict) -> tuple:
+    """Options as words of a command line."""
+    words: list = []
+    for field, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            words += [FLAGS[field]] if one is True else [FLAGS[field], one]
+    return tuple(words)
+
+
+def learner(name: str, k: int = K, **options) -> Learner:
+    """A new learner. Options of `probabilities` are asked of it, as a run would; it has a small table unless told."""
+    asked = {field: options.pop(field) for field in set(options) & set(ANSWERS)}
+    model = Learner(name, None if name == "scalar" else k, **{"bits": BITS[1], **options})
+    if asked:
+        model.reduction.want(Wanted(answers=probabilities.Options(**asked)))
+    return model
+
+
+def name_of(name: str, options: dict) -> str:
+    """How a test of a variant is called."""
+    return " ".join(map(str, (name, *words_of(options))))
