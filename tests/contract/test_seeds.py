@@ -4,37 +4,57 @@ from __future__ import annotations
 
 import pytest
 from command import learn, xclass
+from library import kept
+
+from xclass.api.learner import Learner, load
+from xclass.errors import UsageError
 
 LARGEST = 2**64 - 1
 DATA = "".join(f"{i % 6 + 1} | w{i % 6} x{i % 7}\n" for i in range(60))
 DRAWING = [
-    ("--oaa", 6, "--oaa_subsample", 2),
-    ("--recall_tree", 6),
-    ("--random_tree", 6),
-    ("--cpt", 6, "--trees", 3, "--cpt_tree", "kmeans"),
-    ("--cpt", 6, "--trees", 3, "--tree_noise", 0.1),
-    ("--cpt", 6, "--shuffle", 10),
-    ("--multiclass", 6),
-    ("--softmax_tree", 6, "--depth", 1),
-    ("--softmax_tree", 6, "--depth", 1, "--tree_init", "prototypes", "--leaf_solver", "steps"),
-    ("--softmax_tree", 6, "--depth", 1, "--tree_init", "clusters"),
+    ("oaa", {"oaa_subsample": 2, "indexing": 1}),
+    ("recall_tree", {}),
+    ("random_tree", {}),
+    ("cpt", {"trees": 3, "cpt_tree": "kmeans"}),
+    ("cpt", {"trees": 3, "tree_noise": 0.1}),
+    ("multiclass", {}),
+    ("softmax_tree", {"depth": 1}),
+    ("softmax_tree", {"depth": 1, "tree_init": "prototypes", "leaf_solver": "steps"}),
+    ("softmax_tree", {"depth": 1, "tree_init": "clusters"}),
 ]
 
 
-@pytest.mark.parametrize("words", DRAWING, ids=lambda words: " ".join(map(str, words)))
-def test_the_largest_seed_works_and_is_kept(tmp_path, words):
+@pytest.mark.parametrize(("reduction", "options"), DRAWING, ids=str)
+def test_the_largest_seed_works_and_is_kept(tmp_path, reduction, options):
+    path = str(tmp_path / "m")
+    found = []
+    for _ in range(2):
+        with Learner(reduction, 6, bits=8, random_seed=LARGEST, **options) as model:
+            notes = model.learn(DATA).warnings + model.end_pass().warnings
+            model.save(path)
+            found.append(kept(model))
+    assert found[0] == found[1]
+    assert notes == ()
+    with load(path) as model:
+        assert model.options["random_seed"] == LARGEST
+        assert len(model.predict(DATA)) == 60
+        if reduction != "softmax_tree":
+            assert len(model.learn(DATA).prediction) == 60
+
+
+def test_a_run_shuffles_by_the_largest_seed(tmp_path):
     (tmp_path / "d.vw").write_text(DATA)
-    first = learn("d.vw", *words, "-b", 8, "--random_seed", LARGEST, "-f", "m", "--quiet", cwd=tmp_path)
-    learn("d.vw", *words, "-b", 8, "--random_seed", LARGEST, "-f", "again", "--quiet", cwd=tmp_path)
+    words = ("d.vw", "--cpt", 6, "--shuffle", 10, "-b", 8, "--random_seed", LARGEST, "--quiet")
+    done = [learn(*words, "-f", model, cwd=tmp_path) for model in ("m", "again")]
     assert (tmp_path / "m").read_bytes() == (tmp_path / "again").read_bytes()
-    learn("d.vw", "-i", "m", "-t", "-p", "stdout", "--quiet", cwd=tmp_path)
-    if words[0] != "--softmax_tree":
-        learn("d.vw", "-i", "m", "--random_seed", LARGEST, "-f", "more", "--quiet", cwd=tmp_path)
-    assert not first.err
+    assert not done[0].err
+    learn("d.vw", "-i", "m", "--random_seed", LARGEST, "-f", "more", "--quiet", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("seed", [LARGEST + 1, 10**30, -1])
 def test_another_seed_is_refused_with_the_range(seed):
+    with pytest.raises(UsageError, match=f"random_seed: {seed} is not a whole number from 0 to 18446744073709551615$"):
+        Learner("oaa", 6, random_seed=seed)
     done = xclass("d.vw", "--random_seed", seed)
     assert done.status == 2
     assert done.err == (
