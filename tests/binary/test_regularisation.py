@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from command import learn, xclass
+from library import kept
 from streams import multiclass, real
 from versus import needs_vw, run_vw
 
+from xclass.api.learner import Learner, load
 from xclass.binary import gd, loss
+from xclass.errors import UsageError
 
 F = np.float32
 
@@ -120,18 +123,23 @@ def test_model_of_weights_alone_predicts_like_vws(command, tmp_path):
     assert_same(ours(tmp_path, "-i", "ours.model"), vw(tmp_path, "-i", "vw.model", *again))
 
 
-@pytest.mark.parametrize("reduction", [[], ["--oaa", "5"], ["--recall_tree", "5", "--max_candidates", "2"]])
+@pytest.mark.parametrize("make", [("scalar",), ("oaa", 5), ("recall_tree", 5)], ids=str)
 @pytest.mark.parametrize("layout", ["vw", "odd"])
-def test_saved_and_continued_is_as_one_run(reduction, layout, tmp_path):
-    lines = multiclass(11, 5, 200).splitlines(keepends=True)
-    (tmp_path / "all").write_text("".join(lines))
-    (tmp_path / "first").write_text("".join(lines[:120]))
-    (tmp_path / "second").write_text("".join(lines[120:]))
-    args = [*reduction, "--layout", layout, "--l1", "1e-3", "--l2", "1e-3", "--initial_weight", "0.1", "-b", "14"]
-    learn("-d", "all", *args, "-p", "p", "--quiet", cwd=tmp_path)
-    learn("-d", "first", *args, "-p", "p1", "-f", "m", "--quiet", cwd=tmp_path)
-    learn("-d", "second", "-i", "m", "-p", "p2", "--quiet", cwd=tmp_path)
-    assert (tmp_path / "p1").read_text() + (tmp_path / "p2").read_text() == (tmp_path / "p").read_text()
+def test_saved_and_continued_is_as_learned_at_once(make, layout, tmp_path):
+    options = {"layout": layout, "l1": 1e-3, "l2": 1e-3, "initial_weight": 0.1, "bits": 14}
+    if make[0] == "recall_tree":
+        options["max_candidates"] = 2
+    if make[0] == "oaa":
+        options["indexing"] = 1
+    lines = multiclass(11, 5, 200).splitlines()
+    path = str(tmp_path / "m")
+    with Learner(*make, **options) as model:
+        whole = model.learn(lines).prediction.tolist(), kept(model)
+    with Learner(*make, **options) as model:
+        first = model.learn(lines[:120]).prediction.tolist()
+        model.save(path)
+    with load(path) as model:
+        assert (first + model.learn(lines[120:]).prediction.tolist(), kept(model)) == whole
 
 
 def test_range_asked_for_holds_beside_a_models(tmp_path):
@@ -184,19 +192,30 @@ def test_learning_rate_decays_with_every_pass():
 
 
 @pytest.mark.parametrize(
+    ("make", "options", "why"),
+    [
+        (("oaa", 3), {"constant": 1}, "constant has no effect with oaa"),
+        (("recall_tree", 3), {"constant": 1}, "constant has no effect with recall_tree"),
+        (("scalar",), {"constant": 1, "noconstant": True}, "constant has no effect: noconstant leaves the constant "),
+        (("oaa", 3), {"binary": True}, "binary belongs to the learner without a reduction"),
+        (("scalar",), {"min_prediction": 1, "max_prediction": 0}, "min_prediction 1 is above max_prediction 0"),
+        (("scalar",), {"l1": -1}, r"l1: -1 is not a number from 0 to 1e\+30"),
+    ],
+)
+def test_option_without_effect_or_sense_is_refused(make, options, why):
+    with pytest.raises(UsageError, match=why):
+        Learner(*make, **options)
+
+
+@pytest.mark.parametrize(
     ("words", "why"),
     [
         (["-C", "1", "--oaa", "3"], "-C has no effect with --oaa"),
-        (["-C", "1", "--recall_tree", "3"], "-C has no effect with --recall_tree"),
-        (["-C", "1", "--noconstant"], "--constant has no effect: --noconstant leaves the constant out"),
         (["--predict_only_model"], "--predict_only_model has no effect: no model is saved; give -f FILE"),
-        (["--binary", "--oaa", "3"], "--binary belongs to the learner without a reduction"),
-        (["--min_prediction", "1", "--max_prediction", "0"], "--min_prediction 1 is above --max_prediction 0"),
         (["--l1", "-1"], "--l1: -1 is out of range; give a number from 0 to 1e+30"),
     ],
 )
-def test_option_without_effect_or_sense_is_refused(words, why, tmp_path):
-    (tmp_path / "data").write_text("1 |a b\n")
-    done = xclass("-d", "data", *words, cwd=tmp_path)
+def test_option_without_effect_or_sense_is_refused_by_its_flag(words, why):
+    done = xclass("-d", "data", *words)
     assert done.status == 2
     assert why in done.err
