@@ -6,17 +6,19 @@ import io
 import os
 import random
 import re
-import time
 
 import numpy as np
 import pytest
 from command import begin, learn, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from library import go_through, kept
 from versus import needs_vw, run_vw
 
 from xclass.api import model_contents
+from xclass.api.learner import Learner, load
 from xclass.data import class_names
+from xclass.errors import DataError, UsageError
 from xclass.system import processors
 from xclass.text import parser, reader
 
@@ -96,18 +98,22 @@ def test_names_of_equal_hash_are_told_apart():
 
 
 @pytest.mark.parametrize(
-    "reduction", ["--multiclass", "--oaa 10", "--recall_tree 10", "--log_multi 10", "--ect 10", "--softmax_tree 10"]
+    "make",
+    [("multiclass",), *((name, 10) for name in ("oaa", "recall_tree", "log_multi", "ect", "softmax_tree"))],
+    ids=str,
 )
-def test_learns_as_if_the_names_had_been_listed(reduction, tmp_path):
+@pytest.mark.filterwarnings("ignore:label 10 found -- labels are now considered 1-indexed")
+def test_learns_as_if_the_names_had_been_listed(make):
     text = stream(NAMES, 400)
-    listed = ",".join([*in_order(text), *(name for name in NAMES if name not in in_order(text))])
-    words = reduction.split()
-    learn(*words, "--learn_names", *SMALL, "-f", "a", "-p", "pa", stdin=text, cwd=tmp_path)
-    learn(*words, "--named_labels", listed, *SMALL, "-f", "b", "-p", "pb", stdin=text, cwd=tmp_path)
-    assert (tmp_path / "pa").read_text() == (tmp_path / "pb").read_text()
-    answers = [learn("-t", "-i", model, "-p", "stdout", "--quiet", stdin=text, cwd=tmp_path).out for model in "ab"]
-    assert answers[0] == answers[1]
-    assert set(answers[0].split()) <= set(NAMES)
+    listed = ",".join(dict.fromkeys([*in_order(text), *NAMES]))
+    found = []
+    for options in ({"learn_names": True}, {"named_labels": listed}):
+        with Learner(*make, bits=14, **options) as model:
+            outcome = model.learn(text)
+            model.end_pass()
+            found.append((outcome.prediction.tolist(), model.predict(text).tolist()))
+    assert found[0] == found[1]
+    assert set(found[0][1]) <= set(NAMES)
 
 
 @needs_vw
@@ -159,41 +165,58 @@ def test_not_taken_elsewhere(first):
 
 
 def test_the_model_goes_on_with_its_names(tmp_path):
-    text = stream([*NAMES, "cow", "emu"], 600)
-    lines = text.splitlines(keepends=True)
-    learn(*SMALL, "-f", "whole", stdin=text, cwd=tmp_path)
-    learn(*SMALL, "-f", "half", stdin="".join(lines[:7]), cwd=tmp_path)
-    learn("-i", "half", "--quiet", "-f", "rest", stdin="".join(lines[7:]), cwd=tmp_path)
-    assert (tmp_path / "rest").read_bytes() == (tmp_path / "whole").read_bytes()
+    lines = stream([*NAMES, "cow", "emu"], 600).splitlines()
+    path = str(tmp_path / "half")
+    with Learner(bits=14, learn_names=True) as model:
+        model.learn(lines)
+        whole = kept(model)
+    with Learner(bits=14, learn_names=True) as model:
+        model.learn(lines[:7])
+        model.save(path)
+    with load(path) as model:
+        model.learn(lines[7:])
+        assert kept(model) == whole
+
+
+UNHEARD = "cat | a\nunheard-of | b\ndog | b\nspelt-wrong | c\n"
 
 
 @pytest.mark.parametrize(
-    "reduction",
+    "make",
     [
-        "--multiclass",
-        "--cpt 3",
-        "--oaa 3",
-        "--recall_tree 3",
-        "--log_multi 3",
-        "--ect 3",
-        "--random_tree 3",
-        "--softmax_tree 3",
+        ("multiclass",),
+        *((name, 3) for name in ("cpt", "oaa", "recall_tree", "log_multi", "ect", "random_tree", "softmax_tree")),
     ],
+    ids=str,
 )
-def test_in_test_data_an_unknown_name_is_an_error_of_the_answer(reduction, tmp_path):
+def test_in_test_data_an_unknown_name_is_an_error_of_the_answer(make, tmp_path):
+    path = str(tmp_path / "m")
+    with Learner(*make, bits=14, learn_names=True) as model:
+        model.learn("cat | a\ndog | b\nowl | c\n" * 40)
+        model.end_pass()
+        model.save(path)
+    with load(path) as model:
+        assert model.predict(UNHEARD).tolist() == ["cat", "dog", "dog", "owl"]
+        model.names.growing = False  # as in a test run
+        shown = go_through(model, UNHEARD, learn=False)
+        assert shown.predictions == [1, 2, 2, 3]
+        assert shown.loss == 2
+        assert model.classes == ["cat", "dog", "owl"]
+
+
+@pytest.mark.parametrize("reduction", ["--multiclass", "--softmax_tree 3"])
+def test_a_test_run_shows_unknown_names_as_unknown(reduction, tmp_path):
     words = reduction.split()
     learn(*words, *SMALL, "-f", "m", stdin="cat | a\ndog | b\nowl | c\n" * 40, cwd=tmp_path)
-    text = "cat | a\nunheard-of | b\ndog | b\nspelt wrong | c\n".replace("t w", "t-w")
-    (tmp_path / "d").write_text(text)
+    (tmp_path / "d").write_text(UNHEARD)
     for more in ((), ("-c",), ("-c",)):
         done = learn("-t", "-i", "m", "-d", "d", *more, "-p", "p", "-P", 1, cwd=tmp_path)
         assert "average loss = 0.500000" in done.err
         assert (tmp_path / "p").read_text() == "cat\ndog\ndog\nowl\n"
         rows = [line.split()[4:6] for line in done.err.splitlines() if line[:1].isdigit()]
         assert rows == [["cat", "cat"], ["unknown", "dog"], ["dog", "dog"], ["unknown", "owl"]]
-    # a cache made in testing does not make a learner forget a name
-    learn("-i", "m", "-d", "d", "-c", "-f", "more", "--quiet", cwd=tmp_path) if reduction == "--multiclass" else None
-    if reduction == "--multiclass":
+    if reduction == "--multiclass":  # a cache made in testing does not make a learner forget a name
+        learn("-i", "m", "-d", "d", "-c", "-f", "more", "--quiet", cwd=tmp_path)
         assert _names_of(tmp_path / "more") == ["cat", "dog", "owl", "unheard-of", "spelt-wrong"]
 
 
@@ -248,24 +271,18 @@ def _names_of(path) -> list[str]:
 
 
 @pytest.mark.parametrize("reduction", ["--random_tree 60", "--ect 60", "--oaa 60"])
-def test_a_class_has_no_name_before_it_is_met(reduction, tmp_path):
-    """However far the reader is ahead: a pipe may come line by line, a file in blocks."""
+def test_a_class_has_no_name_before_it_is_met(reduction, tmp_path, monkeypatch):
+    """However far the reader is ahead of the learner."""
     text = stream([f"n{i}" for i in range(60)], 400)
-    words = (*reduction.split(), *SMALL, "-p")
-    (tmp_path / "d").write_text(text)
-    learn("-d", "d", *words, "file", cwd=tmp_path)
-    lines = text.splitlines(keepends=True)
-    with begin(*map(str, words), "slow", cwd=tmp_path) as process:
-        for low in range(0, 400, 40):
-            process.stdin.write("".join(lines[low : low + 40]).encode())
-            process.stdin.flush()
-            time.sleep(0.02)
-        process.stdin.close()
-        assert process.wait(timeout=120) == 0
-    answers = (tmp_path / "file").read_text().splitlines()
-    assert answers == (tmp_path / "slow").read_text().splitlines()
+    found = []
+    for size in (None, 10, 40 * len(text) // 400):
+        if size is not None:
+            monkeypatch.setattr(reader, "FIRST_BLOCK", size)
+            monkeypatch.setattr(reader, "LARGEST_BLOCK", size)
+        found.append(learn(*reduction.split(), *SMALL, "-p", "stdout", stdin=text, cwd=tmp_path).lines)
+    assert found[0] == found[1] == found[2]
     met: set[str] = {""}
-    for line, answer in zip(lines, answers, strict=True):
+    for line, answer in zip(text.splitlines(), found[0], strict=True):
         met.add(line.split()[0])
         assert answer in met
 
@@ -305,13 +322,17 @@ def test_a_tree_that_cannot_be_written_costs_no_model(tmp_path):
 
 def test_a_given_tree_needs_the_names(tmp_path):
     text = "spam | x\nham | y\n" * 9
-    learn("--cpt", 0, *SMALL, "--save_tree", "t", stdin=text, cwd=tmp_path)
+    tree = str(tmp_path / "t")
+    learn("--cpt", 0, *SMALL, "--save_tree", tree, stdin=text)
+    why = "cpt_tree .* has classes before their names come: list the names with named_labels @FILE"
+    with pytest.raises(UsageError, match=why):
+        Learner("cpt", cpt_tree=tree, learn_names=True)
+    with Learner("cpt", bits=14, cpt_tree=tree, named_labels="ham,spam", learn_names=True) as model:
+        model.learn(text)
+        assert model.predict(["| x", "| y"]).tolist() == ["spam", "ham"]
     done = xclass("--cpt", 0, *SMALL, "--cpt_tree", "t", stdin=text, cwd=tmp_path)
     assert done.status == 2
     assert "--cpt_tree t has classes before their names come: list the names with --named_labels @FILE" in done.err
-    learn(
-        "--cpt", 0, *SMALL, "--cpt_tree", "t", "--named_labels", "ham,spam", "--learn_names", stdin=text, cwd=tmp_path
-    )
 
 
 def test_a_model_of_the_middle_of_a_run_names_the_classes_placed_before(tmp_path):
@@ -360,16 +381,16 @@ def test_more_names_than_classes(tmp_path):
     [
         (
             "a | x\nb,c | y\n",
-            "stdin:2:1: label 'b,c' has a comma or an unprintable sign, which the name of a class may not have",
+            "batch:2:1: label 'b,c' has a comma or an unprintable sign, which the name of a class may not have",
         ),
-        ("x\ta\tb |\n", "stdin:1:3: label 'a' has a comma or an unprintable sign"),
-        ("a b c | x\n", "stdin:1:1: 'a' begins more words than label and weight"),
-        ("a | x\nb heavy | y\n", "stdin:2:3: weight 'heavy' is not a finite number"),
+        ("x\ta\tb |\n", "batch:1:3: label 'a' has a comma or an unprintable sign"),
+        ("a b c | x\n", "batch:1:1: 'a' begins more words than label and weight"),
+        ("a | x\nb heavy | y\n", "batch:2:3: weight 'heavy' is not a finite number"),
     ],
 )
 def test_lines_that_are_wrong_are_named(text, said):
-    done = xclass("--multiclass", "--learn_names", *SMALL, stdin=text)
-    assert done.status == 1 and said in done.err
+    with Learner(bits=14, learn_names=True) as model, pytest.raises(DataError, match=said):
+        model.learn(text)
 
 
 @pytest.mark.parametrize(
@@ -382,25 +403,30 @@ def test_lines_that_are_wrong_are_named(text, said):
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore::xclass.XclassWarning")
 def test_names_that_are_no_label_are_pointed_out(line, said):
-    done = learn("--multiclass", "--learn_names", "-b", 14, stdin=f"dog |f y\n{line}\n")
-    assert f"stdin:2: {said}" in done.err
+    with Learner(bits=14, learn_names=True) as model:
+        (note,) = model.learn(f"dog |f y\n{line}\n").warnings
+        assert note.startswith(f"batch:2: {said}")
+        assert model.classes == ["dog"]
 
 
 def test_refused_without_classes():
+    why = "learn_names has no effect on real-valued labels; choose a reduction, or multiclass"
+    with pytest.raises(UsageError, match=why):
+        Learner("scalar", binary=True, learn_names=True)
+    why = "label 'a' is not a finite number; a line is `label . features`, and names of classes need a reduc"
+    with Learner("scalar", bits=14) as model, pytest.raises(DataError, match=why):
+        model.learn("a | x")
+    with pytest.raises(UsageError, match="learn_names counts classes from 1: leave indexing 0 out"):
+        Learner("oaa", 3, indexing=0, learn_names=True)
+    with pytest.raises(UsageError, match="classes 2 and 3 named_labels: give at least as many classes"):
+        Learner("oaa", 2, named_labels="a,b,c", learn_names=True)
     done = xclass("--binary", "--learn_names", stdin="a | x\n")
     assert done.status == 2
     assert "--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass" in done.err
     done = xclass("--loss_function", "squared", stdin="a | x\n")
-    assert (
-        "label 'a' is not a finite number; a line is `label | features`, and names of classes need a reduc" in done.err
-    )
-    for words, said in (
-        (("--oaa", 3, "--indexing", 0), "--learn_names counts classes from 1: leave --indexing 0 out"),
-        (("--oaa", 2, "--named_labels", "a,b,c"), "--oaa 2 and 3 --named_labels: give at least as many classes"),
-    ):
-        done = xclass(*words, "--learn_names", stdin="a | x\n")
-        assert done.status == 2 and said in done.err
+    assert "label 'a' is not a finite number; a line is `label | features`, and names of classes need" in done.err
 
 
 def test_every_table_of_names_has_a_key_of_its_own():
