@@ -11,7 +11,8 @@ from command import learn, xclass
 from streams import multiclass
 from versus import needs_vw, run_vw
 
-from xclass.text import parser
+from xclass.api.learner import Learner, load
+from xclass.errors import UsageError
 
 NAMES = ["cat", "dog", "élan", "a-very-long-name-of-a-bird", "7"]
 
@@ -56,25 +57,32 @@ def test_predictions_and_table_are_vws(command, tmp_path):
 
 
 def test_model_knows_the_names(tmp_path):
-    (tmp_path / "data").write_text("".join(f"{NAMES[i % 5]} |f w{i % 5}\n" for i in range(100)))
-    args = ["--oaa", "5", "--named_labels", ",".join(NAMES)]
-    learn("-d", "data", *args, "-f", "names.model", "--quiet", cwd=tmp_path)
-    learn("-d", "data", "-t", "-i", "names.model", "-p", "p", "--quiet", cwd=tmp_path)
-    assert (tmp_path / "p").read_text().splitlines() == [NAMES[i % 5] for i in range(100)]
+    lines = [f"{NAMES[i % 5]} |f w{i % 5}" for i in range(100)]
+    path = str(tmp_path / "m")
+    with Learner("oaa", 5, indexing=1, named_labels=",".join(NAMES)) as model:
+        model.learn(lines)
+        model.save(path)
+    with load(path) as model:
+        assert model.predict(lines).tolist() == [NAMES[i % 5] for i in range(100)]
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("make", "names", "why"),
     [
-        (["--oaa", "3", "--named_labels", "a,b"], "--oaa 3 and 2 --named_labels: give as many names as classes"),
-        (["--recall_tree", "2", "--named_labels", "a,a"], "--named_labels names 'a' twice; every name is one label"),
-        (["--binary", "--named_labels", "a,b"], "--named_labels has no effect on real-valued labels"),
+        (("oaa", 3), "a,b", "classes 3 and 2 named_labels: give as many names as classes"),
+        (("recall_tree", 2), "a,a", "named_labels names 'a' twice; every name is one label"),
+        (("scalar",), "a,b", "named_labels has no effect on real-valued labels"),
     ],
 )
-def test_names_that_do_not_fit_are_refused(words, why, tmp_path):
-    done = xclass("-d", "data", *words, cwd=tmp_path)
+def test_names_that_do_not_fit_are_refused(make, names, why):
+    with pytest.raises(UsageError, match=why):
+        Learner(*make, named_labels=names)
+
+
+def test_names_that_do_not_fit_are_refused_by_their_flag():
+    done = xclass("-d", "data", "--oaa", "3", "--named_labels", "a,b")
     assert done.status == 2
-    assert why in done.err
+    assert "--oaa 3 and 2 --named_labels: give as many names as classes" in done.err
 
 
 def test_label_without_a_name_ends_the_run(tmp_path):
@@ -82,14 +90,6 @@ def test_label_without_a_name_ends_the_run(tmp_path):
     done = xclass("-d", "data", "--oaa", "2", "--named_labels", "a,b", cwd=tmp_path)
     assert done.status == 1
     assert "data:2:1: label 'c' is none of --named_labels" in done.err
-
-
-def _parse(data: bytes, names):
-    read = parser.Parser(parser.Options(named_labels="one,two,three", on_bad_line="vw"), 18, True)
-    read._rules = read._rules._replace(names=names)
-    text = np.zeros(len(data) + parser.PADDING, np.uint8)
-    text[: len(data)] = np.frombuffer(data, np.uint8)
-    return read.parse(text, len(data), "data")
 
 
 def test_names_may_be_the_lines_of_a_file(tmp_path):
