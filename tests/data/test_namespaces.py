@@ -10,6 +10,7 @@ import streams
 from command import learn, xclass
 from versus import needs_vw, run_vw
 
+from xclass.api.learner import Learner, load
 from xclass.data import interactions, namespaces
 from xclass.data.batch import CONSTANT_GROUP
 from xclass.errors import UsageError
@@ -177,26 +178,32 @@ def test_too_many_kinds_of_grams_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("options", "why"),
     [
-        (["--skips", "1"], "--skips has no effect: it lets the grams of --ngram have gaps"),
-        (["--permutations"], "--permutations has no effect: no namespaces are crossed; give -q"),
-        (["--leave_duplicate_interactions"], "no namespaces are crossed; give -q"),
+        ({"skips": ["1"]}, "skips has no effect: it lets the grams of ngram have gaps"),
+        ({"permutations": True}, "permutations has no effect: no namespaces are crossed; give quadratic"),
+        ({"leave_duplicate_interactions": True}, "no namespaces are crossed; give quadratic"),
     ],
 )
-def test_option_without_effect_is_refused(words, why, tmp_path):
-    done = xclass("-d", "data", *words, cwd=tmp_path)
-    assert done.status == 2
-    assert why in done.err
+def test_option_without_effect_is_refused(options, why):
+    with pytest.raises(UsageError, match=why):
+        Learner("scalar", **options)
 
 
 def test_model_remembers_the_features(tmp_path):
-    (tmp_path / "data").write_text(streams.namespaces(3, 30, ("1 ", "2 ", "3 ")))
-    args = ["--oaa", "3", "--ignore", "b", "--ngram", "a2", "--skips", "1", "--ignore_linear", "w", "-q", "aw"]
-    learn("-d", "data", *args, "--permutations", "-f", "kinds.model", "--quiet", cwd=tmp_path)
-    learn("-d", "data", "-t", "-i", "kinds.model", "-p", "p1", "--quiet", cwd=tmp_path)
-    learn("-d", "data", "-t", "-i", "kinds.model", "-p", "p2", "--quiet", *args, cwd=tmp_path)
-    assert (tmp_path / "p1").read_text() == (tmp_path / "p2").read_text()
-    done = xclass("-d", "data", "-t", "-i", "kinds.model", "--ignore", "a", cwd=tmp_path)
+    text = streams.namespaces(3, 30, ("1 ", "2 ", "3 "))
+    path = str(tmp_path / "m")
+    options = {"ignore": ["b"], "ngram": ["a2"], "skips": ["1"], "ignore_linear": ["w"], "quadratic": ["aw"]}
+    with Learner("oaa", 3, indexing=1, permutations=True, **options) as model:
+        model.learn(text)
+        answers = model.predict(text).tolist()
+        model.save(path)
+    with load(path) as model:
+        assert model.predict(text).tolist() == answers
+    words = [f"--{name}={value[0]}" for name, value in options.items()]
+    (tmp_path / "data").write_text(text)
+    learn("-d", "data", "-t", "-i", "m", "-p", "p", "--quiet", *words, cwd=tmp_path)
+    assert [int(line) for line in (tmp_path / "p").read_text().split()] == answers
+    done = xclass("-d", "data", "-t", "-i", "m", "--ignore", "a", cwd=tmp_path)
     assert done.status == 2
     assert "disagrees" in done.err
