@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 
 import numpy as np
 import pytest
 from command import learn, script, xclass
 
 from xclass.api import model_contents
+from xclass.api.learner import Learner, load
 from xclass.api.progress import VW_COUNTS, VW_SUMS
 from xclass.errors import ModelError
 from xclass.model import model_file
@@ -28,7 +30,9 @@ def edited(path, source, options=None, facts=None, arrays=None, drop=()) -> str:
 @pytest.fixture(scope="module")
 def named(tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("named")
-    learn("--cpt", 5, "-b", 10, "--learn_names", "-f", "m", stdin=TEXT, cwd=folder)
+    with Learner("cpt", 5, bits=10, learn_names=True) as model:
+        model.learn(TEXT)
+        model.save(str(folder / "m"))
     return str(folder / "m")
 
 
@@ -60,18 +64,9 @@ def test_no_file_is_named_by_a_model(tmp_path, named, field):
     [
         ({"learner": []}, "evil: the fact 'learner' is [], and has to be an object"),
         ({"examples": 2**63 - 1}, f"evil: the fact 'examples' is {2**63 - 1}, and has to be a whole number from 0 to"),
-        (
-            {"examples": -1},
-            "evil: the fact 'examples' is -1, and has to be a whole number from 0 to 2**62",
-        ),
-        (
-            {"examples": True},
-            "evil: the fact 'examples' is True, and has to be a whole number from 0 to 2**62",
-        ),
-        (
-            {"examples": 2.5},
-            "evil: the fact 'examples' is 2.5, and has to be a whole number from 0 to 2**62",
-        ),
+        ({"examples": -1}, "evil: the fact 'examples' is -1, and has to be a whole number from 0 to 2**62"),
+        ({"examples": True}, "evil: the fact 'examples' is True, and has to be a whole number from 0 to 2**62"),
+        ({"examples": 2.5}, "evil: the fact 'examples' is 2.5, and has to be a whole number from 0 to 2**62"),
         ({"clock": "x"}, "evil: the fact 'clock' is 'x', and has to be a number"),
         ({"clock": None}, "evil: the fact 'clock' is None, and has to be a number"),
         ({"counters": []}, "evil: the fact 'counters' is [], and has to be an object of features, label_sum"),
@@ -79,9 +74,16 @@ def test_no_file_is_named_by_a_model(tmp_path, named, field):
     ],
 )
 def test_counters_are_checked(tmp_path, named, facts, why):
-    edited(tmp_path / "evil", named, facts=facts)
+    path = edited(tmp_path / "evil", named, facts=facts)
+    with pytest.raises(ModelError, match="^" + re.escape(f"{tmp_path}/{why}")):
+        load(path)
+
+
+def test_a_run_refuses_a_model_with_a_wrong_counter(tmp_path, named):
+    edited(tmp_path / "evil", named, facts={"examples": -1})
     done = xclass("-t", "-i", "evil", stdin=TEXT, cwd=tmp_path)
-    assert (done.status, done.err.startswith(f"xclass: {why}")) == (1, True), done.err
+    assert done.status == 1
+    assert done.err.startswith("xclass: evil: the fact 'examples' is -1, and has to be a whole number from 0 to 2**62")
 
 
 @pytest.mark.parametrize("name", ["learner", "examples", "clock", "counters"])
@@ -117,21 +119,21 @@ def test_counters_of_earlier_runs_are_checked(tmp_path, named):
 
 def test_more_names_than_a_header_holds(tmp_path):
     names = [f"label_number_{i}" for i in range(90_000)]
-    (tmp_path / "d").write_text("".join(f"{name} | a{i % 50}\n" for i, name in enumerate(names)))
-    learn("-d", "d", "--random_tree", 90_000, "-b", 10, "--learn_names", "-f", "m", "--quiet", cwd=tmp_path)
-    found = model_contents.load(str(tmp_path / "m"))
-    assert found.options["named_labels"].split(",") == names
-    (tmp_path / "t").write_text(f"{names[77]} | a1\n")
-    done = learn("-d", "t", "-i", "m", "-t", "-p", "stdout", "--quiet", cwd=tmp_path)
-    assert done.out.strip() in names
+    path = str(tmp_path / "m")
+    with Learner("random_tree", 90_000, bits=10, learn_names=True) as model:
+        model.learn(f"{name} | a{i % 50}" for i, name in enumerate(names))
+        model.save(path)
+    with load(path) as model:
+        assert model.classes == names
+        assert model.predict("| a1")[0] in names
 
 
 def test_names_of_older_models_are_an_option(tmp_path, named):
     model = model_contents.load(named)
     older = edited(tmp_path / "older", named, {"named_labels": model.options["named_labels"]}, drop=("class_names",))
     assert model_contents.load(older).options == model.options
-    runs = [learn("-t", "-i", path, "-p", "stdout", "--quiet", stdin=TEXT).out for path in (named, older)]
-    assert runs[0] == runs[1] != ""
+    with load(named) as one, load(older) as other:
+        assert one.predict(TEXT).tolist() == other.predict(TEXT).tolist()
 
 
 @pytest.mark.parametrize(
@@ -145,10 +147,9 @@ def test_names_of_older_models_are_an_option(tmp_path, named):
     ],
 )
 def test_names_are_checked(tmp_path, named, letters, why):
-    edited(tmp_path / "evil", named, arrays={"class_names": letters})
-    done = xclass("-t", "-i", "evil", stdin=TEXT, cwd=tmp_path)
-    assert done.status == 1
-    assert why.replace("\\", "") in done.err
+    path = edited(tmp_path / "evil", named, arrays={"class_names": letters})
+    with pytest.raises(ModelError, match=why):
+        load(path)
 
 
 # -- nothing learned is lost
