@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from command import xclass
-from harness import configure, learner_of
 from streams import multiclass
-from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen, words_of
+from variants import AT_THE_END, BY_NAME, VARIANTS, K, learner
 
 from xclass.kernels import jit
 from xclass.run import warm_up
@@ -40,10 +38,10 @@ def _claim(path: Path) -> bool:
 
 def _learn(name: str) -> None:
     """Have learners of each variant learn from a batch of no examples; they then begin without reading a line."""
-    for more in [{}, *VARIANTS.get(name, [])]:
-        words = (*chosen(name), *BITS, *words_of(more))
-        if name in AT_THE_END:
-            xclass(*words, "--quiet", stdin=multiclass(1, K, 60))
-        else:
-            asked = configure(*words)
-            warm_up.go_through(learner_of(asked), learning=True)
+    for options in [{}, *VARIANTS.get(name, [])]:
+        with learner(name, **options) as model:
+            if name in AT_THE_END:
+                model.learn(multiclass(1, K, 60))
+                model.end_pass()
+            else:
+                warm_up.go_through(model.reduction, learning=True)
