@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from command import learn, script, xclass
-from library import kept
+from library import state_of
 from streams import multiclass, real
 from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen, learner, name_of, words_of
 
@@ -66,7 +66,7 @@ def all_of(model: Learner, text: str) -> list[float]:
 def learned(name: str, options: dict, text: str) -> tuple[list[float], dict]:
     """The predictions of a new learner, and what its model keeps."""
     with learner(name, **options) as model:
-        return all_of(model, text), kept(model)
+        return all_of(model, text), state_of(model)
 
 
 def only_predicting(path: str) -> Learner:
@@ -102,7 +102,7 @@ def test_a_batch_of_no_examples_changes_nothing(name, options):
     text = stream(name, 1, 60)
     with learner(name, **options) as model:
         warm_up.go_through(model.reduction, learning=True)
-        assert (all_of(model, text), kept(model)) == learned(name, options, text)
+        assert (all_of(model, text), state_of(model)) == learned(name, options, text)
 
 
 @EVERY
@@ -169,7 +169,7 @@ def test_learning_again_gives_the_same_bytes(name, options):
     for purpose in (Purpose(scores=True), Purpose(exact_answer=False)):  # what else is asked for changes no model
         with Learner.from_config(config, purpose) as model:
             all_of(model, text)
-            assert kept(model) == first[1]
+            assert state_of(model) == first[1]
 
 
 @EVERY
@@ -206,7 +206,7 @@ def test_going_on_from_a_model_is_the_unbroken_run(name, options):
         model.save("part")
     with load("part") as model:
         predictions += all_of(model, second)
-        assert (predictions, kept(model)) == learned(name, options, first + second)
+        assert (predictions, state_of(model)) == learned(name, options, first + second)
 
 
 @EVERY_VARIANT
@@ -214,11 +214,11 @@ def test_predicting_changes_nothing_and_has_no_order(name, options):
     with learner(name, **options) as model:
         all_of(model, stream(name, 8, 100))
         model.save("m")
-        before = kept(model)
+        before = state_of(model)
     test = stream(name, 9, 60)
     with load("m") as model:
         answers = model.predict(test).tolist()
-        assert kept(model) == before
+        assert state_of(model) == before
     with only_predicting("m") as model:
         assert model.predict(test.splitlines()[::-1]).tolist()[::-1] == answers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from command import learn, xclass
-from library import kept
+from library import state_of
 
 from xclass.api.learner import Learner, load
 from xclass.errors import UsageError
@@ -32,7 +32,7 @@ def test_the_largest_seed_works_and_is_kept(tmp_path, reduction, options):
         with Learner(reduction, 6, bits=8, random_seed=LARGEST, **options) as model:
             notes = model.learn(DATA).warnings + model.end_pass().warnings
             model.save(path)
-            found.append(kept(model))
+            found.append(state_of(model))
     assert found[0] == found[1]
     assert notes == ()
     with load(path) as model:

@@ -12,7 +12,7 @@ import pytest
 from command import begin, learn, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from library import go_through, kept
+from library import go_through, state_of
 from versus import needs_vw, run_vw
 
 from xclass.api import model_contents
@@ -169,13 +169,13 @@ def test_the_model_goes_on_with_its_names(tmp_path):
     path = str(tmp_path / "half")
     with Learner(bits=14, learn_names=True) as model:
         model.learn(lines)
-        whole = kept(model)
+        whole = state_of(model)
     with Learner(bits=14, learn_names=True) as model:
         model.learn(lines[:7])
         model.save(path)
     with load(path) as model:
         model.learn(lines[7:])
-        assert kept(model) == whole
+        assert state_of(model) == whole
 
 
 UNHEARD = "cat | a\nunheard-of | b\ndog | b\nspelt-wrong | c\n"

@@ -11,7 +11,7 @@ import pytest
 from command import learn, xclass
 from hypothesis import given
 from hypothesis import strategies as st
-from library import kept
+from library import state_of
 
 from xclass.api.learner import Learner, load
 from xclass.errors import DataError
@@ -123,7 +123,7 @@ def test_names_with_weights_are_learned_without_a_word():
     for options in ({"learn_names": True}, {"named_labels": "spam,ham,news"}):
         with Learner("oaa", 3, bits=10, **options) as model:
             outcome = model.learn(text)
-            found.append((outcome.prediction.tolist(), kept(model)["arrays"]))
+            found.append((outcome.prediction.tolist(), state_of(model).arrays))
             assert not any("weight" in note for note in outcome.warnings)
     assert found[0] == found[1]
 
