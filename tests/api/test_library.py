@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import tracemalloc
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -656,3 +657,37 @@ def test_a_bug_while_saving_stays_what_it_is(tmp_path, monkeypatch, error):
         with pytest.raises(type(error)):
             model.save(str(tmp_path / "m"))
     assert not list(tmp_path.iterdir())
+
+
+def test_class_0_is_listed_as_the_others_are():
+    with xclass.Learner("oaa", 3, indexing=0, bits=10) as model:
+        model.learn("0 | a\n1 | b\n2 | c\n" * 9)
+        labels, p = model.top_k("| a", 5)
+        assert labels[0].tolist()[0] == 0
+        assert sorted(labels[0].tolist()) == [-1, -1, 0, 1, 2]
+        assert p[0, 3:].tolist() == [0, 0]
+        classes, whole = model.probabilities("| a")
+        assert classes.tolist() == [0, 1, 2]
+        assert whole[0, labels[0, :3]].tolist() == p[0, :3].tolist()
+
+
+def test_closing_frees_the_weights():
+    tracemalloc.start()
+    try:
+        model = xclass.Learner("cpt", 17, bits=20)
+        model.learn("1 | a\n2 | b\n")
+        held = tracemalloc.get_traced_memory()[0]
+        model.close()
+        assert held - tracemalloc.get_traced_memory()[0] > 2**20 * 8
+    finally:
+        tracemalloc.stop()
+    for use in (lambda: model.learn("1 | a"), lambda: model.predict("| a"), lambda: model.save("m"), model.end_pass):
+        with pytest.raises(xclass.UsageError, match="this learner is closed"):
+            use()
+    model.close()
+
+
+def test_labels_that_are_names_are_said_nothing_about(recwarn):
+    with xclass.Learner("oaa", 2, bits=10, named_labels="a,b") as model:
+        model.learn("a | x\nb | y\n")
+    assert not recwarn.list

@@ -26,8 +26,6 @@ from xclass.reductions.oaa import class_rows
 from xclass.run import pipeline, warm_up
 from xclass.text import reader
 
-pytestmark = pytest.mark.filterwarnings("ignore:label . found -- labels are now considered 1-indexed")
-
 
 def stream(name: str, seed: int, n: int, **more) -> str:
     """Lines a reduction can learn from, with tags, weights and unlabelled ones unless told otherwise."""

@@ -20,7 +20,6 @@ from xclass.data.batch import Batch
 from xclass.errors import UsageError, XclassWarning
 from xclass.model import model_file
 
-pytestmark = pytest.mark.filterwarnings("ignore:label . found -- labels are now considered 1-indexed")
 F = np.float32
 VALUES = ("3.4e38", "-3.4e38", "1e-45", "1e30", "-1e30", "1e20", "1e15", "1e-20")
 WEIGHTS = ("", " 3e38", " 1e30", " 1e-30", " 1e-45", " 1e15")

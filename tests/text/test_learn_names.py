@@ -102,7 +102,6 @@ def test_names_of_equal_hash_are_told_apart():
     [("multiclass",), *((name, 10) for name in ("oaa", "recall_tree", "log_multi", "ect", "softmax_tree"))],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore:label 10 found -- labels are now considered 1-indexed")
 def test_learns_as_if_the_names_had_been_listed(make):
     text = stream(NAMES, 400)
     listed = ",".join(dict.fromkeys([*in_order(text), *NAMES]))

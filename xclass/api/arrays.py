@@ -126,18 +126,19 @@ def copied(batch: Batch) -> Batch:
     return batch._replace(**{name: array.copy() for name, array in batch._asdict().items()})
 
 
-# listed probabilities to arrays; 0 among the labels of a listing stands for all other classes
+# listed probabilities to arrays
 
 
 def top_of(listings: Sequence[Listing], k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first k labels of each of n examples and their probabilities: int64[n, k], float64[n, k]; 0 beyond."""
+    """Return the first k labels of each of n examples and their probabilities: int64[n, k], float64[n, k].
+
+    Behind the last label of an example there are -1 and 0.
+    """
     n = sum(len(listing.start) - 1 for listing in listings)
-    labels, p = np.zeros((n, k), np.int64), np.zeros((n, k))
+    labels, p = np.full((n, k), -1), np.zeros((n, k))
     first = 0
     for listing in listings:
-        row = np.repeat(np.arange(len(listing.start) - 1), np.diff(listing.start))
-        real = listing.labels > 0
-        row = row[real]
+        row, real = _classes_of(listing)
         place = np.arange(len(row)) - np.searchsorted(row, row)
         labels[first + row, place], p[first + row, place] = listing.labels[real], listing.scores[real]
         first += len(listing.start) - 1
@@ -147,13 +148,21 @@ def top_of(listings: Sequence[Listing], k: int) -> tuple[np.ndarray, np.ndarray]
 def matrix_of(listings: Sequence[Listing]) -> tuple[np.ndarray, np.ndarray]:
     """Return the m labels listed for any of n examples, rising, and their probabilities: int64[m], float64[n, m]."""
     n = sum(len(listing.start) - 1 for listing in listings)
-    labels = np.unique(np.concatenate([np.zeros(0, np.int64), *(listing.labels for listing in listings)]))
-    labels = labels[labels > 0]
+    listed = [listing.labels[_classes_of(listing)[1]] for listing in listings]
+    labels = np.unique(np.concatenate([np.zeros(0, np.int64), *listed]))
     p = np.zeros((n, len(labels)))
     first = 0
     for listing in listings:
-        row = np.repeat(np.arange(len(listing.start) - 1), np.diff(listing.start))
-        real = listing.labels > 0
-        p[first + row[real], np.searchsorted(labels, listing.labels[real])] = listing.scores[real]
+        row, real = _classes_of(listing)
+        p[first + row, np.searchsorted(labels, listing.labels[real])] = listing.scores[real]
         first += len(listing.start) - 1
     return labels, p
+
+
+def _classes_of(listing: Listing) -> tuple[np.ndarray, np.ndarray]:
+    """Return the examples of the pairs that are of one class, not of all others, and which pairs these are: bool."""
+    row = np.repeat(np.arange(len(listing.start) - 1), np.diff(listing.start))
+    real = np.ones(len(row), bool)
+    if listing.others:
+        real[listing.start[1:] - 1] = False
+    return row[real], real

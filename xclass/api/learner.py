@@ -87,7 +87,6 @@ class Learner(LearnerCore):
         self._shown = False  # whether `preview` was called
         self._wants_more = True  # of what it shows
         self._untaken = Untaken("batch")
-        self._closed = False
 
     # learning and predicting
 
@@ -173,7 +172,7 @@ class Learner(LearnerCore):
 
         Returns
         -------
-        labels : int64[n, k], 0 where there are fewer; of names, an array of objects, None where there are fewer
+        labels : int64[n, k], -1 where there are fewer; of names, an array of objects, None where there are fewer
         probabilities : float64[n, k]
 
         Raises
@@ -260,9 +259,8 @@ class Learner(LearnerCore):
         model_contents.save(path, self.contents)
 
     def close(self) -> None:
-        """End the threads that the learner has started; it cannot be used any more."""
+        """End the threads that the learner has started and free its memory; it cannot be used any more."""
         self._held.clear()
-        self._closed = True
         super().close()
 
     def __enter__(self) -> Learner:
@@ -278,8 +276,7 @@ class Learner(LearnerCore):
     def _batch(
         self, given: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None, learn: bool = False
     ) -> Batch:
-        if self._closed:
-            raise UsageError("this learner is closed; load its model, or make another learner")
+        _ = self.reduction  # a closed learner has none
         with configuration.naming_keywords():
             return self._inputs.batch(given, labels, weights, learn)
 
@@ -336,7 +333,7 @@ class Learner(LearnerCore):
         if self.names.shown is None:
             return labels
         names = np.array([other, *self.names.names], object)
-        return names[np.where(labels < len(names), labels, 0)]
+        return names[np.where((labels > 0) & (labels < len(names)), labels, 0)]
 
     def _outcome(self, tasks: Sequence[BatchTask]) -> Outcome:
         """What came of work that went through the stages."""

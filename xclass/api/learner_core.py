@@ -46,7 +46,7 @@ class LearnerCore:
     progress : counts the examples of its life and their losses; may be exchanged for another
     """
 
-    reduction: base.Learner
+    _reduction: base.Learner | None = None
 
     def __init__(self, config: Config, purpose: Purpose, contents: Contents | None = None) -> None:
         self.config = config
@@ -64,8 +64,15 @@ class LearnerCore:
             if contents.counters is not None:
                 self.progress.resume(contents.counters, contents.examples)
 
+    @property
+    def reduction(self) -> base.Learner:
+        """What learns."""
+        if self._reduction is None:
+            raise UsageError("this learner is closed; load its model, or make another learner")
+        return self._reduction
+
     def _build(self, contents: Contents | None) -> None:
-        self.reduction = self.config.reduction.build(self._spec)
+        self._reduction = self.config.reduction.build(self._spec)
         self.reduction.names = self.names.names
         try:
             if contents is not None:
@@ -153,11 +160,13 @@ class LearnerCore:
 
     def exchange(self, contents: Contents) -> None:
         """Put what a model of the same options has learned in place of what this learner has; never hold both."""
-        self.reduction.close()
-        del self.reduction
-        gc.collect()  # a reduction holds its own methods
+        self.close()
         self._build(contents)
 
     def close(self) -> None:
-        """End the threads that the learner has started; it cannot be used any more."""
-        self.reduction.close()
+        """End the threads that the learner has started and free its memory; it cannot be used any more."""
+        if self._reduction is None:
+            return
+        self._reduction.close()
+        self._reduction = None
+        gc.collect()  # a reduction holds its own methods, and the collector does not know how large its arrays are

@@ -62,6 +62,7 @@ class Listing(NamedTuple):
     scores: Float32s  # float32[...]
     labels: Int64s  # int64[...], as written in the file; 0 for all others
     start: Int64s  # int64[n + 1]
+    others: bool = True  # whether the last pair of each example is that of all other classes, with label 0
 
 
 def listing(label: Int64s, p: Float64s, size: Int64s, rest: Float64s) -> Listing:

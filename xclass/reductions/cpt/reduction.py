@@ -305,7 +305,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
         if self.listing:
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
             task.listing = probabilities.listing(top, top_p, np.count_nonzero(top, axis=1), rest)
-            task.scores, task.score_labels, task.score_start = task.listing
+            task.scores, task.score_labels, task.score_start = task.listing[:3]
 
     @property
     def classes_met(self) -> int:

@@ -192,7 +192,8 @@ class OneAgainstAll(Learner, Inspectable):
                 after = base.copy()
                 after[first] = self.indexing
                 seen = 0 if self.indexing == 0 else self.classes
-                task.notes.append(f"label {seen} found -- labels are now considered {self.indexing}-indexed.")
+                if self.as_vw or self.indexing == 0:
+                    task.notes.append(f"label {seen} found -- labels are now considered {self.indexing}-indexed.")
         label = np.where(labelled, batch.label, -1).astype(np.int64) - after
         label[(label < 0) | (label >= self.classes)] = -1
         return label, learns, base, after
@@ -245,7 +246,7 @@ class OneAgainstAll(Learner, Inspectable):
             start = np.arange(n + 1, dtype=np.int64) * self.classes
             labels = (np.arange(self.classes) + shown[:, None]).reshape(-1)
             if many:
-                task.listing = probabilities.Listing(listed.reshape(-1), labels, start)
+                task.listing = probabilities.Listing(listed.reshape(-1), labels, start, others=False)
             else:
                 if self.raw_vw and self.indexing == 0:
                     scores = np.roll(scores, 1, axis=1)

@@ -150,7 +150,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
     def _list(self, task: BatchTask, top: Int64s, top_p: Float64s, size: Int64s) -> None:
         rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
         task.listing = probabilities.listing(top, top_p, size, rest)
-        task.scores, task.score_labels, task.score_start = task.listing
+        task.scores, task.score_labels, task.score_start = task.listing[:3]
 
     def _count(self, found: inference.Found, labelled: Bools, label: Int64s, weight: Float64s, right: Bools) -> None:
         """Take note of how good the answers are."""

@@ -47,6 +47,6 @@ def write(writers: dict[str, Writer], task: BatchTask, met: np.ndarray | None = 
             if met is not None:
                 each = np.repeat(met, np.diff(listing.start))
                 listing = listing._replace(labels=class_names.shown(listing.labels, each))
-            writer.write(batch, **listing._asdict())
+            writer.write(batch, scores=listing.scores, labels=listing.labels, start=listing.start)
         else:
             writer.write(batch, scores=task.scores, labels=task.score_labels, start=task.score_start)
