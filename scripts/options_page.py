@@ -1,4 +1,4 @@
-"""Write docs/options.md from the declarations that `xclass --help` is made of.
+"""Write docs/options.md from the declarations that `xclass --help_all` is made of.
 
 python -m scripts.options_page            write it
 python -m scripts.options_page --check    say whether it is current (exit status 1 if not)

@@ -93,9 +93,9 @@ RANGES = {
 
 @cache
 def known_options() -> set[str]:
-    """Return the options that `xclass --help` has."""
+    """Return the options that `xclass --help_all` lists."""
     here = Path(__file__).parent  # not where somebody happens to be, who may have another xclass there
-    text = subprocess.run([*TOOLS["xclass"], "--help"], capture_output=True, text=True, check=True, cwd=here).stdout
+    text = subprocess.run([*TOOLS["xclass"], "--help_all"], capture_output=True, text=True, check=True, cwd=here).stdout
     return set(re.findall(r"(?<![\w-])--?[a-z]\w*", text, re.IGNORECASE))
 
 

@@ -12,7 +12,7 @@ paper's, `error=12.2 seconds=571`, and say what is measured; `error=?` measures 
     squared       mean of (1 - p)^2 over the test file, p the probability of the label before it was learned from
     seconds       of training
 
-A method, or an option, that `xclass --help` does not know is left out with a line that says so. What was measured
+A method, or an option, that `xclass --help_all` does not list is left out with a line that says so. What was measured
 before, with the same command, data and program, is not measured again. But with --small, nothing is compiled while the
 clock runs. --tuned looks for the best options among --probes of scripts/bench/probe.py first.
 """

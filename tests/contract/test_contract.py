@@ -186,7 +186,7 @@ def test_seed_matters_where_something_is_drawn(name, options):
     text = stream(name, 5, 100)
     first, second, again = (learned(name, {**options, "random_seed": seed}, text) for seed in (0, 1, 1))
     assert second == again
-    one, other = first[1]["arrays"], second[1]["arrays"]
+    one, other = first[1].arrays, second[1].arrays
     assert any(one[key] != other[key] for key in one if key.endswith(".w") and key in other)
 
 

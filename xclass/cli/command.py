@@ -204,7 +204,7 @@ def _complain(code: int, *lines: str) -> int:
     """Write the lines of a message, of which nothing but printable text reaches a terminal, and return the status."""
     message = "\n".join(map(printable, lines))
     try:
-        print(f"{terminal.styled('xclass:', terminal.RED, 'stderr')} {message}", file=sys.stderr, flush=True)
+        print(f"{terminal.styled('xclass:', terminal.RED, sys.stderr)} {message}", file=sys.stderr, flush=True)
     except BrokenPipeError:
         _forget_output()
     return code

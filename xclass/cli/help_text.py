@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -202,7 +203,7 @@ def _coloured(text: str) -> str:
     """Return the help with bold headings, where standard output is a terminal that shows colours."""
     lines = text.splitlines()
     return "\n".join(
-        terminal.styled(line, terminal.BOLD, "stdout") if line.endswith(":") and line[:1].strip() else line
+        terminal.styled(line, terminal.BOLD, sys.stdout) if line.endswith(":") and line[:1].strip() else line
         for line in lines
     )
 

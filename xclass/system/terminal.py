@@ -5,15 +5,14 @@ from __future__ import annotations
 import codecs
 import os
 import re
-import sys
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, TextIO
 
 from .printable import printable
 
 BOLD, RED, YELLOW = "1", "1;31", "33"  # ANSI codes
 
 
-def styled(text: str, style: str, stream: str) -> str:
+def styled(text: str, style: str, file: TextIO) -> str:
     """Return text with an ANSI style, or as it is where the stream is no terminal or shows no colours.
 
     `NO_COLOR` switches colours off, see https://no-color.org.
@@ -21,9 +20,8 @@ def styled(text: str, style: str, stream: str) -> str:
     Parameters
     ----------
     style : BOLD, RED or YELLOW
-    stream : "stdout" or "stderr"
+    file : the stream that the text goes to
     """
-    file = sys.stdout if stream == "stdout" else sys.stderr
     shown = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and os.name != "nt"
     return f"\x1b[{style}m{text}\x1b[0m" if shown and file.isatty() else text
 

@@ -26,7 +26,7 @@ class Console:
         """Write one line; control characters are escaped."""
         text = printable(text)
         if text.startswith("warning:"):
-            text = terminal.styled("warning:", terminal.YELLOW, "stderr") + text[len("warning:") :]
+            text = terminal.styled("warning:", terminal.YELLOW, sys.stderr) + text[len("warning:") :]
         if self._bar is not None:
             self._bar.write(text, file=sys.stderr)
         else:
