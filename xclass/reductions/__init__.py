@@ -1,1 +1,1 @@
-"""The reductions: one folder each, what they share in `core` and `clusters`, all of them in `registry`."""
+"""Reduce learning many classes to binary problems: a folder per reduction; `core` and `clusters` are shared."""

@@ -1,12 +1,7 @@
-"""Options that stand for others: `--multiclass`, `--hsm` and `--vw_exact`.
+"""Define the presets, options that stand for several others: `--multiclass`, `--hsm` and `--vw_exact`.
 
-A preset is made of ordinary options, each of which can be given another value by hand.
-
-Figures   error % on the last tenth of train with 4 trees and with 8, which take 1.2 to 1.7 times the CPU time there:
-          clinc150 5.4, 5.7, reuters 14.9, 15.6, spelling 11.0, 10.6. No shape of the data tells before they are learned
-          which is better, so there are 4. What does depend on the data: bits of the table (on K), rates (`cpt.options`,
-          on passes), scales of features (`feature_scaling`, on what they look like).
-          scripts/bench/ablation.py changes one part at a time, docs/results.md has its table.
+A preset consists of ordinary options, and each of them can be given another value by hand. docs/defaults.md has the
+measurements behind the values.
 """
 
 from __future__ import annotations
@@ -20,7 +15,7 @@ from ..options.resolve import Presets
 
 @dataclass(frozen=True)
 class Options:
-    """Classes without a thought."""
+    """Declare the option of the default multiclass preset."""
 
     multiclass: int = option(
         "learn classes without naming a reduction: trees propose candidates and one scorer per class decides. It "
@@ -36,21 +31,22 @@ class Options:
 
 
 def multiclass(k: int) -> dict[str, object]:
-    """Return what --multiclass K stands for: field -> value."""
+    """Return the options that --multiclass K stands for, as {field: value}."""
     return {"cpt": k, "trees": 4, "rerank": True}
 
 
 def hierarchical_softmax(k: int) -> dict[str, object]:
-    """Return what --hsm K stands for: field -> value."""
+    """Return the options that --hsm K stands for, as {field: value}."""
     return {"cpt": k, "cpt_tree": "huffman", "loss_function": "logistic", "sgd": True}
 
 
-PROPOSED = "cpt"  # the reduction that is taken, as multiclass, where none is named
+# The reduction behind --multiclass, which a run chooses if no reduction is named.
+PROPOSED = "cpt"
 
 PRESETS: Presets = {
     "multiclass": multiclass,
     "hsm": hierarchical_softmax,
-    # Predictions that agree with VW 9.11 to the digit: nothing but ordinary options, each usable alone.
+    # Makes predictions agree with VW 9.11 to the digit.
     "vw_exact": {
         "bits": 18,
         "layout": "vw",
@@ -65,6 +61,8 @@ PRESETS: Presets = {
         "keep_last": True,
     },
 }
-"""Name of the option that chooses the preset -> field -> value, or a function of the option's value that gives these.
-A reduction's option among them chooses the reduction. Values for a reduction that was not chosen,
-and for options the command line or the model decides, are not used."""
+"""Map the option that chooses a preset to {field: value}, or to a function that makes this from the option's value.
+
+If one of the fields is the option of a reduction, it chooses that reduction. Values for a reduction that was not
+chosen, and for options that the command line or the model decides, are not used.
+"""

@@ -1,4 +1,7 @@
-"""The reductions, in the order of `--help`. To add one: write its file, add it here, add its oracle."""
+"""List the reductions in the order of `--help`.
+
+To add one, write its module, add its record to `REDUCTIONS` and add its oracle (docs/adding_a_reduction.md).
+"""
 
 from .cpt import reduction as cpt
 from .ect import reduction as ect

@@ -1,1 +1,1 @@
-"""What every reduction is made of."""
+"""Provide what every reduction is built from: base class, spec, batch tasks, probabilities and routers."""

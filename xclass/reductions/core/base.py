@@ -1,8 +1,9 @@
-"""What a reduction is: the record it offers and the learner it builds.
+"""Define the interface of a reduction: the record that describes it and the base class of its learner.
 
-Learners have one base class with every default, and a small class for each thing that only some can do. A reduction
-never sees text, files or the progress table. A run knows reductions by this page only: it asks
-`isinstance(learner, Previews)` and so on, and never for a name.
+The base class `Learner` has a default for every method that has one; each ability that only some learners have is a
+small abstract class (`Previews`, `LearnsAtEnd`, `Outlined`, ...). A reduction never sees text, files or the progress
+table. A run depends on reductions through this module only: it tests `isinstance(learner, Previews)` and never
+compares names of reductions.
 """
 
 from __future__ import annotations
@@ -29,32 +30,35 @@ from .result import Result
 from .spec import LearnerSpec, Wanted
 from .tree_view import TreeNode
 
-LEAST_ROWS = 64  # examples of a batch that are worth a thread
-PATH_GROUP = 0x88  # namespace of the features that a tree makes of the path of an example, see `CrossesPath`
-_starting = threading.Lock()  # stages on several threads share out work for the first time
+LEAST_ROWS = 64  # minimum number of examples for a thread of its own
+PATH_GROUP = 0x88  # namespace of the features that encode an example's path in a tree, see `CrossesPath`
+_starting = threading.Lock()  # guards the creation of a thread pool, because stages run on several threads
 
 
 def pieces(n: int, parts: int) -> list[tuple[int, int]]:
-    """Split 0..n-1 into so many neighbouring pieces of nearly the same size; return where each begins and ends."""
+    """Split range(n) into `parts` consecutive ranges of nearly equal size; return (begin, end) of each."""
     return list(itertools.pairwise(n * t // parts for t in range(parts + 1)))
 
 
 class Learner(ABC):
-    """Base class of what learns. `arrays` and `facts` hold all of its state: restoring them continues the same run.
+    """Define the interface of learners and its defaults.
+
+    `arrays` and `facts` return the whole state of a learner: a learner restored from them continues the same run.
 
     Attributes
     ----------
-    stages : called in this order for every BatchTask; each may run on a thread of its own, on one BatchTask at a time
+    stages : functions called in this order for every BatchTask; each may run on a thread of its own, and handles one
+        BatchTask at a time
     largest_step : an example is not learned from if its weight (or, unless `scales_examples`, max(1, weight) times the
-        square of its largest value) exceeds this, because a sum could become infinite; infinite where the learner
-        checks its steps itself, see `finite`
-    scales_examples : whether examples have length 1 when they are learned from
-    names : of the classes, where labels are names; it grows as they come
+        square of its largest value) exceeds this, because a sum could become infinite; infinite if the learner checks
+        its steps itself, see `finite`
+    scales_examples : whether examples are scaled to length 1 before they are learned from
+    names : names of the classes, if labels are names; the list grows when new classes occur
     highest_placed : the highest label that has a leaf although no example of it was learned, 0 for none
-    workers : threads that `share` may use, None for as many as there are processors
-    outside : examples with a label that is no class, which were not learned from; see `classes_of`
-    lists_scores : whether it predicts the scores of all classes in place of the class
-    enabled : what the line `Enabled learners:` says in place of the record's `enabled`, where options change it
+    workers : number of threads that `share` may use, None for one per processor
+    outside : number of examples whose label is outside the range of classes, which were not learned; see `classes_of`
+    lists_scores : whether the prediction is the scores of all classes instead of a class
+    enabled : text of the line `Enabled learners:` if options change it; otherwise `Reduction.enabled` is used
     """
 
     stages: list[Callable[[BatchTask], None]]
@@ -66,90 +70,124 @@ class Learner(ABC):
     outside: int = 0
     lists_scores: bool = False
     enabled: str = ""
-    _threads: ThreadPoolExecutor | None = None  # made when there is work for several
-    _process: int = 0  # that has made them
+    _threads: ThreadPoolExecutor | None = None  # created when `share` first needs it
+    _process: int = 0  # id of the process that created it
 
     @property
     def most_rows(self) -> int | None:
-        """How many examples a BatchTask may have, None for any number; asked before every batch."""
+        """Return the maximum number of examples in the next BatchTask, None for any number."""
         return None
 
     @property
     def classes_met(self) -> int:
-        """How many classes it knows, of a learner that was not told how many there are."""
+        """Return how many classes were seen so far, if their number was not given as an option; else 0."""
         return 0
 
     def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)
-        """Change what is asked for beside predictions; sums for the summary begin anew."""
+        """Change which results are produced beside predictions, and reset the sums for the summary."""
 
     def survey(self, task: BatchTask, exact: bool) -> None:
-        """Refuse the examples no step of which can be taken, unless VW's behaviour is wanted; see `finite`."""
+        """Mark examples that cannot be learned from without overflow; see `finite.survey`.
+
+        Parameters
+        ----------
+        task : the batch; `missed` and `span` are written
+        exact : follow VW, which refuses no example
+        """
         learns = ~np.isnan(task.batch.label) & task.learns()
         finite.survey(task.batch, learns, exact, self.largest_step, self.scales_examples, task.missed, task.span)
 
     def banner(self) -> list[str]:
-        """Return lines for the start of the run (memory, shape), VW's where VW prints one."""
+        """Return lines to print before the first batch, such as memory and shape."""
         return []
 
     def summary(self) -> list[str]:
-        """Return lines for the end of the run, after those that every run has."""
+        """Return lines to print at the end of the run, after the lines common to all reductions."""
         return []
 
     def results(self) -> list[Result]:
-        """Return the files that were asked for; the run writes them before the summary."""
+        """Return the files that the options ask for; the run writes them before the summary."""
         return []
 
     @abstractmethod
     def arrays(self) -> dict[str, Stored]:
-        """Return everything that was learned, as named little-endian arrays, the same for the same stream."""
+        """Return the learned arrays by name, little-endian; equal streams of examples give equal bytes."""
 
     def facts(self) -> dict[str, Any]:
-        """Return the JSON-able rest of what was learned (counters, random state, label range)."""
+        """Return the rest of the state as JSON-serialisable values (counters, random state, label range)."""
         return {}
 
     @abstractmethod
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Take over what `arrays` and `facts` gave in an earlier run.
+        """Restore the state from what `arrays` and `facts` returned in an earlier run.
 
-        They come from a file that anybody may have made. Whatever a kernel uses as an index, as the end of a loop or as
-        a link to follow is checked here, and what nobody asked for is refused: ModelError, see `stored_arrays.whole`.
+        The file may come from anybody, so every number that a kernel uses as an index, a loop bound or a link must be
+        checked here, and unexpected arrays and facts must be refused; see `stored_arrays.whole`.
+
+        Raises
+        ------
+        ModelError
+            if an array or a fact is missing, superfluous or out of range.
         """
 
     def end_pass(self) -> None:  # noqa: B027 (most learners do nothing then)
-        """Come to the end of a pass, when no stage is at work."""
+        """Finish a pass; called while no stage runs."""
 
     def close(self) -> None:
-        """End the threads that the learner started."""
+        """Shut down the threads that the learner started."""
         if self._threads is not None and self._process == os.getpid():
             self._threads.shutdown()
 
-    # for the reductions themselves
+    # helpers for subclasses
 
     def share(self, job: Callable[..., object], items: Iterable[tuple[Any, ...]]) -> None:
-        """Do `job(*item)` for every item on several threads, in this one where there is one item at most."""
+        """Call `job(*item)` for every item on a pool of threads and wait for all; a single item runs in this thread.
+
+        Parameters
+        ----------
+        job : function to call; it should release Python's lock, as kernels do
+        items : tuples of arguments, one per call
+        """
         items = list(items)
         if len(items) <= 1:
             for item in items:
                 job(*item)
             return
         with _starting:
-            if self._threads is None or self._process != os.getpid():  # a child made by fork has none of the threads
+            if self._threads is None or self._process != os.getpid():  # threads do not survive fork
                 self._threads = ThreadPoolExecutor(self.workers or processors.count(), "share")
                 self._process = os.getpid()
         list(self._threads.map(lambda item: job(*item), items))
 
     def rows_of_threads(self, n: int, least: int = LEAST_ROWS) -> list[tuple[int, int]]:
-        """Split the n examples of a batch for `share`: `least` of them at least for a thread."""
-        return pieces(n, max(1, min(self.workers or processors.count(), n // least)))
-
-    def classes_of(self, task: BatchTask, given: Bools, name: str, classes: int) -> Int64s:
-        """Return the 0-based class of the examples that are `given` (bool[n]) to be learned from, -1 for all others.
-
-        Labels outside 1..classes are counted in `outside`, and the user is told of the first.
+        """Split the examples of a batch into ranges for `share`.
 
         Parameters
         ----------
-        name : of the reduction, for that message
+        n : number of examples
+        least : minimum number of examples per range
+
+        Returns
+        -------
+        list of (begin, end), at most one range per worker
+        """
+        return pieces(n, max(1, min(self.workers or processors.count(), n // least)))
+
+    def classes_of(self, task: BatchTask, given: Bools, name: str, classes: int) -> Int64s:
+        """Return the 0-based class of each example, -1 for examples that are not learned from.
+
+        Examples with a label outside 1..classes are counted in `outside`; the first of them adds a warning to the task.
+
+        Parameters
+        ----------
+        task : the batch; `notes` may grow
+        given : bool[n], the examples that have a label and are to be learned from
+        name : name of the reduction, for the warning
+        classes : number of classes
+
+        Returns
+        -------
+        int64[n]
         """
         batch = task.batch
         inside = given & (batch.label >= 1) & (batch.label <= classes)
@@ -165,24 +203,24 @@ class Learner(ABC):
 
 
 class Previews(ABC):
-    """A learner that wants to see examples before it learns from any; they are learned from afterwards."""
+    """A learner that previews examples before it learns from any; they are learned from afterwards."""
 
     @property
     @abstractmethod
     def preview_size(self) -> int | None:
-        """How many examples it still wants to see, 0 for all of the data, None for none."""
+        """Return how many more examples to preview: 0 for all of the data, None for no preview."""
 
     @abstractmethod
     def preview(self, task: BatchTask) -> bool:
-        """Look at examples, before any stage is called; return whether more are wanted."""
+        """Read the examples of a batch, before any stage is called; return whether more are needed."""
 
     @abstractmethod
     def end_preview(self) -> None:
-        """Take note that there are no more, perhaps fewer than wanted; `preview_size` is None from then on."""
+        """End the preview, even if fewer examples arrived than requested; `preview_size` becomes None."""
 
 
 class Console(Protocol):
-    """Whom a learner tells how far it is."""
+    """Receive the progress messages of a learner."""
 
     def info(self, text: str) -> None: ...
 
@@ -192,47 +230,52 @@ class Console(Protocol):
 
 
 class LearnsAtEnd(ABC):
-    """A learner that learns in `end_pass` only, when it has seen all of the data."""
+    """A learner that only collects examples in its stages and learns from all of them in `end_pass`."""
 
     @property
     @abstractmethod
     def unlearned(self) -> bool:
-        """Whether it was given examples it has yet to learn from; a model is not saved then."""
+        """Return whether some examples are collected but not yet learned; a model is not saved then."""
 
     @abstractmethod
     def report_to(self, console: Console, part: Callable[[], float | None]) -> None:
-        """Take, before the first batch, the console for messages of `end_pass`, and a function that returns how much of
-        the pass was read (0 to 1, None where that is not known)."""
+        """Set the console for messages of `end_pass`; called before the first batch.
+
+        Parameters
+        ----------
+        console : receives the messages
+        part : returns which part of the pass was read, from 0 to 1, or None if that is unknown
+        """
 
     @abstractmethod
     def stop(self) -> None:
-        """Let `end_pass` return soon, with what it has; the user may ask for that at any time."""
+        """Make `end_pass` return soon with the model reached so far; may be called at any time."""
 
 
 class Outlined(ABC):
-    """A learner that is a tree, for `--print_tree` and `--dot_tree`."""
+    """A learner that is a tree, which `--print_tree` and `--dot_tree` can show."""
 
     @abstractmethod
     def outline(self, levels: int) -> Iterator[TreeNode]:
-        """Yield the nodes of the first levels, see `tree_view.preorder`; no stage is at work."""
+        """Yield the nodes of the first levels in preorder, see `tree_view.preorder`; no stage may run meanwhile."""
 
 
 class CrossesPath(ABC):
-    """A learner that makes features of an example's path, which interactions may name."""
+    """A learner that generates features from an example's path in a tree, for use in interactions."""
 
     @abstractmethod
     def cross_path(self, interactions: list[bytes]) -> None:
-        """Cross the features of the path with the other namespace of each interaction."""
+        """Cross the path features with the other namespace of each interaction."""
 
 
 class Inspectable(ABC):
-    """A learner whose weights can be shown, for `--audit`, `--readable_model` and `--invert_hash`.
+    """A learner whose weights can be shown by `--audit`, `--readable_model` and `--invert_hash`.
 
     Attributes
     ----------
-    tables : all weight tables (`weight_table.Table`), whose slots are numbered through in this order; none where the
-        options chose weights of another kind
-    rule : by which they are updated
+    tables : the weight tables (`weight_table.Table`), whose slots are numbered consecutively in this order; empty if
+        the options select weights of another kind
+    rule : update rule of the weights
     """
 
     rule: gd.Rule
@@ -241,48 +284,63 @@ class Inspectable(ABC):
     @property
     @abstractmethod
     def rows_are_exclusive(self) -> bool:
-        """Whether a slot tells whose it is: sub-problem `slot % width` of the features whose place is in row
-        `slot // width`; otherwise names are found by looking at what is asked of every example."""
+        """Return whether a slot determines its sub-problem and feature.
+
+        If so, slot i belongs to sub-problem `i % width` of the features whose place is in row `i // width`. If not,
+        names of features are found by following the weight lookups of every example.
+        """
 
     @abstractmethod
     def places(self, table: int, index: UInt32s) -> UInt64s:
-        """Return where features lie in a table, uint64 before the mask: sub-problem j of a place is in slot
-        `place + j`."""
+        """Return the place of each feature in a table: sub-problem j uses slot `(place + j) & mask`.
+
+        Parameters
+        ----------
+        table : position in `tables`
+        index : uint32[z], indices of the features
+
+        Returns
+        -------
+        uint64[z], before the mask is applied
+        """
 
     @abstractmethod
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        """Return what is asked, in this order, to predict the only example of `batch`, and then to learn from it."""
+        """Return the regressors that are scored to predict the only example of `batch`, then those that learn it."""
 
     def extra_features(self) -> list[WeightLookup]:
-        """Return, with `rows_are_exclusive`, sub-problems with the features that the reduction may have added."""
+        """Return the features that the reduction itself adds, with their sub-problems.
+
+        Used only with `rows_are_exclusive`.
+        """
         return []
 
     @abstractmethod
     def readable_lines(self) -> list[str]:
-        """Return lines of the readable model about what was learned beside the weights."""
+        """Return lines of the readable model that describe the learned state beside the weights."""
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """One entry of `REDUCTIONS`.
+    """Describe a reduction to the command line and to `Learner`; an entry of `REDUCTIONS`.
 
     Attributes
     ----------
-    name : the option that chooses it, `--name K`; the learner alone has the name "scalar" and no option.
-    title : heading of its options in the help.
-    summary : one line for the help: what it is and when to use it.
-    options : its `Options` dataclass.
-    labels : "simple" (real-valued) or "multiclass".
-    enabled : VW's name in the line `Enabled learners:`.
-    build : `build(spec)` returns a new Learner.
-    check : `check(spec)` raises UsageError where options do not fit together.
-    resolve_defaults : `resolve_defaults(spec)` returns {field: value} for options whose defaults depend on others.
-    label_range : `label_range(spec)` returns lowest and highest label and the option that says so, or None.
-    check_arrays : `check_arrays(spec, arrays)` raises ModelError where the arrays of a model have other sizes than
-        `build` would make room for; called before it, so that a small file cannot ask for much memory.
-    probabilities : whether it gives classes probabilities, so that the options of `answers` hold for it.
-    learner_options : fields of `gd.Options` that it takes; None for all.
-    refused : `refused(spec)` returns options of a run that cannot go with it, and the message that says why.
+    name : name of the option that selects it, `--name K`; "scalar", the binary learner alone, has no such option
+    title : heading of its options in the help
+    summary : one line for the help: what it is and when to use it
+    options : its `Options` dataclass
+    labels : "simple" (real-valued) or "multiclass"
+    enabled : VW's name for it in the line `Enabled learners:`
+    build : `build(spec)` returns a new Learner
+    check : `check(spec)` raises UsageError if options do not fit together
+    resolve_defaults : `resolve_defaults(spec)` returns {field: value} for options whose defaults depend on others
+    label_range : `label_range(spec)` returns lowest label, highest label and the option that sets them, or None
+    check_arrays : `check_arrays(spec, arrays)` raises ModelError if the arrays of a model have other sizes than `build`
+        would allocate; called before `build`, so that a small file cannot demand much memory
+    probabilities : whether it gives probabilities of classes, so that the options of `core.probabilities` apply
+    learner_options : fields of `gd.Options` that apply to it; None for all
+    refused : `refused(spec)` returns {option: message} for options of a run that cannot be combined with it
     """
 
     name: str

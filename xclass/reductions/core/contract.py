@@ -1,4 +1,4 @@
-"""The work that a learner is handed: a batch of examples, and what is found about them."""
+"""Define what passes through the stages of a learner: a batch of examples and the results about them."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ from .probabilities import Listing
 
 @dataclass
 class BatchTask:
-    """One batch on its way through a learner's stages, and what they found.
+    """Hold one batch on its way through a learner's stages, and the results of the stages.
 
     `prediction` is made before the example is learned from (progressive validation): a class as written in
-    the file (0 where nothing can be answered), or the real-valued prediction after the link function.
+    the file (0 if there is no answer), or the real-valued prediction after the link function.
     """
 
     batch: Batch
     learn: bool  # False: predict only (-t)
     clock: Float64s  # float64[n], weight of the labelled examples up to and including this one
     prediction: Float64s | None = None  # float64[n]
-    loss: Float64s | None = None  # float64[n], times weight; 0 for unlabelled; None where it is not reported
-    log_loss: Float64s | None = None  # float64[n], times weight, where probabilities are asked for
-    shown: Float64s | None = None  # float64[n], probability shown beside the prediction in the table, or None
-    listing: Listing | None = None  # what -p writes in place of the prediction
-    scores: Float32s | None = None  # float32[...], what -r writes, in the order of `score_labels`
+    loss: Float64s | None = None  # float64[n], loss times weight, 0 for unlabelled examples; None if not reported
+    log_loss: Float64s | None = None  # float64[n], log loss times weight, if probabilities are requested
+    shown: Float64s | None = None  # float64[n], probability shown beside the prediction in the progress table
+    listing: Listing | None = None  # lists of classes that -p writes instead of predictions
+    scores: Float32s | None = None  # float32[...], scores that -r writes, in the order of `score_labels`
     score_labels: Int64s | None = None  # int64[...], class of each score, as written in the file
     score_start: Int64s | None = None  # int64[n + 1], scores of example i: score_start[i]:score_start[i + 1]
-    raw: Float32s | None = None  # float32[n], unclipped prediction of the learner alone (-r)
-    notes: list[str] = field(default_factory=list)  # lines for the user, in order
-    features: Int64s | None = None  # int64[n], features of each example as shown, those not learned from too
-    plan: Any = None  # what an earlier stage hands to a later one, of whatever type they agree on
-    unasked: Bools | None = None  # bool[n], no regressor was asked; VW counts no crosses then. None: not looked at
-    held: Bools | None = None  # bool[n], held out: predicted only; None where none is
-    nameless: Batch | None = None  # the batch with all its features, where their names are lost
-    missed: UInt8s = field(init=False)  # uint8[n] and float32[n, 3], see `finite.Watch`; set by `survey`
-    span: Float32s = field(init=False)
+    raw: Float32s | None = None  # float32[n], unclipped predictions of the binary learner, for -r
+    notes: list[str] = field(default_factory=list)  # messages for the user, in order
+    features: Int64s | None = None  # int64[n], number of features as shown, including those not learned from
+    plan: Any = None  # result of an earlier stage for a later one; its type is up to the reduction
+    unasked: Bools | None = None  # bool[n], no regressor was scored, so VW counts no crosses; None if unknown
+    held: Bools | None = None  # bool[n], held out: predicted but not learned from; None if no example is
+    nameless: Batch | None = None  # the batch with all its features, if it comes from a cache, which has no names
+    missed: UInt8s = field(init=False)  # uint8[n], see `finite.Watch`; set by `survey`
+    span: Float32s = field(init=False)  # float32[n, 3], the same
 
     def __post_init__(self) -> None:
         self.missed = np.zeros(self.batch.n, np.uint8)
         self.span = finite.ordinary_span(self.batch.n)
 
     def learns(self) -> Bools:
-        """Whether each example may be learned from, if it has a label: bool[n]."""
+        """Return bool[n]: whether each example may be learned from if it has a label."""
         if not self.learn:
             return np.zeros(self.batch.n, bool)
-        found: Bools = self.missed != finite.REFUSED
-        return found if self.held is None else found & ~self.held
+        allowed: Bools = self.missed != finite.REFUSED
+        return allowed if self.held is None else allowed & ~self.held
 
     def learned(self) -> Bools:
-        """Whether each example is learned from, having a label and a weight above 0: bool[n]."""
-        found: Bools = ~np.isnan(self.batch.label) & (self.batch.weight > 0) & self.learns()
-        return found
+        """Return bool[n]: whether each example is learned from, having a label and a weight above 0."""
+        learned: Bools = ~np.isnan(self.batch.label) & (self.batch.weight > 0) & self.learns()
+        return learned
 
 
 class WeightLookup(NamedTuple):
-    """One sub-problem that was asked about an example."""
+    """Name one regressor that is scored for an example."""
 
     table: int  # position in `Inspectable.tables`
-    sub: int  # within its table
-    number: int  # of the sub-problem among all of the learner's
+    sub: int  # number of the sub-problem within its table
+    number: int  # number of the sub-problem among all of the learner
     extra: tuple[tuple[int, float], ...] = ()  # places and values of features the reduction adds

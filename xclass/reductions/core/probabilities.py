@@ -1,11 +1,11 @@
-"""What may be asked of reductions that give classes probabilities: options, lists for -p.
+"""Declare the options of reductions that give classes probabilities, and build the lists that -p writes.
 
-One declaration for all of them; `Reduction.probabilities` says which they are. The lines:
+`Reduction.probabilities` marks these reductions. The lists:
 
-    --top_k 3         17:0.61 4:0.2 9:0.05 0:0.14     falling; 0 is all other classes together
-    --probabilities   4:0.2 9:0.05 17:0.61 0:0.14     in order of class; 0 where classes can be left out
+    --top_k 3         17:0.61 4:0.2 9:0.05 0:0.14     by falling probability; 0 is all other classes together
+    --probabilities   4:0.2 9:0.05 17:0.61 0:0.14     by class; 0 only if classes can be left out
 
-`--oaa --probabilities` leaves no class out and has no last pair, as in VW.
+`--oaa --probabilities` leaves no class out, so its list has no last pair, as in VW.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 from ...array_types import Float32s, Float64s, Int64s
 from ...options.declare import option
 
-MOST_PAIRS = 1 << 22  # of a BatchTask, 12 bytes each and more on the way to a file; see Learner.most_rows
+MOST_PAIRS = 1 << 22  # maximum pairs of a BatchTask, at least 12 bytes each; see Learner.most_rows
 
 
 @dataclass(frozen=True)
 class Options:
-    """Probabilities of classes."""
+    """Declare the options about probabilities of classes."""
 
     top_k: int | None = option(
         "predict the N most probable classes, as `class:probability`. The pair `0:p` gives the probability of all "
@@ -47,32 +47,33 @@ class Options:
 
     @property
     def listed(self) -> bool:
-        """Whether -p writes a list of classes in place of one."""
+        """Return whether -p writes a list of classes instead of a single class."""
         return self.top_k is not None or self.probabilities
 
     @property
     def wanted(self) -> bool:
-        """Whether anything needs probabilities."""
+        """Return whether any option needs probabilities."""
         return self.listed or self.calibration is not None or self.perplexity
 
 
 class Listing(NamedTuple):
-    """What -p writes of n examples: of example i the pairs `start[i]:start[i + 1]`."""
+    """Hold the lists that -p writes for n examples; the pairs of example i are `start[i]:start[i + 1]`."""
 
-    scores: Float32s  # float32[...]
-    labels: Int64s  # int64[...], as written in the file; 0 for all others
+    scores: Float32s  # float32[...], probabilities
+    labels: Int64s  # int64[...], classes as written in the file; 0 for all others together
     start: Int64s  # int64[n + 1]
     others: bool = True  # whether the last pair of each example is that of all other classes, with label 0
 
 
 def listing(label: Int64s, p: Float64s, size: Int64s, rest: Float64s) -> Listing:
-    """Lists of the best classes, and of what is left.
+    """Return for each example the list of its best classes and the probability of the rest.
 
     Parameters
     ----------
-    label, p : int64[n, k], float64[n, k], classes in order and their probabilities.
-    size : int64[n], how many of the k there are.
-    rest : float64[n], the probability of all others.
+    label : int64[n, k], classes in the order of the list
+    p : float64[n, k], their probabilities
+    size : int64[n], how many of the k columns are used
+    rest : float64[n], probability of all other classes together
     """
     n, k = label.shape
     labels = np.concatenate([label, np.zeros((n, 1), np.int64)], axis=1)

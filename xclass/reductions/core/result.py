@@ -1,4 +1,4 @@
-"""A file that a learner has to offer at the end of a run, which the run writes."""
+"""Represent a text file that a learner produces at the end of a run; the run writes it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ...errors import DataError
 
 
 class Result(NamedTuple):
-    """The lines of a text file and where it goes."""
+    """Hold the lines of a text file and its path."""
 
     path: str
-    what: str  # as messages call it
-    lines: Iterable[str]  # without their ends
+    what: str  # description of the file for error messages
+    lines: Iterable[str]  # without line ends
 
     def write(self) -> None:
         """Write the file.
@@ -21,7 +21,7 @@ class Result(NamedTuple):
         Raises
         ------
         DataError
-            where it cannot be written.
+            if it cannot be written.
         """
         try:
             with open(self.path, "w", encoding="utf-8", errors="surrogateescape") as file:

@@ -1,4 +1,4 @@
-"""What a reduction is built from: its own options and what it has to know of the run or the program it works in."""
+"""Define what a reduction is built from: its options and what it needs to know of the run or program around it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from . import probabilities
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked of a learner beside its predictions.
+    """Say which results a learner produces beside predictions.
 
     Attributes
     ----------
-    answers : which probabilities are listed or summed up
+    answers : which probabilities are listed or accumulated
     scores : whether the scores of classes, candidates or routers are listed
-    exact_answer : whether predictions are shown one by one; where not, a learner may leave out what only they need
-    weights_only : whether it only predicts, and nobody looks at its tables
+    exact_answer : whether single predictions are shown; if not, a learner may skip work that only they need
+    weights_only : whether the learner only predicts and its tables are never inspected
     """
 
     answers: probabilities.Options = field(default_factory=probabilities.Options)
@@ -29,24 +29,25 @@ class Wanted:
 
 @dataclass(frozen=True)
 class LearnerSpec:
-    """All that a reduction may know when its options are checked and when it is built.
+    """Hold everything that a reduction may know when its options are checked and when it is built.
 
     Attributes
     ----------
-    name : of the reduction
-    options : its own `Options`
-    binary : of the binary learner
-    wanted : see `Wanted`
-    given : names of the options that the user gave, of its own, the binary learner's and `answers`, and of presets
-    seed : of everything drawn at random
-    names : of the classes, where they are known from the start
-    learn_names : whether labels are names that are numbered as they come
+    name : name of the reduction
+    options : its `Options`
+    binary : options of the binary learner
+    wanted : results beside predictions
+    given : names of the options that the user or a preset set, among those of the reduction, of the binary learner and
+        of `core.probabilities`
+    seed : seed of all random numbers
+    names : names of the classes that are known from the start
+    learn_names : whether labels are names, which get numbers in the order in which they occur
     constant : whether examples end with a constant feature
-    any_label : whether labels that are none of the classes come through, as with `--on_bad_line vw`
-    vw_exact : whether to do what VW does wherever that differs
-    passes : over the data
+    any_label : whether labels outside the range of classes are passed on, as with `--on_bad_line vw`
+    vw_exact : whether to follow VW wherever it differs
+    passes : number of passes over the data
     loaded : whether a model will be restored
-    testing : whether nothing will be learned
+    testing : whether the learner only predicts
     """
 
     name: str
@@ -66,5 +67,5 @@ class LearnerSpec:
 
     @property
     def classes(self) -> int | None:
-        """The number of classes that was asked for, None where the reduction has no such option."""
+        """Return the number of classes given as the reduction's option, None if it has no such option."""
         return getattr(self.options, self.name, None)

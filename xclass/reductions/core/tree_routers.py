@@ -1,17 +1,18 @@
-"""The regressors at the nodes of a tree whose examples turn left or right by their scores.
+"""Score and train the routers of a tree: regressors at inner nodes whose sign sends an example left or right.
 
-Two kinds behind the same kernels, chosen by `--layout`:
+Two kinds of regressors share the kernels; `--layout` chooses one:
 
-    odd   AdaGrad in `adagrad`' table of 8-byte slots: three levels of a tree share a cache line of every
-          feature. Values are divided by the largest the feature has had while learning, then the example by its length.
-          A step ends at the label: it never overshoots (but with logistic loss, which has no end, and `classic`).
-    vw    VW's learner and VW's slots, all options of `learner` included.
+    odd   AdaGrad on `adagrad.Weights`, 8 bytes a slot: a feature's slots for three levels of the tree share a
+          cache line. Each value is divided by the largest absolute value of its feature so far, then the example is
+          scaled to length 1. A step stops where the prediction reaches the label (except with logistic loss and
+          `classic`, which have no such point).
+    vw    VW's learner and VW's slots, with all options of `gd`.
 
-A router has a number. VW's are 0, 1, ...; the others are places, `8 * block + q`: the first node of a block at q = 1,
-the children of q at 2 q and 2 q + 1, and those of q = 4..7 begin blocks of their own (as in label_tree).
-
-Learners  one per node: -1 is left, 1 right; a score of 0 goes right.
-Cost      s features touch s cache lines for three levels; asking and learning are O(s) each.
+Source    Duchi, Hazan, Singer, "Adaptive Subgradient Methods", JMLR 2011, for AdaGrad; VW 9.11 for the layout `vw`.
+Cost      s features touch s cache lines for three levels; scoring and learning are O(s) each.
+Names     A router has a number. With `vw` the numbers are 0, 1, ...; otherwise they are places `8 * block + q`: the
+          root of a block has q = 1, the children of q are 2 q and 2 q + 1, and the children of q = 4..7 are roots of
+          blocks of their own. Labels of routers are -1 for left and 1 for right; a score of 0 goes right.
 """
 
 from __future__ import annotations
@@ -35,36 +36,42 @@ from ...options.declare import options_of
 from .contract import BatchTask
 from .spec import LearnerSpec
 
-TAKEN = ("bits", "learning_rate", "loss_function", "quantile_tau", "layout")  # of the learner's options
-GROUP_SIZE = 8  # examples that walk down together, so that they wait for memory together
-MOST_STEP = np.float32(2.0**102)  # in G and in a step before AdaGrad, for examples of length 1
-PLACES = 10  # bits of the table for every router
-SCALES = 18  # bits of the table of largest values
+TAKEN = (
+    "bits",
+    "learning_rate",
+    "loss_function",
+    "quantile_tau",
+    "layout",
+)  # options of the binary learner that apply to layout `odd`
+GROUP_SIZE = 8  # examples that descend together, so that their cache misses overlap
+MOST_STEP = np.float32(2.0**102)  # largest addend to G, and largest step before AdaGrad, for examples of length 1
+PLACES = 10  # log2 of the number of slots per router, for the default size of the weight table
+SCALES = 18  # log2 of the size of the table of largest values
 
 
 class Routers(NamedTuple):
-    """All regressors of a tree; of `table` and `weights` one is used."""
+    """Hold the routers of a tree; one of `table` and `weights` is used."""
 
-    exact: bool  # VW's learner
+    exact: bool  # layout `vw`: use `table`, else `weights`
     table: gd.Table
     rule: gd.Rule
     weights: adagrad.Weights
-    largest: Float32s  # float32[2**SCALES], largest |value| of the features that share a place
+    largest: Float32s  # float32[2**SCALES], largest |value| of the features that share a cell
 
 
 class Row(NamedTuple):
-    """One thread's scratch: a group of up to GROUP_SIZE examples, and the path of the current one."""
+    """Hold one thread's scratch: a group of up to GROUP_SIZE examples, and the path of the current one."""
 
-    h: UInt64s  # uint64[GROUP_SIZE, s], hash of each feature, or its place in the table
-    x: Float32s  # float32[GROUP_SIZE, s]
-    slot: UInt64s  # uint64[GROUP_SIZE, s], where in the weights the feature's slot 0 is, in the block looked at last
-    block: Int64s  # int64[GROUP_SIZE], that block
-    count: Int64s  # type: ignore[assignment]  # hides tuple.count; int64[GROUP_SIZE], features
-    at: Int64s  # int64[GROUP_SIZE], node where the example is
-    other: Int64s  # int64[GROUP_SIZE], node on another way it may take
-    rate: Float32s  # float32[s]
-    node: Int64s  # int64[levels]
-    score: Float32s  # float32[levels]
+    h: UInt64s  # uint64[GROUP_SIZE, s], hash of each feature, or its place with layout `vw`
+    x: Float32s  # float32[GROUP_SIZE, s], scaled values
+    slot: UInt64s  # uint64[GROUP_SIZE, s], position of the feature's slot 0 in the current block
+    block: Int64s  # int64[GROUP_SIZE], current block, -1 for none
+    count: Int64s  # type: ignore[assignment]  # hides tuple.count; int64[GROUP_SIZE], number of features
+    at: Int64s  # int64[GROUP_SIZE], current node
+    other: Int64s  # int64[GROUP_SIZE], second node or router, for use by the tree
+    rate: Float32s  # float32[s], learning rate of each feature
+    node: Int64s  # int64[levels], nodes on the path
+    score: Float32s  # float32[levels], their scores
 
 
 # -- kernels
@@ -72,7 +79,10 @@ class Row(NamedTuple):
 
 @bare
 def load(routers: Routers, batch: Batch, i: Int, row: Row, g: Int, learns: bool) -> None:
-    """Take example i into the group as number g; where it is to be learned from, its values count for the largest."""
+    """Copy example i of a batch into the group as number g, with its values scaled.
+
+    `row` is written; if `learns`, so is `routers.largest`, the largest absolute value of each feature.
+    """
     begin = batch.start[i]
     count = batch.start[i + 1] - begin
     row.count[g] = count
@@ -82,18 +92,18 @@ def load(routers: Routers, batch: Batch, i: Int, row: Row, g: Int, learns: bool)
             row.x[g, f] = batch.value[begin + f]
         return
     row.block[g] = -1
-    over = np.uint64(64 - SCALES)
+    shift = np.uint64(64 - SCALES)
     total = 0.0
     for f in range(count):
         h = np.uint64(batch.index[begin + f]) * GOLDEN
         value = batch.value[begin + f]
-        size = abs(value)
-        at = np.int64(h >> over)
-        largest = routers.largest[at]
-        if size > largest and (learns or largest == ZERO):
-            largest = size
+        magnitude = abs(value)
+        cell = np.int64(h >> shift)
+        largest = routers.largest[cell]
+        if magnitude > largest and (learns or largest == ZERO):
+            largest = magnitude
             if learns:
-                routers.largest[at] = size
+                routers.largest[cell] = magnitude
         x = value / largest if largest > ZERO else ZERO
         row.h[g, f] = h
         row.x[g, f] = x
@@ -105,17 +115,17 @@ def load(routers: Routers, batch: Batch, i: Int, row: Row, g: Int, learns: bool)
 
 @bare
 def enter(routers: Routers, row: Row, g: Int, block: Int) -> None:
-    """Find the slots of a block and ask for their cache lines.
+    """Compute the slots of example g in a block and prefetch their cache lines; `row.slot` and `row.block` are written.
 
-    A slot is at `slot[q]` of `adagrad.slot`: line + 2 * (q ^ twist), which is slot[0] ^ (2 * q).
+    As in `adagrad.slot`, slot q is at line + 2 * (q ^ twist), which equals slot[0] ^ (2 * q).
     """
     weights = routers.weights
     spread = np.uint64(block) * SPREAD
-    over = weights.shift + adagrad.THREE
+    line_shift = weights.shift + adagrad.THREE
     for f in range(row.count[g]):
         z = (row.h[g, f] ^ spread) * GOLDEN
         twist = (z >> weights.shift) & adagrad.SEVEN
-        row.slot[g, f] = ((z >> over) << np.uint64(4)) + (twist << np.uint64(1))
+        row.slot[g, f] = ((z >> line_shift) << np.uint64(4)) + (twist << np.uint64(1))
     for f in range(row.count[g]):
         intrinsics.prefetch(weights.flat, np.int64(row.slot[g, f]))
     row.block[g] = block
@@ -123,18 +133,18 @@ def enter(routers: Routers, row: Row, g: Int, block: Int) -> None:
 
 @bare
 def prefetch_block(routers: Routers, row: Row, g: Int, block: Int) -> None:
-    """Ask for the cache lines of a block that is not entered."""
+    """Prefetch the cache lines of a block for example g, without entering the block."""
     weights = routers.weights
     spread = np.uint64(block) * SPREAD
-    over = weights.shift + adagrad.THREE
+    line_shift = weights.shift + adagrad.THREE
     for f in range(row.count[g]):
         z = (row.h[g, f] ^ spread) * GOLDEN
-        intrinsics.prefetch(weights.flat, np.int64((z >> over) << np.uint64(4)))
+        intrinsics.prefetch(weights.flat, np.int64((z >> line_shift) << np.uint64(4)))
 
 
 @bare
 def score(routers: Routers, row: Row, g: Int, number: Int) -> np.float32:
-    """The score of a router, float32."""
+    """Return the score of a router for example g; `row.slot` and `row.block` are written."""
     count = row.count[g]
     if routers.exact:
         return gd.score(routers.table, row.h[g], row.x[g], count, np.uint64(number), ZERO)
@@ -142,21 +152,21 @@ def score(routers: Routers, row: Row, g: Int, number: Int) -> np.float32:
         enter(routers, row, g, number >> 3)
     flat = routers.weights.flat
     q = np.uint64(2 * (number & 7))
-    a, b, c, d = ZERO, ZERO, ZERO, ZERO  # four sums, since one would wait for itself
-    whole = count & ~np.int64(3)
-    for f in range(0, whole, 4):
+    a, b, c, d = ZERO, ZERO, ZERO, ZERO  # four partial sums hide the latency of additions
+    unrolled = count & ~np.int64(3)
+    for f in range(0, unrolled, 4):
         a += flat[row.slot[g, f] ^ q] * row.x[g, f]
         b += flat[row.slot[g, f + 1] ^ q] * row.x[g, f + 1]
         c += flat[row.slot[g, f + 2] ^ q] * row.x[g, f + 2]
         d += flat[row.slot[g, f + 3] ^ q] * row.x[g, f + 3]
-    for f in range(whole, count):
+    for f in range(unrolled, count):
         a += flat[row.slot[g, f] ^ q] * row.x[g, f]
     return (a + b) + (c + d)
 
 
 @bare
 def routing_score(routers: Routers, s: np.float32) -> np.float32:
-    """The score as it decides the turn."""
+    """Return the score whose sign routes an example: clipped with layout `vw`, else unchanged."""
     return gd.clip(s, routers.table.range) if routers.exact else s
 
 
@@ -164,10 +174,19 @@ def routing_score(routers: Routers, s: np.float32) -> np.float32:
 def learn(
     routers: Routers, row: Row, g: Int, number: Int, s: np.float32, y: np.float32, weight: np.float32, clock: np.float64
 ) -> np.float32:
-    """Train a router whose score was s towards y; return its score after that.
+    """Update a router towards the label y and return its new score; the weights and scratch in `row` are written.
 
-    AdaGrad: G += weight * slope**2 * x**2 and then w -= rate * weight * slope * x / sqrt(G), unless that took the
-    prediction beyond y; then the step is the one that takes it to y.
+    AdaGrad: G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G). If that would take the
+    prediction beyond y, the step is shortened to end at y.
+
+    Parameters
+    ----------
+    g : number of the example in the group
+    number : number of the router
+    s : its score before the update
+    y : -1 for left, 1 for right
+    weight : importance
+    clock : weight of the labelled examples so far, for VW's learner
     """
     count = row.count[g]
     if routers.exact:
@@ -178,13 +197,13 @@ def learn(
         if weight > ZERO:
             gd.learn(table, routers.rule, row.h[g], row.x[g], count, np.uint64(number), p, y, weight, clock)
         return score(routers, row, g, number)
-    kind = routers.rule.loss
-    slope = loss.slope(kind, routers.rule.tau, s, y, -ONE, ONE)
+    loss_kind = routers.rule.loss
+    slope = loss.slope(loss_kind, routers.rule.tau, s, y, -ONE, ONE)
     if slope == ZERO or not math.isfinite(slope):
         return s
     square = weight * slope * slope
     step = -routers.rule.rate * weight * slope
-    if not (square <= MOST_STEP and abs(step) <= MOST_STEP):  # the slope of `classic` has no bound
+    if not (square <= MOST_STEP and abs(step) <= MOST_STEP):  # only the slope of `classic` is unbounded
         finite.note(routers.table.watch)
         return s
     if row.block[g] != number >> 3:
@@ -194,19 +213,25 @@ def learn(
     q = np.uint64(2 * (number & 7))
     adagrad.find_rates(flat, slot, 0, q, x, count, square, rate)
     reach = adagrad.reach(x, count, rate)
-    after: np.float32 = s + step * reach
-    if kind != loss.LOGISTIC and kind != loss.CLASSIC and abs(step) * reach > abs(y - s):
+    updated: np.float32 = s + step * reach
+    if loss_kind != loss.LOGISTIC and loss_kind != loss.CLASSIC and abs(step) * reach > abs(y - s):
         step = (y - s) / reach
-        after = y
+        updated = y
     adagrad.move(flat, slot, 0, q, count, -step, rate)
-    return after
+    return updated
 
 
 # -- Python
 
 
 def check(spec: LearnerSpec) -> None:
-    """Refuse options of the learner that these routers do not look at."""
+    """Refuse options of the binary learner that do not apply to these routers.
+
+    Raises
+    ------
+    UsageError
+        naming the option.
+    """
     gd.check(spec)
     if spec.binary.layout == "vw":
         return
@@ -219,19 +244,35 @@ def check(spec: LearnerSpec) -> None:
 
 
 def resolve_defaults(options: gd.Options, number: int, loss_function: str, rate: float) -> dict[str, object]:
-    """Values for the learner's options left open, for so many routers; the loss and rate are those of AdaGrad."""
+    """Return {field: value} for options of the binary learner that were not given.
+
+    Parameters
+    ----------
+    options : of the binary learner
+    number : number of routers
+    loss_function : default loss
+    rate : default learning rate of AdaGrad
+    """
     exact = options.layout == "vw"
     slot = gd.SLOT_BYTES if exact else adagrad.SLOT_BYTES
-    found = gd.resolve_defaults(options, number, True, slot, PLACES)
+    resolved = gd.resolve_defaults(options, number, True, slot, PLACES)
     if options.loss_function is None:
-        found["loss_function"] = loss_function
+        resolved["loss_function"] = loss_function
     if options.learning_rate is None and not exact:
-        found["learning_rate"] = rate
-    return found
+        resolved["learning_rate"] = rate
+    return resolved
 
 
 def new_routers(options: gd.Options, number: int, vw_exact: bool, more: int = 0) -> Routers:
-    """Return at most `number` routers that have learned nothing; the tree takes `more` bytes beside their weights."""
+    """Return untrained routers.
+
+    Parameters
+    ----------
+    options : of the binary learner
+    number : maximum number of routers
+    vw_exact : whether to follow VW wherever it differs
+    more : bytes that the tree takes beside the weights, for the check of memory
+    """
     exact = options.layout == "vw"
     gd.check_memory(options.bits, gd.SLOT_BYTES if exact else adagrad.SLOT_BYTES, more)
     rule = gd.make_rule(options, reduction=True, exact=vw_exact)
@@ -242,7 +283,7 @@ def new_routers(options: gd.Options, number: int, vw_exact: bool, more: int = 0)
 
 
 def new_row(batch: Batch, levels: int) -> Row:
-    """Scratch for the examples of a batch in a tree of so many levels."""
+    """Return scratch for the examples of a batch in a tree of at most `levels` levels."""
     s = int(np.diff(batch.start).max(initial=0))
     shape = GROUP_SIZE, s
     return Row(
@@ -254,31 +295,31 @@ def new_row(batch: Batch, levels: int) -> Row:
 
 
 def largest_step(routers: Routers) -> float:
-    """See `finite`; VW's learner needs no bound, it looks at its steps itself."""
+    """Return `Learner.largest_step` for these routers; infinite with layout `vw`, which checks its steps itself."""
     return math.inf if routers.exact else finite.largest_step(float(routers.weights.rate))
 
 
 def watched(routers: Routers, task: BatchTask) -> Routers:
-    """The routers as one thread uses them for a batch."""
+    """Return the routers as one thread uses them for a batch, see `finite.watched`."""
     return routers._replace(table=finite.watched(routers.table, task))
 
 
 def memory(routers: Routers) -> int:
-    """Bytes of weights."""
+    """Return the number of bytes of the weights."""
     return routers.table.flat.nbytes if routers.exact else routers.weights.flat.nbytes
 
 
 def arrays(routers: Routers, weights_only: bool) -> dict[str, Stored]:
-    """What a model keeps of the regressors."""
+    """Return the arrays that a model stores of the routers."""
     if routers.exact:
         return gd.table_arrays("weights", routers.table, weights_only)
-    found = adagrad.weights_arrays("weights", routers.weights)
-    found.update(stored_arrays.sparse("largest", {"x": routers.largest}))
-    return found
+    stored = adagrad.weights_arrays("weights", routers.weights)
+    stored.update(stored_arrays.sparse("largest", {"x": routers.largest}))
+    return stored
 
 
 def restore(routers: Routers, found: Mapping[str, Stored], resume: str) -> None:
-    """Fill new routers with what `arrays` gave. Weights are never indices, so any number will do."""
+    """Restore untrained routers from what `arrays` returned; weights are never indices, so any value is safe."""
     if routers.exact:
         gd.restore_table("weights", routers.table, found, resume, routers.rule)
     else:

@@ -1,4 +1,4 @@
-"""The nodes of a tree as they are shown: what `--print_tree`, `--dot_tree` and the summary have in common."""
+"""Represent the nodes of a tree for `--print_tree`, `--dot_tree` and the summary."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ...array_types import Int64s
 
 
 class TreeNode(NamedTuple):
-    """A node."""
+    """Describe one node of a tree for output."""
 
-    name: str  # another for every node
+    name: str  # unique within the tree
     level: int  # 0 at a root
-    children: tuple[str, ...]  # names, left first; none at a leaf
-    labels: tuple[tuple[int, float | None], ...]  # classes as written in the file, and how often seen if counted
-    facts: Mapping[str, object]  # what else there is to say, in the order it is shown
+    children: tuple[str, ...]  # names, left first; empty at a leaf
+    labels: tuple[tuple[int, float | None], ...]  # classes as written in the file, with their counts if known
+    facts: Mapping[str, object]  # further values, in the order of output
 
 
 class NodeView(NamedTuple):
-    """A node as the tree it belongs to tells it."""
+    """Hold the printable view of one node, as its tree returns it: numbers of children, labels and facts."""
 
     children: tuple[int, ...] = ()
     labels: tuple[tuple[int, float | None], ...] = ()
@@ -30,25 +30,32 @@ class NodeView(NamedTuple):
 
 
 def preorder(root: int, levels: int, look: Callable[[int], NodeView], name: str = "{}") -> Iterator[TreeNode]:
-    """The nodes of the first levels: a node before those below it, all below its left child before the right one.
-
-    `look(a)` is asked about these nodes only; of deeper ones there can be millions. `name` : how nodes are called.
-    """
-    waiting = [(root, 0)]
-    while waiting:
-        a, level = waiting.pop()
-        found = look(a)
-        yield TreeNode(name.format(a), level, tuple(map(name.format, found.children)), found.labels, found.facts)
-        if level + 1 < levels:
-            waiting += [(child, level + 1) for child in reversed(found.children)]
-
-
-def statistics(nodes: int, depths: Iterable[int] | Int64s, counts: Sequence[int] | None = None) -> str:
-    """Return a line for the summary.
+    """Yield the nodes of the first levels in preorder: a node before its subtrees, left before right.
 
     Parameters
     ----------
-    depths : of every leaf, or different ones where `counts` says how many leaves have each
+    root : number of the root
+    levels : number of levels
+    look : returns the view of a node; called only for the nodes that are yielded, because a tree can have millions
+    name : format of a node's name, given its number
+    """
+    stack = [(root, 0)]
+    while stack:
+        node, level = stack.pop()
+        view = look(node)
+        yield TreeNode(name.format(node), level, tuple(map(name.format, view.children)), view.labels, view.facts)
+        if level + 1 < levels:
+            stack += [(child, level + 1) for child in reversed(view.children)]
+
+
+def statistics(nodes: int, depths: Iterable[int] | Int64s, counts: Sequence[int] | None = None) -> str:
+    """Return the line of the summary with the numbers of nodes and leaves and the depths of leaves.
+
+    Parameters
+    ----------
+    nodes : number of nodes
+    depths : depth of each leaf, or the distinct depths if `counts` is given
+    counts : number of leaves of each depth
     """
     depths = np.asarray(depths)
     leaves = len(depths) if counts is None else sum(counts)
