@@ -1,9 +1,11 @@
-"""What the features of each label's examples add up to, in limited memory, and the labels' prototypes made of that.
+"""Sum the features of each label's examples in limited memory, and make prototypes of the labels from the sums.
 
-Idea      A hash map holds a sum for every feature of every label, of examples brought to length 1. A map that is full
-          is doubled; one of MOST_CELLS first keeps the heaviest features of each label alone, a quarter of its cells.
-Cost      a cell a feature; 12 bytes a cell, at most half of them in use.
-Names     k labels, F different features, z sums | rows are prototypes, in the order of labels.
+Source    class centroids as in the label trees of "Parabel", see `two_means`; the bounded hash map is our own.
+Idea      A hash map holds one sum per feature of each label, over examples scaled to length 1. A full map is doubled;
+          one of MOST_CELLS cells is first trimmed to a quarter of its cells, keeping the heaviest features of each
+          label.
+Cost      O(1) per feature of an example; 12 bytes a cell, at most half of the cells in use.
+Names     k labels, F distinct features, z sums | row r holds the prototype of the r-th label in rising order.
 """
 
 from __future__ import annotations
@@ -20,24 +22,24 @@ from ...kernels.constants import LARGEST, ZERO
 from ...kernels.jit import jit
 
 FIRST_CELLS, MOST_CELLS = 1 << 14, 1 << 24
-LONGEST_SEARCH = 1 << 12  # steps; where nobody chose the features, searches take some 100
-LOW = np.uint64(0xFFFFFFFF)
-NOTHING = np.uint64(0)
+LONGEST_SEARCH = 1 << 12  # maximum probes; without chosen collisions, searches take up to about 100
+LOW = np.uint64(0xFFFFFFFF)  # mask of the feature in a key
+NOTHING = np.uint64(0)  # key of an empty cell
 
 
 class Sums(NamedTuple):
-    """A hash map from (label, feature) to the sum of the feature over the label's examples."""
+    """Map (label, feature) to the sum of the feature over the label's examples, by open addressing."""
 
-    key: UInt64s  # uint64[cells], label << 32 | feature, 0 is an empty cell
-    value: Float32s  # float32[cells]
-    used: Int64s  # int64[1], cells in use
+    key: UInt64s  # uint64[cells], label << 32 | feature, 0 for an empty cell
+    value: Float32s  # float32[cells], the sums
+    used: Int64s  # int64[1], number of cells in use
 
 
 class Rows(NamedTuple):
-    """Prototypes: features of row r are `feature[start[r]:start[r + 1]]`."""
+    """Hold prototypes as compressed sparse rows: features of row r are `feature[start[r]:start[r + 1]]`."""
 
     start: Int64s  # int64[k + 1]
-    feature: Int32s  # int32[z], 0..F-1
+    feature: Int32s  # int32[z], numbers 0..F-1 of features
     value: Float32s  # float32[z]
 
 
@@ -46,23 +48,35 @@ class Rows(NamedTuple):
 
 @jit
 def _cell(key: UInt64s, wanted: np.uint64) -> np.int64:
-    """Where `wanted` is, or the empty cell where it belongs; -1 where neither is within LONGEST_SEARCH steps.
+    """Return the cell of the key `wanted`, or the empty cell where it belongs; -1 after LONGEST_SEARCH probes.
 
-    Without a secret, since prototypes are summed in the order of the cells. Features that were chosen to collide are
-    left out in place of being searched for long.
+    The hash has no secret, because prototypes are summed in the order of the cells and must not differ between runs.
+    Keys that are chosen to collide are therefore left out instead of being searched for long.
     """
     return hash_table.search(key, wanted, NOTHING, hash_table.hashed_pair(wanted), LONGEST_SEARCH)
 
 
 @jit
 def add(sums: Sums, batch: Batch, counted: Bools, begin: Int) -> Int:
-    """Add the examples from `begin` on that are `counted`; return the first that finds no room."""
-    most = np.int64(sums.key.shape[0] // 2)
+    """Add the counted examples from number `begin` on to the sums, until the map is half full.
+
+    Parameters
+    ----------
+    sums : written
+    batch : examples with a label
+    counted : bool[n], the examples to add
+    begin : number of the first example
+
+    Returns
+    -------
+    number of the first example that did not fit, or n
+    """
+    capacity = np.int64(sums.key.shape[0] // 2)
     for i in range(begin, batch.label.shape[0]):
         if not counted[i]:
             continue
         low, high = batch.start[i], batch.start[i + 1]
-        if sums.used[0] + high - low > most:
+        if sums.used[0] + high - low > capacity:
             return i
         total = 0.0
         for f in range(low, high):
@@ -72,32 +86,40 @@ def add(sums: Sums, batch: Batch, counted: Bools, begin: Int) -> Int:
         scale = np.float32(min(np.float64(batch.weight[i]) / math.sqrt(total), LARGEST))
         label = np.uint64(np.int64(batch.label[i])) << np.uint64(32)
         for f in range(low, high):
-            wanted = label | np.uint64(batch.index[f])
-            at = _cell(sums.key, wanted)
-            if at < 0:
+            key = label | np.uint64(batch.index[f])
+            cell = _cell(sums.key, key)
+            if cell < 0:
                 continue
-            if sums.key[at] == NOTHING:
-                sums.key[at] = wanted
+            if sums.key[cell] == NOTHING:
+                sums.key[cell] = key
                 sums.used[0] += 1
-            sums.value[at] += batch.value[f] * scale
+            sums.value[cell] += batch.value[f] * scale
     return np.int64(batch.label.shape[0])
 
 
 @jit
 def move_cells(sums: Sums, larger: Sums) -> None:
-    """Copy a map into an empty one."""
+    """Copy all cells of a map into a larger, empty one, which is written."""
     for c in range(sums.key.shape[0]):
         if sums.key[c] != NOTHING:
-            at = _cell(larger.key, sums.key[c])
-            if at >= 0:
-                larger.key[at] = sums.key[c]
-                larger.value[at] = sums.value[c]
+            cell = _cell(larger.key, sums.key[c])
+            if cell >= 0:
+                larger.key[cell] = sums.key[c]
+                larger.value[cell] = sums.value[c]
                 larger.used[0] += 1
 
 
 @jit
 def weigh(rows: Rows, weight: Float64s) -> None:
-    """Multiply each feature by its weight (float64[F]) and bring rows to length 1; a sum that overflowed is nothing."""
+    """Multiply each feature by its weight and scale the rows to length 1; `rows.value` is written.
+
+    Rows whose sum overflowed become 0.
+
+    Parameters
+    ----------
+    rows : prototypes
+    weight : float64[F], weight of each feature
+    """
     for r in range(rows.start.shape[0] - 1):
         total = 0.0
         for j in range(rows.start[r], rows.start[r + 1]):
@@ -111,7 +133,15 @@ def weigh(rows: Rows, weight: Float64s) -> None:
 
 @jit
 def heaviest(start: Int64s, worth: Float64s, most: int, kept: Bools) -> None:
-    """Mark those features of every row that are worth most, `most` of them; `worth` : float64[z], `kept` : bool[z]."""
+    """Mark the `most` features of largest worth in every row.
+
+    Parameters
+    ----------
+    start : int64[k + 1], where the rows begin
+    worth : float64[z]
+    most : number of features to mark in each row
+    kept : bool[z], written
+    """
     item = np.arange(worth.shape[0])
     for r in range(start.shape[0] - 1):
         middle = min(start[r] + most, start[r + 1])
@@ -122,15 +152,24 @@ def heaviest(start: Int64s, worth: Float64s, most: int, kept: Bools) -> None:
 
 @jit
 def keep(rows: Rows, label: UInt64s, feature: UInt64s, kept: Bools, sums: Sums) -> None:
-    """Put what is kept of the rows into an empty map; `label`, `feature` : uint64[k], uint64[F]."""
+    """Copy the marked features of the rows into an empty map.
+
+    Parameters
+    ----------
+    rows : sums of each label
+    label : uint64[k], label of each row
+    feature : uint64[F], hash of each feature
+    kept : bool[z], features to copy
+    sums : empty map, written
+    """
     for r in range(rows.start.shape[0] - 1):
         for j in range(rows.start[r], rows.start[r + 1]):
             if kept[j]:
-                wanted = label[r] << np.uint64(32) | feature[rows.feature[j]]
-                at = _cell(sums.key, wanted)
-                if at >= 0:
-                    sums.key[at] = wanted
-                    sums.value[at] = rows.value[j]
+                key = label[r] << np.uint64(32) | feature[rows.feature[j]]
+                cell = _cell(sums.key, key)
+                if cell >= 0:
+                    sums.key[cell] = key
+                    sums.value[cell] = rows.value[j]
                     sums.used[0] += 1
 
 
@@ -138,32 +177,53 @@ def keep(rows: Rows, label: UInt64s, feature: UInt64s, kept: Bools, sums: Sums) 
 
 
 def new_sums(cells: int) -> Sums:
-    """An empty map."""
+    """Return an empty map with `cells` cells, a power of two."""
     return Sums(np.zeros(cells, np.uint64), np.zeros(cells, np.float32), np.zeros(1, np.int64))
 
 
 def in_rows(sums: Sums) -> tuple[UInt64s, UInt64s, Rows, Int64s]:
-    """Labels (uint64[k]), features (uint64[F]), the sums of each label, and how many labels have each feature."""
-    used = np.flatnonzero(sums.key)
-    label, row = np.unique(sums.key[used] >> np.uint64(32), return_inverse=True)
-    feature, column = np.unique(sums.key[used] & LOW, return_inverse=True)
+    """Return the sums as sparse rows.
+
+    Returns
+    -------
+    label : uint64[k], rising
+    feature : uint64[F], rising
+    rows : the sums of each label
+    classes : int64[F], number of labels that have each feature
+    """
+    cells = np.flatnonzero(sums.key)
+    label, row = np.unique(sums.key[cells] >> np.uint64(32), return_inverse=True)
+    feature, column = np.unique(sums.key[cells] & LOW, return_inverse=True)
     order = np.argsort(row, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(label)))])
-    rows = Rows(start, column[order].astype(np.int32), sums.value[used[order]])
+    rows = Rows(start, column[order].astype(np.int32), sums.value[cells[order]])
     return label, feature, rows, np.bincount(column, minlength=len(feature))
 
 
 def rareness(classes: Int64s, k: int) -> Float64s:
-    """Weight of features that so many of k classes have: float64[F]."""
+    """Return the weight of each feature by how few of the k classes have it: log((1 + k) / classes).
+
+    Parameters
+    ----------
+    classes : int64[F], number of classes that have the feature
+    k : number of classes
+
+    Returns
+    -------
+    float64[F]
+    """
     weight: Float64s = np.log((1.0 + k) / classes)
     return weight
 
 
 def trimmed(sums: Sums, target: int) -> Sums:
-    """A map of as many cells with `target` of them in use, or one per label: its heaviest features."""
+    """Return a map of equal size that keeps the heaviest features of each label, at most `target` sums in all.
+
+    Every label keeps the same maximum number of features, and at least one, even if that exceeds `target`.
+    """
     label, feature, rows, classes = in_rows(sums)
     size = np.diff(rows.start)
-    low, high = 1, int(size.max())  # most features of a label, such that all are `target`
+    low, high = 1, int(size.max())  # bisect the features per label, for at most `target` in all
     while low < high:
         middle = (low + high + 1) // 2
         if int(np.minimum(size, middle).sum()) <= target:
@@ -173,13 +233,13 @@ def trimmed(sums: Sums, target: int) -> Sums:
     worth = np.abs(rows.value) * rareness(classes, len(label))[rows.feature]
     kept = np.zeros(len(worth), bool)
     heaviest(rows.start, worth, low, kept)
-    found = new_sums(len(sums.key))
-    keep(rows, label, feature, kept, found)
-    return found
+    trimmed = new_sums(len(sums.key))
+    keep(rows, label, feature, kept, trimmed)
+    return trimmed
 
 
 def with_examples(sums: Sums, batch: Batch, counted: Bools) -> Sums:
-    """The map with the examples of a batch that are `counted` (bool[n]), a larger one where that is needed."""
+    """Return the map with the counted examples (bool[n]) of a batch added; it is trimmed or doubled if it fills up."""
     done: Int = 0
     while (done := add(sums, batch, counted, done)) < batch.n:
         sums = _roomier(sums)
@@ -187,6 +247,7 @@ def with_examples(sums: Sums, batch: Batch, counted: Bools) -> Sums:
 
 
 def _roomier(sums: Sums) -> Sums:
+    """Return the map with free cells: doubled, or trimmed if it has reached MOST_CELLS."""
     cells = len(sums.key)
     if cells >= MOST_CELLS and sums.used[0] > cells // 4:
         sums = trimmed(sums, cells // 4)

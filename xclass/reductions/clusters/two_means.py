@@ -1,35 +1,20 @@
-"""Which classes are alike: an order of the labels by balanced hierarchical 2-means over prototypes of the classes.
+"""Order classes by similarity, with balanced hierarchical 2-means over prototypes of the classes.
 
 Source    the label trees of Prabhu, Kag, Harsola, Agrawal, Varma, "Parabel", WWW 2018, section 3.2, and of Jasinska-
           Kobus, Wydmuch, Dembczynski, Kuznetsov, Busa-Fekete, "Probabilistic Label Trees", 2020; written anew.
-Idea      A prototype is the sum of a class's examples, each of length 1, its features then weighed by
-          log((1 + k) / classes that have the feature) and the whole brought to length 1. The labels of a node are
-          split into halves around two centres: one half is those that are nearer to the first centre than the others
-          are; each centre is then the sum of its half; and so on until the sum of similarities to the centres grows
-          no more. The halves of all halves, down to single labels, put the labels in an order; the tree is the
-          one that halves this order (cpt's `label_tree.balanced_tree`), of the least depth there can be.
-Cost      reading: see centroids, which makes the prototypes; splitting: z features of prototypes * log2 k levels *
-          some 8 rounds * tries.
-Names     k classes, z features of all prototypes, F different features | rows are prototypes, in the order of labels
+Idea      A prototype is the sum of a class's examples, each scaled to length 1; its features are then weighted by
+          log((1 + k) / classes that have the feature), and the result is scaled to length 1. The labels of a node are
+          split into halves around two centres: one half is the labels that are nearer to the first centre than the
+          other labels are; each centre is then the sum of its half; this is repeated until the sum of similarities
+          to the centres stops growing. Splitting recursively down to single labels puts the labels in an order; the
+          tree that halves this order (`cpt.label_tree.balanced_tree`) has the least possible depth.
+Cost      collecting: see `centroids`, which makes the prototypes; splitting: z log2 k levels, times about 8 rounds,
+          times the number of tries.
+Names     k classes, z features of all prototypes, F distinct features | rows are prototypes, in the order of labels
+Differs   from the sources: the rounds end in a local optimum, so a split is tried from several pairs of labels and the
+          best one is taken; there are more tries if the prototypes are small (WORK).
 
-The rounds end in a local optimum, so a split is tried from several pairs of labels and the best one is taken; from more
-pairs where the prototypes are few (WORK). What was tried, by error % on the last tenth of train: one pass of `--cpt`
-with squared loss and rate .35 at -b 24 (26 for ptb and wiki), mean of 4 seeds (2 from panlex on):
-
-                                clinc150  reuters  spelling  wordnet  panlex   ptb    wiki
-    as it is                       7.9      16.5     13.7     73.4     77.7    77.7   82.6
-    always 1 try                   8.5      16.8     13.7     73.7     77.8    77.9   82.5
-    always 16                      7.9      16.5     13.8     73.1     77.5    77.7   82.5
-    features not weighed           7.7      15.1     15.7     74.5     78.0    77.8   82.7
-    by the root of log(...)        7.5      15.8     14.9     73.9     77.7    77.8   82.6
-    by its square                  8.3      16.0     13.2     73.1     78.0    77.6   82.4
-    a look at 3,000 examples       7.8      16.8     15.2     74.8     79.6    77.9   82.4
-    10,000                         8.0      16.5     14.1     74.3     79.1    77.9   82.2
-    30,000                         7.9      16.5     13.8     73.8     78.2    78.0   82.5
-    all of the data                7.9      16.5     13.7     73.4     77.6    77.6   82.6
-
-`reuters` has weights of this kind in its features already. First centres far apart made no difference, and 100 features
-of a prototype did as well as all.
+docs/defaults.md has measurements of variants.
 """
 
 from __future__ import annotations
@@ -48,26 +33,26 @@ from ...kernels.constants import GOLDEN, ONE, ZERO
 from ...kernels.jit import jit
 from . import centroids
 
-WORK = 1 << 21  # features of prototypes, times tries
+WORK = 1 << 21  # intended product of z and the number of tries
 FEWEST_TRIES, MOST_TRIES = 2, 16
 ROUNDS = 30
-LEAST_GAIN = 1e-5  # of the mean similarity to the centres, for another round
-SERIAL = 3  # levels that are split one node after the other; the nodes below are shared out to threads
-DEEPEST = 64  # more levels than the halves of an array can have
+LEAST_GAIN = 1e-5  # minimum gain of the mean similarity to the centres for another round
+SERIAL = 3  # levels split one at a time; each node below them is one item of work for a thread
+DEEPEST = 64  # exceeds the number of times that an array can be halved
 
 
-# `share(job, items)` does `job(*item)` for all items, on as many threads as it likes
+# `share(job, items)` calls `job(*item)` for all items, possibly on several threads, see `Learner.share`
 Share: TypeAlias = Callable[[Callable[..., None], Sequence[tuple[Any, ...]]], None]
 
 
 class Scratch(NamedTuple):
-    """What splitting needs of each row."""
+    """Hold the scratch arrays of one order, with one entry per row."""
 
-    first: Float64s  # float64[k], similarity to the first sum, then by how much it is nearer to the first centre
-    second: Float64s  # float64[k]
-    side: Int8s  # int8[k], which sum it is part of, -1 for none
-    best: Int8s  # int8[k], the side in the best split so far
-    item: Int64s  # int64[k], rows in any order
+    first: Float64s  # float64[k], similarity to the first sum, then how much nearer the first centre is
+    second: Float64s  # float64[k], similarity to the second sum
+    side: Int8s  # int8[k], half of the row, 0 or 1; -1 for none yet
+    best: Int8s  # int8[k], half of the row in the best split so far
+    item: Int64s  # int64[k], rows, partitioned by `quickselect`
 
 
 # -- kernels
@@ -75,6 +60,7 @@ class Scratch(NamedTuple):
 
 @jit
 def _move(rows: centroids.Rows, r: int, centre: Float32s, side: Int, sign: np.float32) -> None:
+    """Add row r, times `sign`, to the sum of one side; `centre` (float32[F, 2]) is written."""
     for j in range(rows.start[r], rows.start[r + 1]):
         centre[rows.feature[j], side] += sign * rows.value[j]
 
@@ -83,9 +69,20 @@ def _move(rows: centroids.Rows, r: int, centre: Float32s, side: Int, sign: np.fl
 def _split(
     rows: centroids.Rows, order: Int64s, begin: int, end: int, centre: Float32s, scratch: Scratch, seed: np.uint64
 ) -> float:
-    """Find halves of `order[begin:end]`, two rows or more, that are alike: `scratch.side`; return how much they are.
+    """Split `order[begin:end]` into similar halves by 2-means from one random pair of rows; return their similarity.
 
-    `centre` : float32[F, 2], the sums of the halves, is 0 before and after. The first half has the odd row.
+    Parameters
+    ----------
+    rows : prototypes
+    order : int64[k], rows; read only
+    begin, end : range to split, two rows or more
+    centre : float32[F, 2], sums of the halves; zero before and after
+    scratch : `side` receives the half of each row; the first half gets the odd row
+    seed : of the choice of the pair
+
+    Returns
+    -------
+    mean similarity of the rows to the centre of their half
     """
     n = end - begin
     middle = begin + (n + 1) // 2
@@ -152,16 +149,26 @@ def split(
     rows: centroids.Rows, order: Int64s, begin: int, end: int, centre: Float32s, scratch: Scratch, seed: np.uint64,
     tries: int,
 ) -> int:  # fmt: skip
-    """Bring `order[begin:end]`, rising rows, into halves of rising rows that are alike; return where the second begins.
+    """Partition `order[begin:end]` into two similar halves; return where the second half begins.
 
-    Of several pairs of first centres the best one is taken.
+    The best of `tries` splits is taken. Rows must be in rising order and stay so within each half.
+
+    Parameters
+    ----------
+    rows : prototypes
+    order : int64[k], written
+    begin, end : range to split
+    centre : float32[F, 2], zero before and after
+    scratch : written
+    seed : of the choice of first centres
+    tries : number of pairs of first centres to try
     """
-    place = np.uint64(begin) << np.uint64(32) | np.uint64(end)
-    most = -1.0
+    salt = np.uint64(begin) << np.uint64(32) | np.uint64(end)
+    best = -1.0
     for t in range(tries):
-        alike = _split(rows, order, begin, end, centre, scratch, rng.mix(seed + np.uint64(t)) ^ place)
-        if alike > most:
-            most = alike
+        alike = _split(rows, order, begin, end, centre, scratch, rng.mix(seed + np.uint64(t)) ^ salt)
+        if alike > best:
+            best = alike
             for m in range(begin, end):
                 scratch.best[order[m]] = scratch.side[order[m]]
     middle = begin + (end - begin + 1) // 2
@@ -184,17 +191,17 @@ def split_all(
     rows: centroids.Rows, order: Int64s, begin: int, end: int, centre: Float32s, scratch: Scratch, seed: np.uint64,
     tries: int,
 ) -> None:  # fmt: skip
-    """Split `order[begin:end]` and its halves, down to two labels."""
-    waiting = np.empty((DEEPEST, 2), np.int64)
-    waiting[0, 0], waiting[0, 1] = begin, end
+    """Split `order[begin:end]` recursively down to pairs of labels; parameters as in `split`."""
+    stack = np.empty((DEEPEST, 2), np.int64)
+    stack[0, 0], stack[0, 1] = begin, end
     size = 1
     while size > 0:
         size -= 1
-        low, high = waiting[size, 0], waiting[size, 1]
+        low, high = stack[size, 0], stack[size, 1]
         if high - low > 2:
             middle = split(rows, order, low, high, centre, scratch, seed, tries)
-            waiting[size, 0], waiting[size, 1] = middle, high
-            waiting[size + 1, 0], waiting[size + 1, 1] = low, middle
+            stack[size, 0], stack[size, 1] = middle, high
+            stack[size + 1, 0], stack[size + 1, 1] = low, middle
             size += 2
 
 
@@ -202,15 +209,15 @@ def split_all(
 
 
 class Sample:
-    """Examples that are looked at, and what they say of their labels.
+    """Collect the examples of a preview and order their labels.
 
     Parameters
     ----------
-    examples : how many are looked at; 0 for all that come
+    examples : how many examples to use, 0 for all
 
     Attributes
     ----------
-    seen : how many were
+    seen : how many were added so far
     """
 
     def __init__(self, examples: int) -> None:
@@ -219,7 +226,7 @@ class Sample:
         self._sums = centroids.new_sums(centroids.FIRST_CELLS)
 
     def add(self, batch: Batch, counted: Bools) -> bool:
-        """Look at the examples of a batch that are `counted` (bool[n]); return whether more are wanted."""
+        """Add the counted examples (bool[n]) of a batch; return whether more are needed."""
         if self.examples:
             counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
         self.seen += int(np.count_nonzero(counted))
@@ -227,23 +234,30 @@ class Sample:
         return not self.examples or self.seen < self.examples
 
     def orders(self, seeds: list[int], share: Share) -> list[Int64s]:
-        """For each seed the labels in an order whose halves, and halves of halves, are alike: int64[k].
+        """Return for each seed the labels in an order in which similar labels are near each other.
 
-        `share(job, items)` does `job(*item)` for all items, on as many threads as it likes.
+        Parameters
+        ----------
+        seeds : one for each order
+        share : `share(job, items)` calls `job(*item)` for all items, possibly on several threads
+
+        Returns
+        -------
+        list of int64[k]; halves of the order, and halves of halves, hold similar labels
         """
         label, feature, rows, classes = centroids.in_rows(self._sums)
         centroids.weigh(rows, centroids.rareness(classes, len(label)))
         k = len(label)
         tries = min(max(WORK // max(len(rows.value), 1), FEWEST_TRIES), MOST_TRIES)
         orders = [np.arange(k) for _ in seeds]
-        each = [
+        buffers = [
             Scratch(np.zeros(k), np.zeros(k), np.zeros(k, np.int8), np.zeros(k, np.int8), np.zeros(k, np.int64))
             for _ in seeds
         ]
 
         def job(kernel: Callable[..., object], t: int, low: int, high: int) -> None:
             centre = np.zeros((len(feature), 2), np.float32)
-            kernel(rows, orders[t], low, high, centre, each[t], np.uint64(seeds[t]), tries)
+            kernel(rows, orders[t], low, high, centre, buffers[t], np.uint64(seeds[t]), tries)
 
         edges = [0, k]
         for _ in range(SERIAL):
