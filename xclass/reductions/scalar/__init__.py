@@ -1,1 +1,1 @@
-"""The binary learner alone."""
+"""Learn real-valued labels with the binary learner alone."""

@@ -1,9 +1,11 @@
-"""The learner alone: real-valued labels, one sub-problem.
+"""Learn real-valued labels with a single regressor, without a reduction.
 
-Source    VW's base learner, see learner.py.
+Source    VW's base learner, see `binary.gd`.
 Cost      O(s) for an example of s features.
+Names     s features of one example; p prediction, y label, as in `binary.gd`.
 Differs   from VW: nothing. Labels other than -1 and 1 under logistic or hinge loss are treated as VW treats
-          them, and reported once rather than per example.
+          them, and reported once instead of once per example.
+Idea      Each example is predicted, its loss is computed, and then the weights are updated: progressive validation.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from ..core.spec import LearnerSpec
 
 @dataclass(frozen=True)
 class Options:
-    """The learner alone."""
+    """Declare the options that apply only if no reduction is used."""
 
     binary: bool = option("predict -1 or 1, and report the error rate as the loss", kind=bool, stored=True)
     dont_output_best_constant: bool = option("leave the best constant prediction out of the summary", kind=bool)
@@ -41,9 +43,20 @@ def run(
     table: gd.Table, rule: gd.Rule, link: bool, batch: Batch, learns: Bools, clock: Float64s, place: UInt64s,
     x: Float32s, raw: Float32s, prediction: Float64s, lost: Float64s,
 ) -> None:  # fmt: skip
-    """Predict every example, then learn from it where it has a label and weight.
+    """Predict every example of a batch, then learn from it if it has a label and a positive weight.
 
-    `raw[i]` is the score, `prediction[i]` the clipped and linked one, `lost[i]` its loss times weight.
+    Parameters
+    ----------
+    table : weight table, written
+    rule : update rule
+    link : whether predictions go through the logistic function
+    batch : examples
+    learns : bool[n], examples that may be learned from
+    clock : float64[n], weight of the labelled examples up to and including this one
+    place, x : uint64[s], float32[s], scratch for the longest example
+    raw : float32[n], written: unclipped score
+    prediction : float64[n], written: clipped score, after the link function
+    lost : float64[n], written: loss times weight
     """
     for i in range(batch.label.shape[0]):
         begin, end = batch.start[i], batch.start[i + 1]
@@ -82,21 +95,21 @@ def run(
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Options left open."""
+    """Return {field: value} for options that were not given."""
     return gd.resolve_defaults(spec.binary, 1, reduction=False)
 
 
 def check(spec: LearnerSpec) -> None:
-    """Refuse what would have no effect."""
+    """Check that the options of the binary learner fit together; raise UsageError otherwise."""
     gd.check(spec)
 
 
 def label_range(spec: LearnerSpec) -> None:
-    """Any number is a label."""
+    """Return None, because any number is a valid label."""
 
 
 class Scalar(Learner, Inspectable):
-    """The learner used when no reduction is named."""
+    """A learner with one regressor, used if no reduction is named."""
 
     def __init__(self, spec: LearnerSpec) -> None:
         self.rule = gd.make_rule(spec.binary, reduction=False, exact=spec.vw_exact)
@@ -114,6 +127,7 @@ class Scalar(Learner, Inspectable):
         self.stages = [self._run]
 
     def _run(self, task: BatchTask) -> None:
+        """Predict and learn a batch: the only stage."""
         batch = task.batch
         longest = int(np.diff(batch.start).max(initial=0))
         raw = np.empty(batch.n, np.float32)
@@ -164,7 +178,7 @@ class Scalar(Learner, Inspectable):
         return gd.table_arrays("weights", self.table, self.options.predict_only_model)
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Take over a model; there is nothing in it that a kernel goes by."""
+        """Restore the weights of a model; it contains nothing that a kernel uses as an index."""
         with stored_arrays.whole(arrays, facts) as (arrays, _):
             gd.restore_table("weights", self.table, arrays, rule=self.rule)
 
