@@ -1,1 +1,1 @@
-"""A tree of labels in random order."""
+"""Route examples down a balanced tree whose leaves are the labels in random order."""

@@ -1,12 +1,13 @@
-"""Random tree: a balanced binary tree whose leaves are the labels in random order, a router at every inner node.
+"""Route examples down a balanced binary tree with the labels in random order, and update its routers.
 
 Source    the baseline "Rtree" of Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015.
-Learners  K - 1, one per inner node: does the label lie left (-1) or right (1)?
-Cost      learn and predict O(s log K) for an example of s features; nothing else is stored but where each label is.
-Differs   nothing: an example's routers are those above its label, and an answer follows one turn after the other.
-
-The tree is a heap: node a has the children 2 a + 1 and 2 a + 2, the inner nodes are 0..K-2 and the leaves K-1..2 K-2.
-`--random_seed` draws which label is where.
+Cost      learn and predict O(s log K) for an example of s features; memory beside the weights is O(K).
+Names     K labels | the tree is a heap: node a has the children 2 a + 1 and 2 a + 2, the inner nodes are 0..K-2 and
+          the leaves K-1..2 K-2 | a leaf's number counts from 0 at node K-1.
+Differs   from the paper in nothing.
+Idea      Each of the K - 1 inner nodes has a router, which learns whether the label lies left (-1) or right (1). An
+          example updates the routers above its label; a prediction follows the routers from the root to a leaf.
+          `--random_seed` draws the order of the labels.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 
-DRAWN = 8388608.0  # numbers a draw can give
+DRAWN = 8388608.0  # number of distinct values of `rng.draw`
 LOSS, RATE = "squared", 0.5
-ORDER_BYTES = 8  # of Order, for each label
+ORDER_BYTES = 8  # bytes of Order per label
 
 
 @dataclass(frozen=True)
 class Options:
-    """Random tree."""
+    """Declare the option of the random tree."""
 
     random_tree: int = option(
         "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, maximum=2**28, stored=True
@@ -48,19 +49,19 @@ class Options:
 
 
 class Order(NamedTuple):
-    """Which label is at which leaf."""
+    """Map leaves to labels and labels to leaves."""
 
-    label: Int32s  # int32[K], by leaf
-    leaf: Int32s  # int32[K], by label
+    label: Int32s  # int32[K], label of each leaf
+    leaf: Int32s  # int32[K], leaf of each label
 
 
 class Found(NamedTuple):
-    """What a batch of n examples found."""
+    """Hold the predictions for a batch of n examples and the routers on their paths."""
 
-    answer: Int64s  # int64[n]
-    node: Int64s  # int64[n, levels] the way down, or [0, levels] where nobody asked
-    score: Float32s  # float32[n, levels]
-    size: Int64s  # int64[n], routers asked
+    answer: Int64s  # int64[n], predicted class, from 1
+    node: Int64s  # int64[n, levels], nodes on the path; int64[0, levels] if scores are not requested
+    score: Float32s  # float32[n, levels], their scores; float32[0, levels] likewise
+    size: Int64s  # int64[n], number of routers on the path
 
 
 # -- kernels
@@ -68,13 +69,19 @@ class Found(NamedTuple):
 
 @bare
 def shuffle(random: UInt64s, order: Order) -> None:
-    """Draw the order of labels: every order as likely as any other."""
+    """Draw a uniformly random order of the labels (Fisher-Yates).
+
+    Parameters
+    ----------
+    random : uint64[1], state of the generator, written
+    order : written
+    """
     classes = order.label.shape[0]
     for i in range(classes):
         order.label[i] = i
     for i in range(classes - 1, 0, -1):
-        high = np.float64(rng.draw(random)) * DRAWN
-        j = np.int64((high * DRAWN + np.float64(rng.draw(random)) * DRAWN) / (DRAWN * DRAWN) * (i + 1))
+        upper = np.float64(rng.draw(random)) * DRAWN
+        j = np.int64((upper * DRAWN + np.float64(rng.draw(random)) * DRAWN) / (DRAWN * DRAWN) * (i + 1))
         order.label[i], order.label[j] = order.label[j], order.label[i]
     for i in range(classes):
         order.leaf[order.label[i]] = i
@@ -82,7 +89,14 @@ def shuffle(random: UInt64s, order: Order) -> None:
 
 @bare
 def below(number: Int, a: Int, exact: bool) -> Int:
-    """The router of node a, from that of its parent; -1 stands for above the root."""
+    """Return the number of the router at node a, given that of its parent.
+
+    Parameters
+    ----------
+    number : router of the parent; -1 if a is the root
+    a : node
+    exact : whether routers are numbered like nodes, as with layout `vw`; otherwise see `tree_routers`
+    """
     if exact:
         return a
     if number < 0:
@@ -95,7 +109,11 @@ def below(number: Int, a: Int, exact: bool) -> Int:
 
 @bare
 def _prefetch_walk(regressors: tree_routers.Routers, row: tree_routers.Row, size: int, inner: Int) -> None:
-    """Walk the first examples of the group to their leaves, all at a time, each stopping where a new block begins."""
+    """Descend with the first `size` examples of the group at the same time, so that their cache misses overlap.
+
+    Each example goes down until it enters a new block, prefetches it and lets the next example go on. `row.at` receives
+    the leaf of each example.
+    """
     for g in range(size):
         row.at[g] = 0
         row.other[g] = -1
@@ -118,7 +136,7 @@ def _prefetch_walk(regressors: tree_routers.Routers, row: tree_routers.Row, size
 
 @bare
 def _prepare(regressors: tree_routers.Routers, row: tree_routers.Row, g: int, leaf: Int, inner: Int) -> None:
-    """Ask for the memory of the routers above a leaf."""
+    """Prefetch the weights of the routers above a leaf for example g."""
     top = inner + leaf + 1
     depth = _depth(top)
     number: Int = np.int64(-1)
@@ -131,7 +149,7 @@ def _prepare(regressors: tree_routers.Routers, row: tree_routers.Row, g: int, le
 
 @bare
 def _depth(top: Int) -> int:
-    """Levels above node `top - 1`: the binary digits of top but one."""
+    """Return the number of levels above node `top - 1`, which is the number of binary digits of top less 1."""
     depth = 0
     while (top >> (depth + 1)) > 0:
         depth += 1
@@ -140,7 +158,10 @@ def _depth(top: Int) -> int:
 
 @bare
 def _predict(regressors: tree_routers.Routers, row: tree_routers.Row, g: int, inner: Int) -> tuple[Int, int]:
-    """Walk down; return the leaf and how many routers were asked, which `row` keeps."""
+    """Route example g to a leaf; return the leaf and the number of routers on the path.
+
+    `row.node` and `row.score` receive the path.
+    """
     a = np.int64(0)
     level = 0
     number: Int = np.int64(-1)
@@ -159,8 +180,12 @@ def _learn(
     regressors: tree_routers.Routers, row: tree_routers.Row, g: int, known: int, leaf: Int, inner: Int,
     weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
-    """Train the routers above a leaf; the scores of `known` ones are in `row`, for those on the way to the answer."""
-    top = inner + leaf + 1  # its binary digits, after the first, are the turns
+    """Update the routers above a leaf with example g.
+
+    The first `known` entries of `row.node` and `row.score` are the path of the prediction; its scores are used again as
+    long as both paths agree.
+    """
+    top = inner + leaf + 1  # the binary digits after the first are the directions from the root
     depth = _depth(top)
     number: Int = np.int64(-1)
     for level in range(depth):
@@ -178,15 +203,27 @@ def learn_batch(
     order: Order, regressors: tree_routers.Routers, batch: Batch, label: Int64s, clock: Float64s, begin: int, end: int,
     row: tree_routers.Row, found: Found,
 ) -> None:  # fmt: skip
-    """Predict examples begin..end-1 of a batch, and learn those with a 0-based label of at least 0."""
+    """Predict examples begin..end-1 of a batch, and learn those that have a label.
+
+    Parameters
+    ----------
+    order : labels of the leaves
+    regressors : the routers, written
+    batch : examples
+    label : int64[n], 0-based labels, -1 for examples that are not learned from
+    clock : float64[n], weight of the labelled examples up to and including this one
+    begin, end : range of examples
+    row : scratch, written
+    found : predictions, written
+    """
     inner = np.int64(order.label.shape[0] - 1)
     group = row.at.shape[0]
     for first in range(begin, end, group):
         size = min(group, end - first)
-        final = not regressors.exact and found.node.shape[0] == 0
+        reuse_walk = not regressors.exact and found.node.shape[0] == 0
         for g in range(size):
             tree_routers.load(regressors, batch, first + g, row, g, label[first + g] >= 0)
-            final &= label[first + g] < 0
+            reuse_walk &= label[first + g] < 0
         if not regressors.exact:
             _prefetch_walk(regressors, row, size, inner)
             for g in range(size):
@@ -194,7 +231,7 @@ def learn_batch(
                     _prepare(regressors, row, g, np.int64(order.leaf[label[first + g]]), inner)
         for g in range(size):
             i = first + g
-            if final:
+            if reuse_walk:
                 found.answer[i] = order.label[row.at[g] - inner] + 1
                 continue
             leaf, known = _predict(regressors, row, g, inner)
@@ -216,38 +253,58 @@ def learn_batch(
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Options whose defaults depend on others."""
+    """Return {field: value} for options whose defaults depend on others."""
     return tree_routers.resolve_defaults(spec.binary, spec.options.random_tree, LOSS, RATE)
 
 
 def check(spec: LearnerSpec) -> None:
-    """Refuse options that cannot be meant together."""
+    """Check that the options fit together.
+
+    Raises
+    ------
+    UsageError
+        if they do not.
+    """
     tree_routers.check(spec)
     if "vw_exact" in spec.given:
         raise UsageError("VW has no --random_tree for --vw_exact to follow: leave one of them out")
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Refuse a model of VW's routers whose sums are not one for each of them, before their table is made."""
+    """Check the size of the arrays that depend on the number of routers, before their table is allocated.
+
+    Raises
+    ------
+    ModelError
+        if a model with layout `vw` does not have one sum per router.
+    """
     if spec.binary.layout == "vw":
         stored_arrays.check_rows("weights.sums", arrays, max(1, spec.options.random_tree - 1))
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Lowest and highest label, and the option that says so."""
+    """Return lowest label, highest label and the option that sets them."""
     classes = spec.options.random_tree
     return 1, classes, f"--random_tree {classes}"
 
 
 def new_order(classes: int, seed: int) -> Order:
-    """The labels in an order drawn by a seed."""
+    """Return the labels 0..classes-1 in an order drawn with a seed."""
     order = Order(np.empty(classes, np.int32), np.empty(classes, np.int32))
     shuffle(np.array([seed], np.uint64), order)
     return order
 
 
 class RandomTree(Learner, Outlined, Inspectable):
-    """The learner behind `--random_tree`."""
+    """A learner that routes examples down a random tree.
+
+    Attributes
+    ----------
+    classes : number of classes
+    levels : upper bound of the number of routers on a path
+    routers : the regressors of the inner nodes
+    order : labels of the leaves
+    """
 
     def __init__(self, spec: LearnerSpec) -> None:
         self.classes = spec.options.random_tree
@@ -264,7 +321,7 @@ class RandomTree(Learner, Outlined, Inspectable):
         self.stages = [self._learn_batch]
 
     @property
-    def rule(self) -> gd.Rule:  # type: ignore[override]  # nobody sets it from outside
+    def rule(self) -> gd.Rule:  # type: ignore[override]  # read only here
         return self.routers.rule
 
     def end_pass(self) -> None:
@@ -274,32 +331,33 @@ class RandomTree(Learner, Outlined, Inspectable):
     # stages
 
     def _learn_batch(self, task: BatchTask) -> None:
+        """Predict and learn a batch: the only stage; batches that are only predicted are split over threads."""
         batch = task.batch
         n = batch.n
         labelled = ~np.isnan(batch.label)
         label = self.classes_of(task, task.learned(), "random_tree", self.classes)
         rows = n if self.listing else 0
-        found = Found(
+        decisions = Found(
             np.empty(n, np.int64), np.empty((rows, self.levels), np.int64),
             np.empty((rows, self.levels), np.float32), np.empty(n, np.int64),
         )  # fmt: skip
 
-        def one(begin: int, end: int) -> None:
+        def job(begin: int, end: int) -> None:
             row = tree_routers.new_row(batch, self.levels)
             routers = tree_routers.watched(self.routers, task)
-            learn_batch(self.order, routers, batch, label, task.clock, begin, end, row, found)
+            learn_batch(self.order, routers, batch, label, task.clock, begin, end, row, decisions)
 
-        self.share(one, [(0, n)] if task.learn else self.rows_of_threads(n))
-        task.prediction = found.answer.astype(np.float64)
+        self.share(job, [(0, n)] if task.learn else self.rows_of_threads(n))
+        task.prediction = decisions.answer.astype(np.float64)
         wrong = labelled & (task.prediction != batch.label)
         task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
         if self.listing:
-            asked = np.arange(self.levels) < found.size[:, None]
-            task.scores, task.score_labels = found.score[asked], found.node[asked]
-            task.score_start = np.concatenate([[0], np.cumsum(found.size)])
+            on_path = np.arange(self.levels) < decisions.size[:, None]
+            task.scores, task.score_labels = decisions.score[on_path], decisions.node[on_path]
+            task.score_start = np.concatenate([[0], np.cumsum(decisions.size)])
 
     def summary(self) -> list[str]:
-        """Lines after those every run has."""
+        """Return the line about nodes, leaves and depths."""
         k = self.classes
         deepest = (k - 1).bit_length()
         shallow = (1 << deepest) - k  # leaves one level higher
@@ -313,7 +371,7 @@ class RandomTree(Learner, Outlined, Inspectable):
         return index.astype(np.uint64) * self.tables[table].width
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        """The routers on the way to the answer."""
+        """Return the routers on the path of the prediction."""
         row = tree_routers.new_row(batch, self.levels)
         tree_routers.load(self.routers, batch, 0, row, 0, False)
         _, level = _predict(self.routers, row, 0, np.int64(self.classes - 1))
@@ -323,7 +381,7 @@ class RandomTree(Learner, Outlined, Inspectable):
         return [f"k = {self.classes}", *(f"leaf = {i} label = {y + 1}" for i, y in enumerate(self.order.label))]
 
     def outline(self, levels: int) -> Iterator[TreeNode]:
-        """The nodes of the first levels."""
+        """Yield the nodes of the first levels."""
         inner = self.classes - 1
 
         def view(a: int) -> tree_view.NodeView:
@@ -334,13 +392,13 @@ class RandomTree(Learner, Outlined, Inspectable):
         return tree_view.preorder(0, levels, view)
 
     def _leaves(self, a: int) -> int:
-        """Leaves below a node."""
-        low = high = a
+        """Return the number of leaves below node a."""
+        first = last_of_level = a
         count = 0
         last = 2 * self.classes - 2
-        while low <= last:
-            count += max(0, min(high, last) - max(low, self.classes - 1) + 1)
-            low, high = 2 * low + 1, 2 * high + 2
+        while first <= last:
+            count += max(0, min(last_of_level, last) - max(first, self.classes - 1) + 1)
+            first, last_of_level = 2 * first + 1, 2 * last_of_level + 2
         return count
 
     # model
@@ -355,7 +413,7 @@ class RandomTree(Learner, Outlined, Inspectable):
         return {"outside": self.outside}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Take over a model; the tree is a heap and its order drawn anew, so a kernel goes by nothing in it."""
+        """Restore a model; the order is drawn again from the seed, so no stored number is used as an index."""
         with stored_arrays.whole(arrays, facts) as (arrays, facts):
             tree_routers.restore(self.routers, arrays, self.learner_options.resume)
             self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MOST_COUNTED)
