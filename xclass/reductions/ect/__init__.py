@@ -1,1 +1,1 @@
-"""Error-correcting tournaments."""
+"""Choose classes by error-correcting tournaments."""

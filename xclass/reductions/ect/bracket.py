@@ -1,23 +1,26 @@
-"""Who plays whom in E + 1 knock-out tournaments of K labels; knows nothing of learning.
+r"""Pair K labels in E + 1 elimination tournaments; independent of learning.
 
 Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; pairs are those of VW.
-Idea      The tournaments are held side by side, round by round. In a round those of one tournament play in pairs of
-          neighbours, and one without a neighbour waits. Losers enter the next tournament's following round, in front
-          of those already there. The last match of a tournament is that of two players once nobody can come in any
-          more; its winner enters the next tournament too, where both meet again. With E = 0 that is a binary
-          tree over the labels.
-Cost      building O(K E) in whole rounds; rounds log2 K and some E log2 log2 K more.
+Cost      building O(K E) with array operations per round; there are about log2 K + E log2 log2 K rounds.
+Names     K labels, E errors, M = (K - 1) (E + 1) matches, numbered in the order of rounds. A place identifies a
+          participant of a match, an entry tells where a place plays next; see the picture.
+Differs   from the paper in nothing known.
+Idea      The tournaments are held side by side, round by round. In a round the labels of one tournament play in pairs
+          of neighbours; a label without a neighbour waits for the next round. Losers enter the next tournament's
+          following round, before the labels already there. The last match of a tournament has two labels left and no
+          more to come; its winner also enters the next tournament, where it meets its opponent again. With E = 0 the
+          matches form a binary tree over the labels.
 
-    label 0 -.                         a place is what a side of a match is taken by, one number:
+    label 0 -.                         place         participant
              match 0 -.                    y              label y
-    label 1 -'         \\                  K + 2 m        the winner of match m
+    label 1 -'         \                   K + 2 m        the winner of match m
                         match 2            K + 2 m + 1    the loser of match m
     label 2 -.         /
-             match 1 -'                an entry is where a place leads, 2 m + side (0 left, 1 right) of match m, or
-    label 3 -'                         -1: thrown out, or the winner of the last tournament
+             match 1 -'                entry         where the place leads: 2 m + side (0 left, 1 right) of match m,
+    label 3 -'                         or -1 for labels that are out and for the winner of the last tournament
 
-The E + 1 winners meet in a final of E matches, numbered from 1: match j = 2**i * odd asks whether the winner is among
-tournaments j..j + 2**i - 1, as far as there are that many, or among j - 2**i..j - 1.
+The E + 1 winners meet in a final of E matches, numbered from 1: match j = 2**i * odd decides whether the winner is
+among tournaments j..j + 2**i - 1 (as far as these exist) or among j - 2**i..j - 1.
 """
 
 from __future__ import annotations
@@ -29,63 +32,63 @@ import numpy as np
 from ...array_types import Int32s
 from ..core.tree_view import NodeView
 
-OUT = -1
+OUT = -1  # entry of a place that leads nowhere
 
 
 class Draw(NamedTuple):
-    """M = (K - 1) (E + 1) matches in the order of rounds, in a round of tournaments."""
+    """Hold M = (K - 1) (E + 1) matches in the order of rounds, within a round in the order of tournaments."""
 
-    sides: Int32s  # int32[M, 2], place that takes the left and the right side
-    entry: Int32s  # int32[K + 2 M], where every place leads
-    last: Int32s  # int32[E + 1], last match of every tournament; int32[0] if K = 1
-    round: Int32s  # int32[M], from 0
-    longest: int  # matches a label can be in, the final's included; an answer asks no more
+    sides: Int32s  # int32[M, 2], places of the left and the right side
+    entry: Int32s  # int32[K + 2 M], entry of each place
+    last: Int32s  # int32[E + 1], last match of each tournament; int32[0] if K = 1
+    round: Int32s  # int32[M], round of each match, from 0
+    longest: int  # upper bound of the matches of one label or one prediction, including the final
 
 
 def matches(classes: int, errors: int) -> int:
-    """Number of matches of all tournaments."""
+    """Return the number of matches of all tournaments, without the final."""
     return (classes - 1) * (errors + 1)
 
 
 def draw(classes: int, errors: int) -> Draw:
-    """Pair the labels."""
+    """Return the matches of errors + 1 tournaments of `classes` labels."""
     total = matches(classes, errors)
     sides = np.zeros((total, 2), np.int32)
     entry = np.full(classes + 2 * total, OUT, np.int32)
     rounds = np.zeros(total, np.int32)
     last = []
-    nobody = np.empty(0, np.int32)
-    waiting = [np.arange(classes, dtype=np.int32)] + [nobody] * errors
+    none = np.empty(0, np.int32)
+    waiting = [np.arange(classes, dtype=np.int32)] + [none] * errors
     number = 0  # of the next match
-    at = 0  # of the round
+    current_round = 0
     while number < total:
-        following: list[list[Int32s]] = [[] for _ in waiting]
-        for t, those in enumerate(waiting):
-            size = len(those) // 2
+        next_round: list[list[Int32s]] = [[] for _ in waiting]
+        for tournament, players in enumerate(waiting):
+            size = len(players) // 2
             if size:
-                new = np.arange(number, number + size, dtype=np.int32)
-                pairs = those[: 2 * size].reshape(size, 2)
-                sides[new] = pairs
-                entry[pairs] = 2 * new[:, None] + np.arange(2)
-                rounds[new] = at
-                won, lost = classes + 2 * new, classes + 2 * new + 1
+                numbers = np.arange(number, number + size, dtype=np.int32)
+                pairs = players[: 2 * size].reshape(size, 2)
+                sides[numbers] = pairs
+                entry[pairs] = 2 * numbers[:, None] + np.arange(2)
+                rounds[numbers] = current_round
+                won, lost = classes + 2 * numbers, classes + 2 * numbers + 1
                 number += size
-                if len(those) == 2 and (t == 0 or len(waiting[t - 1]) == 0):
+                if len(players) == 2 and (tournament == 0 or len(waiting[tournament - 1]) == 0):
                     last.append(number - 1)
                     lost = np.concatenate([won, lost])
                 else:
-                    following[t].append(won)
-                if t < errors:
-                    following[t + 1].append(lost)
-            if len(those) % 2:
-                following[t].append(those[-1:])
-        waiting = [np.concatenate(parts) if parts else nobody for parts in following]
-        at += 1
-    return Draw(sides, entry, np.array(last, np.int32), rounds, at + errors.bit_length())
+                    next_round[tournament].append(won)
+                if tournament < errors:
+                    next_round[tournament + 1].append(lost)
+            if len(players) % 2:
+                next_round[tournament].append(players[-1:])
+        waiting = [np.concatenate(parts) if parts else none for parts in next_round]
+        current_round += 1
+    return Draw(sides, entry, np.array(last, np.int32), rounds, current_round + errors.bit_length())
 
 
 def node_view(found: Draw, classes: int, place: int) -> NodeView:
-    """A place of a single tournament as it is shown: a label, or a match and its two sides."""
+    """Return the printable view of a place in a single tournament: a label, or a match and its two sides."""
     if place < classes:
         return NodeView(labels=((place + 1, None),))
     match = (place - classes) >> 1
@@ -93,10 +96,10 @@ def node_view(found: Draw, classes: int, place: int) -> NodeView:
 
 
 def depths(found: Draw, classes: int) -> np.ndarray:
-    """Matches of every label in a single tournament."""
+    """Return the number of matches between each label and the end of a single tournament: int64[K]."""
     depth = np.zeros(classes + 2 * len(found.sides), np.int64)
     last = len(found.sides)
-    while last > 0:  # whole rounds, the last one first
+    while last > 0:  # one round at a time, from the last to the first
         first = int(np.searchsorted(found.round, found.round[last - 1]))
         above = depth[classes + 2 * np.arange(first, last)] + 1
         depth[found.sides[first:last]] = above[:, None]
@@ -105,10 +108,15 @@ def depths(found: Draw, classes: int) -> np.ndarray:
 
 
 def neighbourly(found: Draw, classes: int) -> tuple[np.ndarray, int]:
-    """Numbers for the matches by which a match and the two before it share a block of four; int32[M], and how many.
+    """Number the matches so that a match and the two matches before it fall into a block of four numbers.
 
-    A match of an odd round takes in those of even rounds whose winners it pairs; four neighbouring sub-problems
-    of a feature share a cache line.
+    A match of an odd round shares its block with those of even rounds whose winners it pairs; four neighbouring
+    sub-problems of a feature share a cache line.
+
+    Returns
+    -------
+    numbers : int32[M], number of each match
+    total : how many numbers are used, including gaps
     """
     total = len(found.sides)
     numbers = np.full(total, -1, np.int64)

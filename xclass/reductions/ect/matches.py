@@ -1,8 +1,11 @@
-"""The matches of an error-correcting tournament at play: an example asks them for an answer, and teaches them.
+"""Predict and learn a batch with an error-correcting tournament: decide its matches and update their regressors.
 
-Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; see reductions/ect for what is
-          learned, and where VW, which `Bracket.vw` follows, differs.
-Names     place, entry as in `tournament` | K classes, E errors, M matches before the final.
+Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009.
+Cost      O(s) per match, for s features; a prediction or an update takes about log2 K + E log2 log2 K matches.
+Names     place and entry as in `bracket` | K classes, E errors, M matches before the final.
+Differs   see `ect.reduction`, also for VW, which `Bracket.vw` follows.
+Idea      Each match is a regressor: the right side wins if its score is above 0. A prediction goes from the final back
+          to a label; learning goes from the label forward to the final.
 """
 
 from __future__ import annotations
@@ -20,25 +23,25 @@ from ...kernels.jit import jit
 
 
 class Bracket(NamedTuple):
-    """The matches, as kernels need them."""
+    """Hold the matches in the form that kernels need."""
 
-    sides: Int32s  # int32[M, 2], see bracket.Draw
-    entry: Int32s  # int32[K + 2 M]
-    last: Int32s  # int32[E + 1]
-    sub: Int32s  # int32[M + E], sub-problem of every match, those of the final behind
-    classes: int
-    vw: bool
+    sides: Int32s  # int32[M, 2], see `bracket.Draw`
+    entry: Int32s  # int32[K + 2 M], the same
+    last: Int32s  # int32[E + 1], the same
+    sub: Int32s  # int32[M + E], sub-problem of each match; the final comes last
+    classes: int  # K
+    vw: bool  # follow VW
     link: bool  # scores go through the logistic function before they are compared
 
 
 class Answers(NamedTuple):
-    """What n examples are answered, and the matches that were asked about each."""
+    """Hold the predictions for n examples and the matches scored for each of them."""
 
-    prediction: Float64s  # float64[n], as written in the file
-    counted: Float32s  # float32[n], the weights that examples count with, which VW changes
-    asked: Int64s  # int64[...], matches asked about example i: asked[first[i]:first[i + 1]]
+    prediction: Float64s  # float64[n], classes as written in the file
+    counted: Float32s  # float32[n], weights with which examples are counted in the statistics; VW changes them
+    asked: Int64s  # int64[...], matches of example i: asked[first[i]:first[i + 1]]
     score: Float32s  # float32[...], their scores
-    first: Int64s  # int64[n + 1]; int64[0] where matches are not kept, and there is room for one example's
+    first: Int64s  # int64[n + 1]; int64[0] if only the current example's matches are kept
 
 
 # -- kernels
@@ -46,7 +49,7 @@ class Answers(NamedTuple):
 
 @jit
 def _clipped(bracket: Bracket, table: gd.Table, s: np.float32) -> np.float32:
-    """A score as it is compared with 0: above, the right side wins."""
+    """Return a score as it is compared with 0; above 0 the right side wins."""
     s = gd.clip(s, table.range)
     if bracket.link:
         s = ONE / (ONE + fast_math.expf(-s)) - HALF
@@ -57,8 +60,19 @@ def _clipped(bracket: Bracket, table: gd.Table, s: np.float32) -> np.float32:
 def answer(
     bracket: Bracket, table: gd.Table, row: gd_sequential.Row, count: int, asked: Int64s, score: Float32s, taken: int
 ) -> tuple[np.int64, int]:
-    """The label that wins; matches asked and their scores go to `asked` and `score` from `taken` on, up to what is
-    returned too.
+    """Return the 0-based label that wins, and where the matches that decided it end.
+
+    Parameters
+    ----------
+    row : the example, loaded by `gd_sequential.load`
+    count : number of its features
+    asked, score : int64[...], float32[...], written from position `taken` on: the matches scored and their scores
+    taken : position of the first match
+
+    Returns
+    -------
+    label : 0-based
+    taken : position after the last match
     """
     total = bracket.sides.shape[0]
     if total == 0:
@@ -78,18 +92,18 @@ def answer(
             if s > ZERO:
                 won += bit
         bit >>= 1
-    at = bracket.classes + 2 * np.int64(bracket.last[won])
-    while at >= bracket.classes:
-        match = (at - bracket.classes) >> 1
+    place = bracket.classes + 2 * np.int64(bracket.last[won])
+    while place >= bracket.classes:
+        match = (place - bracket.classes) >> 1
         s = _clipped(bracket, table, gd_sequential.score(row, table, count, np.uint64(bracket.sub[match])))
         asked[taken] = match
         score[taken] = s
         taken += 1
         right = bool(s > ZERO)
-        if (at - bracket.classes) & 1 and not bracket.vw:
-            right = not right  # the loser is wanted
-        at = np.int64(bracket.sides[match, 1 if right else 0])
-    return at, taken
+        if (place - bracket.classes) & 1 and not bracket.vw:
+            right = not right  # this place is the match's loser
+        place = np.int64(bracket.sides[match, 1 if right else 0])
+    return place, taken
 
 
 @jit
@@ -97,7 +111,7 @@ def _update(
     bracket: Bracket, table: gd.Table, rule: gd.Rule, row: gd_sequential.Row, count: int, quick: bool, match: Int,
     right: bool, weight: np.float32, clock: np.float64,
 ) -> np.float32:  # fmt: skip
-    """Teach a match that the label's side is the right or the left one; return what it says afterwards."""
+    """Update the regressor of a match towards the label's side; return its new score, as it is compared with 0."""
     y = ONE if right else -ONE
     s = gd_sequential.update(row, table, rule, count, quick, np.uint64(bracket.sub[match]), y, weight, clock)
     return _clipped(bracket, table, s)
@@ -108,11 +122,20 @@ def _learn(
     bracket: Bracket, table: gd.Table, rule: gd.Rule, row: gd_sequential.Row, count: int, quick: bool, label: Int,
     weight: np.float32, clock: np.float64, won: Bools,
 ) -> None:  # fmt: skip
-    """Follow a label through its matches and the final; `won` is scratch, a bool for every tournament."""
+    """Update the matches of a label, from its first match to the final.
+
+    Parameters
+    ----------
+    row, count, quick : the example, as `gd_sequential.load` returned it
+    label : 0-based
+    weight : importance
+    clock : weight of the labelled examples so far
+    won : bool[E + 2], scratch, written: which tournaments the label won
+    """
     total = bracket.sides.shape[0]
     errors = bracket.last.shape[0] - 1
     won[:] = False
-    t = 0  # the tournament not yet over
+    t = 0  # tournament of the current match
     any_won = False
     entry = np.int64(bracket.entry[label])
     while entry >= 0:
@@ -128,7 +151,7 @@ def _learn(
     if not any_won:
         return
     bit = 1
-    while bit <= errors:  # the final from its first round; won[j] is that of tournaments j..j + bit - 1
+    while bit <= errors:  # rounds of the final; won[j]: the label won one of tournaments j..j + bit - 1
         for j in range(bit, errors + 1, 2 * bit):
             left, right = won[j - bit], won[j]
             if left != right:
@@ -143,10 +166,10 @@ def _learn_as_vw(
     bracket: Bracket, table: gd.Table, rule: gd.Rule, row: gd_sequential.Row, count: int, quick: bool, label: Int,
     weight: np.float32, clock: np.float64, won: Bools,
 ) -> np.float32:  # fmt: skip
-    """The same as VW has it; returns the weight the example is counted with from then on."""
+    """Update the matches of a label as VW does; return the weight with which the example is counted from then on."""
     total = bracket.sides.shape[0]
     errors = bracket.last.shape[0] - 1
-    noted = 0  # of `won`: the last matches, and the match that threw the label out
+    noted = 0  # entries of `won`: last matches of tournaments, and the match that eliminated the label
     t = 0
     entry = np.int64(bracket.entry[label])
     right = entry & 1 == 1
@@ -194,7 +217,7 @@ def _learn_as_vw(
 
 @jit
 def _fetch(bracket: Bracket, table: gd.Table, batch: Batch, i: int, label: Int) -> None:
-    """Ask for the weights example i will need if its label wins all along."""
+    """Prefetch the weights that example i needs if its label wins every match."""
     block = np.uint64(1 << 62)
     entry = np.int64(bracket.entry[label])
     while entry >= 0:
@@ -212,19 +235,32 @@ def play(
     bracket: Bracket, table: gd.Table, rule: gd.Rule, batch: Batch, label: Int64s, clock: Float64s, drift: Float64s,
     answers: Answers, row: gd_sequential.Row, won: Bools,
 ) -> None:  # fmt: skip
-    """Answer every example of a batch, then learn from it where `label` (0-based) is not -1."""
-    prediction, counted, asked, score, first = answers
-    kept = first.shape[0] > 0
-    at = 0
+    """Predict every example of a batch, then learn from it where its label is known.
+
+    Parameters
+    ----------
+    table : weight table, written
+    rule : update rule
+    batch : examples
+    label : int64[n], 0-based, -1 for examples that are not learned from
+    clock : float64[n], weight of the labelled examples up to and including this one
+    drift : float64[1], written: how far VW's changed weights are ahead of `clock`
+    answers : written
+    row : scratch, written
+    won : bool[E + 2], scratch, written
+    """
+    prediction, counted, scored, score, first = answers
+    keeps_matches = first.shape[0] > 0
+    begin = 0
     for i in range(batch.label.shape[0]):
         if i + 1 < label.shape[0] and label[i + 1] >= 0:
             _fetch(bracket, table, batch, i + 1, label[i + 1])
         count, quick = gd_sequential.load(row, table, rule, batch, i)
-        best, taken = answer(bracket, table, row, count, asked, score, at)
+        best, end = answer(bracket, table, row, count, scored, score, begin)
         prediction[i] = best + 1
-        if kept:
-            at = taken
-            first[i + 1] = at
+        if keeps_matches:
+            begin = end
+            first[i + 1] = begin
         if label[i] < 0 or bracket.sides.shape[0] == 0:
             continue
         weight = batch.weight[i]
@@ -238,7 +274,7 @@ def play(
 
 @jit
 def trail(bracket: Bracket, table: gd.Table, row: gd_sequential.Row, count: int, label: Int, asked: Int64s) -> int:
-    """The matches of the tournaments a label would go through as scores are now, to `asked`; return how many."""
+    """Write the matches that a label meets under the current scores to `asked` (int64[...]); return their number."""
     taken = 0
     entry = np.int64(bracket.entry[label])
     while entry >= 0:

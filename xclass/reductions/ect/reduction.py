@@ -1,25 +1,24 @@
-"""Error-correcting tournament: labels meet in matches, a regressor says who wins; E = 0 is the filter tree.
+"""Choose classes by error-correcting tournaments: labels meet in matches, which regressors decide.
 
-Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009 (filter tree: E = 0).
-Learners  one for each of the (K - 1) (E + 1) matches of `tournament` and the E of the final; above 0 the right side
-          wins.
+Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; E = 0 is its filter tree.
 Cost      learn and predict O(s (log2 K + E log2 log2 K)) for an example of s features.
-Names     K classes | E errors [m - 1 of m-elimination] | place, entry as in `tournament`.
-Idea      Learning follows the label: a match is trained only if the label won (or lost) its way there, judged after
-          the update. That is the filter: a regressor learns to choose between those who come out of the matches before
-          it. Once a label has lost E + 1 times it is out. The winners of the tournaments meet in a final, where an
-          example's importance is the number of tournaments on the label's side [charge] times its own, and 0 where
-          both sides are the label's. An answer is found from the end: who won the final, that tournament's
-          last match, the match before that ..., so that some log2 K regressors are asked.
-Defaults  squared loss, which on the last tenth of the training files of clinc150, reuters, spelling, wordnet and panlex
-          makes 13.9, 20.1, 39.4, 82.2 and 85.7 % errors, against 19.3, 20.3, 45.5, 84.2 and 86.2 of the logistic loss,
-          15.1, 19.9, 43.3, 83.1 and 86.1 of the hinge loss, and 13.1, 19.9, 37.6, 82.4 and 86.5 with -l 1.
-Differs   from VW's ect.cc, which `--ect_play vw` follows. With E > 0, VW goes to a match's winner where, on its way
-          back, its loser is wanted; takes a label that won a tournament to be on the side it was on before; leaves
-          tournaments lost before their last match out of its count, so that its final learns little but to name
-          the first one; gives the final's matches weights of its own, falling towards the end, and counts the
-          example with the last of them from then on. With E = 0 both are the same but for a score of exactly 0: in
-          an answer the left side wins, and while learning it does so here, not in VW.
+Names     K classes | E errors [m - 1 of m-elimination] | place, entry as in `bracket`.
+Differs   from VW's ect.cc, which `--ect_play vw` follows. With E > 0, VW goes to a match's winner where its loser is
+          required on the way back; it takes a label that won a tournament to be on the side it was on before; it
+          leaves tournaments lost before their last match out of its count, so that its final learns little but to
+          choose the first tournament; it gives the matches of the final weights of its own, which fall towards the
+          end, and counts the example with the last of them from then on. With E = 0 both are the same except for a
+          score of exactly 0: in a prediction the left side wins, and while learning it does so here but not in VW.
+Idea      There is one regressor for each of the (K - 1) (E + 1) matches and each of the E matches of the final; above
+          0 the right side wins. Learning follows the label: a match is trained only if the label won (or lost) its
+          way there, as decided after each update. This is the filter: a regressor learns to choose between the labels
+          that come out of the matches before it. A label that has lost E + 1 times is out. The winners of the
+          tournaments meet in a final, where an example's importance is its own times the number of tournaments on the
+          label's side [charge], and 0 if both sides are the label's. A prediction goes backwards: from the winner of
+          the final to that tournament's last match, to the match before it and so on, so that about log2 K
+          regressors are scored.
+
+docs/defaults.md has the measurements behind the default loss.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import bracket, matches
 
-MATCH_BYTES = 24  # of bracket.Draw and the numbers of sub-problems
+MATCH_BYTES = 24  # bytes per match of `bracket.Draw` and of the numbers of sub-problems
 
 
 @dataclass(frozen=True)
 class Options:
-    """Error-correcting tournament."""
+    """Declare the options of the error-correcting tournament."""
 
     ect: int = option("number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True)
     error: int = option(
@@ -72,14 +71,20 @@ class Options:
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Options whose defaults depend on others."""
+    """Return {field: value} for options whose defaults depend on others."""
     o: Options = spec.options
-    found = gd.resolve_defaults(spec.binary, bracket.matches(o.ect, o.error) + 1, reduction=True)
-    return {**found, "loss_function": spec.binary.loss_function or "squared"}
+    resolved = gd.resolve_defaults(spec.binary, bracket.matches(o.ect, o.error) + 1, reduction=True)
+    return {**resolved, "loss_function": spec.binary.loss_function or "squared"}
 
 
 def check(spec: LearnerSpec) -> None:
-    """Refuse options that cannot be meant together."""
+    """Check that the options fit together.
+
+    Raises
+    ------
+    UsageError
+        if they do not.
+    """
     gd.check(spec)
     o: Options = spec.options
     if o.ect + 2 * bracket.matches(o.ect, o.error) >= 2**31:
@@ -89,14 +94,20 @@ def check(spec: LearnerSpec) -> None:
 
 
 def refused(spec: LearnerSpec) -> dict[str, str]:
-    """Return the options of a run that show a tree, where there is none, and why."""
+    """Return {option: message} for the options that show a tree, if the matches do not form one."""
     error = spec.options.error
     why = f"shows a tree, which matches with --error {error} are not: drop one of them"
     return {name: f"--{name} {why}" for name in ("print_tree", "dot_tree")} if error > 0 else {}
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Refuse a model with sums of fewer sub-problems than there are matches, before these are drawn."""
+    """Check that a model has sums for every match, before the matches are drawn.
+
+    Raises
+    ------
+    ModelError
+        if it has fewer.
+    """
     o: Options = spec.options
     least = bracket.matches(o.ect, o.error) + o.error if o.ect > 1 else 1
     if "weights.sums" in arrays and len(np.atleast_1d(arrays["weights.sums"])) < least:
@@ -104,12 +115,21 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Lowest and highest label, and the option that says so."""
+    """Return lowest label, highest label and the option that sets them."""
     return 1, spec.options.ect, f"--ect {spec.options.ect}"
 
 
 class Tournament(Learner, Outlined, Inspectable):
-    """The learner behind `--ect`."""
+    """A learner that chooses classes by an error-correcting tournament.
+
+    Attributes
+    ----------
+    classes, errors : K and E
+    draw, bracket : the matches, for output and for kernels
+    longest : upper bound of the matches of one example
+    tables : the only weight table
+    drift : float64[1], see `matches.play`
+    """
 
     def __init__(self, spec: LearnerSpec):
         o: Options = spec.options
@@ -123,17 +143,17 @@ class Tournament(Learner, Outlined, Inspectable):
         total = bracket.matches(self.classes, self.errors)
         self.memory = gd.SLOT_BYTES << bits, MATCH_BYTES * total
         gd.check_memory(bits, more=self.memory[1])
-        found = self.draw = bracket.draw(self.classes, self.errors)
-        self.longest = found.longest
+        drawn = self.draw = bracket.draw(self.classes, self.errors)
+        self.longest = drawn.longest
         blocked = self._blocked = spec.binary.layout == "vw"
         if blocked:
             sub, taken = np.arange(total, dtype=np.int32), total
         else:
-            sub, taken = bracket.neighbourly(found, self.classes)
+            sub, taken = bracket.neighbourly(drawn, self.classes)
         sub = np.concatenate([sub, taken + np.arange(self.errors, dtype=np.int32)])
         taken = max(1, taken + self.errors)
         self.bracket = matches.Bracket(
-            found.sides, found.entry, found.last, sub, self.classes, o.ect_play == "vw",
+            drawn.sides, drawn.entry, drawn.last, sub, self.classes, o.ect_play == "vw",
             spec.binary.link == "logistic",
         )  # fmt: skip
         width = gd.vw_width(taken) if blocked else gd.odd_width(taken)
@@ -149,7 +169,7 @@ class Tournament(Learner, Outlined, Inspectable):
     # stages
 
     def _labels(self, task: BatchTask) -> np.ndarray:
-        """0-based label of every example, -1 where nothing is learned."""
+        """Return int64[n]: the 0-based label of each example, -1 if it is not learned from."""
         batch = task.batch
         given = task.learns() & ~np.isnan(batch.label)
         if not self.bracket.vw:
@@ -157,14 +177,15 @@ class Tournament(Learner, Outlined, Inspectable):
         return self.classes_of(task, given, "ect", self.classes)
 
     def _play(self, task: BatchTask) -> None:
+        """Predict and learn a batch: the only stage."""
         batch = task.batch
         n = batch.n
-        rows = n if self.keep_scores else 1
-        asked, score = np.empty(rows * self.longest, np.int64), np.empty(rows * self.longest, np.float32)
+        capacity = n if self.keep_scores else 1
+        scored, score = np.empty(capacity * self.longest, np.int64), np.empty(capacity * self.longest, np.float32)
         first = np.zeros(n + 1 if self.keep_scores else 0, np.int64)
         counted = batch.weight.copy()
         task.prediction = np.empty(n)
-        answers = matches.Answers(task.prediction, counted, asked, score, first)
+        answers = matches.Answers(task.prediction, counted, scored, score, first)
         matches.play(
             self.bracket, finite.watched(self.tables[0], task), self.rule, batch, self._labels(task), task.clock,
             self.drift, answers, gd_sequential.new_row(batch), np.empty(self.errors + 2, np.bool_),
@@ -176,19 +197,19 @@ class Tournament(Learner, Outlined, Inspectable):
         if self.keep_scores:
             task.score_start = first
             task.scores = score[: first[-1]]
-            task.score_labels = asked[: first[-1]] + 1
+            task.score_labels = scored[: first[-1]] + 1
 
     # inspection
 
     def summary(self) -> list[str]:
-        """Lines after those every run has; with --error above 0 the matches are no tree."""
+        """Return the line about nodes and depths; with --error above 0 the matches form no tree."""
         if self.errors:
             return []
         depths = bracket.depths(self.draw, self.classes)
         return [tree_view.statistics(2 * self.classes - 1, depths)]
 
     def outline(self, levels: int) -> Iterator[TreeNode]:
-        """The last matches, and who comes to them; nodes are called by their places."""
+        """Yield the last match and the matches below it; nodes are named by their places."""
         root = self.classes + 2 * len(self.draw.sides) - 2 if self.classes > 1 else 0
         return tree_view.preorder(root, levels, partial(bracket.node_view, self.draw, self.classes))
 
@@ -200,19 +221,19 @@ class Tournament(Learner, Outlined, Inspectable):
         return index.astype(np.uint64) * self.tables[0].width
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        """The matches asked for an answer, and those the label goes through, the final among them."""
+        """Return the matches of the prediction, then those of the label, the final included."""
         bracket, table = self.bracket, self.tables[0]
         row = gd_sequential.new_row(batch)
         count, _ = gd_sequential.load(row, table, self.rule, batch, 0)
-        asked, score = np.empty(self.longest, np.int64), np.empty(self.longest, np.float32)
-        _, taken = matches.answer(bracket, table, row, count, asked, score, 0)
-        found = asked[:taken].tolist()
+        buffer, score = np.empty(self.longest, np.int64), np.empty(self.longest, np.float32)
+        _, taken = matches.answer(bracket, table, row, count, buffer, score, 0)
+        scored = buffer[:taken].tolist()
         y = batch.label[0] - 1
         if 0 <= y < self.classes and len(bracket.sides) and not self.tests_as_vw:
-            taken = matches.trail(bracket, table, row, count, int(y), asked)
+            taken = matches.trail(bracket, table, row, count, int(y), buffer)
             final = range(len(bracket.sides), len(bracket.sub))
-            found += [match for match in (*asked[:taken].tolist(), *final) if match not in found]
-        return [WeightLookup(0, int(bracket.sub[match]), match) for match in found]
+            scored += [match for match in (*buffer[:taken].tolist(), *final) if match not in scored]
+        return [WeightLookup(0, int(bracket.sub[match]), match) for match in scored]
 
     def readable_lines(self) -> list[str]:
         return []
@@ -227,14 +248,14 @@ class Tournament(Learner, Outlined, Inspectable):
         ]
 
     def arrays(self) -> dict[str, Stored]:
-        found = gd.table_arrays("weights", self.tables[0], self.learner_options.predict_only_model)
-        return {**found, "drift": self.drift}
+        stored = gd.table_arrays("weights", self.tables[0], self.learner_options.predict_only_model)
+        return {**stored, "drift": self.drift}
 
     def facts(self) -> dict[str, Any]:
         return {"outside": self.outside}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Take over a model; the matches are drawn anew, so there is nothing in it that a kernel goes by."""
+        """Restore a model; the matches are drawn again, so no stored number is used as an index."""
         with stored_arrays.whole(arrays, facts) as (arrays, facts):
             gd.restore_table("weights", self.tables[0], arrays, self.resume, self.rule)
             stored_arrays.fill("drift", arrays, self.drift)
