@@ -1,1 +1,1 @@
-"""Batches of examples and what is made of their features and labels."""
+"""Represent batches of examples and transform their features and labels."""

@@ -1,7 +1,7 @@
-"""Batch, the one record everybody passes: parsed examples in compressed sparse rows.
+"""Define Batch, the record of parsed examples in compressed sparse rows, and a pool of memory for batches.
 
-Letters used everywhere: n examples in a batch, z features of a batch, g namespaces of a batch, s features of
-one example, k classes, b table bits.
+Names     n examples in a batch, z features of a batch, g namespace groups of a batch, s features of one example,
+          k classes, b bits of the weight table. All modules use these letters.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ import numpy as np
 from ..array_types import Float32s, Float64s, Int64s, UInt8s, UInt32s
 
 CONSTANT = 11650396  # index of the constant feature, as in VW
-CROSSED_GROUP = 255  # group of the generated features in a batch; no UTF-8 name begins with it
-CONSTANT_GROUP = 128  # its namespace group; groups from 128 on are reserved
+CROSSED_GROUP = 255  # group of the features that interactions generate; no UTF-8 name begins with it
+CONSTANT_GROUP = 128  # group of the constant feature; groups from 128 on are reserved
 
-HIGHEST_LABEL = 2**31  # of a class
+HIGHEST_LABEL = 2**31  # largest label of a class
 
 
 class Batch(NamedTuple):
-    """n examples. Features of example i are `index[start[i]:start[i + 1]]`, the constant last.
+    """Hold n examples. Features of example i are `index[start[i]:start[i + 1]]`, the constant last.
 
     Within an example the features are ordered by namespace group (the first byte of the name), the groups in
     the order of their first feature; group j of the batch spans features `group_start[j]:group_start[j + 1]`
-    and example i owns groups `group_first[i]:group_first[i + 1]` (the constant is a group of its own).
+    and example i has groups `group_first[i]:group_first[i + 1]` (the constant is a group of its own).
     """
 
-    start: Int64s  # int64[n + 1]
-    index: UInt32s  # type: ignore[assignment]  # hides tuple.index; uint32[z], hash of the feature, masked to b bits as vw-style hashing asks
-    value: Float32s  # float32[z]
-    label: Float64s  # float64[n]: class as written in the file, or the real label; NaN where there is none
+    start: Int64s  # int64[n + 1], where the features of each example begin
+    index: UInt32s  # type: ignore[assignment]  # hides tuple.index; uint32[z], hash of the feature, masked to b bits if VW's hashing requires it
+    value: Float32s  # float32[z], value of the feature
+    label: Float64s  # float64[n], class as written in the file, or the real label; NaN if there is none
     weight: Float32s  # float32[n], importance
-    initial: Float32s  # float32[n], offset of the prediction (third word of a simple label), else 0
-    group_first: Int64s  # int64[n + 1]
-    group_name: UInt8s  # uint8[g]
-    group_start: Int64s  # int64[g + 1]
-    tag_start: Int64s  # int64[n], where the tag begins in `text`
-    tag_end: Int64s  # int64[n], one past its end; equal to tag_start where there is no tag
+    initial: Float32s  # float32[n], offset of the prediction (third word of a simple label), or 0
+    group_first: Int64s  # int64[n + 1], first group of each example
+    group_name: UInt8s  # uint8[g], first byte of the name
+    group_start: Int64s  # int64[g + 1], first feature of each group
+    tag_start: Int64s  # int64[n], position of the tag in `text`
+    tag_end: Int64s  # int64[n], end of the tag; equal to tag_start if there is no tag
     line: Int64s  # int64[n], line number in the file, from 1
-    text: UInt8s  # uint8[...], the bytes the examples were read from
+    text: UInt8s  # uint8[...], the bytes that the examples were read from
 
     @property
     def n(self) -> int:
-        """Number of examples."""
+        """Return the number of examples."""
         return len(self.label)
 
 
 _FIELDS: tuple[tuple[np.dtype[Any], int, int], ...] = (
-    # dtype of a field of Batch, bytes of a number, how many: of [n, n + 1, z, g, g + 1]
+    # For each field of Batch: dtype, bytes per item, and its length as a position in [n, n + 1, z, g, g + 1].
     (np.dtype(np.int64), 8, 1),
     (np.dtype(np.uint32), 4, 2),
     (np.dtype(np.float32), 4, 2),
@@ -66,13 +66,13 @@ _FIELDS: tuple[tuple[np.dtype[Any], int, int], ...] = (
 
 
 class Pool:
-    """Memory for batches, given out again once nobody holds an array made of it.
+    """Recycle memory for batches: a piece is reused once no array refers to it.
 
-    Fresh memory costs more than parsing into it: the system clears every page of it when it is first touched.
-    One thread takes; any thread may let go.
+    Fresh memory costs more than parsing into it, because the operating system clears each page on first access.
+    Only one thread may call `take`; arrays may be released in any thread.
     """
 
-    KEPT = 32  # pieces; further ones are left to the garbage collector
+    KEPT = 32  # maximum number of pieces; others are left to the garbage collector
 
     def __init__(self) -> None:
         self._pieces: list[UInt8s] = []
@@ -83,10 +83,11 @@ class Pool:
         self._pieces.clear()
 
     def _holders(self, i: int) -> int:
+        """Return the reference count of piece i."""
         return sys.getrefcount(self._pieces[i])
 
     def take(self, size: int) -> UInt8s:
-        """Return at least `size` bytes as uint8[...], whatever they hold."""
+        """Return uint8[...] of at least `size` bytes with undefined contents."""
         pieces = self._pieces
         for i in range(len(pieces)):
             if len(pieces[i]) >= size and self._holders(i) == self._unheld:
@@ -98,18 +99,21 @@ class Pool:
         return piece
 
     def batch(self, n: int, z: int, g: int, text: UInt8s) -> Batch:
-        """A batch with room for n examples, z features and g groups; only the first `start`s are set."""
+        """Return a batch with space for n examples, z features and g groups.
+
+        Only the first elements of `start`, `group_first` and `group_start` are set.
+        """
         lengths = (n, n + 1, z, g, g + 1)
-        places = []
+        offsets = []
         end = 0
-        for _, size, which in _FIELDS:
-            places.append(end)
-            end += (lengths[which] * size + 63) & ~63
+        for _, size, length in _FIELDS:
+            offsets.append(end)
+            end += (lengths[length] * size + 63) & ~63
         memory = self.take(end)
         arrays = [
-            np.ndarray(lengths[which], dtype, memory, place)
-            for (dtype, _, which), place in zip(_FIELDS, places, strict=True)
+            np.ndarray(lengths[length], dtype, memory, offset)
+            for (dtype, _, length), offset in zip(_FIELDS, offsets, strict=True)
         ]
-        out = Batch._make([*arrays, text])
-        out.start[0] = out.group_first[0] = out.group_start[0] = 0
-        return out
+        batch = Batch._make([*arrays, text])
+        batch.start[0] = batch.group_first[0] = batch.group_start[0] = 0
+        return batch

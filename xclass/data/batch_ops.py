@@ -1,6 +1,6 @@
-"""Rows of batches: cut out, picked in any order, joined. Batch in, Batch out; what is learned from does not change.
+"""Cut out, pick and join examples of batches; the contents of the examples do not change.
 
-Batches that are picked or joined keep of their text the tags only, unless their lines are asked for.
+Batches that are picked or joined keep only the tags of their text, unless their lines are requested.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .batch import Batch
 
 
 def cut(batch: Batch, low: int, high: int) -> Batch:
-    """Rows low .. high - 1 as a batch of their own; nothing but the starts is copied."""
+    """Return examples low..high-1 as a batch; arrays are views, except for the starts."""
     if low == 0 and high == batch.n:
         return batch
     z0, z1 = batch.start[low], batch.start[high]
@@ -39,7 +39,7 @@ def cut(batch: Batch, low: int, high: int) -> Batch:
 
 @jit
 def measure(batch: Batch, picked: Int64s) -> tuple[int, int, int]:
-    """Features, groups and bytes of tags of the rows `picked` (int64[m])."""
+    """Return the numbers of features, groups and bytes of tags of the examples `picked` (int64[m])."""
     z = g = t = 0
     for i in picked:
         z += batch.start[i + 1] - batch.start[i]
@@ -50,7 +50,19 @@ def measure(batch: Batch, picked: Int64s) -> tuple[int, int, int]:
 
 @jit
 def copy_rows(batch: Batch, picked: Int64s, out: Batch, m: int, z: int, g: int, t: int) -> tuple[int, int, int, int]:
-    """Copy the rows `picked` behind the m rows, z features, g groups and t bytes in `out`; return the new four."""
+    """Append the examples `picked` (int64[...]) to `out`, which is written.
+
+    Parameters
+    ----------
+    batch : source
+    picked : int64[...], examples to copy, in this order
+    out : target, with enough space
+    m, z, g, t : numbers of examples, features, groups and bytes of tags that `out` already holds
+
+    Returns
+    -------
+    m, z, g, t : the numbers after copying
+    """
     for i in picked:
         for p in range(batch.start[i], batch.start[i + 1]):
             out.index[z + p - batch.start[i]] = batch.index[p]
@@ -77,22 +89,22 @@ def copy_rows(batch: Batch, picked: Int64s, out: Batch, m: int, z: int, g: int, 
 
 
 def line_of(batch: Batch, i: int) -> tuple[int, int]:
-    """Where the line example i was read from begins and ends in the text, its newline left out."""
+    """Return begin and end in the text of the line that example i was read from, without its newline."""
     text = batch.text
-    at = int(batch.tag_start[i])  # lies in the line or at its end
+    at = int(batch.tag_start[i])  # lies in the line, or at its end if there is no tag
     size = 256
-    while True:  # look around, further each time
+    while True:  # search a window that grows until it holds the line
         low, high = max(0, at - size), min(len(text), at + size)
-        around = text[low:high].tobytes()
-        begin = around.rfind(b"\n", 0, at - low) + 1
-        end = around.find(b"\n", at - low)
+        window = text[low:high].tobytes()
+        begin = window.rfind(b"\n", 0, at - low) + 1
+        end = window.find(b"\n", at - low)
         if (begin or low == 0) and (end >= 0 or high == len(text)):
             return low + begin, low + end if end >= 0 else len(text)
         size *= 4
 
 
 def with_lines(picked: Batch, parts: Sequence[tuple[Batch, Int64s]]) -> Batch:
-    """What `pick` made of `parts`, with the whole lines as its text."""
+    """Return `picked`, which `copy_rows` made from `parts`, with the complete lines as its text."""
     lines: list[bytes] = []
     at = 0
     for batch, chosen in parts:
@@ -107,18 +119,24 @@ def with_lines(picked: Batch, parts: Sequence[tuple[Batch, Int64s]]) -> Batch:
 
 
 def pick(parts: Sequence[tuple[Batch, Int64s]], lines: bool = False) -> Batch:
-    """Rows of several batches in one: of each batch those listed (int64[...]), in order; `lines`: with their lines."""
+    """Join listed examples of several batches into one batch.
+
+    Parameters
+    ----------
+    parts : pairs of a batch and the examples to take from it (int64[...]), in order
+    lines : whether the batch keeps their complete lines instead of only their tags
+    """
     sizes = [measure(batch, picked) for batch, picked in parts]
     z, g, t = (sum(size[k] for size in sizes) for k in range(3))
     out = empty(sum(len(picked) for _, picked in parts), z, g, t)
-    at = (0, 0, 0, 0)
+    filled = (0, 0, 0, 0)
     for batch, picked in parts:
-        at = copy_rows(batch, picked, out, *at)
+        filled = copy_rows(batch, picked, out, *filled)
     return with_lines(out, parts) if lines else out
 
 
 def empty(n: int, z: int, g: int, t: int) -> Batch:
-    """A batch with room for n examples, z features, g groups and t bytes of tags."""
+    """Return a batch with space for n examples, z features, g groups and t bytes of tags."""
     return Batch(
         start=np.zeros(n + 1, np.int64),
         index=np.empty(z, np.uint32),

@@ -1,11 +1,13 @@
-"""Names of classes: those that were listed, and with `--learn_names` every new one as it comes.
+"""Number the names of classes: listed ones, and with `--learn_names` new ones in the order in which they occur.
 
-Idea      A block of text is parsed on any thread, with no knowledge of the blocks before, so the parser leaves as an
-          example's label the place of its first word. Blocks are then taken in the order of the file, and here names
-          get the numbers 1, 2, ... in the order in which they come: the same at any number of threads.
-Cost      a hash and a look into a table of open addressing for each example, some 20 ns.
-Secret    Names are hashed by SipHash with a key that each table draws, so that nobody can choose names that collide.
-Differs   from VW, whose --named_labels has to list all names before.
+Source    SipHash, see `hashing`; the table is our own.
+Cost      one hash and one probe of a hash table per example, about 20 ns.
+Names     A name's letters are the bytes of its text; name j (from 0) belongs to class j + 1.
+Differs   from VW, whose --named_labels requires all names in advance.
+Idea      A block of text is parsed in any thread, without knowledge of the blocks before it, so the parser stores the
+          position of an example's first word as its label. The blocks are then taken in the order of the file, and
+          here names get the numbers 1, 2, ... in the order in which they first occur, for any number of threads.
+          Names are hashed by SipHash with a key that each table draws, so that names cannot be chosen to collide.
 """
 
 from __future__ import annotations
@@ -22,20 +24,20 @@ from ..kernels import intrinsics
 from ..kernels.jit import jit
 from . import hashing
 
-SPACE = 32
-DONE, NO_ROOM, ONE_TOO_MANY = range(3)
-UNKNOWN = 2**32 - 2  # label of a name that the model of -t does not know; no class has it
-NAMELESS = 2**53  # stands for a class whose name has not come yet, where names are written
+SPACE = 32  # the byte after a name
+DONE, NO_ROOM, ONE_TOO_MANY = range(3)  # why `number_names` returned
+UNKNOWN = 2**32 - 2  # label of a name that the model of -t does not know; it is no class
+NAMELESS = 2**53  # stands for a class whose name has not occurred yet when a prediction is written
 
 
 class Table(NamedTuple):
-    """Names by hash; name j (from 0) has the letters `start[j]:start[j + 1]`."""
+    """Map names to numbers by open addressing; name j (from 0) has the letters `start[j]:start[j + 1]`."""
 
-    slot: Int32s  # int32[power of two], number of the name there, or 0
-    hash: UInt64s  # uint64[capacity]
-    start: Int64s  # int64[capacity + 1]
-    letters: UInt8s  # uint8[...]
-    key: UInt64s  # uint64[2], of the hash
+    slot: Int32s  # int32[power of two], number of a name, from 1, or 0 if the slot is free
+    hash: UInt64s  # uint64[capacity], hash of each name
+    start: Int64s  # int64[capacity + 1], where the letters of each name begin
+    letters: UInt8s  # uint8[...], all names
+    key: UInt64s  # uint64[2], secret key of the hash
 
 
 # -- kernels
@@ -43,9 +45,16 @@ class Table(NamedTuple):
 
 @jit
 def slot_of(data: UInt8s, begin: Int, end: Int, h: np.uint64, table: Table) -> np.int64:
-    """Where the name `data[begin:end]`, whose hash is h, is in the table, or has its free place.
+    """Return the slot of the name `data[begin:end]`, or the free slot where it belongs.
 
-    Not `hash_table.probe`: a slot holds the number of a name, and names are equal when their letters are.
+    This cannot use `hash_table.probe`: a slot holds the number of a name, and names are compared by their letters.
+
+    Parameters
+    ----------
+    data : uint8[...], text
+    begin, end : range of the name
+    h : its hash
+    table : read only
     """
     last = len(table.slot) - 1
     i = np.int64(h >> np.uint64(1)) & last
@@ -64,28 +73,32 @@ def slot_of(data: UInt8s, begin: Int, end: Int, h: np.uint64, table: Table) -> n
 
 @jit
 def class_of(data: UInt8s, begin: Int, end: Int, table: Table) -> int:
-    """The class named `data[begin:end]`, 0 if there is none."""
-    found: int = table.slot[slot_of(data, begin, end, hashing.siphash(data, begin, end, table.key), table)]
-    return found
+    """Return the class named `data[begin:end]` (uint8[...]), 0 if there is none."""
+    number: int = table.slot[slot_of(data, begin, end, hashing.siphash(data, begin, end, table.key), table)]
+    return number
 
 
 @jit
 def number_names(
     data: UInt8s, label: Float64s, row: int, table: Table, count: int, most: int, fixed: bool
 ) -> tuple[int, int, int]:
-    """Turn places of names, as they are in `label` from `row` on, into their numbers; new names go into the table.
+    """Replace positions of names in `label` by the numbers of the names; new names are added to the table.
 
     Parameters
     ----------
     data : uint8[...], the text; every name ends with a blank, which is followed by three bytes or more
-    label : float64[n], where in the text the name begins, NaN where there is none; written
-    count, most : names known, and how many there may be
-    fixed : no name is new: others are UNKNOWN
+    label : float64[n], position of the name in the text, NaN if there is none; written from `row` on
+    row : first example to number
+    table : names, written
+    count : number of known names
+    most : maximum number of names
+    fixed : whether unknown names get the label UNKNOWN instead of being added
 
     Returns
     -------
-    row, count : the row that could not be numbered, or n; names known
-    why : DONE, NO_ROOM in the table, or ONE_TOO_MANY
+    row : the example that could not be numbered, or n
+    count : number of known names
+    why : DONE, NO_ROOM if the table is full, or ONE_TOO_MANY
     """
     text = intrinsics.pointer(data)
     for i in range(row, len(label)):
@@ -96,8 +109,8 @@ def number_names(
         while text[end] != SPACE:
             end += 1
         h = hashing.siphash(text, begin, end, table.key)
-        at = slot_of(data, begin, end, h, table)
-        if table.slot[at] == 0:
+        slot = slot_of(data, begin, end, h, table)
+        if table.slot[slot] == 0:
             if fixed:
                 label[i] = UNKNOWN
                 continue
@@ -111,14 +124,14 @@ def number_names(
             table.hash[count] = h
             count += 1
             table.start[count] = low + end - begin
-            table.slot[at] = count
-        label[i] = table.slot[at]
+            table.slot[slot] = count
+        label[i] = table.slot[slot]
     return len(label), count, DONE
 
 
 @jit
 def fill_slots(table: Table, count: int) -> None:
-    """Hash the names and put them into slots that are all free."""
+    """Insert the first `count` names into a table whose slots are all free; `hash` and `slot` are written."""
     last = len(table.slot) - 1
     for j in range(count):
         table.hash[j] = hashing.siphash(table.letters, table.start[j], table.start[j + 1], table.key)
@@ -132,19 +145,19 @@ def fill_slots(table: Table, count: int) -> None:
 
 
 class Names:
-    """The names of classes 1, 2, ...
+    """Number the names of classes from 1, and remember which classes the learner has seen.
 
     Parameters
     ----------
-    listed : those known from the start
-    growing : whether others may come
+    listed : names known from the start
+    growing : whether new names may be added
 
     Attributes
     ----------
-    names : str list, in the order of the classes; grows while data are read, ahead of what is learned, so it is shared
+    names : list of str in the order of the classes; it grows while data are read, ahead of learning, so it is shared
         and never copied
-    met : the highest class the learner has met; what is saved and shown goes no further, or it would depend on how far
-        the reader is ahead
+    met : highest class that the learner has seen; only classes up to it are saved and shown, because the others depend
+        on how far reading is ahead
     """
 
     def __init__(self, listed: tuple[str, ...] = (), growing: bool = False) -> None:
@@ -155,13 +168,19 @@ class Names:
 
     @property
     def shown(self) -> list[str] | None:
-        """`names`; None where labels are numbers."""
+        """Return `names`, or None if labels are numbers."""
         return self.names if self.names or self.growing else None
 
     def meet(self, label: Float64s) -> Float64s:
-        """Take note of the labels of examples that were learned, or predicted: float64[n], NaN where there is none.
+        """Note the labels of examples that were learned or predicted.
 
-        Returns the highest class met up to and with each example: float64[n].
+        Parameters
+        ----------
+        label : float64[n], NaN for examples without a label
+
+        Returns
+        -------
+        float64[n], highest class seen up to and including each example
         """
         met = np.fmax.accumulate(np.concatenate(([self.met], label)))[1:]
         if len(met):
@@ -169,25 +188,28 @@ class Names:
         return met
 
     def add(self, names: list[str]) -> None:
-        """Take in names in their order, known ones among them."""
+        """Add names in their order; known names are skipped."""
         known = set(self.names)
         self.names += [name for name in names if name not in known]
         self._table = None
 
     def number(self, text: UInt8s, label: Float64s, row: int, most: int | None = None) -> int:
-        """Number the names of a block: see `number_names`; return the first row whose name is one too many, or n.
+        """Number the names of a block, see `number_names`; return the first example with a name too many, or n.
 
-        Where names do not grow, unknown ones are UNKNOWN.
+        Unknown names become UNKNOWN unless `growing` is set.
 
         Parameters
         ----------
-        most : how many names there may be; None for as many as come
+        text : uint8[...], the block
+        label : float64[n], positions of the names; replaced by numbers
+        row : first example to number
+        most : maximum number of names, None for no limit
         """
         table = self._table or self._new_table(0)
         count = known = len(self.names)
         while True:
-            room = 1 << 31 if most is None else most
-            row, count, why = number_names(text, label, row, table, count, room, not self.growing)
+            limit = 1 << 31 if most is None else most
+            row, count, why = number_names(text, label, row, table, count, limit, not self.growing)
             if count > known:
                 ends = table.start[known : count + 1].tolist()
                 for low, high in itertools.pairwise(ends):
@@ -199,24 +221,25 @@ class Names:
             table = self._new_table(text[begin:].tobytes().index(b" "))
 
     def _new_table(self, needed: int) -> Table:
-        """Make room for as many names again, and for `needed` letters more."""
+        """Make a table with space for twice as many names, and for `needed` letters more."""
         count = len(self.names)
         self._table = new_table(self.names, 1 << max(10, (2 * count).bit_length()), needed)
         return self._table
 
 
 def new_table(names: Sequence[str], capacity: int, needed: int = 0) -> Table:
-    """A table of names, class 1 the first.
+    """Return a table of names; the first one is class 1.
 
     Parameters
     ----------
-    capacity : names there is room for; 0, or a power of two
-    needed : letters more than theirs that there is room for
+    names : in the order of the classes
+    capacity : maximum number of names; 0 or a power of two
+    needed : space for additional letters, in bytes
     """
     raw = [name.encode("utf-8", "surrogateescape") for name in names]
     count = len(raw)
     end = np.zeros(capacity + 1, np.int64)
-    end[1 : count + 1] = np.cumsum([len(one) for one in raw])
+    end[1 : count + 1] = np.cumsum([len(name_bytes) for name_bytes in raw])
     letters = np.zeros(2 * int(end[count]) + needed + 16 * capacity, np.uint8)
     letters[: end[count]] = np.frombuffer(b"".join(raw), np.uint8)
     key = np.array([secrets.randbits(64) for _ in range(2)], np.uint64)
@@ -226,10 +249,10 @@ def new_table(names: Sequence[str], capacity: int, needed: int = 0) -> Table:
 
 
 def listed_table(names: Sequence[str]) -> Table:
-    """A table of names that stay as they are."""
+    """Return a table of names without space for more."""
     return new_table(names, 1 << len(names).bit_length() if names else 0)
 
 
 def shown(classes: AnyArray, met: AnyArray) -> AnyArray:
-    """The classes with NAMELESS in place of those beyond `met`, of the same shape."""
+    """Return the classes with NAMELESS in place of those above `met`, in the same shape."""
     return np.where(classes > met, NAMELESS, classes)

@@ -1,4 +1,4 @@
-"""Refuse examples that crosses and grams make too large for the memory, or for any use."""
+"""Refuse examples that interactions or n-grams would make too large for memory or for practical use."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from ..array_types import Float64s, Int64s
 from ..errors import DataError
 from ..system import memory
 
-MOST_FEATURES = 1 << 24  # of one example: it is learned from in a second or so, whatever options a model holds
-FEATURE_BYTES = 64  # what a feature takes on its way through a learner, at most
-ORDINARY_FEATURES = 1 << 20  # an example of so many is not worth a look at the memory
+MOST_FEATURES = 1 << 24  # maximum per example; it can be learned in about a second with any options
+FEATURE_BYTES = 64  # upper bound of the memory per feature on its way through a learner
+ORDINARY_FEATURES = 1 << 20  # up to this number, free memory is not checked
 
 
 def check_features(counts: Float64s, line: Int64s, what: str, advice: str) -> None:
-    """Refuse an example that crosses or grams turn into more than `MOST_FEATURES`, or than memory holds.
+    """Refuse an example that would have more than MOST_FEATURES features or more than memory can hold.
 
     Parameters
     ----------
-    counts : features of each example, float64[n]
-    line : of each example, int64[n]
-    what : what makes the features, with its verb: "--ngram makes"
+    counts : float64[n], number of features of each example
+    line : int64[n], line of each example
+    what : the source of the features, with a verb, for the message: "--ngram makes"
+    advice : how to avoid it, for the message
 
     Raises
     ------

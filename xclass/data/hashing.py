@@ -1,12 +1,12 @@
-"""Names to 32 bits: MurmurHash3_x86_32, and VW's two ways of using it; and SipHash, for tables of names.
+"""Hash names of features to 32 bits as VW does (MurmurHash3), and names of classes by SipHash.
 
-Source    Austin Appleby's MurmurHash3 (public domain); VW's `--hash strings|all`; Aumasson, Bernstein, "SipHash: a
-          fast short-input PRF", INDOCRYPT 2012, with one round for a word and three at the end.
+Source    Austin Appleby's MurmurHash3_x86_32 (public domain); VW's `--hash strings|all`; Aumasson, Bernstein, "SipHash:
+          a fast short-input PRF", INDOCRYPT 2012, with one round per word and three at the end.
 Cost      about a nanosecond for a name of up to seven bytes.
-Differs   from VW in nothing: `murmur3` equals mmh3 for every byte string, `strings` follows VW's hashstring.
-
-All arithmetic is in uint32. Products are taken in uint64 and cut, which is the same and keeps numpy silent
-where numba is switched off.
+Names     `data` is an array of bytes, `text` a pointer to bytes; a name is the bytes begin..end-1.
+Differs   from VW in nothing: `murmur3` equals mmh3 for every byte string, `strings_at` follows VW's hashstring.
+Idea      All arithmetic is in uint32. Products are computed in uint64 and truncated, which gives the same result and
+          keeps NumPy from warning if numba is switched off.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ F1, F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
 
 @jit
 def _mixed(k: np.uint32) -> np.uint32:
-    """One block of four bytes, scrambled."""
+    """Return one block of four bytes, scrambled."""
     k = np.uint32(np.uint64(k) * C1)
     k = np.uint32(np.uint64(k) << np.uint64(15)) | (k >> np.uint32(17))
     return np.uint32(np.uint64(k) * C2)
@@ -35,7 +35,7 @@ def _mixed(k: np.uint32) -> np.uint32:
 
 @jit
 def _with_block(h: np.uint32, block: np.uint32) -> np.uint32:
-    """The state `h` after four more bytes."""
+    """Return the state `h` after one more block of four bytes."""
     h = np.uint32(h ^ _mixed(block))
     h = np.uint32(np.uint64(h) << np.uint64(13)) | np.uint32(h >> np.uint32(19))
     return np.uint32(np.uint64(h) * FIVE + ADDED)
@@ -43,7 +43,7 @@ def _with_block(h: np.uint32, block: np.uint32) -> np.uint32:
 
 @jit
 def murmur3(data: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
-    """Return MurmurHash3_x86_32 of `data[begin:end]` (data : uint8[...], seed : uint32) as uint32."""
+    """Return MurmurHash3_x86_32 of `data[begin:end]` (uint8[...]) as uint32."""
     if end + 3 > len(data):
         data = np.concatenate((data[begin:end], np.zeros(3, np.uint8)))
         begin, end = 0, end - begin
@@ -52,22 +52,24 @@ def murmur3(data: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
 
 @jit
 def murmur3_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
-    """`murmur3` by pointer; three bytes beyond `end` are looked at."""
+    """Return `murmur3` of a name at a pointer; three bytes beyond `end` are read and must exist."""
     h = np.uint32(seed)
     p = begin
     while p + 4 <= end:
         h = _with_block(h, intrinsics.load32(text, p))
         p += 4
-    used = (np.uint32(1) << np.uint32(8 * (end - p))) - np.uint32(1)  # the last 0 to 3 bytes; 0 mixes to 0
-    h = np.uint32(h ^ _mixed(np.uint32(intrinsics.load32(text, p) & used)))
+    mask = (np.uint32(1) << np.uint32(8 * (end - p))) - np.uint32(
+        1
+    )  # mask of the last 0 to 3 bytes; a block of 0 leaves h unchanged
+    h = np.uint32(h ^ _mixed(np.uint32(intrinsics.load32(text, p) & mask)))
     return _finished(h, end - begin)
 
 
 @jit
 def strings_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
-    """Return the hash of `--hash strings`: digits are taken as a number, all other names by murmur3.
+    """Return the hash of `--hash strings`: names of digits are taken as numbers, all others hashed by murmur3.
 
-    Bytes up to 0x20 are stripped from both ends first; a name of which nothing is left counts as 0.
+    Bytes up to 0x20 are stripped from both ends first; an empty name counts as 0.
     """
     while begin < end and text[begin] <= 32:
         begin += 1
@@ -83,7 +85,7 @@ def strings_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32
 
 @jit
 def _finished(h: np.uint32, size: Int) -> np.uint32:
-    """The last steps of murmur3."""
+    """Apply the final mixing of murmur3 for a name of `size` bytes."""
     h = np.uint32(h ^ np.uint32(size))
     h = np.uint32(h ^ (h >> np.uint32(16)))
     h = np.uint32(np.uint64(h) * F1)
@@ -94,7 +96,7 @@ def _finished(h: np.uint32, size: Int) -> np.uint32:
 
 @jit
 def is_short(text: UInt8s, begin: Int, end: Int) -> bool:
-    """Whether `short_at` hashes the name `text[begin:end]`: one to seven bytes that no rule turns into a number."""
+    """Return whether `short_at` can hash the name: one to seven bytes, not stripped and not read as a number."""
     first = text[begin]
     letter = first < 48 or first > 57
     return end - begin < 8 and end > begin and text[end - 1] > 32 and first > 32 and letter  # type: ignore[return-value]  # one byte
@@ -102,15 +104,15 @@ def is_short(text: UInt8s, begin: Int, end: Int) -> bool:
 
 @jit
 def short_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
-    """Return the hash of a short name, without loops; eight bytes from `begin` on are looked at."""
+    """Return the murmur3 hash of a short name, without loops; eight bytes from `begin` on are read and must exist."""
     size = end - begin
     rest = intrinsics.load32(text, begin)
     h = np.uint32(seed)
     if size >= 4:
         h = _with_block(h, rest)
         rest = intrinsics.load32(text, begin + 4)
-    used = (np.uint32(1) << np.uint32(8 * (size & 3))) - np.uint32(1)
-    return _finished(np.uint32(h ^ _mixed(np.uint32(rest & used))), size)
+    mask = (np.uint32(1) << np.uint32(8 * (size & 3))) - np.uint32(1)
+    return _finished(np.uint32(h ^ _mixed(np.uint32(rest & mask))), size)
 
 
 @jit
@@ -123,7 +125,7 @@ def name_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32, every: bool) ->
 
 @jit
 def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, every: bool) -> np.uint32:
-    """`name_at` for an array, data : uint8[...]; short names take the short way."""
+    """Return `name_at` for an array `data` (uint8[...]); short names are hashed by `short_at`."""
     if begin + 8 > len(data) or end + 3 > len(data):
         data = np.concatenate((data[begin:end], np.zeros(8, np.uint8)))
         begin, end = 0, end - begin
@@ -135,6 +137,7 @@ def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, every: bool) 
 
 @jit
 def _turned(x: np.uint64, bits: int) -> np.uint64:
+    """Return x rotated left by `bits`."""
     return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
 
 
@@ -142,6 +145,7 @@ def _turned(x: np.uint64, bits: int) -> np.uint64:
 def _sip_round(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+    """Return the state after one round of SipHash."""
     a, c = a + b, c + d
     b, d = _turned(b, 13) ^ a, _turned(d, 16) ^ c
     a = _turned(a, 32)
@@ -152,16 +156,16 @@ def _sip_round(
 
 @jit
 def siphash(data: UInt8s, begin: Int, end: Int, key: UInt64s) -> np.uint64:
-    """Return SipHash-1-3 of `data[begin:end]` (uint8) under a key (uint64[2]) as uint64.
+    """Return SipHash-1-3 of `data[begin:end]` (uint8) with a key (uint64[2]) as uint64.
 
-    Who does not know the key cannot find names with the same hash, as is possible with murmur3.
+    Without the key, names with equal hashes cannot be constructed, unlike with murmur3.
     """
     a, b, c, d = key[0] ^ SIP_A, key[1] ^ SIP_B, key[0] ^ SIP_C, key[1] ^ SIP_D
     word = np.uint64(0)
     for p in range(begin, end):
-        at = np.uint64((p - begin) & 7)
-        word |= np.uint64(data[p]) << (np.uint64(8) * at)
-        if at == np.uint64(7):
+        byte = np.uint64((p - begin) & 7)
+        word |= np.uint64(data[p]) << (np.uint64(8) * byte)
+        if byte == np.uint64(7):
             a, b, c, d = _sip_round(a, b, c, d ^ word)
             a ^= word
             word = np.uint64(0)

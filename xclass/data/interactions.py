@@ -1,19 +1,20 @@
-"""Interactions: features made of one feature from each of several namespaces (`-q ab`, `--cubic abc`).
+"""Generate interactions: features made of one feature from each of several namespaces (`-q ab`, `--cubic abc`).
 
-For the groups n1 .. nk of an interaction take one feature of each; with 32-bit wraparound
+An interaction of groups n1 .. nk takes one feature of each group; with 32-bit wraparound
 
     h = 16777619 * index1;  h = 16777619 * (h XOR index2) for each middle one;  index = h XOR indexk
 
-and the value is the product of the values. A group that stands twice gives combinations with repetition, i.e.
-features i <= j, or all pairs under `--permutations`. `:` stands for every group seen so far in the run whose name is
+and the value is the product of the values. A group that occurs twice gives combinations with repetition, i.e.
+features i <= j, or all pairs with `--permutations`. `:` stands for every group seen so far in the run whose name is
 in 32..126.
 
 Source    VW 9.11 (interactions.h, interactions_predict.h); order and names are VW's.
 Cost      a few ns per generated feature.
-Differs   from VW: all features are made before learning, piece by piece in bounded memory.
-
-Batch in, batches out. An interaction with a group that is not in the text, such as the recall tree's node features
-(0x88), yields nothing here; `Crosser.with_group` lists it for whoever makes that group.
+Names     A term is one group of an interaction; a crossed feature, or cross, is a generated one.
+Differs   from VW: all features are generated before learning, piece by piece in bounded memory.
+Idea      Batches are transformed to batches. An interaction with a group that is not in the text, such as the path
+          features of the recall tree (0x88), yields nothing here; `Crosser.with_group` lists it for the module that
+          generates that group.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ from .feature_limit import check_features
 from .namespaces import decode
 
 WILDCARD = ord(":")
-PIECE = 1 << 21  # features of one batch, 16 MB
+PIECE = 1 << 21  # maximum features of one batch, 16 MB
 PRIME = np.uint64(16777619)
 
 
 @dataclass(frozen=True)
 class Options:
+    """Declare the options about interactions."""
+
     quadratic: tuple[str, ...] = option(
         "cross the features of two namespaces; `:` is any namespace",
         flags=("-q", "--quadratic"),
@@ -66,7 +69,7 @@ class Options:
 
 @jit
 def first_rows(batch: Batch, seen: UInt8s, rows: Int64s) -> None:
-    """For each group in 32..126 that is not `seen` (uint8[256]): `rows[group]` becomes its first row, or -1."""
+    """Set `rows[group]` (int64[256]) to the first example with each group in 32..126 not `seen` (uint8[256]), or -1."""
     rows[:] = -1
     for i in range(len(batch.label)):
         for j in range(batch.group_first[i], batch.group_first[i + 1]):
@@ -77,7 +80,10 @@ def first_rows(batch: Batch, seen: UInt8s, rows: Int64s) -> None:
 
 @jit
 def _find_groups(batch: Batch, i: int, begin: Int64s, end: Int64s, row_of: Int64s) -> None:
-    """Note where the groups of row i are: `begin[group]`, `end[group]`, valid where `row_of[group] == i`."""
+    """Find the groups of example i: `begin[group]` and `end[group]` are valid if `row_of[group] == i`.
+
+    `begin`, `end` and `row_of` (int64[256]) are written.
+    """
     for j in range(batch.group_first[i], batch.group_first[i + 1]):
         name = batch.group_name[j]
         begin[name] = batch.group_start[j]
@@ -87,7 +93,15 @@ def _find_groups(batch: Batch, i: int, begin: Int64s, end: Int64s, row_of: Int64
 
 @jit
 def count_crossed(batch: Batch, terms: UInt8s, term_start: Int64s, permuted: bool, counts: Float64s) -> None:
-    """How many features the interactions `terms[term_start[t]:term_start[t + 1]]` make of each row: float64[n]."""
+    """Count the features that interactions generate for each example.
+
+    Parameters
+    ----------
+    batch : examples
+    terms, term_start : uint8[...], int64[...]; interaction t is `terms[term_start[t]:term_start[t + 1]]`
+    permuted : whether a repeated group gives all pairs
+    counts : float64[n], written
+    """
     begin = np.empty(256, np.int64)
     end = np.empty(256, np.int64)
     row_of = np.full(256, -1, np.int64)
@@ -111,11 +125,25 @@ def count_crossed(batch: Batch, terms: UInt8s, term_start: Int64s, permuted: boo
 def cross_rows(
     batch: Batch, low: int, terms: UInt8s, term_start: Int64s, permuted: bool, longest: int, out: Batch
 ) -> int:
-    """Write rows low .. low + n - 1 of `batch` and what the interactions make of them to `out`, a batch of n rows."""
+    """Write examples low..low+n-1 of `batch`, with the features that interactions generate, to `out`.
+
+    Parameters
+    ----------
+    batch : examples
+    low : first example
+    terms, term_start : uint8[...], int64[...]; interaction t is `terms[term_start[t]:term_start[t + 1]]`
+    permuted : whether a repeated group gives all pairs
+    longest : number of terms of the longest interaction
+    out : batch of n examples, written
+
+    Returns
+    -------
+    g : number of groups written
+    """
     begin = np.empty(256, np.int64)
     end = np.empty(256, np.int64)
     row_of = np.full(256, -1, np.int64)
-    place = np.empty(longest, np.int64)
+    position = np.empty(longest, np.int64)
     hashed = np.empty(longest, np.uint32)
     product = np.empty(longest, np.float32)
     old_index, old_value = intrinsics.pointer(batch.index), intrinsics.pointer(batch.value)
@@ -133,7 +161,7 @@ def cross_rows(
             out.group_name[g] = batch.group_name[j]
             out.group_start[g] = batch.group_start[j] + shift
             g += 1
-        made = z
+        crosses_begin = z
         for t in range(len(term_start) - 1):
             t0 = term_start[t]
             last = term_start[t + 1] - t0 - 1
@@ -143,24 +171,24 @@ def cross_rows(
             if not present:
                 continue
             depth = 0
-            place[0] = begin[terms[t0]]
+            position[0] = begin[terms[t0]]
             while depth >= 0:
                 name = terms[t0 + depth]
                 if depth == last:
-                    p0, h, v = place[depth], hashed[depth - 1], product[depth - 1]
+                    p0, h, v = position[depth], hashed[depth - 1], product[depth - 1]
                     size = end[name] - p0
                     for j in range(size):
                         index[z + j] = h ^ old_index[p0 + j]
                         value[z + j] = v * old_value[p0 + j]
                     z += size
                     depth -= 1
-                    place[depth] += 1
+                    position[depth] += 1
                     continue
-                p = place[depth]
+                p = position[depth]
                 if p == end[name]:
                     depth -= 1
                     if depth >= 0:
-                        place[depth] += 1
+                        position[depth] += 1
                     continue
                 if depth == 0:
                     hashed[0] = np.uint32(PRIME * np.uint64(batch.index[p]))
@@ -170,11 +198,11 @@ def cross_rows(
                     hashed[depth] = np.uint32(PRIME * mixed)
                     product[depth] = product[depth - 1] * batch.value[p]
                 following = terms[t0 + depth + 1]
-                place[depth + 1] = p if following == name and not permuted else begin[following]
+                position[depth + 1] = p if following == name and not permuted else begin[following]
                 depth += 1
-        if z > made:
+        if z > crosses_begin:
             out.group_name[g] = np.uint8(CROSSED_GROUP)
-            out.group_start[g] = made
+            out.group_start[g] = crosses_begin
             g += 1
         out.start[r + 1] = z
         out.group_first[r + 1] = g
@@ -183,7 +211,7 @@ def cross_rows(
 
 
 class Counted(Protocol):
-    """What is known of a batch of work, see `reductions.core.contract.BatchTask`."""
+    """Describe what `counted` needs of a batch task, see `reductions.core.contract.BatchTask`."""
 
     @property
     def batch(self) -> Batch: ...
@@ -196,107 +224,119 @@ class Counted(Protocol):
 
 
 def counted(task: Counted) -> Int64s:
-    """The number of features of each example of a batch of work, as the progress table shows it: int64[n].
+    """Return int64[n]: the number of features of each example, as the progress table shows it.
 
-    Where no regressor was asked about an example, and it is known, its crosses are not counted: VW makes them when it
-    is asked.
+    If no regressor was scored for an example, its crosses are not counted, because VW generates them only for scoring.
     """
-    assert task.features is not None  # counted before a learner gets the batch
+    assert task.features is not None  # set before a learner gets the batch
     if task.unasked is None:
         return task.features
     return task.features - np.where(task.unasked, crossed(task.batch), 0)
 
 
 def crossed(batch: Batch) -> Int64s:
-    """The number of features of each row that crosses made; they are its last ones: int64[n]."""
+    """Return int64[n]: the number of generated features of each example; they form its last group."""
     last = batch.group_first[1:] - 1
-    some = batch.group_first[:-1] <= last
-    found = np.zeros(batch.n, np.int64)
-    of = last[some]
-    sizes = batch.group_start[of + 1] - batch.group_start[of]
-    found[some] = np.where(batch.group_name[of] == CROSSED_GROUP, sizes, 0)
-    return found
+    nonempty = batch.group_first[:-1] <= last
+    counts = np.zeros(batch.n, np.int64)
+    last_groups = last[nonempty]
+    sizes = batch.group_start[last_groups + 1] - batch.group_start[last_groups]
+    counts[nonempty] = np.where(batch.group_name[last_groups] == CROSSED_GROUP, sizes, 0)
+    return counts
 
 
 # -- which interactions --------------------------------------------------------------------------------------------
 
 
 def _in_order(found: list[bytes]) -> list[bytes]:
-    return sorted(found, key=lambda one: (len(one), one))
+    """Return interactions sorted by length, then by their bytes."""
+    return sorted(found, key=lambda terms: (len(terms), terms))
 
 
 def _is_mixed(ordered: bytes) -> bool:
-    """Whether a group stands twice beside others: `aab`, not `aaa` or `abc`."""
+    """Return whether a sorted interaction has a repeated group and also other groups: `aab`, not `aaa` or `abc`."""
     return 1 < len(set(ordered)) < len(ordered)
 
 
 def without_duplicates(found: list[bytes], leave: bool = False) -> tuple[list[bytes], int, int]:
-    """Drop interactions equal but for the order (unless `leave`), sort those that repeat a group and have others too.
+    """Drop interactions that are equal except for order, and sort those with a repeated group.
+
+    Parameters
+    ----------
+    found : interactions
+    leave : keep duplicates
 
     Returns
     -------
-    kept, number removed, number sorted (as VW counts: those that were in order already, too)
+    kept : interactions; those with a repeated group and others are sorted
+    removed : number of interactions dropped
+    moved : number of interactions sorted, as VW counts, including those already in order
     """
     kept: list[bytes] = []
-    met: set[bytes] = set()
+    seen: set[bytes] = set()
     moved = 0
-    for one in found:
-        ordered = bytes(sorted(one))
-        if leave or ordered not in met:
-            met.add(ordered)
+    for interaction in found:
+        ordered = bytes(sorted(interaction))
+        if leave or ordered not in seen:
+            seen.add(ordered)
             mixed = _is_mixed(ordered)
             moved += mixed
-            kept.append(ordered if mixed else one)
+            kept.append(ordered if mixed else interaction)
     return kept, len(found) - len(kept), moved
 
 
 def expand(found: list[bytes], groups: list[int], leave: bool = False) -> list[bytes]:
-    """Replace wildcards by all combinations of `groups`, as VW does."""
+    """Replace the wildcards of interactions by all combinations of `groups`, in VW's order."""
     result = []
-    for one in found:
-        wild = one.count(WILDCARD)
-        if wild == 0:
-            result.append(one)
+    for interaction in found:
+        wildcards = interaction.count(WILDCARD)
+        if wildcards == 0:
+            result.append(interaction)
             continue
         # VW makes pairs in ascending order and everything else in descending order
-        choices = itertools.combinations_with_replacement(sorted(groups, reverse=wild != 2), wild)
-        for chosen in itertools.product(sorted(groups), repeat=wild) if leave else choices:
-            fill = iter(chosen)
-            result.append(bytes(next(fill) if name == WILDCARD else name for name in one))
+        choices = itertools.combinations_with_replacement(sorted(groups, reverse=wildcards != 2), wildcards)
+        for chosen in itertools.product(sorted(groups), repeat=wildcards) if leave else choices:
+            filling = iter(chosen)
+            result.append(bytes(next(filling) if name == WILDCARD else name for name in interaction))
     return without_duplicates(_in_order(result), leave)[0]
 
 
 class Crosser:
-    """Adds the features of interactions to batches.
+    """Add the features of interactions to batches.
+
+    Parameters
+    ----------
+    options : the options of this module
+    piece : maximum number of features of a batch
 
     Attributes
     ----------
-    interactions : as asked for, in order, with wildcards
+    interactions : given interactions in order, with wildcards
     active : whether there are any
-    wild : whether there are wildcards
-    notes : what VW says about the arguments
+    wild : whether any has wildcards
+    notes : VW's messages about the arguments
     """
 
     def __init__(self, options: Options, piece: int = PIECE) -> None:
         self.notes: list[str] = []
-        found = []
+        given = []
         for arguments, flag, length, what in (
             (options.quadratic, "-q", 2, "two namespaces, such as -q ab"),
             (options.cubic, "--cubic", 3, "three namespaces, such as --cubic abc"),
             (options.interactions, "--interactions", 0, "two or more namespaces, such as --interactions abcd"),
         ):
             for argument in arguments:
-                one = decode(argument, self.notes)
-                if len(one) < 2 or (length and len(one) != length):
-                    many = "1 namespace" if len(one) == 1 else f"{len(one)} namespaces"
+                interaction = decode(argument, self.notes)
+                if len(interaction) < 2 or (length and len(interaction) != length):
+                    many = "1 namespace" if len(interaction) == 1 else f"{len(interaction)} namespaces"
                     raise UsageError(f"{flag} {argument} names {many}; it takes {what}")
-                found.append(one)
-        self.wild = any(WILDCARD in one for one in found)
+                given.append(interaction)
+        self.wild = any(WILDCARD in interaction for interaction in given)
         self._permuted = options.permutations
         self._leave = options.leave_duplicate_interactions
         if self.wild and not self._leave:
             self.notes.append("[info] Any duplicate namespace interactions will be removed")
-        self.interactions, removed, moved = without_duplicates(_in_order(found), self._leave)
+        self.interactions, removed, moved = without_duplicates(_in_order(given), self._leave)
         if removed:
             self.notes.append(f"[warning] Duplicate namespace interactions were found. Removed: {removed}.")
         if moved:
@@ -312,15 +352,15 @@ class Crosser:
 
     @property
     def active(self) -> bool:
-        """Whether there is anything to do."""
+        """Return whether there are interactions."""
         return bool(self.interactions)
 
     def with_group(self, group: int) -> list[bytes]:
-        """The interactions that name `group`, as asked for."""
-        return [one for one in self.interactions if group in one]
+        """Return the given interactions that name `group`."""
+        return [interaction for interaction in self.interactions if group in interaction]
 
     def after(self, groups: list[int]) -> list[bytes]:
-        """Take note of an example's groups; return the interactions that hold for it, wildcards filled in."""
+        """Note the groups of an example; return the interactions that apply to it, with wildcards replaced."""
         fresh = [group for group in groups if 32 <= group <= 126 and not self._seen[group]]
         if self.wild and fresh:
             self._seen[fresh] = 1
@@ -328,7 +368,7 @@ class Crosser:
         return self._current
 
     def cross(self, batch: Batch) -> Iterator[Batch]:
-        """Yield `batch` with the features of the interactions after the constant of each example, in pieces."""
+        """Yield `batch` with generated features after the constant of each example, in pieces."""
         low = 0
         if self.wild:
             first_rows(batch, self._seen, self._rows)
@@ -341,11 +381,13 @@ class Crosser:
         yield from self._cross(batch_ops.cut(batch, low, batch.n) if low else batch)
 
     def _list(self, found: list[bytes]) -> None:
+        """Convert interactions without wildcards to arrays for the kernels."""
         self._current = found
         self._terms = np.frombuffer(bytearray(b"".join(found) or b"\0"), np.uint8)
-        self._term_start = np.cumsum([0] + [len(one) for one in found], dtype=np.int64)
+        self._term_start = np.cumsum([0] + [len(interaction) for interaction in found], dtype=np.int64)
 
     def _cross(self, batch: Batch) -> Iterator[Batch]:
+        """Yield `batch` with the features of the current interactions, in pieces."""
         if not self._current or batch.n == 0:
             yield batch
             return
@@ -355,20 +397,20 @@ class Crosser:
         total = np.cumsum(counts + np.diff(batch.start))
         low = 0
         while low < batch.n:
-            before = total[low - 1] if low else 0
-            high = max(low + 1, int(np.searchsorted(total, before + self._piece, side="right")))
-            some = batch_ops.cut(batch, low, high)
+            total_before = total[low - 1] if low else 0
+            high = max(low + 1, int(np.searchsorted(total, total_before + self._piece, side="right")))
+            rows = batch_ops.cut(batch, low, high)
             n = high - low
-            features = int(total[high - 1] - before)
+            features = int(total[high - 1] - total_before)
             groups = int(batch.group_first[high] - batch.group_first[low]) + n
-            made = self._pool.batch(n, features, groups, batch.text)
-            out = some._replace(
-                start=made.start,
-                index=made.index,
-                value=made.value,
-                group_first=made.group_first,
-                group_name=made.group_name,
-                group_start=made.group_start,
+            memory = self._pool.batch(n, features, groups, batch.text)
+            out = rows._replace(
+                start=memory.start,
+                index=memory.index,
+                value=memory.value,
+                group_first=memory.group_first,
+                group_name=memory.group_name,
+                group_start=memory.group_start,
             )
             longest = int(np.diff(self._term_start).max())
             g = cross_rows(batch, low, self._terms, self._term_start, self._permuted, longest, out)

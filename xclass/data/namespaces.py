@@ -1,20 +1,20 @@
-"""Features left out or added by namespace: `--ignore`, `--keep`, `--ignore_linear`, `--ngram`, `--skips`.
+r"""Drop or add features by namespace: `--ignore`, `--keep`, `--ignore_linear`, `--ngram`, `--skips`.
 
-A namespace is named by the first byte of its name. Order, as in VW: groups are left out, n-grams are added behind
-the features of their group, then come the constant and the interactions. The n-gram of the features i < j < ... of a
-group has the value 1, whatever theirs are, and with 32-bit wraparound
+A namespace is identified by the first byte of its name, its group. The order is VW's: groups are dropped, n-grams
+are added after the features of their group, then come the constant and the interactions. The n-gram of the features
+i < j < ... of a group has the value 1, whatever their values are, and with 32-bit wraparound
 
     index = ((index_i * 27942141) + index_j) * 27942141 + ...
 
-With skips, the parts of a gram may have gaps of at most that many features in all. A group whose linear terms are
-ignored still makes interactions, and its features are counted.
+With skips, the parts of a gram may have gaps of at most that many features in total. A group whose linear terms are
+ignored still takes part in interactions, and its features are counted.
 
 Source    VW 9.11 (kskip_ngram_transformer.cc, parse_args.cc); order and indices are VW's.
-Cost      a few ns per feature; nothing where no option is given.
-Differs   from VW: a namespace's n is checked (VW reads `--ngram foo2` as 0 for f), and may be written `\\xHH`.
-          Under plain `--invariant` the squares of ignored linear terms do not count towards a step's size.
-
-Batch in, batches out.
+Cost      a few ns per feature; nothing if no option is given.
+Names     A pattern is the distances of a gram's parts from its first part.
+Differs   from VW: the n of a namespace is checked (VW reads `--ngram foo2` as 0 for f), and a namespace may be written
+          `\xHH`. With plain `--invariant` the squares of ignored linear terms do not count towards a step's size.
+Idea      Batches are transformed to batches, in pieces of bounded size.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ from .batch import Batch
 from .feature_limit import check_features
 
 GRAM = np.uint64(27942141)
-PIECE = 1 << 23  # features of one batch, 64 MB
-MOST_PATTERNS = 1 << 16  # ways to place gaps
-MOST_PARTS = 1 << 22  # of all grams of one size
+PIECE = 1 << 23  # maximum features of one batch, 64 MB
+MOST_PATTERNS = 1 << 16  # maximum patterns of a group
+MOST_PARTS = 1 << 22  # maximum length of all patterns of a group
 
 
 @dataclass(frozen=True)
 class Options:
+    """Declare the options that drop or add features by namespace."""
+
     ignore: tuple[str, ...] = option(
         "leave out the namespaces that begin with these letters", metavar="ABC", repeated=True, stored=True
     )
@@ -75,7 +77,17 @@ class Options:
 def count_made(
     batch: Batch, constant: bool, dropped: Bools, first_pattern: Int64s, span: Int64s, counts: Float64s
 ) -> None:
-    """How many features each row has in the end: `counts`, float64[n]."""
+    """Count the features that each example will have.
+
+    Parameters
+    ----------
+    batch : examples
+    constant : whether the last group of each example is the constant
+    dropped : bool[256], groups to drop
+    first_pattern : int64[256, 2], range of the patterns of each group
+    span : int64[...], distance of the last part of each pattern
+    counts : float64[n], written
+    """
     for i in range(len(batch.label)):
         counts[i] = 0.0
         last = batch.group_first[i + 1] - 1
@@ -97,14 +109,19 @@ def make_rows(
     batch: Batch, low: int, constant: bool, dropped: Bools, first_pattern: Int64s, pattern_start: Int64s,
     pattern: Int64s, span: Int64s, out: Batch,
 ) -> int:  # fmt: skip
-    """Write rows low .. low + n - 1 of `batch`, without dropped groups and with their grams, to `out`, n rows.
+    """Write examples low..low+n-1 of `batch`, without dropped groups and with their grams, to `out`.
 
     Parameters
     ----------
-    constant : whether the last group of every row is the constant, which stays as it is
-    dropped : bool[256]
-    first_pattern : int64[256, 2], the patterns of a group: `pattern[pattern_start[t]:pattern_start[t + 1]]` are the
-        distances of a gram's parts from the first one, `span[t]` that of the last
+    batch : examples
+    low : first example
+    constant : whether the last group of each example is the constant, which is copied unchanged
+    dropped : bool[256], groups to drop
+    first_pattern : int64[256, 2], range of the patterns of each group
+    pattern_start : int64[...], pattern t is `pattern[pattern_start[t]:pattern_start[t + 1]]`
+    pattern : int64[...], distances of a gram's parts from its first one
+    span : int64[...], last distance of each pattern
+    out : batch of n examples, written
 
     Returns
     -------
@@ -116,8 +133,8 @@ def make_rows(
         last = batch.group_first[i + 1] - 1
         for j in range(batch.group_first[i], batch.group_first[i + 1]):
             name = batch.group_name[j]
-            whole = constant and j == last
-            if dropped[name] and not whole:
+            is_constant = constant and j == last
+            if dropped[name] and not is_constant:
                 continue
             begin, end = batch.group_start[j], batch.group_start[j + 1]
             out.group_name[g] = name
@@ -127,7 +144,7 @@ def make_rows(
                 out.index[z] = batch.index[p]
                 out.value[z] = batch.value[p]
                 z += 1
-            if whole:
+            if is_constant:
                 continue
             for t in range(first_pattern[name, 0], first_pattern[name, 1]):
                 for p in range(begin, end - span[t]):
@@ -147,7 +164,7 @@ def make_rows(
 
 
 def decode(argument: str, notes: list[str]) -> bytes:
-    r"""Return the groups an argument names; `\xHH` is a byte."""
+    r"""Return the groups that an argument names, where `\xHH` is a byte; warnings are appended to `notes`."""
 
     def byte(found: re.Match[bytes]) -> bytes:
         try:
@@ -161,39 +178,41 @@ def decode(argument: str, notes: list[str]) -> bytes:
 
 
 def gram_patterns(n: int, skips: int) -> Iterator[tuple[int, ...]]:
-    """Yield the distances of all parts but the first, for grams of n parts and up to `skips` gaps, in VW's order."""
+    """Yield the patterns of grams of n parts with up to `skips` gaps, in VW's order."""
     return itertools.combinations(range(1, n + skips), n - 1)
 
 
 def _sizes(arguments: tuple[str, ...], flag: str, what: str, least: int, notes: list[str]) -> tuple[list[int], str]:
-    """The number given for each group, 0 where none was, and the last argument that gave one."""
+    """Return the number given for each of the 256 groups (0 if none), and the last argument."""
     sizes = [0] * 256
     for argument in arguments:
-        found = re.fullmatch(rb"([^0-9]?)([0-9]{1,4})", decode(argument, notes), flags=re.DOTALL)
-        if found is None or int(found[2]) < least:
+        match = re.fullmatch(rb"([^0-9]?)([0-9]{1,4})", decode(argument, notes), flags=re.DOTALL)
+        if match is None or int(match[2]) < least:
             raise UsageError(
                 f"{flag} {argument}: give {what} as a number of at least {least}, such as {least + 1}, "
                 f"or the first letter of a namespace and a number, such as a{least + 1}"
             )
-        for group in found[1] or range(256):
-            sizes[group] = int(found[2])
+        for group in match[1] or range(256):
+            sizes[group] = int(match[2])
     return sizes, arguments[-1] if arguments else ""
 
 
 class Features:
-    """Applies the options of this room to batches.
+    """Apply the options about namespaces to batches.
 
     Parameters
     ----------
+    options : the options of this module
     constant : whether every example ends with the constant
+    piece : maximum number of features of a batch
 
     Attributes
     ----------
     active : whether `apply` changes anything
-    dropped, unlinear : bool[256], groups left out, and groups used for interactions only
-    patterns : of each group, its grams' parts as `gram_patterns` gives them, in order
-    banner : VW's lines about namespaces left out
-    notes : what there is to say about the arguments
+    dropped, unlinear : bool[256], groups that are dropped, and groups used for interactions only
+    patterns : for each group the patterns of its grams, in order
+    banner : VW's lines about dropped namespaces
+    notes : warnings about the arguments
     """
 
     def __init__(self, options: Options, constant: bool, piece: int = PIECE) -> None:
@@ -211,7 +230,7 @@ class Features:
             self.unlinear[list(decode(argument, self.notes))] = True
         if options.ignore_linear:
             self.banner.append("ignoring linear terms for namespaces beginning with:" + _listed(self.unlinear))
-        if options.keep:  # has the last word, as in VW
+        if options.keep:  # overrides --ignore, as in VW
             self.dropped[:] = True
             for argument in options.keep:
                 self.dropped[list(decode(argument, self.notes))] = False
@@ -223,8 +242,8 @@ class Features:
             made[size] = []
             parts = 0
             for n in range(2, size[0] + 1):
-                for one in gram_patterns(n, size[1]):
-                    made[size].append(one)
+                for pattern in gram_patterns(n, size[1]):
+                    made[size].append(pattern)
                     parts += n
                     if len(made[size]) > MOST_PATTERNS:
                         raise UsageError(
@@ -240,22 +259,22 @@ class Features:
         self._list()
 
     def _list(self) -> None:
-        """Lay the patterns out for the kernels."""
-        places: dict[int, tuple[int, int]] = {}  # by identity: groups share lists
+        """Convert the patterns to arrays for the kernels."""
+        places: dict[int, tuple[int, int]] = {}  # keyed by identity, because groups share lists
         flat: list[tuple[int, ...]] = []
         self._first_pattern = np.zeros((256, 2), np.int64)
-        for group, one in enumerate(self.patterns):
-            if id(one) not in places:
-                places[id(one)] = len(flat), len(flat) + len(one)
-                flat += one
-            self._first_pattern[group] = places[id(one)]
-        self._pattern_start = np.cumsum([0] + [len(one) for one in flat], dtype=np.int64)
-        self._pattern = np.array([d for one in flat for d in one] or [0], np.int64)
-        self._span = np.array([one[-1] for one in flat] or [0], np.int64)
+        for group, patterns in enumerate(self.patterns):
+            if id(patterns) not in places:
+                places[id(patterns)] = len(flat), len(flat) + len(patterns)
+                flat += patterns
+            self._first_pattern[group] = places[id(patterns)]
+        self._pattern_start = np.cumsum([0] + [len(pattern) for pattern in flat], dtype=np.int64)
+        self._pattern = np.array([distance for pattern in flat for distance in pattern] or [0], np.int64)
+        self._span = np.array([pattern[-1] for pattern in flat] or [0], np.int64)
         self.active = bool(self.dropped.any() or flat)
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
-        """Yield `batch` without the groups left out and with the grams, in pieces."""
+        """Yield `batch` without dropped groups and with n-grams, in pieces."""
         if not self.active or batch.n == 0:
             yield batch
             return
@@ -265,18 +284,18 @@ class Features:
         total = np.cumsum(counts)
         low = 0
         while low < batch.n:
-            before = total[low - 1] if low else 0
-            high = max(low + 1, int(np.searchsorted(total, before + self._piece, side="right")))
-            some = batch_ops.cut(batch, low, high)
+            features_before = total[low - 1] if low else 0
+            high = max(low + 1, int(np.searchsorted(total, features_before + self._piece, side="right")))
+            rows = batch_ops.cut(batch, low, high)
             n = high - low
-            features = int(total[high - 1] - before)
-            out = some._replace(
+            features = int(total[high - 1] - features_before)
+            out = rows._replace(
                 start=np.zeros(n + 1, np.int64),
                 index=np.empty(features, np.uint32),
                 value=np.empty(features, np.float32),
                 group_first=np.zeros(n + 1, np.int64),
-                group_name=np.empty(len(some.group_name), np.uint8),
-                group_start=np.empty(len(some.group_name) + 1, np.int64),
+                group_name=np.empty(len(rows.group_name), np.uint8),
+                group_start=np.empty(len(rows.group_name) + 1, np.int64),
             )
             g = make_rows(
                 batch, low, self.constant, self.dropped, self._first_pattern, self._pattern_start, self._pattern,
@@ -286,22 +305,23 @@ class Features:
             low = high
 
     def linear(self, batch: Batch) -> Batch:
-        """`batch` without the groups that are there for interactions only, whose features still count as shown."""
+        """Return `batch` without the groups used for interactions only; shown counts still include them."""
         if not self.unlinear.any() or not self.unlinear[batch.group_name].any():
             return batch
-        gone = self.unlinear[batch.group_name]
-        kept_features = np.repeat(~gone, np.diff(batch.group_start))
-        groups_before = np.concatenate([[0], np.cumsum(~gone)])
+        removed = self.unlinear[batch.group_name]
+        kept_features = np.repeat(~removed, np.diff(batch.group_start))
+        groups_before = np.concatenate([[0], np.cumsum(~removed)])
         features_before = np.concatenate([[0], np.cumsum(kept_features)])
         return batch._replace(
             start=features_before[batch.start],
             index=batch.index[kept_features],
             value=batch.value[kept_features],
             group_first=groups_before[batch.group_first],
-            group_name=batch.group_name[~gone],
-            group_start=features_before[np.concatenate([batch.group_start[:-1][~gone], batch.group_start[-1:]])],
+            group_name=batch.group_name[~removed],
+            group_start=features_before[np.concatenate([batch.group_start[:-1][~removed], batch.group_start[-1:]])],
         )
 
 
 def _listed(groups: Bools) -> str:
+    """Return the groups (bool[256]) as VW prints them."""
     return "".join(f" {chr(g)}" if 32 < g < 127 else f" \\x{g:02x}" for g in np.flatnonzero(groups))
