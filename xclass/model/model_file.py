@@ -1,9 +1,11 @@
-"""The model file: two records of JSON and named arrays, checked by sums. Knows no reduction.
+"""Write models to files, and load and verify them; independent of reductions.
 
-`model_header` has the layout, and what is checked of it before an array is looked at.
+A model file holds two JSON records (options and facts) and named arrays, protected by checksums. `model_header`
+describes the layout and the checks made before any array is used.
 
-A model is written beside its place and renamed when all of it is on the disk (`leftovers`): the place holds the old
-model or the new one, never a part. The header comes last, so what a killed process leaves is no model.
+A model is written to an unfinished file beside its place, which is renamed once everything is on the disk
+(`leftovers`): the place always holds the complete old model or the complete new one. The header is written last, so
+a file that a killed process leaves behind is not mistaken for a model.
 """
 
 from __future__ import annotations
@@ -25,19 +27,19 @@ from ..system import leftovers
 from . import model_header
 from .stored_arrays import SparseColumn, Stored, check_range, dense, fill, rows, sparse, take
 
-__all__ = [  # those who keep something in a model find here what they need of stored_arrays
+__all__ = [  # also exports the helpers of stored_arrays for callers that store arrays
     "Model", "check_place", "check_range", "dense", "fill", "load", "rows", "save", "sparse", "take",
 ]  # fmt: skip
 
-PIECE = 1 << 20  # bytes written, copied or checked at a time
+PIECE = 1 << 20  # bytes to write, copy or verify at a time
 
 
 class Model(NamedTuple):
-    """What a model file holds."""
+    """Hold the contents of a model file."""
 
     options: dict[str, Any]
-    facts: dict[str, Any]
-    arrays: dict[str, AnyArray]  # views of the mapped file; writing to one changes neither file nor other views
+    facts: dict[str, Any]  # counters and other state that is not an array
+    arrays: dict[str, AnyArray]  # copy-on-write views of the mapped file
 
 
 # -- saving ------------------------------------------------------------------------------------------------------
@@ -52,24 +54,24 @@ def save(
     links: str = "follow",
     into: leftovers.Unfinished | None = None,
 ) -> None:
-    """Write a model; what was at `path` before stays whole until the new model has taken its place.
+    """Write a model; the previous file at `path` stays intact until the new model replaces it.
 
     Parameters
     ----------
-    path : where to.
-    options, facts : JSON-able, NumPy scalars included, NaN and infinity not.
-    arrays : name -> array, or what `sparse` gives. They are streamed: contiguous ones are never copied,
-        strided ones of one dimension a piece at a time.
-    links : what to do where `path` is a symbolic link. "follow" is for a name the user gave: the model is saved where
-        the link points, and created there if nothing is. "replace" is for a name derived from one: the link gives way
-        to the model. "refuse" is for a name from the data: no link on the way is followed, and nothing but a
-        model is replaced.
-    into : a file beside `path` that takes the model in place of `path`.
+    path : file to write
+    options, facts : JSON-serialisable; NumPy scalars are allowed, NaN and infinity are not
+    arrays : name -> array, or the result of `sparse`. They are streamed: contiguous arrays are never copied, strided
+        arrays of one dimension piece by piece.
+    links : what to do if `path` is a symbolic link. "follow" is for names given by the user: the model is written
+        to the target of the link, which is created if it does not exist. "replace" is for names derived from such a
+        name: the link is replaced by the model. "refuse" is for names taken from data: no link on the way is
+        followed, and only a model may be replaced.
+    into : an open file beside `path` that receives the model; the caller renames it
 
     Raises
     ------
     ModelError
-        where the file cannot be written; nothing is left behind then.
+        if the file cannot be written; nothing is left behind then.
     """
     given = path = os.fspath(path)
     order = sorted(arrays, key=lambda name: (-model_header.stored_dtype(arrays[name]).itemsize, name))
@@ -104,7 +106,7 @@ def save(
 
 @contextlib.contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Have what goes wrong with the file of a model explained as `save` does."""
+    """Convert OSErrors of the file of a model to the ModelError that `save` would raise."""
     try:
         yield
     except OSError as error:
@@ -112,17 +114,23 @@ def explained(path: str) -> Iterator[None]:
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
-    """Refuse a place where `save` could not write, before the work whose result would be lost."""
+    """Check that `save` can write to `path`, before spending the time to train the model.
+
+    Raises
+    ------
+    ModelError
+        if it cannot.
+    """
     given, path = os.fspath(path), os.path.realpath(path)
     folder = os.path.dirname(path)
-    if os.path.islink(path):  # one that leads somewhere was followed
+    if os.path.islink(path):  # realpath leaves a link only if it leads to itself
         raise ModelError(_why_not_saved(given, path, 0, OSError(errno.ELOOP, "")))
     if not stat.S_ISCHR(_kind_of(path)) and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
         raise ModelError(_why_not_saved(given, path, 0, PermissionError()))
 
 
 def _refuse_others(path: str, unfinished: leftovers.Unfinished) -> None:
-    """Refuse to replace what is no model."""
+    """Raise ModelError if the existing file is not a model."""
     size = 8 + len(model_header.FIRST)
     begin = unfinished.begins(size)
     if begin is not None and begin[8:size] != model_header.FIRST:
@@ -130,12 +138,12 @@ def _refuse_others(path: str, unfinished: leftovers.Unfinished) -> None:
 
 
 def _kind_of(path: str) -> int:
-    """Return the mode of what is at `path`, or of a file where nothing is; neither file nor device is refused."""
-    kind = os.stat(path).st_mode if os.path.exists(path) else stat.S_IFREG
-    if not stat.S_ISREG(kind) and not stat.S_ISCHR(kind):
-        what = "a folder" if stat.S_ISDIR(kind) else "no regular file"
+    """Return the mode of the file at `path`, or of a regular file if there is none; refuse folders and other kinds."""
+    mode = os.stat(path).st_mode if os.path.exists(path) else stat.S_IFREG
+    if not stat.S_ISREG(mode) and not stat.S_ISCHR(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
         raise ModelError(f"{path}: cannot save the model, this is {what}; give the name of a file")
-    return kind
+    return mode
 
 
 def _write(
@@ -146,7 +154,7 @@ def _write(
     order: Sequence[str],
     sums: dict[str, str],
 ) -> None:
-    """Write zeros in place of the header, then the arrays, taking their sums, then the header."""
+    """Write zeros in place of the header, then the arrays while computing their checksums, then the header."""
     file.write(bytes(len(model_header.make_header(options, facts, arrays, order, sums))))
     for name in order:
         crc = 0
@@ -159,7 +167,7 @@ def _write(
 
 
 def _pieces(array: Stored) -> Iterator[UInt8s]:
-    """Yield an array's bytes in order, as uint8[...] of about a megabyte."""
+    """Yield the bytes of an array in order, as uint8[...] of about a megabyte."""
     if isinstance(array, SparseColumn):
         for piece in array.pieces():
             yield piece.view(np.uint8)
@@ -173,7 +181,7 @@ def _pieces(array: Stored) -> Iterator[UInt8s]:
 
 
 def _why_not_saved(given: str, path: str, size: int, error: OSError) -> str:
-    """Say why a model is not at `path`, where the name `given` leads."""
+    """Return the message that explains why a model could not be saved at `path`, to which `given` leads."""
     folder = os.path.dirname(path) or "."
     if error.errno == errno.ELOOP:
         what, advice = "the symbolic link leads back to itself", "remove it, or give another file"
@@ -184,32 +192,34 @@ def _why_not_saved(given: str, path: str, size: int, error: OSError) -> str:
     elif isinstance(error, PermissionError):
         what, advice = f"no permission to write in {folder}", "give a file in a folder of your own"
     else:
-        takes = f"it takes {size / 1e6:,.1f} MB in {folder}, " if size else ""
-        what = f"{error.strerror or error}; {takes}{leftovers.free_space(folder)}"
+        needed = f"it takes {size / 1e6:,.1f} MB in {folder}, " if size else ""
+        what = f"{error.strerror or error}; {needed}{leftovers.free_space(folder)}"
         advice = "make room there, or give a file elsewhere"
-    place = f"{given}, a link to {path}" if os.path.islink(given) else path
+    shown_path = f"{given}, a link to {path}" if os.path.islink(given) else path
     kept = "; the model that was there is unchanged" if os.path.exists(path) else ""
-    return f"{place}: cannot save the model: {what}: {advice}{kept}"
+    return f"{shown_path}: cannot save the model: {what}: {advice}{kept}"
 
 
 # -- loading -----------------------------------------------------------------------------------------------------
 
 
 def load(path: str | os.PathLike[str], verify: bool = True) -> Model:
-    """Map a model file into memory and check all of it before anything is used.
+    """Map a model file into memory, after checking all of it.
 
     Parameters
     ----------
-    verify : also compare every array with its sum, which reads the whole file once; the rest is always checked.
+    path : file to read
+    verify : whether to verify the checksum of every array too, which reads the whole file once; the header is always
+        verified
 
     Raises
     ------
     ModelError
-        naming the part that is damaged, or what the file is instead.
+        naming the damaged part, or the kind of file if it is no model.
     """
     path = os.fspath(path)
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for ever
+        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would block
             raise ModelError(
                 f"{path}: cannot load the model: this is not a regular file; give the name of a model file"
             )
@@ -234,7 +244,7 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> Model:
                 crc = zlib.crc32(piece.data, crc)
             if f"{crc:08x}" != sums[name]:
                 raise model_header.damaged(path, f"array {name!r}", "its bytes do not fit its checksum")
-            if hasattr(mmap, "MADV_DONTNEED"):  # it stays in the system's cache; not all of it has to be in memory
+            if hasattr(mmap, "MADV_DONTNEED"):  # limits resident memory; the pages stay in the system's cache
                 mapped.madvise(mmap.MADV_DONTNEED)
             if dtype.kind == "b" and not all((piece < 2).all() for piece in _pieces(array)):
                 raise model_header.damaged(path, f"array {name!r}", "a truth value is neither 0 nor 1")

@@ -1,25 +1,25 @@
-"""The header of a model file: made, and read from files that anybody may have made.
+"""Make the header of a model file, and parse and check headers of untrusted files.
 
-The layout is that of safetensors, so other programs can open it; nothing in it is ever run as code.
+The layout is that of safetensors, so other programs can open it; nothing in it is ever executed.
 
     byte  0     +--------------------------------------------------------------------+
                 | u64   length of the header, little-endian                          |
           8     +--------------------------------------------------------------------+
                 | {"__metadata__":{"format":"xclass model","header_crc32":"xxxxxxxx",|
-                |   "version":"1",              raised when older xclass cannot read |
-                |   "options":"{...}",          JSON in a string: what was asked for |
-                |   "facts":"{...}",            JSON in a string: counters and such  |
-                |   "crc32":"{...}"},           JSON in a string: array -> crc32     |
+                |   "version":"1",         raised when older versions cannot read it |
+                |   "options":"{...}",     JSON in a string: options of the learner  |
+                |   "facts":"{...}",       JSON in a string: counters, other state   |
+                |   "crc32":"{...}"},      JSON in a string: array -> crc32          |
                 |  "scorers.w":{"dtype":"F32","shape":[9],"data_offsets":[0,36]},    |
                 |  ...}   and spaces, up to a multiple of 64 bytes from byte 0       |
        64 * m   +--------------------------------------------------------------------+
-                | arrays, little-endian, one after the other without holes: those of |
-                | 8 bytes an item first, then 4, 2, 1, each group by name, so that   |
-                | every array begins at a multiple of its item's size                |
+                | arrays, little-endian, consecutive without gaps: those with 8-byte |
+                | items first, then 4, 2, 1, each group by name, so that every array |
+                | begins at a multiple of its item size                              |
                 +--------------------------------------------------------------------+  end of file
 
-crc32 is zlib's, in eight hexadecimal digits. The header's covers bytes 0 to 64 m with its own digits as zeros,
-and stands at a fixed place, so it is checked before any JSON is read. The same model gives the same bytes: keys
+crc32 is zlib's, in eight hexadecimal digits. The checksum of the header covers bytes 0 to 64 m with its own digits
+as zeros. It is at a fixed place, so it is verified before any JSON is parsed. Equal models give equal bytes: keys
 are sorted, and neither time nor machine is recorded.
 """
 
@@ -37,12 +37,12 @@ from ..errors import ModelError
 from .stored_arrays import Stored
 
 VERSION = 1
-FIRST = b'{"__metadata__":{"format":"xclass model","header_crc32":"'  # begins every header, of every version
-DIGITS = slice(8 + len(FIRST), 16 + len(FIRST))  # where the header's own crc32 stands
-HEADER_LIMIT = 1 << 20  # bytes; read JSON takes up to thirty times its length
-ALIGN = 64  # arrays begin at a multiple of this
+FIRST = b'{"__metadata__":{"format":"xclass model","header_crc32":"'  # start of the header in every version
+DIGITS = slice(8 + len(FIRST), 16 + len(FIRST))  # position of the header's own crc32
+HEADER_LIMIT = 1 << 20  # bytes; parsed JSON takes up to thirty times its length
+ALIGN = 64  # the arrays begin at a multiple of this
 
-DTYPES = {  # safetensors' names
+DTYPES = {  # by their names in safetensors
     f"{kind}{8 * size}": np.dtype(f"<{kind.lower()}{size}")
     for kind, sizes in {"F": (2, 4, 8), "I": (1, 2, 4, 8), "U": (1, 2, 4, 8)}.items()
     for size in sizes
@@ -51,19 +51,19 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class Place(NamedTuple):
-    """Where an array lies in a file."""
+    """Locate an array in a file."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    begin: int  # byte of the file
+    begin: int  # offset in the file, in bytes
 
 
 class Header(NamedTuple):
-    """What a header says."""
+    """Hold the contents of a header."""
 
     options: dict[str, Any]
     facts: dict[str, Any]
-    sums: dict[str, Any]  # crc32 of each array, as the file has it
+    sums: dict[str, Any]  # crc32 of each array, as recorded in the file
     places: dict[str, Place]
 
 
@@ -77,7 +77,20 @@ def make_header(
     order: Sequence[str],
     sums: Mapping[str, str],
 ) -> bytes:
-    """Return the file up to the arrays. Its length does not depend on the sums."""
+    """Return the bytes of a file before the arrays; their number does not depend on the checksums.
+
+    Parameters
+    ----------
+    options, facts : JSON-serialisable records
+    arrays : name -> array
+    order : names of the arrays in the order of the file
+    sums : name -> crc32 in hexadecimal digits
+
+    Raises
+    ------
+    ValueError
+        if an array has a reserved name, or if the header would be too long.
+    """
     entries: dict[str, Any] = {
         "__metadata__": {
             "format": "xclass model",
@@ -108,6 +121,8 @@ def make_header(
 
 
 def _to_json(record: Mapping[str, object]) -> str:
+    """Return a record as compact JSON with sorted keys; NumPy scalars become numbers."""
+
     def plain(value: object) -> object:
         if isinstance(value, np.generic):
             return value.item()
@@ -117,7 +132,7 @@ def _to_json(record: Mapping[str, object]) -> str:
 
 
 def stored_dtype(array: Stored) -> np.dtype[Any]:
-    """Return the type of an array's numbers in the file; ValueError where there is none."""
+    """Return the little-endian dtype of an array in the file; raise ValueError if it cannot be stored."""
     dtype = array.dtype.newbyteorder("<")
     if dtype not in NAMES:
         raise ValueError(f"arrays of {array.dtype} cannot be stored in a model file")
@@ -125,7 +140,7 @@ def stored_dtype(array: Stored) -> np.dtype[Any]:
 
 
 def stored_bytes(array: Stored) -> int:
-    """Return how many bytes an array takes in the file."""
+    """Return the number of bytes of an array in the file."""
     return math.prod(array.shape) * array.dtype.itemsize
 
 
@@ -133,7 +148,23 @@ def stored_bytes(array: Stored) -> int:
 
 
 def read_head(path: str, file: BinaryIO, size: int) -> bytes:
-    """Return the file up to the arrays, undamaged by its sum."""
+    """Read the header of a file and verify its checksum.
+
+    Parameters
+    ----------
+    path : name of the file for messages
+    file : open at its beginning
+    size : of the file, in bytes
+
+    Returns
+    -------
+    bytes of the file before the arrays
+
+    Raises
+    ------
+    ModelError
+        if the file is no model, truncated or damaged.
+    """
     begin = file.read(8 + len(FIRST))
     if len(begin) < 8 + len(FIRST) or begin[8:] != FIRST:
         raise ModelError(f"{path}: {_what_instead(begin, size)}")
@@ -151,9 +182,14 @@ def read_head(path: str, file: BinaryIO, size: int) -> bytes:
 
 
 def parse_header(path: str, head: bytes, size: int) -> Header:
-    """Return what a header says.
+    """Parse and check the header that `read_head` returned.
 
-    The sum of the header is right, so what is still wrong here was written so.
+    Its checksum is correct, so errors found here were written deliberately or by a faulty program.
+
+    Raises
+    ------
+    ModelError
+        if the contents are malformed, inconsistent or of a newer version.
     """
     entries = _from_json(path, "the header", head[8:])
     metadata = entries.pop("__metadata__")
@@ -171,13 +207,15 @@ def parse_header(path: str, head: bytes, size: int) -> Header:
     places: dict[str, Place] = {}
     end = 0
     for name, entry in entries.items():
-        dtype, shape, begin, after = _check_entry(path, name, entry)
-        if begin != end or after < begin or begin % dtype.itemsize:
-            raise damaged(path, "the header", f"array {name!r} is said to lie at bytes {begin} to {after}")
-        if after - begin != math.prod(shape) * dtype.itemsize:
-            raise damaged(path, "the header", f"array {name!r} of shape {shape} is said to have {after - begin} bytes")
+        dtype, shape, begin, array_end = _check_entry(path, name, entry)
+        if begin != end or array_end < begin or begin % dtype.itemsize:
+            raise damaged(path, "the header", f"array {name!r} is said to lie at bytes {begin} to {array_end}")
+        if array_end - begin != math.prod(shape) * dtype.itemsize:
+            raise damaged(
+                path, "the header", f"array {name!r} of shape {shape} is said to have {array_end - begin} bytes"
+            )
         places[name] = Place(dtype, tuple(shape), len(head) + begin)
-        end = after
+        end = array_end
     if len(head) + end > size:
         raise _truncated(path, size, f"its header says {len(head) + end}")
     if len(head) + end < size:
@@ -188,14 +226,15 @@ def parse_header(path: str, head: bytes, size: int) -> Header:
 
 
 def _check_entry(path: str, name: str, entry: object) -> tuple[np.dtype[Any], list[int], int, int]:
+    """Return dtype, shape, begin and end of an array's entry; raise ModelError if it is malformed."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise damaged(path, "the header", f"the entry of array {name!r} is malformed")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise damaged(path, "the header", f"array {name!r} is of the unknown type {str(dtype)[:20]!r}")
     for numbers, most in ((shape, 32), (offsets, 2)):
-        fine = isinstance(numbers, list) and len(numbers) <= most
-        if not fine or not all(type(n) is int and 0 <= n < 1 << 62 for n in numbers):
+        valid = isinstance(numbers, list) and len(numbers) <= most
+        if not valid or not all(type(n) is int and 0 <= n < 1 << 62 for n in numbers):
             raise damaged(path, "the header", f"array {name!r} has a malformed shape or place")
     if len(offsets) != 2:
         raise damaged(path, "the header", f"array {name!r} has no place")
@@ -203,13 +242,13 @@ def _check_entry(path: str, name: str, entry: object) -> tuple[np.dtype[Any], li
 
 
 def _from_json(path: str, part: str, text: str | bytes) -> dict[str, Any]:
-    """Read a JSON object; names that occur twice, NaN and endless numbers are refused."""
+    """Parse a JSON object; repeated names, NaN and numbers that are too long or infinite are refused."""
 
     def record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
+        parsed = dict(pairs)
+        if len(parsed) != len(pairs):
             raise ValueError("a name occurs twice")
-        return found
+        return parsed
 
     def number(text: str, kind: Callable[[str], float] = int) -> float:
         value = kind(text) if len(text) < 400 else math.inf
@@ -221,7 +260,7 @@ def _from_json(path: str, part: str, text: str | bytes) -> dict[str, Any]:
         raise ValueError(f"the number {text}")
 
     try:
-        found = json.loads(
+        parsed = json.loads(
             text,
             object_pairs_hook=record,
             parse_int=number,
@@ -230,13 +269,13 @@ def _from_json(path: str, part: str, text: str | bytes) -> dict[str, Any]:
         )
     except (ValueError, RecursionError) as error:
         raise damaged(path, part, f"no well-formed JSON, {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise damaged(path, part, "no JSON object")
-    return found
+    return parsed
 
 
 def model_that_begins(begin: bytes) -> str:
-    """Return what model it is whose first bytes these are; empty where it is none."""
+    """Return a description of the model file that begins with these bytes, or an empty string."""
     if begin[8:].startswith(FIRST):
         return "a model of xclass"
     version = begin[4:].split(b"\0")[0]
@@ -246,7 +285,7 @@ def model_that_begins(begin: bytes) -> str:
 
 
 def _what_instead(begin: bytes, size: int) -> str:
-    """Say what a file is whose first bytes are not ours."""
+    """Return a description of a file that does not begin like a model of xclass."""
     if size == 0:
         return "not an xclass model: the file is empty"
     if begin.startswith(b"\x1f\x8b") or begin.startswith(b"\x28\xb5\x2f\xfd"):
@@ -262,11 +301,12 @@ def _what_instead(begin: bytes, size: int) -> str:
 
 
 def damaged(path: str, part: str, why: str) -> ModelError:
-    """Return the error of a file with a damaged part."""
+    """Return the error for a file with a damaged part."""
     return ModelError(f"{path}: {part} is damaged: {why}; train the model again, or take another copy of the file")
 
 
 def _truncated(path: str, size: int, wanted: str) -> ModelError:
+    """Return the error for a file that is shorter than its header says."""
     return ModelError(
         f"{path}: truncated: has {size} bytes, {wanted}; train the model again, or take another copy of the file"
     )

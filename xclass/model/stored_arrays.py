@@ -1,7 +1,7 @@
-"""Arrays that go into a model file, and come out of one that somebody may have changed.
+"""Store weight tables compactly in a model file, and check the arrays of untrusted files when they are restored.
 
-A weight table is stored without its empty rows where that is smaller; what is taken from a file is checked for type,
-shape and range before anything is used.
+A weight table is stored without its empty rows if that is smaller. Arrays and facts from a file are checked for
+type, shape and range before they are used.
 """
 
 from __future__ import annotations
@@ -19,17 +19,25 @@ from ..errors import ModelError
 from ..kernels.jit import bare
 from ..system.printable import shortened
 
-PIECE = 1 << 18  # rows filled at a time
-PIECE_SLOTS = 1 << 17  # slots of a table looked at at a time; a multiple of 8
-MOST_COUNTED = 2**52  # examples of a model; sums of a few such numbers are still exact
+PIECE = 1 << 18  # rows to restore at a time
+PIECE_SLOTS = 1 << 17  # slots of a table to scan at a time; a multiple of 8
+MOST_COUNTED = 2**52  # largest count in a model; sums of a few such numbers are still exact in float64
 
-# -- kernels: a bitmap has a bit for every slot, the highest of a byte for the first of eight. The numbers of a plane
-#    are taken as words of four bytes, `wide` (1 or 2) to a slot and `step` from one slot to the next.
+# -- kernels: a bitmap has a bit for every slot, the highest bit of a byte for the first of eight slots. A plane is
+#    accessed as words of four bytes, `wide` (1 or 2) per slot, at a distance of `step` from one slot to the next.
 
 
 @bare
 def mark(words: UInt32s, step: int, wide: int, slots: int, bitmap: UInt8s) -> int:
-    """Set the bits of the slots that are not zero: uint32[...], uint8[slots / 8]. Returns how many bits are set."""
+    """Set the bits of the slots whose words are not zero; return how many bits are set.
+
+    Parameters
+    ----------
+    words : uint32[...], plane
+    step, wide : words from one slot to the next, and words per slot
+    slots : number of slots
+    bitmap : uint8[slots / 8, rounded up], written; bits that are already set stay set
+    """
     count = 0
     for i in range(len(bitmap)):
         byte = bitmap[i]
@@ -46,9 +54,18 @@ def mark(words: UInt32s, step: int, wide: int, slots: int, bitmap: UInt8s) -> in
 
 @bare
 def gather(words: UInt32s, step: int, wide: int, slots: int, bitmap: UInt8s, out: UInt32s) -> int:
-    """Copy the words of slots whose bits are set into `out`, which has room for all; returns how many slots there are.
+    """Copy the words of the slots whose bits are set; return the number of these slots.
 
-    Every slot is written and only those set are counted: nobody knows which are, and a wrong guess takes longer.
+    The compaction is branch-free within a byte: every slot is copied and the position advances only on set bits,
+    because mispredicted branches cost more.
+
+    Parameters
+    ----------
+    words : uint32[...], plane
+    step, wide : words from one slot to the next, and words per slot
+    slots : number of slots
+    bitmap : uint8[slots / 8, rounded up]
+    out : uint32[...], written; it needs space for one slot more than there are set bits
     """
     n = 0
     for i in range(len(bitmap)):
@@ -64,7 +81,14 @@ def gather(words: UInt32s, step: int, wide: int, slots: int, bitmap: UInt8s, out
 
 @bare
 def number(bitmap: UInt8s, first: int, out: UInt32s) -> int:
-    """Write the numbers of the slots whose bits are set, the first slot being `first`; returns how many there are."""
+    """Write the numbers of the slots whose bits are set; return how many there are.
+
+    Parameters
+    ----------
+    bitmap : uint8[...]
+    first : number of the first slot
+    out : uint32[...], written; it needs space for one number more than there are set bits
+    """
     n = 0
     for i in range(len(bitmap)):
         byte = bitmap[i]
@@ -77,7 +101,15 @@ def number(bitmap: UInt8s, first: int, out: UInt32s) -> int:
 
 @bare
 def scatter(words: UInt32s, step: int, wide: int, index: UInt32s, rows: UInt32s) -> None:
-    """Undo `gather`: put every row into the slot of its number."""
+    """Copy each row to the slot of its number, the inverse of `gather`.
+
+    Parameters
+    ----------
+    words : uint32[...], plane, written
+    step, wide : words from one slot to the next, and words per slot
+    index : uint32[m], numbers of the slots
+    rows : uint32[m * wide]
+    """
     for i in range(len(index)):
         for j in range(wide):
             words[np.int64(index[i]) * step + j] = rows[i * wide + j]
@@ -87,19 +119,27 @@ def scatter(words: UInt32s, step: int, wide: int, index: UInt32s, rows: UInt32s)
 
 
 class SparseColumn:
-    """Rows of a table chosen by a bitmap, as an array that is made piece by piece when it is written.
+    """Present the rows of a table that a bitmap selects as an array, without copying them all at once.
 
-    `np.asarray` makes all of it at once. Without a plane, the numbers of the rows.
+    `pieces` copies the rows piece by piece while the array is written; `np.asarray` copies all of them. Without a
+    plane, the items are the numbers of the rows.
+
+    Attributes
+    ----------
+    plane : array of one dimension, or None
+    bitmap : uint8[slots / 8, rounded up]
+    dtype, shape : of the array
     """
 
     def __init__(self, plane: AnyArray | None, bitmap: UInt8s, count: int) -> None:
         self.plane = plane
-        self.bitmap = bitmap  # uint8[slots / 8]
+        self.bitmap = bitmap
         self.dtype: np.dtype[Any] = np.dtype(np.uint32) if plane is None else plane.dtype
         self.shape = (count,)
 
     def pieces(self) -> Iterator[AnyArray]:
-        out = _wide(np.empty(PIECE_SLOTS + 1, self.dtype))  # one to spare behind the last
+        """Yield the selected rows in order, as arrays of at most PIECE_SLOTS items."""
+        out = _wide(np.empty(PIECE_SLOTS + 1, self.dtype))  # kernels write one slot beyond the last
         step = PIECE_SLOTS // 8
         for i in range(0, len(self.bitmap), step):
             bitmap = self.bitmap[i : i + step]
@@ -117,29 +157,29 @@ class SparseColumn:
         return self.shape[0]
 
 
-Stored: TypeAlias = AnyArray | SparseColumn  # what a model is saved from
+Stored: TypeAlias = AnyArray | SparseColumn  # array in a form that `model_file.save` accepts
 
 
 def sparse(name: str, planes: Mapping[str, AnyArray]) -> dict[str, Stored]:
-    """Name the planes of a weight table for `save`: without the rows that are all zero where that is smaller.
+    """Name the planes of a weight table for `model_file.save`, without rows that are all zero if that is smaller.
 
     Parameters
     ----------
-    name : of the table; arrays are called `name.plane`, and `name.index` holds the row numbers: uint32, rising.
-    planes : equally long arrays of one dimension, strided ones too. They are looked at again while they are
-        written, so they must not change between `sparse` and the end of `save`.
+    name : name of the table; arrays are called `name.plane`, and `name.index` holds the rising row numbers (uint32)
+    planes : arrays of one dimension and equal length, possibly strided. They are read again while the model is written,
+        so they must not change between `sparse` and the end of `save`.
 
     Returns
     -------
-    arrays : the planes themselves, or stand-ins for their kept rows that take no memory to speak of.
+    name -> the plane itself, or a SparseColumn of its rows that are not zero
     """
     slots = len(next(iter(planes.values())))
     bitmap = np.zeros(-(-slots // 8), np.uint8)
     count = 0
-    for i in range(0, slots, PIECE_SLOTS):  # a piece of all planes is near while one after the other is looked at
-        part = bitmap[i // 8 : (i + PIECE_SLOTS) // 8]
+    for i in range(0, slots, PIECE_SLOTS):  # the pieces of all planes stay in the cache together
+        bits = bitmap[i // 8 : (i + PIECE_SLOTS) // 8]
         for plane in planes.values():
-            marked = mark(*_words(_wide(plane[i : i + PIECE_SLOTS])), min(PIECE_SLOTS, slots - i), part)
+            marked = mark(*_words(_wide(plane[i : i + PIECE_SLOTS])), min(PIECE_SLOTS, slots - i), bits)
         count += marked
     row = sum(plane.itemsize for plane in planes.values())
     if slots > 1 << 32 or count * (4 + row) >= slots * row:
@@ -149,14 +189,20 @@ def sparse(name: str, planes: Mapping[str, AnyArray]) -> dict[str, Stored]:
 
 
 def dense(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray]) -> None:
-    """Undo `sparse`: fill the planes of a new table, where all is zero, in place.
+    """Fill the planes of a new, zeroed table in place; the inverse of `sparse`.
 
-    `spread` writes to the rows it is given, so they are inside the table; that they rise makes each of them one.
+    `scatter` does not check row numbers, so they are checked here to be rising, hence distinct, and inside the table.
+
+    Parameters
+    ----------
+    name : name of the table
+    arrays : arrays of the model
+    planes : arrays to fill
 
     Raises
     ------
     ModelError
-        where the arrays do not fit the table.
+        if the arrays do not fit the table.
     """
     if f"{name}.index" not in arrays:
         for key, plane in planes.items():
@@ -168,39 +214,39 @@ def dense(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray
     slots = len(next(iter(planes.values())))
     step = PIECE
     for i in range(0, len(index), step):
-        some = index[max(0, i - 1) : i + step]
-        if some[-1] >= slots or not (some[1:] > some[:-1]).all():
+        piece = index[max(0, i - 1) : i + step]
+        if piece[-1] >= slots or not (piece[1:] > piece[:-1]).all():
             raise unfit(f"{name}.index", f"its row numbers are not rising or beyond the {slots} rows of the table")
     for key, plane in planes.items():
-        rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
-        target, rows = _wide(plane), _wide(rows)
+        plane_rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
+        target, plane_rows = _wide(plane), _wide(plane_rows)
         for i in range(0, len(index), step):
-            scatter(*_words(target), index[i : i + step], _words(rows[i : i + step])[0])
+            scatter(*_words(target), index[i : i + step], _words(plane_rows[i : i + step])[0])
         if target is not plane:
             plane[...] = target
 
 
 def fill(name: str, arrays: Mapping[str, Stored], target: AnyArray) -> None:
-    """Copy a stored array into one of the same type and shape.
+    """Copy a stored array into `target`.
 
     Raises
     ------
     ModelError
-        where it is missing or differs in type or shape.
+        if the array is missing, or if its dtype or shape differs.
     """
     target[...] = take(name, arrays, target.dtype, target.shape)
 
 
 def rows(name: str, arrays: Mapping[str, Stored], below: int) -> Int32s:
-    """Return a stored int32 array of rising row numbers, all below `below`."""
-    found = take(name, arrays, np.int32, None)
-    if len(found) and (found[0] < 0 or found[-1] >= below or not (found[1:] > found[:-1]).all()):
+    """Return a stored int32 array of rising row numbers below `below`; raise ModelError if it is not one."""
+    numbers = take(name, arrays, np.int32, None)
+    if len(numbers) and (numbers[0] < 0 or numbers[-1] >= below or not (numbers[1:] > numbers[:-1]).all()):
         raise unfit(name, f"its row numbers are not rising or not below {below}")
-    return found
+    return numbers
 
 
 def check_range(name: str, stored: Stored, low: float, high: float) -> None:
-    """Refuse an array that came from a file and holds numbers outside low..high, or NaN."""
+    """Raise ModelError if an array contains NaN or numbers outside low..high."""
     array = np.asarray(stored)
     if array.size and not (array.min() >= low and array.max() <= high):
         seen = array[~((array >= low) & (array <= high))].flat[0]
@@ -208,14 +254,14 @@ def check_range(name: str, stored: Stored, low: float, high: float) -> None:
 
 
 def check_rows(name: str, arrays: Mapping[str, Stored], rows: int) -> None:
-    """Refuse an array with another number of rows, before anything of that size is allocated; it may be missing."""
+    """Raise ModelError if a stored array has another number of rows; checked before memory is allocated for them."""
     shape = np.shape(arrays[name]) if name in arrays else (rows,)
     if shape[:1] != (rows,):
         raise unfit(name, f"it has the shape {list(shape)}, the options ask for {rows} rows")
 
 
 def check_permutation(name: str, array: AnyArray) -> None:
-    """Refuse an array from a file that does not hold every number from 0 to its length less 1 once."""
+    """Raise ModelError unless an array contains each number from 0 to its length less 1 exactly once."""
     check_range(name, array, 0, len(array) - 1)
     seen = np.zeros(len(array), bool)
     seen[array] = True
@@ -224,25 +270,28 @@ def check_permutation(name: str, array: AnyArray) -> None:
 
 
 def take(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple[int | None, ...] | None) -> AnyArray:
-    """Return a stored array of the type and shape asked for.
+    """Return a stored array after checking its dtype and shape.
 
     Parameters
     ----------
-    shape : None in place of a size allows any, None in place of the shape asks for one dimension of any length.
+    name : name of the array
+    arrays : arrays of the model
+    dtype : required dtype
+    shape : required shape; None for a size allows any size, None for the shape any length in one dimension
 
     Raises
     ------
     ModelError
-        where it is missing or differs.
+        if the array is missing, or if its dtype or shape differs.
     """
     if name not in arrays:
         raise unfit(name, "it is missing")
     array = np.asarray(arrays[name])
     shape = (None,) if shape is None else shape
-    same = array.ndim == len(shape) and all(
-        size in (None, found) for size, found in zip(shape, array.shape, strict=True)
+    matches = array.ndim == len(shape) and all(
+        size in (None, actual) for size, actual in zip(shape, array.shape, strict=True)
     )
-    if array.dtype != dtype or not same:
+    if array.dtype != dtype or not matches:
         wanted = ", ".join("any" if size is None else str(size) for size in shape)
         raise unfit(name, f"it is {array.dtype}{list(array.shape)}, the options ask for {np.dtype(dtype)}[{wanted}]")
     return array
@@ -255,7 +304,7 @@ Held = TypeVar("Held")
 
 
 class _Asked(dict[str, Held]):
-    """A record out of a file that keeps a note of what was asked of it."""
+    """A dictionary read from a file that records which of its keys were used."""
 
     def __init__(self, record: Mapping[str, Held]) -> None:
         super().__init__(record)
@@ -266,18 +315,18 @@ class _Asked(dict[str, Held]):
         return super().__getitem__(name)
 
     def unasked(self) -> str | None:
-        """Return the first name that nobody asked for."""
+        """Return the smallest key that was not used, None if all were."""
         return min(self.keys() - self.names, default=None)
 
 
 @contextlib.contextmanager
 def whole(arrays: Mapping[str, Stored], facts: object) -> Iterator[tuple[dict[str, Stored], dict[str, Any]]]:
-    """Give a learner its stored arrays and facts, and refuse by name what it has not taken at the end.
+    """Yield the arrays and facts of a learner, and at the end refuse those that it has not read.
 
     Raises
     ------
     ModelError
-        where the facts are no record, or an array or a fact is none that this learner has.
+        if the facts are no record, or if there is an array or a fact that the learner has not read.
     """
     if not isinstance(facts, Mapping):
         raise ModelError(
@@ -302,12 +351,19 @@ Number = TypeVar("Number", int, float)
 
 
 def take_fact(name: str, facts: Mapping[str, Any], kind: type[Number], low: float, high: float) -> Number:
-    """Return a stored fact of a learner: a whole number (`kind` int) or a number (float) from low to high.
+    """Return a stored number of a learner after checking its type and range.
+
+    Parameters
+    ----------
+    name : name of the fact
+    facts : facts of the model
+    kind : int for whole numbers, float for any numbers
+    low, high : allowed range, inclusive
 
     Raises
     ------
     ModelError
-        where it is missing, of another type or out of range; NaN is, and so are `true` and `false`.
+        if the fact is missing, of another type (such as a truth value) or out of range (such as NaN).
     """
     what = "a whole number" if kind is int else "a number"
     allowed = f"allowed is {what} from {low} to {high}; train the model again"
@@ -320,18 +376,19 @@ def take_fact(name: str, facts: Mapping[str, Any], kind: type[Number], low: floa
 
 
 def _wide(plane: AnyArray) -> AnyArray:
-    """A plane as it is, or a copy with four bytes to a number where there are fewer."""
+    """Return the plane itself, or a uint32 copy if its items have fewer than four bytes."""
     return plane if plane.itemsize >= 4 else plane.view(f"u{plane.itemsize}").astype(np.uint32)
 
 
 def _words(plane: AnyArray) -> tuple[UInt32s, int, int]:
-    """A plane of four bytes or eight as kernels take it, whatever its strides, so that each is compiled once.
+    """Return a plane as uint32 words with its strides, so that kernels are compiled only once.
 
-    Numbers are compared as bits, where -0.0 is something.
+    Zero is decided by bits, so -0.0 counts as not zero.
 
     Returns
     -------
-    words, step, wide : from its first number to its last, and what lies between: uint32[...], shared with it
+    words : uint32[...], from the first item to the last, shared with the plane
+    step, wide : words from one item to the next, and words per item
     """
     wide, step = plane.itemsize // 4, plane.strides[0] // 4
     words = plane[:1].view(np.uint32)
@@ -339,5 +396,5 @@ def _words(plane: AnyArray) -> tuple[UInt32s, int, int]:
 
 
 def unfit(name: str, why: str) -> ModelError:
-    """Return the error of an array that cannot be used."""
+    """Return the error for an array that does not fit the options of the model."""
     return ModelError(f"the model's array {name!r} does not fit its options: {why}; train the model again")
