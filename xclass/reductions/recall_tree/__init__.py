@@ -1,1 +1,1 @@
-"""The recall tree."""
+"""Reduce multiclass classification to a tree of routers and one-against-some scorers (the recall tree)."""

@@ -1,16 +1,20 @@
-"""How often every label was seen at every node of a tree, and the labels seen most often there; fixed size in kernels.
+"""Count the labels seen at each node of a tree and keep the most frequent ones as candidates.
 
 Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017.
-Cost      counting a label at a node O(1) and the steps by which it rises among the F candidates, whatever K is.
-Names     F candidates kept of a node | lambda bern | n, H weight and label entropy [hist, total] of a node.
-Differs   from VW's recall_tree.cc: counts are found by hashing (node, label), not by scanning, with the same order
-          of candidates; entropies are kept incrementally in nats, as there.
+Cost      Counting a label at a node takes O(1), plus at most F steps to keep the candidates in order, whatever K is.
+Names     F most candidates of a node [max_candidates] | lambda multiplier of the bound [bern_hyper] |
+          n, H weight and label entropy of a node [hist, total] | K classes.
+Differs   from VW's recall_tree.cc: counts are found by hashing (node, label) instead of scanning a list. The order of
+          the candidates is the same, and entropies are updated incrementally in nats, as in VW.
+Idea      The candidates of a node are its F most frequent labels. The recall of a node is the probability that the
+          label of an example is among them; a lower confidence bound of it decides how deep an example is routed.
 
-The recall bound, paper and VW in one formula: r is the share of the node's weight n that its F candidates hold,
+The recall bound, in one formula for the paper and VW, where r is the share of the node's weight n that belongs to its
+candidates:
 
     bound = max(0, r - sqrt(lambda r (1 - r) / n) - lambda * DIAMETER / n)        DIAMETER = 15 / sqrt(18)
 
-(the paper writes lambda / n for the last term and leaves the constant to lambda; VW's constant is used).
+The paper writes lambda / n for the last term and leaves the constant to lambda; VW's constant is used here.
 """
 
 from __future__ import annotations
@@ -32,41 +36,42 @@ FIRST_CELLS = 1 << 14
 FIFTEEN = np.float32(15)
 ROOT_18 = np.float32(math.sqrt(18.0))
 WEIGHT, ENTROPY, HELD, BOUND = 0, 1, 2, 3  # columns of Counts.node
-ASKED, MET = 0, 1  # columns of Counts.recall
-MOST_WEIGHT = 1e60  # of the examples of a node: 2**53 of the largest weight are less
-MOST_ENTROPY = 1e6  # in nats, whatever rounding does
-ROUNDING = 1e-6  # relative, of sums of the same numbers in another order
-FADE = 0.99  # what an example predicted at a node leaves of the recall counted there before
+ASKED, MET = 0, 1  # columns of Counts.recall: weight of the predictions, weight of those with recalled labels
+MOST_WEIGHT = 1e60  # upper limit of a node's weight: 2**53 examples of the largest weight stay below it
+MOST_ENTROPY = 1e6  # upper limit of |entropy| in nats, rounding errors included
+ROUNDING = 1e-6  # relative error allowed between sums of the same numbers in different orders
+FADE = 0.99  # factor by which each prediction at a node decays the recall counted there before
 
 
 class Counts(NamedTuple):
-    """What was seen at every node. `cell_key` and `cell_count` are two views of one hash table.
+    """Hold the counts of all nodes of a tree with m nodes.
 
-    A cell belongs to a node and a label and counts that label in the node's two children side by side, since
-    routing asks for both; the root is the left child of a node above it.
+    `cell_key` and `cell_count` are two views of one open-addressing hash table. A cell belongs to a node and a label
+    and holds the label's counts in both children of the node side by side, because routing needs both. The counts of
+    the root are those of the left child of an imaginary node -1.
 
         24 bytes  | key: (node + 1) << 32 | label + 1 | count in left child | count in right child |
     """
 
-    node: Float64s  # float64[m, 4]: weight n, entropy H in nats, weight held by the candidates, recall bound
-    top_label: Int32s  # int32[m, F], candidates by falling count
-    top_count: Float64s  # float64[m, F]
-    top_size: Int32s  # int32[m]
-    recall: Float64s  # float64[m, 2]: weight of predictions that ended here, and of those with the label a candidate
-    cell_key: UInt64s  # uint64[cells, 3], column 0; 0 is an empty cell
-    cell_count: Float64s  # float64[cells, 3], columns 1 and 2
-    used: Int64s  # int64[1], cells in use
-    secret: np.uint64  # of the hash of keys
+    node: Float64s  # float64[m, 4]: weight n, entropy H in nats, weight of the candidates' labels, recall bound
+    top_label: Int32s  # int32[m, F], candidates (0-based labels) in descending order of their counts
+    top_count: Float64s  # float64[m, F], count of each candidate
+    top_size: Int32s  # int32[m], number of candidates
+    recall: Float64s  # float64[m, 2]: decayed weight of the examples predicted here, and of those with recalled labels
+    cell_key: UInt64s  # uint64[cells, 3], keys in column 0; key 0 marks an empty cell
+    cell_count: Float64s  # float64[cells, 3], counts in columns 1 (left child) and 2 (right child)
+    used: Int64s  # int64[1], number of cells in use
+    secret: np.uint64  # secret of the hash function, see `hash_table`
 
 
-# -- kernels
+# -- kernels. `a` is a node, `label` a 0-based label, `i` the importance weight of an example.
 
 
 @jit
 def _cell(counts: Counts, key: np.uint64) -> np.int64:
-    """Where `key` is, or the empty cell where it belongs; -1 in a full table.
+    """Return the cell of `key`, or the empty cell where it belongs; -1 if the table is full.
 
-    `hash_table.search` for keys that lie beside their counts, so that a cell is one cache line or two.
+    This is `hash_table.search` for keys stored next to their counts, so that a cell spans at most two cache lines.
     """
     keys = counts.cell_key
     last = np.int64(keys.shape[0] - 1)
@@ -82,7 +87,20 @@ def _cell(counts: Counts, key: np.uint64) -> np.int64:
 
 @jit
 def find(counts: Counts, above: Int, label: Int) -> np.int64:
-    """The cell of `label` under node `above`, made if there is none; the caller has seen to room."""
+    """Return the cell of a label below a node, and create it if it is absent.
+
+    The caller makes sure that the table has an empty cell, see `has_room`.
+
+    Parameters
+    ----------
+    counts : the cell's key and `used` are written if the cell is new
+    above : parent of the two nodes that the cell counts for; -1 for the root
+    label : 0-based label
+
+    Returns
+    -------
+    Row of `counts.cell_count`, whose columns 1 and 2 hold the counts in the left and the right child.
+    """
     key = (np.uint64(above + 1) << np.uint64(32)) | np.uint64(label + 1)
     at = _cell(counts, key)
     if counts.cell_key[at, 0] != key:
@@ -93,7 +111,14 @@ def find(counts: Counts, above: Int, label: Int) -> np.int64:
 
 @jit
 def rehash(old_key: UInt64s, old_count: Float64s, counts: Counts) -> None:
-    """Move all cells of an old table into `counts`, which is empty."""
+    """Move all cells of an old hash table into the empty table of `counts`.
+
+    Parameters
+    ----------
+    old_key : uint64[cells, 3], keys in column 0, read only
+    old_count : float64[cells, 3], counts in columns 1 and 2, read only
+    counts : its cells and `used` are written
+    """
     for i in range(old_key.shape[0]):
         key = old_key[i, 0]
         if key != np.uint64(0):
@@ -106,12 +131,21 @@ def rehash(old_key: UInt64s, old_count: Float64s, counts: Counts) -> None:
 
 @jit
 def _plogp(c: float, n: float) -> float:
+    """Return p log p for p = c / n, in nats."""
     return (c / n) * math.log(c / n) if c != 0.0 else 0.0
 
 
 @jit
 def entropy_with(n: float, h: float, c: float, i: float) -> float:
-    """Entropy of a node of weight n and entropy h once weight i of a label counted c so far is added."""
+    """Return the label entropy of a node, in nats, after an example is added to it.
+
+    Parameters
+    ----------
+    n : weight of the node before
+    h : entropy of the node before
+    c : count of the example's label at the node before
+    i : weight of the example
+    """
     share = n / (i + n)
     log_share = math.log(share) if share != 0.0 else 0.0
     h += _plogp(c, n)
@@ -123,42 +157,59 @@ def entropy_with(n: float, h: float, c: float, i: float) -> float:
 
 @jit
 def bound(bern: np.float32, held: float, n: float) -> np.float32:
-    """Lower bound of a node's recall, in float32 as in VW."""
+    """Return the lower bound of a node's recall, computed in float32 as in VW.
+
+    Parameters
+    ----------
+    bern : lambda
+    held : weight of the candidates' labels
+    n : weight of the node
+    """
     total = np.float32(n)
     r = np.float32(held) / total
     spread = np.float32(math.sqrt(r * (ONE - r) / total))
     diameter = FIFTEEN / (ROOT_18 * total)
     low = r - np.float32(math.sqrt(bern)) * spread - bern * diameter
-    return low if low > ZERO else ZERO  # not max: rounding can leave r above 1 and low NaN
+    return low if low > ZERO else ZERO  # max() would return NaN if rounding makes r > 1
 
 
 @jit
 def insert(counts: Counts, bern: np.float32, a: int, label: Int, c: float, i: float, h: float) -> None:
-    """Count weight i of a label at node a, where it had c so far and h is the entropy with it.
+    """Count an example of a label at a node and update the node's candidates, entropy and recall bound.
 
-    The candidates stay ordered as in VW: an entry moves before all of strictly smaller count. A label outside
-    comes in only when it passes the last candidate, so the labels outside need no order.
+    The candidates keep VW's order: a label moves in front of all candidates with strictly smaller counts. A label that
+    is no candidate becomes one only when its count exceeds that of the last candidate, so other labels need no order.
+
+    Parameters
+    ----------
+    counts : row `a` of its node arrays is written; the caller updates the hash table
+    bern : lambda
+    a : node
+    label : 0-based label
+    c : count of the label at the node before
+    i : weight of the example
+    h : entropy of the node with the example, from `entropy_with`
     """
     node, top_label, top_count = counts.node, counts.top_label, counts.top_count
-    room = top_label.shape[1]
+    capacity = top_label.shape[1]
     size = counts.top_size[a]
     new = c + i
     held = node[a, HELD]
     at = -1
-    if c == 0.0 and size < room:
+    if c == 0.0 and size < capacity:
         at = size
         counts.top_size[a] = size + 1
         held += i
-    elif size < room or new > top_count[a, size - 1]:
+    elif size < capacity or new > top_count[a, size - 1]:
         at = size - 1
         while at >= 0 and top_label[a, at] != label:
             at -= 1
         if at >= 0:
             held += i
-        else:  # passes the last candidate and takes its place
+        else:  # the label replaces the last candidate
             at = size - 1
             held += new - top_count[a, at]
-    if at >= 0:  # not `top_k.insert`: the label may be in the list, and rises from where it is
+    if at >= 0:  # unlike `top_k.insert`, the label may be in the list already and moves up from its position
         while at > 0 and top_count[a, at - 1] < new:
             top_label[a, at] = top_label[a, at - 1]
             top_count[a, at] = top_count[a, at - 1]
@@ -173,7 +224,7 @@ def insert(counts: Counts, bern: np.float32, a: int, label: Int, c: float, i: fl
 
 @jit
 def recall(counts: Counts, classes: int, a: int) -> float:
-    """The estimated probability that the label of an example predicted at node a is a candidate there."""
+    """Return the estimated probability that the label of an example predicted at node `a` is a candidate there."""
     if counts.top_size[a] == classes:
         return 1.0
     if counts.top_size[a] == 0:
@@ -183,32 +234,47 @@ def recall(counts: Counts, classes: int, a: int) -> float:
 
 
 @jit
-def count_recall(counts: Counts, a: int, met: bool, weight: np.float32) -> None:
-    """Count one example predicted at node a, before its label is counted."""
+def count_recall(counts: Counts, a: int, recalled: bool, weight: np.float32) -> None:
+    """Update the recall estimate of a node with an example predicted there, before its label is counted.
+
+    Parameters
+    ----------
+    counts : `recall[a]` is written
+    a : node where the prediction ended
+    recalled : whether the example's label is a candidate of the node
+    weight : importance weight of the example
+    """
     if counts.top_size[a] == 0:
         return
     counts.recall[a, ASKED] = FADE * counts.recall[a, ASKED] + np.float64(weight)
-    counts.recall[a, MET] = FADE * counts.recall[a, MET] + (np.float64(weight) if met else 0.0)
+    counts.recall[a, MET] = FADE * counts.recall[a, MET] + (np.float64(weight) if recalled else 0.0)
 
 
 @jit
 def has_room(tree_depth: int, counts: Counts) -> bool:
-    """Whether one more example surely finds empty cells; at most 5/8 of them are used."""
-    enough: bool = (counts.used[0] + tree_depth + 2) * 8 <= counts.cell_key.shape[0] * 5
-    return enough
+    """Return whether the cells of one more example fit into the table with at most 5/8 of the cells used."""
+    fits: bool = (counts.used[0] + tree_depth + 2) * 8 <= counts.cell_key.shape[0] * 5
+    return fits
 
 
 # -- Python
 
 
 def bytes_of_node(candidates: int) -> int:
-    """What a node takes in Counts."""
+    """Return the size of one node in `Counts`, in bytes."""
     return 52 + 12 * candidates
 
 
 def new_counts(nodes: int, candidates: int, cells: int = FIRST_CELLS) -> Counts:
-    """Empty counts; pages of nodes never reached are never taken from the machine."""
-    keys, shared = _new_cells(cells)
+    """Return empty counts; the operating system allocates pages only for nodes that are reached.
+
+    Parameters
+    ----------
+    nodes : number of nodes m
+    candidates : most candidates of a node F
+    cells : cells of the hash table, a power of two
+    """
+    keys, cell_counts = _new_cells(cells)
     return Counts(
         node=np.zeros((nodes, 4)),
         top_label=np.zeros((nodes, candidates), np.int32),
@@ -216,27 +282,33 @@ def new_counts(nodes: int, candidates: int, cells: int = FIRST_CELLS) -> Counts:
         top_size=np.zeros(nodes, np.int32),
         recall=np.zeros((nodes, 2)),
         cell_key=keys,
-        cell_count=shared,
+        cell_count=cell_counts,
         used=np.zeros(1, np.int64),
         secret=hash_table.new_secret(),
     )
 
 
 def _new_cells(cells: int) -> tuple[UInt64s, Float64s]:
+    """Return an empty hash table as two views of one array: its keys and its counts, both [cells, 3]."""
     keys = np.zeros((cells, 3), np.uint64)
     return keys, keys.view(np.float64)
 
 
 def with_cells(counts: Counts, cells: int) -> Counts:
-    """The same counts with a hash table of so many cells."""
-    keys, shared = _new_cells(cells)
-    larger = counts._replace(cell_key=keys, cell_count=shared, used=np.zeros(1, np.int64))
+    """Return the same counts with a hash table of `cells` cells, a power of two."""
+    keys, cell_counts = _new_cells(cells)
+    larger = counts._replace(cell_key=keys, cell_count=cell_counts, used=np.zeros(1, np.int64))
     rehash(counts.cell_key, counts.cell_count, larger)
     return larger
 
 
 def labels_of_nodes(counts: Counts, left: Int32s) -> dict[int, dict[int, float]]:
-    """Node -> 0-based label -> count; `left[a]` is the left child of node a."""
+    """Return the counts as nested dictionaries: node -> 0-based label -> count.
+
+    Parameters
+    ----------
+    left : int32[m], left child of each node
+    """
     counted: dict[int, dict[int, float]] = {}
     for at in np.flatnonzero(counts.cell_key[:, 0]).tolist():
         key = int(counts.cell_key[at, 0])
@@ -249,7 +321,7 @@ def labels_of_nodes(counts: Counts, left: Int32s) -> dict[int, dict[int, float]]
 
 
 def arrays(c: Counts) -> dict[str, Stored]:
-    """What a model keeps of the counts: nodes seen, cells in use."""
+    """Return the arrays stored in a model file: the nodes that have seen examples and the cells in use."""
     seen = np.flatnonzero(c.node[:, WEIGHT] > 0)
     cells = np.flatnonzero(c.cell_key[:, 0])
     order = cells[np.argsort(c.cell_key[cells, 0])]
@@ -265,20 +337,29 @@ def arrays(c: Counts) -> dict[str, Stored]:
     }
 
 
-def restored(c: Counts, found: Mapping[str, Stored], classes: int, deepest: int, left: Int32s, finite: bool) -> Counts:
-    """Fill empty counts with what `arrays` gave, of a tree of `deepest` levels.
+def restored(c: Counts, stored: Mapping[str, Stored], classes: int, deepest: int, left: Int32s, finite: bool) -> Counts:
+    """Return counts filled from the arrays of a model file, see `arrays`.
 
-    The kernels of `routing` and `scoring` take candidates for classes and as many of them as top_size says, so both
-    are checked; counts are compared and added only. Keys that rise are all different, so that `find` meets each of
-    them; 3/8 of the cells at least stay empty, where searches end.
+    The kernels of `routing` and `scoring` use candidates as classes and `top_size` as a loop bound, so both are
+    checked; counts are only compared and added. Strictly ascending keys are distinct, so `find` reaches each of them;
+    at least 3/8 of the cells stay empty, where searches end.
 
     Parameters
     ----------
-    left : int32[m], the left child of each node, 0 at a leaf
-    finite : whether learning goes on and has to stay finite; then `entropy_with` and `bound` need counts that are
-        finite, and a node that has seen each label at most as often as it has seen examples
+    c : empty counts, whose node arrays are written
+    stored : the arrays by name
+    classes : number of classes K
+    deepest : levels of routers of the tree
+    left : int32[m], left child of each node, 0 at a leaf
+    finite : whether learning continues and has to stay finite; `entropy_with` and `bound` then need finite counts, and
+        no label may be counted more often at a node than the node's weight allows
+
+    Raises
+    ------
+    ModelError
+        If the arrays do not describe counts of this tree.
     """
-    seen = stored_arrays.rows("nodes.id", found, len(c.node))
+    seen = stored_arrays.rows("nodes.id", stored, len(c.node))
     for name, target in (
         ("nodes.state", c.node),
         ("nodes.top_label", c.top_label),
@@ -286,25 +367,31 @@ def restored(c: Counts, found: Mapping[str, Stored], classes: int, deepest: int,
         ("nodes.top_size", c.top_size),
         ("nodes.recall", c.recall),
     ):
-        target[seen] = stored_arrays.take(name, found, target.dtype, (len(seen), *target.shape[1:]))
-    stored_arrays.check_range("nodes.top_label", found["nodes.top_label"], 0, classes - 1)
-    stored_arrays.check_range("nodes.top_size", found["nodes.top_size"], 0, c.top_label.shape[1])
-    keys = stored_arrays.take("cells.key", found, np.uint64, None)
+        target[seen] = stored_arrays.take(name, stored, target.dtype, (len(seen), *target.shape[1:]))
+    stored_arrays.check_range("nodes.top_label", stored["nodes.top_label"], 0, classes - 1)
+    stored_arrays.check_range("nodes.top_size", stored["nodes.top_size"], 0, c.top_label.shape[1])
+    keys = stored_arrays.take("cells.key", stored, np.uint64, None)
     _check_keys(keys, classes, left > 0)
     cells = FIRST_CELLS
     while cells * 5 < len(keys) * 8 + 8 * (deepest + 2):
         cells *= 2
     loaded_keys, loaded_counts = _new_cells(len(keys))
     loaded_keys[:, 0] = keys
-    loaded_counts[:, 1:] = stored_arrays.take("cells.count", found, np.float64, (len(keys), 2))
+    loaded_counts[:, 1:] = stored_arrays.take("cells.count", stored, np.float64, (len(keys), 2))
     if finite:
-        _check_counts(c.node, found, keys, left)
+        _check_counts(c.node, stored, keys, left)
     loaded = c._replace(cell_key=loaded_keys, cell_count=loaded_counts)
     return with_cells(loaded, cells)
 
 
 def _check_keys(keys: UInt64s, classes: int, inner: AnyArray) -> None:
-    """Refuse keys that do not rise, and those of labels that are no classes or below nodes without children."""
+    """Raise ModelError unless keys ascend and belong to classes and to nodes with children.
+
+    Parameters
+    ----------
+    keys : uint64[cells in use]
+    inner : bool[m], whether each node has children
+    """
     if not (keys[1:] > keys[:-1]).all():
         raise stored_arrays.unfit("cells.key", "its keys do not rise")
     stored_arrays.check_range("cells.key", keys & np.uint64(0xFFFFFFFF), 1, classes)
@@ -314,19 +401,27 @@ def _check_keys(keys: UInt64s, classes: int, inner: AnyArray) -> None:
         raise stored_arrays.unfit("cells.key", "it counts labels below nodes that have no children")
 
 
-def _check_counts(node: AnyArray, found: Mapping[str, Stored], keys: UInt64s, left: Int32s) -> None:
-    """Refuse counts from which learning could make a number that is not finite."""
+def _check_counts(node: AnyArray, stored: Mapping[str, Stored], keys: UInt64s, left: Int32s) -> None:
+    """Raise ModelError if learning from these counts could produce a number that is not finite.
+
+    Parameters
+    ----------
+    node : float64[m, 4], as in `Counts`
+    stored : the arrays by name
+    keys : uint64[cells in use]
+    left : int32[m], left child of each node
+    """
     for name in ("nodes.top_count", "nodes.recall", "cells.count"):
-        stored_arrays.check_range(name, found[name], 0, MOST_WEIGHT)
-    state = np.asarray(found["nodes.state"])
+        stored_arrays.check_range(name, stored[name], 0, MOST_WEIGHT)
+    state = np.asarray(stored["nodes.state"])
     stored_arrays.check_range("nodes.state", state[:, (WEIGHT, HELD)], 0, MOST_WEIGHT)
     stored_arrays.check_range("nodes.state", state[:, (ENTROPY, BOUND)], -MOST_ENTROPY, MOST_ENTROPY)
     above = (keys >> np.uint64(32)).astype(np.int64) - 1
     child = np.where(above >= 0, left[above], 0)  # the root is a left child
     second = np.where(above >= 0, child + 1, 0)
-    seen = np.stack([node[child, WEIGHT], np.where(above >= 0, node[second, WEIGHT], MOST_WEIGHT)], axis=1)
-    more = np.asarray(found["cells.count"]) > seen * (1 + ROUNDING)
-    if more.any():
-        at = int(np.argmax(more.any(axis=1)))
+    limit = np.stack([node[child, WEIGHT], np.where(above >= 0, node[second, WEIGHT], MOST_WEIGHT)], axis=1)
+    exceeds = np.asarray(stored["cells.count"]) > limit * (1 + ROUNDING)
+    if exceeds.any():
+        at = int(np.argmax(exceeds.any(axis=1)))
         label = int(keys[at] & np.uint64(0xFFFFFFFF))
         raise stored_arrays.unfit("cells.count", f"it counts label {label} more often at a node than the node was seen")

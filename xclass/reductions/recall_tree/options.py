@@ -1,4 +1,4 @@
-"""The options of the recall tree: what they are, their defaults, what makes no sense together."""
+"""Declare the options of the recall tree, compute their defaults and check their combinations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_CANDIDATES = 1 << 20
 
 @dataclass(frozen=True)
 class Options:
-    """Recall tree."""
+    """Hold the options of the recall tree."""
 
     recall_tree: int = option("number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True)
     max_candidates: int = option(
@@ -68,21 +68,21 @@ class Options:
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Options whose defaults depend on K."""
+    """Return the values of options that were not given and whose defaults depend on K."""
     o: Options = spec.options
     classes = o.recall_tree
     levels = max(0, classes - 1).bit_length()
-    found: dict[str, int] = {}
+    defaults: dict[str, int] = {}
     if o.max_candidates is None:
-        found["max_candidates"] = max(1, min(classes, 4 * levels))
+        defaults["max_candidates"] = max(1, min(classes, 4 * levels))
     if o.max_depth is None:
-        found["max_depth"] = levels
-    depth = found.get("max_depth", o.max_depth)
-    return {**found, **gd.resolve_defaults(spec.binary, (1 << depth) - 1 + classes, reduction=True)}
+        defaults["max_depth"] = levels
+    depth = defaults.get("max_depth", o.max_depth)
+    return {**defaults, **gd.resolve_defaults(spec.binary, (1 << depth) - 1 + classes, reduction=True)}
 
 
 def check(spec: LearnerSpec) -> None:
-    """Refuse options that cannot be meant together."""
+    """Raise UsageError if options contradict each other."""
     gd.check(spec)
     o: Options = spec.options
     if spec.binary.loss_function not in (None, "logistic"):
@@ -96,20 +96,23 @@ def check(spec: LearnerSpec) -> None:
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Refuse a model with another tree, classes or lists of candidates, before room is made for them."""
+    """Raise ModelError unless the arrays of a model file have the sizes that the options imply.
+
+    This runs before memory is allocated for them.
+    """
     o: Options = spec.options
     in_turn = spec.binary.layout == "vw"
-    taken = routing.subs(o.max_depth, blocked=not in_turn)
+    router_subs = routing.subs(o.max_depth, blocked=not in_turn)
     if in_turn:
-        stored_arrays.check_rows("weights.sums", arrays, taken + o.recall_tree)
+        stored_arrays.check_rows("weights.sums", arrays, router_subs + o.recall_tree)
     else:
-        stored_arrays.check_rows("routers.sums", arrays, max(1, taken))
+        stored_arrays.check_rows("routers.sums", arrays, max(1, router_subs))
         for j in range(SHARDS):
             stored_arrays.check_rows(f"scorers.{j}.sums", arrays, -(-o.recall_tree // SHARDS))
     stored_arrays.take("nodes.top_label", arrays, np.int32, (None, o.max_candidates))
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Lowest and highest label, and the option that says so."""
+    """Return the lowest label, the highest label and the option that sets them."""
     classes = spec.options.recall_tree
     return 1, classes, f"--recall_tree {classes}"

@@ -1,22 +1,25 @@
-"""Recall tree: route by a binary tree, then score only the classes most often seen at the node.
+"""Route each example down a binary tree, then score only the classes seen most often at the node it reaches.
 
 Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017.
-Learners  R routers, one per internal node of a complete tree, and one scorer per class.
-Cost      learn and predict O(s (depth + F)) for an example of s features, whatever K is.
-Names     F max_candidates | lambda bern_hyper | n, H weight and label entropy [hist, total] of a node |
-          recall lower bound [recall-hat] | path features x + {(n.id : 1)} | K classes | a node id.
-Differs   from the paper: entropies are kept incrementally in nats, as VW does; the child an example stops short
-          of also counts it (Algorithm 2 updates c before it breaks).
-          From VW's recall_tree.cc: counts are found by hashing (node, label), not by scanning, with the same
+Learners  A router for each internal node of a complete tree, and a scorer for each class.
+Cost      Learning and prediction take O(s (depth + F)) for an example of s features, whatever K is.
+Names     F most candidates of a node [max_candidates] | lambda multiplier of the recall bound [bern_hyper] |
+          n, H weight and label entropy of a node [hist, total] | recall lower bound [recall-hat] |
+          path features x + {(n.id : 1)} | K classes | a node id.
+Differs   from the paper: entropies are updated incrementally in nats, as in VW; where learning stops above a child, the
+          child counts the example too (Algorithm 2 updates c before it breaks).
+          From VW's recall_tree.cc: counts are found by hashing (node, label) instead of scanning a list, with the same
           order of candidates; `--router_weight entropy` gives routers the importance of Algorithm 3, which VW
-          computes and drops; examples of weight 0 are not learned (VW's entropy becomes NaN); bern_hyper is in
-          the model; under the default layout routers and scorers have tables of their own and path features are
-          hashed like all others. With `--layout vw --router_weight example` predictions are VW's.
+          computes and then ignores; examples of weight 0 are not learned (VW's entropy becomes NaN); bern_hyper is
+          stored in the model. Under the default layout, routers and scorers have separate weight tables, and path
+          features are hashed like all other features. With `--layout vw --router_weight example` predictions are VW's.
+Idea      An example takes O(depth) routers to a node and competes there only among the F most frequent labels of the
+          node; routing stops early where the recall bound would not improve.
 
-Two stages. Routing needs no scorer, so it runs ahead on a thread of its own and hands over a plan: which classes
-to score and which to train, per example. Scoring is split by class into SHARDS with tables of their own, so any
-number of threads gives the same bytes. The modules `label_counts`, `routing` and `scoring` explain the bound on recall,
-how routers learn, and the probabilities.
+Learning has two stages. Routing needs no scorer, so it runs ahead on a thread of its own and hands over a plan, which
+says for each example which classes to score and which to train. Scoring is split by class into SHARDS with weight
+tables of their own, so any number of threads gives the same bytes. The modules `label_counts`, `routing` and `scoring`
+explain the recall bound, the training of routers and the probabilities.
 """
 
 from __future__ import annotations
@@ -48,7 +51,18 @@ WILDCARD = ord(":")
 
 
 class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
-    """The learner behind `--recall_tree`."""
+    """Learn and predict with a recall tree (`--recall_tree`).
+
+    Attributes
+    ----------
+    tables : weight tables; one for all sub-problems with `--layout vw`, otherwise the routers' and SHARDS of scorers
+    tree : the complete tree of m nodes
+    counts : label counts and candidates of the nodes
+    settings : options that the kernels read
+    random : uint64[1], state of the random generator
+    pairs : uint8[p, 2], namespaces crossed with the path features, see `scoring.path`
+    in_turn : whether examples are processed one after the other in one table (`--layout vw`)
+    """
 
     def __init__(self, spec: LearnerSpec) -> None:
         o: options.Options = spec.options
@@ -78,36 +92,43 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         node_bytes = routing.NODE_BYTES + label_counts.bytes_of_node(self.candidates)
         self.memory = gd.SLOT_BYTES << bits, nodes * node_bytes
         gd.check_memory(bits, more=self.memory[1])
-        self.tree, taken = routing.new_tree(self.depth, blocked=not self.in_turn)
-        self.routers = taken
+        self.tree, router_subs = routing.new_tree(self.depth, blocked=not self.in_turn)
+        self.routers = router_subs
         self.counts = label_counts.new_counts(len(self.tree.left), self.candidates)
         if self.in_turn:
-            subs = taken + self.classes
+            subs = router_subs + self.classes
             self.tables = [gd.new_table(self.rule, bits, subs, gd.vw_width(subs))]
             self.stages = [self._in_turn]
         else:
-            part = max(bits - 2, 2)
-            apart = spec.wanted.weights_only  # then the weights alone take memory, and lie closer together
+            table_bits = max(bits - 2, 2)
+            # without learning only the plane of weights is touched, which saves memory
+            planes = spec.wanted.weights_only
             shard = -(-self.classes // SHARDS)
-            self.tables = [gd.new_table(self.rule, part, taken, gd.odd_width(taken), apart)]
+            self.tables = [gd.new_table(self.rule, table_bits, router_subs, gd.odd_width(router_subs), planes)]
             for _ in range(SHARDS):
-                self.tables.append(gd.new_table(self.rule, part, shard, gd.odd_width(shard), apart))
+                self.tables.append(gd.new_table(self.rule, table_bits, shard, gd.odd_width(shard), planes))
             self.stages = [self._route, self._score]
-        width = gd.vw_width(taken + self.classes)
+        width = gd.vw_width(router_subs + self.classes)
         self.crowding = gd.crowding(bits, self.classes, width, spec.binary.layout)
         self.workers = SHARDS
         self.want(spec.wanted)
 
     def cross_path(self, interactions: list[bytes]) -> None:
-        """Cross the path features, group PATH_GROUP, with one other namespace each."""
+        """Cross the path features (namespace PATH_GROUP) with one other namespace per interaction.
+
+        Raises
+        ------
+        UsageError
+            If an interaction is not a pair of PATH_GROUP and a named namespace, or if there are no path features.
+        """
         pairs = []
-        for one in interactions:
-            others = [group for group in one if group != PATH_GROUP]
-            if len(one) != 2 or len(others) != 1 or WILDCARD in others:
+        for interaction in interactions:
+            others = [group for group in interaction if group != PATH_GROUP]
+            if len(interaction) != 2 or len(others) != 1 or WILDCARD in others:
                 raise UsageError(
                     "the path features, namespace \\x88, can be crossed with one named namespace at a time"
                 )
-            pairs.append((others[0], one[0] == PATH_GROUP))
+            pairs.append((others[0], interaction[0] == PATH_GROUP))
         if pairs and not self.settings.path:
             raise UsageError("--no_path_features leaves nothing to cross with namespace \\x88: drop one of them")
         self.pairs = np.array(pairs, np.uint8).reshape(-1, 2)
@@ -115,9 +136,10 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
     # stages
 
     def _new_plan(self, task: BatchTask) -> Plan:
+        """Return a plan for the batch, with its labels and capacity for all its items."""
         batch = task.batch
         n = batch.n
-        room = n * (2 * self.candidates + 1)
+        capacity = n * (2 * self.candidates + 1)
         return Plan(
             label=self.classes_of(task, task.learned(), "recall_tree", self.classes),
             node=np.empty(n, np.int32),
@@ -127,16 +149,18 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             dropped=np.empty(n, np.int64),
             first=np.zeros(n + 1, np.int64),
             scored=np.empty(n, np.int64),
-            item=np.empty(room, np.int32),
-            score=np.empty(room, np.float32),
+            item=np.empty(capacity, np.int32),
+            score=np.empty(capacity, np.float32),
         )
 
     def _row_scratch(self, batch: Batch) -> routing.Row:
+        """Return buffers for the longest example of a batch, with its path features and their crosses."""
         longest = int(np.diff(batch.start).max(initial=0))
         longest += (1 + len(self.pairs) * longest) * (self.depth + 1) + 1
         return routing.Row(np.empty(longest, np.uint64), np.empty(longest, np.float32))
 
     def _route(self, task: BatchTask) -> None:
+        """Route a batch and train the routers (first stage)."""
         batch = task.batch
         plan = task.plan = self._new_plan(task)
         row = self._row_scratch(batch)
@@ -151,28 +175,30 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             self.counts = label_counts.with_cells(self.counts, 2 * len(self.counts.cell_key))
 
     def _score(self, task: BatchTask) -> None:
+        """Score and train the classes of the plan, a thread per shard at most (second stage)."""
         batch, plan = task.batch, task.plan
 
-        def one(shard: int) -> None:
-            room = scoring.new_scratch(self._row_scratch(batch), self.candidates)
+        def run_shard(shard: int) -> None:
+            scratch = scoring.new_scratch(self._row_scratch(batch), self.candidates)
             table = finite.watched(self.tables[1 + shard], task)
             scoring.score_shard(
-                self.tree, self.settings, self.pairs, table, self.rule, shard, batch, task.clock, plan, room
+                self.tree, self.settings, self.pairs, table, self.rule, shard, batch, task.clock, plan, scratch
             )
 
-        self.share(one, [(shard,) for shard in range(SHARDS)])
+        self.share(run_shard, [(shard,) for shard in range(SHARDS)])
         self._finish(task)
 
     def _in_turn(self, task: BatchTask) -> None:
+        """Process the examples of a batch one after the other in one table (the only stage with `--layout vw`)."""
         batch = task.batch
         plan = task.plan = self._new_plan(task)
-        room = scoring.new_scratch(self._row_scratch(batch), self.candidates, self.routers + self.classes)
+        scratch = scoring.new_scratch(self._row_scratch(batch), self.candidates, self.routers + self.classes)
         table = finite.watched(self.tables[0], task)
         done = 0
         while True:
             done = scoring.learn_sequentially(
                 self.tree, self.counts, self.settings, self.pairs, table, self.rule, batch, task.clock, self.random,
-                plan, done, room,
+                plan, done, scratch,
             )  # fmt: skip
             if done == batch.n:
                 break
@@ -180,6 +206,7 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         self._finish(task)
 
     def _finish(self, task: BatchTask) -> None:
+        """Set the predictions, losses and requested scores and probabilities of a batch from its plan."""
         batch, plan = task.batch, task.plan
         task.prediction = np.empty(batch.n)
         scoring.choose(plan, task.prediction)
@@ -194,7 +221,7 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         task.plan = None
 
     def _candidate_probabilities(self, task: BatchTask) -> None:
-        """What is to be told of probabilities."""
+        """Report the probabilities of the candidates and list those that were requested."""
         batch, plan = task.batch, task.plan
         labelled = ~np.isnan(batch.label)
         weight = batch.weight.astype(np.float64)
@@ -215,25 +242,27 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             task.listing = scoring.by_class(plan, odds)
 
     def want(self, wanted: Wanted) -> None:
+        """Set the outputs wanted besides predictions and restart the sums of the report."""
         self.asked, self.keep_scores = wanted.answers, wanted.scores
         self.report = Report(self.asked, unknown="labels that are no class")
 
     def results(self) -> list[Result]:
-        """Return the reliability table, where it is asked for."""
+        """Return the reliability table if it was requested."""
         return self.report.results()
 
     def summary(self) -> list[str]:
-        """Lines after those every run has."""
+        """Return the lines that this reduction adds to the summary of a run."""
         lines = [routing.statistics(self.tree, self.counts)]
         if self.asked.wanted:
             lines = [*self.report.lines(), *lines]
         return lines
 
     def outline(self, levels: int) -> Iterator[TreeNode]:
-        """The nodes of the first levels that examples have come to, and their siblings."""
+        """Yield the nodes of the first `levels` levels that examples have reached, and their siblings."""
         return tree_view.preorder(0, levels, partial(routing.node_view, self.tree, self.counts))
 
     def end_pass(self) -> None:
+        """Decay the learning rate at the end of a pass."""
         self.rule = gd.after_pass(self.rule, self.learner_options)
 
     # inspection
@@ -246,16 +275,16 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         return index.astype(np.uint64) * self.tables[table].width
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        """The routers on the way and the candidates where it ends, and the scorer of the label."""
+        """Return the routers on the path, the candidates at its end and the scorer of the label."""
         place, x = self._row_scratch(batch)
         count = batch.start[1] - batch.start[0]
         place[:count] = self.places(0, batch.index)
         x[:count] = batch.value
-        found = []
+        lookups = []
         a = 0
         while self.tree.router[a] >= 0:
             router = int(self.tree.router[a])
-            found.append(WeightLookup(0, router, router))
+            lookups.append(WeightLookup(0, router, router))
             s = gd.score(self.tables[0], place, x, count, np.uint64(router), batch.initial[0])
             child = int(self.tree.left[a]) + (0 if s < 0 else 1)
             if routing.stops(self.counts, self.settings, a, child):
@@ -271,26 +300,26 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
             width = np.uint64(1) if self.in_turn else self.tables[table].width
             full = scoring.path(self.tree, self.settings, self.pairs, a, width, batch, 0, place, x, count)
             extra = tuple(zip(place[count:full].tolist(), x[count:full].tolist(), strict=True))
-            found.append(WeightLookup(table, sub, self.routers + c, extra))
-        return found
+            lookups.append(WeightLookup(table, sub, self.routers + c, extra))
+        return lookups
 
     def extra_features(self) -> list[WeightLookup]:
-        """The path features of every node for the labels counted there."""
-        found = []
+        """Return the path features of every node for the labels counted there."""
+        lookups = []
         for a, labels in label_counts.labels_of_nodes(self.counts, self.tree.left).items():
             path = tuple((scoring.PATH_HASH * b, 1.0) for b in self._path_nodes(a))
-            found += [WeightLookup(0, self.routers + y, self.routers + y, path) for y in labels]
-        return found
+            lookups += [WeightLookup(0, self.routers + y, self.routers + y, path) for y in labels]
+        return lookups
 
     def _path_nodes(self, a: int) -> list[int]:
-        """The nodes that have a path feature at node a."""
+        """Return the nodes whose path features an example at node a has."""
         if not self.settings.path or self.settings.node_only:
             return [a] if self.settings.path else []
-        found = []
+        nodes = []
         while a > 0:
-            found.append(a)
+            nodes.append(a)
             a = int(self.tree.parent[a])
-        return found
+        return nodes
 
     def readable_lines(self) -> list[str]:
         return routing.readable_lines(self.tree, self.counts, self.settings, self.depth)
@@ -309,22 +338,23 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         ]
 
     def arrays(self) -> dict[str, Stored]:
-        found: dict[str, Stored] = {**label_counts.arrays(self.counts), "random": self.random}
+        stored: dict[str, Stored] = {**label_counts.arrays(self.counts), "random": self.random}
         for name, table in zip(self._names(), self.tables, strict=True):
-            found.update(gd.table_arrays(name, table, self.learner_options.predict_only_model))
-        return found
+            stored.update(gd.table_arrays(name, table, self.learner_options.predict_only_model))
+        return stored
 
     def _names(self) -> list[str]:
+        """Return the name of each weight table in a model file."""
         return ["weights"] if self.in_turn else ["routers"] + [f"scorers.{j}" for j in range(SHARDS)]
 
     def facts(self) -> dict[str, Any]:
         return {"outside": self.outside}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Take over a model; the tree itself is made anew.
+        """Restore a model; the tree itself is built from the options.
 
-        `label_counts.restored` and `gd.restore_table` say what their checks protect. `random` is the state of a
-        generator, for which any number will do.
+        `label_counts.restored` and `gd.restore_table` describe what their checks protect. `random` is the state of a
+        generator, for which any number is valid.
         """
         with stored_arrays.whole(arrays, facts) as (arrays, facts):
             self.counts = label_counts.restored(

@@ -1,10 +1,14 @@
-"""A complete tree of routers: the way an example takes through it, and how the routers learn from its label.
+"""Route examples down a complete binary tree and train its routers.
 
-Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017, algorithms 1 to 3.
+Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017, Algorithms 1 to 3.
 Cost      O(s depth) for an example of s features.
-Names     a node id | other names as in label_counts.
+Names     a node id | m nodes | other names as in label_counts.
+Differs   from the paper and VW as described in `reduction`.
+Idea      Routing needs no scorer. It therefore runs ahead of scoring and leaves a `Plan`, which lists for each example
+          the classes to score and the classes to train.
 
-Routing needs no scorer, so it runs ahead and leaves a `Plan`: which classes are scored, which are trained, per example.
+An example reaches the kernels as `place` (uint64[s], hash * width of each feature), `x` (float32[s], their values) and
+`count`, the number of features; kernels that only score or train read them and do not write them.
 """
 
 from __future__ import annotations
@@ -28,56 +32,59 @@ from .label_counts import BOUND, ENTROPY, WEIGHT, Counts
 EXAMPLE, ENTROPY_CHANGE, MEAN_ENTROPY = 0, 1, 2
 ROUTER_WEIGHTS = ("example", "entropy", "mean_entropy")
 LN_2 = math.log(2.0)
-NODE_BYTES = 16  # of Tree, per node
-NONE, SAME, OTHER = 0, 1, 2  # Plan.mode: no scorer learns; those scored learn; another list learns
+NODE_BYTES = 16  # size of a node in Tree
+NONE, SAME, OTHER = 0, 1, 2  # Plan.mode: no scorer learns; the scored classes learn; another list of classes learns
 
 
 class Tree(NamedTuple):
-    """A complete binary tree; nodes are numbered depth first, siblings next to each other."""
+    """Describe a complete binary tree of m nodes, numbered depth first with siblings next to each other."""
 
-    left: Int32s  # int32[m], left child (right: + 1), 0 at a leaf
-    parent: Int32s  # int32[m], -1 above the root
+    left: Int32s  # int32[m], left child, 0 at a leaf; the right child is left + 1
+    parent: Int32s  # int32[m], parent, -1 for the root
     router: Int64s  # int64[m], sub-problem of the node's router, -1 at a leaf
 
 
 class Settings(NamedTuple):
-    """The options a kernel needs."""
+    """Hold the options that the kernels read."""
 
-    bern: np.float32
-    router_weight: int
-    randomized: bool
-    path: bool
-    node_only: bool
-    classes: int
+    bern: np.float32  # lambda, --bern_hyper
+    router_weight: int  # index into ROUTER_WEIGHTS
+    randomized: bool  # --randomized_routing
+    path: bool  # whether path features are used
+    node_only: bool  # whether the node reached is the only path feature
+    classes: int  # K
     depth: int  # levels of routers
-    routers: int  # sub-problems of the routers, which come before the classes where they share a table
+    routers: int  # sub-problems of the routers, which precede those of the classes in a shared table
 
 
 class Plan(NamedTuple):
-    """What routing found for n examples; `label` is 0-based, -1 where nothing is learned.
+    """Tell the scorers which classes to score and which to train, for a batch of n examples.
 
-    Example i: classes `item[first[i]:scored[i]]` are scored for the prediction; mode SAME: they learn, but for
-    the one at `dropped[i]`, and so does the class at `item[scored[i]]` if there is one before `first[i + 1]`;
-    mode OTHER: classes `item[scored[i]:first[i + 1]]` learn, with the path of node `last[i]`.
+    The classes `item[first[i]:scored[i]]` are scored to predict example i. What learns depends on its mode:
+
+    NONE    no scorer learns.
+    SAME    the scored classes learn, except the one at position `dropped[i]`, and so does the class `item[scored[i]]`
+            if `first[i + 1]` lies behind it.
+    OTHER   the classes `item[scored[i]:first[i + 1]]` learn, with the path features of node `last[i]`.
     """
 
-    label: Int64s  # int64[n]
-    node: Int32s  # int32[n], where prediction ended
-    recall: Float64s  # float64[n], probability that the label is among the classes scored
-    last: Int32s  # int32[n], where learning ended
-    mode: Int8s  # int8[n]
-    dropped: Int64s  # int64[n], position in item or -1
-    first: Int64s  # int64[n + 1]
-    scored: Int64s  # int64[n]
-    item: Int32s  # int32[room]
-    score: Float32s  # float32[room], filled by the scorers
+    label: Int64s  # int64[n], 0-based label, -1 where nothing is learned
+    node: Int32s  # int32[n], node where prediction ended
+    recall: Float64s  # float64[n], estimated probability that the label is among the scored classes
+    last: Int32s  # int32[n], node where learning ended
+    mode: Int8s  # int8[n], NONE, SAME or OTHER
+    dropped: Int64s  # int64[n], position in `item` of the class that no longer learns, -1 for none
+    first: Int64s  # int64[n + 1], start of each example in `item`
+    scored: Int64s  # int64[n], end of the scored classes in `item`
+    item: Int32s  # int32[capacity], classes, 0-based
+    score: Float32s  # float32[capacity], score of each class, filled by the scorers
 
 
 class Row(NamedTuple):
-    """OptionGroup for one example and the features of its path."""
+    """Provide buffers for the features of one example and its path features."""
 
-    place: UInt64s  # uint64[s]
-    x: Float32s  # float32[s]
+    place: UInt64s  # uint64[s], hash * width of each feature
+    x: Float32s  # float32[s], value of each feature
 
 
 # -- kernels
@@ -85,7 +92,7 @@ class Row(NamedTuple):
 
 @jit
 def stops(counts: Counts, settings: Settings, parent: int, child: int) -> bool:
-    """Whether an example goes no further than `parent`, whose bound on recall is as good as the child's."""
+    """Return whether routing stops at `parent` because its recall bound is at least that of the child."""
     return bool(settings.bern > ZERO and counts.node[parent, BOUND] >= counts.node[child, BOUND])
 
 
@@ -94,7 +101,16 @@ def descend(
     tree: Tree, counts: Counts, settings: Settings, table: gd.Table, place: UInt64s, x: Float32s, count: int,
     initial: np.float32,
 ) -> int:  # fmt: skip
-    """Algorithm 1 up to the candidates: the node where prediction ends."""
+    """Return the node where the prediction of an example ends (Algorithm 1 without the scorers).
+
+    Parameters
+    ----------
+    tree, counts, table : read only
+    place : uint64[s], read only
+    x : float32[s], read only
+    count : number of features
+    initial : initial score of the example
+    """
     a = 0
     while tree.router[a] >= 0:
         s = gd.score(table, place, x, count, np.uint64(tree.router[a]), initial)
@@ -110,7 +126,23 @@ def learn_route(
     tree: Tree, counts: Counts, settings: Settings, table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s,
     count: int, label: int, weight: np.float32, clock: np.float64, random: UInt64s,
 ) -> int:  # fmt: skip
-    """Algorithms 2 and 3 up to the regressors: train the routers on the way, count the label, return the node."""
+    """Train the routers on the path of an example and count its label (Algorithms 2 and 3 without the scorers).
+
+    Parameters
+    ----------
+    counts, table : written
+    place : uint64[s], read only
+    x : float32[s], read only
+    count : number of features
+    label : 0-based label
+    weight : importance weight
+    clock : weight of all labelled examples up to this one
+    random : uint64[1], state of the random generator, written
+
+    Returns
+    -------
+    The node where learning ends.
+    """
     i = np.float64(weight)
     a = 0
     cell = label_counts.find(counts, -1, label)
@@ -127,7 +159,7 @@ def learn_route(
         y = -ONE if d_l < d_r else ONE
         importance = weight
         if settings.router_weight != EXAMPLE:
-            change = abs(d_l - d_r) / LN_2  # n.total |dH| of Algorithm 3, in bits; grows with the weight
+            change = abs(d_l - d_r) / LN_2  # n.total |dH| of Algorithm 3, in bits
             if settings.router_weight == MEAN_ENTROPY:
                 change /= n_l + n_r + i
             importance = np.float32(change)
@@ -161,7 +193,18 @@ def learn_route(
 
 @jit
 def load(batch: Batch, i: int, width: np.uint64, place: UInt64s, x: Float32s) -> int:
-    """Copy the features of example i to `place` and `x`; return their number."""
+    """Copy the features of example i into `place` and `x`.
+
+    Parameters
+    ----------
+    width : slots per feature of the weight table
+    place : uint64[s], written
+    x : float32[s], written
+
+    Returns
+    -------
+    Number of features.
+    """
     begin: int = batch.start[i]
     count: int = batch.start[i + 1] - begin
     for f in range(count):
@@ -175,7 +218,22 @@ def route(
     tree: Tree, counts: Counts, settings: Settings, table: gd.Table, rule: gd.Rule, batch: Batch, clock: Float64s,
     random: UInt64s, plan: Plan, begin: int, row: Row,
 ) -> int:  # fmt: skip
-    """Route rows `begin`... of a batch, learning where `plan.label` is given; return the first row not done."""
+    """Route the examples of a batch, starting with example `begin`, and learn from those with a label in the plan.
+
+    Parameters
+    ----------
+    counts, table : written
+    batch : read only
+    clock : float64[n], weight of the labelled examples up to and including each one, read only
+    random : uint64[1], state of the random generator, written
+    plan : all fields but `label` and `score` are written
+    begin : first example to route
+    row : scratch, written
+
+    Returns
+    -------
+    Index of the first example not routed; less than n if the hash table of `counts` has to grow first.
+    """
     place, x = row
     for i in range(begin, batch.label.shape[0]):
         label = plan.label[i]
@@ -227,10 +285,19 @@ def route(
 
 @jit
 def grow_tree(depth: int, blocked: bool, left: Int32s, parent: Int32s, router: Int64s, order: Int64s) -> int:
-    """Fill in a complete tree of `depth` levels of routers, depth first; `order` is an int64 stack of nodes.
+    """Fill in a complete tree with `depth` levels of routers, numbering the nodes depth first.
 
-    Routers are numbered in the order nodes are expanded (VW), or, `blocked`, so that a router and the two below
-    it share a block of four, which is one cache line of every feature.
+    Parameters
+    ----------
+    blocked : number routers so that a router and its two children share a block of four, which is one cache line for
+        every feature, instead of in the order in which nodes are expanded (VW)
+    left, parent : int32[m], written
+    router : int64[m], written
+    order : int64[depth + 2], stack of nodes, written
+
+    Returns
+    -------
+    Number of sub-problems that the routers occupy.
     """
     level = order.copy()
     size = 1
@@ -274,26 +341,26 @@ def grow_tree(depth: int, blocked: bool, left: Int32s, parent: Int32s, router: I
 
 
 def new_tree(depth: int, blocked: bool) -> tuple[Tree, int]:
-    """A complete tree and the number of sub-problems its routers take."""
+    """Return a complete tree with `depth` levels of routers and the number of sub-problems they occupy."""
     nodes = (2 << depth) - 1
     tree = Tree(np.zeros(nodes, np.int32), np.zeros(nodes, np.int32), np.zeros(nodes, np.int64))
-    taken = grow_tree(depth, blocked, tree.left, tree.parent, tree.router, np.zeros(depth + 2, np.int64))
-    return tree, int(taken)
+    occupied = grow_tree(depth, blocked, tree.left, tree.parent, tree.router, np.zeros(depth + 2, np.int64))
+    return tree, int(occupied)
 
 
 def subs(depth: int, blocked: bool) -> int:
-    """The number of sub-problems that the routers of `new_tree` take."""
+    """Return the number of sub-problems that the routers of `new_tree` occupy."""
     if not blocked:
         return (1 << depth) - 1
     return sum(4 << level for level in range(depth) if (level + depth) % 2 == 0 or level == 0)
 
 
-SHOWN = 5  # candidates of a node that are shown
+SHOWN = 5  # most candidates in the view of a node
 
 
 def node_view(tree: Tree, counts: Counts, a: int) -> NodeView:
-    """A node as it is shown; where no example has come to its children it is a leaf."""
-    children = _children_met(tree, counts, np.array([a]))
+    """Return the printable view of a node; a node whose children have seen no example appears as a leaf."""
+    has_children = _children_met(tree, counts, np.array([a]))
     weight, nats = float(counts.node[a, WEIGHT]), float(counts.node[a, ENTROPY])
     size = int(counts.top_size[a])
     top = zip(counts.top_label[a, :SHOWN].tolist(), counts.top_count[a, :SHOWN].tolist(), strict=True)
@@ -304,18 +371,18 @@ def node_view(tree: Tree, counts: Counts, a: int) -> NodeView:
         "recall at least": f"{float(counts.node[a, BOUND]):.3f}",
     }
     left = int(tree.left[a])
-    return NodeView((left, left + 1) if children[0] else (), tuple((y + 1, c) for y, c in list(top)[:size]), facts)
+    return NodeView((left, left + 1) if has_children[0] else (), tuple((y + 1, c) for y, c in list(top)[:size]), facts)
 
 
 def _children_met(tree: Tree, counts: Counts, nodes: Int64s) -> Bools:
-    """Whether an example has come to a child of these nodes."""
+    """Return for each of `nodes` (int64[k]) whether a child of it has seen an example, as bool[k]."""
     left = tree.left[nodes]
-    met: Bools = (counts.node[left, WEIGHT] > 0) | (counts.node[np.minimum(left + 1, len(tree.left) - 1), WEIGHT] > 0)
-    return met & (left > 0)
+    seen: Bools = (counts.node[left, WEIGHT] > 0) | (counts.node[np.minimum(left + 1, len(tree.left) - 1), WEIGHT] > 0)
+    return seen & (left > 0)
 
 
 def statistics(tree: Tree, counts: Counts) -> str:
-    """A line for the summary about the nodes examples have come to, and their siblings."""
+    """Return the summary line about the size and depth of the tree: nodes that have seen examples, and siblings."""
     level, depth, nodes, depths = np.zeros(1, np.int64), 0, 0, []
     while len(level):
         nodes += len(level)
@@ -327,7 +394,7 @@ def statistics(tree: Tree, counts: Counts) -> str:
 
 
 def readable_lines(tree: Tree, counts: Counts, settings: Settings, depth: int) -> list[str]:
-    """VW's lines: the tree, and the labels counted at every node, the candidates first."""
+    """Return VW's description of the tree, with the labels counted at each node, candidates first."""
     counted = label_counts.labels_of_nodes(counts, tree.left)
     lines = [
         f"k = {settings.classes}",
@@ -365,6 +432,6 @@ def readable_lines(tree: Tree, counts: Counts, settings: Settings, depth: int) -
 
 
 def _shown(value: float | np.float32) -> str:
-    """A number as short as it can be: 2, 0.5, 0.21432579."""
+    """Return a number without trailing ".0", for example 2, 0.5 or 0.21432579."""
     text = str(value)
     return text.removesuffix(".0")

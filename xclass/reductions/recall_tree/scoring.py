@@ -1,27 +1,23 @@
-"""The classes proposed for an example: their scores, their training, the best of them and their probabilities.
+"""Score and train the candidate classes of an example, and turn scores into predictions and probabilities.
 
-Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017, algorithm 1.
+Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017, Algorithm 1.
 Cost      O(s F) for an example of s features.
-Names     F candidates | path features x + {(n.id : 1)} | lane: a class scored beside others | others as in routing.
+Names     F most candidates of a node [max_candidates] | K classes | path features x + {(n.id : 1)} |
+          lane: a class scored or trained together with others on the same example | other names as in routing.
+Differs   from the paper, which gives no probabilities.
+Idea      Scorers are split by class into SHARDS with weight tables of their own, so that any number of threads gives
+          the same bytes. Weights are loaded when they are needed: the loads of different lanes do not depend on each
+          other, and prefetching does not pay (docs/defaults.md).
 
-Scorers are split by class into SHARDS with tables of their own, so that any number of threads gives the same bytes.
-Weights are loaded as they are needed: the loads of an example's lanes do not wait for one another, and asking for them
-ahead (spelling, panlex, wiki at -b 24; processor time of all scoring and training, median over batches) took 0.99 to
-1.04 of the time one, two or four features ahead, 1.04 to 1.12 one or two candidates ahead, and 1.08 to 1.09 with the
-next example's. Under --vw_exact, where one thread does all, a second one that touched the slots of 2, 8 or 32 examples
-ahead took twice the processor time for no less of the clock.
+The probabilities of the candidates are proportional to e**score, the odds of the logistic link, and add up to the
+recall of the node. The remaining probability is divided equally among the other classes. The recall is estimated by
+progressive validation, as the fraction of the last 1 / (1 - FADE) or so examples predicted at the node whose labels
+were candidates there. The candidates' share of the node's weight would be too high, because candidates are counted
+after the routers have learned from the label. With K candidates the recall is 1.
 
-Probabilities, where they are asked for: the candidates' are proportional to e**score, the odds the logistic link
-gives, and add up to the node's recall; what is left belongs to the other classes, each of them the same share.
-The recall is that of progressive validation, how often the labels of examples whose prediction ended at the node
-were candidates there, of the last 1 / (1 - FADE) or so: candidates are counted after routers have learned from
-the label, so that their share of the node's weight says much more than they keep. With K candidates it is 1.
-
-    log loss (calibration error) on test, -b 24     spelling        wiki         wordnet       panlex
-    e**score, progressive recall (this)            1.01 (.06)    6.58 (.06)    8.31 (.08)   6.24 (.02)
-    logistic of the score, the same                1.05 (.14)    6.56 (.02)    8.35 (.10)   6.24 (.04)
-    e**score, the share of the node's weight       1.09 (.02)    6.59 (.09)   11.45 (.13)   7.10 (.12)
-    e**score, the recall bound                     1.02 (.02)    6.59 (.09)   10.09 (.12)   6.79 (.11)
+An example reaches the kernels as `place` (uint64[s], hash * width of each feature), `x` (float32[s], their values) and
+two numbers: `count` features without and `full` features with the path features behind them. Both arrays have space
+for the path features.
 """
 
 from __future__ import annotations
@@ -41,26 +37,33 @@ from ..core import probabilities
 from . import label_counts, routing
 from .routing import NONE, SAME, Plan
 
-SHARDS = 3  # scorers' tables; with the routers' they make four equal parts of 2**b slots
-PATH_HASH = 868771  # index of the path feature of node a: PATH_HASH * a, VW's
-LARGEST_SCORE = 50.0  # in a probability
+SHARDS = 3  # tables of scorers; with the routers' table they divide 2**b slots into four equal parts
+PATH_HASH = 868771  # the path feature of node a has the index PATH_HASH * a, as in VW
+LARGEST_SCORE = 50.0  # scores are clipped to +-50 before they become probabilities
 
 
 class Scratch(NamedTuple):
-    """OptionGroup for one example and its lanes."""
+    """Provide buffers for one example and its lanes."""
 
-    row: routing.Row
-    lanes: gd.Lanes
-    position: Int64s  # int64[lanes], of a lane in `plan.item`
-    out: Float32s  # float32[lanes], scores
-    met: UInt8s  # uint8[sub-problems] for `learn_sequentially`, 0 between examples
+    row: routing.Row  # features of the example
+    lanes: gd.Lanes  # inputs and intermediate results of the lanes
+    position: Int64s  # int64[lanes], position of each lane in `plan.item`
+    out: Float32s  # float32[lanes], score of each lane
+    met: UInt8s  # uint8[sub-problems], marks of `learn_sequentially`, all 0 between examples
 
 
 def new_scratch(row: routing.Row, candidates: int, subs: int = 0) -> Scratch:
-    """OptionGroup for so many candidates, and the label."""
-    most = candidates + 1
+    """Return buffers for one example.
+
+    Parameters
+    ----------
+    row : buffers for the example's features
+    candidates : most candidates; there is one lane more, for the label
+    subs : number of sub-problems of the table that `learn_sequentially` uses, 0 for `score_shard`
+    """
+    lanes = candidates + 1
     return Scratch(
-        row, gd.new_lanes(most), np.empty(most, np.int64), np.empty(most, np.float32), np.zeros(subs, np.uint8)
+        row, gd.new_lanes(lanes), np.empty(lanes, np.int64), np.empty(lanes, np.float32), np.zeros(subs, np.uint8)
     )
 
 
@@ -72,9 +75,22 @@ def path(
     tree: routing.Tree, settings: routing.Settings, pairs: UInt8s, a: int, width: np.uint64, batch: Batch, i: int,
     place: UInt64s, x: Float32s, count: int,
 ) -> int:  # fmt: skip
-    """Add the path features of node a, and their crosses, behind the `count` others; return the new count.
+    """Append the path features of a node, and their crosses, to the features of an example.
 
-    Row k of `pairs` crosses namespace group `pairs[k, 0]` with the path, the path first where `pairs[k, 1]`.
+    Parameters
+    ----------
+    pairs : uint8[p, 2], read only; row k crosses namespace `pairs[k, 0]` with the path, whose features come first in
+        the cross if `pairs[k, 1]` is set
+    a : node
+    width : slots per path feature
+    i : example in the batch
+    place : uint64[s], written from `count` on
+    x : float32[s], written from `count` on
+    count : number of features before
+
+    Returns
+    -------
+    Number of features with the path features and their crosses.
     """
     if not settings.path:
         return count
@@ -94,7 +110,7 @@ def path(
         for j in range(batch.group_first[i], batch.group_first[i + 1]):
             if batch.group_name[j] == pairs[k, 0]:
                 for f in range(batch.group_start[j] - batch.start[i], batch.group_start[j + 1] - batch.start[i]):
-                    for q in range(begin, end):  # as VW crosses, on places: hash * width keeps what it needs
+                    for q in range(begin, end):  # VW crosses places too; hash * width keeps the low bits it needs
                         first, second = (place[q], place[f]) if pairs[k, 1] else (place[f], place[q])
                         place[count] = (np.uint64(16777619) * first) ^ second
                         x[count] = x[f]
@@ -104,7 +120,7 @@ def path(
 
 @jit
 def _crossed(batch: Batch, i: int) -> int:
-    """The number of features of row i that crosses made; they are its last ones."""
+    """Return the number of features of example i that crosses generated; they come last."""
     last = batch.group_first[i + 1] - 1
     if last < batch.group_first[i] or batch.group_name[last] != CROSSED_GROUP:
         return 0
@@ -114,7 +130,7 @@ def _crossed(batch: Batch, i: int) -> int:
 
 @jit
 def _path_size(tree: routing.Tree, settings: routing.Settings, a: int) -> int:
-    """The number of path features of node a."""
+    """Return the number of path features of node a, without crosses."""
     if not settings.path:
         return 0
     if settings.node_only:
@@ -128,7 +144,7 @@ def _path_size(tree: routing.Tree, settings: routing.Settings, a: int) -> int:
 
 @jit
 def _exchange(place: UInt64s, x: Float32s, low: int, middle: int, high: int) -> None:
-    """Let features low..middle-1 and middle..high-1 change places, each in their order."""
+    """Exchange the features [low, middle) with the features [middle, high), keeping the order within each."""
     if low == middle or middle == high:
         return
     _reverse(place, x, low, middle)
@@ -138,6 +154,7 @@ def _exchange(place: UInt64s, x: Float32s, low: int, middle: int, high: int) -> 
 
 @jit
 def _reverse(place: UInt64s, x: Float32s, low: int, high: int) -> None:
+    """Reverse the order of the features [low, high) in place."""
     while low < high - 1:
         high -= 1
         place[low], place[high] = place[high], place[low]
@@ -149,7 +166,18 @@ def _reverse(place: UInt64s, x: Float32s, low: int, high: int) -> None:
 def _gather(
     plan: Plan, begin: int, end: int, skip: int, shard: int, label: int, scratch: gd.Lanes, position: Int64s
 ) -> int:
-    """Lanes of this shard among items begin..end-1; return how many."""
+    """Fill the lanes with the classes of this shard among the items [begin, end) of the plan, except item `skip`.
+
+    Parameters
+    ----------
+    label : 0-based label of the example, whose lane gets y = 1 and all others -1
+    scratch : `sub` and `y` are written
+    position : int64[lanes], position of each lane in `plan.item`, written
+
+    Returns
+    -------
+    Number of lanes.
+    """
     lanes = 0
     for j in range(begin, end):
         c = np.int64(plan.item[j])
@@ -163,6 +191,7 @@ def _gather(
 
 @jit
 def _clip_lanes(table: gd.Table, scratch: gd.Lanes, out: Float32s, lanes: int) -> None:
+    """Set the prediction `p` of each lane to its score in `out` (float32[lanes]), clipped to the label range."""
     for j in range(lanes):
         scratch.p[j] = gd.clip(out[j], table.range)
 
@@ -170,18 +199,28 @@ def _clip_lanes(table: gd.Table, scratch: gd.Lanes, out: Float32s, lanes: int) -
 @jit
 def score_shard(
     tree: routing.Tree, settings: routing.Settings, pairs: UInt8s, table: gd.Table, rule: gd.Rule, shard: int,
-    batch: Batch, clock: Float64s, plan: Plan, room: Scratch,
+    batch: Batch, clock: Float64s, plan: Plan, scratch: Scratch,
 ) -> None:  # fmt: skip
-    """Score and train this shard's classes, example by example, as the plan says."""
-    (place, x), scratch, position, out, _ = room
+    """Score and train the classes of one shard on every example of a batch, as the plan says.
+
+    Parameters
+    ----------
+    pairs : uint8[p, 2], namespaces crossed with the path, see `path`; read only
+    table : weight table of the shard, written
+    shard : number of the shard; it has the classes c with c % SHARDS == shard
+    clock : float64[n], weight of the labelled examples up to and including each one, read only
+    plan : scores of the shard's classes are written to `plan.score`
+    scratch : written
+    """
+    (place, x), lane_scratch, position, out, _ = scratch
     for i in range(batch.label.shape[0]):
         table.watch.now[0] = i
         label = plan.label[i]
         count = routing.load(batch, i, table.width, place, x)
         full = path(tree, settings, pairs, plan.node[i], table.width, batch, i, place, x, count)
         mode = plan.mode[i]
-        lanes = _gather(plan, plan.first[i], plan.scored[i], -1, shard, label, scratch, position)
-        gd.score_lanes(table, place, x, full, scratch.sub, lanes, out)
+        lanes = _gather(plan, plan.first[i], plan.scored[i], -1, shard, label, lane_scratch, position)
+        gd.score_lanes(table, place, x, full, lane_scratch.sub, lanes, out)
         for j in range(lanes):
             plan.score[position[j]] = out[j]
         if mode == NONE:
@@ -191,22 +230,27 @@ def score_shard(
             gd.widen(table.range, ONE)
         if mode == SAME:
             extra = plan.first[i + 1] - plan.scored[i]
-            if extra > 0:  # the label came in and pushed another candidate out: not the lanes just scored
+            if extra > 0:  # the label has become a candidate and may have replaced another one
                 lanes = _gather(
-                    plan, plan.first[i], plan.first[i + 1], plan.dropped[i], shard, label, scratch, position
+                    plan, plan.first[i], plan.first[i + 1], plan.dropped[i], shard, label, lane_scratch, position
                 )
-                gd.score_lanes(table, place, x, full, scratch.sub, lanes, out)
+                gd.score_lanes(table, place, x, full, lane_scratch.sub, lanes, out)
         else:
             full = path(tree, settings, pairs, plan.last[i], table.width, batch, i, place, x, count)
-            lanes = _gather(plan, plan.scored[i], plan.first[i + 1], -1, shard, label, scratch, position)
-            gd.score_lanes(table, place, x, full, scratch.sub, lanes, out)
-        _clip_lanes(table, scratch, out, lanes)
-        gd.learn_lanes(table, rule, place, x, full, lanes, scratch, batch.weight[i], clock[i])
+            lanes = _gather(plan, plan.scored[i], plan.first[i + 1], -1, shard, label, lane_scratch, position)
+            gd.score_lanes(table, place, x, full, lane_scratch.sub, lanes, out)
+        _clip_lanes(table, lane_scratch, out, lanes)
+        gd.learn_lanes(table, rule, place, x, full, lanes, lane_scratch, batch.weight[i], clock[i])
 
 
 @jit
 def choose(plan: Plan, prediction: Float64s) -> None:
-    """`prediction[i]` = label of the best score, the earlier candidate on a tie; 0 without candidates."""
+    """Set each prediction to the label with the best score; the earlier candidate wins a tie.
+
+    Parameters
+    ----------
+    prediction : float64[n], 1-based label, 0 if there are no candidates; written
+    """
     for i in range(prediction.shape[0]):
         best = -1
         for j in range(plan.first[i], plan.scored[i]):
@@ -217,9 +261,18 @@ def choose(plan: Plan, prediction: Float64s) -> None:
 
 @jit
 def candidate_probabilities(plan: Plan, classes: int, label: Int64s, odds: Float64s, own: Float64s) -> None:
-    """`odds[j]` = probability of the candidate at place j, `own[i]` = that of the 0-based label of example i.
+    """Compute the probabilities of the candidates and of the labels.
 
-    A label that is no candidate has its share of what the candidates leave, one that is no class has 0.
+    A label that is no candidate gets an equal share of the probability that the candidates leave; a label that is no
+    class gets 0.
+
+    Parameters
+    ----------
+    plan : read only
+    classes : number of classes K
+    label : int64[n], 0-based labels, read only
+    odds : float64[capacity], probability of the class at each position of `plan.item`, written
+    own : float64[n], probability of the label of each example, written
     """
     for i in range(label.shape[0]):
         begin, end = plan.first[i], plan.scored[i]
@@ -239,49 +292,62 @@ def candidate_probabilities(plan: Plan, classes: int, label: Int64s, odds: Float
 
 @jit
 def best_candidates(plan: Plan, odds: Float64s, top: Int64s, top_p: Float64s) -> None:
-    """`top[i]`, `top_p[i]` = the candidates (1-based) of the highest scores, the earlier first on a tie; 0 for none."""
-    place = np.empty(top.shape[1], np.int64)
+    """Rank the k best candidates of each example by their scores; the earlier candidate wins a tie.
+
+    Parameters
+    ----------
+    plan : read only
+    odds : float64[capacity], probabilities of the candidates, read only
+    top : int64[n, k], 1-based labels in descending order of scores, 0 where there are fewer candidates; written
+    top_p : float64[n, k], their probabilities, 0 where there are fewer; written
+    """
+    ranked = np.empty(top.shape[1], np.int64)
     for i in range(top.shape[0]):
-        size = top_k.rank(plan.score, plan.first[i], plan.scored[i], place)
+        size = top_k.rank(plan.score, plan.first[i], plan.scored[i], ranked)
         for r in range(top.shape[1]):
-            top[i, r] = plan.item[place[r]] + 1 if r < size else 0
-            top_p[i, r] = odds[place[r]] if r < size else 0.0
+            top[i, r] = plan.item[ranked[r]] + 1 if r < size else 0
+            top_p[i, r] = odds[ranked[r]] if r < size else 0.0
 
 
 @jit
-def _mark(tree: routing.Tree, z: int, scratch: gd.Lanes, lanes: int, met: UInt8s, mark: int) -> None:
-    """`met` = `mark` for the lanes and the routers on the way to node z."""
+def _mark(tree: routing.Tree, z: int, scratch: gd.Lanes, lanes: int, marks: UInt8s, mark: int) -> None:
+    """Set `marks` (uint8[sub-problems]) to `mark` for all lanes and for the routers on the path to node z."""
     for j in range(lanes):
-        met[np.int64(scratch.sub[j])] = mark
+        marks[np.int64(scratch.sub[j])] = mark
     a = z
     while a >= 0:
         if tree.router[a] >= 0:
-            met[tree.router[a]] = mark
+            marks[tree.router[a]] = mark
         a = tree.parent[a]
 
 
 @jit
 def _apart(
     tree: routing.Tree, table: gd.Table, place: UInt64s, count: int, full: int, z: int, scratch: gd.Lanes, lanes: int,
-    met: UInt8s,
+    marks: UInt8s,
 ) -> bool:  # fmt: skip
-    """Whether no lane shares a slot with another or with a router on the way to node z.
+    """Return whether no lane shares a slot with another lane or with a router on the path to node z.
 
-    Places of the first `count` features are multiples of the table's width, so that different sub-problems have
-    different slots there. Those of path features, behind them, are not; but the lanes' slots of one lie in two rows
-    at most, those of the first and the last, and only where another feature has one of these is every slot looked at.
-    `met` (uint8, 0 for every sub-problem) is left as it was.
+    The places of the first `count` features are multiples of the table's width, so different sub-problems have
+    different slots there. The places of path features are not. But the lanes' slots of one path feature lie in at most
+    two rows, that of the lowest and that of the highest sub-problem, so its slots are compared one by one only if
+    another feature has one of these rows.
+
+    Parameters
+    ----------
+    place : uint64[full], read only
+    marks : uint8[sub-problems], all 0; written, and all 0 again on return
     """
     width, mask = table.width, table.mask
     if width > mask:
         return False
-    _mark(tree, z, scratch, lanes, met, 1)
+    _mark(tree, z, scratch, lanes, marks, 1)
     shared = False
     least, most = scratch.sub[0], scratch.sub[0]
     for j in range(lanes):
         least = min(least, scratch.sub[j])
         most = max(most, scratch.sub[j])
-    row = mask ^ (width - np.uint64(1))  # the bits of a slot that are the feature's
+    row = mask ^ (width - np.uint64(1))  # bits of a slot that depend on the feature
     for q in range(count, full):
         if shared:
             break
@@ -289,38 +355,52 @@ def _apart(
         near = False
         for f in range(count):
             near |= (place[f] & row) == first or (place[f] & row) == last
-        for o in range(count, q):
-            between = (place[q] - place[o]) & mask
-            if min(between, mask + np.uint64(1) - between) < np.uint64(met.shape[0]):
+        for other in range(count, q):
+            between = (place[q] - place[other]) & mask
+            if min(between, mask + np.uint64(1) - between) < np.uint64(marks.shape[0]):
                 for j in range(lanes):
                     sub = (scratch.sub[j] + between) & mask
-                    shared |= sub < np.uint64(met.shape[0]) and met[np.int64(sub)] > 0
+                    shared |= sub < np.uint64(marks.shape[0]) and marks[np.int64(sub)] > 0
         if near:
             for j in range(lanes):
                 slot = (place[q] + scratch.sub[j]) & mask
                 sub = slot & (width - np.uint64(1))
-                if sub < np.uint64(met.shape[0]) and met[np.int64(sub)] > 0:
+                if sub < np.uint64(marks.shape[0]) and marks[np.int64(sub)] > 0:
                     for f in range(count):
                         shared |= (place[f] & row) == (slot & row)
-    _mark(tree, z, scratch, lanes, met, 0)
+    _mark(tree, z, scratch, lanes, marks, 0)
     return not shared
 
 
 @jit
 def learn_sequentially(
     tree: routing.Tree, counts: label_counts.Counts, settings: routing.Settings, pairs: UInt8s, table: gd.Table,
-    rule: gd.Rule, batch: Batch, clock: Float64s, random: UInt64s, plan: Plan, begin: int, room: Scratch,
+    rule: gd.Rule, batch: Batch, clock: Float64s, random: UInt64s, plan: Plan, begin: int, scratch: Scratch,
 ) -> int:  # fmt: skip
-    """Route, score and train one example after the other with one table: VW's order to the last collision.
+    """Route, score and train examples one after the other in one weight table, with the same collisions as VW.
 
-    Under `--layout vw` routers, scorers and the path features, which VW does not scale by the number of
-    sub-problems, can share slots, so neither stages nor shards may run ahead, and lanes only where an example shares
-    none. With --vw_exact scorers meet the path features before the crosses, as in VW.
+    Under `--layout vw` routers, scorers and path features, which VW does not scale by the number of sub-problems, can
+    share slots. Therefore neither stages nor shards may run ahead, and lanes are trained together only if they share no
+    slot. With --vw_exact, scorers add the path features before the generated crosses, as in VW.
+
+    Parameters
+    ----------
+    counts, table : written
+    pairs : uint8[p, 2], namespaces crossed with the path, see `path`; read only
+    clock : float64[n], weight of the labelled examples up to and including each one, read only
+    random : uint64[1], state of the random generator, written
+    plan : `label` is read; `node`, `recall`, `last`, `first`, `scored`, `item` and `score` are written
+    begin : first example to process
+    scratch : written
+
+    Returns
+    -------
+    Index of the first example not processed; less than n if the hash table of `counts` has to grow first.
     """
-    (place, x), scratch, _, out, met = room
+    (place, x), lane_scratch, _, out, marks = scratch
     routers = settings.routers
     unscaled = np.uint64(1)
-    # else what one lane learns changes the range or the weights of all, or there are too many places to look at
+    # Otherwise learning in one lane changes the range or the weights of all, or there are too many places to compare.
     independent = not rule.widen and not rule.regular and pairs.shape[0] == 0
     for i in range(begin, batch.label.shape[0]):
         label = plan.label[i]
@@ -339,9 +419,9 @@ def learn_sequentially(
         for j in range(size):
             plan.item[at + j] = counts.top_label[a, j]
             known |= counts.top_label[a, j] == label
-            scratch.sub[j] = np.uint64(routers + counts.top_label[a, j])
-        gd.score_lanes(table, place, x, full, scratch.sub, size, out)
-        _exchange(place, x, count - crossed, count - crossed + steps, count + steps)  # routers know no path
+            lane_scratch.sub[j] = np.uint64(routers + counts.top_label[a, j])
+        gd.score_lanes(table, place, x, full, lane_scratch.sub, size, out)
+        _exchange(place, x, count - crossed, count - crossed + steps, count + steps)  # routers have no path features
         for j in range(size):
             plan.score[at + j] = out[j]
         plan.node[i] = a
@@ -362,20 +442,20 @@ def learn_sequentially(
             continue
         full = path(tree, settings, pairs, z, unscaled, batch, i, place, x, count)
         for j in range(size):
-            scratch.sub[j] = np.uint64(routers + counts.top_label[z, j])
-        apart = independent and _apart(tree, table, place, count, full, z, scratch, size, met)
+            lane_scratch.sub[j] = np.uint64(routers + counts.top_label[z, j])
+        apart = independent and _apart(tree, table, place, count, full, z, lane_scratch, size, marks)
         _exchange(place, x, count - crossed, count, count + _path_size(tree, settings, z))
         if apart:
-            if z == a and known:  # the same classes, in another order at most, and nothing they know has changed
+            if z == a and known:  # the same classes, perhaps in another order, and their weights are unchanged
                 for j in range(size):
-                    scratch.sub[j] = np.uint64(routers + plan.item[at + j])
+                    lane_scratch.sub[j] = np.uint64(routers + plan.item[at + j])
                     out[j] = plan.score[at + j]
             else:
-                gd.score_lanes(table, place, x, full, scratch.sub, size, out)
+                gd.score_lanes(table, place, x, full, lane_scratch.sub, size, out)
             for j in range(size):
-                scratch.y[j] = ONE if scratch.sub[j] == np.uint64(routers + label) else -ONE
-            _clip_lanes(table, scratch, out, size)
-            gd.learn_lanes(table, rule, place, x, full, size, scratch, weight, clock[i])
+                lane_scratch.y[j] = ONE if lane_scratch.sub[j] == np.uint64(routers + label) else -ONE
+            _clip_lanes(table, lane_scratch, out, size)
+            gd.learn_lanes(table, rule, place, x, full, size, lane_scratch, weight, clock[i])
             continue
         for j in range(-1, size):  # the label first
             c = label if j < 0 else np.int64(counts.top_label[z, j])
@@ -395,19 +475,32 @@ def learn_sequentially(
 
 
 def scored_items(plan: Plan) -> tuple[Int64s, Int64s]:
-    """Where the candidates of each example begin once they stand without gaps, and their places in `plan.item`."""
+    """Return the scored candidates of a batch without the gaps between examples.
+
+    Returns
+    -------
+    start : int64[n + 1], start of each example's candidates
+    position : int64[start[n]], their positions in `plan.item`
+    """
     size = plan.scored - plan.first[:-1]
     start = np.concatenate([[0], np.cumsum(size)])
     return start, np.repeat(plan.first[:-1] - start[:-1], size) + np.arange(start[-1])
 
 
 def by_class(plan: Plan, odds: Float64s) -> probabilities.Listing:
-    """All candidates in order of class, and what they leave."""
+    """Return the probabilities of all candidates in ascending order of classes.
+
+    The probability that the candidates leave follows behind them under label 0.
+
+    Parameters
+    ----------
+    odds : float64[capacity], probability of the class at each position of `plan.item`
+    """
     start, chosen = scored_items(plan)
     n = len(plan.scored)
     row = np.repeat(np.arange(n), np.diff(start))
     label = plan.item[chosen].astype(np.int64) + 1
     order = np.lexsort((label, row))
-    last = start[1:]  # `insert` counts places before anything is inserted
+    last = start[1:]  # np.insert takes positions in the array before insertion
     scores = np.insert(odds[chosen][order], last, 1.0 - plan.recall)
     return probabilities.Listing(scores.astype(np.float32), np.insert(label[order], last, 0), start + np.arange(n + 1))
