@@ -1,1 +1,1 @@
-"""LOMTree."""
+"""Reduce multiclass classification to a tree of routers that is built online (LOMTree)."""

@@ -1,24 +1,27 @@
-"""LOMTree: a tree that splits its leaves as examples come, so that labels part and halves are of a size.
+"""Learn a tree online that splits its leaves so that the two sides separate labels and are balanced (LOMTree).
 
 Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1.
-Learners  one per inner node; it learns to give the labels of its right side scores above 0, those of the left below.
-Cost      learn and predict O(s depth) for an example of s features, whatever K is: see split_tree.
-Names     T max_predictors | R_S swap_resistance | E mean score at a node, e(y) that of label y there.
-Defaults  hinge loss at rate 1, four routers for every class, but ENOUGH or K - 1 of them where that is less:
-          docs/defaults.md.
-Differs   from the paper: T inner nodes in all, as VW has it (Algorithm 1 stops one short); a new inner node that comes
-          of a swap goes on with the router of the node that was taken back, as VW does. From VW's log_multi.cc under
-          the default layout: AdaGrad on scaled examples, the loss asked for, examples of weight 0 not learned.
-          With `--vw_exact` predictions are VW's: quantile loss whatever is asked for, as VW has it.
-          Where the smallest leaf is right below the root, the paper has no grandparent; here its sibling becomes the
-          root. VW makes the root a leaf below the leaf that splits, but goes on beginning there: all other nodes are
-          lost, and one answer is left (`--lom_rules vw`).
-          Before a leaf has seen an example it answers what its parent did, the root 1.
+Learners  A router for each inner node; it learns positive scores for the labels of its right side and negative scores
+          for those of its left side.
+Cost      Learning and prediction take O(s depth) for an example of s features, whatever K is; see `split_tree`.
+Names     T most inner nodes [max_predictors] | R_S swap resistance [swap_resistance] | E mean score at a node |
+          e(y) mean score of label y there | K classes.
+Differs   from the paper: the tree has T inner nodes in all, as in VW (Algorithm 1 stops one short), and an inner node
+          created by a swap keeps the router of the recycled node, as in VW. Importance weights affect the routers, but
+          not the counts of the tree. Before a leaf has seen an example it predicts what its parent did, and the root
+          predicts 1. If the smallest leaf is a child of the root, it has no grandparent, which the paper does not
+          treat; here its sibling becomes the root.
+          From VW's log_multi.cc under the default layout: routers use AdaGrad on scaled examples and the loss that is
+          chosen, and examples of weight 0 are not learned. With `--vw_exact` predictions are VW's; the loss is then
+          always quantile loss, as in VW. If the smallest leaf is a child of the root, VW makes the root a leaf below
+          the leaf that splits, but still starts there: all other nodes are lost and a single answer is left
+          (`--lom_rules vw`).
+Idea      At an inner node the router is trained towards the left if E > e(y) and towards the right otherwise; its new
+          score then decides where the example goes. At a leaf the label is counted. A leaf that has seen two labels
+          splits: at once while there are fewer than T inner nodes, and later if condition (2) of the paper holds, for
+          which the smallest leaf is recycled.
 
-An example (x, y) at an inner node: the router is trained towards left if E > e(y), else towards right, and then decides
-where the example goes. At a leaf the label is counted, and a leaf that has seen two labels splits: at once while there
-are fewer than T inner nodes, later where (2) of the paper allows it, for which the leaf seen least is taken back.
-Importance weights count for the routers, not in the tree.
+The defaults are hinge loss at rate 1 and four routers per class, limited as ENOUGH describes (docs/defaults.md).
 """
 
 from __future__ import annotations
@@ -42,16 +45,16 @@ from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import split_cells, split_tree, split_walk
 
-FIRST_ANSWER = 1  # VW's, before anything was seen
-LOSS, RATE = "hinge", 1.0
-MORE, ENOUGH = 4, 2**16  # routers for every class, as long as there are no more than so many
-ANY_LABEL = 0, 2**32 - 1
-MOST = 2**27  # routers: their places are int32
+FIRST_ANSWER = 1  # prediction before any example was seen, as in VW
+LOSS, RATE = "hinge", 1.0  # defaults of the routers
+MORE, ENOUGH = 4, 2**16  # default number of routers: MORE per class, but fewer than ENOUGH unless K is larger
+ANY_LABEL = 0, 2**32 - 1  # lowest and highest label where labels are not limited to 1..K
+MOST = 2**27  # highest number of routers, because their places are int32
 
 
 @dataclass(frozen=True)
 class Options:
-    """LOMTree."""
+    """Hold the options of LOMTree."""
 
     log_multi: int = option(
         "number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, maximum=2**31 - 1, stored=True
@@ -85,45 +88,59 @@ class Options:
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Options whose defaults depend on others; with --vw_exact, VW's loss, which nobody can choose."""
+    """Return the values of options that were not given; with --vw_exact the loss is always VW's."""
     o, learning = spec.options, spec.binary
-    found = {}
+    defaults = {}
     most = o.max_predictors
     if most is None:
         most = o.log_multi - 1
         if not spec.vw_exact:
             most = max(most, min(MORE * o.log_multi - 1, ENOUGH - 1))
-        found["max_predictors"] = min(most, MOST)
+        defaults["max_predictors"] = min(most, MOST)
     exact = learning.layout == "vw"
-    found.update(tree_routers.resolve_defaults(learning, o.log_multi, "quantile" if exact else LOSS, RATE))
+    defaults.update(tree_routers.resolve_defaults(learning, o.log_multi, "quantile" if exact else LOSS, RATE))
     if spec.vw_exact and not spec.loaded:
-        found["loss_function"] = "quantile"
+        defaults["loss_function"] = "quantile"
         pinned = learning.min_prediction is not None or learning.max_prediction is not None
-        if learning.loss_function == "logistic" and not pinned:  # all that is left of it in VW
+        if learning.loss_function == "logistic" and not pinned:  # VW applies only its range
             limit = float(gd.LOGISTIC_RANGE)
-            found.update(min_prediction=-limit, max_prediction=limit)
-    return found
+            defaults.update(min_prediction=-limit, max_prediction=limit)
+    return defaults
 
 
 def check(spec: LearnerSpec) -> None:
-    """Refuse options that cannot be meant together."""
+    """Raise UsageError if options contradict each other."""
     tree_routers.check(spec)
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Refuse a model of VW's routers whose sums are not one for each of them, before their table is made."""
+    """Raise ModelError unless a model with VW's layout has sums for each router.
+
+    This runs before the weight table is allocated.
+    """
     if spec.binary.layout == "vw":
         stored_arrays.check_rows("weights.sums", arrays, max(1, spec.options.max_predictors))
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Lowest and highest label, and the option that says so."""
+    """Return the lowest label, the highest label and the option that sets them."""
     classes = spec.options.log_multi
     return 1, classes, f"--log_multi {classes}"
 
 
 class LomTree(Learner, Outlined, Inspectable):
-    """The learner behind `--log_multi`."""
+    """Learn and predict with a LOMTree (`--log_multi`).
+
+    Attributes
+    ----------
+    most : T, most routers
+    routers : the routers and their weights
+    tree, cells : the tree and the label counts of its nodes
+    settings : options that the kernels read
+    labels : lowest and highest label that a model may contain
+    any_label : whether labels outside 1..K were learned under the paper's rules
+    exact : whether VW's binary learner and layout are used
+    """
 
     def __init__(self, spec: LearnerSpec) -> None:
         o: Options = spec.options
@@ -136,7 +153,7 @@ class LomTree(Learner, Outlined, Inspectable):
         self.as_vw = spec.vw_exact
         any_label = o.lom_rules == "vw" or spec.any_label
         self.labels = ANY_LABEL if any_label else (1, o.log_multi)
-        self.any_label = False  # whether the paper's rules have met one outside 1..K
+        self.any_label = False
         if self.exact:
             self.tables = [self.routers.table]
         self.settings = split_walk.Settings(
@@ -148,16 +165,19 @@ class LomTree(Learner, Outlined, Inspectable):
         self.stages = [self._learn_batch]
 
     @property
-    def rule(self) -> gd.Rule:  # type: ignore[override]  # nobody sets it from outside
+    def rule(self) -> gd.Rule:  # type: ignore[override]  # it is not set from outside
+        """Return the update rule of the routers."""
         return self.routers.rule
 
     def end_pass(self) -> None:
+        """Decay the learning rate at the end of a pass."""
         if self.exact:
             self.routers = self.routers._replace(rule=gd.after_pass(self.routers.rule, self.learner_options))
 
     # stages
 
     def _learn_batch(self, task: BatchTask) -> None:
+        """Predict and learn a batch (the only stage)."""
         batch = task.batch
         labelled = ~np.isnan(batch.label)
         label = np.where(labelled, batch.label, 0.0).astype(np.int64)
@@ -168,30 +188,36 @@ class LomTree(Learner, Outlined, Inspectable):
             learns &= batch.weight > 0
         if task.learn:
             lost = split_tree.is_lost(self.tree)
-            found = self._all(task, label, learns)
+            output = self._all(task, label, learns)
             if split_tree.is_lost(self.tree) and not lost:
                 task.notes.append(
                     "the leaf taken back was right below the root, where VW loses its tree: one leaf is left, which "
                     "answers alike for all examples; --lom_rules paper goes on"
                 )
         else:
-            found = self._shared(task, label, learns)
-        task.prediction = found.answer.astype(np.float64)
+            output = self._shared(task, label, learns)
+        task.prediction = output.answer.astype(np.float64)
         wrong = labelled & (task.prediction != batch.label)
         task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
         if self.as_vw:
-            task.unasked = ~found.asked
+            task.unasked = ~output.asked
         if self.settings.listing:
-            used = slice(0, found.first[-1])
-            task.scores, task.score_labels, task.score_start = found.score[used], found.node[used], found.first
+            used = slice(0, output.first[-1])
+            task.scores, task.score_labels, task.score_start = output.score[used], output.node[used], output.first
 
     def _found(self, n: int) -> split_walk.Found:
-        room = 4 * n if self.settings.listing else 0
+        """Return space for the results of n examples."""
+        capacity = 4 * n if self.settings.listing else 0
         return split_walk.Found(
-            np.zeros(n, np.int64), np.zeros(n + 1, np.int64), np.empty(room, np.int64), _floats(room), np.ones(n, bool)
+            np.zeros(n, np.int64),
+            np.zeros(n + 1, np.int64),
+            np.empty(capacity, np.int64),
+            _floats(capacity),
+            np.ones(n, bool),
         )
 
     def _levels(self) -> int:
+        """Return the number of levels for which scratch is allocated."""
         return int(split_tree.levels(self.tree)) + 32
 
     def _rows(
@@ -202,48 +228,49 @@ class LomTree(Learner, Outlined, Inspectable):
         begin: int,
         end: int,
         row: tree_routers.Row,
-        found: split_walk.Found,
+        output: split_walk.Found,
     ) -> int:
+        """Predict and learn the examples [begin, end) of a batch; return the first one not processed."""
         done: int = split_walk.learn_batch(
             self.tree, self.cells, self.settings, tree_routers.watched(self.routers, task), task.batch, label, learns,
-            task.clock, begin, end, row, found,
+            task.clock, begin, end, row, output,
         )  # fmt: skip
         return done
 
     def _all(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Found:
-        """All examples in order; whatever lacks room grows in between."""
+        """Predict and learn all examples of a batch in order, growing tree, cells and buffers as needed."""
         batch = task.batch
-        found, done = self._found(batch.n), 0
+        output, done = self._found(batch.n), 0
         while True:
             row = tree_routers.new_row(batch, self._levels())
-            done = self._rows(task, label, learns, done, batch.n, row, found)
+            done = self._rows(task, label, learns, done, batch.n, row, output)
             if done == batch.n:
-                return found
+                return output
             self.tree, self.cells = split_tree.with_room_for(self.tree, self.cells, tree_routers.GROUP_SIZE)
             if self.settings.listing:
-                more = len(found.node) + tree_routers.GROUP_SIZE * self._levels()
-                found = found._replace(
-                    node=np.concatenate([found.node, np.empty(more, np.int64)]),
-                    score=np.concatenate([found.score, _floats(more)]),
+                more = len(output.node) + tree_routers.GROUP_SIZE * self._levels()
+                output = output._replace(
+                    node=np.concatenate([output.node, np.empty(more, np.int64)]),
+                    score=np.concatenate([output.score, _floats(more)]),
                 )
 
     def _shared(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Found:
-        """Examples that are only predicted, by several threads."""
+        """Predict the examples of a batch without learning, on several threads if no scores are wanted."""
         batch = task.batch
         parts = self.rows_of_threads(batch.n)
         if self.settings.listing or len(parts) == 1:
             return self._all(task, label, learns)
-        found = self._found(batch.n)
+        batch_output = self._found(batch.n)
         levels = self._levels()
 
-        def one(begin: int, end: int) -> None:
-            self._rows(task, label, learns, begin, end, tree_routers.new_row(batch, levels), found)
+        def predict_rows(begin: int, end: int) -> None:
+            self._rows(task, label, learns, begin, end, tree_routers.new_row(batch, levels), batch_output)
 
-        self.share(one, parts)
-        return found
+        self.share(predict_rows, parts)
+        return batch_output
 
     def summary(self) -> list[str]:
-        """Lines after those every run has."""
+        """Return the lines that this reduction adds to the summary of a run."""
         tree = self.tree
         nodes = int(tree.size[split_tree.NODES])
         depth = self._depths()
@@ -256,6 +283,7 @@ class LomTree(Learner, Outlined, Inspectable):
         ]
 
     def _depths(self) -> np.ndarray:
+        """Return the depth of each node in use, as int32[nodes], -1 for nodes that cannot be reached."""
         depth = np.full(len(self.tree.link), -1, np.int32)
         split_tree.depths(self.tree, depth)
         return depth[: self.tree.size[split_tree.NODES]]
@@ -268,7 +296,7 @@ class LomTree(Learner, Outlined, Inspectable):
         return index.astype(np.uint64) * self.tables[table].width
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
-        """The routers on the way to the leaf that answers."""
+        """Return the routers on the path to the leaf that predicts."""
         row = tree_routers.new_row(batch, self._levels())
         tree_routers.load(self.routers, batch, 0, row, 0, False)
         _, level = split_walk.predict(self.tree, self.routers, row, 0)
@@ -276,7 +304,7 @@ class LomTree(Learner, Outlined, Inspectable):
         return [WeightLookup(0, number, number) for number in numbers]
 
     def readable_lines(self) -> list[str]:
-        """VW's lines: every node, and what it counted of every label."""
+        """Return VW's description of the tree: every node, and its counts of every label."""
         t, size = self.tree, self.tree.size
         used = int(size[split_tree.ROUTERS])
         lines = [
@@ -308,7 +336,7 @@ class LomTree(Learner, Outlined, Inspectable):
         return lines
 
     def outline(self, levels: int) -> Iterator[TreeNode]:
-        """The nodes of the first levels."""
+        """Yield the nodes of the first `levels` levels."""
         t = self.tree
 
         def view(a: int) -> tree_view.NodeView:
@@ -343,19 +371,19 @@ class LomTree(Learner, Outlined, Inspectable):
         return lines
 
     def arrays(self) -> dict[str, Stored]:
-        found = split_tree.arrays(self.tree, self.cells)
-        found.update(tree_routers.arrays(self.routers, self.learner_options.predict_only_model))
-        return found
+        stored = split_tree.arrays(self.tree, self.cells)
+        stored.update(tree_routers.arrays(self.routers, self.learner_options.predict_only_model))
+        return stored
 
     def facts(self) -> dict[str, Any]:
         return {"any_label": 1} if self.any_label else {}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Take over a model; `split_tree.restored` and `split_cells.restored` say what their checks protect.
+        """Restore a model; `split_tree.restored` and `split_cells.restored` describe what their checks protect.
 
-        Answers are classes or FIRST_ANSWER, 1, and so are never beyond K; with VW's rules, and where the model says
-        that `--on_bad_line vw` let others in, they are any labels that were met. Labels are keys and are shown, but
-        they are never indices.
+        Answers are classes or FIRST_ANSWER, which is 1, so they are at most K. With VW's rules, and if the model says
+        that `--on_bad_line vw` let other labels in, they may be any label seen. Labels are keys and are displayed, but
+        they are never used as indices.
         """
         with stored_arrays.whole(arrays, facts) as (arrays, facts):
             if "any_label" in facts:
@@ -366,10 +394,12 @@ class LomTree(Learner, Outlined, Inspectable):
 
 
 def _floats(n: int) -> np.ndarray:
+    """Return an uninitialised float32[n]."""
     return np.empty(n, np.float32)
 
 
 def _mean(total: float, n: int) -> np.float32:
+    """Return the mean of n scores with the sum `total` in float32, as in VW; 0 if n is 0."""
     return np.float32(total) / np.float32(n) if n else np.float32(0)
 
 

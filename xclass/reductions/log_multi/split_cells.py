@@ -1,9 +1,16 @@
-"""What is counted of a label at a node of a tree that splits and takes back its leaves: a hash table.
+"""Count labels at the nodes of a tree that splits and recycles its leaves, in one hash table.
 
-Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1: l, m, n and e
-          of a label at a node. Knows nothing of the tree.
-Cost      O(1) to find a cell, whatever the number of labels and nodes. What a recycled node had counted is not cleared:
-          its cells are outdated once the node's version, how often it was taken back, is no longer theirs.
+Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1.
+Cost      Finding a cell takes O(1), whatever the number of labels and nodes.
+Names     l, m, n, e of a label at a node, as in the paper: examples that arrived, sum of scores, times the router was
+          trained, mean score.
+Differs   from the paper only in how the counts are stored.
+Idea      A cell holds the counts of one label at one node. When a node is recycled its cells are not cleared: each cell
+          has the version of the node for which it counts (how often the node had been recycled), and a cell with an
+          older version is outdated.
+
+In the kernels, `cells` is a `Cells`, `a` a node, `label` a label, `key` a uint64, `at` the number of a cell (int64),
+and `version` the version of a node or, as int64[nodes], the versions of all nodes. This module does not know the tree.
 """
 
 from __future__ import annotations
@@ -20,42 +27,42 @@ from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 
-SUM, TIMES, ENDED, VERSION = 1, 2, 6, 7  # of a cell, the last two of its 32-bit words; its key is word 0
+SUM, TIMES, ENDED, VERSION = 1, 2, 6, 7  # position in a cell, of ENDED and VERSION in 32-bit words; word 0 is the key
 FIRST_CELLS = 1 << 12
 
 
 class Cells(NamedTuple):
-    """The table. The arrays are views of one.
+    """Hold an open-addressing hash table from (node, label) to counts. All arrays but `used` are views of one buffer.
 
-    32 bytes  | key: (node + 1) << 32 | label | m, sum of scores | n, trained | ended at the node | version |
+        32 bytes  | key: (node + 1) << 32 | label | m, sum of scores | n, trained | ended at the node | version |
 
-    l of the paper, the label's examples that arrived at the node, is n + ended.
+    The l of the paper, the label's examples that arrived at the node, is n + ended.
     """
 
-    word: UInt64s  # uint64[4 cells], key; 0 is an empty cell
-    number: Float64s  # float64[4 cells], m
-    count: Int64s  # int64[4 cells], n
-    half: UInt32s  # uint32[8 cells], ended and version
-    used: Int64s  # int64[1], cells with a key
-    shift: np.uint64  # 64 less the bits of a cell's number
-    secret: np.uint64  # of the hash, see `hash_table`
+    word: UInt64s  # uint64[4 cells], holds the keys; key 0 marks an empty cell
+    number: Float64s  # float64[4 cells], holds m
+    count: Int64s  # int64[4 cells], holds n
+    half: UInt32s  # uint32[8 cells], holds ended and version
+    used: Int64s  # int64[1], number of cells with a key, outdated ones included
+    shift: np.uint64  # 64 minus log2 of the number of cells
+    secret: np.uint64  # secret of the hash function, see `hash_table`
 
 
-# -- kernels. `version` is that of the node, or int64[nodes] those of all nodes.
+# -- kernels
 
 
 @bare
 def _home(cells, key):
-    """The cell where the search for a key begins."""
+    """Return the cell where the search for a key begins."""
     z = (key ^ cells.secret) * GOLDEN
     return np.int64(((z ^ (z >> np.uint64(32))) * SPREAD) >> cells.shift)
 
 
 @bare
 def _cell(cells, key):
-    """Where `key` is, or the empty cell where it belongs; -1 in a full table.
+    """Return the cell of `key`, or the empty cell where it belongs; -1 if the table is full.
 
-    `hash_table.search` for keys that lie beside what they count, so that a cell is half a cache line.
+    This is `hash_table.search` for keys stored next to their counts, so that a cell is half a cache line.
     """
     last = np.int64((cells.word.shape[0] >> 2) - 1)
     at = _home(cells, key)
@@ -70,36 +77,40 @@ def _cell(cells, key):
 
 @bare
 def _key(a, label):
+    """Return the key of a label at node a, which is never 0."""
     return (np.uint64(a + 1) << np.uint64(32)) | np.uint64(label)
 
 
 @bare
 def prefetch_counts(cells, a, label):
-    """Ask for the cache line of a label's cell at node a."""
+    """Prefetch the cache line of a label's cell at node a."""
     intrinsics.prefetch(cells.word, 4 * _home(cells, _key(a, label)))
 
 
 @bare
 def find(cells, a, label, version):
-    """The cell of a label at node a, made or made anew if need be; the caller has seen to room."""
+    """Return the cell of a label at node a; create it if it is absent and clear it if it is outdated.
+
+    The caller makes sure that the table has an empty cell, see `has_room`.
+    """
     key = _key(a, label)
     at = _cell(cells, key)
-    now = np.uint32(version)
+    current = np.uint32(version)
     if cells.word[4 * at] != key:
         cells.word[4 * at] = key
         cells.used[0] += 1
-        cells.half[8 * at + VERSION] = now
-    elif cells.half[8 * at + VERSION] != now:
+        cells.half[8 * at + VERSION] = current
+    elif cells.half[8 * at + VERSION] != current:
         cells.number[4 * at + SUM] = 0.0
         cells.count[4 * at + TIMES] = 0
         cells.half[8 * at + ENDED] = np.uint32(0)
-        cells.half[8 * at + VERSION] = now
+        cells.half[8 * at + VERSION] = current
     return at
 
 
 @bare
 def seek(cells, a, label):
-    """The cell of a label at node a, outdated or not, or -1 where there is none; nothing is written."""
+    """Return the cell of a label at node a, outdated or not, or -1 if there is none; nothing is written."""
     key = _key(a, label)
     at = _cell(cells, key)
     return at if cells.word[4 * at] == key else np.int64(-1)
@@ -107,45 +118,49 @@ def seek(cells, a, label):
 
 @bare
 def arrived(cells, at):
-    """Examples of the label that arrived at the node and went on or ended there [l]."""
+    """Return the number of the label's examples that arrived at the node [l]."""
     return cells.count[4 * at + TIMES] + np.int64(cells.half[8 * at + ENDED])
 
 
 @bare
 def end(cells, at):
-    """An example of the label ends at the node."""
+    """Count an example of the label that ends at the node."""
     cells.half[8 * at + ENDED] += np.uint32(1)
 
 
 @bare
 def trained(cells, at, score):
-    """The node's router has learned from an example of the label and gives it this score now."""
+    """Count an example of the label with which the node's router was trained, and add its score after training."""
     cells.number[4 * at + SUM] += score
     cells.count[4 * at + TIMES] += 1
 
 
 @bare
 def mean(cells, at):
-    """Mean score of the label's examples [e], 0 for none: sum in float64, mean in float32, as in VW."""
+    """Return the mean score of the label's examples [e], or 0 if there are none.
+
+    The sum is float64 and the mean float32, as in VW.
+    """
     n = cells.count[4 * at + TIMES]
     return np.float32(cells.number[4 * at + SUM]) / np.float32(n) if n > 0 else np.float32(0)
 
 
 @bare
 def has_room(cells, more):
-    """Whether so many more cells would leave at most 5/8 of them used."""
+    """Return whether at most 5/8 of the cells are used after `more` cells are added."""
     return (cells.used[0] + more) * 8 <= (cells.word.shape[0] >> 2) * 5
 
 
 @bare
 def _is_live(version, cells, i):
+    """Return whether the cell in position i, which has a key, belongs to an existing node and is not outdated."""
     a = np.int64(cells.word[4 * i] >> np.uint64(32)) - 1
     return a < version.shape[0] and cells.half[8 * i + VERSION] == np.uint32(version[a])
 
 
 @bare
 def _count_live(version, cells):
-    """Cells that are not outdated."""
+    """Return the number of cells in use that are not outdated."""
     live = 0
     for i in range(cells.word.shape[0] >> 2):
         if cells.word[4 * i] != np.uint64(0) and _is_live(version, cells, i):
@@ -155,7 +170,7 @@ def _count_live(version, cells):
 
 @bare
 def _rehash(version, old, cells):
-    """Move the cells of `old` that are not outdated into `cells`, which is empty."""
+    """Copy the cells of `old` that are not outdated into the empty table `cells`."""
     for i in range(old.word.shape[0] >> 2):
         key = old.word[4 * i]
         if key == np.uint64(0) or not _is_live(version, old, i):
@@ -166,22 +181,23 @@ def _rehash(version, old, cells):
         cells.used[0] += 1
 
 
-# -- Python. `version` : int64[nodes]
+# -- Python
 
 
 def aligned(words: int) -> np.ndarray:
-    """So many zeros, uint64, that begin with a cache line."""
+    """Return uint64[words] of zeros that begins at the start of a cache line."""
     memory = np.zeros(words + 8, np.uint64)
     skip = -memory.ctypes.data // 8 % 8
     return memory[skip : skip + words]
 
 
 def new_cells(cells: int = FIRST_CELLS) -> Cells:
-    """So many empty cells, a power of two."""
+    """Return a table of `cells` empty cells, a power of two."""
     return _views(aligned(4 * cells))
 
 
 def _views(word: np.ndarray) -> Cells:
+    """Return the table stored in `word` (uint64[4 cells]), with no cells counted as used and a new secret."""
     cells = len(word) // 4
     used = np.zeros(1, np.int64)
     shift = np.uint64(64 - max(1, (cells - 1).bit_length()))
@@ -190,35 +206,61 @@ def _views(word: np.ndarray) -> Cells:
 
 
 def _cells_for(number: int) -> int:
-    """Cells that hold so many, a quarter full or half: a power of two."""
+    """Return the size of a table that `number` cells fill at most half: a power of two."""
     return max(FIRST_CELLS, 1 << (2 * number).bit_length())
 
 
 def with_room_for(cells: Cells, version: np.ndarray, more: int) -> Cells:
-    """The cells that are not outdated in a table with room for so many more."""
+    """Return a new table with the cells that are not outdated and with space for `more` cells.
+
+    Parameters
+    ----------
+    version : int64[nodes], version of each node
+    """
     larger = new_cells(_cells_for(int(_count_live(version, cells)) + more))
     _rehash(version, cells, larger)
     return larger
 
 
 def array(cells: Cells, version: np.ndarray) -> np.ndarray:
-    """What a model keeps, the same for the same stream: uint64[live cells, 4], by rising key."""
+    """Return the cells stored in a model file, which do not depend on the order of the hash table.
+
+    Parameters
+    ----------
+    version : int64[nodes], version of each node
+
+    Returns
+    -------
+    uint64[live cells, 4], in ascending order of keys.
+    """
     words = cells.word.reshape(-1, 4)
     filled = np.flatnonzero(words[:, 0])
     halves = cells.half.reshape(-1, 8)[filled]
     at = (words[filled, 0] >> np.uint64(32)).astype(np.int64) - 1
-    there = at < len(version)
-    live = filled[there][halves[there, VERSION] == version[at[there]]]
+    exists = at < len(version)
+    live = filled[exists][halves[exists, VERSION] == version[at[exists]]]
     return words[live[np.argsort(words[live, 0])]]
 
 
-def restored(name: str, found: Mapping[str, Stored], version: np.ndarray, labels: tuple[int, int]) -> Cells:
-    """The table that `array` gave under this name, whose labels are in a range.
+def restored(name: str, stored: Mapping[str, Stored], version: np.ndarray, labels: tuple[int, int]) -> Cells:
+    """Return the table that `array` stored in a model file.
 
-    Keys that rise are all different, so that `find` and `seek` meet each of them. Half of the cells stay empty, where
-    searches end.
+    Strictly ascending keys are distinct, so `find` and `seek` reach each of them. At least half of the cells stay
+    empty, where searches end.
+
+    Parameters
+    ----------
+    name : name of the array
+    stored : the arrays of the model by name
+    version : int64[nodes], version of each node
+    labels : lowest and highest label allowed
+
+    Raises
+    ------
+    ModelError
+        If a cell belongs to no node, label or version, or counts are negative.
     """
-    words = stored_arrays.take(name, found, np.uint64, (None, 4))
+    words = stored_arrays.take(name, stored, np.uint64, (None, 4))
     key, halves = words[:, 0], words.view(np.uint32)
     node = key >> np.uint64(32)
     stored_arrays.check_range(name, node, 1, len(version))
@@ -234,10 +276,20 @@ def restored(name: str, found: Mapping[str, Stored], version: np.ndarray, labels
 
 
 def by_node(words: np.ndarray) -> dict[int, list[tuple[int, float, int, int]]]:
-    """Of what `array` gives: node -> (label, sum of scores, times trained, times ended there) by rising label."""
-    found: dict[int, list] = {}
+    """Return the counts in an array of `array`, grouped by node.
+
+    Parameters
+    ----------
+    words : uint64[cells, 4]
+
+    Returns
+    -------
+    Dictionary from node to a list of (label, sum of scores, times trained, times ended there), in ascending order of
+    labels.
+    """
+    counts: dict[int, list] = {}
     sums, halves = words.view(np.float64), words.view(np.uint32)
     for i, key in enumerate(words[:, 0].tolist()):
-        one = (key & 0xFFFFFFFF, float(sums[i, SUM]), int(words[i, TIMES]), int(halves[i, ENDED]))
-        found.setdefault((key >> 32) - 1, []).append(one)
-    return found
+        cell = (key & 0xFFFFFFFF, float(sums[i, SUM]), int(words[i, TIMES]), int(halves[i, ENDED]))
+        counts.setdefault((key >> 32) - 1, []).append(cell)
+    return counts

@@ -1,14 +1,19 @@
-"""A binary tree whose leaves split as examples come and, once it is full, take back the leaf least used.
+"""Grow a binary tree by splitting leaves and, once it is full, recycle its smallest leaf.
 
 Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1: SetNode,
-          UpdateC, Swap and the counts. Knows nothing of learning.
-Names     j node | y label | E, C as in the paper, see Tree | l, m, n, e, see split_cells | T most inner nodes |
-          R_S resistance.
-Cost      O(1) per node an example passes, O(depth) for the leaf that is taken back and the counts above it,
-          whatever the number of labels: what a node counts of a label is found by hashing (split_cells), and what a
-          recycled node had counted is not cleared but outdated: `RECYCLED` is the version of what it counts.
-Differs   from the paper: C is also passed up when an example ends at a leaf, as its definition asks. A leaf right below
-          the root has no grandparent; if it is the smallest, its sibling becomes the root.
+          UpdateC, Swap and the counts.
+Cost      O(1) per node that an example passes, and O(depth) for recycling a leaf and updating the counts above it,
+          whatever the number of labels. The counts of a label at a node are found by hashing (`split_cells`).
+Names     j node | y label | E mean score at a node | C examples of the smallest leaf below a node | l, m, n, e counts
+          of a label at a node, see `split_cells` | T most inner nodes [max_predictors] | R_S resistance
+          [swap_resistance].
+Differs   from the paper: C is also passed up when an example ends at a leaf, as its definition requires. A leaf right
+          below the root has no grandparent; if it is the smallest leaf, its sibling becomes the root.
+Idea      The counts of a recycled node are not cleared but outdated: RECYCLED, how often the node was recycled, is the
+          version of its counts.
+
+In the kernels, `tree` is a `Tree`, `cells` a `split_cells.Cells`, `a` a node, `label` a label and `at` the number of a
+cell. This module does not know how routers learn.
 """
 
 from __future__ import annotations
@@ -27,25 +32,32 @@ from . import split_cells
 from .split_cells import Cells
 
 LEFT, RIGHT, PARENT, ROUTER = 0, 1, 2, 3  # columns of Tree.link
-SMALLEST, LARGEST, ANSWER, LABELS, TRAINED, RECYCLED, SCORES, ARRIVED = range(8)  # of Tree.count
-NODES, ROUTERS, BLOCKS, DEEPEST, SWAPS, ROOT = range(6)  # of Tree.size
-COLUMNS = 8
+SMALLEST, LARGEST, ANSWER, LABELS, TRAINED, RECYCLED, SCORES, ARRIVED = range(8)  # columns of Tree.count
+NODES, ROUTERS, BLOCKS, DEEPEST, SWAPS, ROOT = range(6)  # positions in Tree.size
+COLUMNS = 8  # of Tree.count
 FIRST_NODES = 1 << 10
 
 
 class Tree(NamedTuple):
-    """m nodes of which `size[NODES]` are in use. `count` and `score` are two views of one array.
+    """Hold a tree with capacity for m nodes, of which the first `size[NODES]` are in use.
 
-    Columns of a node's row in `count`: SMALLEST examples of the smallest leaf below [C], LARGEST those of the label
-    seen most, ANSWER that label, LABELS different labels, TRAINED examples its router learned [sum of n], RECYCLED
-    how often it was taken back, SCORES sum of its scores as float64 [sum of m], ARRIVED examples.
+    `count`, `score` and `flat` are views of one array. A row of `count` has the columns
+
+    SMALLEST   examples of the smallest leaf below the node [C]
+    LARGEST    examples of the most frequent label
+    ANSWER     the most frequent label, which a leaf predicts
+    LABELS     number of different labels
+    TRAINED    examples that its router has learned [sum of n]
+    RECYCLED   how often the node was recycled
+    SCORES     sum of its router's scores, as float64 [sum of m]
+    ARRIVED    examples that arrived
     """
 
-    link: Int32s  # int32[m, 4]: left and right child (0 at a leaf), parent (-1 above the root), router (-1)
-    count: Int64s  # int64[m, 8]
-    score: Float64s  # float64[m, 8]
-    flat: Int64s  # int64[8 m], a view of count
-    size: Int64s  # int64[6]: nodes, routers and their blocks, depth of the deepest leaf ever, swaps, root
+    link: Int32s  # int32[m, 4]: left child, right child (both 0 at a leaf), parent (root: -1), router (leaf: -1)
+    count: Int64s  # int64[m, 8], see above
+    score: Float64s  # float64[m, 8], view of `count` for column SCORES
+    flat: Int64s  # int64[8 m], view of `count` for prefetching
+    size: Int64s  # int64[6]: nodes, routers, blocks of routers, depth of the deepest leaf ever, swaps, root
 
 
 # -- kernels
@@ -53,14 +65,14 @@ class Tree(NamedTuple):
 
 @bare
 def prefetch_counts(tree, cells, a, label):
-    """Ask for the cache lines of a node's counts and of its label's cell."""
+    """Prefetch the cache lines of a node's counts and of its label's cell."""
     intrinsics.prefetch(tree.flat, np.int64(a) * COLUMNS)
     split_cells.prefetch_counts(cells, a, label)
 
 
 @bare
 def guess(tree, cells, a, label):
-    """What `expects_more` will say, for a label whose cell may not be there yet; nothing is written."""
+    """Return what `expects_more` would return for a label whose cell may not exist yet; nothing is written."""
     at = split_cells.seek(cells, a, label)
     if at < 0:
         return tree.score[a, SCORES] > 0.0
@@ -69,7 +81,7 @@ def guess(tree, cells, a, label):
 
 @bare
 def has_room(tree, cells, examples):
-    """Whether so many examples surely find nodes and empty cells."""
+    """Return whether tree and cells have capacity for the nodes and cells that `examples` examples can create."""
     if tree.size[NODES] + 2 * examples > tree.link.shape[0]:
         return False
     return split_cells.has_room(cells, (levels(tree) + examples + 2) * examples)
@@ -77,18 +89,22 @@ def has_room(tree, cells, examples):
 
 @bare
 def levels(tree):
-    """The depth no leaf goes beyond; where the tree was lost, that of the leaf that is left."""
+    """Return a bound on the depth of all leaves; 0 for a tree reduced to one leaf by `lose`."""
     return tree.size[DEEPEST] if tree.size[NODES] > 1 else np.int64(0)
 
 
 @bare
 def is_leaf(tree, a):
+    """Return whether node a is a leaf."""
     return tree.link[a, ROUTER] < 0
 
 
 @bare
 def arrive(tree, cells, a, label):
-    """Count an example of a label that arrives at node a [l(y)++]; return its cell, where l is one behind."""
+    """Count an example of a label that arrives at node a [l(y)++], and return its cell.
+
+    The cell itself is counted up by `end` or `trained`, so its l is one behind until then.
+    """
     at = split_cells.find(cells, a, label, tree.count[a, RECYCLED])
     seen = split_cells.arrived(cells, at) + 1
     if seen == 1:
@@ -102,7 +118,7 @@ def arrive(tree, cells, a, label):
 
 @bare
 def end(tree, cells, a, at):
-    """The example ends at leaf a [C++]."""
+    """Count an example that ends at leaf a [C++]."""
     split_cells.end(cells, at)
     tree.count[a, SMALLEST] += 1
     _pass_up(tree, a)
@@ -110,7 +126,7 @@ def end(tree, cells, a, at):
 
 @bare
 def trained(tree, cells, a, at, score):
-    """The router of node a has learned from the example and gives it this score now."""
+    """Count an example with which the router of node a was trained, and add its score after training."""
     tree.score[a, SCORES] += score
     tree.count[a, TRAINED] += 1
     split_cells.trained(cells, at, score)
@@ -118,9 +134,9 @@ def trained(tree, cells, a, at, score):
 
 @bare
 def expects_more(tree, cells, a, at):
-    """Whether examples of all labels have the higher score at node a, on average, than those of this one [E > e(y)].
+    """Return whether the mean score at node a over all labels is higher than that of this label [E > e(y)].
 
-    Sums in float64, means in float32, as in VW.
+    Sums are float64 and means float32, as in VW.
     """
     n = tree.count[a, TRAINED]
     mean = np.float32(tree.score[a, SCORES]) / np.float32(n) if n > 0 else np.float32(0)
@@ -129,7 +145,7 @@ def expects_more(tree, cells, a, at):
 
 @bare
 def _pass_up(tree, a):
-    """Bring the nodes above a up to date with its SMALLEST [UpdateC]."""
+    """Update SMALLEST of the nodes above node a after its own has changed [UpdateC]."""
     while tree.link[a, PARENT] >= 0:
         up = np.int64(tree.link[a, PARENT])
         if tree.count[up, SMALLEST] == tree.count[a, SMALLEST]:
@@ -141,7 +157,7 @@ def _pass_up(tree, a):
 
 @bare
 def _set(tree, a, parent, answer):
-    """Make a node a new leaf [SetNode]; until it has seen an example it answers what its parent answered."""
+    """Make node a a new leaf [SetNode], which predicts `answer` until an example arrives."""
     tree.link[a, LEFT] = 0
     tree.link[a, RIGHT] = 0
     tree.link[a, PARENT] = parent
@@ -154,14 +170,14 @@ def _set(tree, a, parent, answer):
 
 @bare
 def plant(tree, answer):
-    """Make the root."""
+    """Create the root of an empty tree, a leaf that predicts `answer`."""
     tree.size[NODES] = 1
     _set(tree, 0, -1, answer)
 
 
 @bare
 def _new_router(tree, a, blocked):
-    """The number of a router for node a: the next one, or a place in a block (see routers)."""
+    """Return the number of a new router for node a: the next one, or a place in a block (see `tree_routers`)."""
     tree.size[ROUTERS] += 1
     if not blocked:
         return tree.size[ROUTERS] - 1
@@ -177,21 +193,35 @@ def _new_router(tree, a, blocked):
 
 @bare
 def splits(tree, a, most, resistance):
-    """Whether leaf a splits: it has seen two labels, and there are fewer than `most` routers or (2) of the paper holds:
-    C - max l > R_S (C_root + 1)."""
+    """Return whether leaf a is to be split.
+
+    It has to have seen two labels, and there have to be fewer than `most` routers, or condition (2) of the paper has to
+    hold: C - max l > R_S (C_root + 1).
+    """
     if tree.count[a, LABELS] < 2:
         return False
     if tree.size[ROUTERS] < most:
         return True
     spare = tree.count[a, SMALLEST] - tree.count[a, LARGEST]
     least = tree.count[tree.size[ROOT], SMALLEST]
-    # the first follows from the second but where the product overflows, and says that leaf a is not the smallest
+    # The first condition follows from the second unless the product overflows, and makes sure that leaf a is not the
+    # smallest one.
     return spare > least and spare > resistance * (least + 1)
 
 
 @bare
 def split(tree, a, most, blocked, depth):
-    """Give leaf a, at this depth, a router and two leaves: new nodes while there are routers, else recycled ones."""
+    """Split leaf a, at this depth: give it a router and two leaves.
+
+    The leaves are new nodes while there are fewer than `most` routers; afterwards the smallest leaf and its parent are
+    recycled, and leaf a takes over the parent's router [Swap].
+
+    Parameters
+    ----------
+    most : T
+    blocked : whether routers are numbered by blocks, see `tree_routers`
+    depth : depth of leaf a
+    """
     if tree.size[ROUTERS] < most:
         left = tree.size[NODES]
         right = left + 1
@@ -218,14 +248,20 @@ def split(tree, a, most, blocked, depth):
 
 @bare
 def hangs_at_root(tree):
-    """Whether the leaf a swap would take back is right below the root."""
+    """Return whether the smallest leaf, which a swap would recycle, is a child of the root."""
     return tree.link[_smallest_leaf(tree), PARENT] == tree.size[ROOT]
 
 
 @bare
 def lose(tree, a):
-    """What VW does where leaf a splits and the leaf taken back is right below the root: the root is left alone, a leaf
-    that answers what leaf a did and never splits. Returns the router leaf a is given for the example at hand."""
+    """Reduce the tree to a single leaf, as VW does when leaf a splits and the recycled leaf is a child of the root.
+
+    The root becomes a leaf that predicts what leaf a predicted and that never splits.
+
+    Returns
+    -------
+    The router that leaf a gets for the current example.
+    """
     number = np.int64(tree.link[0, ROUTER])
     smallest = tree.count[a, SMALLEST]
     answer = tree.count[a, ANSWER]
@@ -239,7 +275,7 @@ def lose(tree, a):
 
 @bare
 def _smallest_leaf(tree):
-    """A leaf that has seen as few examples as any [C_s = C_root]."""
+    """Return a leaf with the fewest examples [C_s = C_root]."""
     a = tree.size[ROOT]
     while not is_leaf(tree, a):
         left, right = np.int64(tree.link[a, LEFT]), np.int64(tree.link[a, RIGHT])
@@ -249,7 +285,7 @@ def _smallest_leaf(tree):
 
 @bare
 def _detach(tree, leaf, parent):
-    """Take a leaf and its parent out of the tree; the leaf's sibling comes to the parent's place [Swap]."""
+    """Remove a leaf and its parent from the tree; the leaf's sibling takes the parent's place [Swap]."""
     sibling = np.int64(tree.link[parent, RIGHT if tree.link[parent, LEFT] == leaf else LEFT])
     above = np.int64(tree.link[parent, PARENT])
     tree.link[sibling, PARENT] = above
@@ -262,7 +298,12 @@ def _detach(tree, leaf, parent):
 
 @bare
 def depths(tree, depth):
-    """Fill in the depth of every node, int32[m], -1 where there is none; children may have lower numbers."""
+    """Compute the depth of every node.
+
+    Parameters
+    ----------
+    depth : int32[m], -1 for nodes that cannot be reached; written. Children may have lower numbers than their parents.
+    """
     for a in range(tree.size[NODES]):
         depth[a] = -1
     a = tree.size[ROOT]
@@ -290,14 +331,17 @@ def depths(tree, depth):
 
 
 def new_tree(nodes: int = FIRST_NODES) -> Tree:
-    """An empty tree with room for some nodes; `plant` begins it."""
+    """Return a tree with capacity for `nodes` nodes and none in use; `plant` creates its root."""
     count = split_cells.aligned(nodes * COLUMNS).view(np.int64)
     rows = count.reshape(nodes, COLUMNS)
     return Tree(np.zeros((nodes, 4), np.int32), rows, rows.view(np.float64), count, np.zeros(6, np.int64))
 
 
 def with_room_for(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]:
-    """The same with more room where `has_room` finds too little for so many; outdated cells are dropped."""
+    """Return tree and cells with capacity for `examples` more examples, see `has_room`.
+
+    What is large enough is returned unchanged; outdated cells are dropped when the table of cells is replaced.
+    """
     nodes = len(tree.link)
     if tree.size[NODES] + 2 * examples > nodes:
         larger = new_tree(2 * nodes)
@@ -310,17 +354,17 @@ def with_room_for(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]
 
 
 def versions(tree: Tree) -> np.ndarray:
-    """That of every node in use, int64[nodes]."""
+    """Return the version of every node in use, as int64[nodes]: how often it was recycled."""
     return np.ascontiguousarray(tree.count[: tree.size[NODES], RECYCLED])
 
 
 def is_lost(tree: Tree) -> bool:
-    """Whether `lose` has left a single leaf."""
+    """Return whether `lose` has reduced the tree to a single leaf."""
     return bool(tree.size[NODES] == 1 and tree.size[ROUTERS] > 0)
 
 
 def arrays(tree: Tree, cells: Cells) -> dict[str, Stored]:
-    """What a model keeps: the same for the same stream."""
+    """Return the arrays stored in a model file."""
     nodes = int(tree.size[NODES])
     return {
         "tree.link": tree.link[:nodes],
@@ -330,21 +374,29 @@ def arrays(tree: Tree, cells: Cells) -> dict[str, Stored]:
     }
 
 
-def restored(found: Mapping[str, Stored], labels: tuple[int, int], most: int, blocked: bool) -> tuple[Tree, Cells]:
-    """The tree and the cells `arrays` gave, of labels in a range and at most so many routers.
+def restored(stored: Mapping[str, Stored], labels: tuple[int, int], most: int, blocked: bool) -> tuple[Tree, Cells]:
+    """Return the tree and the cells stored in a model file by `arrays`.
 
-    What is checked protects the kernels here and in `split_walk`, which walk down by LEFT and RIGHT, up by PARENT and
-    to the smallest leaf by SMALLEST, write nodes from NODES on, ask routers by their numbers, and take room for DEEPEST
-    levels: all of these are those of one tree, and the numbers of routers are the first ones, or places in blocks.
+    The checks protect the kernels here and in `split_walk`. They descend by LEFT and RIGHT, ascend by PARENT, reach the
+    smallest leaf by SMALLEST, write nodes from NODES on, use the numbers of routers as places of weights, and allocate
+    space for DEEPEST levels. So all of these have to belong to one tree, and routers have to be numbered consecutively
+    or by places in blocks.
+
+    Parameters
+    ----------
+    stored : the arrays of the model by name
+    labels : lowest and highest label allowed
+    most : most routers T
+    blocked : whether routers are numbered by blocks
 
     Raises
     ------
     ModelError
-        where this is no tree.
+        If the arrays do not describe such a tree.
     """
-    size = stored_arrays.take("tree.size", found, np.int64, (6,)).copy()
-    link = stored_arrays.take("tree.link", found, np.int32, (None, 4))
-    count = stored_arrays.take("tree.count", found, np.int64, (len(link), COLUMNS))
+    size = stored_arrays.take("tree.size", stored, np.int64, (6,)).copy()
+    link = stored_arrays.take("tree.link", stored, np.int32, (None, 4))
+    count = stored_arrays.take("tree.count", stored, np.int64, (len(link), COLUMNS))
     _check_size(size, len(link), most)
     _check_links(link, int(size[ROOT]))
     tree = new_tree(max(FIRST_NODES, len(link) + 2))._replace(size=size)
@@ -361,11 +413,14 @@ def restored(found: Mapping[str, Stored], labels: tuple[int, int], most: int, bl
         )
     _check_routers(link, size, blocked)
     _check_counts(link, count, labels)
-    return tree, split_cells.restored("cells", found, versions(tree), labels)
+    return tree, split_cells.restored("cells", stored, versions(tree), labels)
 
 
 def _check_size(size: np.ndarray, nodes: int, most: int) -> None:
-    """Refuse numbers that are not those of a tree of so many nodes; a lost tree has one node and all routers."""
+    """Raise ModelError unless the sizes fit a tree of `nodes` nodes.
+
+    A tree reduced by `lose` has one node and T routers.
+    """
     routers = int(size[ROUTERS])
     if size[NODES] != nodes or nodes < 1:
         raise stored_arrays.unfit("tree.size", f"it says {size[NODES]} nodes, 'tree.link' has {nodes}")
@@ -383,7 +438,7 @@ def _check_size(size: np.ndarray, nodes: int, most: int) -> None:
 
 
 def _check_links(link: np.ndarray, root: int) -> None:
-    """Refuse nodes unless each but the root is the child of one inner node; then `depths` comes to an end."""
+    """Raise ModelError unless every node but the root is the child of one inner node, so that `depths` ends."""
     inner = np.flatnonzero(link[:, ROUTER] >= 0)
     children = link[inner, :2].ravel()
     others = np.delete(np.arange(len(link)), root)
@@ -400,7 +455,7 @@ def _check_links(link: np.ndarray, root: int) -> None:
 
 
 def _check_routers(link: np.ndarray, size: np.ndarray, blocked: bool) -> None:
-    """Refuse leaves that are not marked as leaves, and numbers of routers other than `_new_router` gives."""
+    """Raise ModelError if a leaf is not marked as a leaf or `_new_router` cannot have numbered the routers."""
     leaf = link[:, ROUTER] < 0
     if (link[leaf] * np.array([1, 1, 0, 1]) != np.array([0, 0, 0, -1])).any():
         raise stored_arrays.unfit("tree.link", "a leaf has children, or another router than -1")
@@ -412,15 +467,16 @@ def _check_routers(link: np.ndarray, size: np.ndarray, blocked: bool) -> None:
 
 
 def _check_counts(link: np.ndarray, count: np.ndarray, labels: tuple[int, int]) -> None:
-    """Refuse counts below 0, answers that are no class, and a SMALLEST that is not the smaller one of the children's.
+    """Raise ModelError for negative counts, answers that are no classes, or a wrong SMALLEST of an inner node.
 
-    By the last a walk down to the smallest leaf finds it, so that it is another leaf than the one that splits.
+    SMALLEST of an inner node is the minimum of its children's. This makes sure that a descent by SMALLEST ends at the
+    smallest leaf, which is not the leaf that splits.
     """
     for column in (SMALLEST, LARGEST, LABELS, TRAINED, ARRIVED):
         stored_arrays.check_range("tree.count", count[:, column], 0, stored_arrays.MOST_COUNTED)
     stored_arrays.check_range("tree.count", count[:, RECYCLED], 0, 2**31)
     stored_arrays.check_range("tree.count", count[:, ANSWER], *labels)
     inner = link[:, ROUTER] >= 0
-    below = count[link[inner, :2], SMALLEST].min(axis=1)
-    if (count[inner, SMALLEST] != below).any():
+    minimum = count[link[inner, :2], SMALLEST].min(axis=1)
+    if (count[inner, SMALLEST] != minimum).any():
         raise stored_arrays.unfit("tree.count", "a node's smallest leaf is not the smaller one of its children's")

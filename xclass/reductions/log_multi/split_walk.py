@@ -1,9 +1,14 @@
-"""Examples through a tree that splits its leaves: the loop of Algorithm 1, some examples at a time.
+"""Predict and learn batches of examples with a LOMTree: the main loop of Algorithm 1.
 
-Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1; see
-          reductions/log_multi for what is learned and where that differs.
+Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1.
+Cost      O(s depth) for an example of s features.
+Names     T most inner nodes | R_S resistance | C of a node, the examples of the smallest leaf below it.
+Differs   from the paper as described in `reduction`.
 Idea      The loop is bound by memory latency, so a group of examples first descends together and their cache misses
           overlap; then they are predicted and learned one after the other.
+
+In the kernels, `tree` is a `split_tree.Tree`, `cells` a `split_cells.Cells`, `regressors` a `tree_routers.Routers`, and
+`row` a `tree_routers.Row` with the features of a group of examples; `g` is the position of an example in its group.
 """
 
 from __future__ import annotations
@@ -21,52 +26,62 @@ from . import split_tree
 
 
 class Settings(NamedTuple):
-    """The options a kernel needs."""
+    """Hold the options that the kernels read."""
 
-    most: int  # T
-    resistance: int
+    most: int  # T, --max_predictors
+    resistance: int  # R_S, --swap_resistance
     as_vw: bool  # --lom_rules vw
-    listing: bool  # the scores of the routers on the way are asked for
+    listing: bool  # whether the scores of the routers on the path are wanted
 
 
 class Found(NamedTuple):
-    """What a batch of n examples found; the scores of example i are those from `first[i]` to `first[i + 1]`."""
+    """Hold the results of a batch of n examples.
 
-    answer: Int64s  # int64[n]
-    first: Int64s  # int64[n + 1]
-    node: Int64s  # int64[room]
-    score: Float32s  # float32[room]
-    asked: Bools  # bool[n], whether a router was asked, where all examples are taken in turn
+    The scores of example i are at positions `first[i]` to `first[i + 1]` (exclusive).
+    """
+
+    answer: Int64s  # int64[n], predicted label
+    first: Int64s  # int64[n + 1], start of each example's scores
+    node: Int64s  # int64[capacity], node whose router gave the score
+    score: Float32s  # float32[capacity]
+    asked: Bools  # bool[n], whether a router scored the example; not written where `_prefetch_walk` finds the leaf
 
 
 # -- kernels
 
 
 @bare
-def _fits(tree, cells, settings, row, found, i, size, learning):
-    """Whether there is room for examples i..i+size-1 in everything that grows."""
+def _fits(tree, cells, settings, row, output, i, size, learning):
+    """Return whether tree, cells, scratch and output have space for the examples [i, i + size) of a batch."""
     levels = split_tree.levels(tree) + size + 1
     if learning and not split_tree.has_room(tree, cells, size):
         return False
     if levels > row.node.shape[0]:
         return False
-    return not settings.listing or found.first[i] + levels * size <= found.node.shape[0]
+    return not settings.listing or output.first[i] + levels * size <= output.node.shape[0]
 
 
 @bare
 def _child(tree, regressors, a, s):
-    """Where an example with score s goes from node a."""
+    """Return the child of node a to which an example with score s goes."""
     right = not tree_routers.routing_score(regressors, s) < ZERO
     return np.int64(tree.link[a, split_tree.RIGHT if right else split_tree.LEFT])
 
 
 @bare
 def _prefetch_walk(tree, cells, regressors, row, label, learns, begin, size):
-    """Walk examples begin..begin+size-1 to their leaves, all at a time, each stopping where a new block begins.
+    """Descend with the examples [begin, begin + size) together, and prefetch the memory that they will need.
 
-    Where nothing is learned these are their leaves, in `row.at`. Else, what earlier examples learn can send later ones
-    another way, and an example is learned from on the way to which its own routers are about to be trained; the
-    scouts follow that one too, so that most of the memory they will need is on its way.
+    Each example stops where a new block of routers begins, so that the cache misses of the group overlap. If nothing is
+    learned, `row.at` then holds the leaves. Otherwise what earlier examples learn can send later ones another way, and
+    a router is trained before it decides where its own example goes. A second walk (`row.other`) therefore follows the
+    direction in which each router will be trained, so that most of the memory is on its way.
+
+    Parameters
+    ----------
+    row : `at` and `other` are written, and the slots of the block last entered
+    label : int64[n], read only
+    learns : bool[n], whether each example is learned, read only
     """
     root = tree.size[split_tree.ROOT]
     for g in range(size):
@@ -104,7 +119,17 @@ def _prefetch_walk(tree, cells, regressors, row, label, learns, begin, size):
 
 @bare
 def predict(tree, regressors, row, g):
-    """Walk to a leaf; return it and the number of routers asked, which are kept in `row` level by level."""
+    """Descend from the root to a leaf.
+
+    Parameters
+    ----------
+    row : `node` and `score` are written, one entry for each level
+    g : position of the example in its group
+
+    Returns
+    -------
+    The leaf and the number of routers on the path.
+    """
     a = tree.size[split_tree.ROOT]
     level = 0
     while not split_tree.is_leaf(tree, a):
@@ -118,13 +143,18 @@ def predict(tree, regressors, row, g):
 
 @bare
 def _counted(regressors, s):
-    """A score as it is added to others: 0 where it is no finite number, unless VW's sums are wanted."""
+    """Return a score as a term of a sum: 0 if it is not finite, unless VW's sums are wanted."""
     return np.float64(s) if not regressors.rule.checked or abs(s) < finite.INFINITE else 0.0
 
 
 @bare
 def _learn(tree, cells, settings, regressors, row, g, known, label, weight, clock):
-    """Algorithm 1 for one example. The scores of `known` levels are in `row`, for those nodes that are met again."""
+    """Learn one example (Algorithm 1).
+
+    Parameters
+    ----------
+    known : levels whose scores `row.node` and `row.score` hold; a score is reused while the path is the same
+    """
     a = tree.size[split_tree.ROOT]
     level = 0
     while True:
@@ -156,15 +186,29 @@ def _learn(tree, cells, settings, regressors, row, g, known, label, weight, cloc
 
 
 @bare
-def learn_batch(tree, cells, settings, regressors, batch, label, learns, clock, begin, end, row, found):
-    """Predict examples begin..end-1 of a batch and learn where `learns`; return the first not done."""
+def learn_batch(tree, cells, settings, regressors, batch, label, learns, clock, begin, end, row, output):
+    """Predict the examples [begin, end) of a batch, and learn those that `learns` selects.
+
+    Parameters
+    ----------
+    tree, cells, regressors : written
+    batch : read only
+    label : int64[n], read only
+    learns : bool[n], read only
+    clock : float64[n], weight of the labelled examples up to and including each one, read only
+    row, output : written
+
+    Returns
+    -------
+    Index of the first example not processed; less than `end` if tree, cells, `row` or `output` have to grow first.
+    """
     group = row.at.shape[0]
     for first in range(begin, end, group):
         size = min(group, end - first)
         learning = False
         for g in range(size):
             learning |= learns[first + g]
-        if not _fits(tree, cells, settings, row, found, first, size, learning):
+        if not _fits(tree, cells, settings, row, output, first, size, learning):
             return first
         for g in range(size):
             tree_routers.load(regressors, batch, first + g, row, g, learns[first + g])
@@ -174,21 +218,21 @@ def learn_batch(tree, cells, settings, regressors, batch, label, learns, clock, 
         for g in range(size):
             i = first + g
             if final:
-                found.answer[i] = tree.count[row.at[g], split_tree.ANSWER]
+                output.answer[i] = tree.count[row.at[g], split_tree.ANSWER]
                 continue
-            found.asked[i] = not split_tree.is_leaf(tree, tree.size[split_tree.ROOT])
+            output.asked[i] = not split_tree.is_leaf(tree, tree.size[split_tree.ROOT])
             a, known = predict(tree, regressors, row, g)
-            found.answer[i] = tree.count[a, split_tree.ANSWER]
-            found.first[i + 1] = found.first[i]
+            output.answer[i] = tree.count[a, split_tree.ANSWER]
+            output.first[i + 1] = output.first[i]
             if settings.listing:
                 for level in range(known):
-                    found.node[found.first[i] + level] = row.node[level]
-                    found.score[found.first[i] + level] = row.score[level]
-                found.first[i + 1] = found.first[i] + known
+                    output.node[output.first[i] + level] = row.node[level]
+                    output.score[output.first[i] + level] = row.score[level]
+                output.first[i + 1] = output.first[i] + known
             if learns[i]:
                 if regressors.exact:
                     known = 0
                 regressors.table.watch.now[0] = i
                 _learn(tree, cells, settings, regressors, row, g, known, label[i], batch.weight[i], clock[i])
-                found.asked[i] |= not split_tree.is_leaf(tree, tree.size[split_tree.ROOT])
+                output.asked[i] |= not split_tree.is_leaf(tree, tree.size[split_tree.ROOT])
     return end
