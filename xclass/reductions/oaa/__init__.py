@@ -1,1 +1,1 @@
-"""One against all."""
+"""Reduce multiclass classification to one binary problem per class (one-against-all)."""

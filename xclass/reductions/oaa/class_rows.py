@@ -1,8 +1,15 @@
-"""Scoring and training rows of neighbouring classes, in long runs that vectorise: the kernels of one-against-all.
+"""Score and train many classes on a batch of examples: the vectorised kernels of one-against-all.
 
-Layout    A feature owns a row of K scorers side by side, beginning at `(hash mod rows) * width`.
+Source    Rifkin and Klautau, "In Defense of One-Vs-All Classification", JMLR 2004; updates as in `binary.gd`.
 Cost      O(s K) for an example of s features.
-Names     K classes | block: neighbouring classes handled together | place: where a feature's row begins.
+Names     K classes | n examples | block: neighbouring classes processed together | row: the K neighbouring weights of a
+          feature, one per class | place: first slot of a feature's row.
+Differs   from `binary.gd` only in speed: the results have the same bits.
+Idea      A feature owns a row of K weights side by side, which begins at `(hash mod rows) * width`. Loops over the
+          classes of a block therefore read neighbouring weights and vectorise.
+
+An example reaches the kernels as `row` (int64[s]), `place` (uint64[s]) and `x` (float32[s], values of its features);
+`c` is the first class of a block and `size` the number of its classes.
 """
 
 from __future__ import annotations
@@ -19,50 +26,57 @@ from ...kernels import fast_math, rng, top_k
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
 
-BLOCK = 512  # classes handled together; 128 to 1024 take the same time
-CHUNK = 64  # classes looked at at once for the best
-LONGEST = 1 << 13  # features of an example whose rates are kept for a block: 16 MB; longer ones go class by class
+BLOCK = 512  # classes processed together; 128 to 1024 take the same time
+CHUNK = 64  # classes compared at once with the best score
+LONGEST = 1 << 13  # most features of an example learned by blocks, whose rates take 16 MB; others learn class by class
 
 
 class Inputs(NamedTuple):
-    """A batch of n examples, and what is learned from each."""
+    """Hold a batch of n examples and say which classes learn from each."""
 
     batch: Batch
-    label: Int64s  # int64[n], 0-based class; -1: every class learns that it is none of them
-    learns: Bools  # bool[n]
-    sampled: Int32s  # int32[n, draws], the only classes that learn besides the label's, where there are columns
-    clock: Float64s  # float64[n]
+    label: Int64s  # int64[n], 0-based class; -1 if the example is negative for every class
+    learns: Bools  # bool[n], whether the example is learned
+    sampled: Int32s  # int32[n, draws], negative classes that learn; without columns all classes learn
+    clock: Float64s  # float64[n], weight of the labelled examples up to and including each one
 
 
 class Found(NamedTuple):
-    """What classes begin..end-1 find."""
+    """Hold the results of the classes [begin, end) for a batch of n examples."""
 
-    best: Int64s  # int64[n], the class of the highest score, the lowest on a tie
-    best_score: Float32s  # float32[n]
-    scores: Float32s  # float32[n, K], of all classes, or without rows
+    best: Int64s  # int64[n], class with the highest score; the lowest class wins a tie
+    best_score: Float32s  # float32[n], its score
+    scores: Float32s  # float32[n, K], scores of all classes, or float32[0, K] if they are not wanted
 
 
 class Scratch(NamedTuple):
-    """OptionGroup for one example of s features, and for one block of classes."""
+    """Provide buffers for one example of s features and for one block of classes."""
 
-    row: Int64s  # int64[s], the rows of features
-    place: UInt64s  # uint64[s], where rows begin
-    x: Float32s  # float32[s]
-    final: Int64s  # int64[s], the last feature in the same row
-    owner: Int64s  # int64[rows]
-    s: Float32s  # float32[BLOCK] each: scores
-    p: Float32s  # predictions; float32[K] for `learn_batch_sequentially`
-    y: Float32s
-    d: Float32s
-    g2: Float32s
-    q: Float32s
-    norm: Float32s
-    u: Float32s
-    rate: Float32s  # float32[s * BLOCK]
+    row: Int64s  # int64[s], row of each feature
+    place: UInt64s  # uint64[s], first slot of each row
+    x: Float32s  # float32[s], value of each feature
+    final: Int64s  # int64[s], last feature in the same row
+    owner: Int64s  # int64[rows], last feature of the example in each row
+    s: Float32s  # float32[BLOCK], scores
+    p: Float32s  # float32[BLOCK], predictions; float32[K] for `learn_batch_sequentially`
+    y: Float32s  # float32[BLOCK], labels -1 or 1
+    d: Float32s  # float32[BLOCK], e**(y p)
+    g2: Float32s  # float32[BLOCK], squared slopes of the loss, then times the weight
+    q: Float32s  # float32[BLOCK], change of the prediction per unit of step
+    norm: Float32s  # float32[BLOCK], sums of x**2 / N**2
+    u: Float32s  # float32[BLOCK], steps
+    rate: Float32s  # float32[s * BLOCK], rate of each feature and class
 
 
 def new_scratch(longest: int, rows: int, classes: int = BLOCK) -> Scratch:
-    """OptionGroup for examples of up to so many features, and for so many classes side by side."""
+    """Return buffers.
+
+    Parameters
+    ----------
+    longest : most features of an example
+    rows : number of rows of the weight table
+    classes : number of classes for which `p` has space
+    """
     s, y, d, g2, q, norm, u = (np.empty(BLOCK, np.float32) for _ in range(7))
     return Scratch(
         np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(longest, np.float32),
@@ -76,7 +90,14 @@ def new_scratch(longest: int, rows: int, classes: int = BLOCK) -> Scratch:
 
 @jit
 def _find_rows(table: gd.Table, rows: np.uint64, batch: Batch, i: int, row: Int64s, place: UInt64s, x: Float32s) -> int:
-    """`row[f]` = feature f's row, `place[f]` = its first slot; return the number of features."""
+    """Fill in the rows, places and values of the features of example i; return their number.
+
+    Parameters
+    ----------
+    row : int64[s], written
+    place : uint64[s], written
+    x : float32[s], written
+    """
     begin, end = batch.start[i], batch.start[i + 1]
     for f in range(end - begin):
         at = np.uint64(batch.index[begin + f]) % rows
@@ -89,7 +110,7 @@ def _find_rows(table: gd.Table, rows: np.uint64, batch: Batch, i: int, row: Int6
 
 @jit
 def _score_block(table: gd.Table, place: UInt64s, x: Float32s, count: int, c: int, size: int, s: Float32s) -> None:
-    """`s[:size]` = scores of classes c, c + 1, ..."""
+    """Compute the scores `s[:size]` (float32) of the classes [c, c + size)."""
     for j in range(size):
         s[j] = ZERO
     for f in range(count):
@@ -102,9 +123,20 @@ def _score_block(table: gd.Table, place: UInt64s, x: Float32s, count: int, c: in
 
 @jit
 def _grow_norms(w: Float32s, n: Float32s, size_x: np.float32, g2: Float32s, size: int) -> np.float32:
-    """Let N of the classes that learn grow to |x|, and return the N that all classes have then, 0 if they differ."""
+    """Raise N of the classes that learn to |x| and rescale their weights.
+
+    Parameters
+    ----------
+    w, n : float32[size], weights of a feature and their N, written
+    size_x : |x|
+    g2 : float32[size], squared slopes, 0 for classes that do not learn; read only
+
+    Returns
+    -------
+    The N that all classes have in common, or 0 if they differ.
+    """
     below = False
-    for j in range(size):  # not by min, which does not vectorise
+    for j in range(size):  # min() would not vectorise
         below |= n[j] < size_x
     if below:
         for j in range(size):
@@ -124,7 +156,12 @@ def _block_is_safe(
     table: gd.Table, rule: gd.Rule, place: UInt64s, x: Float32s, count: int, c: int, size: int, g2: Float32s,
     weight: np.float32, clock: np.float64,
 ) -> bool:  # fmt: skip
-    """Whether the steps of classes c, c + 1, ... can be taken unseen; `g2` holds squared slopes."""
+    """Return whether the steps of the classes [c, c + size) are known to keep all numbers finite, see `finite`.
+
+    Parameters
+    ----------
+    g2 : float32[size], squared slopes, read only
+    """
     if not finite.is_safe(rule, table.watch, weight, weight, gd.step_scale(rule, weight, clock)):
         return False
     sums = table.sums.reshape(-1)[2 * c : 2 * (c + size)]
@@ -132,9 +169,9 @@ def _block_is_safe(
     unsafe = False
     far = False
     for j in range(size):
-        some = g2[j] > ZERO
-        unsafe |= some & (g2[j] * weight < least)
-        far |= some & ((sums[2 * j + 1] + weight) * finite.MEAN_NORM > sums[2 * j])
+        learns = g2[j] > ZERO
+        unsafe |= learns & (g2[j] * weight < least)
+        far |= learns & ((sums[2 * j + 1] + weight) * finite.MEAN_NORM > sums[2 * j])
     if far and not unsafe:
         for j in range(size):
             sub = np.uint64(c + j)
@@ -147,10 +184,19 @@ def _learn_block(
     table: gd.Table, rule: gd.Rule, scratch: Scratch, count: int, norms: Float32s, k: int, c: int, size: int,
     weight: np.float32, clock: np.float64,
 ) -> bool:  # fmt: skip
-    """`gd.learn` for neighbouring classes c, c + 1, ... under the default rule and logistic loss.
+    """Update the neighbouring classes [c, c + size) by the default rule and logistic loss, as `gd.learn` does.
 
-    `norms[r, k]` is the N that all of them have for row r, so that it need not be read, or 0. Returns False, having
-    changed nothing, where a step has to be looked at.
+    Parameters
+    ----------
+    table : written
+    scratch : `row`, `place`, `x`, `final`, `p` and `y` are read, the other block arrays are written
+    norms : float32[rows, blocks]; `norms[r, k]` is the N that all classes of the block have for row r, which saves
+        reading it, or 0 if it is unknown; written
+    k : number of the block in `norms`
+
+    Returns
+    -------
+    False if the steps have to be checked one by one; nothing was changed then.
     """
     row, place, x, final, _, _, p, y, d, g2, q, norm, u, rate = scratch
     flat, field = table.flat, np.int64(table.field)
@@ -171,11 +217,11 @@ def _learn_block(
             x2 = gd.TINY_X2
             size_x = gd.TINY_X
         shared = norms[row[f], k]
-        if shared < size_x:  # unknown or to grow
+        if shared < size_x:  # unknown, or it has to grow
             shared = _grow_norms(flat[at : at + size], n, size_x, g2, size)
             norms[row[f], k] = shared
         r = rate[f * BLOCK : f * BLOCK + size]
-        if shared > ZERO:  # the usual case, where x / N is the same for all and two divisions can go
+        if shared > ZERO:  # the usual case: x / N is the same for all classes, which saves two divisions
             inverse = ONE / shared
             share = x2 / (shared * shared)
             for j in range(size):
@@ -191,43 +237,50 @@ def _learn_block(
                 r[j] = v if g2[j] > ZERO else ZERO
                 q[j] += x2 * r[j]
                 norm[j] += x2 / (n[j] * n[j])
-    sums = table.sums.reshape(-1)[2 * c : 2 * (c + size)]  # in one dimension, where steps of two vectorise
+    sums = table.sums.reshape(-1)[2 * c : 2 * (c + size)]  # one dimension, because strides of two vectorise
     counted = weight
-    if not rule.checked:  # VW's product has 64 bits
+    if not rule.checked:  # VW multiplies in float64
         counted = ZERO
         for j in range(size):
             sums[2 * j] += gd.weighted(rule, weight, norm[j]) if g2[j] > ZERO else 0.0
-    for j in range(size):  # without branches, for the same reason
-        some = g2[j] > ZERO
-        sums[2 * j] += counted * norm[j] if some else ZERO
-        sums[2 * j + 1] += weight if some else ZERO
+    for j in range(size):  # without branches, so that it vectorises
+        learns = g2[j] > ZERO
+        sums[2 * j] += counted * norm[j] if learns else ZERO
+        sums[2 * j + 1] += weight if learns else ZERO
         mean = np.float32(math.sqrt(np.float32(sums[2 * j + 1]) / np.float32(sums[2 * j])))
-        norm[j] = mean if some else ZERO
-        q[j] = q[j] * mean if some else ONE
+        norm[j] = mean if learns else ZERO
+        q[j] = q[j] * mean if learns else ONE
     loss.logistic_steps(p, y, d, gd.step_scale(rule, weight, clock), q, u, size)
     for j in range(size):
         u[j] = u[j] * norm[j] if g2[j] > ZERO and math.isfinite(u[j]) else ZERO
     for f in range(count):
         at = np.int64(place[f]) + c
         w = flat[at : at + size]
-        # a row met twice in an example has one rate, the last
+        # if several features share a row, the rate of the last one is used
         r = rate[final[f] * BLOCK : final[f] * BLOCK + size]
         xv = x[f]
         for j in range(size):
-            w[j] += u[j] * (xv * r[j]) if u[j] != ZERO else ZERO  # the rate may be infinite
+            w[j] += u[j] * (xv * r[j]) if u[j] != ZERO else ZERO  # an infinite rate times 0 would be NaN
     return True
 
 
 @jit
 def _keep_best(p: Float32s, size: int, c: int, i: int, best: Int64s, best_score: Float32s) -> None:
-    """Note the best of the scores `p[:size]` of classes c, c + 1, ... if it beats what was found before."""
+    """Update the best class of example i with the classes [c, c + size).
+
+    Parameters
+    ----------
+    p : float32[size], scores of these classes, read only
+    best : int64[n], -1 before the first block; written
+    best_score : float32[n], written
+    """
     if best[i] < 0:
         best[i] = c
         best_score[i] = p[0]
     for begin in range(0, size, CHUNK):
         end = min(size, begin + CHUNK)
         better = False
-        for j in range(begin, end):  # vectorises; there is something to note in few of the chunks
+        for j in range(begin, end):  # this loop vectorises, and few chunks contain a better score
             better |= p[j] > best_score[i]
         if better:
             for j in range(begin, end):
@@ -239,33 +292,41 @@ def _keep_best(p: Float32s, size: int, c: int, i: int, best: Int64s, best_score:
 @jit
 def learn_batch(
     table: gd.Table, rule: gd.Rule, rows: np.uint64, begin: int, end: int, norms: Float32s, link: bool, inputs: Inputs,
-    found: Found, scratch: Scratch,
+    output: Found, scratch: Scratch,
 ) -> None:  # fmt: skip
-    """Score and train classes begin..end-1 on every example of a batch, in order.
+    """Score and train the classes [begin, end) on every example of a batch, in order.
 
-    `norms` (rows x blocks) is kept from one batch to the next, zeros at first: the N that all classes of a block have
-    for a feature's row, 0 where they differ or nobody looked.
+    Parameters
+    ----------
+    table : written
+    rows : number of rows of the table
+    norms : float32[rows, blocks], the N that all classes of a block have in common for a row, 0 if they differ or it is
+        unknown; kept from one batch to the next, zeros at first; written
+    link : whether predictions pass through the logistic link
+    inputs : read only
+    output : elements of these classes are written
+    scratch : written
     """
     batch, label, learns, sampled, clock = inputs
-    best, best_score, scores = found
+    best, best_score, scores = output
     row, place, x, final, owner, s, p, y = scratch[:8]
     fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
     fast = fast and not rule.regular
     wanted = scores.shape[0] > 0
     draws = sampled.shape[1]
-    limits = table.range.copy()  # what scores are clipped to changes after an example, not within it
+    limits = table.range.copy()  # the range that clips scores changes after an example, not within it
     for i in range(batch.label.shape[0]):
         count = _find_rows(table, rows, batch, i, row, place, x)
         learn = learns[i]
-        whole = learn and draws == 0
+        all_learn = learn and draws == 0
         table.watch.now[0] = i
-        quick = whole and fast and count <= LONGEST and finite.is_plain(table.watch)
+        quick = all_learn and fast and count <= LONGEST and finite.is_plain(table.watch)
         if quick:
             for f in range(count):
                 owner[row[f]] = f
             for f in range(count):
                 final[f] = owner[row[f]]
-        elif whole:  # N may grow unseen
+        elif all_learn:  # N may grow without an update of `norms`
             for f in range(count):
                 norms[row[f]] = ZERO
         best[i] = -1
@@ -280,7 +341,7 @@ def learn_batch(
             _keep_best(p, size, c, i, best, best_score)
             if wanted:
                 scores[i, c : c + size] = p[:size]
-            if not whole:
+            if not all_learn:
                 continue
             for j in range(size):
                 y[j] = ONE if c + j == label[i] else -ONE
@@ -288,7 +349,7 @@ def learn_batch(
             if quick:
                 k = (c - begin) // BLOCK
                 done = _learn_block(table, rule, scratch, count, norms, k, c, size, batch.weight[i], clock[i])
-                for f in range(0 if done else count):  # N may grow unseen
+                for f in range(0 if done else count):  # N may grow without an update of `norms`
                     norms[row[f], k] = ZERO
             if not done:
                 for j in range(size):
@@ -305,7 +366,7 @@ def learn_batch(
                     sub = np.uint64(c)
                     pv = gd.clip(gd.score(table, place, x, count, sub, ZERO), table.range)
                     weight = batch.weight[i]
-                    if k >= 0:  # the few stand for all
+                    if k >= 0:  # the sampled classes stand for all negative ones
                         weight *= np.float32(table.sums.shape[0]) / np.float32(draws)
                     gd.learn(table, rule, place, x, count, sub, pv, yv, weight, clock[i])
         if learn and rule.widen:
@@ -315,11 +376,17 @@ def learn_batch(
 
 @jit
 def learn_batch_sequentially(
-    table: gd.Table, rule: gd.Rule, rows: np.uint64, link: bool, inputs: Inputs, found: Found, scratch: Scratch
+    table: gd.Table, rule: gd.Rule, rows: np.uint64, link: bool, inputs: Inputs, output: Found, scratch: Scratch
 ) -> None:
-    """`learn_batch` of all classes for rules under which an update of one class is felt by all (--l1, --l2)."""
+    """Do what `learn_batch` does, for all classes and rules by which an update of one class affects all (--l1, --l2).
+
+    Parameters
+    ----------
+    table, output, scratch : written
+    inputs : read only
+    """
     batch, label, learns, sampled, clock = inputs
-    best, best_score, scores = found
+    best, best_score, scores = output
     row, place, x, p = scratch.row, scratch.place, scratch.x, scratch.p
     classes = table.sums.shape[0]
     draws = sampled.shape[1]
@@ -341,7 +408,7 @@ def learn_batch_sequentially(
         for k in range(draws + 1 if draws > 0 else classes):
             c = k
             weight = batch.weight[i]
-            if draws > 0:  # the label's class, then those drawn
+            if draws > 0:  # the label's class, then the sampled ones
                 c = label[i] if k == 0 else np.int64(sampled[i, k - 1])  # type: ignore[assignment]  # an int to numba
                 if k > 0:
                     weight *= np.float32(classes) / np.float32(draws)
@@ -358,7 +425,13 @@ def learn_batch_sequentially(
 
 @jit
 def shuffle(order: Int32s, random: UInt64s) -> None:
-    """Permute `order` as VW does before it draws."""
+    """Permute `order` in place, as VW does before it samples classes.
+
+    Parameters
+    ----------
+    order : int32[K], written
+    random : uint64[1], state of the random generator, written
+    """
     classes = order.shape[0]
     for i in range(classes):
         j = np.int64(rng.draw(random) * np.float32(classes - i)) + i
@@ -367,7 +440,20 @@ def shuffle(order: Int32s, random: UInt64s) -> None:
 
 @jit
 def draw_negatives(order: Int32s, start: int, label: Int64s, learns: Bools, sampled: Int32s) -> int:
-    """Go on cyclically through `order` for every learned example, passing over its label; return where it ends."""
+    """Sample negative classes for each learned example by going cyclically through `order`, skipping its label.
+
+    Parameters
+    ----------
+    order : int32[K], permutation of the classes, read only
+    start : position in `order` at which to continue
+    label : int64[n], read only
+    learns : bool[n], read only
+    sampled : int32[n, draws], written for learned examples
+
+    Returns
+    -------
+    Position in `order` at which the next call continues.
+    """
     classes = order.shape[0]
     for i in range(label.shape[0]):
         if learns[i]:
@@ -383,7 +469,14 @@ def draw_negatives(order: Int32s, start: int, label: Int64s, learns: Bools, samp
 
 @jit
 def merge(best: Int64s, best_score: Float32s, winner: Int64s) -> None:
-    """`winner[i]` = best class over the threads' shares, the lowest on a tie; shares come in class order."""
+    """Select the best class of each example from those of the threads; the lowest class wins a tie.
+
+    Parameters
+    ----------
+    best : int64[threads, n], best class of each thread, which own the classes in ascending order; read only
+    best_score : float32[threads, n], read only
+    winner : int64[n], written
+    """
     for i in range(winner.shape[0]):
         at = 0
         for t in range(1, best.shape[0]):
@@ -396,23 +489,28 @@ def merge(best: Int64s, best_score: Float32s, winner: Int64s) -> None:
 def class_probabilities(
     scores: Float32s, linked: bool, begin: int, end: int, p: Float32s, top: Int64s, top_p: Float64s
 ) -> None:
-    """`p` (n x K) = logistic probabilities of the scores that add up to 1, for examples begin..end-1.
+    """Compute the probabilities of all classes for the examples [begin, end), and rank the best classes.
 
-    `linked`: the scores are between 0 and 1 already.
-    `top` and `top_p` (n x k): the k classes of the highest scores in falling order, the lower first on a tie, 0-based.
+    Parameters
+    ----------
+    scores : float32[n, K], read only
+    linked : whether the scores are already between 0 and 1
+    p : float32[n, K], logistic functions of the scores, normalised to a sum of 1; written
+    top : int64[n, k], 0-based classes in descending order of their scores, the lower first on a tie; written
+    top_p : float64[n, k], their probabilities, written
     """
     classes = scores.shape[1]
-    place = np.empty(top.shape[1], np.int64)
+    ranked = np.empty(top.shape[1], np.int64)
     for i in range(begin, end):
         row = p[i]
         for j in range(classes):
             s = scores[i, j]
             row[j] = s if linked else ONE / (ONE + fast_math.expf(-s))
         total = ZERO
-        for j in range(classes):  # in VW's order
+        for j in range(classes):  # sum in VW's order
             total += row[j]
         for j in range(classes):
             row[j] *= ONE / total
-        for r in range(top_k.rank(scores[i], 0, classes, place)):
-            top[i, r] = place[r]
-            top_p[i, r] = np.float64(row[place[r]])
+        for r in range(top_k.rank(scores[i], 0, classes, ranked)):
+            top[i, r] = ranked[r]
+            top_p[i, r] = np.float64(row[ranked[r]])

@@ -1,15 +1,14 @@
-"""One-against-all: a scorer per class, the highest score wins.
+"""Learn one scorer per class and predict the class with the highest score (one-against-all).
 
-Source    Rifkin and Klautau, "In Defense of One-Vs-All Classification", JMLR 2004; as the baseline of the papers.
-Learners  K scorers; scorer y - 1 is class y.
-Cost      O(s K) for an example of s features; made of long runs over neighbouring classes.
-Names     K classes | block: neighbouring classes handled together | place: where a feature's classes begin.
-Differs   from VW's oaa.cc: nothing in what is computed. The label base found out (0 or 1) is kept in the model,
-          which VW forgets; labels outside are refused unless `--on_bad_line vw` lets them through.
-
-Layout. A feature owns a row of K neighbouring scorers, row `hash mod rows`, so that no class ever meets another
-one's weights: threads own classes, and any number of threads gives the same bytes. Under `--layout vw` a row
-begins at `hash * 2**ceil(log2 K) mod 2**b`.
+Source    Rifkin and Klautau, "In Defense of One-Vs-All Classification", JMLR 2004; the baseline of the papers.
+Learners  K scorers; the binary labels of scorer c are 1 for examples of class c and -1 for all others.
+Cost      O(s K) for an example of s features, in long loops over neighbouring classes.
+Names     K classes | block: neighbouring classes processed together | row: the K neighbouring weights of a feature.
+Differs   from VW's oaa.cc: nothing in what is computed. The label base (0 or 1) that was detected is stored in the
+          model, while VW forgets it; labels outside the range are refused unless `--on_bad_line vw` lets them through.
+Idea      A feature owns a row of K neighbouring weights, row `hash mod rows`, so that weights of different classes
+          never collide. Threads own classes, and any number of threads gives the same bytes. Under `--layout vw`, a row
+          begins at `hash * 2**ceil(log2 K) mod 2**b`.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ from ..core.result import Result
 from ..core.spec import LearnerSpec, Wanted
 from . import class_rows
 
-SLOT_BYTES = 12  # w, G and N; the rates' plane is only touched by update rules other than the default one
-LEAST_SHARE = 64  # classes of a thread
-PLACES = 12  # bits of table per class when -b is not given
-UNDECIDED = 2  # label base not found out yet
+SLOT_BYTES = 12  # w, G and N; only update rules other than the default touch the plane of rates
+LEAST_SHARE = 64  # fewest classes of a thread
+PLACES = 12  # log2 of the slots per class if -b is not given
+UNDECIDED = 2  # value of `indexing` while the label base is not detected
 ENABLED = "gd, scorer-identity, oaa"
-NO_PROBABILITY = 999.0  # log loss where the label's probability is 0, VW's
+NO_PROBABILITY = 999.0  # log loss if the label's probability is 0, as in VW
 
 
 @dataclass(frozen=True)
 class Options:
-    """One-against-all."""
+    """Hold the options of one-against-all."""
 
     oaa: int = option("number of classes; labels are 1..K", kind=int, metavar="K", minimum=1, stored=True)
     scores: bool = option("predict the score of every class", kind=bool)
@@ -74,7 +73,7 @@ class Options:
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Options whose defaults depend on others."""
+    """Return the values of options that were not given and whose defaults depend on others."""
     first = {"indexing": 1} if spec.learn_names else {}
     return first | gd.resolve_defaults(
         spec.binary, spec.options.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES
@@ -82,7 +81,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
 
 
 def check(spec: LearnerSpec) -> None:
-    """Refuse options that cannot be meant together."""
+    """Raise UsageError if options contradict each other."""
     gd.check(spec)
     o: Options = spec.options
     if o.indexing == 0 and spec.learn_names:
@@ -92,19 +91,19 @@ def check(spec: LearnerSpec) -> None:
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
-    """Refuse a model of another number of classes, before room is made for them."""
+    """Raise ModelError unless a model has K classes, before memory is allocated for them."""
     stored_arrays.check_rows("order", arrays, spec.options.oaa)
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Lowest and highest label, and the option that says so."""
+    """Return the lowest label, the highest label and the option that sets them."""
     o: Options = spec.options
     low = 1 if o.indexing is None else o.indexing
     return low, o.oaa - 1 + low, f"--oaa {o.oaa}" + (" --indexing 0" if low == 0 else "")
 
 
 def _kind(spec: LearnerSpec) -> str:
-    """Return what VW puts behind the name of the reduction, by what it writes."""
+    """Return the suffix that VW appends to the name of the reduction, depending on its output."""
     if spec.wanted.answers.probabilities:
         return "-prob"
     if spec.options.scores:
@@ -113,7 +112,19 @@ def _kind(spec: LearnerSpec) -> str:
 
 
 class OneAgainstAll(Learner, Inspectable):
-    """The learner behind `--oaa`."""
+    """Learn and predict with one scorer per class (`--oaa`).
+
+    Attributes
+    ----------
+    table : weight table with planes, `rows` rows of K weights
+    indexing : lowest label, 0 or 1, or UNDECIDED
+    sampled : number of negative classes that learn from an example, 0 for all
+    order : int32[K], order in which negative classes are sampled
+    next : position in `order` at which sampling continues
+    random : uint64[1], state of the random generator
+    shares : first class and end of the classes of each thread
+    norms : for each thread the array `norms` of `class_rows.learn_batch`
+    """
 
     def __init__(self, spec: LearnerSpec) -> None:
         o: Options = spec.options
@@ -154,9 +165,9 @@ class OneAgainstAll(Learner, Inspectable):
             class_rows.shuffle(self.order, self.random)
         self.want(spec.wanted)
         self.raw_vw = o.raw_order == "vw"
-        # updates with other rules widen one shared label range, class after class: one thread
-        one = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular
-        shares = 1 if one else processors.count()
+        # one thread if updates change the label range or the regularisation that all classes share
+        single = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular
+        shares = 1 if single else processors.count()
         shares = max(1, min(shares, self.classes // LEAST_SHARE))
         self.shares = pieces(self.classes, shares)
         self.norms = self._no_norms()
@@ -164,29 +175,36 @@ class OneAgainstAll(Learner, Inspectable):
 
     @property
     def most_rows(self) -> int | None:
-        """Few where the scores of every class are kept."""
+        """Return the most examples of a batch if the scores of every class are kept, None for no limit."""
         keeps = self.options.scores or self.asked.wanted or self.raw
         return max(1, probabilities.MOST_PAIRS // self.classes) if keeps else None
 
     def _no_norms(self) -> list[Float32s]:
-        """What `class_rows.learn_batch` knows of N, for each thread: nothing."""
+        """Return the initial `norms` of `class_rows.learn_batch` for each thread."""
         return [np.zeros((int(self.rows), -(-(b - a) // class_rows.BLOCK)), np.float32) for a, b in self.shares]
 
     def _classes_of(self, task: BatchTask) -> tuple[Int64s, Bools, Int64s, Int64s]:
-        """0-based class of every example (-1: none of them), whether it learns, and the label base it is shown in.
+        """Determine the class and the label base of every example of a batch.
 
-        VW finds the base out while learning: label 0 makes it 0, label K makes it 1, and until then it is
-        taken for 1.
+        VW detects the label base while it learns: label 0 sets it to 0 and label K to 1; until then it is taken to be
+        1.
+
+        Returns
+        -------
+        label : int64[n], 0-based class, -1 for labels that are no class
+        learns : bool[n], whether the example is learned
+        base : int64[n], label base when the example is predicted
+        after : int64[n], label base after the example is learned
         """
         batch = task.batch
         labelled = ~np.isnan(batch.label)
         learns = labelled & task.learns()
-        base = np.full(batch.n, 1 if self.indexing else 0, np.int64)  # while predicting
-        after = base  # once the example has been learned
+        base = np.full(batch.n, 1 if self.indexing else 0, np.int64)  # when the example is predicted
+        after = base  # after the example is learned
         if self.indexing == UNDECIDED and task.learn:
-            telling = learns & ((batch.label == 0) | (batch.label == self.classes))
-            if telling.any():
-                first = int(np.argmax(telling))
+            decisive = learns & ((batch.label == 0) | (batch.label == self.classes))
+            if decisive.any():
+                first = int(np.argmax(decisive))
                 self.indexing = 0 if batch.label[first] == 0 else 1
                 base[first + 1 :] = self.indexing
                 after = base.copy()
@@ -199,13 +217,14 @@ class OneAgainstAll(Learner, Inspectable):
         return label, learns, base, after
 
     def _learn_batch(self, task: BatchTask) -> None:
+        """Predict and learn a batch (the only stage)."""
         batch = task.batch
         n = batch.n
         task.notes += self.first_notes
         self.first_notes = []
         label, learns, base, after = self._classes_of(task)
-        many = self.options.scores or self.asked.probabilities
-        keeps = many or self.raw or self.asked.wanted
+        per_class = self.options.scores or self.asked.probabilities
+        keeps = per_class or self.raw or self.asked.wanted
         scores = np.empty((n if keeps else 0, self.classes), np.float32)
         sampled = np.empty((n, self.sampled), np.int32)
         if self.sampled:
@@ -216,36 +235,36 @@ class OneAgainstAll(Learner, Inspectable):
 
         inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock)
 
-        def one(t: int) -> None:
-            table, found = finite.watched(self.table, task), class_rows.Found(best[t], best_score[t], scores)
+        def run_share(t: int) -> None:
+            table, output = finite.watched(self.table, task), class_rows.Found(best[t], best_score[t], scores)
             if self.rule.regular:
                 scratch = class_rows.new_scratch(longest, 0, self.classes)
-                class_rows.learn_batch_sequentially(table, self.rule, self.rows, self.link, inputs, found, scratch)
+                class_rows.learn_batch_sequentially(table, self.rule, self.rows, self.link, inputs, output, scratch)
                 return
             scratch = class_rows.new_scratch(longest, int(self.rows))
             class_rows.learn_batch(
-                table, self.rule, self.rows, *self.shares[t], self.norms[t], self.link, inputs, found, scratch
+                table, self.rule, self.rows, *self.shares[t], self.norms[t], self.link, inputs, output, scratch
             )
 
-        self.share(one, [(t,) for t in range(len(self.shares))])
+        self.share(run_share, [(t,) for t in range(len(self.shares))])
         winner = np.empty(n, np.int64)
         class_rows.merge(best, best_score, winner)
-        shown = after if many else base
+        shown = after if per_class else base
         task.prediction = (winner + shown).astype(np.float64)
         labelled = ~np.isnan(batch.label)
         weight = batch.weight.astype(np.float64)
         if not self.sampled:
-            asked = labelled | (many and self.as_vw)  # VW takes no label for a wrong one there
-            task.loss = np.where(asked & (task.prediction != batch.label), weight, 0.0)
+            counted = labelled | (per_class and self.as_vw)  # VW counts unlabelled examples as errors there
+            task.loss = np.where(counted & (task.prediction != batch.label), weight, 0.0)
         listed = scores
         if self.asked.wanted:
-            # a label that is no class, or none, which is -1, is looked up as VW does, modulo 2**32 and then K
+            # like VW, look up labels that are no class, and -1 for no label, modulo 2**32 and then modulo K
             place = (np.where(labelled, batch.label, -1).astype(np.int64) - after) % 2**32 % self.classes
             listed = self._class_probabilities(task, scores, label, place, winner, shown)
-        if many or self.raw:
+        if per_class or self.raw:
             start = np.arange(n + 1, dtype=np.int64) * self.classes
             labels = (np.arange(self.classes) + shown[:, None]).reshape(-1)
-            if many:
+            if per_class:
                 task.listing = probabilities.Listing(listed.reshape(-1), labels, start, others=False)
             else:
                 if self.raw_vw and self.indexing == 0:
@@ -255,16 +274,29 @@ class OneAgainstAll(Learner, Inspectable):
     def _class_probabilities(
         self, task: BatchTask, scores: Float32s, label: Int64s, place: Int64s, winner: Int64s, shown: Int64s
     ) -> Float32s:
-        """Probabilities of all classes, float32[n, K], and what is to be told of them."""
+        """Compute the probabilities of all classes, report them and list those that were requested.
+
+        Parameters
+        ----------
+        scores : float32[n, K]
+        label : int64[n], 0-based class, -1 for labels that are no class
+        place : int64[n], class whose probability is reported as the label's
+        winner : int64[n], predicted class, 0-based
+        shown : int64[n], label base of the output
+
+        Returns
+        -------
+        float32[n, K].
+        """
         n = task.batch.n
         p = np.empty_like(scores)
         k = min(self.asked.top_k or 0, self.classes)
         top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
 
-        def one(begin: int, end: int) -> None:
+        def run_rows(begin: int, end: int) -> None:
             class_rows.class_probabilities(scores, self.link, begin, end, p, top, top_p)
 
-        self.share(one, pieces(n, len(self.shares)))
+        self.share(run_rows, pieces(n, len(self.shares)))
         labelled = ~np.isnan(task.batch.label)
         weight = task.batch.weight.astype(np.float64)
         known = label >= 0
@@ -285,21 +317,23 @@ class OneAgainstAll(Learner, Inspectable):
         return p
 
     def want(self, wanted: Wanted) -> None:
+        """Set the outputs wanted besides predictions and restart the sums of the report."""
         self.asked, self.raw = wanted.answers, wanted.scores
         self.link = self.learner_options.link == "logistic" and not self.asked.probabilities
         self.report = Report(self.asked, unknown="labels that are no class")
 
     def results(self) -> list[Result]:
-        """Return the reliability table, where it is asked for."""
+        """Return the reliability table if it was requested."""
         return self.report.results()
 
     def summary(self) -> list[str]:
-        """Lines after those every run has."""
+        """Return the lines that this reduction adds to the summary of a run."""
         if not self.asked.wanted:
             return []
         return self.report.lines()
 
     def end_pass(self) -> None:
+        """Decay the learning rate at the end of a pass."""
         self.rule = gd.after_pass(self.rule, self.learner_options)
 
     # inspection
@@ -321,16 +355,18 @@ class OneAgainstAll(Learner, Inspectable):
         return [f"memory: {self.memory / 2**20:.0f} MB of weights", *self.crowding]
 
     def arrays(self) -> dict[str, Stored]:
-        found = gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
-        return {**found, "order": self.order, "random": self.random}
+        stored = gd.table_arrays("weights", self.table, self.learner_options.predict_only_model)
+        return {**stored, "order": self.order, "random": self.random}
 
     def facts(self) -> dict[str, Any]:
         return {"indexing": self.indexing, "next": int(self.next)}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Take over a model. `class_rows.draw_negatives` goes through `order` from `next` on until it has met enough
-        other classes than the label's, so it holds every class once. `random` is the state of a generator, for which
-        any number will do. `gd.restore_table` says what its checks protect.
+        """Restore a model.
+
+        `class_rows.draw_negatives` continues in `order` at `next` until it has enough classes other than the label's,
+        so `order` has to contain every class once. `random` is the state of a generator, for which any number is valid.
+        `gd.restore_table` describes what its checks protect.
         """
         indexing = self.options.indexing
         low, high = (0, UNDECIDED) if indexing is None else (indexing, indexing)
@@ -342,9 +378,9 @@ class OneAgainstAll(Learner, Inspectable):
             stored_arrays.fill("random", arrays, self.random)
             self.indexing = stored_arrays.take_fact("indexing", facts, int, low, high)
             self.next = stored_arrays.take_fact("next", facts, int, 0, self.classes - 1)
-            if self.as_vw and indexing is None:  # VW does not keep what it found out
+            if self.as_vw and indexing is None:  # VW does not store the detected base
                 self.indexing = UNDECIDED
-        if self.as_vw:  # VW goes through the classes from the first on, shuffled anew
+        if self.as_vw:  # VW shuffles the classes again and starts with the first one
             self.next = 0
             if self.sampled:
                 self.order[:] = np.arange(self.classes)
