@@ -1,1 +1,1 @@
-"""The binary learner that all reductions share, and the update rules of others."""
+"""Provide the binary learners: VW's gradient descent for most reductions, and AdaGrad for trees of regressors."""

@@ -1,14 +1,18 @@
-"""Weights of very many small regressors, one per node of a tree, in 8 bytes a weight.
+"""Learn many small regressors with AdaGrad, one per node of a tree, in 8 bytes per weight.
 
-Source    Duchi, Hazan, Singer, "Adaptive Subgradient Methods", JMLR 2011 (the diagonal rule), on examples of unit
-          length: neither the largest |x| of a feature nor a norm per regressor has to be kept beside a weight
-          (`feature_scaling` keeps a size per feature where features are columns of numbers).
-Slot      two float32:  | w | G |     w weight, G sum of importance * slope**2 * x**2
-Lines     Eight slots are a cache line. A feature has a line for every block of a tree (label_tree: up to three
-          levels, seven nodes), found by one multiplicative hash of (feature, block); a path of 15 nodes touches 5
-          lines a feature. Three more bits of the hash permute the slots of a line, so that a line shared by
-          collision is not shared slot by slot: as few collisions as with a hash of (feature, node), in 0.4 of the
-          time on ptb.
+Source    Duchi, Hazan, Singer, "Adaptive Subgradient Methods", JMLR 2011 (the diagonal rule).
+Cost      O(s) to score or train a regressor on an example of s features; a path of 15 nodes touches 5 cache lines for
+          each feature.
+Names     w weight | G sum of importance * slope**2 * x**2 | slot: two float32, | w | G | | line: eight slots, a cache
+          line | block: up to three levels of a tree, seven nodes | place of a regressor: 8 * block + number within it.
+Differs   from `gd`: examples have length 1, so no largest |x| per feature and no norm per regressor is stored
+          (`feature_scaling` stores one size per feature if features are columns of numbers).
+Idea      A feature has a line for every block of a tree, found by a multiplicative hash of (feature, block). Three more
+          bits of the hash permute the slots of a line, so that two blocks that share a line by collision do not share
+          it slot by slot. There are as few collisions as with a hash of (feature, node), in 0.4 of the time on ptb.
+
+An example reaches the kernels as `h` (uint64[s], hash of each feature), `x` (float32[s], values) and `count`, the
+number of features. `at` (int64) holds positions in `flat`, those of one regressor in `at[begin:begin + count]`.
 """
 
 from __future__ import annotations
@@ -29,22 +33,22 @@ from ..model.stored_arrays import Stored
 from . import loss
 
 SLOT_BYTES = 8
-LEAST = 0.01  # with squared loss no turn is given less probability than this, nor more than 1 - LEAST
+LEAST = 0.01  # with squared loss, probabilities are clipped to [LEAST, 1 - LEAST]
 EIGHT, SEVEN, THREE = np.uint64(8), np.uint64(7), np.uint64(3)
 
 
 class Weights(NamedTuple):
-    """A table of 2**b slots; the regressors that share it differ by place."""
+    """Hold a table of 2**b slots that all regressors share."""
 
-    flat: Float32s  # float32[2 << b], cache lines begin at multiples of 16
+    flat: Float32s  # float32[2 << b], w and G of each slot; cache lines begin at multiples of 16
     shift: np.uint64  # 64 - b
     kind: int  # loss.LOGISTIC or loss.SQUARED
-    rate: np.float32
-    plain: bool  # steps by the slope alone: no AdaGrad
+    rate: np.float32  # learning rate
+    plain: bool  # plain gradient steps instead of AdaGrad
 
 
 def new_weights(bits: int, kind: int, rate: float, plain: bool = False) -> Weights:
-    """An empty table of 2**bits slots, at least one line."""
+    """Return an empty table of 2**bits slots, aligned to cache lines."""
     size = 2 << bits
     memory = np.zeros(size + 16, np.float32)
     skip = -memory.ctypes.data // 4 % 16
@@ -52,14 +56,19 @@ def new_weights(bits: int, kind: int, rate: float, plain: bool = False) -> Weigh
 
 
 def weights_arrays(name: str, weights: Weights) -> dict[str, Stored]:
-    """What a model keeps of a table."""
+    """Return the arrays of a table that are stored in a model file."""
     return stored_arrays.sparse(name, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
 
 
 def restore_weights(name: str, weights: Weights, arrays: Mapping[str, Stored]) -> None:
-    """Fill a new table with what `weights_arrays` gave.
+    """Fill a new table with the arrays of a model file, see `weights_arrays`.
 
-    Sums G below 0, which no learning makes, would have no root, and the weights of a step would not be finite.
+    A negative G, which learning never produces, would have no square root, so that steps would not be finite.
+
+    Raises
+    ------
+    ModelError
+        If a G is negative or an array does not fit the table.
     """
     sums = stored_arrays.take(f"{name}.g", arrays, np.float32, None)
     if len(sums) and not sums.min() >= 0:
@@ -67,19 +76,28 @@ def restore_weights(name: str, weights: Weights, arrays: Mapping[str, Stored]) -
     stored_arrays.dense(name, arrays, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
 
 
-# -- kernels. An example arrives as `h` (uint64, its features' hashes) and `x`, both of `count`; `at` holds places in
-#    `flat`, those of one regressor in `at[begin:begin + count]`.
+# -- kernels
 
 
 @bare
 def inverse_root(total: float) -> np.float32:
-    """What an example is scaled by whose squares add up to `total`, 1 for 0; finite, whatever the sum."""
+    """Return the finite factor that scales an example with sum of squares `total` to length 1; 1 if `total` is 0."""
     return np.float32(min(1.0 / math.sqrt(total), LARGEST)) if total > 0.0 else ONE
 
 
 @jit
 def load(batch: Batch, i: int, unit: bool, h: UInt64s, x: Float32s) -> int:
-    """Copy example i, scaled to length 1 where `unit`; return the number of its features."""
+    """Copy example i into `h` and `x`, scaled to length 1 if `unit` is set.
+
+    Parameters
+    ----------
+    h : uint64[s], written
+    x : float32[s], written
+
+    Returns
+    -------
+    Number of features.
+    """
     begin, end = batch.start[i], batch.start[i + 1]
     scale = ONE
     if unit:
@@ -96,7 +114,7 @@ def load(batch: Batch, i: int, unit: bool, h: UInt64s, x: Float32s) -> int:
 
 @jit
 def slot(weights: Weights, feature: np.uint64, place: Int) -> np.int64:
-    """Where in `flat` the weight of a feature lies."""
+    """Return the position in `flat` of the weight of a feature hash for the regressor at `place`."""
     z = (feature ^ (np.uint64(place >> 3) * SPREAD)) * GOLDEN
     line = (z >> (weights.shift + THREE)) * EIGHT
     return np.int64((line + ((np.uint64(place) ^ (z >> weights.shift)) & SEVEN)) * np.uint64(2))
@@ -104,7 +122,7 @@ def slot(weights: Weights, feature: np.uint64, place: Int) -> np.int64:
 
 @jit
 def locate(weights: Weights, h: UInt64s, count: Int, place: Int, at: Int64s, begin: Int) -> None:
-    """Find the slots of one regressor and ask for their cache lines."""
+    """Write the positions of the weights of the regressor at `place` to `at`, and prefetch their cache lines."""
     for f in range(count):
         s = slot(weights, h[f], place)
         at[begin + f] = s
@@ -113,7 +131,7 @@ def locate(weights: Weights, h: UInt64s, count: Int, place: Int, at: Int64s, beg
 
 @jit
 def prefetch(weights: Weights, h: UInt64s, count: Int, place: Int) -> None:
-    """Ask for the cache lines of a regressor to be scored later, where it is the first of its block."""
+    """Prefetch the cache lines of a regressor to be scored later, if it is the first of its block."""
     if place & 7 == 1:
         for f in range(count):
             intrinsics.prefetch(weights.flat, slot(weights, h[f], place))
@@ -121,7 +139,7 @@ def prefetch(weights: Weights, h: UInt64s, count: Int, place: Int) -> None:
 
 @jit
 def score(weights: Weights, at: Int64s, begin: Int, count: Int, x: Float32s) -> np.float32:
-    """The prediction of a regressor whose slots were located, float32."""
+    """Return the score of a regressor whose positions are in `at`, as float32."""
     s = ZERO
     for f in range(count):
         s += weights.flat[at[begin + f]] * x[f]
@@ -130,7 +148,7 @@ def score(weights: Weights, at: Int64s, begin: Int, count: Int, x: Float32s) -> 
 
 @jit
 def score_place(weights: Weights, h: UInt64s, x: Float32s, count: Int, place: Int) -> np.float32:
-    """The same for one that was not."""
+    """Return the score of the regressor at `place`, whose positions are not in `at`, as float32."""
     s = ZERO
     for f in range(count):
         s += weights.flat[slot(weights, h[f], place)] * x[f]
@@ -139,7 +157,7 @@ def score_place(weights: Weights, h: UInt64s, x: Float32s, count: Int, place: In
 
 @jit
 def probability(weights: Weights, s: np.float32) -> float:
-    """The probability of +1 after a score; that of -1 is 1 less this, and neither is 0 or 1."""
+    """Return the probability of label +1 for a score; it is never 0 or 1."""
     if weights.kind == loss.LOGISTIC:
         if math.isnan(s):
             return 0.5
@@ -152,7 +170,10 @@ def probability(weights: Weights, s: np.float32) -> float:
 
 @jit
 def slope(weights: Weights, s: np.float32, y: np.float32) -> np.float32:
-    """The slope of log(1 + e**(-y s)) or of (s - y)**2, which is flat beyond y; 0 where s is NaN."""
+    """Return the derivative of the loss with respect to the score; 0 if the score is NaN.
+
+    The loss is log(1 + e**(-y s)) or (s - y)**2; the derivative of the latter is taken at s clipped to [-1, 1].
+    """
     if math.isnan(s):
         return ZERO
     if weights.kind == loss.LOGISTIC:
@@ -162,18 +183,27 @@ def slope(weights: Weights, s: np.float32, y: np.float32) -> np.float32:
 
 @bare
 def adagrad(x: np.float32, g: np.float32) -> np.float32:
-    """AdaGrad's rate of a weight whose G is `g`, times its feature's value."""
+    """Return the value x of a feature divided by the square root of its weight's G, or 0 if G is 0."""
     return x / np.float32(math.sqrt(g)) if g > ZERO else ZERO
 
 
-# A step in three parts. The weight of feature f is at `at[begin + f] ^ twist`, its G behind it; `rate` is scratch.
+# The three parts of a step. The weight of feature f is at `at[begin + f] ^ twist` and its G follows it.
 
 
 @bare
 def find_rates(
     flat: Float32s, at: AnyArray, begin: Int, twist: Int, x: Float32s, count: Int, square: np.float32, rate: Float32s
 ) -> None:
-    """G += square * x**2, feature by feature; then `rate[f]` = x / sqrt(G)."""
+    """Add square * x**2 to each G, then set each rate to x / sqrt(G).
+
+    Parameters
+    ----------
+    flat : float32[2 << b], G is written
+    at : int64 or uint64, read only
+    x : float32[count], read only
+    square : importance * slope**2
+    rate : float32[count], written
+    """
     for f in range(count):
         flat[np.uint64(at[begin + f] ^ twist) + np.uint64(1)] += square * (x[f] * x[f])
     for f in range(count):
@@ -184,7 +214,7 @@ def find_rates(
 
 @bare
 def reach(x: Float32s, count: Int, rate: Float32s) -> np.float32:
-    """By how much a step of 1 moves the score."""
+    """Return by how much a step of size 1 changes the score, from `x` and `rate` (float32[count])."""
     total = ZERO
     for f in range(count):
         total += x[f] * rate[f]
@@ -193,7 +223,7 @@ def reach(x: Float32s, count: Int, rate: Float32s) -> np.float32:
 
 @bare
 def move(flat: Float32s, at: AnyArray, begin: Int, twist: Int, count: Int, step: np.float32, rate: Float32s) -> None:
-    """w -= step * rate, feature by feature."""
+    """Subtract step * rate from each weight in `flat`; `rate` (float32[count]) is read only."""
     for f in range(count):
         flat[np.uint64(at[begin + f] ^ twist)] -= step * rate[f]
 
@@ -203,24 +233,32 @@ def learn(
     weights: Weights, at: Int64s, begin: Int, count: Int, x: Float32s, s: np.float32, y: np.float32, weight: np.float32,
     rate: Float32s,
 ) -> None:  # fmt: skip
-    """One AdaGrad step of a regressor towards y (-1 or 1), s being its score; `rate`: float32[count], scratch.
+    """Update a regressor with an AdaGrad step towards label y (-1 or 1).
 
-    G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G), feature by feature. With squared loss
-    a step that would take the score beyond y is the one that takes it to y: where features are many, or weights new,
-    steps would be far too long. With `plain`, w -= rate * weight * slope * x.
+    G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G), feature by feature. With squared loss,
+    a step that would move the score beyond y is shortened to reach y exactly: steps would be far too long where
+    features are many or weights are new. With `plain`, w -= rate * weight * slope * x.
+
+    Parameters
+    ----------
+    weights : `flat` is written
+    at, x : read only
+    s : score of the example
+    weight : importance weight
+    rate : float32[count], scratch
     """
-    steep = slope(weights, s, y)
-    if steep == ZERO:
+    d = slope(weights, s, y)
+    if d == ZERO:
         return
     flat = weights.flat
-    step = weights.rate * weight * steep
+    step = weights.rate * weight * d
     if weights.plain:
         for f in range(count):
             flat[at[begin + f]] -= step * x[f]
         return
-    find_rates(flat, at, begin, np.int64(0), x, count, weight * steep * steep, rate)
+    find_rates(flat, at, begin, np.int64(0), x, count, weight * d * d, rate)
     if weights.kind != loss.LOGISTIC:
-        far = reach(x, count, rate)
-        if abs(step) * far > abs(s - y):
-            step = (s - y) / far
+        change = reach(x, count, rate)
+        if abs(step) * change > abs(s - y):
+            step = (s - y) / change
     move(flat, at, begin, np.int64(0), count, step, rate)

@@ -1,24 +1,22 @@
-"""Features that are columns of numbers in units of their own, each divided by its mean size so far.
+"""Divide each feature by its mean absolute value so far, if features are columns of numbers with different units.
 
-What for  AdaGrad makes the steps of a weight small where its feature is often large, but what a weight says is still
-          w * x: of columns in different units the largest decides alone, more so once an example has length 1. VW's
-          rule keeps a scale per weight for that; here one per feature, kept before any regressor sees it.
-Which     Of the features that have values other than 1, three things are asked: they are in at least one of RARE
-          examples on the average, which the words of a text, whose weights say how much they tell, are not; they were
-          seen FEW times; and they differ in size, the standard deviation of log M, each feature counting as often as
-          it was seen, being at least SPREAD. Asked after 4, 8, 16, ... LOOKED examples, for the last time then.
-Scale     M, the mean of |x| over the examples that have the feature, 0 left out, the example at hand included while it
-          learns: of all examples, or from `window` of them on M += (|x| - M) / window, so that a change of unit is
-          forgotten. No value counts for more than MOST times M, nor becomes larger than MOST; one of the first YOUNG
-          that is far less than M begins the mean anew: an error of measurement, were it the first value, spoils the
-          examples it is in and few others. A feature met for the first time where nothing is learned is 1 or -1.
-Figures   progressive error % of `--multiclass` on training files, examples of length 1 without and with it: aloi27
-          `-q ff` 53.8, 26.9; without `-q` 65.5, 38.4; wine 53.9, 25.8; breast cancer 21.4, 10.0. Divided by the root
-          mean square: aloi27 28.5. By the largest |x|: aloi27 42.6. Where words are scaled too: reuters 17.5, 18.3.
-          Where columns have like units, isolet1 28.2 for 28.2 (mean of four orders; `--cpt` alone 36.9, 39.2), digits
-          11.1, 10.6: hence SPREAD. log M deviates by .3 in isolet1 and digits, .6 in iris, 1.1 in aloi27, 1.8 with
-          `-q ff`, 2.0 in wine, 3.4 in breast cancer.
-Cost      one pass over the features of an example; none where the first LOOKED examples have no such columns.
+Source    The project's own, measured in docs/defaults.md; VW's normalised rule keeps a scale for each weight instead.
+Cost      One pass over the features of an example; nothing if the first LOOKED examples have no such columns.
+Names     M scale of a feature, the running mean of its |x|.
+Differs   from VW: there is one scale per feature, applied before any regressor reads the value.
+Idea      AdaGrad makes the steps of a weight small if its feature is often large, but the weight still contributes w *
+          x: of columns with different units the largest one decides alone, even more so once examples have length 1.
+
+Decision. Features are columns if, over the features with values other than 1, (1) a feature occurs in at least one of
+RARE examples on average, which the words of a text do not; (2) it was seen at least FEW times on average; and (3) their
+sizes differ: the standard deviation of log M, weighted by the number of values, is at least SPREAD. This is evaluated
+after 4, 8, 16, ... LOOKED examples, and then stays as it was decided last.
+
+Scale. M is the mean of |x| over the examples that have the feature with a value other than 0, the current example
+included while it is learned. From `window` values on, M += (|x| - M) / window, so that a change of unit is forgotten. A
+value counts for at most MOST times M, and scaled values are clipped to MOST. If one of the first YOUNG values is far
+smaller than M, the mean starts again from it, so that an erroneous first value spoils few examples. A feature that
+occurs for the first time in prediction becomes 1 or -1.
 """
 
 from __future__ import annotations
@@ -38,17 +36,17 @@ from ..model import stored_arrays
 from ..model.stored_arrays import Stored
 from ..options.declare import option
 
-LOOKED = 1024  # examples, after which it is known whether features are columns
-RARE, FEW, SPREAD = 8, 4, 1.0
-WINDOW = 1000.0
-MOST, YOUNG = 10.0, 10.0
-BITS = 20  # of the table of scales
+LOOKED = 1024  # number of examples after which it is decided whether features are columns
+RARE, FEW, SPREAD = 8, 4, 1.0  # thresholds of the decision, see above
+WINDOW = 1000.0  # default number of values in the mean of a feature
+MOST, YOUNG = 10.0, 10.0  # limits of the scale, see above
+BITS = 20  # log2 of the size of the table of scales
 SHIFT = np.uint64(64 - BITS)
-EXAMPLES, COLUMNS, NUMBERS = range(3)  # what `state` holds
+EXAMPLES, COLUMNS, NUMBERS = range(3)  # positions in `state`, and its size
 
 
 def declared(size: str) -> Any:
-    """The option `normalize_features`; `size`: what features are divided by."""
+    """Return the declaration of the option `normalize_features`; `size` names the divisor in the help."""
     return option(
         f"`unit` scales every example to length 1; `columns` first divides every feature by {size}; `auto` chooses "
         "`columns` for tables of numbers, whose features recur and differ in size, and `unit` otherwise (judged by the "
@@ -60,40 +58,47 @@ def declared(size: str) -> Any:
 
 
 def for_option(how: str, window: float = WINDOW) -> Scales | None:
-    """New scales for a value of --normalize_features, or None where it has none."""
+    """Return new scales for a value of --normalize_features, or None if it does not scale features."""
     return Scales(how == "columns", window) if how in ("auto", "columns") else None
 
 
 class Scales:
-    """The scales of all features, and whether they are used.
+    """Hold the scales of all features and whether they are applied.
 
     Parameters
     ----------
-    always : whether features are columns whatever they look like
-    window : values the mean of a feature is made of, `math.inf` for all
+    always : whether features are treated as columns without a decision
+    window : number of values in the mean of a feature, `math.inf` for all
+
+    Attributes
+    ----------
+    state : int64[2], number of examples counted and whether features are columns
+    size : float64[2**BITS], M
+    seen : float64[2**BITS], number of values in the mean, at most `window`
+    valued : uint8[2**BITS], 1 if a value was not 1
     """
 
     def __init__(self, always: bool, window: float = WINDOW) -> None:
         self.always, self.window = always, window
         self.state = np.zeros(NUMBERS, np.int64)
         self.state[COLUMNS] = always
-        self.size = np.zeros(1 << BITS)  # M
-        self.seen = np.zeros(1 << BITS)  # values it is made of, at most `window`
-        self.valued = np.zeros(1 << BITS, np.uint8)  # whether one of them was not 1
+        self.size = np.zeros(1 << BITS)
+        self.seen = np.zeros(1 << BITS)
+        self.valued = np.zeros(1 << BITS, np.uint8)
 
     @property
     def idle(self) -> bool:
-        """Whether no value will be changed any more."""
+        """Return whether values will never be changed any more."""
         return bool(self.state[EXAMPLES] >= LOOKED and not self.state[COLUMNS])
 
     @property
     def told(self) -> list[str]:
-        """A line for the summary, where features are scaled."""
+        """Return the summary line about scaled features, or nothing if they are not scaled."""
         columns = self.state[COLUMNS] and self.valued.any()
         return ["features are columns of numbers, each divided by its mean size"] if columns else []
 
     def scaled(self, batch: Batch, learns: Bools) -> Batch:
-        """The batch with its features scaled; those of examples that `learns` (bool[n]) are taken in."""
+        """Return the batch with scaled features after counting the examples that `learns` (bool[n]) selects."""
         if self.idle:
             return batch
         value = np.empty_like(batch.value)
@@ -101,36 +106,48 @@ class Scales:
         return batch._replace(value=value)
 
     def count(self, batch: Batch, learns: Bools) -> None:
-        """Take in the examples of a batch that `learns` (bool[n])."""
+        """Count the examples of a batch that `learns` (bool[n]) selects."""
         if not self.idle:
             count(batch, learns, self.always, self.window, self.state, self.size, self.seen, self.valued)
 
     def divide(self, index: UInt32s, value: Float32s) -> None:
-        """Scale the values (float32[z], in place) of features (uint32[z], hashes) by what was taken in so far."""
+        """Scale values in place by the examples counted so far.
+
+        Parameters
+        ----------
+        index : uint32[z], hash of each feature
+        value : float32[z], written
+        """
         if self.state[COLUMNS]:
             divide(index, value, self.size)
 
     def copy(self) -> Scales:
-        """Scales of their own that know the same."""
-        found = Scales(self.always, self.window)
+        """Return an independent copy."""
+        scales = Scales(self.always, self.window)
         for name in ("state", "size", "seen", "valued"):
-            getattr(found, name)[:] = getattr(self, name)
-        return found
+            getattr(scales, name)[:] = getattr(self, name)
+        return scales
 
     def _planes(self) -> dict[str, AnyArray]:
+        """Return the arrays with an element per feature, by name."""
         return {"size": self.size, "seen": self.seen, "valued": self.valued}
 
     def arrays(self) -> dict[str, Stored]:
-        """What a model keeps."""
-        found: dict[str, Stored] = {"scales.state": self.state}
+        """Return the arrays stored in a model file."""
+        stored: dict[str, Stored] = {"scales.state": self.state}
         if not self.idle:
-            found.update(stored_arrays.sparse("scales", self._planes()))
-        return found
+            stored.update(stored_arrays.sparse("scales", self._planes()))
+        return stored
 
     def restore(self, arrays: Mapping[str, Stored]) -> None:
-        """Fill new scales with what `arrays` gave.
+        """Fill new scales with the arrays of a model file, see `arrays`.
 
-        Kernels find scales by hashes of features alone. Means that are finite and not below 0 keep values finite.
+        Kernels find scales by the hashes of features alone. Means that are finite and not negative keep values finite.
+
+        Raises
+        ------
+        ModelError
+            If an array does not fit or contains a number out of range.
         """
         state = stored_arrays.take("scales.state", arrays, np.int64, (NUMBERS,))
         stored_arrays.check_range("scales.state", state[EXAMPLES : EXAMPLES + 1], 0, stored_arrays.MOST_COUNTED)
@@ -144,7 +161,7 @@ class Scales:
             stored_arrays.check_range(f"scales.{plane}", arrays[f"scales.{plane}"], 0, high)
 
 
-# -- kernels
+# -- kernels. `state`, `size`, `seen` and `valued` are the attributes of `Scales`.
 
 
 @jit
@@ -152,7 +169,14 @@ def scale(
     batch: Batch, learns: Bools, always: bool, window: float, state: Int64s, size: Float64s, seen: Float64s,
     valued: UInt8s, value: Float32s,
 ) -> None:  # fmt: skip
-    """Fill `value` (float32[z]) with the scaled values of a batch, example by example."""
+    """Scale the features of a batch, example by example, counting an example first if it is learned.
+
+    Parameters
+    ----------
+    learns : bool[n], read only
+    state, size, seen, valued : written
+    value : float32[z], scaled values, written
+    """
     for i in range(len(learns)):
         if learns[i]:
             count_one(batch, i, always, window, state, size, seen, valued)
@@ -165,7 +189,13 @@ def count(
     batch: Batch, learns: Bools, always: bool, window: float, state: Int64s, size: Float64s, seen: Float64s,
     valued: UInt8s,
 ) -> None:  # fmt: skip
-    """Take in the examples of a batch that `learns`."""
+    """Count the examples of a batch that are learned.
+
+    Parameters
+    ----------
+    learns : bool[n], read only
+    state, size, seen, valued : written
+    """
     for i in range(len(learns)):
         if learns[i]:
             count_one(batch, i, always, window, state, size, seen, valued)
@@ -173,14 +203,21 @@ def count(
 
 @jit
 def divide(index: UInt32s, value: Float32s, size: Float64s) -> None:
-    """Scale `value` (float32[z]) in place."""
+    """Scale values in place.
+
+    Parameters
+    ----------
+    index : uint32[z], hash of each feature, read only
+    value : float32[z], written
+    size : float64[2**BITS], read only
+    """
     for f in range(len(index)):
         value[f] = divided(index[f], value[f], size)
 
 
 @jit
 def place_of(index: np.uint32) -> np.int64:
-    """Where in the table a feature's scale is."""
+    """Return the position of a feature in the table of scales."""
     return np.int64((np.uint64(index) * GOLDEN) >> SHIFT)
 
 
@@ -188,12 +225,17 @@ def place_of(index: np.uint32) -> np.int64:
 def count_one(
     batch: Batch, i: int, always: bool, window: float, state: Int64s, size: Float64s, seen: Float64s, valued: UInt8s
 ) -> None:
-    """Take in one example, and as long as that is asked decide whether features are columns."""
+    """Count example i, and decide whether features are columns if it is time to.
+
+    Parameters
+    ----------
+    state, size, seen, valued : written
+    """
     if state[EXAMPLES] >= LOOKED and not state[COLUMNS]:
         return
     for f in range(batch.start[i], batch.start[i + 1]):
         x = abs(np.float64(batch.value[f]))
-        if not 0.0 < x < np.inf:  # crossed features may be more than float32 holds
+        if not 0.0 < x < np.inf:  # the product of crossed features may overflow float32
             continue
         place = place_of(batch.index[f])
         mean = size[place]
@@ -214,7 +256,7 @@ def count_one(
 
 @jit
 def are_columns(examples: int, size: Float64s, seen: Float64s, valued: UInt8s) -> bool:
-    """Whether the features of so many examples are columns in units of their own."""
+    """Return whether features are columns with different units, after `examples` examples; arrays are read only."""
     places = np.flatnonzero(valued)
     total = mean = square = 0.0
     for place in places:
@@ -230,7 +272,7 @@ def are_columns(examples: int, size: Float64s, seen: Float64s, valued: UInt8s) -
 
 @jit
 def divided(index: np.uint32, x: np.float32, size: Float64s) -> np.float32:
-    """One feature's value, scaled."""
+    """Return the scaled value x of a feature; `size` (float64[2**BITS]) is read only."""
     if x == 0.0 or math.isnan(x):
         return x
     mean = size[place_of(index)]

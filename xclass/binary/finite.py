@@ -1,20 +1,25 @@
-"""Keep what is learned finite: which examples may be learned from, and which steps are known to be safe.
+"""Keep learned numbers finite: decide which examples may be learned and which steps are known to be safe.
 
-Idea      Float32 ends at 2**128. A sum of numbers below 2**103 never gets there: from 2**127 on, adding one of them
-          changes nothing. So it is enough to bound what one step adds to a sum. `survey` looks at every example once
-          and notes the squares of its smallest and largest |value|; with these `is_safe` decides by a few comparisons
-          of scalars whether a step of the binary learner can be taken as it is. Other steps are tried, looked at and
-          taken back if a number is no longer finite (`gd.learn`).
-Refused   Examples with values or weights that are infinite or NaN are never learned from. Learners that scale
-          examples to length 1 (trees of AdaGrad regressors, the softmax tree) have a `largest_step`, a bound on the
-          weight below which none of their sums can overflow, and examples above it are not learned from either; where
-          they do not scale, the bound is one on max(1, weight) * max(1, value**2).
-VW        `--vw_exact` learns as VW does, non-finite numbers included: there nothing is checked (`Rule.checked`).
+Source    The project's own.
+Cost      One pass over the features of an example (`survey`) and a few comparisons per step (`is_safe`).
+Names     x a value | N largest |x| of a feature | G, S, T, w, u, s, g2 as in `gd` and `weight_table`.
+Differs   from VW, which learns numbers that are not finite. `--vw_exact` does so too: nothing is checked then
+          (`Rule.checked`).
+Idea      Float32 ends at 2**128. A sum of numbers below 2**103 never overflows: from 2**127 on, adding one of them
+          changes nothing. So it is enough to bound what one step adds to a sum. `survey` notes the squares of the
+          smallest and the largest |value| of each example; with these `is_safe` decides by a few comparisons of scalars
+          whether a step of the binary learner can be taken unchecked. Other steps are tried, checked and undone if a
+          number is no longer finite (`gd.learn`).
 
-Bounds of `is_safe`, for AdaGrad with G**-1/2 or without, normalised or not; x a value, N its largest, n features:
+Examples with values or weights that are infinite or NaN are never learned. Learners that scale examples to length 1
+(trees of AdaGrad regressors, the softmax tree) have a `largest_step`, a bound on the weight below which none of their
+sums can overflow, and examples above it are not learned either; without that scaling the bound applies to
+max(1, weight) * max(1, value**2).
+
+Bounds of `is_safe`, for AdaGrad with G**-1/2 or without, normalised or not; x is a value, N its largest:
 
     G    grows by g2 x**2 <= 2**100, and is at least 2**-140 where x is used, so that no rate is infinite
-    rate times x**2 is at most 1 / sqrt(g2), or 1 without G; so its sum times s, which goes into exp, is finite
+    rate times x**2 is at most 1 / sqrt(g2), or 1 without G; so its sum times s, the argument of exp, is finite
     u    is at most 128 s (|slope| + 1) < 2**50; with the invariant step u times that sum is at most |slope| + 2**8
     w    grows by u * scale * x * rate: at most 2**20 / |x| <= 2**83 with the invariant step of logistic and squared
          loss, otherwise rate of the rule * sqrt(weight) * scale / |x| <= 2**10 * 2**20 * 2**20 * 2**40; with N alone
@@ -35,39 +40,39 @@ from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import bare, jit
 from .update_rule import Rule
 
-REFUSED = 1  # in `Watch.missed`: the example is not learned from
-STEP = 2  # some step of the example was not taken
-MOST_FEATURES = 1 << 20  # of an example whose steps can be safe
-LARGEST_VALUE = np.float32(2.0**50)  # the same
-SMALLEST_SQUARE = np.float32(1.17549435e-38)  # smaller squares count as this, see `gd`
-HUGE_VALUE = np.float32(1.8446743e19)  # larger ones have no square in float32
-MEAN_NORM = 2.0**-20  # of x**2 / N**2, summed over an example: safe from here on
-LARGEST_STEP = 2.0**98
-LEAST_SLOPE = 2.0**-100
+REFUSED = 1  # in `Watch.missed`: the example is not learned
+STEP = 2  # in `Watch.missed`: a step of the example was not taken
+MOST_FEATURES = 1 << 20  # most features of an example whose steps are known to be safe
+LARGEST_VALUE = np.float32(2.0**50)  # largest |value| of such an example
+SMALLEST_SQUARE = np.float32(1.17549435e-38)  # smaller squares are raised to this, see `gd`
+HUGE_VALUE = np.float32(1.8446743e19)  # squares of larger values overflow float32
+MEAN_NORM = 2.0**-20  # least S / T that is known to be safe
+LARGEST_STEP = 2.0**98  # see `largest_step`
+LEAST_SLOPE = 2.0**-100  # see `least_slope`
 LARGEST = np.float32(np.finfo(np.float32).max)
 INFINITE = np.float32(np.inf)
 
 
 class Watch(NamedTuple):
-    """What kernels know of the examples of a batch, and where they note whose steps were not taken."""
+    """Tell kernels about the values of a batch, and collect the examples with steps that were not taken."""
 
-    now: Int64s  # int64[1], the example at hand
+    now: Int64s  # int64[1], index of the current example
     missed: UInt8s  # uint8[n], 0, REFUSED or STEP
-    span: Float32s  # float32[n, 3], squares of the smallest and largest |value| and `least_slope`, see `survey`
+    span: Float32s  # float32[n, 3], squares of the smallest and the largest |value|, and `least_slope`; see `survey`
 
 
 def idle_watch() -> Watch:
-    """A watch over one example of ordinary values."""
+    """Return the watch of a single example with ordinary values."""
     return Watch(np.zeros(1, np.int64), np.zeros(1, np.uint8), ordinary_span(1))
 
 
 def ordinary_span(n: int) -> Float32s:
-    """The span of n examples whose values are 1."""
+    """Return the span of n examples with values of 1, as float32[n, 3]."""
     return np.tile(np.array([1, 1, LEAST_SLOPE], np.float32), (n, 1))
 
 
 class _Surveyed(Protocol):
-    """What `survey` found about a batch, see `reductions.core.contract.BatchTask`."""
+    """Require the results of `survey` for a batch, as `reductions.core.contract.BatchTask` has them."""
 
     @property
     def missed(self) -> UInt8s: ...
@@ -77,6 +82,8 @@ class _Surveyed(Protocol):
 
 
 class _Watching(Protocol):
+    """Require a named tuple with a watch, such as `weight_table.Table`."""
+
     def _replace(self: Watching, *, watch: Watch) -> Watching: ...
 
 
@@ -84,14 +91,19 @@ Watching = TypeVar("Watching", bound=_Watching)  # a `weight_table.Table`
 
 
 def watched(table: Watching, task: _Surveyed) -> Watching:
-    """A table as one thread uses it for a batch."""
+    """Return a table for one thread, with a watch over the batch of `task`."""
     return table._replace(watch=Watch(np.zeros(1, np.int64), task.missed, task.span))
 
 
 def clean(batch: Batch) -> tuple[Batch, Bools | None]:
-    """The batch with numbers in place of values and weights that are none, and which examples had such: bool[n].
+    """Replace values and weights that are not finite.
 
-    A value that is too large becomes the largest float, NaN becomes 0, and a weight of either kind becomes 0.
+    An infinite value becomes the largest float of its sign, NaN becomes 0, and a weight that is not finite becomes 0.
+
+    Returns
+    -------
+    batch : the batch, itself or a copy
+    odd : bool[n], examples in which a number was replaced, or None if there are none
     """
     begin, end = int(batch.start[0]), int(batch.start[-1])
     if _all_finite(batch.value[begin:end]) and _all_finite(batch.weight):
@@ -104,13 +116,14 @@ def clean(batch: Batch) -> tuple[Batch, Bools | None]:
 
 
 def _all_finite(numbers: Float32s) -> bool:
+    """Return whether all numbers are finite."""
     return len(numbers) == 0 or bool(numbers.min() >= -LARGEST and numbers.max() <= LARGEST)
 
 
 def largest_step(rate: float) -> float:
-    """The bound on max(1, weight) * max(1, value**2) for AdaGrad steps of this rate on examples of length 1.
+    """Return the bound on max(1, weight) * max(1, value**2) for AdaGrad on examples of length 1 at this rate.
 
-    G grows by at most 16 times that, and so does a weight by at most 16 times the rate times that.
+    G grows by at most 16 times this product, and a weight by at most 16 times the rate times this product.
     """
     return LARGEST_STEP / max(1.0, rate) if rate <= LARGEST_STEP else 0.0
 
@@ -120,7 +133,7 @@ def largest_step(rate: float) -> float:
 
 @bare
 def least_slope(least: np.float64) -> np.float32:
-    """The smallest g2 with which sums and rates stay above 0 and finite for values whose squares are at least this."""
+    """Return the smallest g2 with which sums and rates stay positive and finite if squares are at least `least`."""
     return np.float32(max(LEAST_SLOPE, 2.0**-140 / least, 2.0**-240 / (least * least)))
 
 
@@ -128,14 +141,17 @@ def least_slope(least: np.float64) -> np.float32:
 def survey(
     batch: Batch, learns: Bools, exact: bool, largest_step: float, scaled: bool, missed: UInt8s, span: Float32s
 ) -> None:
-    """Look at the values of every example: fill `span`, and set `missed` where an example is refused.
+    """Examine the values of every example, fill `span`, and mark examples that cannot be learned in `missed`.
 
     Parameters
     ----------
-    learns : bool[n], the examples that are to be learned from
-    exact : learn as VW does, and only say where values are so large that kernels handle them one by one
-    largest_step : of the learner
-    scaled : whether the learner scales examples, so that `largest_step` is one of the weight alone
+    batch : read only
+    learns : bool[n], examples to be learned, read only
+    exact : learn as VW does, and only mark values so large that kernels handle them one by one
+    largest_step : bound of the learner, see `largest_step`
+    scaled : whether the learner scales examples, so that `largest_step` bounds the weight alone
+    missed : uint8[n], written
+    span : float32[n, 3], written
     """
     for i in range(len(learns)):
         least, most = ONE, ONE
@@ -162,20 +178,26 @@ def survey(
 
 @bare
 def is_plain(watch: Watch) -> bool:
-    """Whether no value of the example at hand is huge."""
+    """Return whether the current example has no huge value."""
     plain: bool = watch.span[watch.now[0], 1] < INFINITE
     return plain
 
 
 @bare
 def note(watch: Watch) -> None:
-    """A step of the example at hand was not taken."""
+    """Note that a step of the current example was not taken."""
     watch.missed[watch.now[0]] = STEP
 
 
 @bare
 def is_safe(rule: Rule, watch: Watch, weight: np.float32, g2: np.float32, s: np.float32) -> bool:
-    """Whether a step can be taken unseen, apart from S and T: g2 = weight * slope**2, s = rate * weight."""
+    """Return whether a step can be taken unchecked, apart from the conditions on S and T.
+
+    Parameters
+    ----------
+    g2 : weight * slope**2
+    s : learning rate * weight
+    """
     if not (rule.proven and weight <= 2.0**40 and s <= 2.0**20 and g2 <= 2.0**40 * np.float64(weight)):
         return False
     least, most = watch.span[watch.now[0], 0], np.float64(watch.span[watch.now[0], 1])
@@ -189,5 +211,5 @@ def is_safe(rule: Rule, watch: Watch, weight: np.float32, g2: np.float32, s: np.
 
 @bare
 def is_finite_sum(total: float) -> bool:
-    """Whether a float64 sum is finite as float32 too."""
+    """Return whether a float64 sum is also finite as float32."""
     return bool(abs(total) <= np.float64(LARGEST))

@@ -1,13 +1,21 @@
-"""The binary learner every reduction stands on.
+"""Score and update binary sub-problems by VW's gradient descent, the binary learner of most reductions.
 
 Source    Duchi, Hazan, Singer 2011 (adaptive); Ross, Mineiro, Langford 2013 (normalised); Karampatziakis and
           Langford 2011 (importance invariant): together VW's default update, in VW's order and precision.
-Learners  A reduction numbers its sub-problems ("sub") 0, 1, ... and keeps them in a `weight_table`; how they learn is a
-          `rule`, made of options.
+Cost      O(s) to score or update a sub-problem on an example of s features.
+Names     w weight, G sum of importance * slope**2 * x**2, N largest |x| of a feature, see `weight_table` | S, T sums of
+          importance * x**2 / N**2 and of importance of a sub-problem | p clipped prediction | y label | g2 importance *
+          slope**2 | s learning rate * importance | u step | lane: one of several sub-problems updated together.
 Differs   from VW: nothing under `--layout vw` but the exact 1/sqrt(G) where some of its builds estimate it. Without
-          `--vw_exact` steps that would leave numbers that are not finite are not taken; see `finite`.
+          `--vw_exact`, steps that would lead to numbers that are not finite are not taken; see `finite`.
+Idea      A reduction numbers its binary sub-problems (`sub`) 0, 1, ... and keeps their weights in a `weight_table`; an
+          update rule (`update_rule`), made from options, says how they learn.
 
-Reductions know the learner by this room: what they need of rule, table_size and weight_table they find here too.
+Reductions import the binary learner through this module, which re-exports what they need of update_rule, table_size and
+weight_table.
+
+An example reaches the kernels as `place` (uint64[s], hash * width of each feature), `x` (float32[s], values) and
+`count`, the number of features; they are read only.
 """
 
 from __future__ import annotations
@@ -36,7 +44,7 @@ from .weight_table import (
     vw_width,
 )
 
-__all__ = [  # none of them a kernel: kernels are called by the name of their own room
+__all__ = [  # contains no kernels: a kernel is called through the module that defines it
     "LOGISTIC_RANGE",
     "SLOT_BYTES",
     "Options",
@@ -59,17 +67,17 @@ __all__ = [  # none of them a kernel: kernels are called by the name of their ow
 ]  # fmt: skip
 
 TINY_X2 = finite.SMALLEST_SQUARE
-TINY_X = np.float32(1.084202e-19)  # its root
+TINY_X = np.float32(1.084202e-19)  # square root of TINY_X2
 HUGE_X = finite.HUGE_VALUE
-MOST_CONTRACTION = 1.5  # of all weights by --l2; it is at most 1 but for rounding
+MOST_CONTRACTION = 1.5  # limit of |contraction| (--l2), which is at most 1 apart from rounding
 
 
-# -- kernels. An example arrives as `place` (uint64, hash * width of each feature) and `x`, both of `count`.
+# -- kernels
 
 
 @jit
 def clip(p: np.float32, limits: Float32s) -> np.float32:
-    """p within the label range; NaN becomes 0."""
+    """Return p clipped to the label range `limits` (float32[2], read only), or 0 if p is NaN."""
     if math.isnan(p):
         return ZERO
     return max(limits[0], min(limits[1], p))
@@ -77,14 +85,25 @@ def clip(p: np.float32, limits: Float32s) -> np.float32:
 
 @jit
 def widen(limits: Float32s, y: np.float32) -> None:
-    """Let the label range take in y."""
+    """Extend the label range `limits` (float32[2], written) so that it includes y."""
     limits[0] = min(limits[0], y)
     limits[1] = max(limits[1], y)
 
 
 @jit
 def score(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32) -> np.float32:
-    """The prediction of one sub-problem, neither clipped nor linked; float32, summed in feature order."""
+    """Return the score of a sub-problem, neither clipped nor linked.
+
+    Parameters
+    ----------
+    table : read only
+    sub : number of the sub-problem
+    initial : initial score of the example
+
+    Returns
+    -------
+    float32, summed in the order of the features.
+    """
     if len(table.shrunk) > 0:
         return _shrunk_score(table, place, x, count, sub, initial)
     s = initial
@@ -97,7 +116,7 @@ def score(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64,
 def _shrunk_score(
     table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32
 ) -> np.float32:
-    """`score` under --l1 and --l2."""
+    """Return the score of a sub-problem under --l1 and --l2."""
     gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
     s = initial
     for f in range(count):
@@ -107,7 +126,7 @@ def _shrunk_score(
 
 @jit
 def _regularise(table: Table, rule: Rule, p: np.float32, y: np.float32, u: np.float32) -> np.float32:
-    """Take note of one step u: move gravity and contraction, and return the step in terms of the shrunk weights."""
+    """Update gravity and contraction for a step u, and return the step for weights before contraction."""
     if abs(u) > np.float32(1e-8):
         d = np.float64(loss.slope(rule.loss, rule.tau, p, y, table.range[0], table.range[1]))
         if abs(d) > 1e-8:
@@ -122,7 +141,7 @@ def _regularise(table: Table, rule: Rule, p: np.float32, y: np.float32, u: np.fl
 
 @jit
 def _rate_of(rule: Rule, g: np.float32, n: np.float32) -> np.float32:
-    """The rate of a weight with sums g and largest value n."""
+    """Return the rate of a weight whose G is g and whose N is n."""
     r = ONE
     if rule.root:
         if rule.adaptive:
@@ -140,7 +159,7 @@ def _rate_of(rule: Rule, g: np.float32, n: np.float32) -> np.float32:
 
 @jit
 def _rescale_of(rule: Rule, old: np.float32, new: np.float32) -> np.float32:
-    """What a weight is multiplied by when the largest value of its feature grows from old to new."""
+    """Return the factor that rescales a weight when the N of its feature grows from `old` to `new`."""
     if rule.root:
         r = old / new
         return r if rule.adaptive else r * r
@@ -150,7 +169,12 @@ def _rescale_of(rule: Rule, old: np.float32, new: np.float32) -> np.float32:
 
 @jit
 def mean_scale(rule: Rule, sum_norm: np.float64, total: np.float64) -> np.float32:
-    """The factor that makes up for features of many or few non-zeros, from S and T of a sub-problem, in float32."""
+    """Return the factor that compensates for examples with many or few non-zero features, in float32.
+
+    Parameters
+    ----------
+    sum_norm, total : S and T of a sub-problem
+    """
     if rule.root:
         mean = np.float32(total) / np.float32(sum_norm)
         return np.float32(math.sqrt(mean)) if rule.adaptive else mean
@@ -159,7 +183,7 @@ def mean_scale(rule: Rule, sum_norm: np.float64, total: np.float64) -> np.float3
 
 @jit
 def step_scale(rule: Rule, weight: np.float32, clock: np.float64) -> np.float32:
-    """Learning rate times importance, decayed by the clock where the rule is not adaptive."""
+    """Return learning rate times importance, decayed by the clock if the rule is not adaptive."""
     s = rule.rate * weight
     if not rule.adaptive and rule.power_t != ZERO:
         s *= np.float32(math.pow(np.float32(clock + rule.initial_t), -rule.power_t))
@@ -168,7 +192,7 @@ def step_scale(rule: Rule, weight: np.float32, clock: np.float64) -> np.float32:
 
 @jit
 def weighted(rule: Rule, weight: np.float32, norm: np.float32) -> np.float64:
-    """The part of an example of this weight in S; VW, and with it --vw_exact, multiplies in float64."""
+    """Return the contribution of an example to S; VW, and --vw_exact like it, multiplies in float64."""
     if rule.checked:
         return np.float64(weight * norm)
     return np.float64(weight) * np.float64(norm)
@@ -179,18 +203,26 @@ def learn(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64,
     p: np.float32, y: np.float32, weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
-    """Update one sub-problem towards label y, p being its clipped prediction.
+    """Update a sub-problem towards label y.
 
-    The reference of the same update where it is vectorised: over sub-problems by `learn_lanes`, over features by
-    `gd_sequential.update`, over neighbouring classes by one-against-all. All give the same bits.
+    This is the reference for the vectorised forms of the same update, which give the same bits: `learn_lanes` over
+    sub-problems, `gd_sequential.update` over features, and one-against-all over neighbouring classes.
 
-    Two passes over the features, in order: the first moves G and N, rescales and finds the rates, the second
-    moves the weights. A slot met twice is treated twice.
+    There are two passes over the features, in order. The first updates G and N, rescales weights and computes the
+    rates; the second updates the weights. A slot that two features share is processed twice.
 
-    With --l1 and --l2 every step of size e = u / (dL/dp) in any sub-problem of the table contracts all its weights by
-    1 - l2 e and draws them l1 e nearer to 0. That is kept as two numbers and applied when weights are read.
+    With --l1 and --l2, every step of size e = u / (dL/dp) in any sub-problem of the table multiplies all its weights by
+    1 - l2 e and moves them l1 e towards 0. This is stored as two numbers (contraction and gravity) and applied when
+    weights are read.
 
-    A step that would leave a number that is not finite is not taken at all, and noted in `table.watch`.
+    A step that would lead to a number that is not finite is not taken, and is noted in `table.watch`.
+
+    Parameters
+    ----------
+    table : written
+    p : prediction of the sub-problem, clipped to the label range
+    weight : importance weight
+    clock : weight of the labelled examples up to and including this one
     """
     if not loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1]) > ZERO:
         return
@@ -211,7 +243,7 @@ def is_safe(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, weight: np.float32,
     g2: np.float32, s: np.float32,
 ) -> bool:  # fmt: skip
-    """Whether a step of a sub-problem can be taken unseen; see `finite`."""
+    """Return whether a step of a sub-problem can be taken unchecked; see `finite`."""
     if not finite.is_safe(rule, table.watch, weight, g2, s):
         return False
     return not rule.normalized or norms_are_safe(table, place, x, count, sub, weight)
@@ -219,7 +251,7 @@ def is_safe(
 
 @bare
 def norms_are_safe(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, weight: np.float32) -> bool:
-    """Whether S and T of a sub-problem will stay near enough to each other; only new ones have to look at N."""
+    """Return whether the ratio of S to T stays safe after an example; N is read only if S before it is too small."""
     norm, total = table.sums[sub, 0], table.sums[sub, 1] + weight
     if total * finite.MEAN_NORM <= norm:
         return True
@@ -239,7 +271,7 @@ def _step(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, p: np.float32, y: np.float32,
     weight: np.float32, g2: np.float32, s: np.float32,
 ) -> int:  # fmt: skip
-    """The update itself; return 1, 0 if the weights stay as they are, or -1 if they would not be finite."""
+    """Take a step; return 1, or 0 if the weights do not change, or -1 if they would not be finite."""
     flat, field = table.flat, table.field
     n_, r_ = np.uint64(2) * field, np.uint64(3) * field
     q = ONE
@@ -293,7 +325,7 @@ def _try_step(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, p: np.float32, y: np.float32,
     weight: np.float32, g2: np.float32, s: np.float32,
 ) -> int:  # fmt: skip
-    """`_step`, taken back if anything it touches is not finite then; it returns -1 in that case."""
+    """Take a step as `_step` does, but undo it and return -1 if a number that it changes is not finite afterwards."""
     flat, field = table.flat, table.field
     before = np.empty((count, 3), np.float32)
     for f in range(count):
@@ -312,7 +344,7 @@ def _try_step(
             fine = fine and math.isfinite(flat[at + np.uint64(k) * field])
     if fine:
         return taken
-    for f in range(count):  # features that share a slot saw the same numbers
+    for f in range(count):  # features that share a slot have the same numbers in `before`
         at = ((place[f] + sub) & table.mask) * table.stride
         for k in range(3):
             flat[at + np.uint64(k) * field] = before[f, k]
@@ -326,7 +358,15 @@ def _try_step(
 def score_lanes(
     table: Table, place: UInt64s, x: Float32s, count: Int, subs: UInt64s, lanes: int, out: Float32s
 ) -> None:
-    """`out[j]` = score of sub-problem `subs[j]`, for all lanes in one pass over the features."""
+    """Score several sub-problems in one pass over the features.
+
+    Parameters
+    ----------
+    table : read only
+    subs : uint64[lanes], sub-problem of each lane, read only
+    lanes : number of lanes
+    out : float32[lanes], scores, written
+    """
     flat, mask, stride = table.flat, table.mask, table.stride
     if len(table.shrunk) > 0:
         for j in range(lanes):
@@ -342,23 +382,23 @@ def score_lanes(
 
 
 class Lanes(NamedTuple):
-    """Scratch for `learn_lanes`: one row of each per lane."""
+    """Provide the inputs and the buffers of `learn_lanes`, with an element per lane in each array."""
 
-    sub: UInt64s
-    at: Int64s
-    p: Float32s
-    y: Float32s
-    d: Float32s
-    g2: Float32s
-    g: Float32s
-    n: Float32s
-    q: Float32s
-    norm: Float32s
-    u: Float32s
+    sub: UInt64s  # uint64[lanes], sub-problem
+    at: Int64s  # int64[lanes], position of the current slot in `Table.flat`
+    p: Float32s  # float32[lanes], clipped prediction
+    y: Float32s  # float32[lanes], label, -1 or 1
+    d: Float32s  # float32[lanes], e**(y p)
+    g2: Float32s  # float32[lanes], squared slope, then times the importance
+    g: Float32s  # float32[lanes], G of the current slot
+    n: Float32s  # float32[lanes], N of the current slot
+    q: Float32s  # float32[lanes], change of p per unit of step
+    norm: Float32s  # float32[lanes], sum of x**2 / N**2
+    u: Float32s  # float32[lanes], rate of the current slot, then the step
 
 
 def new_lanes(most: int) -> Lanes:
-    """Scratch for up to `most` lanes."""
+    """Return buffers for up to `most` lanes."""
     return Lanes(np.empty(most, np.uint64), np.empty(most, np.int64), *(np.empty(most, np.float32) for _ in range(9)))
 
 
@@ -367,7 +407,7 @@ def _lanes_are_safe(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, lanes: int, scratch: Lanes, weight: np.float32,
     clock: np.float64,
 ) -> bool:  # fmt: skip
-    """Whether the steps of all lanes can be taken unseen."""
+    """Return whether the steps of all lanes can be taken unchecked; see `finite`."""
     if not finite.is_safe(rule, table.watch, weight, weight, step_scale(rule, weight, clock)):
         return False
     least = table.watch.span[table.watch.now[0], 2]
@@ -389,11 +429,19 @@ def learn_lanes(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, lanes: int, scratch: Lanes, weight: np.float32,
     clock: np.float64,
 ) -> None:  # fmt: skip
-    """`learn` for lanes 0..lanes-1 of `scratch` (sub, p, y given) that share an example: the same numbers.
+    """Update several different sub-problems on one example, with the same results as `learn`.
 
-    The sub-problems are different ones, labels -1 or 1. One pass over the features serves all lanes, and the
-    arithmetic between loading and storing runs over neighbouring lanes, so that it vectorises. Where two
-    lanes meet in one slot by collision, each sees what the other stored for the feature before.
+    One pass over the features serves all lanes, and the arithmetic between loading and storing runs over neighbouring
+    lanes, so that it vectorises. If two lanes collide in a slot, each sees what the other stored for the feature
+    before.
+
+    Parameters
+    ----------
+    table : written
+    lanes : number of lanes
+    scratch : `sub`, `p` and `y` are read for each lane; all arrays are written
+    weight : importance weight
+    clock : weight of the labelled examples up to and including this one
     """
     fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
     fast = fast and not rule.regular and finite.is_plain(table.watch)
@@ -408,7 +456,7 @@ def learn_lanes(
     sub, at, p, y = scratch.sub, scratch.at, scratch.p, scratch.y
     d, g2, g, n, q, norm, u = scratch.d, scratch.g2, scratch.g, scratch.n, scratch.q, scratch.norm, scratch.u
     kept = 0
-    for j in range(lanes):  # lanes without loss drop out
+    for j in range(lanes):  # drop lanes without loss
         if g2[j] > ZERO:
             sub[kept], p[kept], y[kept], d[kept] = sub[j], p[j], y[j], d[j]
             g2[kept] = weight * g2[j]
@@ -454,7 +502,7 @@ def learn_lanes(
         q[j] *= n[j]
     loss.logistic_steps(p, y, d, step_scale(rule, weight, clock), q, u, kept)
     moved = 0
-    for j in range(kept):  # the others may have infinite rates
+    for j in range(kept):  # drop lanes without a finite step, whose rates may be infinite
         if u[j] != ZERO and math.isfinite(u[j]):
             sub[moved], u[moved] = sub[j], u[j] * n[j]
             moved += 1

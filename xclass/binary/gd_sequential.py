@@ -1,9 +1,12 @@
-"""One example through many sub-problems, one after the other: score, update, score again.
+"""Update one example in many sub-problems, one after the other: score, update, score again.
 
-What comes out is what `gd.score` and `gd.learn` give, to the last bit. The difference is speed: under the
-default update rule the slots of a sub-problem are gathered once, all arithmetic runs over neighbouring features, so
-that it vectorises, and the score afterwards falls out of the last pass. Features that share a slot would get into each
-other's way there; an example that has such goes the plain way.
+Source    The update is that of `gd`.
+Cost      O(s) per sub-problem for an example of s features.
+Names     As in `gd`.
+Differs   from `gd.score` and `gd.learn` only in speed: the results have the same bits.
+Idea      Under the default update rule the slots of a sub-problem are gathered once, all arithmetic runs over
+          neighbouring features, so that it vectorises, and the score after the update results from the last pass.
+          Features that share a slot would interfere, so examples with duplicate slots fall back to the scalar loop.
 """
 
 from __future__ import annotations
@@ -22,25 +25,25 @@ from . import finite, gd, loss
 
 
 class Row(NamedTuple):
-    """An example with room for up to s features, and scratch."""
+    """Provide buffers for one example of up to s features."""
 
     place: UInt64s  # uint64[s], hash * width of each feature
     x: Float32s  # float32[s]
     square: Float32s  # float32[s], x * x, at least TINY_X2
     size: Float32s  # float32[s], |x|, at least TINY_X
-    at: Int64s  # int64[s]
-    w: Float32s  # float32[s]
-    g: Float32s
-    n: Float32s
-    rate: Float32s
-    part: Float32s
-    seen: UInt64s  # uint64[cells], slots of the examples before, by hash
-    of: Int64s  # int64[cells], the example that was
-    secret: np.uint64  # of their hash
+    at: Int64s  # int64[s], position of each slot in `Table.flat`
+    w: Float32s  # float32[s], weight
+    g: Float32s  # float32[s], G
+    n: Float32s  # float32[s], N
+    rate: Float32s  # float32[s], rate
+    part: Float32s  # float32[s], x**2 / N**2
+    seen: UInt64s  # uint64[cells], hash table of slots, to find duplicates
+    of: Int64s  # int64[cells], example that filled each cell, -1 for none
+    secret: np.uint64  # secret of the hash function, see `hash_table`
 
 
 def new_row(batch: Batch) -> Row:
-    """OptionGroup for any example of a batch; for this batch only."""
+    """Return buffers for any example of a batch; they must not be reused for another batch."""
     longest = int(np.diff(batch.start).max(initial=0))
     cells = 1 << (4 * longest).bit_length()
     x, square, size, w, g, n, rate, part = (np.empty(longest, np.float32) for _ in range(8))
@@ -55,7 +58,13 @@ def new_row(batch: Batch) -> Row:
 
 @jit
 def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tuple[int, bool]:
-    """Fill `row` with example i of a batch; return the number of features and whether the quick way is open."""
+    """Fill `row` with example i of a batch.
+
+    Returns
+    -------
+    count : number of features
+    quick : whether `update` can use the vectorised loops
+    """
     begin = batch.start[i]
     count = batch.start[i + 1] - begin
     last = row.seen.shape[0] - 1
@@ -73,7 +82,7 @@ def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tupl
     if quick:
         for f in range(count):
             slot = row.place[f] & table.mask
-            # not `hash_table.probe`: a cell is empty unless this example filled it, which spares clearing the table
+            # unlike in `hash_table.probe`, cells that other examples filled count as empty, so nothing is cleared
             cell = np.int64(hash_table.hashed(slot, row.secret)) & last
             while row.of[cell] == i and row.seen[cell] != slot:
                 cell = (cell + 1) & last
@@ -85,7 +94,7 @@ def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tupl
 
 @jit
 def score(row: Row, table: gd.Table, count: Int, sub: np.uint64) -> np.float32:
-    """The unclipped prediction of a sub-problem."""
+    """Return the unclipped score of a sub-problem."""
     return gd.score(table, row.place, row.x, count, sub, ZERO)
 
 
@@ -94,7 +103,20 @@ def update(
     row: Row, table: gd.Table, rule: gd.Rule, count: Int, quick: bool, sub: np.uint64, y: np.float32,
     weight: np.float32, clock: np.float64,
 ) -> np.float32:  # fmt: skip
-    """Let the label range take in y, update a sub-problem towards y, and return its unclipped prediction after that."""
+    """Extend the label range to include y, and update a sub-problem towards y.
+
+    Parameters
+    ----------
+    row : example from `load`, whose buffers are written
+    table : written
+    quick : second result of `load`
+    weight : importance weight
+    clock : weight of the labelled examples up to and including this one
+
+    Returns
+    -------
+    Unclipped score of the sub-problem after the update.
+    """
     if rule.widen:
         gd.widen(table.range, y)
     if not quick:

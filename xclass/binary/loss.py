@@ -1,10 +1,11 @@
-"""Losses of the binary learner: value, squared slope, plain and importance-invariant step.
+"""Compute the losses of the binary learner, their slopes, and plain and importance-invariant steps.
 
-Source    vw-style semantics: Karampatziakis and Langford, "Online Importance Weight Aware Updates", UAI 2011,
-          for the invariant steps; the logistic one needs W(e^x) - x (Lambert's W), taken in VW's closed
-          approximation so that predictions agree with VW's.
-Names     p prediction, y label, s learning rate times importance, q change of p per unit of step.
-Precision float32 in and out, as in VW; exp rounded to float32 before it is used, W in float64.
+Source    Karampatziakis and Langford, "Online Importance Weight Aware Updates", UAI 2011, for the invariant steps.
+Cost      O(1) per prediction.
+Names     p prediction | y label | s learning rate times importance | q change of p per unit of step | W Lambert's W.
+Differs   from the paper: the logistic step needs W(e^x) - x, which is VW's closed approximation, so that predictions
+          agree with VW's.
+Idea      Arguments and results are float32, as in VW; exp is rounded to float32 before it is used, W is float64.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from ..kernels.jit import jit
 SQUARED, LOGISTIC, HINGE, QUANTILE, CLASSIC = 0, 1, 2, 3, 4
 CODES = {"squared": SQUARED, "logistic": LOGISTIC, "hinge": HINGE, "quantile": QUANTILE, "classic": CLASSIC}
 
-TINY_STEP = np.float32(1e-6)  # below it the invariant step is replaced by its first-order form
-NO_LOSS = np.float32(24 * math.log(2))  # from this margin on 1 + e**-margin is 1 in float32, and the loss 0
+TINY_STEP = np.float32(1e-6)  # below this s * q the invariant step is replaced by its first-order form
+NO_LOSS = np.float32(24 * math.log(2))  # from this margin on, 1 + e**-margin is 1 in float32 and the loss is 0
 
 
 @jit
 def value(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.float32, high: np.float32) -> np.float32:
-    """Loss of prediction p for label y; squared loss is linear outside [low, high]."""
+    """Return the loss of prediction p for label y; squared loss is linear outside [low, high]."""
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
             return np.float32(math.log(ONE + fast_math.expf(-y * p)))
@@ -51,7 +52,7 @@ def value(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.floa
 
 @jit
 def squared_slope(kind: int, tau: np.float32, p: np.float32, y: np.float32) -> np.float32:
-    """(dL/dp)**2."""
+    """Return (dL/dp)**2."""
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
             d = -y / (ONE + fast_math.expf(y * p))
@@ -74,7 +75,7 @@ def squared_slope(kind: int, tau: np.float32, p: np.float32, y: np.float32) -> n
 
 @jit
 def slope(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.float32, high: np.float32) -> np.float32:
-    """dL/dp; that of the squared loss as at the nearer end where p is outside [low, high]."""
+    """Return dL/dp; squared loss uses p clipped to [low, high]."""
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
             return -y / (ONE + fast_math.expf(y * p))
@@ -96,7 +97,7 @@ def slope(kind: int, tau: np.float32, p: np.float32, y: np.float32, low: np.floa
 
 @jit
 def lambert_less_x(x: np.float32) -> np.float32:
-    """W(e**x) - x for float32 x, error below 1e-4: VW's two-step approximation, in float64 and in VW's order."""
+    """Return W(e**x) - x with an error below 1e-4, by VW's two-step approximation in float64 and in VW's order."""
     big = np.float64(x)
     w: float
     r: float
@@ -113,6 +114,7 @@ def lambert_less_x(x: np.float32) -> np.float32:
 
 @jit
 def _logistic_step(p: np.float32, y: np.float32, s: np.float32, q: np.float32) -> np.float32:
+    """Return the importance-invariant step of logistic loss for a label of -1 or 1."""
     d = fast_math.expf(y * p)
     if s * q < TINY_STEP:
         return y * s / (ONE + d)
@@ -121,7 +123,7 @@ def _logistic_step(p: np.float32, y: np.float32, s: np.float32, q: np.float32) -
 
 @jit
 def step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.float32, q: np.float32) -> np.float32:
-    """Importance-invariant step: the limit of many small steps whose rates add up to s."""
+    """Return the importance-invariant step: the limit of many small steps whose rates add up to s."""
     if kind == LOGISTIC:
         if y == ONE or y == -ONE:
             return _logistic_step(p, y, s, q)
@@ -146,7 +148,7 @@ def step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.float32
 
 @jit
 def plain_step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.float32) -> np.float32:
-    """One gradient step of rate s: -s dL/dp."""
+    """Return a gradient step of rate s: -s dL/dp."""
     if kind == LOGISTIC:
         share = (y + ONE) * HALF
         up = s / (ONE + fast_math.expf(p))
@@ -164,9 +166,15 @@ def plain_step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.f
 
 @jit
 def logistic_slopes(p: Float32s, y: Float32s, d: Float32s, out: Float32s, count: int) -> None:
-    """`d[j]` = e**(y p) and `out[j]` = squared slope of lane j, 0 where the loss is 0 in float32.
+    """Compute e**(y p) and the squared slope for `count` lanes with labels -1 or 1, vectorised.
 
-    Labels are -1 or 1. Vectorises; the same numbers as `squared_slope` and `value`.
+    The numbers are those of `squared_slope`, but 0 where `value` is 0 in float32.
+
+    Parameters
+    ----------
+    p, y : float32[lanes], read only
+    d : float32[lanes], e**(y p), written
+    out : float32[lanes], squared slopes, written
     """
     for j in range(count):
         yp = y[j] * p[j]
@@ -179,10 +187,16 @@ def logistic_slopes(p: Float32s, y: Float32s, d: Float32s, out: Float32s, count:
 def logistic_steps(
     p: Float32s, y: Float32s, d: Float32s, s: np.float32, q: Float32s, out: Float32s, count: int
 ) -> None:
-    """`out[j]` = invariant step of lane j for labels -1 or 1, `d` as `logistic_slopes` left it.
+    """Compute the importance-invariant steps of `count` lanes with labels -1 or 1, vectorised.
 
-    Vectorises; the same numbers as `step`. The branch of W for x < 1, where the label is predicted wrongly, is
-    rare enough to have a loop of its own.
+    The numbers are those of `step`. The branch of W for x < 1, where the prediction is wrong, is rare enough for a loop
+    of its own.
+
+    Parameters
+    ----------
+    p, y, q : float32[lanes], read only
+    d : float32[lanes], as `logistic_slopes` computed it, read only
+    out : float32[lanes], written
     """
     small = False
     for j in range(count):

@@ -1,22 +1,29 @@
-"""How many slots a weight table may have: what the machine offers, what the classes need."""
+"""Choose and check the size of a weight table by the memory of the machine and the number of classes."""
 
 from __future__ import annotations
 
 from ..errors import UsageError
 from ..system import memory
 
-FIELDS = 4  # float32 per slot of a training table
+FIELDS = 4  # number of float32 in a slot
 SLOT_BYTES = 4 * FIELDS
-LEAST_BITS, MOST_BITS = 18, 26  # of a table whose size nobody gave
-PLACES = 10  # and the bits it has for every class
+LEAST_BITS, MOST_BITS = 18, 26  # range of log2 of the table's size if -b is not given
+PLACES = 10  # log2 of the slots per class if -b is not given
 
 
 def check_memory(bits: int, slot_bytes: int = SLOT_BYTES, more: int = 0) -> None:
-    """Refuse a table that cannot fit, naming the largest that does.
+    """Check that a table of 2**bits slots fits into free memory.
 
     Parameters
     ----------
-    more : bytes the reduction needs beside the table.
+    bits : log2 of the number of slots
+    slot_bytes : size of a slot
+    more : bytes that the reduction needs besides the table
+
+    Raises
+    ------
+    UsageError
+        If it does not fit; the message names the largest table that does.
     """
     free = memory.available()
     if free is None or (slot_bytes << bits) + more <= free:
@@ -34,7 +41,7 @@ FEW_PLACES = 64  # slots per class below which collisions make most of the error
 
 
 def crowding(bits: int, classes: int, width: int, layout: str) -> list[str]:
-    """A warning for the banner where a table is too small for its classes; no line where it is not."""
+    """Return a warning for the banner if a table has too few slots per class, otherwise no line."""
     places = (1 << bits) // (width if layout == "vw" else classes)
     if places >= FEW_PLACES:
         return []

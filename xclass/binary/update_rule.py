@@ -1,7 +1,7 @@
-"""Options of the binary learner, and the update rule they make.
+"""Declare the options of the binary learner and turn them into an update rule.
 
-Naming one of --sgd, --adaptive, --normalized, --invariant switches off those of the last three that are not named, as
-in VW, and with them the defaults of rate and clock change.
+As in VW, each of --sgd, --adaptive, --normalized and --invariant switches off those of the last three that are not
+given, and changes the default learning rate and initial clock.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ..system import memory
 from . import loss
 from .table_size import LEAST_BITS, MOST_BITS, PLACES, SLOT_BYTES
 
-MOST = 1e30  # of any number an option takes; float32 holds no more than 3.4e38
-SAFE_RATE = 1024  # learning rates `finite.is_safe` knows bounds for
+MOST = 1e30  # limit of all numeric options; float32 ends at 3.4e38
+SAFE_RATE = 1024  # largest learning rate for which the bounds of `finite.is_safe` hold
 
 
 @dataclass(frozen=True)
 class Options:
-    """The binary learner and its table."""
+    """Hold the options of the binary learner and its weight table."""
 
     bits: int = option(
         "size of the weight table: 2**B weights",
@@ -191,38 +191,46 @@ class Options:
 def resolve_defaults(
     options: Options, classes: int, reduction: bool, slot_bytes: int = SLOT_BYTES, places: int = PLACES
 ) -> dict[str, object]:
-    """Values for the options left open: loss, label range, rate, clock and the size of the table.
+    """Return values for options that were not given: loss, label range, rate, clock and table size.
 
-    The table gets 2**places slots for every class, between 2**18 and 2**26, and at most a quarter of the
-    memory that is free.
+    The table gets 2**places slots per class, between 2**LEAST_BITS and 2**MOST_BITS in all, but at most a quarter of
+    the free memory.
+
+    Parameters
+    ----------
+    options : options of the binary learner
+    classes : number of classes or sub-problems
+    reduction : whether a reduction uses the learner, with labels -1 and 1
+    slot_bytes : size of a slot
+    places : log2 of the slots per class
     """
-    found: dict[str, object] = {}
+    defaults: dict[str, object] = {}
     if options.loss_function is None:
-        found["loss_function"] = "logistic" if reduction else "squared"
+        defaults["loss_function"] = "logistic" if reduction else "squared"
     if options.label_range is None:
-        found["label_range"] = "known" if reduction else "seen"
+        defaults["label_range"] = "known" if reduction else "seen"
     named = options.sgd or options.adaptive or options.normalized or options.invariant
     if options.learning_rate is None:
-        found["learning_rate"] = 10.0 if named and not (options.adaptive and options.normalized) else 0.5
+        defaults["learning_rate"] = 10.0 if named and not (options.adaptive and options.normalized) else 0.5
     if options.initial_t is None:
-        found["initial_t"] = 1.0 if named and not (options.adaptive or options.normalized) else 0.0
+        defaults["initial_t"] = 1.0 if named and not (options.adaptive or options.normalized) else 0.0
     if options.bits is None:
         bits = min(MOST_BITS, max(LEAST_BITS, max(0, classes - 1).bit_length() + places))
         free = memory.available()
         while free is not None and bits > 10 and (slot_bytes << bits) > free // 4:
             bits -= 1
-        found["bits"] = bits
-    return found
+        defaults["bits"] = bits
+    return defaults
 
 
 class Rule(NamedTuple):
-    """The update rule as scalars, the second argument of every kernel that learns."""
+    """Hold the update rule as scalars, for the kernels that learn."""
 
-    loss: int
-    tau: np.float32
-    rate: np.float32
-    power_t: np.float32
-    initial_t: float
+    loss: int  # code in `loss.CODES`
+    tau: np.float32  # --quantile_tau
+    rate: np.float32  # learning rate
+    power_t: np.float32  # exponent of the decay of steps
+    initial_t: float  # initial value of the clock and of G
     adaptive: bool
     normalized: bool
     invariant: bool
@@ -232,21 +240,26 @@ class Rule(NamedTuple):
     l1: float
     l2: float
     initial_weight: np.float32
-    lowest: np.float32  # prediction asked for, NaN where none was
-    highest: np.float32
-    checked: bool  # steps that would make a number infinite are not taken; False with --vw_exact
-    proven: bool  # `finite.is_safe` knows bounds for steps of this rule
-    gentle: bool  # a step changes the prediction by no more than the loss asks for
+    lowest: np.float32  # --min_prediction, NaN if it was not given
+    highest: np.float32  # --max_prediction, NaN if it was not given
+    checked: bool  # steps that lead to numbers that are not finite are not taken; False with --vw_exact
+    proven: bool  # the bounds of `finite.is_safe` hold for this rule
+    gentle: bool  # a step never changes the prediction by more than the loss requires
 
 
 def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
-    """Turn settled options into a rule.
+    """Return the update rule for resolved options.
 
     Parameters
     ----------
-    options : this room's Options.
-    reduction : True when a reduction hands the labels -1 and 1, False for real-valued labels.
-    exact : take steps that make numbers infinite, as VW does.
+    options : options of the binary learner, see `resolve_defaults`
+    reduction : True if a reduction passes labels -1 and 1, False for real-valued labels
+    exact : take steps that lead to numbers that are not finite, as VW does
+
+    Raises
+    ------
+    UsageError
+        If the learning rate is not finite or the range of predictions is empty.
     """
     named = options.sgd or options.adaptive or options.normalized or options.invariant
     adaptive = options.adaptive if named else True
@@ -298,7 +311,7 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
 
 
 class Spec(Protocol):
-    """What is known of the reduction, see `reductions.core.spec.LearnerSpec`."""
+    """Require the facts about the reduction that `check` uses, see `reductions.core.spec.LearnerSpec`."""
 
     @property
     def binary(self) -> Options: ...
@@ -317,7 +330,7 @@ class Spec(Protocol):
 
 
 def check(spec: Spec) -> None:
-    """Refuse options of this room that would have no effect beside the reduction chosen."""
+    """Raise UsageError if options of the binary learner have no effect with the reduction or contradict it."""
     o = spec.binary
     labels, reduction, classes = spec.names, spec.name, spec.classes
     if labels and reduction == "scalar":
@@ -336,7 +349,7 @@ def check(spec: Spec) -> None:
 
 
 def after_pass(rule: Rule, options: Options) -> Rule:
-    """The rule for the next pass."""
+    """Return the rule for the next pass, with a decayed learning rate."""
     with np.errstate(over="ignore"):
         rate = rule.rate * np.float32(options.decay_learning_rate)
     return rule._replace(rate=rate, proven=rule.proven and bool(rate <= SAFE_RATE))

@@ -1,14 +1,16 @@
-"""The weight table: how its slots lie, how it begins, what a model keeps of it.
+"""Allocate weight tables, compute their layout, and store and restore them in models.
 
-Layout    sub-problem j of feature h lies in slot `(h * width + j) mod 2**b`. `width` is a power of two under
-          `--layout vw`, which leaves only 2**b / width distinct places for features; the default takes four times an
-          odd number, for which every feature keeps a place of its own and four neighbouring sub-problems share a
-          cache line.
-Slot      four float32, 16 bytes:   | w | G | N | rate |
-          w weight, G sum of importance * slope**2 * x**2, N largest |x| seen, rate scratch of one update.
-          With --l1 and --l2 every weight counts as `trunc(w, gravity) * contraction`, see `gd.learn`.
-          A table of planes keeps all w, then all G, then all N, then rates: for reductions that visit
-          neighbouring sub-problems in order (`stride` 1, `field` slots, instead of 4 and 1).
+Source    VW's parameter array for `--layout vw`; the layout of `odd` is the project's own.
+Names     w weight | G sum of importance * slope**2 * x**2 | N largest |x| seen | rate scratch of one update |
+          b log2 of the number of slots | sub-problem: one binary problem of a reduction.
+Layout    Sub-problem j of the feature with hash h is in slot `(h * width + j) mod 2**b`. Under `--layout vw`, `width`
+          is a power of two, which leaves only 2**b / width distinct places for features. The default is four times an
+          odd number, so that every feature keeps a place of its own and four neighbouring sub-problems share a cache
+          line.
+Slot      Four float32, 16 bytes:   | w | G | N | rate |
+          With --l1 and --l2 the effective weight is `trunc(w, gravity) * contraction`, see `gd.learn`.
+          A table of planes stores all w, then all G, all N and all rates, for reductions that process neighbouring
+          sub-problems in order (`stride` 1 and `field` slots, instead of 4 and 1).
 """
 
 from __future__ import annotations
@@ -27,34 +29,37 @@ from . import finite, loss
 from .table_size import FIELDS
 from .update_rule import Rule
 
-LOGISTIC_RANGE = np.float32(50)  # predictions under logistic loss are clipped to +-50
+LOGISTIC_RANGE = np.float32(50)  # predictions with logistic loss are clipped to +-50
 
 
 class Table(NamedTuple):
-    """Weights of some sub-problems and the learner's state beside them."""
+    """Hold the weights of some sub-problems and the learner's state besides them."""
 
-    flat: Float32s  # float32[slots * stride]
-    stride: np.uint64  # float32 from a slot to the next
-    field: np.uint64  # float32 from w to G, G to N, N to rate of a slot
+    flat: Float32s  # float32[4 * slots], w, G, N and rate of all slots
+    stride: np.uint64  # distance in `flat` from one slot to the next
+    field: np.uint64  # distance in `flat` from w to G, G to N and N to rate of a slot
     mask: np.uint64  # slots - 1
-    width: np.uint64
-    sums: Float64s  # float64[subs, 2]: S (importance * sum of x**2 / N**2) and T (importance)
-    range: Float32s  # float32[2]: smallest and largest label, predictions are clipped to it
+    width: np.uint64  # slots of a feature
+    sums: Float64s  # float64[subs, 2]: S, sum of importance * x**2 / N**2, and T, sum of importance
+    range: Float32s  # float32[2]: smallest and largest label, to which predictions are clipped
     shrunk: Float64s  # float64[2]: gravity and contraction; float64[0] without --l1 and --l2
-    watch: finite.Watch  # the batch at hand, see `finite.watched`
+    watch: finite.Watch  # facts about the current batch, see `finite.watched`
 
 
 def first_range(rule: Rule) -> Float32s:
-    """The label range before any label was seen: float32[2]. With one end asked for, the other is 0, as in VW."""
+    """Return the label range before any label was seen, as float32[2].
+
+    If only one end is given as an option, the other is 0, as in VW.
+    """
     pinned = not (np.isnan(rule.lowest) and np.isnan(rule.highest))
     if rule.loss == loss.LOGISTIC and not pinned:
         return np.array([-LOGISTIC_RANGE, LOGISTIC_RANGE], np.float32)
-    found = np.zeros(2, np.float32) if rule.widen or pinned else np.array([-1, 1], np.float32)
-    return _pin(rule, found)
+    limits = np.zeros(2, np.float32) if rule.widen or pinned else np.array([-1, 1], np.float32)
+    return _pin(rule, limits)
 
 
 def _pin(rule: Rule, limits: Float32s) -> Float32s:
-    """Set the ends of a label range that were asked for."""
+    """Set the ends of a label range (float32[2], written) that are given as options, and return it."""
     for j, end in enumerate((rule.lowest, rule.highest)):
         if not np.isnan(end):
             limits[j] = end
@@ -62,17 +67,25 @@ def _pin(rule: Rule, limits: Float32s) -> Float32s:
 
 
 def odd_width(subs: int) -> int:
-    """The smallest four times an odd number that holds `subs` neighbouring sub-problems."""
+    """Return the smallest width, four times an odd number, for `subs` sub-problems."""
     return 4 * (-(-subs // 4) | 1)
 
 
 def vw_width(subs: int) -> int:
-    """The power of two VW rounds the number of sub-problems up to."""
+    """Return VW's width for `subs` sub-problems: their number rounded up to a power of two."""
     return 1 << max(0, subs - 1).bit_length()
 
 
 def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False) -> Table:
-    """A table of 2**bits slots for `subs` sub-problems. Pages are taken from the machine as they are touched."""
+    """Return a table of 2**bits slots; the operating system allocates its pages when they are first written.
+
+    Parameters
+    ----------
+    bits : log2 of the number of slots
+    subs : number of sub-problems
+    width : slots of a feature, see `odd_width` and `vw_width`
+    planes : whether all w come first, then all G, all N and all rates
+    """
     slots = 1 << bits
     flat = np.zeros(slots * FIELDS, np.float32)
     if rule.initial_weight != 0:
@@ -81,7 +94,7 @@ def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False
     if rule.initial_t > 0 and (rule.adaptive or rule.normalized):
         if rule.adaptive:
             _column(flat, slots, planes, 1)[:] = rule.initial_t
-        sums[0] = rule.initial_t  # VW: of the first sub-problem only
+        sums[0] = rule.initial_t  # VW initialises the first sub-problem only
     return Table(
         flat=flat,
         stride=np.uint64(1 if planes else FIELDS),
@@ -96,33 +109,35 @@ def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False
 
 
 def _column(flat: Float32s, slots: int, planes: bool, k: int) -> Float32s:
+    """Return a view of w, G, N or rate (k = 0 to 3) of all slots, as float32[slots]."""
     return flat[k * slots : (k + 1) * slots] if planes else flat[k::FIELDS]
 
 
-COLUMNS = ("w", "g", "n")  # what is kept of a slot
+COLUMNS = ("w", "g", "n")  # columns stored in a model file
 
 
 def table_arrays(name: str, table: Table, weights_only: bool = False) -> dict[str, Stored]:
-    """The learned content of a table as named arrays; slots never touched are left out where that is smaller.
+    """Return the arrays of a table that are stored in a model file, without untouched slots if that is smaller.
 
     Parameters
     ----------
-    weights_only : leave out what learning needs to go on; --l1 and --l2 are then applied to the weights.
+    name : prefix of the arrays' names
+    weights_only : leave out what only learning needs; --l1 and --l2 are then applied to the weights
     """
     planes = columns(table)
     if weights_only:
         planes = {"w": effective_weights(table)}
-    found = stored_arrays.sparse(name, planes)
-    found[name + ".range"] = table.range
+    stored = stored_arrays.sparse(name, planes)
+    stored[name + ".range"] = table.range
     if not weights_only:
-        found[name + ".sums"] = table.sums
+        stored[name + ".sums"] = table.sums
         if len(table.shrunk):
-            found[name + ".shrunk"] = table.shrunk
-    return found
+            stored[name + ".shrunk"] = table.shrunk
+    return stored
 
 
 def columns(table: Table) -> dict[str, Float32s]:
-    """The w, G and N of all slots: float32[slots] each, views of the table."""
+    """Return w, G and N of all slots by name, as views of the table: float32[slots] each."""
     slots = int(table.mask) + 1
     return {c: _column(table.flat, slots, table.stride == 1, k) for k, c in enumerate(COLUMNS)}
 
@@ -130,10 +145,21 @@ def columns(table: Table) -> dict[str, Float32s]:
 def restore_table(
     name: str, table: Table, arrays: Mapping[str, Stored], resume: str = "all", rule: Rule | None = None
 ) -> None:
-    """Fill a new table with what `table_arrays` gave; `resume` as in Options.
+    """Fill a new table with the arrays of a model file, see `table_arrays`.
 
-    The rows of a sparse table rise and are inside it; everything else is numbers that are added and compared, of which
-    any will do, infinite ones too.
+    The rows of a sparse array have to ascend within the table. All other numbers are only added and compared, so any
+    will do, infinite ones too.
+
+    Parameters
+    ----------
+    name : prefix of the arrays' names
+    resume : value of the option --resume
+    rule : update rule whose initial weight and label range apply, if any
+
+    Raises
+    ------
+    ModelError
+        If an array does not fit the table.
     """
     planes = columns(table)
     if name + ".g" not in arrays:  # --predict_only_model
@@ -152,7 +178,10 @@ def restore_table(
 
 
 def _restore_shrunk(name: str, table: Table, arrays: Mapping[str, Stored]) -> None:
-    """Take over the state of --l1 and --l2, which learning may go on with, begin with, or go on without."""
+    """Restore the state of --l1 and --l2, if the model has one.
+
+    A table without regularisation applies the state to its weights instead.
+    """
     if name not in arrays:
         return
     state = np.array([0.0, 1.0])
@@ -164,20 +193,20 @@ def _restore_shrunk(name: str, table: Table, arrays: Mapping[str, Stored]) -> No
 
 
 def predicting(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
-    """Leave out what tables need for learning only, as if the model had been saved with --predict_only_model."""
+    """Return the arrays of a model without those that only learning needs, as --predict_only_model saves them."""
     tables = [name[: -len(".range")] for name in arrays if name.endswith(".range")]
-    lost = {f"{one}.{c}" for one in tables if f"{one}.shrunk" not in arrays for c in ("g", "n", "sums")}
-    return {name: array for name, array in arrays.items() if name not in lost}
+    dropped = {f"{table}.{c}" for table in tables if f"{table}.shrunk" not in arrays for c in ("g", "n", "sums")}
+    return {name: array for name, array in arrays.items() if name not in dropped}
 
 
 def apply_regularisation(table: Table) -> None:
-    """Apply the state of --l1 and --l2 to the weights themselves."""
+    """Apply the state of --l1 and --l2 to the weights, and reset it."""
     if _is_shrunk(table):
         apply_shrunk(table)
 
 
 def effective_weights(table: Table) -> Float32s:
-    """The weights as they count, without a change to the table: float32[slots]."""
+    """Return the weights with --l1 and --l2 applied, as float32[slots], without changing the table."""
     w = columns(table)["w"]
     if not _is_shrunk(table):
         return w
@@ -186,6 +215,7 @@ def effective_weights(table: Table) -> Float32s:
 
 
 def _is_shrunk(table: Table) -> bool:
+    """Return whether --l1 and --l2 change the weights."""
     return len(table.shrunk) > 0 and (table.shrunk[0] != 0 or table.shrunk[1] != 1)
 
 
@@ -194,7 +224,7 @@ def _is_shrunk(table: Table) -> bool:
 
 @jit
 def truncated(w: np.float32, gravity: np.float32) -> np.float32:
-    """w, nearer to 0 by gravity, or 0."""
+    """Return w moved towards 0 by gravity, at most to 0."""
     if gravity < abs(w):
         return w - gravity if w > ZERO else w + gravity
     return ZERO
@@ -202,7 +232,7 @@ def truncated(w: np.float32, gravity: np.float32) -> np.float32:
 
 @jit
 def apply_shrunk(table: Table) -> None:
-    """Turn the weights into what they count for; they then count for themselves."""
+    """Replace the weights of a table by their effective values, and reset gravity and contraction."""
     gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
     for i in range(np.int64(table.mask) + 1):
         at = i * np.int64(table.stride)
