@@ -1,1 +1,1 @@
-"""The compiler of kernels and functions that kernels share."""
+"""Compile kernels, and provide the functions that kernels share."""

@@ -1,12 +1,14 @@
-"""exp and log in double precision, two exps in single, written so that loops over them vectorise.
+"""Compute exp and log in double precision and exp in single precision, in loops that vectorise.
 
-numba has no vector library of its own and calls libm once per element; here a loop of 8 takes the time of
-about two libm calls. Relative error below 1e-15 for exp on [-708, 709], absolute error below 1e-15 plus
-half a unit in the last place for log on the positive normal numbers; below 3e-7 for exp32 on [-87, 88]
-(tests/kernels/test_fast_math.py). expf goes the C library's way and so rounds as glibc's does: of 50 million
-numbers one differs (some processors multiply and add at once), while exp rounded to single differs in one of 1,600.
-VW's predictions are made of these bits, and a difference in the last one becomes other predictions after some ten
-thousand examples.
+Source    `expf`: exp2f of ARM's optimized routines, which glibc uses.
+Cost      Eight results take the time of about two calls of libm, which numba calls for each element.
+Differs   from libm by relative errors below 1e-15 for exp on [-708, 709], absolute errors below 1e-15 plus half a unit
+          in the last place for log on the positive normal numbers, and relative errors below 3e-7 for exp32 on [-87,
+          88] (tests/kernels/test_fast_math.py).
+Idea      VW's predictions depend on the last bit of `expf`: one different bit leads to different predictions after some
+          ten thousand examples. `expf` therefore repeats glibc's steps and rounds as it does: of 50 million numbers one
+          differs (some processors fuse multiplication and addition), while `exp` rounded to single precision differs in
+          one of 1,600.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from . import intrinsics
 from .constants import HALF, ONE
 from .jit import jit
 
-ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, found in the low bits
+ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, which is then in the low bits
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 6.93147180369123816490e-01  # the low 32 bits are zero, so k * LN2_HIGH is exact
 LN2_LOW = 1.90821492927058770002e-10
@@ -27,11 +29,11 @@ LN2_HIGH32 = np.float32(0.693359375)
 LN2_LOW32 = np.float32(-2.12194440e-4)
 STEPS = np.array([2.0 ** (i / 32) for i in range(32)])
 INVERSE_STEP = 32 * LOG2_E
-# 2**r on [-1/64, 1/64] to 34 bits: the coefficients of exp2f in ARM's optimized routines, which glibc has
+# coefficients of 2**r on [-1/64, 1/64], exact to 34 bits, of exp2f in ARM's optimized routines, which glibc uses
 CUBE = float.fromhex("0x1.c6af84b912394p-5") / 32**3
 SQUARE = float.fromhex("0x1.ebfce50fac4f3p-3") / 32**2
 SLOPE = float.fromhex("0x1.62e42ff0c52d6p-1") / 32
-FARTHEST = 150.0  # e**x is infinite in single precision, or 0
+FARTHEST = 150.0  # beyond +-FARTHEST, e**x is infinite or 0 in single precision
 C6, C5, C4, C3 = (np.float32(1.0 / d) for d in (720, 120, 24, 6))
 LEAST32, MOST32 = np.float32(-87), np.float32(88)
 PLACE32 = np.int32(23)
@@ -39,12 +41,12 @@ PLACE32 = np.int32(23)
 
 @jit
 def exp(x: float) -> float:
-    """e**x for float64 x; clamped to the range of normal numbers, so never infinite or 0."""
+    """Return e**x for float64 x, clamped to the range of normal numbers, so that it is never infinite or 0."""
     x = min(max(x, -708.0), 709.0)
     shifted = x * LOG2_E + ROUND
     k = shifted - ROUND
     r = (x - k * LN2_HIGH) - k * LN2_LOW
-    # Taylor, |r| <= ln 2 / 2: the first term left out is below 5e-18
+    # Taylor series for |r| <= ln 2 / 2; the first omitted term is below 5e-18
     p = 1.0 / 6227020800.0
     p = p * r + 1.0 / 479001600.0
     p = p * r + 1.0 / 39916800.0
@@ -64,10 +66,11 @@ def exp(x: float) -> float:
 
 @jit
 def expf(x: np.float32) -> np.float32:
-    """e**x for float32 x, as the C library's `expf` rounds it."""
+    """Return e**x for float32 x, rounded as the C library's `expf` rounds it."""
     z = min(max(np.float64(x), -FARTHEST), FARTHEST) * INVERSE_STEP
     shifted = z + ROUND
-    steps = intrinsics.bits_of(shifted)  # x / ln 2 in 32nds: the low five bits, and a power of 2
+    # x / ln 2 in 32nds: the low five bits are the fraction, the others the exponent
+    steps = intrinsics.bits_of(shifted)
     r = z - (shifted - ROUND)
     power = intrinsics.from_bits(intrinsics.bits_of(STEPS[np.uint64(steps & 31)]) + ((steps >> 5) << 52))
     return np.float32(((CUBE * r + SQUARE) * (r * r) + (SLOPE * r + 1.0)) * power)
@@ -75,7 +78,7 @@ def expf(x: np.float32) -> np.float32:
 
 @jit
 def log(x: float) -> float:
-    """The natural logarithm of a positive normal float64."""
+    """Return the natural logarithm of a positive normal float64."""
     bits = intrinsics.bits_of(x)
     # split x = 2**k * m with m in [sqrt(1/2), sqrt(2))
     k = (bits - 0x3FE6A09E667F3BCD) >> 52
@@ -99,7 +102,7 @@ def log(x: float) -> float:
 
 @jit
 def exp32(x: np.float32) -> np.float32:
-    """e**x for float32 x; clamped, so never infinite or 0."""
+    """Return e**x for float32 x, clamped so that it is never infinite or 0."""
     x = min(max(x, LEAST32), MOST32)
     shifted = x * LOG2_E32 + ROUND32
     k = shifted - ROUND32

@@ -1,13 +1,14 @@
-"""Look keys up in an array of them: open addressing with linear probing.
+"""Look up keys in hash tables with open addressing and linear probing.
 
-Layout    `keys` has a power of two of cells, each a key or `empty`. A key lies in the cell that its hash names or,
-          where that was taken, in the first free one behind it; the cell after the last is the first.
-Secret    Keys may come from a file that somebody wrote to make searches slow. The hash therefore depends on a number
-          that each table draws anew, so that nobody can choose keys whose searches are long. This needs a table of
-          which nothing is saved or summed in the order of its cells. Prototypes of classes (`clusters.centroids`) are
-          summed in that order, so their table has no secret; it leaves out keys whose search is long.
-Bound     A search ends after as many steps as there are cells at the latest, whatever the keys.
+Cost      A search takes O(1) on average, and at most as many steps as there are cells, whatever the keys.
 Differs   Tables whose cells hold more than a key, or whose cells expire, have loops of their own, which say why.
+Idea      `keys` has a power of two of cells, each a key or `empty`. A key is in the cell that its hash names or, if
+          that was taken, in the first free cell behind it; the cell after the last is the first.
+
+Keys may come from a file that was made to slow searches down. The hash therefore depends on a secret number that each
+table draws anew, so that such keys cannot be chosen in advance. This requires that no result depends on the order of
+the cells. The prototypes of classes (`clusters.centroids`) are summed in that order, so their table has no secret;
+instead it leaves out keys whose search is long.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from .jit import jit
 
 
 def new_secret() -> np.uint64:
-    """Draw what the hash of a new table depends on."""
+    """Draw the secret that the hash of a new table depends on."""
     return np.uint64(secrets.randbits(64))
 
 
 @jit
 def hashed(key: Int, secret: np.uint64) -> np.uint64:
-    """Return a hash of 40 bits that depends on a secret."""
+    """Return a 40-bit hash of a key that depends on a secret."""
     z = (np.uint64(key) ^ secret) * GOLDEN
     return ((z ^ (z >> np.uint64(32))) * SPREAD) >> np.uint64(24)
 
 
 @jit
 def hashed_pair(key: Int) -> np.uint64:
-    """Return a hash of a key whose halves are two numbers; the upper half reaches the lowest bits as well."""
+    """Return a hash of a key that combines two numbers; its upper half affects the lowest bits too."""
     z = np.uint64(key) * GOLDEN
     return (z ^ (z >> np.uint64(29))) >> np.uint64(7)
 
@@ -46,7 +47,11 @@ def search(keys: AnyArray, key: Int, empty: Int, begin: Int, most: int) -> np.in
 
     Parameters
     ----------
+    keys : integers[cells], read only
+    key : key to look up
+    empty : value of empty cells
     begin : hash of the key, whose lowest bits are the cell where the search begins
+    most : largest number of steps
     """
     last = np.int64(keys.shape[0] - 1)
     at = np.int64(begin) & last

@@ -1,7 +1,7 @@
-"""Machine instructions numba does not offer: prefetch, the bits of a float, wide loads of text.
+"""Provide machine instructions that numba lacks: prefetching, the bits of a float, wide loads of text.
 
-The functions below are their plain meaning, used when numba is switched off; `install()` puts the compiled
-forms in their place. All of them vectorise.
+The functions below define the results and are used if numba is switched off. `install()` replaces them by numba
+intrinsics, all of which vectorise.
 """
 
 from __future__ import annotations
@@ -14,63 +14,68 @@ import numpy as np
 
 from ..array_types import AnyArray, Int, UInt8s
 
-Typed: TypeAlias = tuple[Any, Callable[..., Any]]  # the types of an intrinsic, and what generates its code
+Typed: TypeAlias = tuple[Any, Callable[..., Any]]  # signature of an intrinsic and its code generator
 Array = TypeVar("Array")
 
-BY_SOURCE = True  # for `kernel_cache`: numba compiles other functions than those below
+BY_SOURCE = True  # tells `kernel_cache` to hash this file, because numba compiles other functions than those below
 
 
 def prefetch(array: AnyArray, position: Int) -> None:
-    """Ask for the cache line of `array[position]`; no effect on any value, no check of the bound."""
+    """Prefetch the cache line of `array[position]`; values do not change, and the position is not checked."""
 
 
 def bits_of(x: float) -> int:
-    """The 64 bits of a float64 as int64."""
+    """Return the 64 bits of a float64 as int64."""
     return int(struct.unpack("<q", struct.pack("<d", x))[0])
 
 
 def from_bits(i: Int) -> float:
-    """The float64 whose bits are the int64 `i`."""
+    """Return the float64 whose bits are those of the int64 `i`."""
     return float(struct.unpack("<d", struct.pack("<Q", int(i) % 2**64))[0])
 
 
 def bits_of32(x: np.float32) -> int:
-    """The 32 bits of a float32 as int32."""
+    """Return the 32 bits of a float32 as int32."""
     return int(struct.unpack("<i", struct.pack("<f", x))[0])
 
 
 def from_bits32(i: Int) -> np.float32:
-    """The float32 whose bits are the low ones of the integer `i`."""
+    """Return the float32 whose bits are the lowest 32 bits of the integer `i`."""
     return np.float32(struct.unpack("<f", struct.pack("<I", int(i) % 2**32))[0])
 
 
 def pointer(array: Array) -> Array:
-    """The elements of a contiguous array, for small kernels: `pointer(array)[i]` works as `array[i]` does.
+    """Return a pointer to the elements of a contiguous array, for small kernels; it is indexed like the array.
 
-    Handing an array to a kernel counts a reference up and down, which costs more than hashing a word; a pointer
-    is a plain number. No index is checked, a negative one is none, and the array has to stay alive.
+    Passing an array to a kernel changes its reference count, which costs more than hashing a word; a pointer is a plain
+    number. Indices are not checked and must not be negative, and the array has to stay alive.
     """
     return array
 
 
 def load32(text: UInt8s, position: Int) -> np.uint32:
-    """The four bytes `text[position:position + 4]` of a pointer to uint8 as one little-endian uint32."""
+    """Return the four bytes `text[position:position + 4]` of a pointer to uint8 as a little-endian uint32."""
     return np.uint32(int.from_bytes(bytes(text[position : position + 4]), "little"))
 
 
 def equal64(text: UInt8s, position: Int, byte: Int) -> np.uint64:
-    """Which of the 64 bytes `text[position:position + 64]` of a pointer equal `byte`: uint64, bit i for byte i."""
-    here = text[position : position + 64] == byte
-    return np.uint64(np.packbits(here, bitorder="little").view(np.uint64)[0])
+    """Compare the 64 bytes `text[position:position + 64]` of a pointer with `byte`.
+
+    Returns
+    -------
+    uint64 whose bit i is set if byte i is equal.
+    """
+    equal = text[position : position + 64] == byte
+    return np.uint64(np.packbits(equal, bitorder="little").view(np.uint64)[0])
 
 
 def trailing_zeros(mask: Int) -> int:
-    """Number of the lowest bit set in the uint64 `mask`, 64 for none."""
+    """Return the position of the lowest bit set in the uint64 `mask`, 64 if there is none."""
     return (int(mask) & -int(mask)).bit_length() - 1 if mask else 64
 
 
 def count_ones(mask: Int) -> int:
-    """How many bits of the uint64 `mask` are set."""
+    """Return the number of bits set in the uint64 `mask`."""
     return bin(int(mask)).count("1")
 
 
@@ -78,7 +83,7 @@ _installed = False
 
 
 def install() -> None:
-    """Replace the plain functions by numba intrinsics (once)."""
+    """Replace the plain functions of this module by numba intrinsics, at the first call only."""
     global _installed
     from numba import config
 
@@ -101,13 +106,13 @@ def install() -> None:
             call = builder.module.declare_intrinsic(
                 "llvm.prefetch", [byte.type], ir.FunctionType(ir.VoidType(), [byte.type, i32, i32, i32])
             )
-            builder.call(call, [byte, i32(1), i32(3), i32(1)])  # for writing, keep near, data
+            builder.call(call, [byte, i32(1), i32(3), i32(1)])  # write access, keep in all cache levels, data cache
             return context.get_dummy_value()
 
         return types.void(array, types.intp), codegen
 
     def cast(given: Any, wanted: Any) -> Any:
-        """The intrinsic that takes the bits of a number of one type for those of another."""
+        """Return an intrinsic that reinterprets the bits of a number of type `given` as type `wanted`."""
 
         @intrinsic
         def cast(typingctx: Any, x: Any) -> Any:
@@ -138,11 +143,11 @@ def install() -> None:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             lanes = ir.VectorType(ir.IntType(8), 64)
             where = builder.bitcast(builder.gep(args[0], [args[1]]), lanes.as_pointer())
-            here = builder.load(where, align=1)
-            one = builder.insert_element(ir.Constant(lanes, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
+            loaded = builder.load(where, align=1)
+            first = builder.insert_element(ir.Constant(lanes, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
             all_lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-            wanted = builder.shuffle_vector(one, ir.Constant(lanes, ir.Undefined), all_lanes)
-            return builder.bitcast(builder.icmp_unsigned("==", here, wanted), ir.IntType(64))
+            wanted = builder.shuffle_vector(first, ir.Constant(lanes, ir.Undefined), all_lanes)
+            return builder.bitcast(builder.icmp_unsigned("==", loaded, wanted), ir.IntType(64))
 
         return types.uint64(text, types.intp, types.uint8), codegen
 

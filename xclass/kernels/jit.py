@@ -1,15 +1,17 @@
-"""The one `jit` decorator, and where compiled code is kept.
+"""Mark kernels with `@jit`, compile them on demand, and choose the folder of compiled code.
 
-A kernel is a plain module-level function marked with `@jit`. Nothing is compiled and numba is not even
-imported until `activate()`, so that a room can declare its options beside its kernels and `--help` stays
-quick. `activate()` readies every marked function of the package: at its first call from Python a numba dispatcher
-takes its place. Kernels that are called by kernels alone get theirs when something has to be compiled, which a warm
-start does not: making one takes .3 ms, and there are some three hundred. For the same reason numba is told of its
-types and functions only then (.08 s). Kernels call each other by module name
-(`gd.score(...)`), never by `from gd import score`.
+A kernel is a plain module-level function marked with `@jit`. Before `activate()` nothing is compiled and numba is not
+imported, so that a module can declare its options beside its kernels and `--help` stays fast. `activate()` prepares
+all marked functions of the package: at the first call of a kernel from Python, a numba dispatcher takes its place.
+Kernels that only other kernels call get dispatchers when something has to be compiled, which is not the case when
+compiled code is loaded: making a dispatcher takes .3 ms, and there are some three hundred. For the same reason numba
+registers its types and functions only then (.08 s).
 
-Compiled code is kept by `kernel_cache`, in a folder for each version of Python and numba. NUMBA_CACHE_DIR overrides the
-place.
+Kernels call each other through the module name (`gd.score(...)`), never by `from gd import score`, because the compiled
+form replaces the attribute of the module.
+
+`kernel_cache` stores compiled code, in a folder for each version of Python and numba. NUMBA_CACHE_DIR overrides the
+folder.
 """
 
 from __future__ import annotations
@@ -32,63 +34,63 @@ from ..errors import XclassError
 from ..system import address_space, leftovers
 from . import kernel_cache
 
-F = TypeVar("F", bound=Callable[..., Any])  # a decorator leaves a kernel the type it has
+F = TypeVar("F", bound=Callable[..., Any])  # a decorator does not change the type of a kernel
 
 _marked: list[FunctionType] = []
-_waiting: list[_Kernel] = []  # kernels whose dispatchers may not be made yet
-_making = threading.RLock()  # stages on several threads call kernels for the first time
+_waiting: list[_Kernel] = []  # kernels that may have no dispatcher yet
+_making = threading.RLock()  # stages on different threads may call kernels for the first time at once
 _active = False
-_quick = True  # whether SciPy is hidden
+_quick = True  # whether SciPy is hidden while numba is imported and kernels are loaded
 _can_compile = False
 _folder: Path | None = None
-_tidied = False  # whether files that another process did not finish are removed
+_tidied = False  # whether incomplete files of other processes have been removed
 _unkept = ""
 
-FLAGS: dict[str, dict[str, bool]] = {  # of numba, by kind
+FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of kernel
     "": {},
     "bare": {"_nrt": False, "forceinline": True},
     "allocating": {"_nrt": True},
     "inlined": {"forceinline": True},
 }
 COMMON = {"nogil": True, "error_model": "numpy"}  # flags of every kernel
-KEPT_FOLDERS = 3  # of the latest versions of Python and numba; older ones are removed
+KEPT_FOLDERS = 3  # folders of the latest versions of Python and numba; older ones are removed
 
 
 def jit(function: F) -> F:
-    """Mark a function as a kernel: compiled by `activate()`, without the interpreter's lock."""
+    """Mark a function as a kernel, which `activate()` makes a compiled one that releases the global lock."""
     assert isinstance(function, FunctionType)
     _marked.append(function)
     return function
 
 
 def bare(function: F) -> F:
-    """`jit` for a kernel that makes no array: it does not count references to the arrays it is handed.
+    """Mark a kernel that makes no arrays; it is compiled without reference counts for its arrays.
 
-    Counting is an atomic operation or two wherever an array is taken out of a tuple, a quarter of the time of a kernel
-    that walks down a tree.
+    Counting costs an atomic operation or two wherever an array is taken out of a tuple, a quarter of the time of a
+    kernel that descends a tree.
     """
     vars(function)["kernel_kind"] = "bare"
     return jit(function)
 
 
 def inlined(function: F) -> F:
-    """`jit` for a part of one long kernel, which becomes part of its code again."""
+    """Mark a part of a long kernel, which is inlined where it is called."""
     vars(function)["kernel_kind"] = "inlined"
     return jit(function)
 
 
 def allocating(function: F) -> F:
-    """`jit` for a kernel that makes arrays and is called by bare ones, whose way of compiling it would inherit."""
+    """Mark a kernel that makes arrays but is called by bare kernels, whose flags it would otherwise inherit."""
     vars(function)["kernel_kind"] = "allocating"
     return jit(function)
 
 
 def activate(quick: bool = True) -> None:
-    """Make every function marked so far a compiled one; later calls take what was marked since.
+    """Prepare every function marked so far to be compiled; later calls include functions marked since.
 
     Parameters
     ----------
-    quick : start sooner by hiding SciPy while numba is imported and while kernels are loaded or compiled. Only for a
+    quick : start faster by hiding SciPy while numba is imported and while kernels are loaded or compiled. Only for a
         process that is the command: elsewhere another thread may import SciPy at that time.
     """
     global _active, _quick
@@ -106,10 +108,10 @@ def activate(quick: bool = True) -> None:
 
 
 class _Kernel:
-    """Stands in a kernel's place until its dispatcher is made."""
+    """Take a kernel's place until its dispatcher is made."""
 
     def __init__(self, function: FunctionType) -> None:
-        self.py_func = function  # as numba's dispatchers call it
+        self.py_func = function  # the name that numba's dispatchers use
         self._dispatcher: Callable[..., Any] | None = None
         self._place(self)
         _waiting.append(self)
@@ -118,33 +120,35 @@ class _Kernel:
         return self.dispatcher()(*args)
 
     def dispatcher(self) -> Callable[..., Any]:
-        """The compiled kernel, which takes this one's place."""
+        """Return the compiled kernel, and put it in the place of this object."""
         with _making:
             if self._dispatcher is None:
                 import numba
 
-                more = FLAGS[getattr(self.py_func, "kernel_kind", "")]
-                made = numba.njit(**COMMON, **more)(self.py_func)
-                if hasattr(made, "_compiler"):  # not where numba is told to compile nothing
-                    compiling = made._compiler.compile
-                    made._compiler.compile = functools.partial(_compile, compiling)
+                flags = FLAGS[getattr(self.py_func, "kernel_kind", "")]
+                compiled = numba.njit(**COMMON, **flags)(self.py_func)
+                if hasattr(compiled, "_compiler"):  # absent if NUMBA_DISABLE_JIT is set
+                    compiling = compiled._compiler.compile
+                    compiled._compiler.compile = functools.partial(_compile, compiling)
                     if _folder is not None:
-                        made._cache = _new_cache(self.py_func, _folder)
-                self._dispatcher = made
-                self._place(made)
+                        compiled._cache = _new_cache(self.py_func, _folder)
+                self._dispatcher = compiled
+                self._place(compiled)
             return self._dispatcher
 
     def _place(self, what: Callable[..., Any]) -> None:
+        """Put `what` in the place of the kernel in its module."""
         setattr(sys.modules[self.py_func.__module__], self.py_func.__name__, what)
 
 
 def _compile(compiling: Callable[..., Any], *args: Any) -> Any:
-    """Compile one kernel, which may call any other."""
+    """Compile a kernel, after making the dispatchers of all kernels that it may call."""
     _make_all()
     return compiling(*args)
 
 
 def _new_cache(function: FunctionType, folder: Path) -> Any:
+    """Return the cache of a kernel, which loads compiled code while SciPy is hidden."""
     from numba import config
 
     settings = repr((COMMON, FLAGS, config.BOUNDSCHECK, config.OPT))
@@ -160,27 +164,27 @@ def _new_cache(function: FunctionType, folder: Path) -> Any:
 
 
 def _save(saving: Callable[[], None]) -> None:
-    """Put a compiled kernel into the cache while no other process does.
+    """Write a compiled kernel to the cache while no other process does.
 
-    numba reads a kernel's list of versions, adds a file, and writes the list: two processes that do so at once may give
-    two versions the same file, and either would then run the other's code. Where a file cannot be locked or written
-    nothing is kept, and the next run compiles again.
+    numba reads a kernel's list of versions, adds a file and writes the list. Two processes that do so at once could
+    give two versions the same file, and one would then run the code of the other. If a file cannot be locked or
+    written, nothing is stored and the next run compiles again.
     """
     global _tidied
     import fcntl
 
-    assert _folder is not None  # or there would be no cache to save to
+    assert _folder is not None  # otherwise there is no cache
     with contextlib.suppress(OSError), open(_folder / "lock", "wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _tidied:
             _tidied = True
-            for path in _folder.glob("*.tmp.*"):  # numba's, of a process that was killed: none other holds the lock
+            for path in _folder.glob("*.tmp.*"):  # left by killed processes, since this one has the lock
                 path.unlink()
         saving()
 
 
 def _make_all() -> None:
-    """Make numba and the dispatchers of all kernels ready: one of them is compiled, and may call any other."""
+    """Initialise numba and make the dispatchers of all kernels, because a kernel to be compiled may call any other."""
     global _can_compile
     with _making:
         if not _can_compile:
@@ -198,10 +202,13 @@ def _make_all() -> None:
 
 @contextlib.contextmanager
 def _without_scipy() -> Iterator[None]:
-    """SciPy cannot be imported: numba asks for its BLAS, which no kernel here uses, and importing it takes 0.2 s."""
+    """Hide SciPy from imports, if the start is to be quick.
+
+    numba imports it for its BLAS, which no kernel uses here, and that takes 0.2 s.
+    """
     absent = _quick and "scipy" not in sys.modules
     if absent:
-        sys.modules["scipy"] = None  # type: ignore[assignment]  # what Python documents to forbid an import
+        sys.modules["scipy"] = None  # type: ignore[assignment]  # the documented way to prevent an import
     try:
         yield
     finally:
@@ -210,38 +217,39 @@ def _without_scipy() -> Iterator[None]:
 
 
 def folder() -> Path | None:
-    """Where compiled code is kept; None before `activate()` and where numba is told to compile nothing."""
+    """Return the folder of compiled code; None before `activate()` and if NUMBA_DISABLE_JIT is set."""
     return _folder
 
 
 def unkept() -> str:
-    """Return why what is compiled cannot be kept for later runs, and what to do; empty where it is kept."""
+    """Return why compiled code cannot be stored for later runs, and what to do; empty if it is stored."""
     return _unkept
 
 
 def is_first_run(what: str) -> bool:
-    """Tell whether `what` (a name given to `note_compiled`) has yet to be compiled on this machine."""
+    """Return whether the kernels for `what` (see `note_compiled`) have yet to be compiled on this machine."""
     return _folder is None or not _ready(_folder, what).exists()
 
 
 def note_compiled(what: str) -> None:
-    """Remember that everything `what` needs is compiled."""
+    """Record that all kernels for `what`, the name of a reduction or another user of kernels, are compiled."""
     if _folder is not None:
-        with contextlib.suppress(OSError):  # only the announcement depends on it
+        with contextlib.suppress(OSError):  # only an announcement depends on this file
             ready = _ready(_folder, what)
             ready.touch()
-            for path in _folder.glob(f"{what}-*.ready"):  # of earlier versions
+            for path in _folder.glob(f"{what}-*.ready"):  # files of earlier versions
                 if path != ready:
                     path.unlink(missing_ok=True)
 
 
 def _ready(folder: Path, what: str) -> Path:
-    """The file that says that `what` is compiled, in this version of the package."""
+    """Return the file that records, for this version of the package, that the kernels for `what` are compiled."""
     return folder / f"{what}-{_source_hash()}.ready"
 
 
 @functools.cache
 def _source_hash() -> str:
+    """Return a hash of all source files of the package."""
     digest = hashlib.sha256()
     root = Path(__file__).parents[1]
     for path in sorted(root.rglob("*.py")):
@@ -250,6 +258,7 @@ def _source_hash() -> str:
 
 
 def _choose_folder() -> None:
+    """Choose and create the folder of compiled code."""
     global _folder, _unkept
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return
@@ -271,7 +280,7 @@ def _choose_folder() -> None:
         _make_writable(folder)
         os.utime(folder)
         _remove_old(base, folder)
-    except (OSError, RuntimeError) as error:  # a read-only home, or none: compile into a folder of this process
+    except (OSError, RuntimeError) as error:  # home is missing or read-only: use a folder of this process
         why = getattr(error, "strerror", None) or error
         _unkept = (
             f"compiled kernels cannot be kept in {base} ({why}), so that every run compiles them again; set "
@@ -279,7 +288,7 @@ def _choose_folder() -> None:
         )
         try:
             folder = leftovers.private_folder()
-        except OSError:  # no room there either: every run compiles
+        except OSError:  # no space there either: compiled code is not stored
             return
         import atexit
 
@@ -288,12 +297,13 @@ def _choose_folder() -> None:
 
 
 def _make_writable(folder: Path) -> None:
-    """Make a folder where there is none, and make sure that files can be written there; OSError where not."""
+    """Create a folder if it does not exist; raise OSError if files cannot be written there."""
     folder.mkdir(parents=True, exist_ok=True)
     tempfile.TemporaryFile(dir=folder).close()
 
 
 def _remove_old(base: Path, current: Path) -> None:
+    """Remove the folders of older versions, except the KEPT_FOLDERS latest ones."""
     others = sorted((p for p in base.iterdir() if p.is_dir() and p != current), key=lambda p: p.stat().st_mtime)
     for folder in others[: max(0, len(others) - KEPT_FOLDERS)]:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,8 @@
-"""The best of many items put first, without sorting them."""
+"""Partition items so that the best ones come first, without sorting them.
+
+Source    Hoare, "Algorithm 65: Find", Communications of the ACM 1961 (quickselect).
+Cost      O(m) on average for m items.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,18 @@ from .jit import jit
 
 @jit
 def _before(worth: AnyArray, a: int, b: int) -> bool:
+    """Return whether item a is worth more than item b; the lower item wins a tie."""
     return worth[a] > worth[b] or (worth[a] == worth[b] and a < b)
 
 
 @jit
 def select(item: Int64s, begin: int, end: int, middle: int, worth: AnyArray) -> None:
-    """Put the items of most worth into `item[begin:middle]`, the others into `item[middle:end]`.
+    """Reorder `item[begin:end]` so that the items worth most are in `item[begin:middle]`, in no particular order.
 
-    `worth[i]` is that of item i; of equals the lower one is worth more. Hoare's selection.
+    Parameters
+    ----------
+    item : int64, items, written between `begin` and `end`
+    worth : numbers, `worth[i]` is the worth of item i, read only; the lower of two equal items is worth more
     """
     low, high = begin, end - 1
     seed = np.uint64(begin)

@@ -1,4 +1,7 @@
-"""VW's random numbers, and bits well mixed. The state is an array handed in: nothing is hidden, all can be saved."""
+"""Generate VW's pseudo-random numbers, and mix bits.
+
+The state is an array that the caller passes, so that it can be stored in a model.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,22 @@ from .jit import jit
 
 @jit
 def draw(state: UInt64s) -> np.float32:
-    """The next float32 in [0, 1); the 64-bit state is `state[0]`, at first `--random_seed`."""
+    """Return the next float32 in [0, 1).
+
+    Parameters
+    ----------
+    state : uint64[1], initially `--random_seed`; written
+    """
     state[0] = np.uint64(0xEECE66D5DEECE66D) * state[0] + np.uint64(2147483647)
     return np.float32((state[0] >> np.uint64(25)) & np.uint64(0x7FFFFF)) / np.float32(8388608)
 
 
 @jit
 def mix(z: np.uint64) -> np.uint64:
-    """Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014."""
+    """Return a well-mixed hash of 64 bits.
+
+    Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014.
+    """
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

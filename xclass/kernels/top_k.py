@@ -1,4 +1,4 @@
-"""The k largest of many: of numbers in an array by a heap, of items as they come by a sorted list."""
+"""Find the k largest of many numbers: with a heap for an array, with a sorted list for items that arrive one by one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .jit import jit
 
 @jit
 def _worse(score: AnyArray, a: int, b: int) -> bool:
-    """Whether item a comes after item b."""
+    """Return whether item a ranks behind item b; the earlier item wins a tie."""
     worse: bool = score[a] < score[b] or (score[a] == score[b] and a > b)
     return worse
 
 
 @jit
 def _sink(score: AnyArray, place: Int64s, at: int, size: int) -> None:
-    """Let the item at `at` sink to its place in the heap place[:size], whose first item is the worst."""
+    """Move the item at position `at` down the heap `place[:size]`, whose root is the worst item."""
     item = place[at]
     while 2 * at + 1 < size:
         below = 2 * at + 1
@@ -32,10 +32,19 @@ def _sink(score: AnyArray, place: Int64s, at: int, size: int) -> None:
 
 @jit
 def rank(score: AnyArray, begin: int, end: int, place: Int64s) -> int:
-    """Fill `place` with the positions of the largest of score[begin:end]; return how many there are.
+    """Find the positions of the largest numbers in `score[begin:end]`, in descending order; the earlier wins a tie.
 
-    In falling order, the earlier first where two are equal. Only items that are among the best so far cost more than
-    a comparison: of m in any order some k log(m / k).
+    Only numbers that are among the best so far cost more than a comparison; in random order these are about k log(m /
+    k) of m.
+
+    Parameters
+    ----------
+    score : numbers, read only
+    place : int64[k], positions in `score`, written
+
+    Returns
+    -------
+    Number of positions written, at most k.
     """
     size: int = min(end - begin, place.shape[0])
     for j in range(size):
@@ -57,10 +66,21 @@ def rank(score: AnyArray, begin: int, end: int, place: Int64s) -> int:
 
 @jit
 def insert(top: AnyArray, worth: AnyArray, size: int, item: Any, value: Any) -> int:
-    """Put an item of this worth where it belongs among the best, of which `size` are known; return how many are then.
+    """Insert an item into a list of the best items, in descending order of their worth; the earlier wins a tie.
 
-    `worth` falls and `top` has the items in the same order; both are as long as the list may become. Of equal items the
-    one that came first stays first; where the list is full the last item gives way, unless it is worth as much.
+    If the list is full, the last item is dropped, or the new one if it is worth no more.
+
+    Parameters
+    ----------
+    top : [k], items, written
+    worth : [k], their worth, written
+    size : number of items in the list
+    item : item to insert
+    value : its worth
+
+    Returns
+    -------
+    Number of items in the list afterwards, at most k.
     """
     k: int = top.shape[0]
     if size == k and value <= worth[k - 1]:
