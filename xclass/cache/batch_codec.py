@@ -1,13 +1,13 @@
-"""Blocks: a batch as bytes of a cache, and back.
+"""Encode a batch as a block of bytes for the cache, and decode it again.
 
     +------------------------------------------------------------------------+
     | header: HEADER int64                                                   |
-    | COLUMNS columns, one after the other: see columns.py                   |
+    | COLUMNS columns, one after the other: see column_codec.py              |
     | tags, one after the other, and zeros up to a multiple of 8 bytes       |
     +------------------------------------------------------------------------+
 
-Columns hold classes, or the bits of a float32, or counts. The constant feature is not stored, of the text only the
-tags, and a column nobody uses (tags, weights that are all 1) takes no bytes. Every number is little-endian.
+A column holds classes, the bits of float32 values, or counts. The constant feature is not stored, and of the text only
+the tags are. A column whose numbers are all equal (no tags, all weights 1) takes no bytes. Numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from . import column_codec
 
 LABEL, WEIGHT, INITIAL, GROUPS, NAME, LENGTH, INDEX, VALUE, LINE, TAG = range(10)
 COLUMNS = 10
-# header: BLOCK, bytes of the block, sum of all of it, examples, features, groups, bytes of tags, first line, lines of
-# the files before, whether there is a constant; then for each column how it is stored
+# The header: BLOCK, size of the block in bytes, its checksum, the numbers of examples, features and namespace groups,
+# bytes of tags, number of the first line, number of lines in the files before, whether each example ends with the
+# constant; then three numbers per column, which say how it is stored.
 MARK, BYTES, SUM, N, Z, G, T, FIRST, BEFORE, WITH_CONSTANT, HOW = range(11)
 HEADER = HOW + 3 * COLUMNS
 BLOCK = 0x6B636F6C62
@@ -34,7 +35,7 @@ UNLABELLED = np.uint32(0xFFFFFFFF)
 
 
 class Damaged(Exception):
-    """What should be a cache cannot be read on; the text says why."""
+    """Report that a file is no cache or that its contents cannot be trusted; the text says why."""
 
 
 # -- kernels -------------------------------------------------------------------------------------------------------
@@ -42,7 +43,15 @@ class Damaged(Exception):
 
 @jit
 def fill_column(batch: Batch, which: int, classes: bool, less: int, column: UInt32s) -> int:
-    """Bring a column of a batch into `column`; return its length. `less`: 1 if each example ends with the constant."""
+    """Copy a column of a batch and return its length.
+
+    Parameters
+    ----------
+    which : LABEL, WEIGHT, ... or TAG
+    classes : whether labels are classes
+    less : 1 if each example ends with the constant, which is left out, else 0
+    column : uint32[length or more], written
+    """
     n: int = batch.label.shape[0]
     if which == LABEL:
         reals = column.view(np.float32)
@@ -55,9 +64,9 @@ def fill_column(batch: Batch, which: int, classes: bool, less: int, column: UInt
                 column[i] = UNLABELLED
         return n
     if which in (WEIGHT, INITIAL):
-        one = (batch.weight if which == WEIGHT else batch.initial).view(np.uint32)
+        source = (batch.weight if which == WEIGHT else batch.initial).view(np.uint32)
         for i in range(n):
-            column[i] = one[i]
+            column[i] = source[i]
         return n
     if which == GROUPS:
         for i in range(n):
@@ -94,7 +103,18 @@ def put_block(
     batch: Batch, classes: bool, constant: bool, before: int, table: UInt32s, codes: UInt16s, listed: UInt32s,
     column: UInt32s, out: UInt8s, head: Int64s, secret: np.uint64,
 ) -> int:  # fmt: skip
-    """Store a batch in `out` behind the header; return the bytes taken. `constant`: each example ends with it."""
+    """Encode a batch after the space for its header and return the size of the block in bytes.
+
+    Parameters
+    ----------
+    classes : whether labels are classes
+    constant : whether each example ends with the constant
+    before : number of lines in the files before this one
+    table, codes, listed, column : uint32[2**18], uint16[m], uint32[2**16], uint32[m], scratch; m is the longest column
+    out : uint8[...], written from byte 8 * HEADER on
+    head : int64[HEADER], written except for the checksum
+    secret : of the hash of numbers, see `hash_table`
+    """
     n: int = batch.label.shape[0]
     less = 1 if constant else 0
     end = HEADER * 8
@@ -120,17 +140,25 @@ def put_block(
 
 @jit
 def total(counts: UInt32s, low: int, high: int) -> Int:
-    """The sum of `counts[low:high]`, uint32[...]."""
+    """Return the sum of `counts[low:high]` (uint32[...])."""
     count = intrinsics.pointer(counts)
-    found: Int = 0
+    running: Int = 0
     for i in range(low, high):
-        found += np.int64(count[i])
-    return found
+        running += np.int64(count[i])
+    return running
 
 
 @jit
 def get_groups(head: Int64s, counts: UInt32s, names: UInt32s, lengths: UInt32s, out: Batch) -> None:
-    """Fill in where examples and groups begin. counts : uint32[n], groups of each; names, lengths : uint32[g]"""
+    """Fill in where the features of each example and of each namespace group begin.
+
+    Parameters
+    ----------
+    head : int64[HEADER]
+    counts : uint32[n], groups of each example without the constant's
+    names, lengths : uint32[g], namespace and number of features of each group
+    out : its `start`, `group_first`, `group_name` and `group_start` are written
+    """
     n, less = head[N], head[WITH_CONSTANT]
     count, name, length = intrinsics.pointer(counts), intrinsics.pointer(names), intrinsics.pointer(lengths)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
@@ -156,7 +184,7 @@ def get_groups(head: Int64s, counts: UInt32s, names: UInt32s, lengths: UInt32s, 
 
 @jit
 def get_labels(head: Int64s, classes: bool, labels: UInt32s, out: Batch) -> None:
-    """Fill in the labels. labels : uint32[n]"""
+    """Fill in the labels from `labels` (uint32[n]): classes, or the bits of float32 values."""
     label, target, real = (
         intrinsics.pointer(labels),
         intrinsics.pointer(out.label),
@@ -172,17 +200,26 @@ def get_labels(head: Int64s, classes: bool, labels: UInt32s, out: Batch) -> None
 
 @jit
 def get_lines(head: Int64s, gaps: UInt32s, out: Batch) -> None:
-    """Fill in the numbers of the lines. gaps : uint32[n], lines between an example and the one before"""
+    """Fill in the line numbers from `gaps` (uint32[n]), the lines between an example and the previous one."""
     gap, line = intrinsics.pointer(gaps), intrinsics.pointer(out.line)
-    now = head[FIRST] - 1
+    number = head[FIRST] - 1
     for i in range(head[N]):
-        now += 1 + np.int64(gap[i])
-        line[i] = now
+        number += 1 + np.int64(gap[i])
+        line[i] = number
 
 
 @jit
 def get_tags(data: UInt8s, at: int, head: Int64s, sizes: UInt32s, out: Batch, tags: UInt8s) -> None:
-    """Fill in the tags, whose bytes begin at `data[at]`. sizes : uint32[n]"""
+    """Copy the tags and fill in where each begins and ends.
+
+    Parameters
+    ----------
+    data : uint8[...], which holds the tags from byte `at` on
+    head : int64[HEADER]
+    sizes : uint32[n], bytes of each tag
+    out : its `tag_start` and `tag_end` are written
+    tags : uint8[t], written
+    """
     size, first, last = (
         intrinsics.pointer(sizes),
         intrinsics.pointer(out.tag_start),
@@ -201,9 +238,17 @@ def get_tags(data: UInt8s, at: int, head: Int64s, sizes: UInt32s, out: Batch, ta
 def get_block(
     data: UInt8s, at: int, head: Int64s, classes: bool, scratch: UInt32s, listed: UInt32s, out: Batch, tags: UInt8s
 ) -> bool:
-    """Read the block at `data[at]`, whose sum is right, into `out`; return whether it fits together.
+    """Decode the block at `data[at]`, whose checksum is right, and return whether its sizes are consistent.
 
-    scratch : uint32[2 n + 2 g or more]; listed : uint32[2**16]
+    Parameters
+    ----------
+    data : uint8[...]
+    head : int64[HEADER], header of the block
+    classes : whether labels are classes
+    scratch : uint32[2 n + 2 g or more], written
+    listed : uint32[2**16], scratch
+    out : batch of n examples, written
+    tags : uint8[t], written
     """
     n, z, g, t, less = head[N], head[Z], head[G], head[T], head[WITH_CONSTANT]
     end = at + head[BYTES]
@@ -219,19 +264,19 @@ def get_block(
     if at + t > end:
         return False
 
-    one, counts, names, lengths = scratch[:n], scratch[n:], scratch[2 * n :], scratch[2 * n + g :]
+    numbers, counts, names, lengths = scratch[:n], scratch[n:], scratch[2 * n :], scratch[2 * n + g :]
     column_codec.get(data, place[GROUPS], head[HOW + 3 * GROUPS :], n, listed, counts)
     column_codec.get(data, place[LENGTH], head[HOW + 3 * LENGTH :], g, listed, lengths)
-    column_codec.get(data, place[TAG], head[HOW + 3 * TAG :], n, listed, one)
-    if total(counts, 0, n) != g or total(lengths, 0, g) != z or total(one, 0, n) != t:
+    column_codec.get(data, place[TAG], head[HOW + 3 * TAG :], n, listed, numbers)
+    if total(counts, 0, n) != g or total(lengths, 0, g) != z or total(numbers, 0, n) != t:
         return False
-    get_tags(data, at, head, one, out, tags)
+    get_tags(data, at, head, numbers, out, tags)
     column_codec.get(data, place[NAME], head[HOW + 3 * NAME :], g, listed, names)
     get_groups(head, counts, names, lengths, out)
-    column_codec.get(data, place[LABEL], head[HOW + 3 * LABEL :], n, listed, one)
-    get_labels(head, classes, one, out)
-    column_codec.get(data, place[LINE], head[HOW + 3 * LINE :], n, listed, one)
-    get_lines(head, one, out)
+    column_codec.get(data, place[LABEL], head[HOW + 3 * LABEL :], n, listed, numbers)
+    get_labels(head, classes, numbers, out)
+    column_codec.get(data, place[LINE], head[HOW + 3 * LINE :], n, listed, numbers)
+    get_lines(head, numbers, out)
     column_codec.get(data, place[WEIGHT], head[HOW + 3 * WEIGHT :], n, listed, out.weight.view(np.uint32))
     column_codec.get(data, place[INITIAL], head[HOW + 3 * INITIAL :], n, listed, out.initial.view(np.uint32))
     for which in range(INDEX, VALUE + 1):
@@ -249,12 +294,14 @@ def get_block(
 
 
 class _Scratch(NamedTuple):
-    table: UInt32s
-    listed: UInt32s
+    """Hold the hash table and the list of distinct numbers that `column_codec.put` needs."""
+
+    table: UInt32s  # uint32[2**18]
+    listed: UInt32s  # uint32[2**16]
 
 
 class Packer:
-    """Turns batches into blocks.
+    """Encode batches as blocks.
 
     Parameters
     ----------
@@ -272,37 +319,44 @@ class Packer:
         self._head = np.zeros(HEADER, np.int64)
 
     def pack(self, batch: Batch, before: int) -> tuple[UInt8s, int]:
-        """Return the block of a batch as uint8[...], good until the next call, and its sum.
+        """Encode a batch.
 
-        `before`: lines of the files before this one.
+        Parameters
+        ----------
+        before : number of lines in the files before this one
+
+        Returns
+        -------
+        block : uint8[...], overwritten by the next call
+        checksum : as `sum_of` computes it
         """
         n, z, g = batch.n, len(batch.index), len(batch.group_name)
-        most = max(n, z, g)
+        longest = max(n, z, g)
         tags = int((batch.tag_end - batch.tag_start).sum())
-        if len(self._column) < most:
-            self._column = np.empty(2 * most, np.uint32)
-            self._codes = np.empty(2 * most, np.uint16)
-        room = 8 * HEADER + 4 * (6 * n + 2 * z) + 8 * g + tags + 4 * column_codec.LONGEST_LIST + 16 * COLUMNS
-        if len(self._out) < room:
-            self._out = np.empty(2 * room, np.uint8)
+        if len(self._column) < longest:
+            self._column = np.empty(2 * longest, np.uint32)
+            self._codes = np.empty(2 * longest, np.uint16)
+        capacity = 8 * HEADER + 4 * (6 * n + 2 * z) + 8 * g + tags + 4 * column_codec.LONGEST_LIST + 16 * COLUMNS
+        if len(self._out) < capacity:
+            self._out = np.empty(2 * capacity, np.uint8)
         head = self._head
         size = put_block(
             batch, self._classes, self._constant, before, self._scratch.table, self._codes, self._scratch.listed,
             self._column, self._out, head, self._secret,
         )  # fmt: skip
-        found = sum_of(head, self._out[8 * HEADER : size])
-        head[SUM : SUM + 1].view(np.uint64)[0] = found
+        checksum = sum_of(head, self._out[8 * HEADER : size])
+        head[SUM : SUM + 1].view(np.uint64)[0] = checksum
         self._out[: 8 * HEADER] = head.view(np.uint8)
-        return self._out[:size], found
+        return self._out[:size], checksum
 
 
 class Unpacker:
-    """Turns blocks back into batches.
+    """Decode blocks into batches.
 
     Parameters
     ----------
     data : uint8[...], not writable, in which blocks begin at multiples of 8
-    end : where the blocks in it end
+    end : offset in bytes where the last block ends
     classes : whether labels are classes
     """
 
@@ -313,14 +367,27 @@ class Unpacker:
         self._listed = np.zeros(column_codec.LONGEST_LIST, np.uint32)
 
     def unpack(self, at: int) -> tuple[Batch, int, int, int]:
-        """Return the batch of the block at byte `at`, the lines of the files before, the block's size and sum."""
+        """Decode the block at byte `at`.
+
+        Returns
+        -------
+        batch : the examples
+        before : number of lines in the files before the block's file
+        size : bytes of the block
+        checksum : as `sum_of` computes it
+
+        Raises
+        ------
+        Damaged
+            if the block is truncated, its checksum is wrong or its sizes are not consistent.
+        """
         body = at + 8 * HEADER
         if body > self._end:
             raise Damaged(f"it is damaged at byte {at}")
         head = self._data[at:body].view(np.int64).copy()
-        _, size, found, n, z, g, t, _, before, less = head[:HOW].tolist()
-        fine = head[MARK] == BLOCK and size % 8 == 0 and 8 * HEADER <= size <= self._end - at
-        if not fine or sum_of(head, self._data[body : at + size]) != found % (1 << 64):
+        _, size, checksum, n, z, g, t, _, before, less = head[:HOW].tolist()
+        plausible = head[MARK] == BLOCK and size % 8 == 0 and 8 * HEADER <= size <= self._end - at
+        if not plausible or sum_of(head, self._data[body : at + size]) != checksum % (1 << 64):
             raise Damaged(f"it is damaged at byte {at}")
         if min(n, z, g, t) < 0 or less not in (0, 1) or max(n, z, g, t) >= 1 << 40:
             raise Damaged(f"it is damaged at byte {at}")
@@ -330,14 +397,20 @@ class Unpacker:
         out = self._pool.batch(n, z + n * less, g + n * less, tags)
         if not get_block(self._data, at, head, self._classes, self._scratch, self._listed, out, tags):
             raise Damaged(f"it is damaged at byte {at}")
-        return out, before, size, found % (1 << 64)
+        return out, before, size, checksum % (1 << 64)
 
 
 def sum_of(head: Int64s, body: UInt8s) -> int:
-    """The sum of a block: of its header, int64[HEADER], as if it held no sum, and of its body, uint8[...]."""
+    """Return the checksum of a block.
+
+    Parameters
+    ----------
+    head : int64[HEADER], whose checksum counts as 0
+    body : uint8[...], the rest of the block
+    """
     words = head.view(np.uint64).copy()
     words[SUM] = 0
-    words.flags.writeable = False  # a compiled kernel for each of both kinds of array would be one too many
+    words.flags.writeable = False  # numba compiles a kernel again for writable arrays; one kernel is enough
     rest = body.view(np.uint64)
     rest.flags.writeable = False
     return int(column_codec.checksum(rest, len(rest), np.uint64(column_codec.checksum(words, HEADER, np.uint64(0)))))

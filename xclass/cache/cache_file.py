@@ -1,18 +1,19 @@
-"""The file of a cache: blocks, one for each batch, and an end that says what it was made of.
+r"""Write and read the file of a cache: one block per batch, and a trailer that says what it was made from.
 
     +------------------------------------------------------------------------------------+
     | "xclass cache\n", zeros up to byte 16                                              |
-    | block: see blocks.py; one for one batch, of one file                               |
+    | block: see batch_codec.py; all examples of a block are of one file                 |
     | block ...                                                                          |
-    | JSON: the key, the numbers of blocks and lines, what was said about the lines      |
-    | its length, its crc32, the crc32 of all blocks' sums: int64[3]                     |
+    | JSON: the key, the numbers of blocks and lines, the notes about malformed lines    |
+    | length of the JSON, its crc32, the crc32 of all blocks' checksums: int64[3]        |
     | "whole, xclass\n\0\0"                                                              |
     +------------------------------------------------------------------------------------+  end of file
 
-Written   without a name, where the system can do that, or beside its place, and renamed when it is whole and on the
-          disk (`leftovers`). Its last bytes are written last. So a process killed at any moment leaves no cache behind
-          that is taken for whole.
-Read      mapped into memory a window ahead, and let go behind.
+Writing   The file has no name, if the system supports that, or a temporary name beside its final one. It gets its
+          name when it is complete and on the disk (`leftovers`), and its last bytes are written last. So a process
+          killed at any moment leaves no cache that passes for a complete one.
+Reading   The file is mapped into memory. The next window is requested in advance, and windows already read are
+          released.
 """
 
 from __future__ import annotations
@@ -33,18 +34,23 @@ from .batch_codec import Damaged, Packer, Unpacker
 
 MAGIC = b"xclass cache\n".ljust(16, b"\0")
 END = b"whole, xclass\n".ljust(16, b"\0")
-WINDOW = 1 << 23  # bytes mapped at a time, and let go at a time
+WINDOW = 1 << 23  # bytes requested, and released, at a time
 POPULATE = 22  # madvise(2): map pages that will be read; Linux 5.14
 
 
 class Writer:
-    """Writes a cache; it is there after `finish` only.
+    """Write a cache, which exists under its name only after `finish`.
 
     Parameters
     ----------
-    path : where to; None for a file without a name that is gone when it is closed
+    path : file to write; None for a file without a name that disappears when it is closed
     classes : whether labels are classes
     constant : whether each example ends with the constant
+
+    Attributes
+    ----------
+    file : the open file
+    blocks : number of blocks written
     """
 
     def __init__(self, path: str | None, classes: bool, constant: bool):
@@ -57,20 +63,20 @@ class Writer:
 
     @property
     def size(self) -> int:
-        """Bytes written so far."""
+        """Return the number of bytes written so far."""
         return self.file.tell()
 
     def write(self, batch: Batch, before: int) -> None:
-        """Add a batch; `before`: lines of the files before this one."""
+        """Append a batch; `before` is the number of lines in the files before its own."""
         if batch.n == 0:
             return
-        block, found = self._packer.pack(batch, before)
-        self._sum = zlib.crc32(found.to_bytes(8, "little"), self._sum)
+        block, checksum = self._packer.pack(batch, before)
+        self._sum = zlib.crc32(checksum.to_bytes(8, "little"), self._sum)
         self.blocks += 1
         self.file.write(block.data)
 
     def finish(self, facts: dict[str, Any]) -> None:
-        """Write the end, have it all on the disk and give it its name."""
+        """Write the trailer with `facts`, flush everything to the disk and give the file its name."""
         text = json.dumps({**facts, "blocks": self.blocks}).encode()
         self.file.write(text)
         self.file.write(np.array([len(text), zlib.crc32(text), self._sum], "<i8").tobytes())
@@ -78,14 +84,14 @@ class Writer:
             self.file.write(END)
             self.file.flush()
             return
-        self._unfinished.flush()  # so that its last bytes are never there without the others
+        self._unfinished.flush()  # END must not reach the disk before the rest
         self.file.write(END)
         self._unfinished.flush()
         self._unfinished.take_place()
         self.file = self._unfinished.file
 
     def abandon(self) -> None:
-        """Leave nothing behind; harmless after `finish`."""
+        """Remove the unfinished file; has no effect on the named file after `finish`."""
         with contextlib.suppress(OSError, ValueError):
             self.file.close()
         if self._unfinished is not None:
@@ -96,33 +102,36 @@ NUMBERS, TEXTS = ("bad", "skipped", "lines", "blocks"), ("kept", "told", "names"
 
 
 def _facts(text: bytes) -> dict[str, Any]:
-    """Return the record at a cache's end. Its sum is right, and yet anybody may have written it."""
+    """Return the checked facts of a trailer: a right checksum does not mean that this program wrote it."""
     try:
-        found = json.loads(text)
-        fine = isinstance(found["key"], dict) and all(type(found[name]) is int and found[name] >= 0 for name in NUMBERS)
+        parsed = json.loads(text)
+        valid = isinstance(parsed["key"], dict) and all(
+            type(parsed[name]) is int and parsed[name] >= 0 for name in NUMBERS
+        )
         for name in TEXTS:
-            texts = found[name] if name != "names" else found.get(name, [])
-            fine = fine and isinstance(texts, list) and all(isinstance(one, str) for one in texts)
+            texts = parsed[name] if name != "names" else parsed.get(name, [])
+            valid = valid and isinstance(texts, list) and all(isinstance(line, str) for line in texts)
     except (KeyError, TypeError, ValueError, RecursionError):
-        fine = False
-    if not fine:
+        valid = False
+    if not valid:
         raise Damaged("it is damaged")
-    facts: dict[str, Any] = found
+    facts: dict[str, Any] = parsed
     return facts
 
 
 class Reader:
-    """The batches of a whole cache; every iteration begins anew.
+    """Iterate over the batches of a complete cache; every iteration begins with the first.
 
     Attributes
     ----------
-    facts : what `Writer.finish` was given
-    part : how much of it was read, 0 to 1
+    facts : what `Writer.finish` was given, and the number of blocks
+    part : fraction read, 0 to 1
+    end : offset in bytes where the last block ends
 
     Raises
     ------
     Damaged
-        at once, where it is not whole; while iterating, where a block is not what it was.
+        at once if the file is incomplete; while iterating if a block has changed.
     """
 
     def __init__(self, file: IO[bytes], classes: bool) -> None:
@@ -147,13 +156,14 @@ class Reader:
         self._unpacker = Unpacker(np.frombuffer(self._map, np.uint8), self.end, classes)
 
     def __iter__(self) -> Iterator[tuple[Batch, int]]:
+        """Yield each batch and the number of lines in the files before its own."""
         at = len(MAGIC)
         blocks = total = ready = 0
         while at < self.end:
             while at >= ready:
                 ready = self._look_ahead(ready)
-            batch, before, size, found = self._unpacker.unpack(at)
-            total = zlib.crc32(found.to_bytes(8, "little"), total)
+            batch, before, size, checksum = self._unpacker.unpack(at)
+            total = zlib.crc32(checksum.to_bytes(8, "little"), total)
             blocks += 1
             at += size
             self.part = at / self.end
@@ -162,12 +172,12 @@ class Reader:
             raise Damaged("blocks are missing")
 
     def _look_ahead(self, ready: int) -> int:
-        """Let go of the window before `ready` but one; have the one that begins there mapped; return where it ends."""
+        """Request the window that begins at `ready`, release the one before the last, and return its end."""
         if not hasattr(self._map, "madvise"):
             return self.end
         behind = ready - 2 * WINDOW
         if behind >= 0:
             self._map.madvise(mmap.MADV_DONTNEED, behind, WINDOW)
-        with contextlib.suppress(OSError):  # an older system maps page by page
+        with contextlib.suppress(OSError):  # older kernels lack POPULATE and map page by page
             self._map.madvise(POPULATE, ready, min(WINDOW, len(self._map) - ready))
         return ready + WINDOW

@@ -1,8 +1,8 @@
-"""The key of a cache: what, beside the text itself, decides which batches come out, and the text's digest.
+"""Make the key of a cache and check whether a stored key still fits.
 
-A cache fits if its key is what it would be if it were made now: version, bits, kind of label, all options of the
-parser, and for each file size, time and digest of the content. Where time and place of a file are as they were, the
-digest is taken for granted; else it is computed anew.
+The key holds everything that decides which batches come out of the data: version, bits, kind of label, all options of
+the parser, and for each file its size, times and digest. A cache fits if its key equals the key made now. The digest
+of a file is computed again only if the file's times or its place on the disk have changed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,24 @@ from typing import Any
 
 from ..options.declare import OptionGroup
 
-VERSION = 2  # raised whenever blocks are read in another way
+VERSION = 2  # incremented whenever the format of blocks changes
 MOST_SHOWN = 200  # characters of a value in a message
-RACY = 2 * 10**9  # nanoseconds: a file changed this shortly before it was read may change again unnoticed
+RACY = 2 * 10**9  # nanoseconds: a file changed this recently may change again without a new time
 
 
 def make_key(
     parse: OptionGroup, bits: int, multiclass: bool, lowest: int | None, highest: int | None, limit: int | None
 ) -> dict[str, Any]:
-    """What, besides the data, decides which batches come out. `parse`: the options of parser, a dataclass."""
+    """Return the part of the key that does not depend on the data.
+
+    Parameters
+    ----------
+    parse : options of the parser, a dataclass
+    bits : of the weight table
+    multiclass : whether labels are classes
+    lowest, highest : range of the labels, None where there is no limit
+    limit : number of examples to read, None for all
+    """
     return {
         "version": VERSION,
         "bits": bits,
@@ -39,33 +48,43 @@ def make_key(
 
 
 def file_entry(path: str, digest: str | None) -> dict[str, Any]:
-    """Size, times and place of a file, for the key."""
-    found = os.stat(path)
+    """Return the size, times and place of a file and its `digest`, for the key."""
+    status = os.stat(path)
     return {
-        "size": found.st_size,
-        "time": [found.st_mtime_ns, found.st_ctime_ns],
-        "place": [found.st_dev, found.st_ino],
-        "settled": found.st_ctime_ns + RACY < time.time_ns(),
+        "size": status.st_size,
+        "time": [status.st_mtime_ns, status.st_ctime_ns],
+        "place": [status.st_dev, status.st_ino],
+        "settled": status.st_ctime_ns + RACY < time.time_ns(),
         "sha256": digest,
     }
 
 
 def digest_of(path: str) -> str:
-    """The digest of a file's content."""
-    total = hashlib.sha256()
+    """Return the SHA-256 digest of a file's content in hexadecimal."""
+    digest = hashlib.sha256()
     with open(path, "rb", buffering=0) as file:
-        while piece := file.read(1 << 20):
-            total.update(piece)
-    return total.hexdigest()
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def why_stale(kept: dict[str, Any], wanted: dict[str, Any], paths: Sequence[str] | None) -> str:
-    """Why a cache with the key `kept` is not the one wanted now; empty if it is. No `paths`: any data will do."""
+    """Return why a cache does not fit, or an empty string if it does.
+
+    Parameters
+    ----------
+    kept : key of the cache
+    wanted : key made now, as `make_key` returns it
+    paths : files of the data; None accepts a cache made of any data
+    """
     for name, value in json.loads(json.dumps(wanted)).items():
         if kept.get(name) != value:
             if name == "version":
                 return "another version of xclass made it"
-            shown = [str(one) if len(str(one)) <= MOST_SHOWN else "..." for one in (kept.get(name), value)]
+            shown = [
+                str(shown_value) if len(str(shown_value)) <= MOST_SHOWN else "..."
+                for shown_value in (kept.get(name), value)
+            ]
             return f"it was made with {name} {shown[0]}, and this is {name} {shown[1]}"
     if set(kept) - {"files"} != set(wanted):
         return "another version of xclass made it"
@@ -76,19 +95,19 @@ def why_stale(kept: dict[str, Any], wanted: dict[str, Any], paths: Sequence[str]
         return "what it was made of came through a pipe"
     if len(files) != len(paths):
         return f"it was made of {len(files)} files, these are {len(paths)}"
-    for path, then in zip(paths, files, strict=True):
-        now = file_entry(path, None)
-        if now["size"] != then["size"]:
-            return f"{path} has changed: {then['size']} bytes then, {now['size']} now"
-        if then["settled"] and now["time"] == then["time"] and now["place"] == then["place"]:
+    for path, stored in zip(paths, files, strict=True):
+        current = file_entry(path, None)
+        if current["size"] != stored["size"]:
+            return f"{path} has changed: {stored['size']} bytes then, {current['size']} now"
+        if stored["settled"] and current["time"] == stored["time"] and current["place"] == stored["place"]:
             continue
-        if digest_of(path) != then["sha256"]:
+        if digest_of(path) != stored["sha256"]:
             return f"{path} has changed"
     return ""
 
 
 class Digesting(io.RawIOBase):
-    """A file whose content is digested as it is read."""
+    """Read a file and compute the digest of its content on the way."""
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
@@ -96,20 +115,20 @@ class Digesting(io.RawIOBase):
         self._ended = False
 
     def readable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
-    def readinto(self, room: memoryview | bytearray) -> int:  # type: ignore[override]  # all that gzip hands in
-        """Read into `room`."""
-        got = self._file.readinto(room) or 0  # None only where a file does not block
-        self._digest.update(memoryview(room)[:got])
-        self._ended |= got == 0
-        return got
+    def readinto(self, room: memoryview | bytearray) -> int:  # type: ignore[override]  # gzip passes no other types
+        """Read into `room` and return the number of bytes read."""
+        count = self._file.readinto(room) or 0  # None is for non-blocking files only
+        self._digest.update(memoryview(room)[:count])
+        self._ended |= count == 0
+        return count
 
     def tell(self) -> int:
-        """Place in the file."""
+        """Return the position in the file."""
         return self._file.tell()
 
     def digest(self) -> str | None:
-        """Of the whole file; None if it was not read to its end."""
+        """Return the digest of the whole file, or None if it was not read to its end."""
         return self._digest.hexdigest() if self._ended else None

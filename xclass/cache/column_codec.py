@@ -1,10 +1,11 @@
-"""Columns: unsigned numbers of 32 bits in as few bytes as they need, and a checksum for the bytes they lie in.
+"""Encode columns of 32-bit unsigned numbers in as few bytes as possible, and compute checksums.
 
-Whichever way takes the least is chosen, column by column: one number for all, 1 to 4 bytes each, or a list of the
-different ones and 1 or 2 bytes each. Three int64 say how a column is stored: the way, the length of the list, the one
-number. A column, and a list, begins at a multiple of 8 bytes.
+For each column the smallest of these encodings is chosen: one number for all rows, 1 to 4 bytes per number, or a list
+of the distinct numbers and 1 or 2 bytes of code per row. Three int64 describe the encoding: its kind, the length of
+the list, and the number that all rows share. A column, and a list, begins at a multiple of 8 bytes.
 
-Cost      reading takes .3 to .6 ns per number, half of that for one number for all; the checksum .4 ns per 8 bytes.
+Cost      Decoding takes .3 to .6 ns per number, half of that if all numbers are equal; the checksum takes .4 ns per
+          8 bytes.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ HALF = np.uint64(32)
 
 @jit
 def checksum(words: UInt64s, n: int, begin: np.uint64) -> np.uint64:
-    """A sum of `words[:n]`, uint64[...], that goes on from the sum `begin`; each changed word changes it.
+    """Return the checksum of `words[:n]` (uint64[...]), continued from the checksum `begin`.
 
-    Eight sums side by side, each word of one mixed into what came before by steps that can be undone.
+    Eight sums run side by side, so that the processor overlaps the multiplications. Each word is mixed in by invertible
+    steps, so a change of any single word changes the result.
     """
     word = intrinsics.pointer(words)
     a = b = c = d = e = f = g = h = np.uint64(begin)
@@ -47,8 +49,8 @@ def checksum(words: UInt64s, n: int, begin: np.uint64) -> np.uint64:
         g ^= g >> HALF
         h ^= h >> HALF
     total = np.uint64(n)
-    for one in (a, b, c, d, e, f, g, h):
-        total = (total ^ one) * GOLDEN
+    for part in (a, b, c, d, e, f, g, h):
+        total = (total ^ part) * GOLDEN
         total ^= total >> HALF
     for i in range(n - n % 8, n):
         total = (total ^ word[i]) * GOLDEN
@@ -58,11 +60,11 @@ def checksum(words: UInt64s, n: int, begin: np.uint64) -> np.uint64:
 
 @jit
 def padded(out: UInt8s, at: Int) -> int:
-    """Zeros from `at` on up to a multiple of 8; return it."""
+    """Write zeros to `out` (uint8[...]) from `at` up to a multiple of 8 and return that offset."""
     while at % 8 != 0:
         out[at] = 0
         at += 1
-    return at  # type: ignore[return-value]  # whatever kind of whole number comes in
+    return at  # type: ignore[return-value]  # the type of `at`, which is any integer type
 
 
 @jit
@@ -70,9 +72,14 @@ def put(
     column: UInt32s, m: int, table: UInt32s, codes: UInt16s, listed: UInt32s, out: UInt8s, at: int, how: Int64s,
     secret: np.uint64,
 ) -> int:  # fmt: skip
-    """Store `column[:m]` in `out` from `at` on, as `how` then says; return the place after it, a multiple of 8.
+    """Encode `column[:m]` with the fewest bytes and return the offset after it, a multiple of 8.
 
-    table, codes, listed : uint32[2**18], uint16[m], uint32[2**16]; scratch
+    Parameters
+    ----------
+    column : uint32[m or more]
+    table, codes, listed : uint32[2**18], uint16[m or more], uint32[2**16], scratch
+    out : uint8[...], written from `at` on
+    how : int64[3], written: kind of the encoding, length of the list, the number that all rows share
     secret : of the hash of numbers, see `hash_table`
     """
     largest = np.uint32(0)
@@ -87,111 +94,127 @@ def put(
         how[2] = column[0] if m > 0 else 0
         return at
     width: Int = 1 + (largest > 0xFF) + (largest > 0xFFFF) + (largest > 0xFFFFFF)
-    most: int = min(LONGEST_LIST, (width - 2) * m // 4) if width > 2 else min(256, m // 4) if width == 2 else 0
-    if most < 256 < (width - 1) * m // 4:
-        most = 256
-    size = 0
-    if most > 0:
-        room = 1024
-        while room < 4 * most:
-            room *= 2
-        table[:room] = 0
+    longest_list: int = min(LONGEST_LIST, (width - 2) * m // 4) if width > 2 else min(256, m // 4) if width == 2 else 0
+    if longest_list < 256 < (width - 1) * m // 4:
+        longest_list = 256
+    distinct = 0
+    if longest_list > 0:
+        cells = 1024
+        while cells < 4 * longest_list:
+            cells *= 2
+        table[:cells] = 0
         for i in range(m):
-            # not `hash_table.probe`: a cell holds the place of its number in `listed`
-            slot = np.int64(hash_table.hashed(column[i], secret)) & (room - 1)
+            # `hash_table.probe` does not fit: a cell holds the place of its number in `listed`, not the number
+            slot = np.int64(hash_table.hashed(column[i], secret)) & (cells - 1)
             while table[slot] != 0 and listed[table[slot] - 1] != column[i]:
-                slot = (slot + 1) & (room - 1)
+                slot = (slot + 1) & (cells - 1)
             if table[slot] == 0:
-                if size == most:
-                    size += 1
+                if distinct == longest_list:
+                    distinct += 1
                     break
-                listed[size] = column[i]
-                size += 1
-                table[slot] = size
+                listed[distinct] = column[i]
+                distinct += 1
+                table[slot] = distinct
             codes[i] = np.uint16(table[slot] - 1)
-    if size > most or size == 0 or (size > 256 and width == 2):
+    if distinct > longest_list or distinct == 0 or (distinct > 256 and width == 2):
         if width == 1:
             for i in range(m):
                 out[at + i] = column[i]
         elif width == 2:
-            two = out[at : at + 2 * m].view(np.uint16)
+            halves = out[at : at + 2 * m].view(np.uint16)
             for i in range(m):
-                two[i] = column[i]
-        elif width == 3:  # two bytes of each, then the third of each
-            two = out[at : at + 2 * m].view(np.uint16)
+                halves[i] = column[i]
+        elif width == 3:  # the lower two bytes of all numbers, then all third bytes
+            halves = out[at : at + 2 * m].view(np.uint16)
             for i in range(m):
-                two[i] = column[i] & np.uint32(0xFFFF)
+                halves[i] = column[i] & np.uint32(0xFFFF)
                 out[at + 2 * m + i] = column[i] >> np.uint32(16)
         else:
-            four = out[at : at + 4 * m].view(np.uint32)
+            words = out[at : at + 4 * m].view(np.uint32)
             for i in range(m):
-                four[i] = column[i]
+                words[i] = column[i]
         how[0] = width
         return padded(out, at + width * m)
-    how[1] = size
-    four = out[at : at + 4 * size].view(np.uint32)
-    for i in range(size):
-        four[i] = listed[i]
-    at = padded(out, at + 4 * size)
-    if size <= 256:
+    how[1] = distinct
+    words = out[at : at + 4 * distinct].view(np.uint32)
+    for i in range(distinct):
+        words[i] = listed[i]
+    at = padded(out, at + 4 * distinct)
+    if distinct <= 256:
         how[0] = LIST1
         for i in range(m):
             out[at + i] = codes[i]
         return padded(out, at + m)
     how[0] = LIST2
-    two = out[at : at + 2 * m].view(np.uint16)
+    halves = out[at : at + 2 * m].view(np.uint16)
     for i in range(m):
-        two[i] = codes[i]
+        halves[i] = codes[i]
     return padded(out, at + 2 * m)
 
 
 @jit
 def size_of(how: Int64s, m: int, room: int) -> int:
-    """Bytes of the column of m numbers stored as `how` says; -1 where that cannot be, or takes more than `room`."""
+    """Return the bytes of a column of m numbers encoded as `how` (int64[3]) says; -1 if invalid or above `room`."""
     kind, size = how[0], how[1]
     if kind == SAME:
         return 0
     if WIDE1 <= kind <= WIDE4:
-        taken = (kind * m + 7) // 8 * 8
+        needed = (kind * m + 7) // 8 * 8
     elif LIST1 <= kind <= LIST2 and 1 <= size <= LONGEST_LIST:
-        taken = (4 * size + 7) // 8 * 8 + ((1 if kind == LIST1 else 2) * m + 7) // 8 * 8
+        needed = (4 * size + 7) // 8 * 8 + ((1 if kind == LIST1 else 2) * m + 7) // 8 * 8
     else:
         return -1
-    fits: int = taken if taken <= room else -1
+    fits: int = needed if needed <= room else -1
     return fits
 
 
 @jit
 def take_list(data: UInt8s, at: int, how: Int64s, listed: UInt32s) -> int:
-    """Copy the list of the column at `data[at]` to `listed`, uint32[2**16], where every code has a place."""
-    given, out = intrinsics.pointer(data[at : at + 4 * how[1]].view(np.uint32)), intrinsics.pointer(listed)
+    """Copy the list of the column at `data[at]` and return the offset after it.
+
+    Parameters
+    ----------
+    data : uint8[...]
+    how : int64[3], encoding of the column
+    listed : uint32[2**16], written; it has a place for every code, so that damaged codes stay inside it
+    """
+    source, out = intrinsics.pointer(data[at : at + 4 * how[1]].view(np.uint32)), intrinsics.pointer(listed)
     for i in range(how[1]):
-        out[i] = given[i]
+        out[i] = source[i]
     end: int = at + (4 * how[1] + 7) // 8 * 8
     return end
 
 
 @jit
 def get(data: UInt8s, at: int, how: Int64s, m: int, listed: UInt32s, column: UInt32s) -> None:
-    """Read `column[:m]` from `data[at:]`. listed : uint32[2**16], scratch."""
-    kind, one = how[0], np.uint32(how[2])
+    """Decode a column.
+
+    Parameters
+    ----------
+    data : uint8[...], which holds the column from byte `at` on
+    how : int64[3], its encoding
+    m : its length
+    listed : uint32[2**16], scratch
+    column : uint32[m or more], written
+    """
+    kind, shared = how[0], np.uint32(how[2])
     out = intrinsics.pointer(column)
     if kind == SAME:
         for i in range(m):
-            out[i] = one
+            out[i] = shared
     elif kind == WIDE4:
-        four = intrinsics.pointer(data[at : at + 4 * m].view(np.uint32))
+        words = intrinsics.pointer(data[at : at + 4 * m].view(np.uint32))
         for i in range(m):
-            out[i] = four[i]
+            out[i] = words[i]
     elif kind == WIDE3:
-        two = intrinsics.pointer(data[at : at + 2 * m].view(np.uint16))
+        halves = intrinsics.pointer(data[at : at + 2 * m].view(np.uint16))
         third = intrinsics.pointer(data[at + 2 * m : at + 3 * m])
         for i in range(m):
-            out[i] = np.uint32(two[i]) | (np.uint32(third[i]) << np.uint32(16))
+            out[i] = np.uint32(halves[i]) | (np.uint32(third[i]) << np.uint32(16))
     elif kind == WIDE2:
-        two = intrinsics.pointer(data[at : at + 2 * m].view(np.uint16))
+        halves = intrinsics.pointer(data[at : at + 2 * m].view(np.uint16))
         for i in range(m):
-            out[i] = two[i]
+            out[i] = halves[i]
     elif kind == WIDE1:
         byte = intrinsics.pointer(data[at : at + m])
         for i in range(m):
@@ -204,42 +227,52 @@ def get(data: UInt8s, at: int, how: Int64s, m: int, listed: UInt32s, column: UIn
             for i in range(m):
                 out[i] = number[byte[i]]
         else:
-            two = intrinsics.pointer(data[at : at + 2 * m].view(np.uint16))
+            halves = intrinsics.pointer(data[at : at + 2 * m].view(np.uint16))
             for i in range(m):
-                out[i] = number[two[i]]
+                out[i] = number[halves[i]]
 
 
 @jit
 def get_rows(
     data: UInt8s, at: int, how: Int64s, z: int, rows: Int64s, n: int, last: np.uint32, listed: UInt32s, target: UInt32s
 ) -> None:
-    """As `get`, in rows: row i goes to `target[rows[i]:rows[i + 1] - 1]`, and its last place is given `last`."""
-    kind, one = how[0], np.uint32(how[2])
+    """Decode a column into rows that each end with the number `last`, which is not stored.
+
+    Parameters
+    ----------
+    data : uint8[...], which holds the column from byte `at` on
+    how : int64[3], its encoding
+    z : its length
+    rows : int64[n + 1], row i is `target[rows[i]:rows[i + 1]]`
+    listed : uint32[2**16], scratch
+    target : uint32[z + n], written
+    """
+    kind, shared = how[0], np.uint32(how[2])
     out, start = intrinsics.pointer(target), intrinsics.pointer(rows)
     p = 0
     if kind == SAME:
         for q in range(z + n):
-            out[q] = one
-        if one == last:
+            out[q] = shared
+        if shared == last:
             return
     elif kind == WIDE4:
-        four = intrinsics.pointer(data[at : at + 4 * z].view(np.uint32))
+        words = intrinsics.pointer(data[at : at + 4 * z].view(np.uint32))
         for i in range(n):
             for q in range(start[i], start[i + 1] - 1):
-                out[q] = four[p]
+                out[q] = words[p]
                 p += 1
     elif kind == WIDE3:
-        two = intrinsics.pointer(data[at : at + 2 * z].view(np.uint16))
+        halves = intrinsics.pointer(data[at : at + 2 * z].view(np.uint16))
         third = intrinsics.pointer(data[at + 2 * z : at + 3 * z])
         for i in range(n):
             for q in range(start[i], start[i + 1] - 1):
-                out[q] = np.uint32(two[p]) | (np.uint32(third[p]) << np.uint32(16))
+                out[q] = np.uint32(halves[p]) | (np.uint32(third[p]) << np.uint32(16))
                 p += 1
     elif kind == WIDE2:
-        two = intrinsics.pointer(data[at : at + 2 * z].view(np.uint16))
+        halves = intrinsics.pointer(data[at : at + 2 * z].view(np.uint16))
         for i in range(n):
             for q in range(start[i], start[i + 1] - 1):
-                out[q] = two[p]
+                out[q] = halves[p]
                 p += 1
     elif kind == WIDE1:
         byte = intrinsics.pointer(data[at : at + z])
@@ -257,10 +290,10 @@ def get_rows(
                     out[q] = number[byte[p]]
                     p += 1
         else:
-            two = intrinsics.pointer(data[at : at + 2 * z].view(np.uint16))
+            halves = intrinsics.pointer(data[at : at + 2 * z].view(np.uint16))
             for i in range(n):
                 for q in range(start[i], start[i + 1] - 1):
-                    out[q] = number[two[p]]
+                    out[q] = number[halves[p]]
                     p += 1
     for i in range(n):
         out[start[i + 1] - 1] = last

@@ -1,8 +1,8 @@
-"""A run's passes over its data: parsed, and kept in a cache on the way, or read from it several times as fast.
+"""Supply the batches of each pass: parse the text and write a cache, or read the cache, which is several times as fast.
 
-Idea      A cache is used only if it is whole and its key is what it would be if it were made now (cache_key.py).
-          Several passes need none: without one, parsed batches go to a temporary cache.
-Differs   from VW, which uses any cache it finds, however old and whatever it was made of.
+Idea      A cache is used only if it is complete and its key equals the key made now (cache_key.py). Without --cache, a
+          run of several passes writes its parsed batches to a temporary cache in the first one.
+Differs   from VW, which uses any cache that exists, regardless of its age and of the data it was made from.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .cache_file import Reader, Writer
 
 @dataclass(frozen=True)
 class Options:
-    """Cache."""
+    """Hold the options of the cache."""
 
     cache: bool = option(
         "keep the parsed examples in DATA.cache, and read that file instead of the data if it was made from the same "
@@ -42,22 +42,30 @@ class Options:
 
 
 class Source:
-    """The batches of each pass: parsed, and written to the cache on the way, or read from it.
+    """Iterate over the batches of a pass, parsing the text and writing a cache or reading the cache.
 
     Parameters
     ----------
-    reader : of the text
-    options : of this room
-    key : what `cache_key.make_key` gives
+    reader : reader of the text
+    options : options of the cache
+    key : what `cache_key.make_key` returns
     constant : whether each example ends with the constant
-    passes : how often it will be iterated
-    names : whether the names of features are asked for, which no cache holds: the text is read in every pass
+    passes : number of times that the source will be iterated
+    names : whether the caller needs the names of features, which no cache holds, so that every pass parses the text
 
     Attributes
     ----------
-    notes : messages for the user; take them by popping
-    lines : of all files, once a pass has read them to the end
-    parsing : whether the batches of this pass come from the text and hold it
+    path : file of the cache, None for a temporary one or none
+    notes : messages for the user; the caller removes those that it has shown
+    lines : number of lines in all files, known after the first complete pass
+    parsing : whether the batches of this pass come from the text and contain it
+
+    Raises
+    ------
+    UsageError
+        if --cache is given with standard input, which has no name for the cache.
+    DataError
+        if the cache cannot be used and there is no data to make it from.
     """
 
     def __init__(
@@ -79,11 +87,11 @@ class Source:
         self._pass = 0
         self._writer: Writer | None = None
         self._cache: Reader | None = None
-        self._used = False  # the cache that was there is good
+        self._used = False  # whether the cache existed and fits
         self.notes: list[str] = []
         self.lines = 0
         self.parsing = True
-        self._told: list[str] = []  # all notes about the text
+        self._told: list[str] = []  # all notes about the text, which the cache stores
         self.path = options.cache_file
         if self.path is None and options.cache:
             if reader.paths[0] is None:
@@ -98,16 +106,16 @@ class Source:
 
     @property
     def _alone(self) -> bool:
-        """Whether there is nothing but the cache."""
+        """Return whether there is no data but the cache."""
         return self._text.paths == (None,) and no_input()
 
     @property
     def _files(self) -> list[str]:
-        """The files of text; none where it comes from standard input."""
+        """Return the text files; the list is empty for standard input."""
         return [path for path in self._text.paths if path is not None]
 
     def _use(self, path: str, kill: bool) -> None:
-        """Take the cache that is there, or say why not."""
+        """Open the existing cache, or add a note why it cannot be used."""
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise DataError(f"{path}: the cache cannot be kept there, this is no regular file; give another name")
         alone = self._alone
@@ -134,6 +142,7 @@ class Source:
             self.notes.append(f"{path} is made anew: {why}")
 
     def _take(self, cache: Reader) -> None:
+        """Read from this cache in the passes to come and restore the counts and notes of the text."""
         self._cache = cache
         parser = self._text.parser
         parser.bad, parser.skipped = cache.facts["bad"], cache.facts["skipped"]
@@ -143,46 +152,46 @@ class Source:
         if self._pass == 0:
             self.notes += self._told
 
-    # what the driver asks
+    # state, for the run and its reports
 
     @property
     def name(self) -> str:
-        """Of the file read last."""
+        """Return the name of the file read last."""
         return self._text.name
 
     @property
     def parsing_seconds(self) -> float:
-        """Spent on parsing text."""
+        """Return the seconds spent on parsing text."""
         return self._text.parsing_seconds
 
     @property
     def writing(self) -> bool:
-        """Whether a cache is being written, which needs the pass to go to the end."""
+        """Return whether a cache is being written, for which the pass has to be completed."""
         return self._writer is not None
 
     @property
     def size(self) -> int | None:
-        """Bytes of the data, in all passes."""
+        """Return the bytes of the data times the number of passes, None if unknown."""
         return None if self._text.size is None else self._text.size * self._passes
 
     def position(self) -> int:
-        """How far it is, on the scale of `size`."""
-        one = self._text.size or 0
-        here = int(self._cache.part * one) if self._cache is not None else self._text.position()
-        return max(0, self._pass - 1) * one + here
+        """Return the progress over all passes in bytes, between 0 and `size`."""
+        pass_size = self._text.size or 0
+        here = int(self._cache.part * pass_size) if self._cache is not None else self._text.position()
+        return max(0, self._pass - 1) * pass_size + here
 
     def part(self) -> float | None:
-        """How much of this pass is read, 0 to 1; None where the size of the data is not known."""
+        """Return the fraction of this pass that is read, 0 to 1, or None if the size of the data is unknown."""
         if self._cache is not None:
             return self._cache.part
         return self._text.position() / self._text.size if self._text.size else None
 
     def report(self) -> list[str]:
-        """What to tell the user at the end of the run about malformed lines."""
+        """Return the lines about malformed input for the end of the run."""
         return self._text.report()
 
     def banner(self) -> list[str]:
-        """VW's lines about the cache and the data."""
+        """Return VW's lines about the cache and the data."""
         if self._used:
             lines = [f"using cache_file = {self.path}"]
             if self._text.paths != (None,):
@@ -195,15 +204,25 @@ class Source:
         return [first, f"Reading datafile = {self.name}"]
 
     def close(self) -> None:
-        """Let go of what a pass that did not end has open."""
+        """Remove the unfinished cache of a pass that was not completed."""
         if self._writer is not None:
             self._writer.abandon()
 
     # a pass
 
     def __iter__(self) -> Iterator[tuple[Batch, int]]:
+        """Yield the batches of the next pass, each with the number of lines in the files before its own.
+
+        If the cache turns out to be damaged, the text is parsed from the line after the last batch and the cache is
+        made again.
+
+        Raises
+        ------
+        DataError
+            if the cache is damaged and the text cannot be read again.
+        """
         self._pass += 1
-        last = 0  # line, counted over all files
+        last = 0  # last line yielded, counted over all files
         self.parsing = self._cache is None
         if self._cache is not None:
             try:
@@ -223,17 +242,17 @@ class Source:
         yield from self._parse(last)
 
     def _parse(self, after: int) -> Iterator[tuple[Batch, int]]:
-        """The batches of the text, from line `after` + 1 on; all of them go to the cache."""
+        """Parse all of the text into the cache, and yield the batches from line `after` + 1 on."""
         writer = self._writer = self._new_writer()
-        then = None
+        entries = None
         keyed = writer is not None and self.path is not None and bool(self._files)
         self._text.wrap = cache_key.Digesting if keyed else None
         if keyed:
-            then = [cache_key.file_entry(path, None) for path in self._files]
+            entries = [cache_key.file_entry(path, None) for path in self._files]
         for batch in self._text:
             before = self._text.before
             self._pass_notes()
-            whole = batch
+            uncut = batch
             if self._limit is not None:
                 batch = batch_ops.cut(batch, 0, int(np.searchsorted(batch.line, self._limit - before, side="right")))
             if writer is not None:
@@ -246,27 +265,30 @@ class Source:
             low = int(np.searchsorted(lines, after, side="right")) if after else 0
             if low < batch.n:
                 yield batch_ops.cut(batch, low, batch.n), before
-            if self._limit is not None and (batch.n < whole.n or before + self._text.lines >= self._limit):
+            if self._limit is not None and (batch.n < uncut.n or before + self._text.lines >= self._limit):
                 self.lines = before + self._text.lines
                 break
         else:
             self.lines = self._text.before
         self._pass_notes()
         if writer is not None:
-            self._end(writer, then)
+            self._end(writer, entries)
 
     def _end(self, writer: Writer, then: list[dict[str, Any]] | None) -> None:
-        """Finish the cache, unless the data changed under our hands."""
+        """Complete the cache and read the next passes from it, unless the data changed during the pass.
+
+        `then` : size, times and place of each file before the pass, None if the cache is not compared with its data
+        """
         parser = self._text.parser
         key = dict(self._key)
         if then is not None:
-            found = [file.digest() for file in self._text.wrapped] + [None] * len(then)  # None: not read to its end
+            digests = [file.digest() for file in self._text.wrapped] + [None] * len(then)  # None: not read to its end
             key["files"] = [
-                {**one, "sha256": digest or cache_key.digest_of(path)}
-                for one, digest, path in zip(then, found, self._files, strict=False)
+                {**entry, "sha256": digest or cache_key.digest_of(path)}
+                for entry, digest, path in zip(then, digests, self._files, strict=False)
             ]
-            now = [cache_key.file_entry(path, None) for path in self._files]
-            if any(a["size"] != b["size"] or a["time"] != b["time"] for a, b in zip(then, now, strict=True)):
+            entries_now = [cache_key.file_entry(path, None) for path in self._files]
+            if any(a["size"] != b["size"] or a["time"] != b["time"] for a, b in zip(then, entries_now, strict=True)):
                 self.notes.append(f"{self.path} is not kept: the data changed while it was read")
                 writer.abandon()
                 self._writer = None
@@ -292,6 +314,7 @@ class Source:
         self._writer = None
 
     def _new_writer(self) -> Writer | None:
+        """Return a writer for the cache of this pass, or None if it needs none or cannot be written."""
         if self.path is None and (self._pass >= self._passes or self._reread):
             return None
         if self._reread and self._pass > 1:
@@ -303,7 +326,13 @@ class Source:
             return None
 
     def _give_up(self, error: OSError) -> None:
-        """Go on without a cache."""
+        """Continue without a cache after an error.
+
+        Raises
+        ------
+        DataError
+            if a further pass is needed and the text cannot be read again.
+        """
         folder = leftovers.temporary_folder() if self.path is None else os.path.dirname(os.path.realpath(self.path))
         where = self.path or f"a temporary cache in {folder}"
         another = "set TMPDIR to a folder with room" if self.path is None else "name another place with --cache_file"
@@ -320,6 +349,7 @@ class Source:
         self.notes.append(f"{where}: cannot be written ({why}); going on without it")
 
     def _pass_notes(self) -> None:
+        """Move the notes of the reader to `notes`, and remember them for the cache."""
         while self._text.notes:
             note = self._text.notes.pop(0)
             self._told.append(note)
@@ -327,7 +357,7 @@ class Source:
 
 
 def no_input() -> bool:
-    """Whether standard input is a terminal or /dev/null."""
+    """Return whether standard input is closed, a terminal or /dev/null."""
     try:
         return stat.S_ISCHR(os.fstat(sys.stdin.fileno()).st_mode)
     except (OSError, ValueError, AttributeError):
