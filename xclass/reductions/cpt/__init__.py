@@ -1,1 +1,1 @@
-"""The conditional probability tree."""
+"""Estimate class probabilities with a conditional probability tree."""

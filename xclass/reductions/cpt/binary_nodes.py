@@ -1,7 +1,13 @@
-"""What a tree of probabilities computes for one example after the other: f(y|x), the best labels, an update.
+"""Predict with and train a binary conditional probability tree, one example after the other.
 
 Source    Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
           Algorithms", UAI 2009, algorithms 1 and 3.
+Idea      The regressor of a node estimates the probability that the label is in the right subtree. The probability of
+          a label is the product of these estimates along the path to its leaf.
+Names     f(y|x) probability of the label | s features of an example | n examples | k labels listed per example
+
+In all kernels `tree` is a label_tree.Tree, `weights` are adagrad.Weights, `settings` are Settings, `scratch` is a
+Scratch that is written, and `count` is the number of features in its `h` and `x`.
 """
 
 from __future__ import annotations
@@ -23,19 +29,19 @@ ROOT_12 = np.float32(math.sqrt(12.0))
 
 
 class Settings(NamedTuple):
-    """The options a kernel needs."""
+    """Hold the options that kernels need."""
 
-    alpha: float  # of the insertion rule; at random where it is 0
-    noise: np.float32  # standard deviation of what is added to the rule
-    unit: bool
-    greedy: bool
-    budget: int
-    search: bool
-    cut: float  # what is less than this share as likely as the best is not looked for; 0 leaves nothing out
+    alpha: float  # of the insertion rule; 0 inserts new labels at random
+    noise: np.float32  # standard deviation of the noise added to the rule
+    unit: bool  # whether examples are scaled to length 1
+    greedy: bool  # whether a search follows the likelier child only
+    budget: int  # most nodes that a search opens
+    search: bool  # whether to search for the most probable labels
+    cut: float  # least probability of a listed label as a share of the best one's; 0 lists all
 
 
 class Scratch(NamedTuple):
-    """Rows of one thread: features, the label's path, what a search leaves for later."""
+    """Provide buffers for one thread: features, the path to the label, and the nodes of a search."""
 
     h: UInt64s  # uint64[s]
     x: Float32s  # float32[s]
@@ -43,21 +49,21 @@ class Scratch(NamedTuple):
     at: Int64s  # int64[levels * s], slots of the nodes on the path
     path: Int64s  # int64[levels], from the root to the label's leaf
     score: Float32s  # float32[levels]
-    right: Float64s  # float64[levels], p
+    right: Float64s  # float64[levels], probability of the right child at each node of the path
     waiting: tree_search.Waiting
 
 
 class Found(NamedTuple):
-    """What a batch of n examples found."""
+    """Hold the results for a batch of n examples."""
 
-    known: Bools  # bool[n], the label has a leaf
-    p: Float64s  # float64[n], f(y|x), 0 where it has none
-    asked: Int64s  # int64[n], regressors on the way to that leaf
+    known: Bools  # bool[n], whether the label has a leaf
+    p: Float64s  # float64[n], f(y|x), 0 if it has no leaf
+    asked: Int64s  # int64[n], regressors on the path to that leaf
     loss: Float64s  # float64[n], their mean squared loss
-    top: Int64s  # int64[n, k], most probable labels; 0 where there are fewer
-    top_p: Float64s  # float64[n, k]
-    opened: Int64s  # int64[n], nodes the search opened
-    gap: Float64s  # float64[n], most a label left out can have where the search ended early, else 0
+    top: Int64s  # int64[n, k], most probable labels, then 0
+    top_p: Float64s  # float64[n, k], their probabilities
+    opened: Int64s  # int64[n], nodes opened by the search
+    gap: Float64s  # float64[n], bound on the probability of an unlisted label if the search ended early, else 0
 
 
 # -- kernels
@@ -65,7 +71,7 @@ class Found(NamedTuple):
 
 @jit
 def _follow(tree, weights, scratch, leaf, count, learns):
-    """Score the nodes from the root to a leaf; return f(y|x)."""
+    """Score the nodes from the root to a leaf, and the leaf if it `learns`; return f(y|x)."""
     path = scratch.path
     depth = np.int64(tree.depth[leaf])
     a = leaf
@@ -88,7 +94,7 @@ def _follow(tree, weights, scratch, leaf, count, learns):
 
 @jit
 def _asked(tree, scratch, leaf):
-    """How many regressors `_follow` asked on the way to a leaf, and their mean squared loss."""
+    """Return the number of regressors that `_follow` scored above a leaf, and their mean squared loss."""
     depth = np.int64(tree.depth[leaf])
     total = 0.0
     for d in range(depth):
@@ -99,7 +105,7 @@ def _asked(tree, scratch, leaf):
 
 @jit
 def _learn_path(tree, weights, scratch, leaf, count, weight):
-    """Train the nodes `_follow` scored with the turns to the leaf, and the leaf with left."""
+    """Train the nodes scored by `_follow` on the directions of the path, and the leaf on left."""
     depth = np.int64(tree.depth[leaf])
     for d in range(depth + 1):
         y = ONE if d < depth and scratch.path[d + 1] > tree.left[scratch.path[d]] else -ONE
@@ -108,7 +114,7 @@ def _learn_path(tree, weights, scratch, leaf, count, weight):
 
 @jit
 def _train(tree, weights, scratch, a, count, y, weight):
-    """Score one node and train it."""
+    """Score one node and train it towards y, -1 for left or 1 for right."""
     adagrad.locate(weights, scratch.h, count, tree.place[a], scratch.at, 0)
     s = adagrad.score(weights, scratch.at, 0, count, scratch.x)
     adagrad.learn(weights, scratch.at, 0, count, scratch.x, s, y, weight, scratch.rate)
@@ -116,13 +122,20 @@ def _train(tree, weights, scratch, a, count, y, weight):
 
 @jit
 def objective(alpha, p, left, right):
-    """The paper's rule for a new label at a node with so many leaves left and right: above 0 it goes right."""
+    """Return the paper's objective for inserting a new label at a node; if it is positive, the label goes right.
+
+    Parameters
+    ----------
+    alpha : weight of balance against the regressor
+    p : probability that the regressor gives to right
+    left, right : number of leaves in each subtree
+    """
     return (1.0 - alpha) * 2.0 * (p - 0.5) + alpha * math.log2(left / right)
 
 
 @jit
 def _insert(tree, weights, settings, random, scratch, label, count, weight):
-    """Bring a new label into the tree and train the nodes on its way."""
+    """Insert a new label into the tree and train the nodes on its path."""
     if tree.size[NODES] == 0:
         label_tree.plant(tree, label)
         _train(tree, weights, scratch, 0, count, -ONE, weight)
@@ -150,15 +163,25 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
 
 @jit
 def _fits(tree, scratch):
-    """Whether there is room for one more label, and on the path for a deeper leaf."""
+    """Return whether the tree has capacity for one more label, and the scratch for a deeper path."""
     return label_tree.has_room(tree) and tree.size[DEEPEST] + 3 <= scratch.path.shape[0]
 
 
 @jit
-def learn_batch(tree, weights, settings, random, batch, label, learns, whole, begin, end, scratch, found):
-    """Examples begin..end-1 of a batch: f(y|x) and the most probable labels, then learn; return the first not done.
+def learn_batch(tree, weights, settings, random, batch, label, learns, whole_search, begin, end, scratch, output):
+    """Predict the examples begin..end-1 and learn from them, in order; return the first example that was not processed.
 
-    `label[i]` is 0 where there is none; `whole[i]` asks for a complete search.
+    A return value below `end` means that the tree or the scratch lacks capacity; enlarge it and call again.
+
+    Parameters
+    ----------
+    tree, weights : written
+    random : uint64[1], state of the generator, written
+    batch : read only
+    label : int64[n], 0 for examples without a label
+    learns : bool[n], whether to learn from the example
+    whole_search : bool[n]; if False the search may end as soon as another label is known to be better
+    output : Found, rows begin..end-1 are written
     """
     for i in range(begin, end):
         y = label[i]
@@ -168,26 +191,26 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole, be
         count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
         floor = 0.0
         if leaf >= 0:
-            found.known[i] = True
+            output.known[i] = True
             floor = _follow(tree, weights, scratch, leaf, count, learns[i])
-            found.p[i] = floor
-            found.asked[i], found.loss[i] = _asked(tree, scratch, leaf)
+            output.p[i] = floor
+            output.asked[i], output.loss[i] = _asked(tree, scratch, leaf)
         if settings.search and tree.size[NODES] > 0:
             known = np.int64(tree.depth[leaf]) if leaf >= 0 else np.int64(0)
-            if found.top.shape[1] == 1 or settings.greedy:
-                complete = whole[i] or leaf < 0
+            if output.top.shape[1] == 1 or settings.greedy:
+                complete = whole_search[i] or leaf < 0
                 opened, gap = tree_search.one(
                     tree, weights, settings, scratch, count, known,
-                    0.0 if complete or settings.greedy else floor, np.int64(0) if complete else y, found.top[i],
-                    found.top_p[i],
+                    0.0 if complete or settings.greedy else floor, np.int64(0) if complete else y, output.top[i],
+                    output.top_p[i],
                 )  # fmt: skip
             else:
                 opened, gap = tree_search.several(
                     tree, weights, settings, scratch, count, known,
-                    found.top[i], found.top_p[i],
+                    output.top[i], output.top_p[i],
                 )  # fmt: skip
-            found.opened[i] = opened
-            found.gap[i] = gap
+            output.opened[i] = opened
+            output.gap[i] = gap
         if learns[i]:
             if leaf >= 0:
                 _learn_path(tree, weights, scratch, leaf, count, batch.weight[i])
@@ -198,10 +221,15 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole, be
 
 @jit
 def all_probabilities(tree, weights, settings, batch, i, scratch, mass):
-    """`mass[a]` = probability that the label of example i is at or below node a; at a leaf f(y|x)."""
+    """Compute the probability of every node for example i; at a leaf it is f(y|x).
+
+    Parameters
+    ----------
+    mass : float64[nodes or more], written: probability that the label is at or below the node
+    """
     count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
     mass[0] = 1.0
-    for a in range(tree.size[NODES]):  # children come after their parent
+    for a in range(tree.size[NODES]):  # children have higher numbers than their parent
         left = np.int64(tree.left[a])
         if left > 0:
             s = adagrad.score_place(weights, scratch.h, scratch.x, count, tree.place[a])
@@ -212,7 +240,13 @@ def all_probabilities(tree, weights, settings, batch, i, scratch, mass):
 
 @jit
 def union_of_candidates(top, candidate):
-    """`candidate[i]` = the different labels of `top[t, i, j]` for all trees t and places j, 0 behind the last."""
+    """Collect the distinct labels that the trees propose for each example.
+
+    Parameters
+    ----------
+    top : int64[trees, n, k], labels proposed, then 0; read only
+    candidate : int64[n, trees * k], written: the distinct labels, then 0
+    """
     trees, n, k = top.shape
     for i in range(n):
         size = 0
@@ -231,9 +265,14 @@ def union_of_candidates(top, candidate):
 
 @jit
 def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch, memo_row, memo_p, candidate, p):
-    """`p[i, c]` = probability of `candidate[i, c]`, 0 where the tree does not have it; a node is scored once.
+    """Compute the probabilities of given candidates for the examples begin..end-1, scoring each node once per example.
 
-    `memo_row` and `memo_p` have an item per node; memo_row is less than `begin` everywhere.
+    Parameters
+    ----------
+    memo_row : int64[nodes], less than `begin` everywhere, written
+    memo_p : float64[nodes], scratch
+    candidate : int64[n, C], labels or 0; read only
+    p : float64[n, C], written: probability of the candidate, 0 if it has no leaf
     """
     for i in range(begin, end):
         count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
@@ -257,10 +296,17 @@ def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch,
 
 @jit
 def vote(top, top_p, candidate, p, judged, label, mass):
-    """The best of the candidates by the sum over trees of log probabilities, in falling order.
+    """Rank the candidates of each example by the sum over the trees of log probabilities.
 
-    Not `judged`, only what the trees list themselves is known: a candidate that a tree leaves out counts with the
-    least probability the tree lists. `mass` is the mean probability, of which the listed ones are known.
+    Parameters
+    ----------
+    top, top_p : int64[trees, n, k], float64[trees, n, k], labels listed by each tree and their probabilities; read only
+    candidate : int64[n, C], distinct labels, then 0; read only
+    p : float64[trees, n, C], probabilities of the candidates; read only if `judged`
+    judged : whether `p` is given. If not, a candidate that a tree does not list counts with the least probability that
+        the tree lists.
+    label : int64[n, best], written: the best labels in falling order
+    mass : float64[n, best], written: their mean probabilities over the trees; without `p` an unlisted label counts as 0
     """
     trees, n, k = top.shape
     best = label.shape[1]
@@ -276,17 +322,17 @@ def vote(top, top_p, candidate, p, judged, label, mass):
             mean = 0.0
             for t in range(trees):
                 if judged:
-                    found = p[t, i, c]
-                    mean += found
+                    tree_p = p[t, i, c]
+                    mean += tree_p
                 else:
-                    found = 0.0
+                    tree_p = 0.0
                     for j in range(k):
                         if top[t, i, j] == y:
-                            found = top_p[t, i, j]
-                            mean += found
-                        elif top[t, i, j] > 0 and found == 0.0 and j == k - 1:
-                            found = top_p[t, i, j]
-                total += math.log(max(found, 1e-300))
+                            tree_p = top_p[t, i, j]
+                            mean += tree_p
+                        elif top[t, i, j] > 0 and tree_p == 0.0 and j == k - 1:
+                            tree_p = top_p[t, i, j]
+                total += math.log(max(tree_p, 1e-300))
             means[c] = mean / trees
             size = top_k.insert(place, rank, size, c, total)
         for j in range(size):

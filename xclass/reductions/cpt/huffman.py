@@ -1,4 +1,4 @@
-"""Trees that have frequent labels near the root, from counts of labels: the tree of a hierarchical softmax.
+"""Build label trees by Huffman's algorithm, so that frequent labels are near the root, as in a hierarchical softmax.
 
 Source    Huffman, "A Method for the Construction of Minimum-Redundancy Codes", Proceedings of the IRE, 1952; used for
           classes by Mikolov et al., "Distributed Representations of Words and Phrases", NIPS 2013.
@@ -18,15 +18,17 @@ from . import label_tree
 
 
 class Counts:
-    """Examples that are looked at, and how many of them have which label; as two_means.Sample.
+    """Count the labels of the first examples and build Huffman trees from the counts.
+
+    It has the methods of `two_means.Sample`, which it replaces.
 
     Parameters
     ----------
-    examples : how many are looked at; 0 for all that come
+    examples : number of examples to count; 0 for all
 
     Attributes
     ----------
-    seen : how many were
+    seen : number of examples counted so far
     """
 
     def __init__(self, examples: int):
@@ -35,7 +37,7 @@ class Counts:
         self._weight: dict[int, float] = {}
 
     def add(self, batch: Batch, counted: Bools) -> bool:
-        """Look at the examples of a batch that are `counted` (bool[n]); return whether more are wanted."""
+        """Count the examples of a batch for which `counted` (bool[n]) is set; return whether more are needed."""
         if self.examples:
             counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
         self.seen += int(np.count_nonzero(counted))
@@ -46,9 +48,13 @@ class Counts:
         return not self.examples or self.seen < self.examples
 
     def trees(self, seeds: list[int], share: two_means.Share, room: int) -> list[label_tree.Tree]:
-        """A tree for each seed, which decides between labels of the same weight; none without labels.
+        """Return a tree for each seed, or no trees if there are no labels.
 
-        `share` is not needed; `room` : labels to make room for.
+        Parameters
+        ----------
+        seeds : the seed decides the order of labels of equal weight
+        share : not used
+        room : number of labels to reserve capacity for
         """
         labels = np.array(sorted(self._weight), np.int64)
         weight = np.array([self._weight[label] for label in labels.tolist()])
@@ -56,18 +62,26 @@ class Counts:
 
 
 def code(labels: np.ndarray, weight: np.ndarray, random: np.random.Generator, room: int = 0) -> label_tree.Tree:
-    """Huffman's tree of these labels (int64[k], all different) and weights (float64[k]); the likelier child is left."""
+    """Return the Huffman tree of some labels, in which the more frequent child is on the left.
+
+    Parameters
+    ----------
+    labels : int64[k], distinct
+    weight : float64[k], total weight of the examples of each label
+    random : decides the order of labels of equal weight
+    room : number of labels to reserve capacity for
+    """
     k = len(labels)
     order = random.permutation(k)
     heap = [(float(weight[j]), rank, int(j)) for rank, j in enumerate(order)]
     heapq.heapify(heap)
-    pair: list[tuple[int, int]] = []  # children of node k + j, items as in the heap
+    pair: list[tuple[int, int]] = []  # left and right child of item k + j; items below k are labels
     while len(heap) > 1:
         light, heavy = heapq.heappop(heap), heapq.heappop(heap)
         pair.append((heavy[2], light[2]))
         heapq.heappush(heap, (light[0] + heavy[0], k + len(pair) - 1, k + len(pair) - 1))
     left, label = np.zeros(2 * k - 1, np.int32), np.full(2 * k - 1, -1, np.int64)
-    item = [heap[0][2]]  # of our nodes, siblings next to each other and behind their parent
+    item = [heap[0][2]]  # item of each tree node; siblings are neighbours and come after their parent
     for a in range(2 * k - 1):
         if item[a] < k:
             label[a] = labels[item[a]]

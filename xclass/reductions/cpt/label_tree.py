@@ -1,12 +1,13 @@
-"""A binary tree whose leaves are labels and which grows a leaf at a time; knows nothing of learning.
+"""Store and grow a binary tree whose leaves are labels; it contains no learning.
 
 Source    Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
-          Algorithms", UAI 2009: a leaf that is reached becomes a node with the old label left, the new one right.
-Cost      finding a label's leaf O(1), splitting a leaf O(depth).
+          Algorithms", UAI 2009: a new label splits a leaf, which becomes a node with the old label on the left and the
+          new label on the right.
+Cost      O(1) to find the leaf of a label or to split a leaf.
 
-Nodes are numbered as they come; siblings next to each other, children after their parent. Every node has a place
-for its regressor, in blocks of up to three levels: the root of a block at 1, the children of place q at 2 q and
-2 q + 1, and those of places 4 to 7 begin a block of their own:
+Nodes are numbered in the order of their creation; siblings are neighbours, and children come after their parent. Every
+node has a place for its regressor. Places come in blocks of up to three levels: the root of a block is at q = 1, the
+children of q are at 2 q and 2 q + 1, and the children of q = 4 to 7 begin blocks of their own:
 
         place = 8 * block + q            1
                                       2     3
@@ -28,10 +29,10 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core.tree_view import NodeView
 
-NODES, BLOCKS, DEEPEST = 0, 1, 2  # Tree.size
+NODES, BLOCKS, DEEPEST = 0, 1, 2  # indices into Tree.size
 FIRST_NODES, FIRST_CELLS = 1 << 10, 1 << 11
-NODE_BYTES = 20  # in a model
-FINE, TWICE, NO_TREE, NO_LABEL = range(4)  # what may be wrong with a tree that comes from a file
+NODE_BYTES = 20  # of a node in a model file
+FINE, TWICE, NO_TREE, NO_LABEL = range(4)  # results of checking a tree that comes from a file
 WHY = {
     TWICE: "a label has two leaves",
     NO_TREE: "it describes no tree: a child is out of range or has another parent too, or a node has no parent",
@@ -40,18 +41,18 @@ WHY = {
 
 
 class Tree(NamedTuple):
-    """m nodes of which `size[NODES]` are in use, node 0 the root; and where each label's leaf is."""
+    """Hold m nodes, of which `size[NODES]` are used and node 0 is the root, and a hash map from labels to leaves."""
 
-    left: Int32s  # int32[m], left child (right: + 1), 0 at a leaf
-    parent: Int32s  # int32[m], -1 above the root
-    depth: Int32s  # int32[m]
+    left: Int32s  # int32[m], left child, 0 at a leaf; the right child is the next node
+    parent: Int32s  # int32[m], -1 at the root
+    depth: Int32s  # int32[m], 0 at the root
     leaves: Int32s  # int32[m], leaves at and below the node
-    place: Int64s  # int64[m], of the node's regressor
-    label: Int64s  # int64[m], -1 at a node that is no leaf
+    place: Int64s  # int64[m], place of the node's regressor
+    label: Int64s  # int64[m], -1 at inner nodes
     secret: np.uint64  # of the hash of labels
-    key: Int64s  # int64[cells], labels by hash, 0 is an empty cell
-    leaf: Int32s  # int32[cells], node of the label
-    size: Int64s  # int64[3]: nodes, blocks and depth of the deepest node
+    key: Int64s  # int64[cells], labels by hash, 0 in an empty cell
+    leaf: Int32s  # int32[cells], leaf of the label
+    size: Int64s  # int64[3], nodes, blocks and depth of the deepest leaf
 
 
 # -- kernels
@@ -59,19 +60,20 @@ class Tree(NamedTuple):
 
 @jit
 def _cell(tree, label):
-    """Where `label` is, or the empty cell where it belongs."""
+    """Return the cell of `label`, or the empty cell where it belongs."""
     return hash_table.probe(tree.key, label, 0, tree.secret)
 
 
 @jit
 def find(tree, label):
-    """The leaf of a label, -1 where it has none."""
+    """Return the leaf of a label, or -1 if it has none."""
     at = _cell(tree, label)
     return np.int64(tree.leaf[at]) if tree.key[at] == label else np.int64(-1)
 
 
 @jit
 def _put(tree, label, node):
+    """Map a label to its leaf."""
     at = _cell(tree, label)
     tree.key[at] = label
     tree.leaf[at] = node
@@ -79,14 +81,14 @@ def _put(tree, label, node):
 
 @jit
 def has_room(tree):
-    """Whether one more label fits; at most 5/8 of the cells are used."""
+    """Return whether the tree has capacity for one more label; at most 5/8 of the cells are used."""
     nodes = tree.size[NODES]
     return nodes + 2 <= tree.left.shape[0] and (nodes + 3) * 8 <= tree.key.shape[0] * 10
 
 
 @jit
 def plant(tree, label):
-    """Make the root, the leaf of the first label."""
+    """Make the root of an empty tree, the leaf of the first label."""
     tree.left[0] = 0
     tree.parent[0] = -1
     tree.depth[0] = 0
@@ -100,9 +102,9 @@ def plant(tree, label):
 
 @jit
 def split(tree, a, label):
-    """Turn leaf a into a node whose left child is its old label and whose right child is `label`; return the right.
+    """Turn leaf a into a node with its old label on the left and `label` on the right; return the right child.
 
-    The caller has seen to room and counts the new leaf on the way down to a.
+    The caller checks `has_room` before, and adds 1 to `leaves` of the nodes on the path to a, a included.
     """
     left = tree.size[NODES]
     tree.size[NODES] += 2
@@ -129,15 +131,21 @@ def split(tree, a, label):
 
 @jit
 def find_places(left, place, nodes):
-    """The places that splitting leaves gives, siblings taken in the order of their numbers; `place` : int64[nodes]."""
-    up = np.zeros(nodes, np.int64)
+    """Compute the places that growing the tree assigns, siblings being taken in the order of their numbers.
+
+    Parameters
+    ----------
+    left : int32[nodes or more], left child of each node, 0 at a leaf; read only
+    place : int64[nodes], written
+    """
+    parent = np.zeros(nodes, np.int64)
     for a in range(nodes):
         if left[a] > 0:
-            up[left[a]] = a
+            parent[left[a]] = a
     place[0] = 9
     blocks = 1
     for pair in range(1, nodes, 2):
-        a = up[pair]
+        a = parent[pair]
         for child in range(pair, pair + 2):
             q = 2 * (place[a] & 7) + child - pair
             if q < 8:
@@ -149,7 +157,13 @@ def find_places(left, place, nodes):
 
 @jit
 def halve(labels, left, label):
-    """Fill in `left` and `label` (int32, int64[2 k - 1]) of the tree that halves k labels down to single ones."""
+    """Build the tree that halves a sequence of labels until each part has one.
+
+    Parameters
+    ----------
+    labels : int64[k], read only
+    left, label : int32[2 k - 1], int64[2 k - 1], written as in `Tree`
+    """
     nodes = 1
     begin = np.zeros(label.shape[0], np.int64)
     end = np.zeros(label.shape[0], np.int64)
@@ -169,7 +183,7 @@ def halve(labels, left, label):
 
 @jit
 def enter(tree, label, node):
-    """Enter a label that may be there already: return FINE or TWICE."""
+    """Map a label to its leaf, unless it has one; return FINE or TWICE."""
     at = _cell(tree, label)
     if tree.key[at] == label:
         return TWICE
@@ -180,7 +194,12 @@ def enter(tree, label, node):
 
 @jit
 def complete(tree, nodes):
-    """Fill in what follows from `left`, `place` and `label` of so many nodes; return what `enter` says of labels."""
+    """Compute all other arrays from `left`, `place` and `label` of the first `nodes` nodes.
+
+    Returns
+    -------
+    FINE, or TWICE if a label has two leaves; the tree cannot be used then
+    """
     tree.size[NODES] = nodes
     if nodes > 0:
         tree.parent[0] = -1
@@ -204,10 +223,15 @@ def complete(tree, nodes):
 
 @jit
 def check(left, label, parent):
-    """What is wrong with nodes that came from a file, FINE where they are a tree. `parent` is scratch: int32[m].
+    """Check that nodes from a file form a tree, and return what is wrong or FINE.
 
-    Node 0 is the root, every other one is met once as a child with a higher number than its parent, siblings stand
-    together, and leaves alone have labels.
+    Node 0 must be the root, every other node must be the child of exactly one node with a lower number, siblings must
+    be neighbours, and exactly the leaves must have labels.
+
+    Parameters
+    ----------
+    left, label : int32[m], int64[m], read only
+    parent : int32[m], scratch
     """
     nodes = left.shape[0]
     if nodes == 0:
@@ -236,7 +260,7 @@ def check(left, label, parent):
 
 
 def new_tree(nodes: int = FIRST_NODES, cells: int = FIRST_CELLS) -> Tree:
-    """An empty tree with room for some nodes; `cells` is a power of two."""
+    """Return an empty tree with capacity for `nodes` nodes; `cells`, the size of the hash map, is a power of two."""
     small = [np.zeros(nodes, np.int32) for _ in range(4)]
     wide = [np.zeros(nodes, np.int64) for _ in range(2)]
     key, leaf = np.zeros(cells, np.int64), np.zeros(cells, np.int32)
@@ -244,7 +268,7 @@ def new_tree(nodes: int = FIRST_NODES, cells: int = FIRST_CELLS) -> Tree:
 
 
 def empty_tree(labels: int) -> Tree:
-    """An empty tree for so many labels, if there are no more."""
+    """Return an empty tree with capacity for `labels` labels."""
     cells = FIRST_CELLS
     while cells * 10 < (2 * labels + 8) * 8:
         cells *= 2
@@ -252,12 +276,12 @@ def empty_tree(labels: int) -> Tree:
 
 
 def with_double_capacity(tree: Tree) -> Tree:
-    """The same tree with twice the room."""
+    """Return the same tree with twice the capacity."""
     return _filled(empty_tree(len(tree.left)), tree.left, tree.place, tree.label, int(tree.size[NODES]))[0]
 
 
 def _filled(tree: Tree, left, place, label, nodes: int) -> tuple[Tree, int]:
-    """An empty tree with these nodes, and what `complete` says of it."""
+    """Copy nodes into an empty tree; return it and what `complete` returns."""
     tree.left[:nodes] = left[:nodes]
     tree.place[:nodes] = place[:nodes]
     tree.label[:nodes] = label[:nodes]
@@ -265,15 +289,25 @@ def _filled(tree: Tree, left, place, label, nodes: int) -> tuple[Tree, int]:
 
 
 def shaped(left: np.ndarray, label: np.ndarray, room: int = 0) -> Tree:
-    """A tree of these nodes (int32[m], int64[m]; siblings behind their parent), with `room` for so many labels."""
+    """Return the tree of given nodes.
+
+    Parameters
+    ----------
+    left, label : int32[m], int64[m], as in `Tree`; siblings come after their parent
+    room : number of labels to reserve capacity for
+    """
     return _filled(empty_tree(max(len(left), room)), left, _places(left), label, len(left))[0]
 
 
 def checked(left: np.ndarray, label: np.ndarray) -> tuple[Tree | None, int]:
-    """As `shaped`, for nodes that somebody else wrote: the tree, and FINE or what is wrong in place of it.
+    """Return the tree of nodes that come from a file and FINE, or None and what is wrong.
 
-    What is checked keeps every kernel that walks up or down (`complete`, `deepen`, `grow` and the searches of
-    `tree_search` and `binary_nodes`) inside the arrays, and makes its walk end.
+    The check guarantees that every kernel that walks up or down the tree (`complete`, and those of `tree_search`,
+    `binary_nodes` and `wide_nodes`) stays inside the arrays and ends.
+
+    Parameters
+    ----------
+    left, label : int32[m], int64[m], as in `Tree`
     """
     wrong = check(left, label, np.empty(len(left), np.int32))
     if wrong != FINE:
@@ -282,7 +316,7 @@ def checked(left: np.ndarray, label: np.ndarray) -> tuple[Tree | None, int]:
 
 
 def _places(left: np.ndarray) -> np.ndarray:
-    """The places `find_places` gives."""
+    """Return the places that `find_places` computes."""
     place = np.empty(len(left), np.int64)
     if len(left):
         find_places(left, place, len(left))
@@ -290,7 +324,13 @@ def _places(left: np.ndarray) -> np.ndarray:
 
 
 def balanced_tree(labels: np.ndarray, room: int = 0) -> Tree:
-    """The tree of least depth whose leaves are these labels (int64[k], all different), from left to right."""
+    """Return the tree of least depth for a sequence of labels.
+
+    Parameters
+    ----------
+    labels : int64[k], distinct, the labels of the leaves from left to right
+    room : number of labels to reserve capacity for
+    """
     nodes = 2 * len(labels) - 1
     left, label = np.empty(nodes, np.int32), np.empty(nodes, np.int64)
     halve(labels, left, label)
@@ -298,7 +338,7 @@ def balanced_tree(labels: np.ndarray, room: int = 0) -> Tree:
 
 
 def node_view(tree: Tree, a: int) -> NodeView:
-    """A node as it is shown."""
+    """Return the printable view of a node."""
     left = int(tree.left[a])
     if left == 0:
         return NodeView(labels=((int(tree.label[a]), None),))
@@ -306,27 +346,27 @@ def node_view(tree: Tree, a: int) -> NodeView:
 
 
 def depths(tree: Tree) -> np.ndarray:
-    """The depth of every leaf."""
+    """Return the depth of every leaf (int32[leaves])."""
     nodes = int(tree.size[NODES])
     return tree.depth[:nodes][tree.left[:nodes] == 0]
 
 
 def arrays(name: str, tree: Tree) -> dict[str, Stored]:
-    """What a model keeps of a tree."""
+    """Return the arrays of a tree that a model file stores; their names begin with `name`."""
     nodes = int(tree.size[NODES])
     return {f"{name}.{part}": getattr(tree, part)[:nodes] for part in ("left", "place", "label")}
 
 
 def restored(name: str, found: Mapping[str, Stored]) -> Tree:
-    """The tree `arrays` gave.
+    """Return the tree stored by `arrays`, after checking it.
 
-    `checked` says what it protects. Places are those that growing the tree gives: `adagrad` finds regressors by
-    them, and two nodes of one place would share theirs.
+    `checked` says what its checks protect. Places must be those that growing the tree assigns, because two nodes with
+    the same place would share their regressor.
 
     Raises
     ------
     ModelError
-        where this is no tree.
+        if the arrays do not describe a tree.
     """
     left = stored_arrays.take(f"{name}.left", found, np.int32, None)
     nodes = len(left)

@@ -1,4 +1,4 @@
-"""The options of the conditional probability tree: what they are, their defaults, what makes no sense together."""
+"""Declare, resolve and check the options of the conditional probability tree."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ...errors import UsageError
 from ...options.declare import option, options_of
 from ..core.spec import LearnerSpec
 
-GROWN = ("general", "balanced", "random")  # trees that begin empty
-MADE = ("kmeans", "huffman")  # trees made of the first examples
-PLACES = 12  # bits of the table for every label
-PLAIN_RATE = 2.0  # with --sgd
-UNKNOWN = 1 << 12  # labels, for the size of the table, where nobody knows
+GROWN = ("general", "balanced", "random")  # --cpt_tree: trees that begin empty
+MADE = ("kmeans", "huffman")  # --cpt_tree: trees built from the first examples
+PLACES = 12  # log2 of the slots per label, for the size of the weight table
+PLAIN_RATE = 2.0  # learning rate with --sgd
+UNKNOWN = 1 << 12  # labels assumed for the size of the weight table if their number is unknown
 
 
 @dataclass(frozen=True)
 class Options:
-    """Conditional probability tree."""
+    """Hold the options of the conditional probability tree."""
 
     cpt: int = option(
         "approximate number of classes, for the size of the table; 0 if unknown. Any labels in 1..2147483648 are "
@@ -147,28 +147,29 @@ TAKEN = (
     "loss_function",
     "adaptive",
     "sgd",
-)  # what the nodes take of the learner's options
+)  # options of the binary learner that the nodes support
 NEEDS_SEARCH = "{flag} needs the search that --cpt_report losses leaves out: drop one of them"
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Options whose defaults depend on others."""
+    """Return the values of options whose defaults depend on other options."""
     o: Options = spec.options
-    found = {"loss_function": spec.binary.loss_function or "squared"}
+    resolved = {"loss_function": spec.binary.loss_function or "squared"}
     if spec.binary.learning_rate is None:
         grown = o.cpt_tree in GROWN
-        found["learning_rate"] = _rate(found["loss_function"], grown, spec.passes, spec.binary.sgd)
-    places = PLACES + (o.trees > 1)  # trees share the table
+        resolved["learning_rate"] = _rate(resolved["loss_function"], grown, spec.passes, spec.binary.sgd)
+    places = PLACES + (o.trees > 1)  # several trees share the table
     classes = o.cpt or len(spec.names) or UNKNOWN
-    settled = gd.resolve_defaults(spec.binary, classes, True, adagrad.SLOT_BYTES, places)
+    binary_defaults = gd.resolve_defaults(spec.binary, classes, True, adagrad.SLOT_BYTES, places)
     if o.candidates is None:
-        found["candidates"] = (10 if o.trees == 1 else 8) if o.rerank else 5
+        resolved["candidates"] = (10 if o.trees == 1 else 8) if o.rerank else 5
     if o.candidate_cut is None:
-        found["candidate_cut"] = 0.01 if o.trees == 1 else 0.05
-    return {**settled, **found}
+        resolved["candidate_cut"] = 0.01 if o.trees == 1 else 0.05
+    return {**binary_defaults, **resolved}
 
 
 def _rate(loss_function: str, grown: bool, passes: int, plain: bool) -> float:
+    """Return the default learning rate; `grown` says whether the tree begins empty."""
     if plain:
         return PLAIN_RATE
     if loss_function == "logistic":
@@ -179,14 +180,20 @@ def _rate(loss_function: str, grown: bool, passes: int, plain: bool) -> float:
 
 
 def refused(spec: LearnerSpec) -> dict[str, str]:
-    """Return the options of a run that need what is left out, and why."""
+    """Return the options of a run that need the search which --cpt_report losses leaves out, and why."""
     if spec.options.cpt_report != "losses":
         return {}
     return {"predictions": NEEDS_SEARCH.format(flag="-p"), "raw_predictions": NEEDS_SEARCH.format(flag="-r")}
 
 
 def check(spec: LearnerSpec) -> None:
-    """Refuse options that cannot be meant together."""
+    """Check that the given options make sense together.
+
+    Raises
+    ------
+    UsageError
+        if an option has no effect or contradicts another one.
+    """
     o, given = spec.options, spec.given
     if o.cpt_arity & (o.cpt_arity - 1):
         raise UsageError(f"--cpt_arity {o.cpt_arity} is no power of two; give 2, 4, 8, ... or 1024")
@@ -231,9 +238,9 @@ def check(spec: LearnerSpec) -> None:
                 raise UsageError(f"--{name} has no effect: --cpt_search greedy looks at one path only")
     if o.cpt_report == "losses":
         a = spec.wanted.answers
-        for flag, asked in (
+        for flag, chosen in (
             ("--top_k", a.top_k), ("--calibration", a.calibration), ("--probabilities", a.probabilities),
             ("--cpt_search", "cpt_search" in given), ("--max_expand", "max_expand" in given),
         ):  # fmt: skip
-            if asked:
+            if chosen:
                 raise UsageError(NEEDS_SEARCH.format(flag=flag))

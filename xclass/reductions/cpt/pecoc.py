@@ -1,27 +1,21 @@
-"""A node of m branches: m - 1 regressors, each of which asks whether the branch is in its half of them.
+"""Predict and train a node of m branches by m - 1 regressors (PECOC, probabilistic error-correcting output code).
 
 Source    Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
-          Algorithms", UAI 2009, section "hpecoc": PECOC, the probabilistic error correcting output code.
-Code      the Hadamard matrix of m = 2**levels columns, one per branch: row i asks whether |i AND c|, the number of
-          ones, is even for branch c; row 0 always is and has no regressor.
-Estimate  P(c) = 2 mean_i [the regressor's probability of what is true of c] - 1, the mean over all m rows
-               = 1/m sum_i (-1)**|i AND c| (1 - 2 p_i),  p_i the probability of odd, p_0 = 0:
-          a fast Walsh-Hadamard transform.
-          Then the nearest point (least squares) that is a probability of the branches in use: whatever the truth,
-          it is no further from it than the estimates are.
-Cost      s m for the scores of an example of s features, m log m for the estimates.
-Names     m branches | c branch, its column | i row, its regressor | s[i] score | p_i probability of odd
-Differs   from the paper, whose estimates may be negative, above 1, and more than 0 for branches nobody uses; the
-          nearest point is ours. A branch in use has at least LEAST / m. With m = 2 all this changes nothing: the
-          estimates are 1 - p_1 and p_1, as in the binary tree.
-          Cutting at 0 and scaling to the sum 1 instead gives much of the probability to the many branches of small
-          positive estimates: on the last tenth of train, spelling / clinc150 / wordnet / reuters at -b 24,
-          squared loss, m = 8      .440 / .234 / .915 / .209, here .380 / .191 / .891 / .186
-          squared loss, m = 64     .615 / .318 / .958 / .255, here .424 / .189 / .895 / .176
-          error %, m = 8           17.4 / 7.4 / 71.3 / 15.7, here 18.2 / 8.3 / 71.5 / 15.8
+          Algorithms", UAI 2009, section "hpecoc".
+Idea      Code: the Hadamard matrix of m = 2**levels columns, one per branch. The regressor of row i predicts whether
+          |i AND c|, the number of ones, is odd for the branch c; row 0 is always even and has no regressor.
+          Estimate: P(c) = 2 mean_i [probability that regressor i gives to the truth for c] - 1, the mean over m rows,
+               = 1/m sum_i (-1)**|i AND c| (1 - 2 p_i),
+          which a fast Walsh-Hadamard transform computes. The result is the nearest point (least squares) that is a
+          probability of the used branches; it is at most as far from the truth as the estimates are.
+Cost      O(s m) for the scores of an example of s features, O(m log m) for the estimates.
+Names     m branches | c branch, a column | i row, its regressor | s[i] score | p_i probability of odd, p_0 = 0
+Differs   from the paper, whose estimates may be negative, above 1, and positive for unused branches; the projection to
+          the nearest point is this project's (docs/defaults.md compares it with clipping). A used branch has at least
+          the probability LEAST / m. With m = 2 the estimates are 1 - p_1 and p_1, as in the binary tree.
 
-The regressors of a node lie at neighbouring places, regressor i at `place + i`, `place` a multiple of m: eight of them
-in one cache line of `adagrad`, the slot of place + q being that of place XOR q.
+The regressors of a node have neighbouring places: regressor i is at `place + i`, and `place` is a multiple of m. Eight
+of them share a cache line of `adagrad`; the slot of place + q is that of place XOR q.
 """
 
 from __future__ import annotations
@@ -36,26 +30,34 @@ from ...kernels import intrinsics
 from ...kernels.constants import ONE, ZERO
 from ...kernels.jit import jit
 
-LEAST = 0.01
-LINE = 8  # regressors of a cache line
+LEAST = 0.01  # least probability of a used branch, times m
+LINE = 8  # regressors in a cache line
 
 
 @jit
 def odd(i, c):
-    """Whether row i says 0 of branch c: 1 or 0."""
+    """Return 1 if |i AND c|, the number of ones, is odd, else 0."""
     return np.int64(intrinsics.count_ones(np.uint64(i & c))) & 1
 
 
 @jit
 def score(weights, h, x, count, place, at, s):
-    """`s[i]` = the prediction of regressor i, 1 <= i < m = len(s); `at` is int64[2 * count]."""
+    """Compute the scores of the m - 1 regressors of a node.
+
+    Parameters
+    ----------
+    h, x : uint64[count], float32[count], hashes and values of the features; read only
+    place : of the node's first regressor
+    at : int64[2 * count], scratch
+    s : float32[m], written; s[0] is 0
+    """
     m = s.shape[0]
     width = min(m, LINE)
     s[:] = ZERO
     adagrad.locate(weights, h, count, place, at, 0)
     here = 0
     for first in range(0, m, width):
-        if first + width < m:  # the lines of the next eight are on their way meanwhile
+        if first + width < m:  # prefetch the next cache lines while these are used
             adagrad.locate(weights, h, count, place + first + width, at, count - here)
         for f in range(count):
             slot = at[here + f]
@@ -68,13 +70,19 @@ def score(weights, h, x, count, place, at, s):
 
 @jit
 def learn(weights, h, x, count, place, c, s, square, step, reach, weight):
-    """One AdaGrad step of every regressor towards branch c, `s` being the scores, as `adagrad.learn` does it.
+    """Update every regressor of a node towards branch c by one AdaGrad step, as `adagrad.learn` does for one regressor.
 
-    Not by `adagrad.find_rates` and `move`, which go through the features of one regressor: here the regressors of a
-    cache line take turns at each feature, so that a line is loaded once for eight of them. Where features share a slot
-    the rates are others, too: a feature's is found before the next one adds to G.
+    `adagrad.find_rates` and `move` loop over the features of one regressor. Here the regressors of a cache line are
+    updated together at each feature, so that a line is loaded once for eight of them. If features share a slot, the
+    rates differ from theirs, because the rate of a feature is computed before the next feature adds to G.
 
+    Parameters
+    ----------
+    weights : written
+    h, x : uint64[count], float32[count], hashes and values of the features; read only
+    s : float32[m], scores of the regressors; read only
     square, step, reach : float32[m], scratch
+    weight : importance of the example
     """
     m = s.shape[0]
     width = min(m, LINE)
@@ -109,7 +117,7 @@ def learn(weights, h, x, count, place, c, s, square, step, reach, weight):
 
 @jit
 def transform(v):
-    """The Walsh-Hadamard transform in place: v[c] becomes sum_i (-1)**|i AND c| v[i]."""
+    """Compute the Walsh-Hadamard transform of `v` (float64[m]) in place: v[c] = sum_i (-1)**|i AND c| v[i]."""
     m = v.shape[0]
     half = 1
     while half < m:
@@ -123,10 +131,15 @@ def transform(v):
 
 @jit
 def surplus(v, child):
-    """What to take from every branch in use so that the sum is 1 where what would be negative is 0.
+    """Return the number to subtract from every used branch to project `v` onto the simplex; negative results become 0.
 
     Michelot, "A Finite Algorithm for Finding the Projection of a Point onto the Canonical Simplex", 1986: the mean
-    surplus of those that stay above 0, until none of them falls.
+    surplus of the branches that stay above 0, repeated until none of them falls to 0.
+
+    Parameters
+    ----------
+    v : float64[m], estimates; read only
+    child : int64[m], -1 for unused branches; read only
     """
     tau = -math.inf
     before = v.shape[0] + 1
@@ -145,7 +158,14 @@ def surplus(v, child):
 
 @jit
 def estimate(weights, s, child, v):
-    """`v[c]` = probability of branch c after scores s; 0 where nobody uses it, `child[c]` being -1."""
+    """Compute the probabilities of the branches from the scores of the regressors.
+
+    Parameters
+    ----------
+    s : float32[m], read only
+    child : int64[m], -1 for unused branches; read only
+    v : float64[m], written; 0 for unused branches
+    """
     m = v.shape[0]
     v[0] = 1.0 / m
     for i in range(1, m):
@@ -162,7 +182,7 @@ def estimate(weights, s, child, v):
 
 @jit
 def loss(weights, s, c):
-    """Sum of the regressors' squared losses when the branch is c."""
+    """Return the sum of the regressors' squared losses for scores `s` (float32[m]) if the branch is c."""
     total = 0.0
     for i in range(1, s.shape[0]):
         p = adagrad.probability(weights, s[i])

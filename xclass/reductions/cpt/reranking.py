@@ -1,27 +1,20 @@
-"""One scorer per class decides among the few classes that trees propose, and says how likely each is.
+"""Rerank the classes that trees propose by one scorer per class, and estimate their probabilities.
 
-Idea      Trees of probabilities are good at naming a few classes the label is one of, and less good at choosing
-          between them: their regressors separate sets of classes, none of them two given ones. Here each class has a
-          scorer w_y, as in one-against-all, but only the proposed ones are asked and taught.
-Model     p(y|x, y proposed) = softmax over the proposed of  w_y . x + v . o(y), where o(y) are the mean and the largest
-          of the trees' log probabilities of y (a tree that does not propose y counts with the least it does propose)
-          and the share of trees that propose it. The label is none of the proposed with probability
-          1 / (1 + e**-(A r + B)), r the log odds of what the trees leave for other classes. w, v, A and B are learned.
-Learners  by the gradient of log loss on proposals made before the example was learned from: AdaGrad with DELTA added to
-          the sum of squares, so that the first steps of a weight are small where the slope is; STEPS steps per
-          example, which one pass needs.
-Figures   before steps of the trees ended at the label, error % on the last tenth of train, clinc150 / reuters /
-          spelling, 4 trees with 8 candidates each:
-          DELTA 0: 5.7 / 16.3 / 11.7 (5 candidates); with DELTA 5.4 / 15.2 / 11.1; o(y) of three in place of the mean
-          4.9 / 15.3 / 11.0; STEPS 2 in place of 1: 5.2 / 15.2 / 10.8. One logistic regression per class in place of
-          the softmax: 7.3 / 18.1 / 16.0 with one tree, softmax 6.8 / 17.9 / 14.0.
-          Since then, by candidates of a tree and the least share of its best they have, spelling / wordnet / reuters,
-          and seconds of wordnet:
-          10 and .01  10.8 / 69.0 / 14.4, 11.8;  8 and .05  11.0 / 69.1 / 14.2, 9.6;  6 and .03  11.0 / 69.4 / 14.3, 8.1
-          10 and .1   11.1 / 68.9 / 14.3, 10.7. One tree has to propose more itself: next tokens of Python with crossed
-          features, 10 and .01 60.2, 8 and .05 61.0 (test).
+Idea      Conditional probability trees are good at proposing a few classes that include the label, and worse at
+          choosing among them: their regressors separate sets of classes, not two given classes. Here each class has a
+          scorer w_y, as in one-against-all, but only the scorers of proposed classes are evaluated and trained.
+          p(y|x, y proposed) = softmax over the proposed classes of  w_y . x + v . o(y), where o(y) are the mean and the
+          largest of the trees' log probabilities of y (a tree that does not propose y counts with the least that it
+          proposes) and the share of trees that propose it. The probability that the label is not proposed is
+          1 / (1 + e**-(A r + B)), where r are the log odds of the probability that the trees leave to other classes.
+Source    This project's own. w, v, A and B learn the log loss by AdaGrad, on proposals made before the example was
+          learned. DELTA is added to the sum of squares, so that the first steps of a weight are small if the slope is
+          small; each example makes STEPS steps, which one pass needs. docs/defaults.md has the measurements.
 Cost      O(s C) for C proposed classes and s features.
-Slots     of adagrad, each found by a hash of (feature, class); the lines are asked for before they are read.
+Names     y class | c index of a candidate | o(y) offset | w weights of a scorer | v, A, B shared parameters
+Differs   from one-against-all: classes that are not proposed learn nothing from an example.
+
+The weights are slots of `adagrad`, found by a hash of feature and class. Their cache lines are prefetched.
 """
 
 from __future__ import annotations
@@ -43,50 +36,50 @@ from ...model.stored_arrays import Stored
 from ..core import probabilities
 
 DELTA = np.float32(0.003)
-STILL = 1e-4  # slopes less than this teach nothing
-FIRST_SUM = 0.01  # of squared slopes, for v
+STILL = 1e-4  # slopes smaller than this are skipped
+FIRST_SUM = 0.01  # initial sum of squared slopes of v
 STEP = 0.1  # learning rate of v, A and B
-STEPS = 2
-MEAN, LARGEST, SUPPORT, SLOPE, SHIFT, NUMBERS = range(6)  # v, A and B in `Scorers.state`
+STEPS = 2  # of the scorers per example
+MEAN, LARGEST, SUPPORT, SLOPE, SHIFT, NUMBERS = range(6)  # indices into `Scorers.state`: v (three), A and B
 
 
 class Scorers(NamedTuple):
-    """The scorers' table, and what is learned beside."""
+    """Hold the weight table of the scorers and the shared parameters."""
 
     weights: adagrad.Weights
-    state: Float64s  # float64[2, NUMBERS], values and sums of squared slopes
+    state: Float64s  # float64[2, NUMBERS], v, A and B, and their sums of squared slopes
 
 
 class Scratch(NamedTuple):
-    """Rows of one thread, for at most C candidates."""
+    """Provide buffers for one thread and up to C candidates."""
 
     h: UInt64s  # uint64[s]
     x: Float32s  # float32[s]
     at: Int64s  # int64[C * s]
-    offset: Float64s  # float64[C, 3], what the trees say: o
-    share: Float64s  # float64[C], score, then probability among the candidates
+    offset: Float64s  # float64[C, 3], o(y) of each candidate
+    share: Float64s  # float64[C], scores, then probabilities among the candidates
 
 
 class Proposed(NamedTuple):
-    """What the trees propose for n examples."""
+    """Hold the proposals of the trees for n examples."""
 
-    top: Int64s  # int64[trees, n, k], labels; 0 where there are fewer
+    top: Int64s  # int64[trees, n, k], labels, then 0
     top_p: Float64s  # float64[trees, n, k]
     p: Float64s  # float64[trees, n], probability of the example's label
-    candidate: Int64s  # int64[n, C], all that a tree proposes, 0 behind the last
+    candidate: Int64s  # int64[n, C], distinct labels of all trees, then 0
 
 
 class Ranked(NamedTuple):
-    """What a batch of n examples found."""
+    """Hold the results for a batch of n examples."""
 
-    top: Int64s  # int64[n, k], most probable labels; 0 where there are fewer
-    top_p: Float64s  # float64[n, k]
-    p: Float64s  # float64[n], probability of the label, 0 where it is new
-    inside: Bools  # bool[n], the label is proposed
+    top: Int64s  # int64[n, k], most probable labels, then 0
+    top_p: Float64s  # float64[n, k], their probabilities
+    p: Float64s  # float64[n], probability of the label, 0 if it is new
+    inside: Bools  # bool[n], whether the label is proposed
 
 
 def new_scorers(bits: int, kind: int, rate: float) -> Scorers:
-    """Scorers that change nothing of the trees' order."""
+    """Return untrained scorers, which keep the order of the trees."""
     state = np.zeros((2, NUMBERS))
     state[0, [MEAN, SLOPE]] = 1.0
     state[1] = FIRST_SUM
@@ -95,7 +88,7 @@ def new_scorers(bits: int, kind: int, rate: float) -> Scorers:
 
 
 def scratch(batch, candidates: int) -> Scratch:
-    """Rows for one thread."""
+    """Return buffers for one thread, a batch and up to `candidates` candidates per example."""
     longest = int(np.diff(batch.start).max(initial=0))
     return Scratch(
         np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest * candidates, np.int64),
@@ -104,12 +97,20 @@ def scratch(batch, candidates: int) -> Scratch:
 
 
 def arrays(scorers: Scorers) -> dict[str, Stored]:
-    """What a model keeps."""
+    """Return the arrays that a model file stores."""
     return {"scorers.state": scorers.state, **adagrad.weights_arrays("scorers", scorers.weights)}
 
 
 def restore(scorers: Scorers, found: Mapping[str, Stored]) -> None:
-    """Fill new scorers with what `arrays` gave; weights may be any numbers, since `_score` looks at them first."""
+    """Fill new scorers with the arrays of a model file.
+
+    Weights may be any numbers, because `_score` replaces scores that are not finite.
+
+    Raises
+    ------
+    ModelError
+        if an array is missing, has a wrong shape or is out of range.
+    """
     state = stored_arrays.take("scorers.state", found, np.float64, (2, NUMBERS))
     most = sys.float_info.max
     stored_arrays.check_range("scorers.state", state[0], -most, most)
@@ -119,9 +120,10 @@ def restore(scorers: Scorers, found: Mapping[str, Stored]) -> None:
 
 
 def rescaled_listing(listing: probabilities.Listing, ranked: Ranked) -> probabilities.Listing:
-    """Lists of all labels as the trees see them, with what the scorers say of those proposed.
+    """Return the listing of all labels with the probabilities of the ranked labels replaced by those of the scorers.
 
-    What these leave goes to the others as the trees share it out, or to 0 where there are no others.
+    The remaining probability goes to the other labels in proportion to the trees' probabilities, or to label 0, which
+    stands for all other classes, if no others have any.
     """
     p = listing.scores.astype(np.float64)
     for i in range(len(ranked.top)):
@@ -145,14 +147,14 @@ def rescaled_listing(listing: probabilities.Listing, ranked: Ranked) -> probabil
 
 @jit
 def _slot(weights, feature, label):
-    """Where in `flat` the weight of a feature in a class lies."""
+    """Return the index in `flat` of the weight of a feature for a class."""
     z = (feature ^ (np.uint64(label) * SPREAD)) * GOLDEN
     return np.int64((z >> weights.shift) * np.uint64(2))
 
 
 @jit
 def _locate(weights, rows, count, candidate):
-    """Find all weights of an example and ask for their cache lines; return the number of candidates."""
+    """Find and prefetch the slots of all candidates of an example; return the number of candidates."""
     size = 0
     while size < candidate.shape[0] and candidate[size] > 0:
         for f in range(count):
@@ -165,7 +167,7 @@ def _locate(weights, rows, count, candidate):
 
 @jit
 def _proposed(top, top_p, i, candidate, size, offset):
-    """Set what the trees say of the candidates; return what all trees together leave for other classes."""
+    """Compute o(y) of the candidates; return the probability that the trees leave to other classes."""
     trees, _, k = top.shape
     rest = 1.0
     for c in range(size):
@@ -180,19 +182,19 @@ def _proposed(top, top_p, i, candidate, size, offset):
                 rest -= least / trees
         least = math.log(max(least, 1e-9))
         for c in range(size):
-            found = least
+            log_p = least
             for j in range(k):
                 if top[t, i, j] == candidate[c]:
-                    found = math.log(max(top_p[t, i, j], 1e-9))
+                    log_p = math.log(max(top_p[t, i, j], 1e-9))
                     offset[c, SUPPORT] += 1.0 / trees
-            offset[c, MEAN] += found / trees
-            offset[c, LARGEST] = max(offset[c, LARGEST], found)
+            offset[c, MEAN] += log_p / trees
+            offset[c, LARGEST] = max(offset[c, LARGEST], log_p)
     return min(max(rest, 1e-6), 1.0 - 1e-6)
 
 
 @jit
 def _score(scorers, rows, count, size):
-    """`rows.share` = probability of each candidate if the label is one of them."""
+    """Set `rows.share` to the probability of each candidate, given that the label is one of them."""
     weights, state = scorers
     highest = -1e300
     for c in range(size):
@@ -215,9 +217,9 @@ def _score(scorers, rows, count, size):
 
 @jit
 def _update(weights, rows, count, c, slope, weight):
-    """One AdaGrad step of a scorer.
+    """Update the scorer of candidate c by one AdaGrad step.
 
-    Not by `adagrad.find_rates` and `move`: DELTA is added under the root, and squares are multiplied in another order.
+    `adagrad.find_rates` and `move` do not fit: DELTA is added under the root, and the order of multiplications differs.
     """
     slope = np.float32(slope)
     square = weight * slope * slope
@@ -232,22 +234,22 @@ def _update(weights, rows, count, c, slope, weight):
 
 @jit
 def _adapt(state, which, slope, weight):
-    """One AdaGrad step of one of v, A and B."""
+    """Update one of v, A and B by one AdaGrad step."""
     state[1, which] += weight * slope * slope
     state[0, which] -= STEP * weight * slope / math.sqrt(state[1, which])
 
 
 @jit
 def _learn(scorers, rows, count, size, truth, weight):
-    """Teach all candidates' scorers, and v."""
-    for turn in range(STEPS):
-        if turn > 0:
+    """Train the scorers of all candidates, and v, on the candidate `truth`."""
+    for repeat in range(STEPS):
+        if repeat > 0:
             _score(scorers, rows, count, size)
         for c in range(size):
             slope = rows.share[c] - (1.0 if c == truth else 0.0)
             if abs(slope) >= STILL:
                 _update(scorers.weights, rows, count, c, slope, weight)
-        if turn == 0:
+        if repeat == 0:
             for v in range(3):
                 slope = -rows.offset[truth, v]
                 for c in range(size):
@@ -256,8 +258,19 @@ def _learn(scorers, rows, count, size, truth, weight):
 
 
 @jit
-def rank(scorers, unit, batch, label, learns, begin, end, proposed, rows, found):
-    """Examples begin..end-1: choose among the candidates, then learn."""
+def rank(scorers, unit, batch, label, learns, begin, end, proposed, rows, output):
+    """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
+
+    Parameters
+    ----------
+    scorers : written
+    unit : whether examples are scaled to length 1
+    label : int64[n], 0 for examples without a label; read only
+    learns : bool[n], whether to learn from the example; read only
+    proposed : Proposed, read only
+    rows : Scratch, written
+    output : Ranked, rows begin..end-1 are written
+    """
     weights, state = scorers
     top, top_p, tree_p, candidate = proposed
     trees = top.shape[0]
@@ -276,15 +289,15 @@ def rank(scorers, unit, batch, label, learns, begin, end, proposed, rows, found)
         odds = math.log(rest / (1.0 - rest))
         z = min(max(state[0, SLOPE] * odds + state[0, SHIFT], -30.0), 30.0)
         outside = 1.0 / (1.0 + fast_math.exp(-z))
-        found.inside[i] = truth >= 0
+        output.inside[i] = truth >= 0
         if truth >= 0:
-            found.p[i] = (1.0 - outside) * rows.share[truth]
+            output.p[i] = (1.0 - outside) * rows.share[truth]
         else:
             mean = 0.0
             for t in range(trees):
                 mean += tree_p[t, i] / trees
-            found.p[i] = outside * min(mean / rest, 1.0)
-        best, best_p = found.top[i], found.top_p[i]
+            output.p[i] = outside * min(mean / rest, 1.0)
+        best, best_p = output.top[i], output.top_p[i]
         filled = 0
         for c in range(size):
             filled = top_k.insert(best, best_p, filled, candidate[i, c], (1.0 - outside) * rows.share[c])

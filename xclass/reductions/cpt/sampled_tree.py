@@ -1,4 +1,7 @@
-"""Trees that have alike labels together, made of the first examples."""
+"""Build balanced label trees that place similar labels together, by clustering the first examples.
+
+Source    The order of the labels is that of `clusters.two_means`; the tree halves this order.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,15 @@ from . import label_tree
 
 
 class Sample(two_means.Sample):
-    """Examples that are looked at, and the trees made of what their labels have in common."""
+    """Collect the first examples and build trees that place labels with similar examples together."""
 
     def trees(self, seeds: list[int], share: two_means.Share, room: int) -> list[label_tree.Tree]:
-        """Return for each seed the tree of least depth that has alike labels together; none without labels.
+        """Return a tree of least depth for each seed, or no trees if there are no labels.
 
         Parameters
         ----------
-        share : `share(job, items)` does `job(*item)` for all items, on as many threads as it likes
-        room : labels to make room for
+        seeds : of the clusterings
+        share : `share(job, items)` calls `job(*item)` for all items, on any number of threads
+        room : number of labels to reserve capacity for
         """
         return [label_tree.balanced_tree(order, room) for order in self.orders(seeds, share) if len(order)]

@@ -1,4 +1,4 @@
-"""Trees of labels as text (`--save_tree`, `--cpt_tree FILE`): one line a node, words separated by blanks.
+"""Read and write label trees as text (`--save_tree`, `--cpt_tree FILE`): one line per node, words separated by blanks.
 
     # node parent label
     0 -
@@ -7,13 +7,13 @@
     3 1 4
     4 1 125
 
-Nodes are whole numbers, no two of a tree the same; the root has `-` in place of a parent, and begins a tree: a file has
-as many as --trees. Parents stand before their children; of two children the first is the left one.
-A node has two children, or none and a label: a number, or a name where labels are named. Lines that are empty or begin
-with # do not count.
+Nodes are distinct integers from 0 on. The root has `-` in place of a parent and begins a tree; a file has as many trees
+as --trees says. A parent comes before its children, and the left child before the right one. A node has either two
+children, or none and a label: a number, or a name if labels are named. Lines that are empty or begin with # are
+ignored.
 
-What is written numbers nodes as `label_tree` does; what is read keeps that numbering, so a tree written and read
-again is the same, to the place of every regressor.
+The writer numbers nodes as `label_tree` does, and the reader keeps their order. So a tree that is written and read
+again is the same, down to the place of every regressor.
 """
 
 from __future__ import annotations
@@ -32,18 +32,24 @@ from . import label_tree
 from .label_tree import NODES, Tree
 
 HIGHEST_NODE = 2**63 - 1
-MOST_TREES = 1000  # of a file; more than --trees takes
+MOST_TREES = 1000  # in a file; more than --trees allows
 MOST_SHOWN = 60  # characters of a word in a message
-WORD = re.compile(r"[^ \t\r\n]+")  # the blanks that no name in data has
+WORD = re.compile(r"[^ \t\r\n]+")  # a word; names in the data contain none of the excluded characters
 
 
 def result(path: str, trees: Sequence[Tree], names: Sequence[str] = ()) -> Result:
-    """Return the file of some trees; label j is called `names[j - 1]` where there are names.
+    """Return the file of some trees, as a result that is written at the end of a run.
+
+    Parameters
+    ----------
+    path : file to write
+    trees : written one after the other
+    names : label j is written as `names[j - 1]`; without names it is written as a number
 
     Raises
     ------
     DataError
-        where a label has no name.
+        if a label has no name.
     """
     highest = max((int(tree.label.max()) for tree in trees), default=0)
     if names and highest > len(names):
@@ -55,7 +61,13 @@ def result(path: str, trees: Sequence[Tree], names: Sequence[str] = ()) -> Resul
 
 
 def check_place(path: str) -> None:
-    """Refuse a place where the file could not be written, before the work that would be lost."""
+    """Check that the file can be written, before any learning whose result would be lost.
+
+    Raises
+    ------
+    DataError
+        if its folder does not exist or must not be written to.
+    """
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path) or not os.path.isdir(folder):
         what = "this is a folder" if os.path.isdir(path) else f"there is no folder {folder}"
@@ -65,32 +77,43 @@ def check_place(path: str) -> None:
 
 
 def _lines(tree: Tree, names: Sequence[str]) -> Iterator[str]:
+    """Yield the line of every node of a tree."""
     nodes = int(tree.size[NODES])
     parent, label = tree.parent[:nodes].tolist(), tree.label[:nodes].tolist()
     for a in range(nodes):
-        up = str(parent[a]) if a > 0 else "-"
+        parent_word = str(parent[a]) if a > 0 else "-"
         if label[a] < 0:
-            yield f"{a} {up}"
+            yield f"{a} {parent_word}"
         else:
-            yield f"{a} {up} {names[label[a] - 1] if names else label[a]}"
+            yield f"{a} {parent_word} {names[label[a] - 1] if names else label[a]}"
 
 
 class _Growing:
-    """A tree whose lines are being read, of the file `path`."""
+    """Collect the nodes of a tree whose lines are being read.
+
+    Our nodes are numbered in the order of reading, except that both children of a node get their numbers together.
+
+    Attributes
+    ----------
+    path : the file, for messages
+    number : node in the file -> our node
+    leaf : label -> line
+    half : our nodes with one child so far
+    name, line, left, label : for each of our nodes, its number in the file, its line, its left child and its label
+    """
 
     def __init__(self, path: str):
         self.path = path
-        self.number: dict[int, int] = {}  # of a node: that in the file -> ours
-        self.leaf: dict[int, int] = {}  # label -> line
-        self.half: set[int] = set()  # our nodes with one child
-        # of our nodes, in order; those of a right child are there as soon as its sibling is
+        self.number: dict[int, int] = {}
+        self.leaf: dict[int, int] = {}
+        self.half: set[int] = set()
         self.name: list[int] = []
         self.line: list[int] = []
         self.left: list[int] = []
         self.label: list[int] = []
 
     def reserve(self, nodes: int) -> int:
-        """OptionGroup for so many nodes more; return the first."""
+        """Append space for `nodes` nodes and return the first."""
         first = len(self.left)
         self.name += [0] * nodes
         self.line += [0] * nodes
@@ -99,7 +122,7 @@ class _Growing:
         return first
 
     def fill(self, at: int, name: int, line: int, label: int) -> None:
-        """Give one of our nodes its line."""
+        """Set the contents of one of our nodes from its line."""
         self.number[name] = at
         self.name[at], self.line[at], self.label[at] = name, line, label
         if label > 0:
@@ -113,30 +136,35 @@ class _Growing:
 def read(path: str, names: Sequence[str] = ()) -> list[Tree]:
     """Read the trees of a file.
 
+    Parameters
+    ----------
+    path : file to read
+    names : name of each label from 1 on; without names, labels are numbers
+
     Raises
     ------
     DataError
-        where it cannot be read or holds no tree, with the line that is wrong.
+        if the file cannot be read or a line is wrong; the message names the line.
     """
     number = {name: j for j, name in enumerate(names, 1)}
-    found: list[_Growing] = []
+    trees: list[_Growing] = []
     try:
         with open(path, encoding="utf-8", errors="surrogateescape" if names else "strict") as file:
             for count, text in enumerate(file, 1):
                 words = WORD.findall(text)
                 if words and not words[0].startswith("#"):
-                    _take(words, path, count, number, found)
+                    _take(words, path, count, number, trees)
     except OSError as error:
         raise DataError(f"{path}: the tree cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise DataError(f"{path}: the tree cannot be read: it is not UTF-8 text") from None
-    if not found:
+    if not trees:
         raise DataError(f"{path}: there is no tree in it; a tree begins with its root, such as `0 -`")
-    return [_finish(one) for one in found]
+    return [_finish(tree) for tree in trees]
 
 
 def _take(words: list[str], path: str, line: int, number: dict[str, int], found: list[_Growing]) -> None:
-    """One line."""
+    """Add the node of one line to the last of the trees `found`; a root begins another tree."""
     where = f"{path}:{line}"
     if not 2 <= len(words) <= 3:
         raise DataError(
@@ -154,19 +182,21 @@ def _take(words: list[str], path: str, line: int, number: dict[str, int], found:
     if not found:
         raise DataError(f"{where}: a tree begins with its root, which has `-` in place of a parent")
     tree = found[-1]
-    up = _number(words[1], where, "a parent")
+    parent = _number(words[1], where, "a parent")
     if name in tree.number:
         raise DataError(f"{where}: node {name} is already at {tree.place(tree.number[name])}; give it another number")
-    if up not in tree.number:
-        raise DataError(f"{where}: parent {up} of node {name} has no line before; put parents before their children")
+    if parent not in tree.number:
+        raise DataError(
+            f"{where}: parent {parent} of node {name} has no line before; put parents before their children"
+        )
     if label > 0 and label in tree.leaf:
         raise DataError(
             f"{where}: label {_shown(words[2])} is already at {path}:{tree.leaf[label]}; a label has one leaf in a tree"
         )
-    above = tree.number[up]
+    above = tree.number[parent]
     if tree.label[above] > 0:
         raise DataError(
-            f"{where}: parent {up} of node {name} has a label, at {tree.place(above)}; only leaves have labels"
+            f"{where}: parent {parent} of node {name} has a label, at {tree.place(above)}; only leaves have labels"
         )
     if tree.left[above] == 0:
         tree.left[above] = tree.reserve(2)
@@ -176,10 +206,11 @@ def _take(words: list[str], path: str, line: int, number: dict[str, int], found:
         tree.half.remove(above)
         tree.fill(tree.left[above] + 1, name, line, label)
     else:
-        raise DataError(f"{where}: node {up} has two children already; a node has two, or none and a label")
+        raise DataError(f"{where}: node {parent} has two children already; a node has two, or none and a label")
 
 
 def _number(word: str, where: str, what: str) -> int:
+    """Return the number of a node, which `what` names in the message if it is wrong."""
     value = _whole(word)
     if value is None or value > HIGHEST_NODE:
         raise DataError(f"{where}: {what} is a whole number from 0 to {HIGHEST_NODE}, not {_shown(word)}")
@@ -187,7 +218,7 @@ def _number(word: str, where: str, what: str) -> int:
 
 
 def _whole(word: str) -> int | None:
-    """Return a whole number of at most 19 digits, None where the word is none; Python reads no long ones."""
+    """Return the word as an integer of at most 19 digits, or None; Python does not convert very long ones."""
     word = word.lstrip("0") or word[-1:]
     return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None
 
@@ -198,6 +229,7 @@ def _shown(word: str) -> str:
 
 
 def _label(word: str, where: str, number: dict[str, int]) -> int:
+    """Return the label of a word; `number` maps names to labels and is empty if labels are numbers."""
     if number:
         if word not in number:
             raise DataError(f"{where}: label {_shown(word)} is none of the --named_labels")
@@ -212,6 +244,7 @@ def _label(word: str, where: str, number: dict[str, int]) -> int:
 
 
 def _finish(tree: _Growing) -> Tree:
+    """Return the tree of collected nodes, after checking that it is complete."""
     for a in range(len(tree.left)):
         if a in tree.half:
             raise DataError(f"{tree.place(a)}: node {tree.name[a]} has one child; a node has two, or none and a label")
@@ -220,7 +253,7 @@ def _finish(tree: _Growing) -> Tree:
                 f"{tree.place(a)}: node {tree.name[a]} has neither children nor a label; a node has two children, or a "
                 "label"
             )
-    found, wrong = label_tree.checked(np.array(tree.left, np.int32), np.array(tree.label, np.int64))
-    if found is None or wrong != label_tree.FINE:
+    finished, wrong = label_tree.checked(np.array(tree.left, np.int32), np.array(tree.label, np.int64))
+    if finished is None or wrong != label_tree.FINE:
         raise DataError(f"{tree.path}: the tree that begins in line {tree.line[0]} is refused: {label_tree.WHY[wrong]}")
-    return found
+    return finished

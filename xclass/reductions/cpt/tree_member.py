@@ -1,4 +1,4 @@
-"""One tree of probabilities with its regressors: the kernels of binary trees and of wider ones behind one face."""
+"""Combine one conditional probability tree with its regressors, behind one interface for binary and wide nodes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,31 @@ from ...model import stored_arrays
 from . import binary_nodes, label_tree, tree_search, wide_nodes
 from .binary_nodes import DEEPEST, NODES, Scratch, Settings
 
-MOST_TIMES = 10  # bytes that what is loaded may need for every byte of the file
-LEAST_BYTES = 1 << 26  # and may need at any rate
-PLACE_BYTES, LEVEL_BYTES = 8, 20  # of a binary tree's `scratch`, for each level: of each feature, and of the node
-USUAL_FEATURES = 256  # of an example
+MOST_TIMES = 10  # bytes of scratch that a loaded tree may need per byte of the file
+LEAST_BYTES = 1 << 26  # bytes of scratch that any loaded tree may need
+PLACE_BYTES, LEVEL_BYTES = 8, 20  # of the scratch of a binary tree, per level: for each feature, and for the node
+USUAL_FEATURES = 256  # of an example, assumed when the scratch is estimated
 
 
 class Member:
-    """One tree with its regressors."""
+    """Hold one tree of the ensemble, its weight table and the kernels for its kind of nodes.
+
+    Parameters
+    ----------
+    labels : number of labels to reserve capacity for
+    bits : of the weight table
+    kind : code of the loss function
+    rule : options of the binary learner
+    settings : options for the kernels
+    arity : branches of a node, a power of two
+    seed : of the random choices when labels are inserted
+
+    Attributes
+    ----------
+    tree : replaced by a larger one when it is full
+    random : uint64[1], state of the generator
+    leaves : int64[labels], leaves in the order of their labels, computed when it is needed
+    """
 
     def __init__(
         self, labels: int, bits: int, kind: int, rule: gd.Options, settings: Settings, arity: int, seed: int
@@ -26,13 +43,13 @@ class Member:
         self.tree = label_tree.empty_tree(labels)
         self.weights = adagrad.new_weights(bits, kind, rule.learning_rate, rule.sgd)
         self.settings = settings
-        self.levels = arity.bit_length() - 1  # of the binary tree in one node
+        self.levels = arity.bit_length() - 1  # levels of the binary tree in one node
         self.kernels = binary_nodes if arity == 2 else wide_nodes
         self.random = np.array([seed], np.uint64)
-        self.leaves = np.empty(0, np.int64)  # by label
+        self.leaves = np.empty(0, np.int64)
 
     def scratch(self, batch: Batch) -> Scratch | wide_nodes.Scratch:
-        """Rows for one thread."""
+        """Return buffers for one thread and a batch; they have space for some growth of the tree."""
         longest = int(np.diff(batch.start).max(initial=0))
         levels = int(self.tree.size[DEEPEST]) + 8
         if self.kernels is wide_nodes:
@@ -46,18 +63,22 @@ class Member:
         )  # fmt: skip
 
     def check_memory(self, name: str) -> None:
-        """Refuse a tree of a file, whose array is called `name`, for which a thread would need far more than the file.
+        """Refuse a loaded tree, stored as the array `name`, if a thread needs far more memory for it than the file has.
 
-        Blocks fill up before others begin below them, so that trees of wide blocks are shallow but where they were
-        made to be deep.
+        Trees that grow here stay shallow with wide nodes, because a block fills up before others begin below it.
+
+        Raises
+        ------
+        ModelError
+            if the tree is too deep.
         """
         depth = int(self.tree.size[DEEPEST])
         if self.kernels is wide_nodes:
             needed = wide_nodes.path_bytes(self.levels, depth)
         else:
             needed = depth * (PLACE_BYTES * USUAL_FEATURES + LEVEL_BYTES)
-        taken = label_tree.NODE_BYTES * len(self.tree.left)
-        if needed > max(MOST_TIMES * taken, LEAST_BYTES):
+        stored = label_tree.NODE_BYTES * len(self.tree.left)
+        if needed > max(MOST_TIMES * stored, LEAST_BYTES):
             raise stored_arrays.unfit(
                 name, f"it is {depth} levels deep, for which every thread would need {needed / 2**20:.0f} MB"
             )
@@ -65,7 +86,7 @@ class Member:
     def rows(
         self, batch: Batch, label: Int64s, learns: Bools, whole: Bools, begin: int, end: int, found: binary_nodes.Found
     ) -> int:
-        """Examples begin..end-1; return the first not done."""
+        """Call the kernel for the examples begin..end-1; return the first example that was not processed."""
         done: int = self.kernels.learn_batch(
             self.tree, self.weights, self.settings, self.random, batch, label, learns, whole, begin, end,
             self.scratch(batch), found,
@@ -75,7 +96,15 @@ class Member:
     def learn_batch(
         self, batch: Batch, label: Int64s, learns: Bools, whole: Bools, begin: int, end: int, found: binary_nodes.Found
     ) -> None:
-        """Examples begin..end-1 in order, growing the tree."""
+        """Predict the examples begin..end-1 and learn from them, in order, enlarging the tree if it is full.
+
+        Parameters
+        ----------
+        label : int64[n], 0 for examples without a label
+        learns : bool[n], whether to learn from the example
+        whole : bool[n], whether the search has to be complete
+        found : arrays of this tree, rows begin..end-1 are written
+        """
         while (begin := self.rows(batch, label, learns, whole, begin, end, found)) < end:
             if not label_tree.has_room(self.tree):
                 self.tree = label_tree.with_double_capacity(self.tree)
@@ -91,14 +120,25 @@ class Member:
         found: binary_nodes.Found,
         spread: list[tuple[Int64s, Float64s]],
     ) -> None:
-        """As `learn_batch`; `spread[i]` = the probabilities of all labels before example i is learned from."""
+        """Do what `learn_batch` does, and list the probabilities of all labels before each example is learned.
+
+        Parameters
+        ----------
+        spread : items begin..end-1 are set to what `all_probabilities` returns
+        """
         scratch = self.scratch(batch)
         for i in range(begin, end):
             spread[i] = self.all_probabilities(batch, i, scratch)
             self.learn_batch(batch, label, learns, whole, i, i + 1, found)
 
     def all_probabilities(self, batch: Batch, i: int, scratch: Scratch | wide_nodes.Scratch) -> tuple[Int64s, Float64s]:
-        """All labels of the tree in order, int64, and their probabilities, float64."""
+        """Return the probabilities of all labels for example i.
+
+        Returns
+        -------
+        labels : int64[labels], in order
+        p : float64[labels]
+        """
         nodes = int(self.tree.size[NODES])
         if self.leaves.size != (nodes + 1) // 2:
             leaves = np.flatnonzero(self.tree.left[:nodes] == 0)
@@ -108,7 +148,13 @@ class Member:
         return self.tree.label[self.leaves], mass[self.leaves]
 
     def candidate_probabilities(self, batch: Batch, begin: int, end: int, candidate: Int64s, p: Float64s) -> None:
-        """The probabilities of candidates."""
+        """Compute the probabilities of given candidates for the examples begin..end-1.
+
+        Parameters
+        ----------
+        candidate : int64[n, C], labels or 0
+        p : float64[n, C], written; 0 for labels that the tree lacks
+        """
         nodes = len(self.tree.left)
         self.kernels.candidate_probabilities(
             self.tree, self.weights, self.settings, batch, begin, end, self.scratch(batch),

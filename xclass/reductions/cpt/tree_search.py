@@ -1,13 +1,14 @@
-"""The most probable labels of a tree of probabilities, found without looking at all of them.
+"""Find the most probable labels of a conditional probability tree without visiting all leaves.
 
-Source    ours; a leaf has no more probability than any node above it, so that a node of less mass than the last of the
-          labels found is never opened: the answer is that of a look at all leaves.
-One       depth first, the likelier child first. Where it is enough to know whether a given label is the best, the
-          search ends at the first better one.
-Several   best first: the node of most mass is opened next, which opens fewer nodes (ptb, ten labels: 145 where depth
-          first opens 237). The waiting nodes lie in buckets of mass, four to a halving, and not in a heap: masses fall
-          along a path, so that the first bucket in use moves one way only. Within a bucket the last come is first.
-Memory    A node that has to wait asks for the cache lines of its regressor.
+Source    This project's own. A leaf has at most the probability of each node above it. So a node whose probability is
+          below that of the last label found is never opened, and the result is that of a search of all leaves.
+Idea      `one` searches depth first, the likelier child first. If only the rank of a given label matters, it ends at
+          the first better label. `several` searches best first: it always opens the most probable node, so it opens
+          fewer nodes. Waiting nodes are kept in buckets of probability, four to a factor of two, not in a heap:
+          probabilities fall along a path, so the first bucket in use only moves on. In a bucket the last node added
+          is opened first. The regressor of a waiting node is prefetched.
+Cost      O(s) for every node opened.
+Names     mass: probability that the label is at or below a node | open: score a node's regressor.
 """
 
 from __future__ import annotations
@@ -23,38 +24,50 @@ from ...kernels.jit import jit
 
 BUCKETS = 256
 LAST = BUCKETS - 1
-STEP = 50  # bits of a float64 below those that choose a bucket: the exponent and two of the mantissa
+STEP = 50  # bits of a float64 below those that choose a bucket, which are the exponent and two bits of the mantissa
 ONE_BITS = intrinsics.bits_of(1.0)
 
 
 class Waiting(NamedTuple):
-    """Nodes a search has seen and not opened, for one thread and m of them at most."""
+    """Hold up to m nodes that a search has reached but not opened, for one thread."""
 
     node: Int64s  # int64[m]
     mass: Float64s  # float64[m]
-    below: Int64s  # int64[m], next item of the same bucket, -1 behind the last
+    below: Int64s  # int64[m], next item of the same bucket, -1 for the last
     head: Int64s  # int64[BUCKETS], first item of each bucket; -1 everywhere between searches
 
 
 def new_waiting(most: int) -> Waiting:
-    """Rows of one thread."""
+    """Return buffers for `most` nodes."""
     return Waiting(
         np.empty(most, np.int64), np.empty(most), np.empty(most, np.int64), np.full(BUCKETS, -1, np.int64)
     )  # fmt: skip
 
 
-# -- kernels. `settings` are binary_nodes.Settings, `example` its Scratch; the scores of the first `known` nodes on
-#    the path are there. `top` and `top_p`, of k items, are 0 at first. A search returns the nodes it opened and the
-#    most that a label left out can have where the budget ended it early, else 0. What they do at a node stands in
-#    each: with all a tree is made of passed to a function, a node takes twice the time.
+# -- kernels
+#
+# `settings` are binary_nodes.Settings and `example` is its Scratch, in which the first `known` nodes of the path are
+# scored already. `top` (int64[k]) and `top_p` (float64[k]) are 0 before the search, which writes them. A search returns
+# the number of nodes opened, and a bound on the probability of an unlisted label if the budget ended it early, else 0.
+# Both searches contain the code that opens a node: a shared function that is passed all parts of a tree takes twice
+# the time.
 
 
 @jit
 def one(tree, weights, settings, example, count, known, floor, label, top, top_p):
-    """The most probable label, if it has at least `floor`.
+    """Find the most probable label, if its probability is at least `floor`.
 
-    `label` above 0 has the probability `floor`, and all that is asked is whether it is the best: another that has as
-    much ends the search.
+    Parameters
+    ----------
+    example : its `waiting` is written
+    floor : least probability of interest
+    label : if above 0, a label of probability `floor`, and the search ends at the first other label that has as much
+    top, top_p : int64[1 or more], float64[1 or more], the first item is written
+
+    Returns
+    -------
+    opened : number of nodes opened
+    gap : bound on the probability of an unlisted label if the budget ended the search early, else 0
     """
     h, x, path, path_right = example.h, example.x, example.path, example.right
     node, mass = example.waiting.node, example.waiting.mass
@@ -78,15 +91,15 @@ def one(tree, weights, settings, example, count, known, floor, label, top, top_p
             else:
                 right = adagrad.probability(weights, adagrad.score_place(weights, h, x, count, tree.place[a]))
             left = np.int64(tree.left[a])
-            turn = right > 0.5
-            other = p * (1.0 - right if turn else right)
-            if not settings.greedy and other >= floor and (other > top_p[0] or top[0] == 0):
-                node[size] = left if turn else left + 1
-                mass[size] = other
+            goes_right = right > 0.5
+            other_mass = p * (1.0 - right if goes_right else right)
+            if not settings.greedy and other_mass >= floor and (other_mass > top_p[0] or top[0] == 0):
+                node[size] = left if goes_right else left + 1
+                mass[size] = other_mass
                 adagrad.prefetch(weights, h, count, tree.place[node[size]])
                 size += 1
-            a = left + 1 if turn else left
-            p *= right if turn else 1.0 - right
+            a = left + 1 if goes_right else left
+            p *= right if goes_right else 1.0 - right
         if tree.left[a] > 0 or p < floor or (p <= top_p[0] and top[0] > 0):
             continue
         top[0] = tree.label[a]
@@ -98,13 +111,24 @@ def one(tree, weights, settings, example, count, known, floor, label, top, top_p
 
 @jit
 def _bucket(p):
-    """Which bucket a mass belongs to, 0 the likeliest."""
+    """Return the bucket of a probability; 0 is the most probable."""
     return min(np.int64((ONE_BITS - intrinsics.bits_of(p)) >> STEP), LAST)
 
 
 @jit
 def several(tree, weights, settings, example, count, known, top, top_p):
-    """The k most probable labels."""
+    """Find the k most probable labels.
+
+    Parameters
+    ----------
+    example : its `waiting` is written
+    top, top_p : int64[k], float64[k], written
+
+    Returns
+    -------
+    opened : number of nodes opened
+    gap : bound on the probability of an unlisted label if the budget ended the search early, else 0
+    """
     k = top.shape[0]
     h, x, path, path_right = example.h, example.x, example.path, example.right
     node, mass, below, head = example.waiting
@@ -112,7 +136,7 @@ def several(tree, weights, settings, example, count, known, top, top_p):
     opened = 0
     gap = 0.0
     items = np.int64(0)
-    first, last = np.int64(0), np.int64(-1)  # no item is in a bucket before or behind
+    first, last = np.int64(0), np.int64(-1)  # all items are in the buckets first..last
     least = 0.0
     a, p = np.int64(0), 1.0
     if tree.left[a] == 0:
@@ -121,7 +145,7 @@ def several(tree, weights, settings, example, count, known, top, top_p):
     while a >= 0:
         if opened >= settings.budget and size > 0:
             gap = p
-            for bucket in range(first, last + 1):  # one that waits in the same bucket may have more
+            for bucket in range(first, last + 1):  # another node of the same bucket may have more mass
                 item = head[bucket]
                 while item >= 0:
                     gap = max(gap, mass[item])
@@ -134,11 +158,11 @@ def several(tree, weights, settings, example, count, known, top, top_p):
         else:
             right = adagrad.probability(weights, adagrad.score_place(weights, h, x, count, tree.place[a]))
         left = np.int64(tree.left[a])
-        turn = right > 0.5
+        right_first = right > 0.5
         parent_p = p
         a = np.int64(-1)
         for child in range(2):  # the likelier one first
-            c = left + 1 if turn == (child == 0) else left
+            c = left + 1 if right_first == (child == 0) else left
             q = parent_p * (right if c > left else 1.0 - right)
             if q < least or (size == k and q == least):
                 continue

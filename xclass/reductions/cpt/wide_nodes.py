@@ -1,18 +1,21 @@
-"""A tree of nodes of m branches, for one example after the other: f(y|x), the best labels, an update.
+"""Predict with and train a conditional probability tree whose nodes have m branches, one example after the other.
 
 Source    Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
           Algorithms", UAI 2009, section "hpecoc" (theorem: the squared loss of f(y|x) is at most
-          4 (1 - 1/m)**2 (log_m K)**2 times the mean squared loss of the regressors asked); the search is ours.
-Idea      The tree is the binary one of label_tree, `levels` of its levels are one node of m = 2**levels branches.
-          Bit l of a branch says whether the turn at level l goes right; a leaf further up has zeros behind. So a
-          leaf that is split inside a block keeps its branch, the new label has one nobody used, and the tree grows
-          as labels come.
-Cost      learning and the probability of a given label O(s m log_m K); a search the same for every node it opens.
-Names     block: a node of m branches | root: where it begins in the binary tree, at a depth divisible by levels |
-          branch: a code 0..m-1 | child[c]: binary node at branch c, a leaf or the root of the next block.
-Differs   from the paper, where the tree is given: a block fills up before another begins below it, so that m >= K
-          is one node, plain PECOC. In a block with room a new label goes where there is room; else by the binary
-          tree's rule, p being the estimated mass to the right over that on both sides.
+          4 (1 - 1/m)**2 (log_m K)**2 times the mean squared loss of the regressors used); the search is this project's.
+Idea      The tree is the binary tree of label_tree, in which `levels` levels form one node of m = 2**levels branches.
+          Bit l of a branch says whether the path goes right at level l; a leaf at a higher level has zeros in the
+          remaining bits. So if a leaf is split inside a block, the old label keeps its branch and the new label gets
+          an unused one, and the tree grows while new labels arrive.
+Cost      O(s m log_m K) for learning and for the probability of a given label; O(s m) per block that a search opens.
+Names     block: a node of m branches | root: the binary node at the top of a block, at a depth divisible by levels |
+          branch: a code 0..m-1 | child[c]: binary node at branch c, which is a leaf or the root of another block.
+Differs   from the paper, where the tree is given: a block fills up before another begins below it, so with m >= K there
+          is one block, plain PECOC. In a block with unused branches a new label goes to the side that has them; if both
+          sides have, the rule of the binary tree decides, p being the estimated mass on the right divided by that of
+          both sides.
+
+The kernels take the same arguments as those of binary_nodes.
 """
 
 from __future__ import annotations
@@ -33,26 +36,26 @@ ROOT_12 = binary_nodes.ROOT_12
 
 
 class Scratch(NamedTuple):
-    """Rows of one thread: features, the blocks on the label's path, those the search is in."""
+    """Provide buffers for one thread: features, the blocks on the path to the label, the blocks of a search."""
 
     h: UInt64s  # uint64[s]
     x: Float32s  # float32[s]
     at: Int64s  # int64[2 * s]
-    root: Int64s  # int64[blocks], of the blocks from the tree's root to the label's leaf
-    branch: Int64s  # int64[blocks], which leads to the leaf
-    score: Float32s  # float32[blocks, m]
-    mass: Float64s  # float64[blocks, m], of the branches
-    child: Int64s  # int64[blocks, m], of the blocks the search is in
-    left: Float64s  # float64[blocks, m], mass of their branches that wait, -1 of those that are done
-    one: Float32s  # float32[m], scores of any other block
-    square: Float32s  # float32[m], of its update
+    root: Int64s  # int64[blocks], roots of the blocks from the tree's root to the label's leaf
+    branch: Int64s  # int64[blocks], branch that leads to the leaf
+    score: Float32s  # float32[blocks, m], scores of the regressors
+    mass: Float64s  # float64[blocks, m], probabilities of the branches
+    child: Int64s  # int64[blocks, m], children of the blocks that the search is in
+    left: Float64s  # float64[blocks, m], mass of their waiting branches, -1 for the others
+    one: Float32s  # float32[m], scores of a block that is not on the path
+    square: Float32s  # float32[m] each, scratch of `pecoc.learn`
     step: Float32s  # float32[m]
     reach: Float32s  # float32[m]
-    levels: int
+    levels: int  # of the binary tree in a block
 
 
 def scratch(levels: int, longest: int, depth: int) -> Scratch:
-    """Rows for examples of up to `longest` features and a binary tree of up to `depth`."""
+    """Return buffers for examples of up to `longest` features and a binary tree of up to `depth` levels."""
     m, blocks = 1 << levels, depth // levels + 2
     return Scratch(
         np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(2 * longest, np.int64),
@@ -63,7 +66,7 @@ def scratch(levels: int, longest: int, depth: int) -> Scratch:
 
 
 def path_bytes(levels: int, depth: int) -> int:
-    """What the blocks of the longest path take in a thread's `scratch`."""
+    """Return the bytes that the blocks of the longest path take in a thread's `scratch`."""
     return (depth // levels + 2) * (28 << levels)
 
 
@@ -72,13 +75,13 @@ def path_bytes(levels: int, depth: int) -> int:
 
 @jit
 def _place(root, m):
-    """Where the regressors of a block begin: places are numbered as nodes are."""
+    """Return the place of a block's first regressor; places are numbered as nodes are."""
     return m * (root + 1)
 
 
 @jit
 def _children(tree, root, levels, child):
-    """`child[c]` = the node at branch c of a block, -1 where nobody uses it; return how many do."""
+    """Fill `child` (int64[m]) with the node at each branch of a block, -1 if unused; return the number used."""
     child[0] = root
     used = 1
     for level in range(levels):
@@ -95,7 +98,7 @@ def _children(tree, root, levels, child):
 
 @jit
 def _open(tree, weights, scratch, count, root, s, child, v):
-    """Score a block and estimate its branches."""
+    """Score a block into `s` (float32[m]) and estimate its branches `child` (int64[m]) and `v` (float64[m])."""
     pecoc.score(weights, scratch.h, scratch.x, count, _place(root, s.shape[0]), scratch.at, s)
     _children(tree, root, scratch.levels, child)
     pecoc.estimate(weights, s, child, v)
@@ -103,7 +106,7 @@ def _open(tree, weights, scratch, count, root, s, child, v):
 
 @jit
 def _root(tree, levels, a):
-    """Where the block begins of which node a is a branch."""
+    """Return the root of the block in which node a is a branch."""
     a = np.int64(tree.parent[a])
     while tree.depth[a] % levels > 0:
         a = np.int64(tree.parent[a])
@@ -112,7 +115,7 @@ def _root(tree, levels, a):
 
 @jit
 def _blocks(tree, scratch, leaf):
-    """Blocks on the way to a leaf, without one of its own."""
+    """Return the number of blocks on the path to a leaf, without a block that begins at the leaf."""
     return -(-np.int64(tree.depth[leaf]) // scratch.levels)
 
 
@@ -136,7 +139,7 @@ def _trace(tree, scratch, leaf):
 
 @jit
 def _follow(tree, weights, scratch, leaf, count):
-    """Open the blocks from the root to a leaf; return f(y|x)."""
+    """Open the blocks from the root to a leaf and return f(y|x)."""
     blocks = _trace(tree, scratch, leaf)
     p = 1.0
     for b in range(blocks):
@@ -147,20 +150,20 @@ def _follow(tree, weights, scratch, leaf, count):
 
 @jit
 def _asked(tree, weights, scratch, leaf):
-    """How many regressors `_follow` asked, and their mean squared loss."""
+    """Return the number of regressors that `_follow` scored, and their mean squared loss."""
     blocks = _blocks(tree, scratch, leaf)
     total = 0.0
     for b in range(blocks):
         total += pecoc.loss(weights, scratch.score[b], scratch.branch[b])
-    asked = blocks * (scratch.score.shape[1] - 1)
-    return asked, total / max(asked, 1)
+    regressors = blocks * (scratch.score.shape[1] - 1)
+    return regressors, total / max(regressors, 1)
 
 
 @jit
 def _learn_path(tree, weights, scratch, leaf, count, weight):
-    """Train the blocks `_follow` opened with the branches to the leaf, and the leaf's own block with branch 0.
+    """Train the blocks opened by `_follow` on the branches of the path, and the leaf's own block on branch 0.
 
-    A leaf has a block of its own where it is next to be split: below a block that is full.
+    A leaf below a full block has a block of its own, which begins there when the leaf is split.
     """
     m = scratch.score.shape[1]
     blocks = _blocks(tree, scratch, leaf)
@@ -182,7 +185,7 @@ def _learn_path(tree, weights, scratch, leaf, count, weight):
 
 @jit
 def _sums(child, v, first, gap):
-    """Branches in use among first, first + gap, ..., and their mass."""
+    """Return the number of used branches among first, first + gap, ..., and their mass."""
     used = 0
     mass = 0.0
     for c in range(first, v.shape[0], gap):
@@ -194,7 +197,7 @@ def _sums(child, v, first, gap):
 
 @jit
 def _seek(tree, weights, settings, random, scratch, count):
-    """The leaf a new label splits; it is counted on the way there."""
+    """Return the leaf that a new label splits, and count the label at the nodes on the path."""
     a = np.int64(0)
     m = scratch.score.shape[1]
     child, v = scratch.child[0], scratch.mass[0]
@@ -205,12 +208,12 @@ def _seek(tree, weights, settings, random, scratch, count):
             if tree.left[a] == 0:
                 break
             half = 1 << level
-            most = m >> (level + 1)
+            capacity = m >> (level + 1)
             used_left, mass_left = _sums(child, v, branch, 2 * half)
             used_right, mass_right = _sums(child, v, branch + half, 2 * half)
             left = np.int64(tree.left[a])
-            if (used_left == most) != (used_right == most):
-                right = used_left == most
+            if (used_left == capacity) != (used_right == capacity):
+                right = used_left == capacity
             elif settings.alpha == 0.0:
                 right = rng.draw(random) >= HALF
             else:
@@ -233,7 +236,7 @@ def _seek(tree, weights, settings, random, scratch, count):
 
 @jit
 def _insert(tree, weights, settings, random, scratch, label, count, weight):
-    """Bring a new label into the tree and train the blocks on its way."""
+    """Insert a new label into the tree and train the blocks on its path."""
     if tree.size[NODES] == 0:
         label_tree.plant(tree, label)
         leaf = np.int64(0)
@@ -245,7 +248,7 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
 
 @jit
 def _likeliest(left):
-    """The branch of most mass."""
+    """Return the branch of the largest mass."""
     best = 0
     for c in range(1, left.shape[0]):
         if left[c] > left[best]:
@@ -254,13 +257,19 @@ def _likeliest(left):
 
 
 @jit
-def _search(tree, weights, settings, scratch, count, known, floor, label, complete, i, found):
-    """The most probable labels of example i, depth first and the likeliest branch first.
+def _search(tree, weights, settings, scratch, count, known, floor, label, complete, i, output):
+    """Find the most probable labels of example i, depth first and the likeliest branch first.
 
-    As in binary_nodes: a branch that has no more mass than the last of the labels found is not opened. A block's
-    leaves are looked at when it is opened. The first `known` blocks on the label's path are estimated already.
+    As in tree_search, a branch is not opened if it has no more mass than the last of the labels found. The leaves of a
+    block are listed when it is opened. The first `known` blocks on the path to the label are estimated already.
+
+    Parameters
+    ----------
+    floor : least probability of interest
+    label, complete : unless `complete`, the search ends as soon as another label than `label` is the best
+    output : Found, row i is written
     """
-    top, top_p = found.top[i], found.top_p[i]
+    top, top_p = output.top[i], output.top_p[i]
     k = top.shape[0]
     m = scratch.left.shape[1]
     size = 0
@@ -273,9 +282,9 @@ def _search(tree, weights, settings, scratch, count, known, floor, label, comple
     a = np.int64(0)
     p = 1.0
     depth = -1
-    going = True
-    while going:
-        # open a, of mass p
+    searching = True
+    while searching:
+        # open the block at a, of mass p
         opened += 1
         depth += 1
         child, left = scratch.child[depth], scratch.left[depth]
@@ -295,10 +304,10 @@ def _search(tree, weights, settings, scratch, count, known, floor, label, comple
             if left[c] >= 0.0 and tree.left[child[c]] == 0:
                 if left[c] >= max(floor, settings.cut * top_p[0]):
                     size = top_k.insert(top, top_p, size, tree.label[child[c]], left[c])
-                    going &= complete or top[0] == label
+                    searching &= complete or top[0] == label
                 left[c] = -1.0
-        # the next one to open
-        while going:
+        # find the next block to open
+        while searching:
             best = _likeliest(scratch.left[depth])
             p = scratch.left[depth, best]
             if p < 0.0 or p < max(floor, settings.cut * top_p[0]) or (size == k and p <= top_p[k - 1]):
@@ -310,20 +319,23 @@ def _search(tree, weights, settings, scratch, count, known, floor, label, comple
                 scratch.left[depth, best] = -1.0
                 a = scratch.child[depth, best]
                 break
-            going = depth >= 0
-    found.opened[i] = opened
-    found.gap[i] = gap if size < k or gap > top_p[k - 1] else 0.0
+            searching = depth >= 0
+    output.opened[i] = opened
+    output.gap[i] = gap if size < k or gap > top_p[k - 1] else 0.0
 
 
 @jit
 def _fits(tree, scratch):
-    """Whether there is room for one more label, and on the path for a deeper leaf."""
+    """Return whether the tree has capacity for one more label, and the scratch for a deeper path."""
     return label_tree.has_room(tree) and (tree.size[DEEPEST] + 3) // scratch.levels + 2 <= scratch.root.shape[0]
 
 
 @jit
-def learn_batch(tree, weights, settings, random, batch, label, learns, whole, begin, end, scratch, found):
-    """As binary_nodes.learn_batch: f(y|x), the most probable labels, then learn; return the first example not done."""
+def learn_batch(tree, weights, settings, random, batch, label, learns, whole_search, begin, end, scratch, output):
+    """Predict the examples begin..end-1 and learn from them, in order; return the first example that was not processed.
+
+    The parameters are those of `binary_nodes.learn_batch`.
+    """
     for i in range(begin, end):
         y = label[i]
         leaf = label_tree.find(tree, y) if y > 0 else np.int64(-1)
@@ -333,16 +345,16 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole, be
         floor = 0.0
         known = np.int64(0)
         if leaf >= 0:
-            found.known[i] = True
+            output.known[i] = True
             floor = _follow(tree, weights, scratch, leaf, count)
-            found.p[i] = floor
-            found.asked[i], found.loss[i] = _asked(tree, weights, scratch, leaf)
+            output.p[i] = floor
+            output.asked[i], output.loss[i] = _asked(tree, weights, scratch, leaf)
             known = _blocks(tree, scratch, leaf)
         if settings.search and tree.size[NODES] > 0:
-            complete = whole[i] or leaf < 0
+            complete = whole_search[i] or leaf < 0
             _search(
                 tree, weights, settings, scratch, count, known, 0.0 if complete or settings.greedy else floor, y,
-                complete, i, found
+                complete, i, output
             )  # fmt: skip
         if learns[i]:
             if leaf >= 0:
@@ -354,11 +366,16 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole, be
 
 @jit
 def all_probabilities(tree, weights, settings, batch, i, scratch, mass):
-    """`mass[a]` = probability that the label of example i is at or below a, for leaves and roots of blocks."""
+    """Compute the probability of every leaf and every root of a block for example i.
+
+    Parameters
+    ----------
+    mass : float64[nodes or more], written: probability that the label is at or below the node
+    """
     count = adagrad.load(batch, i, settings.unit, scratch.h, scratch.x)
     child, v = scratch.child[0], scratch.mass[0]
     mass[0] = 1.0
-    for a in range(tree.size[NODES]):  # children come after their parent
+    for a in range(tree.size[NODES]):  # children have higher numbers than their parent
         if tree.left[a] > 0 and tree.depth[a] % scratch.levels == 0:
             _open(tree, weights, scratch, count, a, scratch.one, child, v)
             for c in range(child.shape[0]):
@@ -368,9 +385,9 @@ def all_probabilities(tree, weights, settings, batch, i, scratch, mass):
 
 @jit
 def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch, memo_row, memo_p, candidate, p):
-    """Do what `binary_nodes.candidate_probabilities` does.
+    """Compute the probabilities of given candidates, as `binary_nodes.candidate_probabilities` does.
 
-    `memo_row` is of a block's root, `memo_p` of the nodes that its branches lead to.
+    `memo_row` is indexed by the root of a block, `memo_p` by the nodes that its branches lead to.
     """
     child, v = scratch.child[0], scratch.mass[0]
     for i in range(begin, end):
