@@ -1,12 +1,14 @@
-"""From an example to a leaf of a softmax tree and through its softmax: one path, few classes.
+"""Route examples to a leaf of a softmax tree and evaluate the softmax of the leaf.
 
-A router goes right where w.x + b >= 0. A leaf has some classes with an intercept each, and weights for some features:
-of an example only the weights of its own features are looked at. Most classes of a large leaf have none among them:
-their score is the intercept, their exponentials are summed beforehand, and the best one is found in a list.
+Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree", EMNLP 2021.
+Idea      A router goes right if w.x + b >= 0. A leaf has some classes with an intercept each, and sparse weights. Only
+          the weights of the example's own features are read, and most classes of a large leaf have none of them: their
+          score is the intercept, the sum of their exponentials is precomputed, and the best of them is found in a list.
 
-    (node, feature)  --hash map-->  router: place in `weight`
-                                    leaf:   place q in `entry`; weights entry[q] .. entry[q + 1] - 1, of `owner`
-Cost      a look-up for every feature at every node of the path, and a step for every weight found in the leaf.
+              (node, feature)  --hash map-->  router: index into `weight`
+                                              leaf:   row q of `entry`; weights entry[q] .. entry[q + 1] - 1
+Cost      One look-up for every feature at every node of the path, and one step for every weight found in the leaf.
+Names     n rows | m nodes | k classes of the largest leaf | t labels listed per row
 """
 
 from __future__ import annotations
@@ -26,49 +28,49 @@ NOTHING = np.uint64(0xFFFFFFFFFFFFFFFF)  # an empty cell
 
 
 class Paths(NamedTuple):
-    """A tree, ready for walking. Node 0 is the root."""
+    """Hold a tree prepared for routing; node 0 is the root."""
 
-    left: Int32s  # int32[m], a child; below 0: the node is leaf -1 - left
-    right: Int32s  # int32[m]
-    bias: Float32s  # float32[m], of routers
+    left: Int32s  # int32[m], left child; if negative, the node is leaf -1 - left
+    right: Int32s  # int32[m], right child
+    bias: Float32s  # float32[m], intercepts of routers
     secret: np.uint64  # of the hash of keys
     key: UInt64s  # uint64[cells], node << 32 | feature
-    at: Int64s  # int64[cells]
-    weight: Float32s  # float32[...], of routers
-    entry: Int64s  # int64[rows + 1]
-    owner: Int32s  # int32[...], class of a weight, its number within the leaf
-    value: Float32s  # float32[...], the weight
-    first: Int64s  # int64[leaves + 1], a leaf's classes in the arrays below
-    label: Int64s  # int64[...], rising within a leaf
+    at: Int64s  # int64[cells], index into `weight`, or row of `entry`
+    weight: Float32s  # float32[...], weights of routers
+    entry: Int64s  # int64[rows + 1], first weight of each feature of each leaf
+    owner: Int32s  # int32[...], class of a leaf's weight, numbered within the leaf
+    value: Float32s  # float32[...], weights of leaves
+    first: Int64s  # int64[leaves + 1], first class of each leaf in the arrays below
+    label: Int64s  # int64[...], label of each class, ascending within a leaf
     score: Float32s  # float32[...], intercepts
-    order: Int32s  # int32[...], classes of a leaf by falling intercept, numbers within the leaf
-    mass: Float64s  # float64[leaves], sum of the exponentials of the intercepts
+    order: Int32s  # int32[...], classes of a leaf by descending intercept, numbered within the leaf
+    mass: Float64s  # float64[leaves], sum of the exponentials of a leaf's intercepts
 
 
 class Found(NamedTuple):
-    """What walks find, by row."""
+    """Hold the results of routing n rows."""
 
-    leaf: Int32s  # int32[n]
-    answer: Int64s  # int64[n], the most probable label, 0 where a leaf has none
-    log_p: Float64s  # float64[n], of the row's label; NaN where the leaf lacks it
-    size: Int64s  # int64[n], classes of the leaf
-    top: Int64s  # int64[n, t], the best labels, then 0
-    top_p: Float64s  # float64[n, t]
+    leaf: Int32s  # int32[n], leaf that the row reaches
+    answer: Int64s  # int64[n], most probable label, 0 if the leaf has none
+    log_p: Float64s  # float64[n], log probability of the row's label, NaN if the leaf lacks it
+    size: Int64s  # int64[n], number of classes of the leaf
+    top: Int64s  # int64[n, t], most probable labels, then 0
+    top_p: Float64s  # float64[n, t], their probabilities
 
 
 class Scratch(NamedTuple):
-    """OptionGroup for the largest leaf."""
+    """Provide buffers for one thread and the largest leaf."""
 
-    z: Float64s  # float64[k], 0 between rows
-    mark: UInt8s  # uint8[k], 0 between rows
-    touched: Int32s  # int32[k]
+    z: Float64s  # float64[k], scores without intercepts, 0 between rows
+    mark: UInt8s  # uint8[k], 1 for touched classes, 0 between rows
+    touched: Int32s  # int32[k], classes with a weight for a feature of the row
     candidate: Int32s  # int32[k], classes that may be among the best
     p: Float64s  # float64[k], their scores
-    place: Int64s  # int64[t]
+    place: Int64s  # int64[t], positions of the best candidates
 
 
 def new_found(n: int, most: int) -> Found:
-    """OptionGroup for what n rows find, with `most` labels each."""
+    """Return space for the results of n rows with `most` labels each."""
     return Found(
         np.zeros(n, np.int32), np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int64),
         np.zeros((n, most), np.int64), np.zeros((n, most)),
@@ -76,7 +78,7 @@ def new_found(n: int, most: int) -> Found:
 
 
 def new_scratch(paths: Paths, most: int) -> Scratch:
-    """Scratch for one thread."""
+    """Return buffers for one thread and `most` labels per row."""
     k = int(np.diff(paths.first).max(initial=1))
     return Scratch(
         np.zeros(k),
@@ -93,13 +95,20 @@ def new_scratch(paths: Paths, most: int) -> Scratch:
 
 @jit
 def _cell(key, wanted, secret):
-    """Where `wanted` is, or the empty cell where it belongs."""
+    """Return the cell of the key `wanted`, or the empty cell where it belongs."""
     return hash_table.probe(key, wanted, NOTHING, secret)
 
 
 @jit
 def fill(key, at, node, feature, secret):
-    """Enter features of nodes, int64[q] and uint32[q], whose places are 0 and on."""
+    """Enter keys into the hash map; key i gets the value i.
+
+    Parameters
+    ----------
+    key, at : uint64[cells], int64[cells], written
+    node : int32[q], node of each key; read only
+    feature : uint32[q], feature of each key; read only
+    """
     for i in range(node.shape[0]):
         wanted = np.uint64(node[i]) << NODE | np.uint64(feature[i])
         cell = _cell(key, wanted, secret)
@@ -109,7 +118,7 @@ def fill(key, at, node, feature, secret):
 
 @jit
 def _number(label, begin, end, wanted):
-    """Where a label stands among label[begin:end], rising; -1 if it does not."""
+    """Return the index of `wanted` in the ascending label[begin:end] (int64), or -1 if it is absent."""
     low, high = begin, end
     while low < high:
         middle = (low + high) // 2
@@ -121,9 +130,9 @@ def _number(label, begin, end, wanted):
 
 
 @jit
-def _best(paths, first, last, total, count, scratch, r, found):
-    """The best classes of a leaf: some of the `count` touched ones, or those of the largest intercepts."""
-    most = found.top.shape[1]
+def _best(paths, first, last, total, count, scratch, r, output):
+    """Rank the classes of a leaf for row r: the `count` touched ones and those of the largest intercepts."""
+    most = output.top.shape[1]
     size = count
     for j in range(count):
         c = scratch.touched[j]
@@ -141,23 +150,23 @@ def _best(paths, first, last, total, count, scratch, r, found):
             untouched += 1
     size = top_k.rank(scratch.p, 0, size, scratch.place)
     for j in range(most):
-        found.top[r, j] = 0
-        found.top_p[r, j] = 0.0
+        output.top[r, j] = 0
+        output.top_p[r, j] = 0.0
     for j in range(size):
         c = scratch.candidate[scratch.place[j]]
         p = fast_math.exp(scratch.p[scratch.place[j]]) / total
-        at = j  # not `top_k.insert`: only labels of equal probability change places
-        while at > 0 and found.top_p[r, at - 1] == p and found.top[r, at - 1] > paths.label[first + c]:
-            found.top[r, at] = found.top[r, at - 1]
-            found.top_p[r, at] = p
+        at = j  # the order is right already, but labels of equal probability are put in ascending order
+        while at > 0 and output.top_p[r, at - 1] == p and output.top[r, at - 1] > paths.label[first + c]:
+            output.top[r, at] = output.top[r, at - 1]
+            output.top_p[r, at] = p
             at -= 1
-        found.top[r, at] = paths.label[first + c]
-        found.top_p[r, at] = p
+        output.top[r, at] = paths.label[first + c]
+        output.top_p[r, at] = p
 
 
 @jit
 def _goes_right(paths, at, start, feature, value, r):
-    """Whether router `at` sends row r right."""
+    """Return whether the router `at` sends row r right."""
     s = np.float64(paths.bias[at])
     high = np.uint64(at) << NODE
     for i in range(start[r], start[r + 1]):
@@ -169,19 +178,32 @@ def _goes_right(paths, at, start, feature, value, r):
 
 @jit
 def sides(paths, start, feature, value, node, begin, end, right):
-    """`right[r]` = whether the router `node[r]` (int32[n]) sends row r right, for rows begin..end-1 that are at one."""
+    """Compute to which side the routers send the rows begin..end-1.
+
+    Parameters
+    ----------
+    start, feature, value : rows as in `row_store.Rows`, read only
+    node : int32[n], node at which each row is; read only
+    right : bool[n], written; False where the node is a leaf
+    """
     for r in range(begin, end):
         at = np.int64(node[r])
         right[r] = paths.left[at] >= 0 and _goes_right(paths, at, start, feature, value, r)
 
 
 @jit
-def walk(paths, start, feature, value, label, node, begin, end, scratch, found):
-    """Rows begin..end-1 from their `node` (int32[n]) to a leaf and through it.
+def walk(paths, start, feature, value, label, node, begin, end, scratch, output):
+    """Route the rows begin..end-1 to a leaf and evaluate its softmax.
 
-    `start`, `feature`, `value` : rows as in `row_store.Rows`, from feature 0 on; `label` : int64[n].
+    Parameters
+    ----------
+    start, feature, value : rows as in `row_store.Rows`, read only
+    label : int64[n], read only
+    node : int32[n], node at which each row begins; read only
+    scratch : written
+    output : Found, rows begin..end-1 are written
     """
-    most = found.top.shape[1]
+    most = output.top.shape[1]
     z, mark, touched = scratch.z, scratch.mark, scratch.touched
     for r in range(begin, end):
         at = np.int64(node[r])
@@ -204,7 +226,7 @@ def walk(paths, start, feature, value, label, node, begin, end, scratch, found):
                         count += 1
                     z[c] += np.float64(paths.value[j]) * x
         best = np.int64(-1)
-        most_score = -np.inf
+        best_score = -np.inf
         rest = paths.mass[leaf]
         if count == last - first:
             rest = 0.0
@@ -212,29 +234,29 @@ def walk(paths, start, feature, value, label, node, begin, end, scratch, found):
             for j in range(first, last):
                 if mark[paths.order[j]] == 0:
                     best = np.int64(paths.order[j])
-                    most_score = np.float64(paths.score[first + best])
+                    best_score = np.float64(paths.score[first + best])
                     break
-        taken = 0.0
+        touched_mass = 0.0
         for j in range(count):
             c = touched[j]
             b = np.float64(paths.score[first + c])
             s = b + z[c]
-            taken += fast_math.exp(s)
+            touched_mass += fast_math.exp(s)
             if rest > 0.0:
                 rest -= fast_math.exp(b)
-            if s > most_score or (s == most_score and c < best):
-                best, most_score = np.int64(c), s
-        total = max(taken + max(rest, 0.0), 1e-300)
-        found.leaf[r] = leaf
-        found.size[r] = last - first
-        found.answer[r] = paths.label[first + best] if best >= 0 else 0
-        own = _number(paths.label, first, last, label[r])
-        if own < 0:
-            found.log_p[r] = np.nan
+            if s > best_score or (s == best_score and c < best):
+                best, best_score = np.int64(c), s
+        total = max(touched_mass + max(rest, 0.0), 1e-300)
+        output.leaf[r] = leaf
+        output.size[r] = last - first
+        output.answer[r] = paths.label[first + best] if best >= 0 else 0
+        own_place = _number(paths.label, first, last, label[r])
+        if own_place < 0:
+            output.log_p[r] = np.nan
         else:
-            found.log_p[r] = np.float64(paths.score[own]) + z[own - first] - math.log(total)
+            output.log_p[r] = np.float64(paths.score[own_place]) + z[own_place - first] - math.log(total)
         if most > 0:
-            _best(paths, first, last, total, count, scratch, r, found)
+            _best(paths, first, last, total, count, scratch, r, output)
         for j in range(count):
             z[touched[j]] = 0.0
             mark[touched[j]] = 0
@@ -244,16 +266,16 @@ def walk(paths, start, feature, value, label, node, begin, end, scratch, found):
 
 
 class Parts(NamedTuple):
-    """A tree as it is stored: features are hashes, or numbers while it is trained."""
+    """Hold a tree as it is stored; features are hashes, or numbers while the tree is trained."""
 
-    left: np.ndarray  # as in Paths
+    left: np.ndarray  # arrays without a comment are as in Paths
     right: np.ndarray
     bias: np.ndarray
-    router_node: Int32s  # int32[...]
-    router_feature: UInt32s  # uint32[...]
+    router_node: Int32s  # int32[...], node of each router weight
+    router_feature: UInt32s  # uint32[...], its feature
     weight: np.ndarray
-    leaf_node: Int32s  # int32[rows]
-    leaf_feature: UInt32s  # uint32[rows]
+    leaf_node: Int32s  # int32[rows], node of each row of `entry`
+    leaf_feature: UInt32s  # uint32[rows], its feature
     entry: np.ndarray
     owner: np.ndarray
     value: np.ndarray
@@ -272,7 +294,7 @@ DTYPES = {name: DTYPES[name] for name in Parts._fields}
 
 
 def new_paths(parts: Parts) -> Paths:
-    """Make a stored tree ready for walking."""
+    """Return a stored tree prepared for routing."""
     keys = len(parts.router_node) + len(parts.leaf_node)
     cells = 1 << max(4, (2 * keys).bit_length())
     key, at, secret = np.full(cells, NOTHING), np.zeros(cells, np.int64), hash_table.new_secret()
@@ -291,20 +313,25 @@ def new_paths(parts: Parts) -> Paths:
 
 
 def nothing() -> Parts:
-    """The tree of one leaf without classes."""
-    found = {name: np.zeros(0, dtype) for name, dtype in DTYPES.items()}
-    found |= {"left": np.array([-1], np.int32), "right": np.array([-1], np.int32), "bias": np.zeros(1, np.float32)}
-    found |= {"entry": np.zeros(1, np.int64), "first": np.zeros(2, np.int64)}
-    return Parts(**found)
+    """Return the tree of one leaf without classes."""
+    arrays = {name: np.zeros(0, dtype) for name, dtype in DTYPES.items()}
+    arrays |= {"left": np.array([-1], np.int32), "right": np.array([-1], np.int32), "bias": np.zeros(1, np.float32)}
+    arrays |= {"entry": np.zeros(1, np.int64), "first": np.zeros(2, np.int64)}
+    return Parts(**arrays)
 
 
 def check(parts: Parts, classes: int, deepest: int) -> None:
-    """Refuse arrays that came from a file and are no softmax tree of so many classes and levels of routers.
+    """Check that arrays from a file are a softmax tree.
 
-    `walk` and `sides` go from node to node, to a leaf's classes in `label` and `score`, and from a key's place to
-    `weight` or by `entry` to `owner` and `value`: all of these are in range, and a walk ends since children have higher
-    numbers. Keys are all different, so `fill` makes a cell for each and leaves half of the cells empty. What trains a
-    tree goes on with it by recursion: it is as shallow as --depth allows. Intercepts and weights are finite.
+    `walk` and `sides` go from node to node, to a leaf's classes in `label` and `score`, and from a key to `weight`, or
+    through `entry` to `owner` and `value`. The check guarantees that all these indices are in range, and that a walk
+    ends because children have higher numbers. Keys are distinct, so `fill` uses one cell for each and half of the cells
+    stay empty. The depth is limited because training is recursive. Intercepts and weights are finite.
+
+    Parameters
+    ----------
+    classes : highest label allowed
+    deepest : most levels of routers allowed
 
     Raises
     ------
@@ -336,11 +363,11 @@ def check(parts: Parts, classes: int, deepest: int) -> None:
     if (parts.owner >= most).any():
         _refuse("owner", "it names a class that the leaf does not have")
     falls = np.flatnonzero(np.diff(parts.owner) <= 0) + 1
-    if not np.isin(falls, parts.entry).all():  # training has room for each class once
+    if not np.isin(falls, parts.entry).all():  # training has space for each class once
         _refuse("owner", "the classes of a weight do not rise")
 
 
-LENGTHS = {  # arrays that are as long as another one
+LENGTHS = {  # arrays that must have the length of another one
     "right": "left",
     "bias": "left",
     "router_feature": "router_node",
@@ -352,7 +379,7 @@ LENGTHS = {  # arrays that are as long as another one
 
 
 def _check_nodes(left: np.ndarray, right: np.ndarray, leaves: int, deepest: int) -> None:
-    """Refuse nodes unless each but the root is the child of one with a lower number, and leaves are numbered."""
+    """Refuse nodes unless each but the root is the child of one with a lower number and leaves are numbered."""
     nodes = len(left)
     inner = np.flatnonzero(left >= 0)
     children = np.concatenate([left[inner], right[inner]])
@@ -371,7 +398,13 @@ def _check_nodes(left: np.ndarray, right: np.ndarray, leaves: int, deepest: int)
 
 
 def _check_keys(kind: str, node: np.ndarray, feature: np.ndarray, wanted: np.ndarray, order: np.ndarray) -> None:
-    """Refuse keys of nodes that are not `wanted` (bool[m]), or that do not rise by `order` of node, then feature."""
+    """Refuse keys of the wrong kind of node, or in the wrong order.
+
+    Parameters
+    ----------
+    wanted : bool[m], whether a node is of the right kind
+    order : int64[m], keys must ascend by the order of their node, then by feature
+    """
     stored_arrays.check_range(f"tree.{kind}_node", node, 0, len(wanted) - 1)
     if not wanted[node].all():
         _refuse(f"{kind}_node", f"it names a node that is no {kind}")
@@ -381,4 +414,5 @@ def _check_keys(kind: str, node: np.ndarray, feature: np.ndarray, wanted: np.nda
 
 
 def _refuse(name: str, why: str) -> None:
+    """Raise a ModelError about one array of the tree."""
     raise stored_arrays.unfit(f"tree.{name}", why)

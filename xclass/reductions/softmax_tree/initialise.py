@@ -1,12 +1,16 @@
-"""Where the classes of a softmax tree begin: alike ones in one leaf, alike leaves near each other.
+"""Assign the classes to the initial leaves of a softmax tree, so that similar classes share a leaf.
 
 Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree", EMNLP 2021: section 4.2, algorithm 2.
-          `prototypes`  as printed: a class's prototype is the mean of its rows; k-means makes as many clusters of
-          the prototypes as there are leaves, a prototype counting as many times as it has rows; then, level
-          by level, the two clusters whose means are nearest become one, until each has met another.
-          `clusters`    the same aim, balanced: halves of halves of the classes by 2-means, `two_means`. All leaves
-          begin with equally many classes, where k-means on sparse text tends to put most into one.
-          `random`      routers are drawn from the normal distribution, scaled to length 1; no class begins anywhere.
+Idea      `prototypes`  as in the paper: the prototype of a class is the mean of its rows. k-means clusters the
+          prototypes, weighted by their rows, into as many clusters as there are leaves. Then, level by level, the two
+          clusters with the nearest means become siblings, until all clusters have one.
+          `clusters`  balanced clusters: the classes are halved repeatedly by 2-means (`two_means`). All leaves begin
+          with equally many classes, whereas k-means on sparse text tends to put most of them into one cluster.
+          `random`  routers are drawn from the normal distribution and scaled to length 1; they, not the classes, decide
+          where a row begins (`reduction`).
+Cost      k-means: O(nonzeros of the prototypes * leaves) per round, up to ROUNDS rounds.
+Names     k classes | F features | L clusters, one per leaf | n rows
+Differs   from the paper: `clusters` is the default.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from ..clusters import two_means
 from ..clusters.two_means import Share
 from . import row_store
 
-ROUNDS = 30
+ROUNDS = 30  # of k-means, at most
 
 
 # -- kernels
@@ -30,26 +34,35 @@ ROUNDS = 30
 def nearest(
     start: Int64s, feature: Int32s, value: Float32s, centre: Float64s, square: Float64s, where: Int64s
 ) -> float:
-    """The nearest of L centres for every prototype, and the sum of what distances are without prototypes' own parts.
+    """Find the nearest of L centres for every prototype.
 
-    `centre` : float64[F, L]; `square` : float64[L], squared lengths of the centres; `where` : int64[k], the answer.
+    Parameters
+    ----------
+    start, feature, value : prototypes as in `row_store.Rows`, read only
+    centre : float64[F, L], read only
+    square : float64[L], squared lengths of the centres; read only
+    where : int64[k], written: the nearest centre
+
+    Returns
+    -------
+    Sum of the squared distances, without the squared lengths of the prototypes
     """
     count = square.shape[0]
-    near = np.zeros(count)
+    distance = np.zeros(count)
     total = 0.0
     for r in range(start.shape[0] - 1):
-        near[:] = square
+        distance[:] = square
         for i in range(start[r], start[r + 1]):
             x = 2.0 * np.float64(value[i])
             f = feature[i]
             for c in range(count):
-                near[c] -= x * centre[f, c]
+                distance[c] -= x * centre[f, c]
         best = 0
         for c in range(count):
-            if near[c] < near[best]:
+            if distance[c] < distance[best]:
                 best = c
         where[r] = best
-        total += near[best]
+        total += distance[best]
     return total
 
 
@@ -57,7 +70,16 @@ def nearest(
 def means(
     start: Int64s, feature: Int32s, value: Float32s, size: Float64s, where: Int64s, centre: Float64s, mass: Float64s
 ) -> None:
-    """The weighted mean of the prototypes of every cluster; clusters without any stay as they are."""
+    """Compute the weighted mean of the prototypes of every cluster; empty clusters keep their centre.
+
+    Parameters
+    ----------
+    start, feature, value : prototypes, read only
+    size : float64[k], weight of each prototype; read only
+    where : int64[k], cluster of each prototype; read only
+    centre : float64[F, L], written
+    mass : float64[L], written: weight of each cluster
+    """
     mass[:] = 0.0
     for r in range(start.shape[0] - 1):
         mass[where[r]] += size[r]
@@ -76,9 +98,16 @@ def sums(
     start: Int64s, feature: UInt32s, value: Float32s, weight: Float64s, order: Int64s, class_of: Int64s,
     out_start: Int64s, out_feature: Int32s, out_value: Float32s, place: Float64s, total: Float64s,
 ) -> int:  # fmt: skip
-    """The mean of the rows of every class, in rows; `order` has the rows by class, `class_of` their classes.
+    """Compute the mean row of every class and return the number of its nonzeros over all classes.
 
-    `place` : float64[F], 0 before and after; `total` : float64[k], weight of the rows of a class. Returns the length.
+    Parameters
+    ----------
+    start, feature, value, weight : rows as in `row_store.Rows`, read only
+    order : int64[n], rows sorted by class; read only
+    class_of : int64[n], class of each row in this order; read only
+    out_start, out_feature, out_value : int64[k + 1], int32[z], float32[z], written: the mean rows
+    place : float64[F], scratch, 0 before and after
+    total : float64[k], weight of the rows of each class; read only
     """
     used = 0
     begin = 0
@@ -106,7 +135,14 @@ def sums(
 
 
 def prototypes(rows: row_store.Rows, features: int) -> tuple[Int64s, Float64s, tuple[Int64s, Int32s, Float32s]]:
-    """Labels that occur (int64[k]), weight of each, and their mean rows: start, feature, value."""
+    """Return the prototypes of the classes.
+
+    Returns
+    -------
+    label : int64[k], labels that occur
+    total : float64[k], weight of the rows of each label
+    prototypes : start (int64[k + 1]), feature (int32[z]) and value (float32[z]) of the mean rows
+    """
     label, class_of = np.unique(rows.label, return_inverse=True)
     total: Float64s = np.bincount(class_of, rows.weight).astype(np.float64, copy=False)
     order = np.argsort(class_of, kind="stable")
@@ -122,41 +158,58 @@ def prototypes(rows: row_store.Rows, features: int) -> tuple[Int64s, Float64s, t
 def k_means(
     proto: tuple[Int64s, Int32s, Float32s], size: np.ndarray, features: int, clusters: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Cluster of every prototype, int64[k], and the means, float64[F, L]. First centres are drawn by distance."""
+    """Cluster prototypes by k-means, with initial centres drawn as in k-means++.
+
+    Parameters
+    ----------
+    proto : start, feature and value of the prototypes
+    size : float64[k], weight of each prototype
+
+    Returns
+    -------
+    where : int64[k], cluster of each prototype
+    centre : float64[F, L], means of the clusters
+    """
     start, feature, value = proto
     k = len(size)
     rng = np.random.default_rng(seed)
     centre = np.zeros((features, clusters))
-    own = np.add.reduceat(np.append(value.astype(np.float64) ** 2, 0.0), np.minimum(start[:-1], len(value)))
-    own[np.diff(start) == 0] = 0.0
+    own_square = np.add.reduceat(np.append(value.astype(np.float64) ** 2, 0.0), np.minimum(start[:-1], len(value)))
+    own_square[np.diff(start) == 0] = 0.0
     where = np.zeros(k, np.int64)
-    far = np.ones(k)
+    nearest_distance = np.ones(k)
     for c in range(clusters):
-        chance = far * size
-        pick = int(rng.choice(k, p=chance / chance.sum())) if chance.sum() > 0 else int(rng.integers(k))
-        mine = slice(start[pick], start[pick + 1])
-        one = np.zeros((features, 1))
-        one[feature[mine], 0] = value[mine]
-        centre[:, c] = one[:, 0]
-        near = np.array([own[pick]])
-        cross = one[feature, 0] * value
+        probability = nearest_distance * size
+        pick = int(rng.choice(k, p=probability / probability.sum())) if probability.sum() > 0 else int(rng.integers(k))
+        entries = slice(start[pick], start[pick + 1])
+        picked = np.zeros((features, 1))
+        picked[feature[entries], 0] = value[entries]
+        centre[:, c] = picked[:, 0]
+        picked_square = np.array([own_square[pick]])
+        cross = picked[feature, 0] * value
         dots = np.add.reduceat(np.append(cross, 0.0), np.minimum(start[:-1], len(cross)))
         dots[np.diff(start) == 0] = 0.0
-        distance = np.maximum(own + near - 2.0 * dots, 0.0)
-        far = distance if c == 0 else np.minimum(far, distance)
+        distance = np.maximum(own_square + picked_square - 2.0 * dots, 0.0)
+        nearest_distance = distance if c == 0 else np.minimum(nearest_distance, distance)
     mass = np.zeros(clusters)
-    before = np.inf
+    last_loss = np.inf
     for _ in range(ROUNDS):
-        now = nearest(start, feature, value, centre, (centre**2).sum(axis=0), where)
-        if not now < before:
+        loss = nearest(start, feature, value, centre, (centre**2).sum(axis=0), where)
+        if not loss < last_loss:
             break
-        before = now
+        last_loss = loss
         means(start, feature, value, size, where, centre, mass)
     return where, centre
 
 
 def paired(centre: np.ndarray, mass: np.ndarray) -> list[int]:
-    """The order of the clusters (a power of two of them) as leaves from left to right: nearest ones meet, by level."""
+    """Return the order of the clusters as leaves from left to right, pairing the nearest clusters level by level.
+
+    Parameters
+    ----------
+    centre : float64[F, L], means of the clusters; L is a power of two
+    mass : float64[L], weight of each cluster
+    """
     groups = [[c] for c in range(centre.shape[1])]
     mean, size = centre.T.copy(), mass.astype(np.float64).copy()
     while len(groups) > 1:
@@ -164,22 +217,22 @@ def paired(centre: np.ndarray, mass: np.ndarray) -> list[int]:
         own = np.diag(gram)
         distance = own[:, None] + own[None, :] - 2.0 * gram
         distance[np.tril_indices(len(groups))] = np.inf
-        met, means_of, sizes = [], [], []
+        pairs, means_of, sizes = [], [], []
         for _ in range(len(groups) // 2):
             a, b = np.unravel_index(np.argmin(distance), distance.shape)
             distance[[a, b], :] = np.inf
             distance[:, [a, b]] = np.inf
             total = size[a] + size[b]
             share = size[a] / total if total > 0 else 0.5
-            met.append(groups[a] + groups[b])
+            pairs.append(groups[a] + groups[b])
             means_of.append(share * mean[a] + (1.0 - share) * mean[b])
             sizes.append(total)
-        groups, mean, size = met, np.array(means_of), np.array(sizes)
+        groups, mean, size = pairs, np.array(means_of), np.array(sizes)
     return groups[0]
 
 
 def by_prototypes(rows: row_store.Rows, features: int, leaves: int, seed: int) -> Int64s:
-    """Algorithm 2: the number of the leaf, from left to right, where each row begins: int64[n]."""
+    """Return the leaf, numbered from left to right, where each row begins by algorithm 2 (int64[n])."""
     label, size, proto = prototypes(rows, features)
     where, centre = k_means(proto, size, features, leaves, seed)
     order = paired(centre, np.bincount(where, size, minlength=leaves))
@@ -189,18 +242,18 @@ def by_prototypes(rows: row_store.Rows, features: int, leaves: int, seed: int) -
 
 
 def by_halves(rows: row_store.Rows, leaves: int, seed: int, share: Share) -> np.ndarray:
-    """Balanced clusters: the number of the leaf, from left to right, where each row begins: int64[n]."""
+    """Return the leaf, numbered from left to right, where each row begins by balanced clusters (int64[n])."""
     n = len(rows.label)
-    none = np.zeros(n, np.int64)
+    zeros = np.zeros(n, np.int64)
     batch = Batch(
         rows.start, rows.feature, rows.value, rows.label.astype(np.float64), rows.weight.astype(np.float32),
-        np.zeros(n, np.float32), np.zeros(n + 1, np.int64), np.zeros(0, np.uint8), np.zeros(1, np.int64), none, none,
-        none, np.zeros(0, np.uint8),
+        np.zeros(n, np.float32), np.zeros(n + 1, np.int64), np.zeros(0, np.uint8), np.zeros(1, np.int64), zeros, zeros,
+        zeros, np.zeros(0, np.uint8),
     )  # fmt: skip
     sample = two_means.Sample(0)
     sample.add(batch, np.ones(n, bool))
     (order,) = sample.orders([seed], share)
-    # by halves, the first one with the odd class, as `two_means` makes them
+    # Halve as `two_means` does: the first half gets the odd class.
     number = np.zeros(len(order), np.int64)
     parts = [(0, len(order))]
     while len(parts) < leaves:
@@ -212,4 +265,6 @@ def by_halves(rows: row_store.Rows, leaves: int, seed: int, share: Share) -> np.
     if not len(order):
         return np.zeros(n, np.int64)
     at = np.minimum(np.searchsorted(sorted_labels, rows.label), len(order) - 1)
-    return np.where(sorted_labels[at] == rows.label, number[rank[at]], 0)  # labels without features: the first leaf
+    return np.where(
+        sorted_labels[at] == rows.label, number[rank[at]], 0
+    )  # labels without features begin in the first leaf

@@ -1,17 +1,21 @@
-"""L1-regularised softmax of k classes by block coordinate descent: a leaf of a softmax tree.
+"""Fit a leaf of a softmax tree to convergence: an L1-regularised softmax by block coordinate descent.
 
-Problem   min over w, b of  sum_n c_n [log(sum_c exp(z_nc)) - z_ny]  +  alpha sum_c |w_c|_1,  with  z_nc = w_c.x_n +
-          b_c and y the class of n. The intercepts are free.
-Idea      A block is the weights of a class, moved by one step of `newton_step` against the others' exponentials. There
-          are few weights, so most rows see only the intercept b_c: of a class only the rows that its features touch are
-          visited, and of all others sums are known.
-              S_n = sum_c exp(z_nc) is kept, B_f = sum_n c_n x_nf / S_n now and then. The slope in a weight w_cf is
+Source    `newton_step` for the blocks; intercepts by Darroch, Ratcliff, "Generalized Iterative Scaling", 1972.
+Idea      min over w, b of  sum_n c_n [log(sum_c exp(z_nc)) - z_ny]  +  alpha sum_c |w_c|_1,  with  z_nc = w_c.x_n +
+          b_c and y the class of n. The intercepts have no penalty.
+          A block is the weights of one class, updated by one `newton_step` against the exponentials of the others. Few
+          weights are not 0, so for most rows the score of a class is its intercept b_c: only the rows that a class's
+          features touch are visited, and precomputed sums stand for all others.
+              S_n = sum_c exp(z_nc) is kept up to date, B_f = sum_n c_n x_nf / S_n is recomputed by screenings. The
+              slope in a weight w_cf is
               exp(b_c) B_f + sum over touched n of x_nf c_n (exp(z_nc) - exp(b_c)) / S_n - sum over n of c of c_n x_nf
-          Features whose slope is beyond alpha become active in sweeps that screen; the others keep to weights that are
-          not 0. After every sweep the intercepts gain log(c's rows / what c is given of all rows), all at once
-          (Darroch, Ratcliff, "Generalized Iterative Scaling", 1972), which lowers the objective too; S is made anew.
-Cost      a sweep walks over the columns of all features with a weight, some three times a class; screening walks over
-          the touched rows once more.
+          Some sweeps screen: features whose slope exceeds alpha become active. In other sweeps only weights that are
+          not 0 are updated. After every sweep all intercepts grow by log(weight of the class's rows / weight that the
+          model gives the class) at once, which lowers the objective too, and S is recomputed.
+Cost      A sweep passes about three times over the columns of all features with a weight, class by class; screening
+          passes over the touched rows once more.
+Names     k classes | n rows | F features | c class, or with a row's index its importance | T touched rows, numbered t
+Differs   from the paper, which solves its leaves by SAGA.
 """
 
 from __future__ import annotations
@@ -28,57 +32,57 @@ from ...kernels.jit import jit
 from . import newton_step
 
 SWEEPS = 60
-SCREENED = 3  # every so many sweeps
-TOLERANCE = 1e-4  # share of the objective that a sweep has to gain
-PASSES = 3
-SHARES = (0.5, 0.25, 0.1)  # of the steepest slope, for features to become active, in the first screenings; then any
-STILL = 1e-3  # a class whose scores move by less is left alone until features are looked for again
+SCREENED = 3  # sweeps from one screening to the next
+TOLERANCE = 1e-4  # share of the objective that a sweep has to gain to go on
+PASSES = 3  # rounds of coordinate descent per Newton step, at most
+SHARES = (0.5, 0.25, 0.1)  # of the steepest slope, required for a feature to become active in the first screenings
+STILL = 1e-3  # a class whose scores change by less is skipped until the next screening
 FIRST_ROOM = 1 << 12
-NEGLIGIBLE = 1e-7  # slopes of rows, in screening, as shares of alpha
+NEGLIGIBLE = 1e-7  # slopes of rows smaller than this share of alpha are ignored in screening
 MOST_P = 1.0 - 1e-12  # so that sums of exponentials without those of one class are above 0
 LEAST_MASS = 1e-300
 
 
 class Weights(NamedTuple):
-    """Those of class c are `value[start[c]:start[c + 1]]`."""
+    """Hold the weights of the classes; those of class c are `value[start[c]:start[c + 1]]`."""
 
     start: Int64s  # int64[k + 1]
-    feature: Int32s  # int32[...], more than are used
+    feature: Int32s  # int32[...], with spare capacity at the end
     value: Float64s  # float64[...]
 
 
 class State(NamedTuple):
-    """The classes, and what is kept up while they take turns."""
+    """Hold the classes, and the sums that are kept up to date while they are updated in turn."""
 
-    class_start: Int64s  # int64[k + 1], rows of class c are class_start[c] .. class_start[c + 1] - 1
+    class_start: Int64s  # int64[k + 1], class c has the rows class_start[c] .. class_start[c + 1] - 1
     bias: Float64s  # float64[k], b
     mass: Float64s  # float64[n], S
-    still: Bools  # bool[k], classes that moved no score to speak of, and wait for the next screening
+    still: Bools  # bool[k], whether a class is skipped until the next screening
 
 
 class Screening(NamedTuple):
-    """How features are looked for."""
+    """Hold the parameters of a search for active features."""
 
-    share: float  # of the steepest slope, for a feature to become active; below 0 where none are looked for
+    share: float  # of the steepest slope, required to become active; negative without screening
     back: Float64s  # float64[F], B
-    order: Int32s  # int32[F], features by falling abs(B)
+    order: Int32s  # int32[F], features by descending abs(B)
 
 
 class Scratch(NamedTuple):
-    """OptionGroup for one class at a time."""
+    """Provide buffers for one class at a time."""
 
-    row: Int32s  # int32[n], the touched ones, by t
+    row: Int32s  # int32[n], the touched rows, by t
     z: Float64s  # float64[n], by t: the score without the intercept
-    row_mark: Int32s  # int32[n], the number of the last visit that touched a row
-    seen: Int32s  # int32[F], features whose slope is known
-    seen_mark: Int32s  # int32[F]
-    active: Int32s  # int32[F]
-    active_mark: Int32s  # int32[F]
+    row_mark: Int32s  # int32[n], number of the last visit that touched the row
+    seen: Int32s  # int32[F], features whose slope was computed
+    seen_mark: Int32s  # int32[F], number of the last visit that computed the slope
+    active: Int32s  # int32[F], active features
+    active_mark: Int32s  # int32[F], number of the last visit in which the feature was active
     w: Float64s  # float64[F] each
     target: np.ndarray
     curve: np.ndarray
     slope: np.ndarray
-    visit: Int32s  # int32[1], their number
+    visit: Int32s  # int32[1], number of visits to a class
 
 
 # -- kernels
@@ -86,7 +90,7 @@ class Scratch(NamedTuple):
 
 @jit
 def _touch(problem, begin_w, end_w, feature, value, touched, scratch, mark):
-    """Gather the rows of the columns, and their scores; return their number."""
+    """Collect the rows that a class's features touch, and their scores; return their number."""
     size = 0
     for j in range(begin_w, end_w):
         f = feature[j]
@@ -105,7 +109,7 @@ def _touch(problem, begin_w, end_w, feature, value, touched, scratch, mark):
 
 @jit
 def background(problem, mass, back):
-    """B of every feature."""
+    """Compute B of every feature into `back` (float64[F]) from S in `mass` (float64[n])."""
     back[:] = 0.0
     for r in range(problem.weight.shape[0]):
         u = problem.weight[r] / mass[r]
@@ -115,7 +119,7 @@ def background(problem, mass, back):
 
 @jit
 def _add_slopes(problem, r, u, base, back, scratch, mark, count):
-    """Add a row's part to the slopes of its features; return how many slopes are known."""
+    """Add a row's part to the slopes of its features; return the number of slopes computed so far."""
     for i in range(problem.row_start[r], problem.row_start[r + 1]):
         f = problem.row_feature[i]
         if scratch.seen_mark[f] != mark:
@@ -129,9 +133,9 @@ def _add_slopes(problem, r, u, base, back, scratch, mark, count):
 
 @jit
 def _screen(problem, low, high, base, mass, screening, touched, size, scratch, mark, alpha, count):
-    """Add the features that are to be active to the `count` there are; return how many there are then.
+    """Append newly active features to the `count` there are, and return their number then.
 
-    Those with a slope beyond alpha and beyond a share of the steepest one.
+    A feature becomes active if its slope exceeds both alpha and a share of the steepest slope.
     """
     share, back, order = screening
     known = 0
@@ -164,7 +168,16 @@ def _screen(problem, low, high, base, mass, screening, touched, size, scratch, m
 
 @jit
 def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercept, begin):
-    """Move the weights of the classes from `begin` on, from `old` to `new`; return the first that finds no room."""
+    """Update the weights of the classes from `begin` on; return the first class for which `new` lacks capacity, or k.
+
+    Parameters
+    ----------
+    problem, old, screening : read only
+    state : `bias`, `mass` and `still` are written
+    new : written: the weights after the sweep
+    touched, scratch : written
+    intercept : whether intercepts may change
+    """
     class_start, bias, mass, still = state
     share = screening.share
     k = bias.shape[0]
@@ -207,8 +220,8 @@ def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercep
                         scratch.z[size] = 0.0
                         touched.p[size] = min(base / mass[r], MOST_P)
                         size += 1
-        every = intercept and 2 * size >= mass.shape[0]
-        if every:
+        all_rows = intercept and 2 * size >= mass.shape[0]
+        if all_rows:
             for r in range(mass.shape[0]):
                 if scratch.row_mark[r] != mark:
                     touched.place[r] = size
@@ -221,18 +234,18 @@ def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercep
             touched.y[t] = 1.0 if low <= r < high else 0.0
         still[c] = True
         if count > 0:
-            part, gain = newton_step.step(
+            step_share, gain = newton_step.step(
                 problem, scratch.active, count, scratch.w, scratch.target, scratch.curve, touched, size, alpha, PASSES,
-                every,
+                all_rows,
             )  # fmt: skip
-            if part > 0.0:
+            if step_share > 0.0:
                 bias[c] += gain
                 for t in range(size):
                     r = scratch.row[t]
                     if abs(touched.d[t]) > STILL:
                         still[c] = False
-                    now = touched.p[t] * mass[r]
-                    mass[r] = max(mass[r] + now * (fast_math.exp(part * touched.d[t]) - 1.0), LEAST_MASS)
+                    exponential = touched.p[t] * mass[r]
+                    mass[r] = max(mass[r] + exponential * (fast_math.exp(step_share * touched.d[t]) - 1.0), LEAST_MASS)
         for j in range(count):
             if scratch.w[j] != 0.0:
                 new.feature[used] = scratch.active[j]
@@ -244,9 +257,15 @@ def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercep
 
 @jit
 def settle(problem, state, weights, touched, scratch, alpha, intercept, fresh):
-    """Return the objective; then move the intercepts where they are free, and make S anew.
+    """Return the objective, then update the intercepts if they may change, and recompute S.
 
-    `fresh` : float64[n, 2], scratch: exponentials of the classes that touch a row, and what they are without it.
+    Parameters
+    ----------
+    state : `bias` and `mass` are written
+    weights : read only
+    touched, scratch : written
+    intercept : whether intercepts may change
+    fresh : float64[n, 2], scratch: for each row the exponentials of the classes that touch it, with and without weights
     """
     class_start, bias, mass, _ = state
     n = problem.weight.shape[0]
@@ -301,12 +320,12 @@ def settle(problem, state, weights, touched, scratch, alpha, intercept, fresh):
 
 
 def empty_weights(classes: int, room: int = 0) -> Weights:
-    """No weights."""
+    """Return no weights for `classes` classes, with capacity for `room` weights."""
     return Weights(np.zeros(classes + 1, np.int64), np.empty(room, np.int32), np.empty(room))
 
 
 def first_bias(problem, class_start) -> np.ndarray:
-    """Intercepts that give classes their shares."""
+    """Return the intercepts (float64[k]) that give each class its share of the weight of the rows."""
     shares = np.add.reduceat(problem.weight, class_start[:-1]) / problem.weight.sum()
     return np.log(shares)
 
@@ -315,9 +334,22 @@ def solve(
     problem, class_start, alpha: float, weights: Weights, bias, intercept=True, sweeps=SWEEPS, tol=TOLERANCE,
     stopped: Callable[[], bool] = lambda: False,
 ):  # fmt: skip
-    """Fit; return the weights, whose arrays may be longer than they are, and the objective. `bias` is changed.
+    """Fit a softmax.
 
-    `stopped` : whether to be content with what there is; asked after every sweep.
+    Parameters
+    ----------
+    class_start : int64[k + 1], class c has the rows class_start[c] .. class_start[c + 1] - 1
+    weights : initial weights
+    bias : float64[k], initial intercepts, written
+    intercept : whether intercepts may change
+    sweeps : most sweeps
+    tol : share of the objective that a sweep has to gain to go on
+    stopped : called after every sweep; True ends the fit
+
+    Returns
+    -------
+    weights : their arrays may have spare capacity
+    objective : float
     """
     n, features, k = len(problem.weight), len(problem.col_start) - 1, len(bias)
     alpha = float(alpha)
@@ -331,7 +363,7 @@ def solve(
     fresh, back = np.empty((n, 2)), np.empty(features)
     state = State(class_start, bias, np.ones(n), np.zeros(k, bool))
     settle(problem, state, weights, touched, scratch, alpha, False, fresh)
-    before = settle(problem, state, weights, touched, scratch, alpha, intercept, fresh)
+    last_objective = settle(problem, state, weights, touched, scratch, alpha, intercept, fresh)
     order = np.empty(0, np.int32)
     screenings, since = 0, 0
     screens = True
@@ -356,11 +388,11 @@ def solve(
                 np.concatenate([new.value, np.empty(more)]),
             )  # fmt: skip
         weights = new
-        now = settle(problem, state, weights, touched, scratch, alpha, intercept, fresh)
-        little = before - now <= tol * abs(now)
-        before = now
-        if stopped() or (little and share == 0.0):
+        objective = settle(problem, state, weights, touched, scratch, alpha, intercept, fresh)
+        converged = last_objective - objective <= tol * abs(objective)
+        last_objective = objective
+        if stopped() or (converged and share == 0.0):
             break
         since = 0 if screens else since + 1
-        screens = little or share > 0.0 or since + 1 >= SCREENED
+        screens = converged or share > 0.0 or since + 1 >= SCREENED
     return weights, settle(problem, state, weights, touched, scratch, alpha, False, fresh)

@@ -1,19 +1,22 @@
-"""An L1-regularised softmax of k classes by stochastic gradient steps: a leaf of very many classes, in a few passes.
+"""Fit a leaf of very many classes in a few passes: an L1-regularised softmax by stochastic gradient descent.
 
-Problem   that of `leaf_exact`, solved roughly. The paper's leaves are solved by SAGA, which takes such steps too.
-Idea      rows come in an order drawn anew for each pass. A step is that of a block of rows: their probabilities are
-          found with the weights as they were before the block, then each row moves the weights of its features by
-          rate * (its class - probability), for its class and those of more than `LEAST_P`. Of the others it draws some,
-          each as often as it is probable, and takes them to have LEAST_P: right on average, and most of the time saved.
-          Some times a pass all weights come nearer to 0 by what alpha amounts to since the last time. The rate falls
-          to 0 in a line. Intercepts move at rates that fall with the squares of their slopes (AdaGrad).
-Layout    frequent features have a weight for every class, side by side, so that adding one to the scores vectorises;
-          the others for classes they occur with only.
+Source    The objective is that of `leaf_exact`, minimised approximately. The paper fits leaves by SAGA, which takes
+          such steps too.
+Idea      Each pass visits the rows in a new random order, in blocks. The probabilities of a block's rows are computed
+          with the weights before the block. Then each row changes the weights of its features by rate * (indicator of
+          its class - probability), for its class and for classes of a probability above LEAST_P. Of the other classes
+          some are sampled, each as often as it is probable, and count with LEAST_P: this is unbiased and saves most of
+          the time. Several times per pass all weights shrink towards 0 by what alpha amounts to since the last time.
+          The rate falls linearly to 0. The rates of intercepts follow AdaGrad.
+          Frequent features have a weight for every class, side by side, so that adding them to the scores vectorises.
+          Other features have weights only for classes that they occur with.
               place[f] -> w[place .. place + K]  or  w[place .. place + many[f]] of the classes owner[place - base ..]
-Cost      a pass: examples * (features * K + K) sums in single precision, which is memory bandwidth; learning is a small
-          part. Memory: 4 bytes a weight, at most MOST_DENSE bytes for frequent features.
-Threads   rows of a block are shared out; what each finds does not depend on who finds it.
-Names     K classes, a multiple of LANES, those beyond k have no weights and no probability | n, F rows and features
+          The rows of a block are shared out to threads; the results do not depend on the number of threads.
+Cost      Per pass, examples * (features * K + K) additions in single precision, limited by memory bandwidth; updates
+          are a small part. 4 bytes per weight, at most MOST_DENSE bytes for frequent features.
+Names     K classes, rounded up to a multiple of LANES; those beyond k have no weights and probability 0 | n rows |
+          F features
+Differs   from SAGA: no stored gradients, and the slopes of improbable classes are sampled.
 """
 
 from __future__ import annotations
@@ -32,53 +35,53 @@ from ...system import processors
 from . import leaf_exact
 
 PASSES = 8
-RATE = 5.0  # for rows of length 1 and importance 1, and classes of FEW_ROWS or more of them
+RATE = 5.0  # initial rate for rows of length 1 and importance 1, and classes of at least FEW_ROWS rows
 FEW_ROWS = 20.0
-FASTEST = 12.0
+FASTEST = 12.0  # largest initial rate
 BIAS_RATE = 0.5
-LEAST_P = 4e-3
-MOST_LISTED = int(1 / LEAST_P) + 16  # classes of a row, its own among them
-LANES = 16
-MOST_DENSE = 1 << 28  # bytes
-SHRINKS = 4  # a pass
-CLASSES_A_ROW = 32  # a block has a row for so many classes, at most LARGEST_BLOCK: with few classes rows would add up
+LEAST_P = 4e-3  # classes of a smaller probability are sampled
+MOST_LISTED = int(1 / LEAST_P) + 16  # most classes of a row that have a slope, its own included
+LANES = 16  # scores that a vector instruction handles
+MOST_DENSE = 1 << 28  # bytes of the weights of frequent features
+SHRINKS = 4  # per pass
+CLASSES_A_ROW = 32  # classes per row of a block; with few classes the steps of a block's rows would add up
 LARGEST_BLOCK = 64
-WORTH_THREADS = 1e6  # sums of a block
-NOWHERE = np.float32(-1e30)
+WORTH_THREADS = 1e6  # additions per block, from which on several threads are faster
+NOWHERE = np.float32(-1e30)  # score of a class beyond k
 
 
 class Table(NamedTuple):
-    """The weights while they are learned, see Layout."""
+    """Hold the weights while they are learned, laid out as described above."""
 
-    place: Int64s  # int64[F]
-    many: Int32s  # int32[F], classes of a feature that has not all of them, -1 for the others
-    base: Int64s  # int64[1]
-    owner: Int32s  # int32[...], rising within a feature
-    w: Float32s  # float32[...]
-    bias: Float32s  # float32[K]
+    place: Int64s  # int64[F], first weight of each feature
+    many: Int32s  # int32[F], classes of a rare feature, -1 for frequent ones
+    base: Int64s  # int64[1], first weight of the rare features
+    owner: Int32s  # int32[...], class of each of their weights, ascending within a feature
+    w: Float32s  # float32[...], weights
+    bias: Float32s  # float32[K], intercepts
     square: Float32s  # float32[K], sums of the squared slopes of intercepts
 
 
 class Visits(NamedTuple):
-    """The rows of a pass as they come."""
+    """Hold the order in which a pass visits the rows."""
 
     order: Int64s  # int64[n], rows
-    draw: Float32s  # float32[n], a number from 0 to 1 for each of these places
+    draw: Float32s  # float32[n], a random number from 0 to 1 for each visit
     y: Int32s  # int32[n], the class of each row
 
 
 class Listed(NamedTuple):
-    """The classes that a block's rows have slopes in."""
+    """Hold the classes in which the rows of a block have slopes."""
 
-    count: Int64s  # int64[block]
-    owner: Int32s  # int32[block, MOST_LISTED]
-    slope: Float32s  # float32[block, MOST_LISTED], probability less 1 for the row's class
+    count: Int64s  # int64[block], number of classes of each row
+    owner: Int32s  # int32[block, MOST_LISTED], the classes
+    slope: Float32s  # float32[block, MOST_LISTED], probability, minus 1 for the row's class
 
 
 class Scratch(NamedTuple):
-    """OptionGroup for one thread."""
+    """Provide buffers for one thread."""
 
-    z: Float32s  # float32[K]
+    z: Float32s  # float32[K], scores
     lane: Float32s  # float32[LANES]
 
 
@@ -87,7 +90,7 @@ class Scratch(NamedTuple):
 
 @jit
 def _exponentials(z, lane):
-    """Make of scores their exponentials, less a common factor; return the sum."""
+    """Replace scores `z` (float32[K]) by their exponentials up to a common factor; return their sum."""
     for j in range(LANES):
         lane[j] = NOWHERE
     for c in range(0, z.shape[0], LANES):
@@ -109,13 +112,18 @@ def _exponentials(z, lane):
 
 
 @jit
-def listed(problem, table, order, draw, first, low, high, y, scratch, found):
-    """List the slopes of rows order[low:high]; those of order[first] are at 0.
+def listed(problem, table, order, draw, first, low, high, y, scratch, output):
+    """Compute the slopes of the rows order[low:high], sampling improbable classes.
 
     Parameters
     ----------
-    order, draw : int64[n] and float32[n], rows as they come, and a number from 0 to 1 for each of these places.
-    y : int32[n], the class of each row.
+    problem, table : read only
+    order : int64[n], order of the rows; read only
+    draw : float32[n], a random number from 0 to 1 for each visit; read only
+    first : index of the block's first row in `order`; its slopes are at 0 of `output`
+    y : int32[n], class of each row; read only
+    scratch : written
+    output : Listed, written
     """
     z = scratch.z
     base = table.base[0]
@@ -139,9 +147,9 @@ def listed(problem, table, order, draw, first, low, high, y, scratch, found):
         limit = total * np.float32(LEAST_P)
         own = y[r]
         here = at - first
-        rest = draw[at] * limit
+        skipped_mass = draw[at] * limit
         count = 0
-        mine = z[own]
+        own_mass = z[own]
         z[own] = ZERO
         for low_c in range(0, size, LANES):
             a = b = c_ = d = ZERO
@@ -151,38 +159,45 @@ def listed(problem, table, order, draw, first, low, high, y, scratch, found):
                 c_ += z[j + 2]
                 d += z[j + 3]
             sum_of = (a + b) + (c_ + d)
-            if rest + sum_of < limit:
-                rest += sum_of
+            if skipped_mass + sum_of < limit:
+                skipped_mass += sum_of
                 continue
             for c in range(low_c, low_c + LANES):
                 if z[c] > limit:
-                    found.owner[here, count] = c
-                    found.slope[here, count] = z[c] * inverse
+                    output.owner[here, count] = c
+                    output.slope[here, count] = z[c] * inverse
                     count += 1
                 else:
-                    rest += z[c]
-                    if rest >= limit:
-                        rest -= limit
-                        found.owner[here, count] = c
-                        found.slope[here, count] = np.float32(LEAST_P)
+                    skipped_mass += z[c]
+                    if skipped_mass >= limit:
+                        skipped_mass -= limit
+                        output.owner[here, count] = c
+                        output.slope[here, count] = np.float32(LEAST_P)
                         count += 1
-        found.owner[here, count] = own
-        found.slope[here, count] = mine * inverse - ONE
-        found.count[here] = count + 1
+        output.owner[here, count] = own
+        output.slope[here, count] = own_mass * inverse - ONE
+        output.count[here] = count + 1
 
 
 @jit
-def learn(problem, table, order, low, high, found, slope, rate, bias_rate):
-    """Move the weights by the slopes of rows order[low:high]; `slope` : float32[K], 0 before and after."""
+def learn(problem, table, order, low, high, block_slopes, slope, rate, bias_rate):
+    """Update the weights by the slopes of the rows order[low:high].
+
+    Parameters
+    ----------
+    table : `w`, `bias` and `square` are written
+    block_slopes : Listed, read only
+    slope : float32[K], scratch, 0 before and after
+    """
     base = table.base[0]
     for at in range(low, high):
         r = order[at]
         here = at - low
-        count = found.count[here]
+        count = block_slopes.count[here]
         c_n = np.float32(problem.weight[r])
         for j in range(count):
-            c = found.owner[here, j]
-            g = found.slope[here, j] * c_n
+            c = block_slopes.owner[here, j]
+            g = block_slopes.slope[here, j] * c_n
             slope[c] = g
             if bias_rate > ZERO:
                 table.square[c] += g * g
@@ -193,35 +208,41 @@ def learn(problem, table, order, low, high, found, slope, rate, bias_rate):
             p = table.place[f]
             if table.many[f] < 0:
                 for j in range(count):
-                    c = found.owner[here, j]
+                    c = block_slopes.owner[here, j]
                     table.w[p + c] -= x * slope[c]
             else:
                 for j in range(p, p + table.many[f]):
                     table.w[j] -= x * slope[table.owner[j - base]]
         for j in range(count):
-            slope[found.owner[here, j]] = ZERO
+            slope[block_slopes.owner[here, j]] = ZERO
 
 
 @jit
-def alone(problem, table, visits, low, high, block, scratch, found, slope, rate, bias_rate):
-    """All blocks of visits[low:high] in one thread."""
+def alone(problem, table, visits, low, high, block, scratch, block_slopes, slope, rate, bias_rate):
+    """Learn all blocks of visits[low:high] in one thread; the parameters are those of `listed` and `learn`."""
     order, draw, y = visits
     for first in range(low, high, block):
         last = min(first + block, high)
-        listed(problem, table, order, draw, first, first, last, y, scratch, found)
-        learn(problem, table, order, first, last, found, slope, rate, bias_rate)
+        listed(problem, table, order, draw, first, first, last, y, scratch, block_slopes)
+        learn(problem, table, order, first, last, block_slopes, slope, rate, bias_rate)
 
 
 @jit
 def shrink(w, limit):
-    """Bring all weights nearer to 0 by `limit`, not beyond."""
+    """Move all weights `w` (float32[...]) towards 0 by `limit`, but not beyond 0."""
     for i in range(w.shape[0]):
         w[i] = max(w[i] - limit, ZERO) + min(w[i] + limit, ZERO)
 
 
 @jit
 def put(table, start, feature, value):
-    """Enter the weights of classes, as in `leaf_exact.Weights`; those without a place are left out."""
+    """Copy the weights of classes into a table; those without a place are dropped.
+
+    Parameters
+    ----------
+    table : `w` is written
+    start, feature, value : as in `leaf_exact.Weights`, read only
+    """
     base = table.base[0]
     for c in range(start.shape[0] - 1):
         for i in range(start[c], start[c + 1]):
@@ -237,7 +258,7 @@ def put(table, start, feature, value):
 
 @jit
 def count_weights(table, k, start):
-    """`start[c + 1]` = how many weights of class c are not 0; start is 0."""
+    """Add the number of nonzero weights of class c to `start[c + 1]` (int64[k + 1], 0 before)."""
     base = table.base[0]
     for f in range(table.place.shape[0]):
         p = table.place[f]
@@ -253,7 +274,14 @@ def count_weights(table, k, start):
 
 @jit
 def take(table, k, end, feature, value):
-    """Copy the weights that are not 0 to where their classes begin, `end`, which goes up to where they end."""
+    """Copy the nonzero weights, ordered by class.
+
+    Parameters
+    ----------
+    table : read only
+    end : int64[k], start of each class in the output; its end afterwards
+    feature, value : int32[...], float64[...], written
+    """
     base = table.base[0]
     for f in range(table.place.shape[0]):
         p = table.place[f]
@@ -276,35 +304,42 @@ def take(table, k, end, feature, value):
 
 
 def new_table(problem, y: np.ndarray, bias: np.ndarray, most_dense: int = MOST_DENSE) -> Table:
-    """Weights of 0 for a problem whose rows have the classes y (int32[n])."""
+    """Return a table with weights 0.
+
+    Parameters
+    ----------
+    y : int32[n], class of each row of the problem
+    bias : float64[k], initial intercepts
+    most_dense : most bytes of the weights of frequent features
+    """
     k = len(bias)
     size = -(-k // LANES) * LANES
-    often = np.diff(problem.col_start)
-    features = len(often)
-    dense = min(int((often > 1).sum()), most_dense // (4 * size))
-    rank = np.argsort(-often, kind="stable")
+    frequency = np.diff(problem.col_start)
+    features = len(frequency)
+    dense = min(int((frequency > 1).sum()), most_dense // (4 * size))
+    rank = np.argsort(-frequency, kind="stable")
     place, many = np.empty(features, np.int64), np.full(features, -1, np.int32)
     place[rank[:dense]] = np.arange(dense) * size
     base = dense * size
     rare = np.zeros(features, bool)
     rare[rank[dense:]] = True
     row = np.repeat(np.arange(len(y)), np.diff(problem.row_start))
-    there = rare[problem.row_feature]
-    pair = np.unique(problem.row_feature[there].astype(np.int64) * k + y[row[there]])
+    is_rare = rare[problem.row_feature]
+    pair = np.unique(problem.row_feature[is_rare].astype(np.int64) * k + y[row[is_rare]])
     counts = np.bincount(pair // k, minlength=features)
     ends = base + np.cumsum(counts)
     place[rare] = (ends - counts)[rare]
     many[rare] = counts[rare]
-    full = np.full(size, NOWHERE, np.float32)
-    full[:k] = bias
+    padded_bias = np.full(size, NOWHERE, np.float32)
+    padded_bias[:k] = bias
     return Table(
-        place, many, np.array([base]), (pair % k).astype(np.int32), np.zeros(base + len(pair), np.float32), full,
+        place, many, np.array([base]), (pair % k).astype(np.int32), np.zeros(base + len(pair), np.float32), padded_bias,
         np.ones(size, np.float32),
     )  # fmt: skip
 
 
 def weights(table: Table, k: int) -> leaf_exact.Weights:
-    """By class, those that are not 0."""
+    """Return the nonzero weights by class."""
     start = np.zeros(k + 1, np.int64)
     count_weights(table, k, start)
     start = np.cumsum(start)
@@ -314,13 +349,13 @@ def weights(table: Table, k: int) -> leaf_exact.Weights:
 
 
 def in_turn(job, items) -> None:
-    """Do a job for every item, in this thread."""
-    for one in items:
-        job(*one)
+    """Call `job(*item)` for all items, in this thread."""
+    for item in items:
+        job(*item)
 
 
 def rate_for(n: int, k: int) -> float:
-    """The rate to begin with: rows of length 1 whose class has few others have to do more each."""
+    """Return the initial rate, which is larger if classes have few rows."""
     return min(FASTEST, RATE * math.sqrt(max(1.0, FEW_ROWS * k / max(n, 1))))
 
 
@@ -328,13 +363,17 @@ def fit(
     problem, class_start, alpha: float, begin: leaf_exact.Weights, bias, intercept=True, passes=PASSES, seed=0,
     share: Callable = in_turn, stopped: Callable[[], bool] = lambda: False,
 ) -> leaf_exact.Weights:  # fmt: skip
-    """Fit from `begin` on; return the weights. `bias` is changed.
+    """Fit a softmax and return its weights.
 
     Parameters
     ----------
-    class_start : int64[k + 1], rows of class c are class_start[c] .. class_start[c + 1] - 1.
-    share : `share(job, items)` does `job(*item)` for all items, on as many threads as it likes.
-    stopped : whether to be content with what there is; asked now and then.
+    class_start : int64[k + 1], class c has the rows class_start[c] .. class_start[c + 1] - 1
+    alpha : L1 penalty
+    begin : initial weights
+    bias : float64[k], initial intercepts, written
+    intercept : whether intercepts may change
+    share : `share(job, items)` calls `job(*item)` for all items, on any number of threads
+    stopped : called several times per pass; True ends the fit
     """
     n, k = len(problem.weight), len(bias)
     y = np.repeat(np.arange(k), np.diff(class_start)).astype(np.int32)
@@ -342,7 +381,7 @@ def fit(
     put(table, begin.start, begin.feature, begin.value)
     size = len(table.bias)
     block = max(1, min(LARGEST_BLOCK, k // CLASSES_A_ROW))
-    found = Listed(
+    gradients = Listed(
         np.zeros(block, np.int64), np.zeros((block, MOST_LISTED), np.int32), np.zeros((block, MOST_LISTED), np.float32)
     )
     slope = np.zeros(size, np.float32)
@@ -350,8 +389,8 @@ def fit(
     workers = 1 if share is in_turn or block * size * (width + 1) < WORTH_THREADS else processors.count()
     scratch = [Scratch(np.empty(size, np.float32), np.empty(LANES, np.float32)) for _ in range(workers)]
     mean = float(problem.weight.mean())
-    long = float((problem.row_value.astype(np.float64) ** 2).sum()) / max(n, 1)  # mean squared length
-    rate = rate_for(n, k) / (mean * max(long, 1e-12))
+    squared_length = float((problem.row_value.astype(np.float64) ** 2).sum()) / max(n, 1)  # mean squared length
+    rate = rate_for(n, k) / (mean * max(squared_length, 1e-12))
     bias_rate = np.float32(BIAS_RATE if intercept else 0.0)
     rng = np.random.default_rng(seed)
     piece = -(-max(1, n // SHRINKS) // block) * block
@@ -359,21 +398,33 @@ def fit(
     for number in range(passes):
         order, draw = rng.permutation(n), rng.random(n, np.float32)
         for j, (low, high) in enumerate(pieces):
-            now = rate * (1.0 - (number + j / len(pieces)) / passes)
+            current_rate = rate * (1.0 - (number + j / len(pieces)) / passes)
             if workers == 1:
                 visits = Visits(order, draw, y)
-                alone(problem, table, visits, low, high, block, scratch[0], found, slope, np.float32(now), bias_rate)
+                alone(
+                    problem,
+                    table,
+                    visits,
+                    low,
+                    high,
+                    block,
+                    scratch[0],
+                    gradients,
+                    slope,
+                    np.float32(current_rate),
+                    bias_rate,
+                )
             else:
                 for first in range(low, high, block):
                     last = min(first + block, high)
                     edges = [first + (last - first) * t // workers for t in range(workers + 1)]
 
                     def job(t, order=order, draw=draw, first=first, edges=edges):
-                        listed(problem, table, order, draw, first, edges[t], edges[t + 1], y, scratch[t], found)
+                        listed(problem, table, order, draw, first, edges[t], edges[t + 1], y, scratch[t], gradients)
 
                     share(job, [(t,) for t in range(workers)])
-                    learn(problem, table, order, first, last, found, slope, np.float32(now), bias_rate)
-            shrink(table.w, np.float32(now * alpha * (high - low) / n))
+                    learn(problem, table, order, first, last, gradients, slope, np.float32(current_rate), bias_rate)
+            shrink(table.w, np.float32(current_rate * alpha * (high - low) / n))
             if stopped():
                 break
         if stopped():

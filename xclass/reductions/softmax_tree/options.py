@@ -1,4 +1,4 @@
-"""The options of the softmax tree: what they are, their defaults, what makes no sense together."""
+"""Declare, resolve and check the options of the softmax tree."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ...options.declare import option, options_of
 from ..core.spec import LearnerSpec
 from . import leaf_sgd
 
-BITS = 28  # they cost nothing: features are numbered anew
+BITS = 28  # bits of feature hashes; many cost nothing, because features are renumbered
 MOST_DEPTH = 20
-LEAST_LIMIT = 10  # levels that are built however few examples there are
-TRAINING = (  # what has no effect with -t
+LEAST_LIMIT = 10  # levels that --depth can set for any number of examples
+TRAINING = (  # options without effect with -t
     "tao_iterations", "tree_init", "zero_loss", "beta", "depth", "leaf_classes", "leaf_solver", "leaf_passes",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Options:
-    """Softmax tree."""
+    """Hold the options of the softmax tree."""
 
     softmax_tree: int = option(
         "number of classes; labels are 1..K",
@@ -99,19 +99,19 @@ class Options:
     normalize_features: str = feature_scaling.declared("its mean size")
 
 
-TAKEN = ("bits", "l1", "predict_only_model")  # of the learner's options
+TAKEN = ("bits", "l1", "predict_only_model")  # options of the binary learner that are supported
 EXACT_L1, STEPS_L1, MOST_L1 = 0.15, 0.05, 0.15
-MANY_EXAMPLES = 150_000  # from which on STEPS_L1 rises
-DENSE = 0.05  # share of the features an example has, from which on leaves are fitted to the end
+MANY_EXAMPLES = 150_000  # from which on the default of --l1 grows
+DENSE = 0.05  # mean share of the features that an example has, above which leaves are fitted by `exact`
 MOST_PASSES, FEWEST_PASSES = 8, 4
-MANY = 2e9  # examples times classes that are still gone through MOST_PASSES times
-WORK = 1e10  # examples times classes of one softmax, beyond which routers share them out
+MANY = 2e9  # examples times classes up to which leaves get MOST_PASSES passes
+WORK = 1e10  # examples times classes above which routers divide them among several leaves
 
 
 def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
-    """Options whose defaults depend on others."""
-    found = {"bits": spec.binary.bits or BITS}
-    return {**gd.resolve_defaults(spec.binary, spec.options.softmax_tree, True), **found}
+    """Return the values of options whose defaults depend on other options."""
+    resolved = {"bits": spec.binary.bits or BITS}
+    return {**gd.resolve_defaults(spec.binary, spec.options.softmax_tree, True), **resolved}
 
 
 def refused(spec: LearnerSpec) -> dict[str, str]:
@@ -124,7 +124,13 @@ def refused(spec: LearnerSpec) -> dict[str, str]:
 
 
 def check(spec: LearnerSpec) -> None:
-    """Refuse options that cannot be meant together."""
+    """Check that the given options make sense together.
+
+    Raises
+    ------
+    UsageError
+        if an option has no effect or contradicts another one.
+    """
     given, o = spec.given, spec.options
     gd.check(spec)
     for name in options_of(gd.Options):
@@ -151,36 +157,36 @@ def check(spec: LearnerSpec) -> None:
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
-    """Lowest and highest label, and the option that says so."""
+    """Return the lowest and highest label, and the option that sets the range."""
     return 1, spec.options.softmax_tree, f"--softmax_tree {spec.options.softmax_tree}"
 
 
 def default_depth(examples: int, classes: int) -> int:
-    """Levels of routers where nobody says."""
-    work = float(examples) * classes  # of a sweep over one softmax
+    """Return the default number of levels of routers."""
+    work = float(examples) * classes  # of one pass over a single softmax
     return max(0, min(10, math.ceil(math.log2(max(work, 1.0) / WORK))))
 
 
 def useful_depth(depth: int, examples: int) -> int:
-    """Return the depth to build where `depth` is asked for: a tree with more leaves than examples has empty ones."""
+    """Return `depth`, reduced if the tree would have more leaves than examples."""
     return min(depth, max(LEAST_LIMIT, max(0, examples - 1).bit_length()))
 
 
 def default_solver(examples: int, features: int, entries: int) -> str:
-    """How leaves are fitted where nobody says; `entries` : features of all examples."""
+    """Return the default of --leaf_solver; `entries` is the number of features of all examples together."""
     return "exact" if entries > DENSE * examples * features else "steps"
 
 
 def default_passes(examples: int, classes: int) -> int:
-    """How often a leaf's examples are gone through where nobody says."""
-    found = MOST_PASSES * math.sqrt(MANY / max(float(examples) * classes, 1.0))
-    return min(MOST_PASSES, max(FEWEST_PASSES, round(found)))
+    """Return the default of --leaf_passes."""
+    passes = MOST_PASSES * math.sqrt(MANY / max(float(examples) * classes, 1.0))
+    return min(MOST_PASSES, max(FEWEST_PASSES, round(passes)))
 
 
 def default_l1(solver: str, examples: int, classes: int) -> float:
-    """The penalty where nobody says: of steps, more where classes have few examples each, and where there are many.
+    """Return the default of --l1, for `steps` larger if classes have few examples each or if there are many examples.
 
-    Slopes that are only noise grow with the root of the number of examples.
+    Slopes that are pure noise grow with the square root of the number of examples.
     """
     if solver == "exact":
         return EXACT_L1

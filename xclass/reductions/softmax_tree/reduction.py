@@ -1,17 +1,19 @@
-"""Softmax tree: sparse linear routers lead to a leaf, whose softmax over few classes answers.
+"""Learn a softmax tree: sparse linear routers lead to a leaf, whose softmax over few classes predicts.
 
 Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree: An Accurate, Fast Classifier When the Number of
-          Classes Is Large", EMNLP 2021. Training is `tao`, where it begins `initialise`, answers `inference`.
-Learners  a router at every inner node and k scorers at every leaf, all with L1 regularisation alpha (--l1).
-Cost      answering O(s depth + weights that an example's s features have in one leaf). Training goes through the data
-          some (depth + 2) times an iteration, and is mostly the leaves: see `leaf_sgd` and `leaf_exact`.
-Stream    Examples are read once and kept (`row_store`); the end of the data is where learning happens. Until then
-          answers are those of the model of -i, which is where the tree then begins, or 0. Columns of numbers are
-          brought to one scale first (`feature_scaling`): counted as they are read, divided when all are read.
-Smoothing [eps] Every class the leaf lacks has eps, those of the leaf their softmax, all divided by 1 + eps (K - k).
-          Every HELD-th example is kept out of training to choose eps, unless --smooth says it.
-Defaults  docs/defaults.md has the measurements behind them.
-Differs   from the paper: see `tao`, `initialise` and docs/defaults.md.
+          Classes Is Large", EMNLP 2021.
+Idea      `tao` trains the tree, `initialise` assigns classes to the initial leaves, `inference` predicts. There is a
+          router at every inner node and k scorers at every leaf, all with L1 regularisation alpha (--l1).
+          Examples are read once and stored (`row_store`); learning happens at the end of the data. Until then
+          predictions are those of the model of -i, from which learning then starts, or 0. Numeric columns are scaled
+          (`feature_scaling`): their sizes are counted while they are read, and divided by when all are read.
+          Every class that the leaf lacks has the score eps, those of the leaf their softmax, all divided by
+          1 + eps (K - k). Every HELD-th example is kept out of training to choose eps, unless --smooth sets it.
+Cost      O(s depth + weights that an example's s features have in one leaf) per prediction. Training passes over the
+          data some (depth + 2) times per iteration, and spends most of its time on the leaves (`leaf_sgd`,
+          `leaf_exact`).
+Names     K classes | k classes of a leaf | s features of an example | alpha is --l1 | eps is --smooth
+Differs   from the paper: see `tao` and `initialise`. docs/defaults.md has the measurements behind the defaults.
 """
 
 from __future__ import annotations
@@ -35,18 +37,23 @@ from ..core.spec import LearnerSpec, Wanted
 from . import inference, initialise, row_store, softmax_nodes, tao
 from . import options as softmax_options
 
-HELD = 50  # every so many examples one is not trained on
-FEWEST_HELD = 20  # of them, for a choice of eps
-SHARE = 256  # examples of a batch a thread walks at least
-UNTUNED = 1e-6  # eps, where nothing was held out
+HELD = 50  # one of this many examples is held out
+FEWEST_HELD = 20  # held-out examples needed to choose eps
+SHARE = 256  # least examples per thread
+UNTUNED = 1e-6  # eps if nothing was held out
 
 
 class SoftmaxTree(Learner, LearnsAtEnd):
-    """The learner behind `--softmax_tree`.
+    """A learner that stores its examples and trains a softmax tree at the end of the data (`--softmax_tree`).
 
     Attributes
     ----------
-    unlearned : whether it was given examples that it learns from at the end of the data only.
+    unlearned : whether there are stored examples that were not learned from
+    store : stored examples, None if the learner only predicts
+    scales, counted : scales of numeric columns, of the examples learned from and of all examples, or None
+    eps : probability of a class that the leaf lacks, before normalisation
+    parts, paths : the tree as it is stored and as it is used for prediction
+    lines : about training, for the summary
     """
 
     def __init__(self, spec: LearnerSpec) -> None:
@@ -56,16 +63,18 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         self.intercept = spec.constant
         self.unit = self.scales_examples = self.options.normalize_features != "none"
         self.largest_step = finite.largest_step(1.0)
-        # of the examples the tree has learned; all of them count alike, whatever their order
+        # All examples that the tree has learned count equally, whatever their order.
         self.scales = feature_scaling.for_option(self.options.normalize_features, math.inf)
-        self.counted = None if self.scales is None else self.scales.copy()  # and of those that it will learn
+        self.counted = None if self.scales is None else self.scales.copy()
         self.seed = spec.seed
         self.store = None if spec.testing else row_store.Store()
         self.eps = self.options.smooth if self.options.smooth is not None else UNTUNED
         self._take(inference.nothing())
         self.want(spec.wanted)
-        self.missed_top = self.inside = self.inside_log = 0.0  # weights; the last times -log p within the leaf
-        self.lines: list[str] = []  # about training, for the summary
+        self.missed_top = self.inside = self.inside_log = (
+            0.0  # sums of weights; the last is multiplied by -log p within the leaf
+        )
+        self.lines: list[str] = []
         self.tell: Callable[[str], None] = lambda line: None
         self.bar: Callable[[int, str], None] = lambda count, unit: None
         self.moved: Callable[[], None] = lambda: None
@@ -74,36 +83,39 @@ class SoftmaxTree(Learner, LearnsAtEnd):
 
     @property
     def unlearned(self) -> bool:
+        """Return whether there are stored examples that were not learned from."""
         return self.store is not None and self.store.rows > 0
 
     @property
     def most_rows(self) -> int | None:
-        """Few where every class of a leaf is listed."""
+        """Return the most examples of a batch, fewer if all classes of a leaf are listed, or None for no limit."""
         return max(1, probabilities.MOST_PAIRS // (self.largest + 1)) if self.asked.probabilities else None
 
     def report_to(self, console: Console, part: Callable[[], float | None]) -> None:
-        """Whom to tell what goes on at the end of the data, and what returns how much of it was read."""
+        """Set the console for messages about training, and the function that returns the fraction of data read."""
         self.tell, self.bar, self.moved = console.info, console.start_steps, console.step
         if self.store is not None:
             self.store.part = part
 
     def stop(self) -> None:
-        """Come to an end after the nodes that are being learned, and large ones of them sooner."""
+        """End the training after the nodes in progress, large ones sooner."""
         self.ends = True
 
     def close(self) -> None:
+        """Delete the stored examples."""
         super().close()
         if self.store is not None:
             self.store.close()
 
     def _take(self, parts: inference.Parts) -> None:
-        """Answer by this tree from now on."""
+        """Predict with this tree from now on."""
         self.parts, self.paths = parts, inference.new_paths(parts)
         self.largest = int(np.diff(parts.first).max(initial=0))
 
-    # answering
+    # prediction
 
     def _predict(self, task: BatchTask) -> None:
+        """Predict the examples of a task, as the first stage."""
         batch = task.batch
         n = batch.n
         labelled = ~np.isnan(batch.label)
@@ -116,27 +128,27 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         most = max(5, self.asked.top_k or 0)
         if self.asked.probabilities:
             most = self.largest
-        found = inference.new_found(n, most)
-        known = batch if self.scales is None else self.scales.scaled(batch, np.zeros(n, bool))
-        value = row_store.values(known, self.unit)
+        answers = inference.new_found(n, most)
+        scaled = batch if self.scales is None else self.scales.scaled(batch, np.zeros(n, bool))
+        value = row_store.values(scaled, self.unit)
         index = batch.index[int(batch.start[0]) : int(batch.start[-1])]
         start = batch.start - batch.start[0]
         node = np.zeros(n, np.int32)
 
         def job(low: int, high: int) -> None:
             scratch = inference.new_scratch(self.paths, most)
-            inference.walk(self.paths, start, index, value, label, node, low, high, scratch, found)
+            inference.walk(self.paths, start, index, value, label, node, low, high, scratch, answers)
 
         self.share(job, self.rows_of_threads(n, SHARE))
-        task.prediction = found.answer.astype(np.float64)
+        task.prediction = answers.answer.astype(np.float64)
         weight = batch.weight.astype(np.float64)
-        right = found.answer == label
+        right = answers.answer == label
         task.loss = np.where(labelled & ~right, weight, 0.0)
-        self._count(found, labelled, label, weight, right)
+        self._count(answers, labelled, label, weight, right)
         if self.asked.listed or self.listing:
-            scale = 1.0 / (1.0 + self.eps * (self.classes - found.size))
-            top, top_p = found.top, found.top_p * scale[:, None]
-            size = np.minimum(found.size, most)
+            scale = 1.0 / (1.0 + self.eps * (self.classes - answers.size))
+            top, top_p = answers.top, answers.top_p * scale[:, None]
+            size = np.minimum(answers.size, most)
             if self.asked.probabilities:
                 order = np.argsort(np.where(top > 0, top, np.iinfo(np.int64).max), axis=1, kind="stable")
                 top, top_p = np.take_along_axis(top, order, axis=1), np.take_along_axis(top_p, order, axis=1)
@@ -148,12 +160,13 @@ class SoftmaxTree(Learner, LearnsAtEnd):
             self._list(task, top, top_p, size)
 
     def _list(self, task: BatchTask, top: Int64s, top_p: Float64s, size: Int64s) -> None:
+        """Set the listing and the scores of a task."""
         rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
         task.listing = probabilities.listing(top, top_p, size, rest)
         task.scores, task.score_labels, task.score_start = task.listing[:3]
 
     def _count(self, found: inference.Found, labelled: Bools, label: Int64s, weight: Float64s, right: Bools) -> None:
-        """Take note of how good the answers are."""
+        """Update the report with the quality of the predictions."""
         outside = self.classes - found.size
         total = 1.0 + self.eps * outside
         inside = ~np.isnan(found.log_p)
@@ -169,29 +182,30 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         self.inside_log -= float((counted * np.where(inside, found.log_p, 0.0)).sum())
 
     def want(self, wanted: Wanted) -> None:
+        """Set what the caller wants to be computed."""
         self.asked = wanted.answers
         self.listing = self.asked.top_k is not None or wanted.scores
         self.report = Report(self.asked)
 
     def results(self) -> list[Result]:
-        """Return the reliability table, where it is asked for."""
+        """Return the reliability table, if it is requested."""
         return self.report.results()
 
     def summary(self) -> list[str]:
-        """Lines after those every run has."""
-        found = self.report.lines()
+        """Return the lines of the summary that are specific to this reduction."""
+        lines = self.report.lines()
         if self.report.weight > 0:
-            found.append(f"top-5 error = {self.missed_top / self.report.weight:.6f}")
-            found.append(f"class is in the leaf = {self.inside / self.report.weight:.6f}")
+            lines.append(f"top-5 error = {self.missed_top / self.report.weight:.6f}")
+            lines.append(f"class is in the leaf = {self.inside / self.report.weight:.6f}")
         if self.inside > 0:
-            found.append(f"perplexity where it is = {math.exp(min(self.inside_log / self.inside, 700.0)):.6g}")
+            lines.append(f"perplexity where it is = {math.exp(min(self.inside_log / self.inside, 700.0)):.6g}")
         if self.report.known_weight > 0:
             log = self.report.log / self.report.known_weight
-            found.append(f"perplexity, smoothed by {self.eps:.3g} = {math.exp(min(log, 700.0)):.6g}")
+            lines.append(f"perplexity, smoothed by {self.eps:.3g} = {math.exp(min(log, 700.0)):.6g}")
         sizes = np.diff(self.parts.first)
         weights = len(self.parts.weight) + len(self.parts.value)
         return [
-            *found,
+            *lines,
             *self.lines,
             *(self.scales.told if self.scales is not None else []),
             f"leaves = {len(sizes)}, depth = {self._depth()}, classes of a leaf = {sizes.mean():.1f} (mean), "
@@ -199,9 +213,10 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         ]
 
     def _depth(self) -> int:
+        """Return the number of levels of routers."""
         left, right = self.parts.left, self.parts.right
         depth = np.zeros(len(left), np.int64)
-        for i in range(len(left)):  # children come after their parents
+        for i in range(len(left)):  # children have higher numbers than their parents
             if left[i] >= 0:
                 depth[[left[i], right[i]]] = depth[i] + 1
         return int(depth.max())
@@ -209,46 +224,50 @@ class SoftmaxTree(Learner, LearnsAtEnd):
     # learning
 
     def _collect(self, task: BatchTask) -> None:
+        """Store the examples of a task, as the last stage."""
         learned = task.learned()
         if self.counted is not None:
             self.counted.count(task.batch, learned)
-        assert self.store is not None  # or this would be no stage
+        assert self.store is not None  # else this is not a stage
         self.store.add(task.batch, learned)
 
     def end_pass(self) -> None:
-        """The end of the data: learn."""
+        """Learn from the stored examples at the end of the data."""
         if self.store is None or not self.store.rows:
             return
         rows, hashes = self.store.finish(self.unit, None if self.counted is None else self.counted.divide)
         held = None
         if self.options.smooth is None and len(rows.label) >= HELD * FEWEST_HELD:
-            out = np.arange(len(rows.label)) % HELD == HELD - 1
-            held, rows = row_store.chosen(rows, np.flatnonzero(out)), row_store.chosen(rows, np.flatnonzero(~out))
-        kinds = len(np.unique(rows.label))
+            is_held = np.arange(len(rows.label)) % HELD == HELD - 1
+            held, rows = (
+                row_store.chosen(rows, np.flatnonzero(is_held)),
+                row_store.chosen(rows, np.flatnonzero(~is_held)),
+            )
+        classes = len(np.unique(rows.label))
         if len(self.parts.label):
             tree = softmax_nodes.unparted(self.parts, lambda feature: _numbers(hashes, feature))
             begin = None
         else:
             depth = self.options.depth
             if depth is None:
-                depth = softmax_options.default_depth(len(rows.label), kinds)
+                depth = softmax_options.default_depth(len(rows.label), classes)
             tree = softmax_nodes.Tree.complete(softmax_options.useful_depth(depth, len(rows.label)))
             begin = self._begin(tree, rows, len(hashes))
         most = self.options.leaf_classes
         solver = self.options.leaf_solver
         if solver is None:
             solver = softmax_options.default_solver(len(rows.label), len(hashes), len(rows.feature))
-        alpha = self.alpha or softmax_options.default_l1(solver, len(rows.label), kinds)
+        alpha = self.alpha or softmax_options.default_l1(solver, len(rows.label), classes)
         passes = self.options.leaf_passes
         if passes is None:
-            passes = softmax_options.default_passes(len(rows.label), kinds)
+            passes = softmax_options.default_passes(len(rows.label), classes)
         settings = tao.Settings(
-            alpha, kinds if most is None else most, self.options.zero_loss, self.options.beta,
+            alpha, classes if most is None else most, self.options.zero_loss, self.options.beta,
             self.options.tao_iterations, self.intercept, solver, passes, self.seed,
         )  # fmt: skip
         leaves = tree.leaves()
         self.tell(
-            f"softmax tree: {len(rows.label)} examples, {kinds} classes, {len(hashes)} features; depth "
+            f"softmax tree: {len(rows.label)} examples, {classes} classes, {len(hashes)} features; depth "
             f"{len(tree.levels()) - 1}, {len(leaves)} leaves, at most "
             f"{'all' if most is None else most} classes a leaf, l1 {alpha:.3g}, "
             + (f"{passes} passes of steps a leaf" if solver == "steps" else "leaves fitted to the end")
@@ -258,7 +277,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         trainer = tao.Trainer(rows, len(hashes), tree, settings, self.share, lambda: self.ends, self.moved)
         trainer.run(begin, self._say)
         self._finish(tree, rows, trainer.found, held, hashes)
-        if len(self.parts.label):  # else the user ended it before the first node
+        if len(self.parts.label):  # empty if the user stopped training before the first node
             self.scales = None if self.counted is None else self.counted.copy()
             part = self.store.part
             self.store.close()
@@ -266,25 +285,26 @@ class SoftmaxTree(Learner, LearnsAtEnd):
             self.store.part = part
 
     def _begin(self, tree: softmax_nodes.Tree, rows: row_store.Rows, features: int) -> Int32s:
-        """The leaf (its node) where each row begins."""
+        """Return the leaf (its node) where each row begins (int64[n])."""
         leaves = np.array(tree.leaves(), np.int32)
         if self.options.tree_init == "prototypes":
             return leaves.take(initialise.by_prototypes(rows, features, len(leaves), self.seed))
         if self.options.tree_init == "clusters":
             return leaves.take(initialise.by_halves(rows, len(leaves), self.seed, self.share))
         rng = np.random.default_rng(self.seed)
-        for i, one in enumerate(tree.inside):
-            if isinstance(one, softmax_nodes.Router):
+        for i, contents in enumerate(tree.inside):
+            if isinstance(contents, softmax_nodes.Router):
                 w = rng.standard_normal(features)
                 w = (w / np.sqrt((w**2).sum() or 1.0)).astype(np.float32).astype(np.float64)
                 tree.inside[i] = softmax_nodes.Router(np.arange(features, dtype=np.uint32), w, 0.0)
-        found: inference.Found = softmax_nodes.walk(tree, rows, self.share)
-        for i, one in enumerate(tree.inside):
-            if isinstance(one, softmax_nodes.Router):
+        output: inference.Found = softmax_nodes.walk(tree, rows, self.share)
+        for i, contents in enumerate(tree.inside):
+            if isinstance(contents, softmax_nodes.Router):
                 tree.inside[i] = softmax_nodes.NO_ROUTER
-        return leaves.take(found.leaf)
+        return leaves.take(output.leaf)
 
     def _say(self, one: tao.Report) -> None:
+        """Print the line of one iteration."""
         self.tell(
             f"{one.number:9d} {one.objective:13.2f} {one.error:12.6f} {one.covered:8.4f} {one.nonzeros:11d} "
             f"{one.kept:10d} {one.seconds:8.1f}"
@@ -298,7 +318,14 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         held: row_store.Rows | None,
         hashes: UInt32s,
     ) -> None:
-        """Prune, choose eps, and turn to the tree. `found` : of the rows, None where training ended early"""
+        """Prune the tree, choose eps, and predict with the tree from now on.
+
+        Parameters
+        ----------
+        found : results of the rows, None if training ended early
+        held : held-out rows, or None
+        hashes : uint32[F], hash of every feature
+        """
         if found is None:
             found = softmax_nodes.walk(tree, rows, self.share)
         weight = np.bincount(found.leaf, rows.weight, minlength=len(tree.leaves()))
@@ -319,20 +346,29 @@ class SoftmaxTree(Learner, LearnsAtEnd):
     # model
 
     def banner(self) -> list[str]:
-        found = [f"softmax_tree: zero_loss = {self.options.zero_loss}"]
+        """Return the lines about this reduction for the start of a run."""
+        lines = [f"softmax_tree: zero_loss = {self.options.zero_loss}"]
         if self.store is not None:
-            found.append("learns at the end of the data; until then the table shows what is known before")
-        return found
+            lines.append("learns at the end of the data; until then the table shows what is known before")
+        return lines
 
     def arrays(self) -> dict[str, Stored]:
-        found = {f"tree.{name}": array for name, array in self.parts._asdict().items()}
-        return found if self.scales is None else {**found, **self.scales.arrays()}
+        """Return the arrays that a model file stores."""
+        stored = {f"tree.{name}": array for name, array in self.parts._asdict().items()}
+        return stored if self.scales is None else {**stored, **self.scales.arrays()}
 
     def facts(self) -> dict[str, Any]:
+        """Return the facts that a model file stores."""
         return {"smooth": self.eps}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
-        """Take over a model; `inference.check` and `feature_scaling` say what their checks protect."""
+        """Load the arrays and facts of a model; `inference.check` and `feature_scaling` say what their checks protect.
+
+        Raises
+        ------
+        ModelError
+            if an array or a fact is missing or does not fit.
+        """
         with stored_arrays.whole(arrays, facts) as (arrays, facts):
             parts = inference.Parts(
                 *(
@@ -350,7 +386,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
 
 
 def _numbers(hashes: UInt32s, feature: UInt32s) -> Int64s:
-    """The number of each feature, -1 for those that do not occur."""
+    """Return the number of each feature in `hashes` (int64), -1 for those that do not occur."""
     if not len(hashes):
         return np.full(len(feature), -1, np.int64)
     at = np.minimum(np.searchsorted(hashes, feature), len(hashes) - 1)
@@ -358,7 +394,7 @@ def _numbers(hashes: UInt32s, feature: UInt32s) -> Int64s:
 
 
 def _tuned(found: inference.Found, weight: Float64s, classes: int) -> float:
-    """The eps that gives the labels of held-out rows the most probability, of 200 between 1e-12 and 0.1."""
+    """Return the eps, of 200 between 1e-12 and 0.1, that gives the labels of held-out rows the most probability."""
     outside = (classes - found.size).astype(np.float64)
     missing = float(weight[np.isnan(found.log_p)].sum())
     tried = np.geomspace(1e-12, 0.1, 200)

@@ -1,10 +1,12 @@
-"""L1-regularised logistic regression with weighted examples: a router of a softmax tree.
+"""Fit a router of a softmax tree: L1-regularised logistic regression with weighted examples.
 
-Problem   min over w, b of  sum_n c_n log(1 + exp(-y_n (w.x_n + b)))  +  alpha |w|_1,  y_n in {-1, 1}; alpha = 1 / C of
-          LIBLINEAR, the intercept is free (there it is one of w).
-Idea      newGLMNET, `newton_step`: in each round the features that have a weight, or whose slope is beyond alpha, are
-          the active ones. It begins with the weights it is given.
-Cost      a round is a walk over all rows and some over the columns of the active features.
+Source    newGLMNET, see `newton_step`.
+Idea      min over w, b of  sum_n c_n log(1 + exp(-y_n (w.x_n + b)))  +  alpha |w|_1,  y_n in {-1, 1}.
+          The active features of a round are those with a weight and those whose slope exceeds alpha. The fit starts
+          from given weights.
+Cost      A round passes once over all rows, and some times over the columns of the active features.
+Names     n rows | F features | alpha = 1 / C of LIBLINEAR | right: y = 1
+Differs   from LIBLINEAR, which penalises the intercept as one of the weights; here it has no penalty.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ from ...kernels.jit import jit
 from . import newton_step
 
 ROUNDS = 60
-PASSES = 12
-TOLERANCE = 1e-4  # of the violation there was with all weights 0
+PASSES = 12  # rounds of coordinate descent per Newton step, at most
+TOLERANCE = 1e-4  # share of the violation with all weights 0 that ends the fit
 
 
 class Scratch(NamedTuple):
-    """OptionGroup for a problem of n rows and F features."""
+    """Provide buffers for a problem of n rows and F features."""
 
     z: Float64s  # float64[n], scores
     touched: newton_step.Touched
-    feature: Int32s  # int32[F], the active ones
+    feature: Int32s  # int32[F], the active features
     slope: Float64s  # float64[F] each
     active_w: np.ndarray
     target: np.ndarray
@@ -41,7 +43,7 @@ class Scratch(NamedTuple):
 
 @jit
 def _slopes(problem, touched, slope):
-    """The slope of the loss in every weight: float64[F]."""
+    """Compute the slope of the loss in every weight into `slope` (float64[F])."""
     slope[:] = 0.0
     for r in range(problem.weight.shape[0]):
         g = touched.c[r] * (touched.p[r] - touched.y[r])
@@ -51,7 +53,7 @@ def _slopes(problem, touched, slope):
 
 @jit
 def _violation(slope, w, alpha, feature):
-    """How far from optimal the weights are, and the active ones: their number."""
+    """Collect the active features; return the violation of the optimality conditions and their number."""
     total = 0.0
     count = 0
     for f in range(slope.shape[0]):
@@ -68,7 +70,7 @@ def _violation(slope, w, alpha, feature):
 
 @jit
 def scores(problem, w, b, z):
-    """z = w.x + b of every row."""
+    """Compute z = w.x + b of every row into `z` (float64[n]); `w` is float64[F]."""
     for r in range(problem.weight.shape[0]):
         s = b
         for i in range(problem.row_start[r], problem.row_start[r + 1]):
@@ -78,7 +80,14 @@ def scores(problem, w, b, z):
 
 @jit
 def objective(problem, right, w, b, alpha, z):
-    """What is to be made small. `right` : bool[n], y = 1"""
+    """Return the objective.
+
+    Parameters
+    ----------
+    right : bool[n], read only
+    w : float64[F], read only
+    z : float64[n], written
+    """
     scores(problem, w, b, z)
     total = 0.0
     for r in range(problem.weight.shape[0]):
@@ -91,12 +100,16 @@ def objective(problem, right, w, b, alpha, z):
 
 @jit
 def fit(problem, right, alpha, intercept, w, b, scratch, rounds, tolerance):
-    """Change w to minimise the objective, and return b.
+    """Minimise the objective and return b.
 
     Parameters
     ----------
-    right : bool[n], y = 1.
-    w : float64[F], weights to begin with.
+    problem : read only
+    right : bool[n], read only
+    intercept : whether b may change
+    w : float64[F], initial weights, written
+    scratch : written
+    tolerance : share of the violation with all weights 0 that ends the fit
     """
     z, touched, feature, slope, active_w, target, curve = scratch
     n = problem.weight.shape[0]
@@ -117,10 +130,10 @@ def fit(problem, right, alpha, intercept, w, b, scratch, rounds, tolerance):
         _slopes(problem, touched, slope)
         total, count = _violation(slope, w, alpha, feature)
         if intercept:
-            free = 0.0
+            intercept_slope = 0.0
             for r in range(n):
-                free += touched.c[r] * (touched.p[r] - touched.y[r])
-            total += abs(free)
+                intercept_slope += touched.c[r] * (touched.p[r] - touched.y[r])
+            total += abs(intercept_slope)
         if total <= allowed:
             break
         for j in range(count):
@@ -142,7 +155,15 @@ def fit(problem, right, alpha, intercept, w, b, scratch, rounds, tolerance):
 
 
 def solve(problem, right, alpha: float, w, b: float, intercept: bool = True, rounds=ROUNDS, tolerance=TOLERANCE):
-    """Fit; w (float64[F]) is changed, b returned."""
+    """Fit a router and return its intercept.
+
+    Parameters
+    ----------
+    right : bool[n], whether the row should go right
+    w : float64[F], initial weights, written
+    b : initial intercept
+    intercept : whether b may change
+    """
     n, features = len(problem.weight), len(w)
     scratch = Scratch(
         np.empty(n), newton_step.new_touched(n), np.empty(features, np.int32), *(np.empty(features) for _ in range(4))

@@ -1,10 +1,10 @@
-"""Examples kept for a learner that goes through them many times: compact rows in files that are mapped into memory.
+"""Store examples for a learner that reads them many times, as compact rows in memory-mapped temporary files.
 
     five files, unnamed   size int64[n]   index uint32[z]   value float32[z]   label int32[n]   weight float32[n]
 
-The folder is that of temporary files (TMPDIR). At the end the different features are numbered 0..F-1 in the order of
-their hashes, features that stand twice in a row are one, and values, kept as they were read, are scaled. The constant
-is left out: who learns has intercepts.
+The files are in the folder for temporary files (TMPDIR). At the end of the data the distinct features are numbered
+0..F-1 in the order of their hashes, equal features of a row are merged, and the values, stored as they were read, are
+scaled. The constant is left out because the learner has intercepts.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from ...errors import DataError
 from ...kernels.jit import jit
 from ...system import leftovers
 
-PIECE = 1 << 20  # features looked at at a time
+PIECE = 1 << 20  # features numbered at a time
 
 
 class Rows(NamedTuple):
-    """n rows over F features: those of row r are `feature[start[r]:start[r + 1]]`, rising."""
+    """Hold n rows over F features; those of row r are `feature[start[r]:start[r + 1]]`, ascending."""
 
     start: Int64s  # int64[n + 1]
     feature: UInt32s  # uint32[z], 0..F-1
     value: Float32s  # float32[z]
-    label: Int64s  # int64[n], as written in the file
+    label: Int64s  # int64[n], labels of the data
     weight: Float64s  # float64[n]
 
 
 def values(batch: Batch, unit: bool) -> Float32s:
-    """The values of a batch's features, 0 for the constant; scaled to rows of length 1 where `unit`: float32[z]."""
+    """Return the values of a batch (float32[z]): 0 for the constant, and rows of length 1 if `unit`."""
     low, high = int(batch.start[0]), int(batch.start[-1])
-    found: Float32s = batch.value[low:high].copy()
+    result: Float32s = batch.value[low:high].copy()
     groups = np.flatnonzero(batch.group_name == CONSTANT_GROUP)
     places = batch.group_start[groups] - low
-    found[places[(places >= 0) & (places < high - low)]] = 0.0
+    result[places[(places >= 0) & (places < high - low)]] = 0.0
     if unit:
         size = np.diff(batch.start)
         row = np.repeat(np.arange(batch.n), size)
-        square = np.bincount(row, found.astype(np.float64) ** 2, minlength=batch.n)
+        square = np.bincount(row, result.astype(np.float64) ** 2, minlength=batch.n)
         scale = np.where(square > 0, 1.0 / np.sqrt(np.where(square > 0, square, 1.0)), 0.0)
-        found = (found * scale[row]).astype(np.float32)
-    return found
+        result = (result * scale[row]).astype(np.float32)
+    return result
 
 
 def chosen(rows: Rows, which: Int64s) -> Rows:
-    """Some rows only: int64[...], their numbers."""
+    """Return the rows with the numbers `which` (int64[...])."""
     size = rows.start[which + 1] - rows.start[which]
     start = np.concatenate([[0], np.cumsum(size)])
     places = np.arange(start[-1]) + np.repeat(rows.start[which] - start[:-1], size)
@@ -60,17 +60,17 @@ def chosen(rows: Rows, which: Int64s) -> Rows:
 
 
 class Store:
-    """Takes rows in, gives them back as one.
+    """Collect rows in temporary files and return them all at the end.
 
     Attributes
     ----------
-    rows : how many it holds
-    part : returns how much of the data was read, 0 to 1, or None where that is not known
+    rows : number of rows stored
+    part : function that returns the fraction of the data that was read, 0 to 1, or None if it is unknown
 
     Raises
     ------
     DataError
-        where the folder of temporary files has no room for them.
+        if the folder for temporary files has no space for them.
     """
 
     KINDS: tuple[type[np.generic], ...] = (np.int64, np.uint32, np.float32, np.int32, np.float32)
@@ -88,7 +88,7 @@ class Store:
             raise self._no_room(error) from None
 
     def add(self, batch: Batch, chosen: Bools) -> None:
-        """Keep the rows of a batch that are `chosen` (bool[n])."""
+        """Append the rows of a batch that are `chosen` (bool[n])."""
         if not chosen.any():
             return
         value = values(batch, False)
@@ -103,17 +103,17 @@ class Store:
         try:
             for file, part in zip(self._files, parts, strict=True):
                 file.write(part.data)
-                file.flush()  # so that what is not written yet is not lost without a word at the end
+                file.flush()  # so that a failure to write is reported here and not lost at the end
         except OSError as error:
             raise self._no_room(error) from None
 
     def _no_room(self, error: OSError) -> DataError:
-        """Say what the folder of temporary files lacks."""
+        """Return the error that says how much space the folder for temporary files lacks."""
         folder, part = leftovers.temporary_folder(), self.part()
         needed = ""
         if self._size:
             needed = f"{self.rows} examples take {leftovers.megabytes(self._size)} MB, "
-            # reading is ahead of what arrives here, so that less of the data has arrived than that part
+            # Reading is ahead of storing, so less than this part of the data is stored.
             needed += f"all of the data at least {leftovers.megabytes(self._size / part)} MB, " if part else ""
         return DataError(
             f"{folder}: cannot keep the examples that are learned at the end of the data: "
@@ -121,12 +121,17 @@ class Store:
         )
 
     def finish(self, unit: bool, scale: Callable[[UInt32s, Float32s], None] | None) -> tuple[Rows, UInt32s]:
-        """All rows, and the hash of every feature: uint32[F], rising.
+        """Number the features, scale the values and return all rows.
 
         Parameters
         ----------
-        unit : scale rows to length 1
-        scale : before that, `scale(hashes, value)` changes values in place
+        unit : whether to scale rows to length 1
+        scale : called before as `scale(hashes, value)`; changes values (float32[z]) in place
+
+        Returns
+        -------
+        rows : their arrays lie in the temporary files
+        hashes : uint32[F], hash of every feature, ascending
         """
         size, index, value, label, weight = (
             _mapped(file, kind) for file, kind in zip(self._files, self.KINDS, strict=True)
@@ -145,14 +150,14 @@ class Store:
         return Rows(merged, index[:used], value[:used], label.astype(np.int64), weight.astype(np.float64)), hashes
 
     def close(self) -> None:
-        """Give the files back."""
+        """Close the files, which deletes them."""
         for file in self._files:
-            with contextlib.suppress(OSError):  # what could not be written before
+            with contextlib.suppress(OSError):  # closing may repeat an earlier failure to write
                 file.close()
 
 
 def _mapped(file: BinaryIO, kind: type[np.generic]) -> AnyArray:
-    """The numbers in a file, as an array that may be written to."""
+    """Return the numbers in a file as a writable array."""
     file.flush()
     size = file.seek(0, 2) // np.dtype(kind).itemsize
     if not size:
@@ -165,7 +170,7 @@ def _mapped(file: BinaryIO, kind: type[np.generic]) -> AnyArray:
 
 @jit
 def to_unit(start: Int64s, value: Float32s) -> None:
-    """Scale rows to length 1, in place."""
+    """Scale rows to length 1 in place; `start` is int64[n + 1], `value` float32[z]."""
     for r in range(start.shape[0] - 1):
         square = 0.0
         for i in range(start[r], start[r + 1]):
@@ -178,14 +183,25 @@ def to_unit(start: Int64s, value: Float32s) -> None:
 
 @jit
 def merge(start: Int64s, feature: UInt32s, value: Float32s, merged: Int64s) -> int:
-    """Sort each row by feature and make equal ones one, in place; return the end of `merged`, the new `start`."""
+    """Sort each row by feature and merge equal features by adding their values.
+
+    Parameters
+    ----------
+    start : int64[n + 1], read only
+    feature, value : uint32[z], float32[z], written: the merged rows
+    merged : int64[n + 1], written: start of each merged row
+
+    Returns
+    -------
+    Number of features in all merged rows
+    """
     used: int = start[0]
     for r in range(start.shape[0] - 1):
         begin, end = start[r], start[r + 1]
         step = 1
         while 3 * step + 1 < end - begin:
             step = 3 * step + 1
-        while step > 0:  # Shell's sort
+        while step > 0:  # Shellsort
             for i in range(begin + step, end):
                 f, x = feature[i], value[i]
                 j = i
@@ -213,14 +229,15 @@ def local(
     start: Int64s, feature: UInt32s, value: Float32s, chosen: Int64s, number: Int32s, out_start: Int64s,
     out_feature: Int32s, out_value: Float32s, name: Int32s,
 ) -> int:  # fmt: skip
-    """Copy rows, with numbers of their own for the features they have; return how many these are.
+    """Copy rows and renumber their features 0, 1, ...; return the number of distinct features.
 
     Parameters
     ----------
-    chosen : int64[m], rows.
-    number : int32[F], -1 everywhere before and after.
-    out_start, out_feature, out_value : int64[m + 1], int32[z], float32[z], the copy.
-    name : int32[at least as many], the feature of every number.
+    start, feature, value : rows as in `Rows`, read only
+    chosen : int64[m], numbers of the rows to copy; read only
+    number : int32[F], scratch, -1 before and after
+    out_start, out_feature, out_value : int64[m + 1], int32[z], float32[z], written: the copy
+    name : int32[...], written: the original number of every feature
     """
     count = 0
     at = 0

@@ -1,6 +1,6 @@
-"""The nodes of a softmax tree as they are trained: made into arrays, out of arrays, walked through, pruned.
+"""Represent a softmax tree while it is trained: convert it from and to arrays, route rows through it, and prune it.
 
-A node is a number, 0 the root. Features have the numbers of `row_store.Rows` while a tree is trained, and are
+A node is a number, and 0 is the root. Features are numbered as in `row_store.Rows` while a tree is trained, and are
 hashes in a model.
 """
 
@@ -15,22 +15,22 @@ from ...array_types import AnyArray, Bools, Float64s, Int32s, Int64s, UInt32s
 from ..clusters.two_means import Share
 from . import inference, row_store
 
-CHUNK = 4096  # rows a thread walks at a time
+CHUNK = 4096  # rows that a thread routes at a time
 
 
 class Router(NamedTuple):
-    """Right where w.x + b >= 0."""
+    """Hold a router, which sends an example right if w.x + b >= 0."""
 
-    feature: UInt32s  # uint32[q], rising
+    feature: UInt32s  # uint32[q], ascending
     weight: Float64s  # float64[q]
     bias: float
 
 
 class Leaf(NamedTuple):
-    """A softmax: weights of class c are those at `start[c]` .. `start[c + 1] - 1`."""
+    """Hold a softmax; the weights of class c are at `start[c]` .. `start[c + 1] - 1`."""
 
-    label: Int64s  # int64[k], rising
-    bias: Float64s  # float64[k]
+    label: Int64s  # int64[k], ascending
+    bias: Float64s  # float64[k], intercepts
     start: Int64s  # int64[k + 1]
     feature: UInt32s  # uint32[q]
     weight: Float64s  # float64[q]
@@ -41,15 +41,21 @@ NO_LEAF = Leaf(np.empty(0, np.int64), np.empty(0), np.zeros(1, np.int64), np.emp
 
 
 class Tree:
-    """Nodes: children by number, -1 for a leaf; what is in each node."""
+    """Hold the nodes of a tree.
+
+    Attributes
+    ----------
+    left, right : children of each node, -1 for a leaf
+    inside : router or leaf of each node
+    """
 
     def __init__(self, left: list[int], right: list[int]) -> None:
         self.left, self.right = left, right
-        self.inside: list[Router | Leaf] = [NO_LEAF if one < 0 else NO_ROUTER for one in left]
+        self.inside: list[Router | Leaf] = [NO_LEAF if child < 0 else NO_ROUTER for child in left]
 
     @classmethod
     def complete(cls, depth: int) -> Tree:
-        """All leaves at one depth, in breadth-first order."""
+        """Return the tree with all leaves at one depth, in breadth-first order."""
         inner = (1 << depth) - 1
         nodes = 2 * inner + 1
         return cls(
@@ -58,51 +64,51 @@ class Tree:
         )
 
     def router(self, i: int) -> Router:
-        """What is in an inner node."""
-        found = self.inside[i]
-        assert isinstance(found, Router)
-        return found
+        """Return the router of an inner node."""
+        router = self.inside[i]
+        assert isinstance(router, Router)
+        return router
 
     def leaf(self, i: int) -> Leaf:
-        """What is in a leaf."""
-        found = self.inside[i]
-        assert isinstance(found, Leaf)
-        return found
+        """Return the softmax of a leaf."""
+        leaf = self.inside[i]
+        assert isinstance(leaf, Leaf)
+        return leaf
 
     def levels(self) -> list[list[int]]:
-        """Nodes by level, the root first."""
-        found, here = [], [0]
-        while here:
-            found.append(here)
-            here = [child for i in here if self.left[i] >= 0 for child in (self.left[i], self.right[i])]
-        return found
+        """Return the nodes by level, the root first."""
+        levels, level = [], [0]
+        while level:
+            levels.append(level)
+            level = [child for i in level if self.left[i] >= 0 for child in (self.left[i], self.right[i])]
+        return levels
 
     def leaves(self) -> list[int]:
-        """Leaves from left to right."""
-        found, waiting = [], [0]
+        """Return the leaves from left to right."""
+        leaves, waiting = [], [0]
         while waiting:
             i = waiting.pop()
             if self.left[i] < 0:
-                found.append(i)
+                leaves.append(i)
             else:
                 waiting += [self.right[i], self.left[i]]
-        return found
+        return leaves
 
     def penalty(self, leaves: bool) -> float:
-        """Sum of the sizes of all weights, with those of leaves or without."""
-        return float(sum(np.abs(one.weight).sum() for one in self.inside if leaves or isinstance(one, Router)))
+        """Return the sum of the absolute weights, of routers only unless `leaves`."""
+        return float(sum(np.abs(node.weight).sum() for node in self.inside if leaves or isinstance(node, Router)))
 
     def nonzeros(self) -> int:
-        """Number of weights."""
-        return sum(len(one.weight) for one in self.inside)
+        """Return the number of weights."""
+        return sum(len(node.weight) for node in self.inside)
 
 
 def parts(tree: Tree) -> inference.Parts:
-    """A tree as arrays. Leaves are numbered from left to right."""
+    """Return a tree as arrays; leaves are numbered from left to right."""
     leaves = tree.leaves()
     left, right = np.array(tree.left, np.int32), np.array(tree.right, np.int32)
     bias = np.zeros(len(left), np.float32)
-    routers = [i for i, one in enumerate(tree.inside) if isinstance(one, Router)]
+    routers = [i for i, contents in enumerate(tree.inside) if isinstance(contents, Router)]
     for i in routers:
         bias[i] = tree.inside[i].bias
     node, feature, entry, owner, value = [], [], [], [], []
@@ -119,7 +125,7 @@ def parts(tree: Tree) -> inference.Parts:
         value.append(leaf.weight[order])
         seen += len(order)
     leaf_size = [len(tree.leaf(i).label) for i in leaves]
-    found = (
+    arrays = (
         left, right, bias,
         _joined([np.full(len(tree.inside[i].feature), i) for i in routers]),
         _joined([tree.inside[i].feature for i in routers]),
@@ -129,41 +135,42 @@ def parts(tree: Tree) -> inference.Parts:
         _joined([tree.leaf(i).label for i in leaves]), _joined([tree.leaf(i).bias for i in leaves]),
     )  # fmt: skip
     dtypes = inference.DTYPES.values()
-    return inference.Parts(*(np.ascontiguousarray(a, d) for a, d in zip(found, dtypes, strict=True)))
+    return inference.Parts(*(np.ascontiguousarray(a, d) for a, d in zip(arrays, dtypes, strict=True)))
 
 
 def _joined(arrays: Sequence[AnyArray | list[int]]) -> AnyArray:
+    """Return the concatenation of any number of arrays, none included."""
     return np.concatenate([np.empty(0), *arrays]) if not arrays else np.concatenate(arrays)
 
 
 def renamed(tree: Tree, name: Callable[[UInt32s], AnyArray]) -> Tree:
-    """A tree with other names for its features; `name` keeps their order, and gives -1 for those to drop."""
-    found = Tree(tree.left, tree.right)
-    for i, one in enumerate(tree.inside):
-        new = name(one.feature)
+    """Return a tree with its features renamed by `name`, which keeps their order and returns -1 for those to drop."""
+    result = Tree(tree.left, tree.right)
+    for i, contents in enumerate(tree.inside):
+        new = name(contents.feature)
         kept = new >= 0
-        feature, weight = new[kept].astype(np.uint32), one.weight[kept]
-        if isinstance(one, Router):
-            found.inside[i] = Router(feature, weight, one.bias)
+        feature, weight = new[kept].astype(np.uint32), contents.weight[kept]
+        if isinstance(contents, Router):
+            result.inside[i] = Router(feature, weight, contents.bias)
         else:
-            found.inside[i] = Leaf(
-                one.label, one.bias, np.concatenate([[0], np.cumsum(kept)])[one.start], feature, weight
+            result.inside[i] = Leaf(
+                contents.label, contents.bias, np.concatenate([[0], np.cumsum(kept)])[contents.start], feature, weight
             )
-    return found
+    return result
 
 
 def unparted(stored: inference.Parts, name: Callable[[UInt32s], AnyArray]) -> Tree:
-    """The tree of `parts`, its features by other names, see `renamed`."""
+    """Return the tree stored by `parts`, with its features renamed as by `renamed`."""
     tree = Tree([max(int(i), -1) for i in stored.left], stored.right.tolist())
-    for i, one in enumerate(stored.left.tolist()):
-        if one >= 0:
-            mine = slice(*np.searchsorted(stored.router_node, [i, i + 1]))
+    for i, child in enumerate(stored.left.tolist()):
+        if child >= 0:
+            own = slice(*np.searchsorted(stored.router_node, [i, i + 1]))
             tree.inside[i] = Router(
-                stored.router_feature[mine], stored.weight[mine].astype(np.float64), float(stored.bias[i])
+                stored.router_feature[own], stored.weight[own].astype(np.float64), float(stored.bias[i])
             )
             continue
         rows = np.flatnonzero(stored.leaf_node == i)
-        low, high = stored.first[-1 - one], stored.first[-one]
+        low, high = stored.first[-1 - child], stored.first[-child]
         if len(rows):
             ends = stored.entry[[rows[0], rows[-1] + 1]].tolist()
             sizes = np.diff(stored.entry[rows[0] : rows[-1] + 2])
@@ -188,26 +195,35 @@ def walk(
     chosen: Bools | None = None,
     paths: inference.Paths | None = None,
 ) -> inference.Found:
-    """What `inference.Found` says of rows that begin at the root or at `node` (int32[n]), each to a leaf.
+    """Route rows to a leaf and return the results.
 
-    With `chosen` (bool[n]) pieces without any such row are left out, and their results are 0.
+    Parameters
+    ----------
+    node : int32[n], node at which each row begins; the root by default
+    chosen : bool[n], rows of interest; chunks without any are skipped and their results are 0
+    paths : the tree prepared for routing, if the caller has it already
     """
     paths = paths or inference.new_paths(parts(tree))
     n = len(rows.label)
     node = np.zeros(n, np.int32) if node is None else node
-    found = inference.new_found(n, 0)
+    leaf_output = inference.new_found(n, 0)
 
     def job(low: int, high: int) -> None:
         scratch = inference.new_scratch(paths, 0)
-        inference.walk(paths, rows.start, rows.feature, rows.value, rows.label, node, low, high, scratch, found)
+        inference.walk(paths, rows.start, rows.feature, rows.value, rows.label, node, low, high, scratch, leaf_output)
 
-    edges = [low for low in range(0, n, CHUNK) if chosen is None or chosen[low : low + CHUNK].any()]
-    share(job, [(low, min(low + CHUNK, n)) for low in edges])
-    return found
+    begins = [low for low in range(0, n, CHUNK) if chosen is None or chosen[low : low + CHUNK].any()]
+    share(job, [(low, min(low + CHUNK, n)) for low in begins])
+    return leaf_output
 
 
 def sides(paths: inference.Paths, rows: row_store.Rows, share: Share, node: Int32s) -> Bools:
-    """Whether the routers that rows are at, `node` (int32[n]), send them right: bool[n], False where it is a leaf."""
+    """Return whether routers send rows right (bool[n]), False for rows at a leaf.
+
+    Parameters
+    ----------
+    node : int32[n], node of each row
+    """
     n = len(rows.label)
     right = np.zeros(n, bool)
 
@@ -219,11 +235,13 @@ def sides(paths: inference.Paths, rows: row_store.Rows, share: Share, node: Int3
 
 
 def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
-    """Without what does nothing; return the tree and how many nodes went.
+    """Return a tree without useless nodes, and the number of nodes removed.
 
-    Gone are leaves no row reaches, routers without weights, and subtrees with one and the same class only.
+    Leaves that no row reaches, routers without weights, and subtrees with a single class are removed.
 
-    `leaf_rows` : weight of the rows in every leaf.
+    Parameters
+    ----------
+    leaf_rows : weight of the rows in every leaf
     """
     left: list[int] = []
     right: list[int] = []
@@ -239,10 +257,10 @@ def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
 
     def copy(i: int) -> int:
         while tree.left[i] >= 0:
-            one = tree.inside[i]
+            contents = tree.inside[i]
             sides = [side for side in (tree.left[i], tree.right[i]) if weight(side) > 0.0]
-            if not len(one.weight):
-                i = tree.right[i] if one.bias >= 0.0 else tree.left[i]
+            if not len(contents.weight):
+                i = tree.right[i] if contents.bias >= 0.0 else tree.left[i]
             elif len(sides) == 1 or len(labels(i)) == 1:
                 i = sides[0]
             else:
@@ -257,6 +275,6 @@ def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
         return here
 
     copy(0)
-    found = Tree(left, right)
-    found.inside = inside
-    return found, len(tree.left) - len(left)
+    pruned = Tree(left, right)
+    pruned.inside = inside
+    return pruned, len(tree.left) - len(left)

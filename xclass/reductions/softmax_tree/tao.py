@@ -1,18 +1,20 @@
-"""Tree alternating optimisation: a tree of sparse linear routers with a softmax of few classes in every leaf.
+"""Train a softmax tree by tree alternating optimisation (TAO), one node after the other.
 
 Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree", EMNLP 2021: algorithm 1, sections 4 and 4.1.
-Objective (1)  sum_n c_n L(y_n, x_n)  +  alpha (sum over routers |w|_1  +  sum over leaves |W|_1); L the cross-
-          entropy, `beta` where the leaf lacks the class. Under `01`, L is 0 or 1 and the leaves have no penalty in
-          it: they learn by cross-entropy with the penalty as ever, and are kept if their errors do not rise. `remove`
-          leaves rows out of a router's problem that lack their class on one side, and of the objective.
-Steps     from the deepest level to the root, all nodes of a level independent of each other. A leaf takes the k classes
-          most of its rows have and goes on from its weights [problem (3), `leaf_sgd` or, to the end,
-          `leaf_exact`]. A router's rows prefer the side on which they lose less, by the difference; those who prefer
-          neither are left out [(2), `router_logistic`].
-          What was found is kept if the node's own part of the objective does not rise; so the objective never rises.
-          In the first iteration rows lie where they were put, not where routers send them, and all is kept.
+Idea      The objective is (1)  sum_n c_n L(y_n, x_n)  +  alpha (sum over routers |w|_1  +  sum over leaves |W|_1), with
+          L the cross-entropy, or `beta` if the leaf lacks the class. With `01`, L is 0 or 1 and the penalty of the
+          leaves is not part of it: leaves minimise the cross-entropy with the penalty all the same, and are kept if
+          their errors do not rise. `remove` excludes rows from a router's problem if one side lacks their class, and
+          rows from the objective if their leaf lacks it.
+          An iteration goes from the deepest level to the root; the nodes of a level are independent of each other. A
+          leaf takes the k classes that most of its rows have and continues from its weights (problem (3), `leaf_sgd` or
+          `leaf_exact`). Each row of a router prefers the side on which its loss is smaller, weighted by the difference;
+          rows without a preference are left out (problem (2), `router_logistic`). New weights are kept if the node's
+          part of the objective does not rise, so the objective never rises. In the first iteration rows are in their
+          assigned leaves, not where routers send them, and all new weights are kept.
+Cost      A pass over all rows per level of the tree and iteration, and the fits of the nodes.
+Names     n rows | F features | k classes of a leaf | a node is a number, 0 the root
 Differs   from the paper: intercepts have no penalty.
-Names     rows n, features F, classes k of a leaf | a node is a number, 0 the root
 """
 
 from __future__ import annotations
@@ -27,15 +29,15 @@ from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
 from ..clusters.two_means import Share
 from . import inference, leaf_exact, leaf_sgd, newton_step, router_logistic, row_store, softmax_nodes
 
-ENOUGH = 1e-3  # share of the objective an iteration has to gain for another one
-ROUGH, FINE = 1e-2, 1e-3  # tolerance of leaves, in the first iteration and later
+ENOUGH = 1e-3  # share of the objective that an iteration has to gain for another one to follow
+ROUGH, FINE = 1e-2, 1e-3  # tolerance of `leaf_exact`, in the first iteration and later
 
 
 class Settings(NamedTuple):
-    """What is asked for."""
+    """Hold the options of training."""
 
-    alpha: float
-    leaf_classes: int
+    alpha: float  # L1 penalty
+    leaf_classes: int  # most classes of a leaf
     zero_loss: str  # 01, beta or remove
     beta: float
     iterations: int
@@ -46,28 +48,34 @@ class Settings(NamedTuple):
 
 
 class Report(NamedTuple):
-    """One iteration."""
+    """Hold the results of one iteration."""
 
     number: int
     objective: float
-    error: float  # share of the weight of the rows
-    covered: float  # share of it whose class is in the leaf
+    error: float  # weight of the misclassified rows, as a share of all
+    covered: float  # weight of the rows whose leaf has their class, as a share of all
     nonzeros: int
-    kept: int  # nodes whose new weights would have raised the objective
+    kept: int  # nodes unchanged, because new weights would have raised the objective
     seconds: float
 
 
 class Trainer:
-    """Fits a tree to rows.
+    """Fit a tree to rows.
 
     Parameters
     ----------
-    rows, features : the examples and F.
-    tree : with or without weights; it is changed.
-    settings : what is asked for.
-    share : `share(job, items)` does `job(*item)` for all items, on as many threads as it likes.
-    stopped : whether to come to an end; asked before every level and every node.
-    moved : called after every node.
+    rows : the examples
+    features : F
+    tree : initial tree, which is changed
+    settings : options of training
+    share : `share(job, items)` calls `job(*item)` for all items, on any number of threads
+    stopped : called before every level and every node; True ends the training
+    moved : called after every node
+
+    Attributes
+    ----------
+    total : weight of all rows
+    found : results of all rows after the last iteration, or None
     """
 
     def __init__(
@@ -77,12 +85,17 @@ class Trainer:
         self.rows, self.features, self.tree, self.settings = rows, features, tree, settings
         self._share, self._stopped, self._moved = share, stopped, moved
         self.total = float(rows.weight.sum())
-        self.found: inference.Found | None = None  # of all rows, after the last iteration
+        self.found: inference.Found | None = None
 
-    # what the tree says
+    # losses
 
     def losses(self, found: inference.Found, label: Int64s | None = None) -> Float64s:
-        """L of every row: float64[n]; infinite where `remove` has nothing to say. `label` : of the rows meant"""
+        """Return L of every row (float64[n]), infinite for rows that `remove` excludes.
+
+        Parameters
+        ----------
+        label : int64[n], labels of the rows; those of all rows by default
+        """
         if self.settings.zero_loss == "01":
             wrong: Bools = found.answer != (self.rows.label if label is None else label)
             return wrong.astype(np.float64)
@@ -90,7 +103,7 @@ class Trainer:
         return np.where(np.isnan(found.log_p), missing, -found.log_p)
 
     def objective(self, found: inference.Found) -> float:
-        """(1), after a walk from the root."""
+        """Return the objective (1) from the results of all rows."""
         loss = self.losses(found)
         known = np.isfinite(loss)
         penalty = self.tree.penalty(self.settings.zero_loss != "01")
@@ -99,40 +112,46 @@ class Trainer:
     # training
 
     def run(self, leaf_of: Int32s | None, tell: Callable[[Report], None]) -> None:
-        """All iterations. `leaf_of` : int32[n], the leaf (its node) where each row begins; None follows the routers."""
+        """Run all iterations.
+
+        Parameters
+        ----------
+        leaf_of : int32[n], leaf (its node) assigned to each row, or None if the routers decide
+        tell : called with the report of each iteration
+        """
         began = time.perf_counter()
         first = leaf_of is not None
-        before = np.inf
+        last_objective = np.inf
         numbers = self.tree.leaves()
         for number in range(1, self.settings.iterations + 1):
             if self._stopped():
                 return
-            found = None
+            output = None
             if not first:
-                found = self.found or softmax_nodes.walk(self.tree, self.rows, self._share)
-                leaf_of = np.array(numbers, np.int32)[found.leaf]
+                output = self.found or softmax_nodes.walk(self.tree, self.rows, self._share)
+                leaf_of = np.array(numbers, np.int32)[output.leaf]
             assert leaf_of is not None
-            kept = self._iterate(leaf_of, found, first)
-            found = self.found = softmax_nodes.walk(self.tree, self.rows, self._share)
-            now = self.objective(found)
+            kept = self._iterate(leaf_of, output, first)
+            output = self.found = softmax_nodes.walk(self.tree, self.rows, self._share)
+            objective = self.objective(output)
             weight = self.rows.weight
-            error = float(weight[found.answer != self.rows.label].sum()) / self.total
-            covered = float(weight[~np.isnan(found.log_p)].sum()) / self.total
+            error = float(weight[output.answer != self.rows.label].sum()) / self.total
+            covered = float(weight[~np.isnan(output.log_p)].sum()) / self.total
             seconds = time.perf_counter() - began
-            tell(Report(number, now, error, covered, self.tree.nonzeros(), kept, seconds))
-            if len(self.tree.left) == 1 or (not first and before - now <= ENOUGH * abs(now)):
+            tell(Report(number, objective, error, covered, self.tree.nonzeros(), kept, seconds))
+            if len(self.tree.left) == 1 or (not first and last_objective - objective <= ENOUGH * abs(objective)):
                 return  # a softmax alone is a convex problem, solved already
-            before, first = now, False
+            last_objective, first = objective, False
 
     def _iterate(self, leaf_of: Int32s, found: inference.Found | None, first: bool) -> int:
-        """One step of every node; return how many did not change because it would have raised the objective."""
+        """Update every node once; return the number of nodes that kept their weights."""
         tree = self.tree
         under = self._under(leaf_of)
         old_loss = None if found is None else self.losses(found)
-        left = right = None  # what rows lose on the left and right of routers, a level further down
+        left = right = None  # losses of rows on the left and right of the routers of the level below
         kept = 0
         for level in reversed(tree.levels()):
-            if self._stopped():  # before the walks of all rows that a level's routers ask for
+            if self._stopped():  # before all rows are routed for this level's routers
                 break
             routers = [i for i in level if tree.left[i] >= 0]
             left, right = self._both_sides(routers, under, left, right) if routers else (None, None)
@@ -161,18 +180,19 @@ class Trainer:
                     tree.inside[i] = new
                 self._moved()
 
-            # large nodes first, so that threads end together
-            self._share(job, sorted(((i,) for i in level), key=lambda one: -len(under[one[0]])))
+            # Large nodes come first, so that the threads end together.
+            self._share(job, sorted(((i,) for i in level), key=lambda item: -len(under[item[0]])))
             kept += int(worse.sum())
         return kept
 
     def _both_sides(
         self, routers: list[int], under: dict[int, Int64s], below_left: Float64s | None, below_right: Float64s | None
     ) -> tuple[Float64s, Float64s]:
-        """What the rows under these routers lose on the left and on the right, float64[n] each.
+        """Return the losses of the rows under some routers on the left and on the right (float64[n] each).
 
-        From the child they lie under, rows go on to one of two places whose losses are known, `below_left` and
-        `below_right`, from the level below: only which one is new. From the other child they walk.
+        From the child that it is under, a row goes to one of two places whose losses, `below_left` and `below_right`,
+        are known from the level below; only the choice of the two is new. From the other child the row has to be
+        routed.
         """
         tree, rows = self.tree, self.rows
         n = len(rows.label)
@@ -181,21 +201,21 @@ class Trainer:
         on_right, to_walk, to_step = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
         for i in routers:
             for child, other in ((tree.left[i], tree.right[i]), (tree.right[i], tree.left[i])):
-                mine = under[child]
-                near[mine], far[mine], on_right[mine] = child, other, child == tree.right[i]
-                (to_walk if tree.left[child] < 0 else to_step)[mine] = True
-        here = np.zeros(n)
+                child_rows = under[child]
+                near[child_rows], far[child_rows], on_right[child_rows] = child, other, child == tree.right[i]
+                (to_walk if tree.left[child] < 0 else to_step)[child_rows] = True
+        own_loss = np.zeros(n)
         if to_walk.any():
-            here = self.losses(softmax_nodes.walk(tree, rows, self._share, near, to_walk, paths))
+            own_loss = self.losses(softmax_nodes.walk(tree, rows, self._share, near, to_walk, paths))
         if to_step.any():
             assert below_left is not None and below_right is not None  # of the level below
             goes_right = softmax_nodes.sides(paths, rows, self._share, near)
-            here[to_step] = np.where(goes_right[to_step], below_right[to_step], below_left[to_step])
-        there = self.losses(softmax_nodes.walk(tree, rows, self._share, far, to_walk | to_step, paths))
-        return np.where(on_right, there, here), np.where(on_right, here, there)
+            own_loss[to_step] = np.where(goes_right[to_step], below_right[to_step], below_left[to_step])
+        other_loss = self.losses(softmax_nodes.walk(tree, rows, self._share, far, to_walk | to_step, paths))
+        return np.where(on_right, other_loss, own_loss), np.where(on_right, own_loss, other_loss)
 
     def _under(self, leaf_of: Int32s) -> dict[int, Int64s]:
-        """The rows that reach every node: int64[...], rising."""
+        """Return the rows that reach each node (int64[...], ascending)."""
         order = np.argsort(leaf_of, kind="stable")
         edges = np.searchsorted(leaf_of[order], np.arange(len(self.tree.left) + 1))
         under = {}
@@ -208,7 +228,7 @@ class Trainer:
         return under
 
     def _local(self, chosen: Int64s, weight: Float64s) -> tuple[newton_step.Problem, UInt32s]:
-        """A problem of these rows and the features they have, and what the features are: uint32[...]."""
+        """Return the problem of some rows with renumbered features, and their original numbers (uint32[...])."""
         rows = self.rows
         z = int((rows.start[chosen + 1] - rows.start[chosen]).sum())
         start, feature, value = np.zeros(len(chosen) + 1, np.int64), np.empty(z, np.int32), np.empty(z, np.float32)
@@ -221,7 +241,7 @@ class Trainer:
     def _router(
         self, i: int, rows: Int64s, left: Float64s, right: Float64s, first: bool
     ) -> softmax_nodes.Router | None:
-        """New weights of a router, or None where the old ones are better."""
+        """Return new weights of a router, or None if the old ones are better."""
         old = self.tree.router(i)
         with np.errstate(invalid="ignore"):  # both may be infinite
             gap = left[rows] - right[rows]
@@ -251,15 +271,15 @@ class Trainer:
     def _leaf(
         self, i: int, rows: Int64s, old_loss: Float64s | None, first: bool, only: bool
     ) -> softmax_nodes.Leaf | None:
-        """A new softmax for a leaf, or None where the old one is better. `only` : no other node is at work."""
+        """Return a new softmax of a leaf, or None if the old one is better; `only` if no other node is in progress."""
         old = self.tree.leaf(i)
         s = self.settings
         if not len(rows):
             return softmax_nodes.NO_LEAF if first else None
         label, weight = self.rows.label[rows], self.rows.weight[rows]
         names, number = np.unique(label, return_inverse=True)
-        worth = np.bincount(number, weight)
-        best = np.sort(np.argsort(-worth, kind="stable")[: s.leaf_classes])
+        class_weight = np.bincount(number, weight)
+        best = np.sort(np.argsort(-class_weight, kind="stable")[: s.leaf_classes])
         place = np.full(len(names), -1)
         place[best] = np.arange(len(best))
         classes = names[best]
@@ -292,30 +312,31 @@ class Trainer:
         assert old_loss is not None  # but for the first time
         penalty = 0.0 if s.zero_loss == "01" else s.alpha
         before = _finite(old_loss[rows] * weight) + penalty * float(np.abs(old.weight).sum())
-        alone = softmax_nodes.Tree([-1], [-1])
-        alone.inside[0] = new
-        mine = row_store.chosen(self.rows, rows)
-        found = softmax_nodes.walk(alone, mine, leaf_sgd.in_turn)
-        after = _finite(self.losses(found, mine.label) * weight) + penalty * float(np.abs(new.weight).sum())
+        one_leaf_tree = softmax_nodes.Tree([-1], [-1])
+        one_leaf_tree.inside[0] = new
+        leaf_rows = row_store.chosen(self.rows, rows)
+        output = softmax_nodes.walk(one_leaf_tree, leaf_rows, leaf_sgd.in_turn)
+        after = _finite(self.losses(output, leaf_rows.label) * weight) + penalty * float(np.abs(new.weight).sum())
         return None if after > before else new
 
 
 def _finite(values: Float64s) -> float:
+    """Return the sum of the finite values."""
     return float(values[np.isfinite(values)].sum())
 
 
 def _placed(names: UInt32s, feature: UInt32s, weight: Float64s) -> Float64s:
-    """The weight of every name (rising), 0 where there is none."""
-    found = np.zeros(len(names))
+    """Return the weight of every feature of `names` (ascending), 0 if it has none."""
+    result = np.zeros(len(names))
     if len(names) and len(feature):
         at = np.minimum(np.searchsorted(names, feature), len(names) - 1)
-        there = names[at] == feature
-        found[at[there]] = weight[there]
-    return found
+        present = names[at] == feature
+        result[at[present]] = weight[present]
+    return result
 
 
 def _carried(old: softmax_nodes.Leaf, classes: Int64s, bias: Float64s, name: UInt32s) -> leaf_exact.Weights:
-    """An earlier leaf's weights of classes and features that are still there; `bias` takes its intercepts."""
+    """Return an old leaf's weights for classes and features that still occur; copy its intercepts to `bias`."""
     k = len(classes)
     if not len(old.label) or not k or not len(name):
         return leaf_exact.empty_weights(k)
