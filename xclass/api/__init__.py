@@ -1,1 +1,1 @@
-"""The library: learners and models for Python programs."""
+"""Learn, predict and read and write models from Python programs."""

@@ -1,4 +1,4 @@
-"""Turn arrays of a program into batches, and listed probabilities into arrays."""
+"""Convert sparse matrices into batches, and listed class probabilities into arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,16 @@ LARGEST_HASH = 2**32 - 1
 
 @runtime_checkable
 class Rows(Protocol):
-    """A matrix in compressed sparse rows, such as SciPy's CSR matrices; column numbers are hashes of features."""
+    """Describe a matrix in compressed sparse rows, such as SciPy's CSR matrices.
+
+    Column numbers are hashes of features.
+
+    Attributes
+    ----------
+    indptr : int array[n + 1], row i has the entries `indptr[i]:indptr[i + 1]`
+    indices : int array[nnz], column of each entry, 0..2**32 - 1
+    data : float array[nnz], value of each entry
+    """
 
     indptr: ArrayLike
     indices: ArrayLike
@@ -30,14 +39,14 @@ class Rows(Protocol):
 
 
 def rows_of(given: Any) -> Rows | None:
-    """Return a matrix in compressed sparse rows; None for what is no matrix.
+    """Return `given` as a matrix in compressed sparse rows, or None if it is not a matrix.
 
     Raises
     ------
     UsageError
-        where it is a dense array or another sparse format than can be turned into rows.
+        if `given` is a dense array.
     """
-    if hasattr(given, "tocsr"):  # any of SciPy's formats; CSC has the attributes of CSR with another meaning
+    if hasattr(given, "tocsr"):  # convert first: SciPy's CSC has the attributes of CSR with another meaning
         rows = given.tocsr()
         return rows if isinstance(rows, Rows) else None
     if isinstance(given, Rows):
@@ -48,16 +57,21 @@ def rows_of(given: Any) -> Rows | None:
 
 
 def batch_of(rows: Rows, constant: bool) -> Batch:
-    """Return the rows of a matrix as a batch, all features in one namespace without a name.
+    """Return the n rows of a matrix as a batch of unlabelled examples with all features in the unnamed namespace.
 
     Parameters
     ----------
-    constant : whether every example gets the constant feature
+    rows : the matrix; column numbers are hashes of features
+    constant : whether the constant feature is added to every example
+
+    Returns
+    -------
+    batch : n examples with label NaN, weight 1 and line numbers from 1
 
     Raises
     ------
     DataError
-        where the arrays do not describe a matrix.
+        if the arrays do not describe a matrix.
     """
     start = np.asarray(rows.indptr, np.int64)
     index, value = np.asarray(rows.indices), np.asarray(rows.data, np.float32)
@@ -89,31 +103,57 @@ def batch_of(rows: Rows, constant: bool) -> Batch:
 
 
 def column(name: str, values: ArrayLike, n: int, kind: DTypeLike) -> np.ndarray:
-    """Return the labels or weights of n examples: kind[n]; `name` : what messages call them."""
-    found = np.asarray(values)
-    if found.shape != (n,) or found.dtype.kind not in "iufb":
-        raise DataError(f"{name}: {found.dtype}{list(found.shape)}; allowed are {n} numbers, one for each example")
-    return np.ascontiguousarray(found, kind)
+    """Return the labels or weights of n examples as a contiguous array.
+
+    Parameters
+    ----------
+    name : name of the argument in error messages
+    values : n numbers
+    n : number of examples
+    kind : dtype of the result
+
+    Returns
+    -------
+    array : kind[n]
+
+    Raises
+    ------
+    DataError
+        if `values` are not n numbers.
+    """
+    array = np.asarray(values)
+    if array.shape != (n,) or array.dtype.kind not in "iufb":
+        raise DataError(f"{name}: {array.dtype}{list(array.shape)}; allowed are {n} numbers, one for each example")
+    return np.ascontiguousarray(array, kind)
 
 
 def weights_of(values: ArrayLike, n: int) -> np.ndarray:
-    """Return the weights of n examples: float32[n]."""
-    found = column("weights", values, n, np.float32)
-    wrong = ~((found >= 0) & (found <= np.finfo(np.float32).max))
+    """Return the weights of n examples as float32[n].
+
+    Raises
+    ------
+    DataError
+        if `values` are not n finite numbers of at least 0.
+    """
+    weights = column("weights", values, n, np.float32)
+    wrong = ~((weights >= 0) & (weights <= np.finfo(np.float32).max))
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise DataError(f"weights[{at}] is {found[at]:g}; allowed are finite numbers of at least 0")
-    return found
+        raise DataError(f"weights[{at}] is {weights[at]:g}; allowed are finite numbers of at least 0")
+    return weights
 
 
 def have_constant(batch: Batch) -> np.ndarray:
-    """Tell whether each example ends with the constant feature: bool[n]."""
+    """Return, as bool[n], whether the last feature of each example is the constant feature."""
     last = np.maximum(batch.start[1:] - 1, 0)
     return (np.diff(batch.start) > 0) & (batch.index[last] == CONSTANT) if len(batch.index) else np.zeros(batch.n, bool)
 
 
 def masked(batch: Batch, bits: int) -> Batch:
-    """Return a batch with hashes of so many bits, as the parser makes them for a table; the constant stays as it is."""
+    """Return a batch whose feature hashes are cut to `bits` bits, except that of the constant feature.
+
+    The parser cuts hashes in the same way for a weight table of 2**bits slots.
+    """
     if 1 << bits > LARGEST_HASH:
         return batch
     index = batch.index & np.uint32((1 << bits) - 1)
@@ -122,7 +162,7 @@ def masked(batch: Batch, bits: int) -> Batch:
 
 
 def copied(batch: Batch) -> Batch:
-    """Return a copy to keep: a program may change the arrays that it has given."""
+    """Return a deep copy of a batch, which later changes by the caller to its arrays do not affect."""
     return batch._replace(**{name: array.copy() for name, array in batch._asdict().items()})
 
 
@@ -130,9 +170,17 @@ def copied(batch: Batch) -> Batch:
 
 
 def top_of(listings: Sequence[Listing], k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first k labels of each of n examples and their probabilities: int64[n, k], float64[n, k].
+    """Return the first k labels of each example and their probabilities.
 
-    Behind the last label of an example there are -1 and 0.
+    Parameters
+    ----------
+    listings : listed labels and probabilities of n examples in total, the most probable label first
+    k : number of columns of the results
+
+    Returns
+    -------
+    labels : int64[n, k], -1 beyond the last listed label
+    p : float64[n, k], 0 beyond the last listed label
     """
     n = sum(len(listing.start) - 1 for listing in listings)
     labels, p = np.full((n, k), -1), np.zeros((n, k))
@@ -146,7 +194,17 @@ def top_of(listings: Sequence[Listing], k: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def matrix_of(listings: Sequence[Listing]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the m labels listed for any of n examples, rising, and their probabilities: int64[m], float64[n, m]."""
+    """Return all labels that are listed for any example, and a matrix of their probabilities.
+
+    Parameters
+    ----------
+    listings : listed labels and probabilities of n examples in total
+
+    Returns
+    -------
+    labels : int64[m], in rising order
+    p : float64[n, m], 0 where a label is not listed for an example
+    """
     n = sum(len(listing.start) - 1 for listing in listings)
     listed = [listing.labels[_classes_of(listing)[1]] for listing in listings]
     labels = np.unique(np.concatenate([np.zeros(0, np.int64), *listed]))

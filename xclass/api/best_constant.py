@@ -1,4 +1,7 @@
-"""The best constant prediction, which VW's summary of real-valued labels ends with."""
+"""Compute the best constant prediction, which VW's summary of real-valued labels ends with.
+
+Source    VW 9.11 (best_constant.cc).
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,24 @@ def find(
     tau: float,
     label_range: tuple[float, float] | None,
 ) -> tuple[np.float32, np.float32 | None] | None:
-    """The constant with the smallest loss on the labels seen, and that loss where it can be told.
+    """Return the constant prediction with the smallest loss on the labels seen, and its average loss.
 
-    The two labels met first are taken for the only ones and their weights found from the sums; with a
-    third label only the mean, which is best for the squared loss, remains known.
+    The first two different labels are assumed to be the only ones; the weight of each then follows from the sums. If
+    there is a third label, only the mean is known, which is best for the squared loss.
 
     Parameters
     ----------
-    seen : the first three different labels.
-    label_sum, weight : sums over all labels, times weight, and over the weights.
-    loss, tau, label_range : the loss function, the quantile of `quantile`, the range where `squared` is a square.
+    seen : the first different labels, three at most
+    label_sum : sum of label times weight over all labelled examples
+    weight : sum of the weights of all labelled examples
+    loss : name of the loss function
+    tau : quantile of the quantile loss
+    label_range : smallest and largest label, between which the squared loss is quadratic; None if it is unbounded
+
+    Returns
+    -------
+    constant : the best constant and its average loss, which is None if there is a third label; None in place of the
+        pair if the best constant is not known
     """
     if not seen:
         return None
@@ -33,13 +44,13 @@ def find(
         return None
     low_weight = np.float32(label_sum - float(high) * weight) / (low - high)
     high_weight = np.float32(weight) - low_weight
-    both = low_weight + high_weight
-    if both <= 0:
+    total_weight = low_weight + high_weight
+    if total_weight <= 0:
         return None
-    more = len(seen) > 2
+    third_label = len(seen) > 2
     if loss in ("squared", "classic"):
         best = np.float32(label_sum) / np.float32(weight)
-    elif more:
+    elif third_label:
         return None
     elif loss == "hinge":
         best = np.float32(-1 if high_weight <= low_weight else 1)
@@ -50,36 +61,36 @@ def find(
         else:
             best = np.float32(np.log(np.float64(high_weight / low_weight)))
     else:
-        best = high if np.float32(tau) * both < high_weight else low
-    if more:
+        best = high if np.float32(tau) * total_weight < high_weight else low
+    if third_label:
         return best, None
     cost = np.float32(0)
     for label, share in ((low, low_weight), (high, high_weight)):
         if share > 0:
             cost += _loss(loss, best, label, np.float32(tau), label_range) * share
-    return best, cost / both
+    return best, cost / total_weight
 
 
 def _loss(
     name: str, prediction: np.float32, label: np.float32, tau: np.float32, label_range: tuple[float, float] | None
 ) -> np.float32:
-    """The loss of one prediction in VW's float32 steps. All arguments are float32."""
+    """Return the loss of one prediction, with the float32 rounding of VW."""
     one = np.float32(1)
-    found: np.float32
+    loss: np.float32
     if name == "classic":
-        found = (prediction - label) * (prediction - label)
+        loss = (prediction - label) * (prediction - label)
     elif name == "squared":
         if label_range is None or label_range[0] <= prediction <= label_range[1]:
-            found = (prediction - label) * (prediction - label)
-        else:  # outside the range the loss goes on as a straight line
+            loss = (prediction - label) * (prediction - label)
+        else:  # VW continues the loss as a straight line outside the range
             end = label_range[0] if prediction < label_range[0] else label_range[1]
             off = float(label) - end
-            found = np.float32(0.0 if off == 0 else off * off + 2.0 * off * (end - float(prediction)))
+            loss = np.float32(0.0 if off == 0 else off * off + 2.0 * off * (end - float(prediction)))
     elif name == "hinge":
-        found = max(one - label * prediction, np.float32(0))
+        loss = max(one - label * prediction, np.float32(0))
     elif name == "logistic":
-        found = np.float32(np.log(np.float64(one + np.float32(np.exp(np.float64(-label * prediction))))))
+        loss = np.float32(np.log(np.float64(one + np.float32(np.exp(np.float64(-label * prediction))))))
     else:
         error = label - prediction
-        found = tau * error if error > 0 else -(one - tau) * error
-    return found
+        loss = tau * error if error > 0 else -(one - tau) * error
+    return loss

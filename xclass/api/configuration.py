@@ -1,6 +1,9 @@
-"""Decide what a learner is built from: options by the names of their fields -> Config -> LearnerSpec.
+"""Resolve the options of a learner and build the spec that its reduction is constructed from.
 
-The command decides its options by the same functions; it adds its own and says what a run is for by a `Purpose`.
+    keywords of `Learner`, or options of a model file  ->  Config  ->  LearnerSpec
+
+The command line uses the same functions: it adds the options of a run, and describes with a `Purpose` how the run uses
+its learner.
 """
 
 from __future__ import annotations
@@ -28,11 +31,11 @@ from ..reductions.core.spec import LearnerSpec, Wanted
 from ..text import parser
 
 Config: TypeAlias = resolving.Config[Reduction]
-OF_A_RUN = {*options_of(probabilities.Options), "save_tree"}  # what a run writes or tells at its end
+OF_A_RUN = {*options_of(probabilities.Options), "save_tree"}  # options that select the output of a run
 
 
 def seed_option() -> Any:
-    """Declare `random_seed`."""
+    """Return the field that declares the option `random_seed`."""
     return option(
         "seed of all random choices",
         kind=int,
@@ -45,20 +48,20 @@ def seed_option() -> Any:
 
 
 def exact_option() -> Any:
-    """Declare `vw_exact`."""
+    """Return the field that declares the option `vw_exact`."""
     return option("use VW's defaults and behaviour; predictions agree with VW's to the digit", kind=bool)
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a learner that belong to no other module."""
+    """Declare the options of a learner that belong to no other module."""
 
     random_seed: int = seed_option()
     vw_exact: bool = exact_option()
 
 
 class Purpose(NamedTuple):
-    """What a learner is for, beside what its options say.
+    """Describe how a learner will be used, as far as its options do not say so.
 
     Attributes
     ----------
@@ -75,7 +78,7 @@ class Purpose(NamedTuple):
 
 
 class LabelRange(NamedTuple):
-    """The labels that a learner takes, and the option that says so; None for all."""
+    """Hold the range of labels that a learner accepts, None for all labels, and the option that sets it."""
 
     lowest: int | None = None
     highest: int | None = None
@@ -83,8 +86,8 @@ class LabelRange(NamedTuple):
 
 
 def option_groups() -> dict[str, type]:
-    """Return the options of a learner by the modules that declare them, in the order of the command's help."""
-    found: dict[str, type] = {
+    """Return the `Options` dataclasses of a learner by the names of their groups, in the order of the help."""
+    groups: dict[str, type] = {
         "multiclass": presets.Options,
         "driver": Options,
         "parser": parser.Options,
@@ -93,12 +96,12 @@ def option_groups() -> dict[str, type]:
         "learner": gd.Options,
         "answers": probabilities.Options,
     }
-    found.update({record.name: record.options for record in registry.REDUCTIONS})
-    return found
+    groups.update({record.name: record.options for record in registry.REDUCTIONS})
+    return groups
 
 
 def spec_of(config: Config, purpose: Purpose) -> LearnerSpec:
-    """Return what the chosen reduction is built from."""
+    """Return the spec that the chosen reduction is built from."""
     name = config.reduction.name
     return LearnerSpec(
         name=name,
@@ -119,13 +122,19 @@ def spec_of(config: Config, purpose: Purpose) -> LearnerSpec:
 
 
 def _names_of_learners(config: Config) -> frozenset[str]:
-    """Return the names of the options that a reduction may know of."""
-    own = (config.reduction.options, gd.Options, probabilities.Options, Options, presets.Options)
-    return frozenset(name for group in own for name in options_of(group))
+    """Return the names of the options that a reduction can see: its own and those shared by all learners."""
+    visible = (config.reduction.options, gd.Options, probabilities.Options, Options, presets.Options)
+    return frozenset(name for group in visible for name in options_of(group))
 
 
 def with_defaults(config: Config, purpose: Purpose) -> Config:
-    """Check the options of the chosen reduction and decide those whose defaults depend on others."""
+    """Check the options of the chosen reduction and compute the defaults that depend on other options.
+
+    Raises
+    ------
+    UsageError
+        if the reduction refuses an option or a combination of options.
+    """
     spec = spec_of(config, purpose)
     config.reduction.check(spec)
     for name, why in config.reduction.refused(spec).items():
@@ -135,17 +144,23 @@ def with_defaults(config: Config, purpose: Purpose) -> Config:
 
 
 def label_range(config: Config, spec: LearnerSpec) -> LabelRange:
-    """Return the labels that the chosen reduction takes."""
+    """Return the range of labels that the chosen reduction accepts."""
     return LabelRange(*(config.reduction.label_range(spec) or ()))
 
 
 def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) -> Config:
-    """Decide the options of a new learner, after the checks that the command makes.
+    """Resolve the options of a new learner, with the checks of the command line.
+
+    Parameters
+    ----------
+    reduction : name of a reduction or of a preset that chooses one, without dashes
+    classes : number of classes; None if it is not given
+    options : field name -> value
 
     Raises
     ------
     UsageError
-        where an option is not known, has a value that is not allowed, or does not go with another.
+        if an option is unknown, has a value that is not allowed, or contradicts another option.
     """
     groups = option_groups()
     declared: dict[str, Option] = {}
@@ -174,12 +189,17 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
 
 
 def of_model(path: str, stored: Mapping[str, Any]) -> Config:
-    """Decide the options of a learner that goes on from a model; `stored` : the options that the model at `path` keeps.
+    """Resolve the options of a learner that is restored from a model file.
+
+    Parameters
+    ----------
+    path : path of the model file, for error messages
+    stored : the options in the model file, field name -> value
 
     Raises
     ------
     ModelError
-        where the model holds options that no learner can have.
+        if no learner can have these options.
     """
     resolve_defaults = partial(with_defaults, purpose=Purpose(loaded=True))
     return resolve(
@@ -194,7 +214,19 @@ def of_model(path: str, stored: Mapping[str, Any]) -> Config:
 
 
 def checked_value(name: str, one: Option, value: Any) -> Any:
-    """Return an option's value, after the checks that the command makes; `name` : what messages call it."""
+    """Return the value of an option after the checks of the command line.
+
+    Parameters
+    ----------
+    name : name of the option in error messages
+    one : the option
+    value : the value given by a program; NumPy scalars are converted
+
+    Raises
+    ------
+    UsageError
+        if the option cannot have this value.
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if one.repeated:
@@ -206,31 +238,32 @@ def checked_value(name: str, one: Option, value: Any) -> Any:
 
 
 def _option_hint(word: str, declared: Mapping[str, Option], known: Sequence[str]) -> str:
-    """Propose an option: that of the flag which a keyword is named after, or one of a similar name."""
-    for name, one in declared.items():
-        if word in (flag.lstrip("-") for flag in one.flags):
+    """Suggest the option whose command-line flag is the word, or else the option with the most similar name."""
+    for name, declaration in declared.items():
+        if word in (flag.lstrip("-") for flag in declaration.flags):
             return f"; did you mean {name!r}?"
     return _hint(word, set(declared) - set(known))
 
 
 def _hint(word: str, known: Iterable[str]) -> str:
+    """Return a suggestion with the known name that is most similar to a word, or an empty string."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def with_keywords(message: str) -> str:
-    """Return a message that names keywords in place of the command's flags; words in quotes are the user's."""
+    """Replace the command-line flags in a message by the keywords of `Learner`, except flags in single quotes."""
     names = {f"--{name}": name for name in _reductions()}
     for group in option_groups().values():
-        for name, one in options_of(group).items():
-            names.update({flag: name for flag in (*one.flags, long_flag(one))})
+        for name, declared in options_of(group).items():
+            names.update({flag: name for flag in (*declared.flags, long_flag(declared))})
     message = re.sub(rf"(?<![\w'-])--({'|'.join(_reductions())})(?= \d)", "classes", message)
     return re.sub(r"(?<![\w'-])--?[A-Za-z]\w*", lambda match: names.get(match[0], match[0]), message)
 
 
 @contextlib.contextmanager
 def naming_keywords() -> Iterator[None]:
-    """Name keywords in errors that name the flags of the command."""
+    """Replace command-line flags by keywords in the messages of errors that are raised in the `with` block."""
     try:
         yield
     except (UsageError, DataError, ModelError) as error:
@@ -238,7 +271,7 @@ def naming_keywords() -> Iterator[None]:
 
 
 def _reductions() -> list[str]:
-    """Return the names that `Learner` takes."""
+    """Return the names that `Learner` accepts as `reduction`."""
     return [record.name for record in registry.REDUCTIONS] + [
         name for name, preset in presets.PRESETS.items() if callable(preset)
     ]

@@ -1,4 +1,7 @@
-"""Losses of the examples that are held out of learning, by which passes are judged; sums grow as in `progress`."""
+"""Sum the losses of held-out examples and find the best pass by them.
+
+Sums are float64 and grow by one example after the other, as in `progress`.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,21 @@ LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
 
 class Holdout:
-    """Losses of held-out examples, and which pass did best on them.
+    """Hold the losses of held-out examples and the number of the pass with the lowest average loss.
 
     Attributes
     ----------
-    best, best_pass : float32 average loss of the best pass, and its number from 1; LARGEST_FLOAT, 0 before
-    misses : passes since then
+    best : float32, average held-out loss of the best pass; LARGEST_FLOAT before the first pass ends
+    best_pass : number of the best pass, from 1; 0 before the first pass ends
+    misses : number of passes since the best pass
+    loss, weight : sums over all held-out examples of the run
+    row_loss, row_weight : sums since the last row of the table that showed them
+    pass_loss, pass_weight : sums over the current pass
     """
 
     def __init__(self) -> None:
-        self.loss = self.weight = 0.0  # of the run
-        self.row_loss = self.row_weight = 0.0  # since a row was marked h
+        self.loss = self.weight = 0.0
+        self.row_loss = self.row_weight = 0.0
         self.pass_loss = self.pass_weight = 0.0
         self.best = np.float32(LARGEST_FLOAT)
         self.best_pass = 0
@@ -27,17 +34,18 @@ class Holdout:
 
     @property
     def found(self) -> bool:
-        """Whether any labelled example was held out."""
+        """Return whether the best pass had a labelled held-out example."""
         return bool(self.best < LARGEST_FLOAT / 2)
 
     def add(self, apart: np.ndarray, loss: np.ndarray | None, weight: np.ndarray, begin: int, end: int) -> None:
-        """Add the held-out examples among begin .. end - 1.
+        """Add the losses and weights of the held-out examples among begin .. end - 1.
 
         Parameters
         ----------
-        apart : bool[n], whether each is held out
-        loss : float64[n], times weight; None where it is not known
+        apart : bool[n], whether each example is held out
+        loss : float64[n], loss times weight; None if it is not known
         weight : float64[n]
+        begin, end : range of examples
         """
         chosen = np.flatnonzero(apart[begin:end]) + begin
         losses = np.zeros(len(chosen)) if loss is None else loss[chosen].astype(np.float32).astype(np.float64)
@@ -49,14 +57,14 @@ class Holdout:
         )
 
     def take_row(self) -> tuple[str, str]:
-        """Return the average and the recent loss as a row shows them; the recent one begins anew."""
+        """Return the average loss of the run and since the last row, as text; start a new row."""
         average, recent = _held_ratio(self.loss, self.weight), _held_ratio(self.row_loss, self.row_weight)
         self.row_loss = self.row_weight = 0.0
         return average, recent
 
     def end_pass(self, number: int) -> bool:
-        """Judge the pass and begin the next; return whether this one is the best so far."""
-        # without held-out examples VW takes half the largest float
+        """End pass `number` and return whether its average loss is the lowest so far."""
+        # VW uses half the largest float as the loss of a pass without held-out examples
         loss = np.float32(self.pass_loss / self.pass_weight if self.pass_weight > 0 else LARGEST_FLOAT / 2)
         self.pass_loss = self.pass_weight = 0.0
         if loss < self.best:
@@ -67,10 +75,21 @@ class Holdout:
 
 
 def _held_ratio(total: float, weight: float) -> str:
+    """Return an average loss as VW prints it."""
     return format(total / weight, ".6f") if weight else UNKNOWN if not total else "inf"
 
 
 def running(begin: float, values: np.ndarray) -> np.ndarray:
-    """Return begin, begin + v0, ... summed one after the other; element i counts the values up to and with i."""
+    """Return the running sums of `values` on top of `begin`, added one after the other.
+
+    Parameters
+    ----------
+    begin : sum before the first value
+    values : float64[n]
+
+    Returns
+    -------
+    sums : float64[n], element i includes values 0..i; float64[1] with `begin` alone if there are no values
+    """
     sums = np.add.accumulate(np.concatenate(([begin], values)))
     return sums[1:] if len(values) else sums

@@ -1,4 +1,4 @@
-"""Turn what a program has into batches: lines of VW text, matrices, batches that were read before, and files."""
+"""Convert the input of a program into batches: lines of VW text, sparse matrices, batches and files."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 Examples: TypeAlias = Batch | str | bytes | Iterable[str] | Rows
-BITS = 32  # of the hashes of `read_vw`, of which a learner takes as many as its table has
+BITS = 32  # bits of the hashes of `read_vw`; a learner uses the lowest bits, as many as its weight table needs
 
 
 class Inputs:
-    """Makes batches for a learner.
+    """Convert the examples that a program passes to a learner into batches.
 
     Parameters
     ----------
-    names : of its classes; the parser adds those that come
-    label_range : the labels it takes
+    config : options of the learner
+    names : names of its classes, to which the parser adds new names
+    label_range : labels that the learner accepts
 
     Attributes
     ----------
-    notes : messages about text that nobody took yet
+    notes : messages about the text that are not yet shown to the user; the caller empties the list
     """
 
     def __init__(self, config: Config, names: Names, label_range: LabelRange) -> None:
@@ -45,22 +46,30 @@ class Inputs:
 
     @cached_property
     def _parser(self) -> parser.Parser:
+        """Return the parser, which is built for the first text."""
         multiclass = self._config.reduction.labels == "multiclass"
-        made = parser.Parser(
+        parser_of_learner = parser.Parser(
             self._config.parser, self._config.learner.bits, multiclass, *self._label_range, self._names
         )
-        made.notes = self.notes
-        return made
+        parser_of_learner.notes = self.notes
+        return parser_of_learner
 
     def batch(
         self, given: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None, learn: bool = False
     ) -> Batch:
-        """Return examples as a batch, after its checks.
+        """Return examples as a batch after checking them.
 
         Parameters
         ----------
         given, labels, weights : as in `Learner.learn`
-        learn : whether labels that are new names become classes
+        learn : whether new label names become classes
+
+        Raises
+        ------
+        DataError
+            if a line is malformed, or a label or weight is not allowed.
+        UsageError
+            if the examples have a type that is not supported, or a constant feature that the learner does not expect.
         """
         if isinstance(given, Batch):
             self._check_constant(given)
@@ -80,7 +89,8 @@ class Inputs:
         return batch
 
     def _parsed(self, text: object, learn: bool) -> Batch:
-        growing, self._names.growing = self._names.growing, self._names.growing and learn  # predicting learns no name
+        """Parse lines of VW text; new label names become classes only with `learn`."""
+        growing, self._names.growing = self._names.growing, self._names.growing and learn
         self._parser.begin()
         try:
             batch, error, _ = self._parser.parse(*_padded(text), "batch")
@@ -92,7 +102,7 @@ class Inputs:
         return batch
 
     def _check_constant(self, batch: Batch) -> None:
-        """Refuse a batch that was read with a constant feature and is to be learned without one, or the other way."""
+        """Check that a batch has the constant feature if and only if the learner uses it."""
         wanted = not self._config.parser.noconstant
         if batch.n and bool(arrays.have_constant(batch)[0]) != wanted:
             raise UsageError(
@@ -101,6 +111,7 @@ class Inputs:
             )
 
     def _check_labels(self, label: np.ndarray) -> None:
+        """Check that all labels, float64[n], are NaN or classes in the range of the learner."""
         lowest, highest, _ = self._label_range
         if highest is None:
             return
@@ -111,7 +122,7 @@ class Inputs:
 
 
 def _padded(text: object) -> tuple[np.ndarray, int]:
-    """Return text as the parser takes it, with an end to its last line and room behind it: uint8[...], length."""
+    """Return text as an array for the parser: uint8[length + PADDING], with a final newline, and its length."""
     if not isinstance(text, (str, bytes)):
         lines = []
         for line in text if isinstance(text, Iterable) else [text]:
@@ -126,9 +137,9 @@ def _padded(text: object) -> tuple[np.ndarray, int]:
         text = text.encode("utf-8", "surrogateescape")
     if not text.endswith(b"\n"):
         text += b"\n"
-    room = np.zeros(len(text) + parser.PADDING, np.uint8)
-    room[: len(text)] = np.frombuffer(text, np.uint8)
-    return room, len(text)
+    buffer = np.zeros(len(text) + parser.PADDING, np.uint8)
+    buffer[: len(text)] = np.frombuffer(text, np.uint8)
+    return buffer, len(text)
 
 
 def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bool = False) -> Iterator[Batch]:
@@ -136,20 +147,48 @@ def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bo
 
     Parameters
     ----------
-    labels : "classes" for whole numbers, "numbers" for what "scalar" learns. Where labels are names, give lines of text
-        to a learner with `learn_names=True`, which numbers the names as they come.
-    noconstant : leave the constant feature out, for learners with the option of that name
+    *paths : str or path-like
+        Files to read, one after the other. Names that end in `.gz` or `.zst` are decompressed. Without paths,
+        standard input is read.
+    labels : {"classes", "numbers"}, default "classes"
+        Type of the labels: "classes" for positive whole numbers, "numbers" for the real numbers that the reduction
+        "scalar" learns. If labels are names, pass lines of text to a `Learner` with `learn_names=True` instead.
+    noconstant : bool, default False
+        Leave out the constant feature, for learners with `noconstant=True`.
+
+    Yields
+    ------
+    batch : Batch
+        The examples of up to 256 KiB of text, in the order of the files.
 
     Raises
     ------
     DataError
-        where a file cannot be read or a line is malformed.
+        If a file cannot be read or a line is malformed. The examples before that line are yielded first.
+    UsageError
+        If `labels` is neither "classes" nor "numbers".
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import xclass
+    >>> path = os.path.join(tempfile.mkdtemp(), "train.vw")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("1 | sunny warm\\n2 | rainy cold\\n")
+    >>> batches = list(xclass.read_vw(path))
+    >>> batches[0].label.tolist()
+    [1.0, 2.0]
+    >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
+    ...     for batch in batches * 10:
+    ...         _ = model.learn(batch)
+    ...     model.predict("| warm").tolist()
+    [1]
     """
     if labels not in ("classes", "numbers"):
         raise UsageError(f"labels: {labels!r} is none of 'classes', 'numbers'")
     jit.activate(quick=False)
     data = tuple(str(fspath(path)) for path in paths)
     options = parser.Options(noconstant=noconstant)
-    found = reader.Reader(reader.Options(data=data), options, BITS, labels == "classes")
+    batches = reader.Reader(reader.Options(data=data), options, BITS, labels == "classes")
     with configuration.naming_keywords():
-        yield from found
+        yield from batches

@@ -1,4 +1,4 @@
-"""Learners for Python programs: `Learner` and `load`. A run of the command has one, too."""
+"""Provide `Learner` and `load`, the public interface of the library; a run of the command uses a `Learner`, too."""
 
 from __future__ import annotations
 
@@ -30,30 +30,63 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """What learning from n examples came to."""
+    """Hold the result of learning from n examples.
 
-    prediction: np.ndarray  # float64[n], made before the example was learned from: a class, or a number
-    loss: np.ndarray  # float64[n], times weight; 0 where there is no label
-    warnings: tuple[str, ...]  # about these examples; each is also a Python warning
+    Attributes
+    ----------
+    prediction : ndarray of shape (n,), dtype float64
+        Prediction of each example before it was learned from: a class, or a number.
+    loss : ndarray of shape (n,), dtype float64
+        Loss of each prediction times the weight of the example; 0 without a label.
+    warnings : tuple of str
+        Messages about these examples. Each is also issued as an `XclassWarning`.
+
+    Examples
+    --------
+    >>> import xclass
+    >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
+    ...     outcome = model.learn(["1 | sunny warm", "2 | rainy cold", "| no label"])
+    >>> outcome.prediction.tolist(), outcome.loss.tolist()
+    ([1.0, 1.0, 1.0], [0.0, 1.0, 0.0])
+    """
+
+    prediction: np.ndarray  # float64[n]
+    loss: np.ndarray  # float64[n]
+    warnings: tuple[str, ...]
 
 
 class Learner(LearnerCore):
-    """A learner of classes, or of numbers, that learns example by example.
+    """Learn classes, or real numbers, from one example after the other.
 
     Parameters
     ----------
-    reduction : a reduction of `xclass --help` without its dashes, such as "recall_tree", "oaa", "cpt" or "multiclass";
-        "scalar" learns numbers
-    classes : how many classes there are; `cpt` and `multiclass` need not be told
-    **options : options by the names of their fields, which are those of the command line without dashes and with
-        underscores (`learning_rate=0.1`, `bits=24`); an option that may be repeated takes a list
+    reduction : str, default "multiclass"
+        Name of a reduction or preset in `xclass --help` without its dashes, such as "recall_tree", "oaa", "cpt" or
+        "multiclass"; "scalar" learns real numbers.
+    classes : int, optional
+        Number of classes. It is required unless the reduction is "cpt", "hsm", "multiclass" or "scalar"; "scalar" has none.
+    **options
+        Options by the long names of the command line without dashes, such as `learning_rate=0.1` or `bits=24`. An
+        option that may be repeated on the command line takes a list.
 
-    Attributes are those of `learner_core.LearnerCore`.
+    Attributes
+    ----------
+    classes : list of str, int or None
+        Names of the classes seen, or the number of classes; None for "scalar".
+    options : dict
+        Value of every option, defaults included.
+    average_loss : float or None
+        Mean loss of all predictions made before learning; None before the first labelled example.
+    examples : int
+        Number of examples learned from.
+    preview_size : int or None
+        Number of examples that the learner needs to see before it learns from any; 0 for all of the data, None if it
+        does not need to see examples first.
 
     Raises
     ------
     UsageError
-        where an option is not known, has a value that is not allowed, or does not go with another.
+        If an option is unknown, has a value that is not allowed, or contradicts another option.
 
     Examples
     --------
@@ -72,43 +105,70 @@ class Learner(LearnerCore):
 
     @classmethod
     def from_config(cls, config: Config, purpose: Purpose, contents: Contents | None = None) -> Learner:
-        """Return a learner whose options are decided already, as the command makes it; see `LearnerCore`.
+        """Return a learner with options that are already resolved.
 
-        Kernels have to be active, see `jit.activate`.
+        The caller has to call `jit.activate` first.
+
+        Parameters
+        ----------
+        config, purpose, contents : see `LearnerCore`
         """
-        made = cls.__new__(cls)
-        made._start(config, purpose, contents)
-        return made
+        learner = cls.__new__(cls)
+        learner._start(config, purpose, contents)
+        return learner
 
     def _start(self, config: Config, purpose: Purpose, contents: Contents | None) -> None:
+        """Initialize the learner with resolved options."""
         super().__init__(config, purpose, contents)
         self._inputs = Inputs(config, self.names, self.label_range)
-        self._held: list[BatchTask] = []  # given to `learn` before the learner had seen enough
+        self._held: list[BatchTask] = []  # passed to `learn` before the reduction had seen enough examples
         self._shown = False  # whether `preview` was called
-        self._wants_more = True  # of what it shows
+        self._wants_more = True  # whether the reduction wants to see more examples in `preview`
         self._untaken = Untaken("batch")
 
     # learning and predicting
 
     def learn(self, batch: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None) -> Outcome:
-        """Predict examples, then learn from them, one after the other.
+        """Predict each example and then learn from it, one example after the other.
 
-        A learner that wants to see examples before it learns from any (`cpt_tree="kmeans"` and `"huffman"` want to
-        see `tree_sample`) holds those that it is given until it has seen enough. The outcome is that of the examples
-        learned in this call: of none while they are held, then of all that were held and the rest.
+        Some learners need to see examples before they learn from any: `cpt_tree="kmeans"` and `"huffman"` need
+        `tree_sample` examples. They hold the examples until they have seen enough. The outcome covers the examples
+        that were learned in this call: none while they are held, and then all that were held and the new ones.
 
         Parameters
         ----------
-        batch : a `Batch`; lines of VW text, as one string or several; or anything with `indptr`, `indices` and `data`
-            as SciPy's CSR matrices have them, whose column numbers are taken for hashes of features
-        labels, weights : [n] of a matrix; labels of text are in the text
+        batch : Batch, str, bytes, iterable of str, or sparse matrix
+            n examples. Text has one example per line in VW's format. A matrix has `indptr`, `indices` and `data`, as
+            SciPy's CSR matrices, or a method `tocsr`; its column numbers are used as hashes of features.
+        labels : array-like of shape (n,), optional
+            Labels of the rows of a matrix or batch; NaN for no label. Labels of text are in the text.
+        weights : array-like of shape (n,), optional
+            Weights of the rows of a matrix or batch, finite and at least 0.
+
+        Returns
+        -------
+        outcome : Outcome
+            Predictions made before learning, their losses, and warnings.
 
         Raises
         ------
         DataError
-            where a line is malformed or a label is none of the classes; nothing of the batch is learned then.
+            If a line is malformed or a label is not one of the classes. Nothing of the batch is learned then.
         UsageError
-            where all of the data have to be seen first, and `preview` has not shown any.
+            If the learner needs to see all of the data first and `preview` was not called, if it is closed, or if the
+            examples are of a type that is not supported.
+
+        Examples
+        --------
+        >>> import xclass
+        >>> model = xclass.Learner("oaa", classes=2, bits=10)
+        >>> model.learn("1 | sunny warm\\n2 | rainy cold").prediction.tolist()
+        [1.0, 1.0]
+        >>> from scipy.sparse import csr_matrix
+        >>> _ = model.learn(csr_matrix([[1.0, 0.5], [0.0, 2.0]]), labels=[1, 2])
+        >>> model.examples
+        4
+        >>> model.close()
         """
         if self._shown:
             self._end_preview()
@@ -118,8 +178,8 @@ class Learner(LearnerCore):
                 "batch, and then call learn()"
             )
         learned: list[BatchTask] = []
-        given = self._batch(batch, labels, weights, learn=True)
-        for task in self.tasks(given if self.preview_size is None else arrays.copied(given), True, self._clock):
+        checked = self._batch(batch, labels, weights, learn=True)
+        for task in self.tasks(checked if self.preview_size is None else arrays.copied(checked), True, self._clock):
             if self.preview_size is None:
                 learned.append(self._learned(task))
                 continue
@@ -131,30 +191,76 @@ class Learner(LearnerCore):
         return outcome
 
     def preview(self, batch: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None) -> bool:
-        """Show examples to a learner that looks at some before it learns from any; return whether more are wanted.
+        """Show examples to a learner that needs to see some before it learns from any.
 
-        The first call of `learn` ends it. It is needed where all of the data are to be seen (`tree_sample=0`), and
-        possible where some of them are. Parameters are those of `learn`, which is to be given the same examples again.
+        This is required if the learner needs to see all of the data (`preview_size == 0`, set by `tree_sample=0`), and
+        optional if it needs to see some. Pass the same examples to `learn` afterwards; its first call ends the preview.
+
+        Parameters
+        ----------
+        batch, labels, weights
+            As in `learn`.
+
+        Returns
+        -------
+        wants_more : bool
+            Whether the learner wants to see more examples.
 
         Raises
         ------
         UsageError
-            where the learner does not look at examples first, or has been given some to learn from.
+            If the learner does not need to see examples first, or if `learn` was already called.
+
+        Examples
+        --------
+        >>> import xclass
+        >>> lines = ["1 | sunny warm", "2 | rainy cold"] * 10
+        >>> with xclass.Learner("cpt", bits=10, cpt_tree="huffman", tree_sample=0) as model:
+        ...     wants_more = model.preview(lines)
+        ...     _ = model.learn(lines)
+        ...     model.predict("| sunny warm").tolist()
+        [1]
         """
         if self.preview_size is None or self._held:
             why = "it has been given examples to learn from" if self._held else "it does not look at examples first"
             raise UsageError(f"this learner has no use for preview(): {why}")
-        given = self._batch(batch, labels, weights, learn=True)
+        checked = self._batch(batch, labels, weights, learn=True)
         self._shown = True
-        for task in self.tasks(given, True, self.clock):
+        for task in self.tasks(checked, True, self.clock):
             self._wants_more = self._wants_more and self._show(task)
         _warn(self._notes([]))
         return self._wants_more
 
     def predict(self, batch: Examples) -> np.ndarray:
-        """Predict examples: int64[n] classes, float64[n] numbers of "scalar", or an array of names where labels are.
+        """Predict the label of each example.
 
-        A learner that has not learned yet, because it has not seen enough examples, predicts like a new one.
+        While a learner holds examples because it has not seen enough of them, it predicts like a new learner.
+
+        Parameters
+        ----------
+        batch : Batch, str, bytes, iterable of str, or sparse matrix
+            n examples, as in `learn`. Labels are checked but not used.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n,)
+            Classes (int64), the names of classes (object) if labels are names, or numbers (float64) for "scalar".
+
+        Raises
+        ------
+        DataError
+            If a line is malformed.
+        UsageError
+            If the learner is closed, or if the examples are of a type that is not supported.
+
+        Examples
+        --------
+        >>> import xclass
+        >>> model = xclass.Learner("oaa", classes=2, bits=10, named_labels="dry,wet")
+        >>> _ = model.learn(["dry | sunny warm", "wet | rainy cold"] * 10)
+        >>> model.predict(["| warm", "| cold rainy"]).tolist()
+        ['dry', 'wet']
+        >>> model.close()
         """
         outcome = self._outcome(self._predicted(self._batch(batch)))
         _warn(outcome.warnings)
@@ -163,22 +269,41 @@ class Learner(LearnerCore):
         return self._shown_as(outcome.prediction.astype(np.int64), "")
 
     def top_k(self, batch: Examples, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the k most probable classes of each example and how probable they are, the best first.
+        """Return the k most probable classes of each example with their probabilities, the most probable first.
 
         Parameters
         ----------
-        batch : as in `learn`
-        k : how many
+        batch : Batch, str, bytes, iterable of str, or sparse matrix
+            n examples, as in `learn`. Labels are checked but not used.
+        k : int
+            Number of classes, at least 1.
 
         Returns
         -------
-        labels : int64[n, k], -1 where there are fewer; of names, an array of objects, None where there are fewer
-        probabilities : float64[n, k]
+        labels : ndarray of shape (n, k)
+            Classes (int64), -1 beyond the last candidate; or the names of classes (object), None beyond the last
+            candidate.
+        probabilities : ndarray of shape (n, k), dtype float64
+            Probability of each class, 0 beyond the last candidate.
 
         Raises
         ------
         UsageError
-            where the reduction gives no probabilities.
+            If the reduction does not estimate probabilities, or if `k` is not a whole number of at least 1.
+        DataError
+            If a line is malformed.
+
+        Examples
+        --------
+        >>> import xclass
+        >>> model = xclass.Learner("oaa", classes=3, bits=10)
+        >>> _ = model.learn(["1 | sunny warm", "2 | rainy cold", "3 | snow cold"] * 10)
+        >>> labels, probabilities = model.top_k("| cold rainy", 2)
+        >>> labels.tolist()
+        [[2, 3]]
+        >>> bool(probabilities[0, 0] > probabilities[0, 1])
+        True
+        >>> model.close()
         """
         k = configuration.checked_value("k", options_of(Listed)["top_k"], k)
         tasks = self._listed(batch, Listed(top_k=k))
@@ -187,17 +312,39 @@ class Learner(LearnerCore):
         return self._shown_as(labels, None), p
 
     def probabilities(self, batch: Examples) -> tuple[np.ndarray, np.ndarray]:
-        """Return how probable every class is.
+        """Return the probability of every class for each example.
+
+        Parameters
+        ----------
+        batch : Batch, str, bytes, iterable of str, or sparse matrix
+            n examples, as in `learn`. Labels are checked but not used.
 
         Returns
         -------
-        classes : int64[m] labels in rising order, or m names
-        probabilities : float64[n, m]
+        classes : ndarray of shape (m,)
+            Classes (int64) in rising order, or their names (object).
+        probabilities : ndarray of shape (n, m), dtype float64
+            Probability of each class for each example. Rows sum to 1 unless some probability belongs to classes that
+            the learner has not seen.
 
         Raises
         ------
         UsageError
-            where the reduction gives no probabilities.
+            If the reduction does not estimate probabilities.
+        DataError
+            If a line is malformed.
+
+        Examples
+        --------
+        >>> import xclass
+        >>> model = xclass.Learner("oaa", classes=2, bits=10)
+        >>> _ = model.learn(["1 | sunny warm", "2 | rainy cold"] * 10)
+        >>> classes, probabilities = model.probabilities(["| warm", "| cold rainy"])
+        >>> classes.tolist()
+        [1, 2]
+        >>> probabilities.shape
+        (2, 2)
+        >>> model.close()
         """
         tasks = self._listed(batch, Listed(probabilities=True))
         _warn(self._notes(tasks))
@@ -205,11 +352,25 @@ class Learner(LearnerCore):
         return self._shown_as(labels, None), p
 
     def end_pass(self) -> Outcome:
-        """Come to the end of the data: rates decay, and learners that learn from all of the data at once do so.
+        """End a pass over the data.
+
+        Learning rates decay between passes. Learners that learn from all of the data at once do so now, and examples
+        that are held because the learner has not seen enough of them are learned now.
 
         Returns
         -------
-        outcome : of the examples that were held until now because the learner wanted to see more of them, see `learn`
+        outcome : Outcome
+            Outcome of the examples that were held until now, see `learn`.
+
+        Examples
+        --------
+        >>> import xclass
+        >>> lines = ["1 | sunny warm", "2 | rainy cold"]
+        >>> with xclass.Learner("cpt", bits=10, cpt_tree="huffman", tree_sample=100) as model:
+        ...     first = model.learn(lines)  # held: fewer than 100 examples
+        ...     second = model.end_pass()
+        >>> len(first.prediction), len(second.prediction)
+        (0, 2)
         """
         learned = self._end_preview() if self.preview_size is not None else []
         self.reduction.end_pass()
@@ -217,11 +378,11 @@ class Learner(LearnerCore):
         _warn(outcome.warnings)
         return outcome
 
-    # looking at it
+    # properties
 
     @property
     def classes(self) -> list[str] | int | None:
-        """The names of the classes met; where labels are numbers, how many classes there are; None of "scalar"."""
+        """Return the names of the classes seen, the number of classes if labels are numbers, or None for "scalar"."""
         if self.config.reduction.labels != "multiclass":
             return None
         if self.names.shown is not None:
@@ -230,12 +391,12 @@ class Learner(LearnerCore):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The value of every option, by the name of its field, defaults included."""
+        """Return the value of every option by the name of its keyword, defaults included."""
         return self.config.values()
 
     @property
     def average_loss(self) -> float | None:
-        """The mean loss of all examples so far, each predicted before it was learned from; None without any."""
+        """Return the mean loss of the predictions made before learning from each example, or None without any."""
         return self.progress.average_loss
 
     def __repr__(self) -> str:
@@ -245,21 +406,42 @@ class Learner(LearnerCore):
     # models
 
     def save(self, path: str) -> None:
-        """Write a model that `load` and the command read; the file is replaced only when all of it is written.
+        """Save a model, which `load` and the command line can read.
+
+        An existing file is replaced only after all of the new file is written.
+
+        Parameters
+        ----------
+        path : str
+            Path of the model file.
 
         Raises
         ------
         ModelError
-            where it cannot be written.
+            If the file cannot be written.
         UsageError
-            where some of the examples are learned at the end of the data only, and `end_pass` was not called.
+            If the learner holds examples that it learns from at the end of the data and `end_pass` was not called.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import xclass
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.bin")
+        >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
+        ...     _ = model.learn(["1 | sunny warm", "2 | rainy cold"] * 10)
+        ...     model.save(path)
+        >>> os.path.exists(path)
+        True
         """
         if self.preview_size is not None or self.unlearned:
             raise UsageError("what was given is not learned yet: call end_pass() at the end of the data, then save()")
         model_contents.save(path, self.contents)
 
     def close(self) -> None:
-        """End the threads that the learner has started and free its memory; it cannot be used any more."""
+        """Stop the threads of the learner and free its memory; it cannot be used afterwards.
+
+        Leaving a `with` block closes the learner, too.
+        """
         self._held.clear()
         super().close()
 
@@ -271,21 +453,23 @@ class Learner(LearnerCore):
     ) -> None:
         self.close()
 
-    # from batches to what came of them
+    # batches, tasks and outcomes
 
     def _batch(
         self, given: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None, learn: bool = False
     ) -> Batch:
+        """Convert examples into a batch; raise UsageError if the learner is closed."""
         _ = self.reduction  # a closed learner has none
         with configuration.naming_keywords():
             return self._inputs.batch(given, labels, weights, learn)
 
     @property
     def _clock(self) -> float:
-        """The weight of the labelled examples, of those that are held too."""
+        """Return the sum of the weights of the labelled examples, held examples included."""
         return next((float(task.clock[-1]) for task in reversed(self._held) if task.batch.n), self.clock)
 
     def _learned(self, task: BatchTask) -> BatchTask:
+        """Pass a task through the stages, count it and return it."""
         for stage in self.stages:
             stage(task)
         self.note(task)
@@ -294,6 +478,7 @@ class Learner(LearnerCore):
         return task
 
     def _predicted(self, batch: Batch) -> list[BatchTask]:
+        """Return the tasks of a batch after predicting it."""
         tasks = []
         for task in self.tasks(batch, False, self.clock):
             for stage in self.stages:
@@ -302,41 +487,42 @@ class Learner(LearnerCore):
         return tasks
 
     def _show(self, task: BatchTask) -> bool:
+        """Show a task to the reduction; return whether it wants to see more."""
         assert isinstance(self.reduction, Previews)
         return self.reduction.preview(task)
 
     def _end_preview(self) -> list[BatchTask]:
-        """Let the learner begin with what it has seen; return the examples that were held, learned now."""
+        """End the preview, learn from the examples that were held, and return their tasks."""
         assert isinstance(self.reduction, Previews)
         self.reduction.end_preview()
         if self._shown:
-            self.preparation.begin()  # learning finds every group for the first time
+            self.preparation.begin()  # interactions see the namespaces of all examples again, from the first on
         self._shown = False
         held, self._held = self._held, []
         return [self._learned(task) for task in held]
 
     def _listed(self, batch: Examples, asked: Listed) -> list[BatchTask]:
-        """Predict examples with lists of classes."""
+        """Predict examples with the listings of classes and probabilities that `asked` describes."""
         record = self.config.reduction
         if not record.probabilities:
-            giving = ", ".join(one.name for one in registry.REDUCTIONS if one.probabilities)
-            raise UsageError(f"{record.name} gives no probabilities; choose one of {giving}")
-        given = self._batch(batch)
+            names = ", ".join(other.name for other in registry.REDUCTIONS if other.probabilities)
+            raise UsageError(f"{record.name} gives no probabilities; choose one of {names}")
+        checked = self._batch(batch)
         self.reduction.want(Wanted(answers=asked))
         try:
-            return self._predicted(given)
+            return self._predicted(checked)
         finally:
             self.reduction.want(self._spec.wanted)
 
     def _shown_as(self, labels: np.ndarray, other: object) -> np.ndarray:
-        """Labels as the user knows them: numbers, or names in place of them with `other` for 0."""
+        """Return labels as numbers, or as names if the classes have names, with `other` for label 0."""
         if self.names.shown is None:
             return labels
         names = np.array([other, *self.names.names], object)
         return names[np.where((labels > 0) & (labels < len(names)), labels, 0)]
 
     def _outcome(self, tasks: Sequence[BatchTask]) -> Outcome:
-        """What came of work that went through the stages."""
+        """Return the joint outcome of tasks that have passed the stages."""
         losses = [np.zeros(task.batch.n) if task.loss is None else task.loss for task in tasks]
         predictions = [task.prediction for task in tasks if task.prediction is not None]
         return Outcome(
@@ -344,25 +530,47 @@ class Learner(LearnerCore):
         )
 
     def _notes(self, tasks: Sequence[BatchTask]) -> tuple[str, ...]:
-        """Take the messages about text and about work."""
-        found = (*self._inputs.notes, *(note for task in tasks for note in task.notes))
+        """Return the messages about the text and the tasks, and clear those about the text."""
+        notes = (*self._inputs.notes, *(note for task in tasks for note in task.notes))
         self._inputs.notes.clear()
-        return tuple(map(configuration.with_keywords, found))
+        return tuple(map(configuration.with_keywords, notes))
 
 
 def _warn(notes: Sequence[str]) -> None:
-    """Turn messages into Python warnings at the place that called the calling method."""
+    """Issue messages as Python warnings; the warning points at the caller of the calling method."""
     for note in notes:
         warnings.warn(note, XclassWarning, stacklevel=3)
 
 
 def load(path: str) -> Learner:
-    """Return the learner that a model file holds; it can predict and go on learning.
+    """Load a learner from a model file; it can predict and continue to learn.
+
+    Parameters
+    ----------
+    path : str
+        Path of a model that `Learner.save` or the command line has written.
+
+    Returns
+    -------
+    learner : Learner
+        The learner with the options of the model.
 
     Raises
     ------
     ModelError
-        where the file is damaged, or no model.
+        If the file cannot be read, is damaged, or is not a model.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import xclass
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.bin")
+    >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
+    ...     _ = model.learn(["1 | sunny warm", "2 | rainy cold"] * 10)
+    ...     model.save(path)
+    >>> with xclass.load(path) as model:
+    ...     model.predict(["| warm", "| cold rainy"]).tolist()
+    [1, 2]
     """
     jit.activate(quick=False)
     with configuration.naming_keywords():

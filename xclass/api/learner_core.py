@@ -1,8 +1,8 @@
-"""A learner whose options are decided: a reduction, the names of its classes, and counts of what it has learned.
+"""Join a reduction with the names of its classes and the counts of what it has learned.
 
-Here is what a program and a run of the command need alike. A batch becomes work (`tasks`), which goes through the
-`stages` one after the other and is then taken note of (`note`): in the thread of the caller where a program learns, and
-with a thread for each stage where the command does.
+Programs and runs of the command share this code. A batch is turned into tasks (`tasks`). Each task passes the `stages`
+one after the other and is then counted (`note`). A program does this in the thread of the caller; the command runs each
+stage on a thread of its own.
 """
 
 from __future__ import annotations
@@ -28,22 +28,25 @@ from .progress import Progress
 
 
 class LearnerCore:
-    """A learner whose options are decided, with what a program and a run of the command need alike.
+    """Learn and predict batches by a reduction whose options are resolved.
 
     Parameters
     ----------
-    purpose : for which the options were settled, see `configuration.with_defaults`
-    contents : of the model that it goes on from
+    config : the value of every option
+    purpose : the purpose for which the options were resolved, see `configuration.with_defaults`
+    contents : contents of the model that learning continues from; None for a new learner
 
     Attributes
     ----------
     config : the value of every option
-    reduction : what learns; what only some reductions can do is asked by `isinstance`, see `reductions.core.base`
-    preparation : what happens to examples before they are learned from
-    names : of the classes
-    label_range : the labels that are allowed
-    examples, clock : how many examples it has learned from in its life, and the weight of those with a label
-    progress : counts the examples of its life and their losses; may be exchanged for another
+    reduction : the learner of the reduction; use `isinstance` to find out whether it implements one of the optional
+        protocols of `reductions.core.base`
+    preparation : converts batches into tasks: n-grams, interactions, checks of values
+    names : names of the classes
+    label_range : labels that the learner accepts
+    examples : number of examples learned from, earlier runs included
+    clock : sum of the weights of the labelled examples, earlier runs included
+    progress : counts examples and losses; a caller may replace it
     """
 
     _reduction: base.Learner | None = None
@@ -55,7 +58,7 @@ class LearnerCore:
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
         self.examples, self.clock = 0, 0.0
         self.progress = Progress(config.reduction.labels, None)
-        if contents is not None:  # before anything is allocated by what it says
+        if contents is not None:  # check the arrays before anything is allocated by their sizes
             config.reduction.check_arrays(spec, contents.arrays)
         self.preparation = Preparation(config, spec.vw_exact)
         self._build(contents)
@@ -72,6 +75,7 @@ class LearnerCore:
         return self._reduction
 
     def _build(self, contents: Contents | None) -> None:
+        """Build the reduction and restore it from the contents of a model, if there are any."""
         self._reduction = self.config.reduction.build(self._spec)
         self.reduction.names = self.names.names
         try:
@@ -84,13 +88,13 @@ class LearnerCore:
             raise
 
     def _cross_path(self) -> None:
-        """Hand interactions with the features of an example's path to the reduction, which makes these features."""
+        """Pass the interactions that include path features to the reduction, which creates these features."""
         named = self.preparation.crosser.with_group(PATH_GROUP)
         if not named:
             return
         if not isinstance(self.reduction, CrossesPath):
             raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
-        ignored = [group for one in named for group in one if self.preparation.features.unlinear[group]]
+        ignored = [group for terms in named for group in terms if self.preparation.features.unlinear[group]]
         if ignored:
             raise UsageError(
                 f"--ignore_linear leaves nothing of namespace {chr(ignored[0])!r} to cross with the path, "
@@ -100,37 +104,38 @@ class LearnerCore:
 
     @property
     def stages(self) -> list[Callable[[BatchTask], None]]:
-        """What work goes through, in this order; each may run on a thread of its own, on one BatchTask at a time."""
+        """Return the functions that each task passes in this order; each may run on a thread, one task at a time."""
         return self.reduction.stages
 
     @property
     def preview_size(self) -> int | None:
-        """How many examples it wants to see before it learns from any, 0 for all of the data, None for none."""
+        """Return how many examples the reduction needs to see before it learns: 0 for all of them, None for none."""
         return self.reduction.preview_size if isinstance(self.reduction, Previews) and not self._spec.testing else None
 
     @property
     def unlearned(self) -> bool:
-        """Whether it was given examples that it learns from at the end of the data only."""
+        """Return whether the reduction holds examples that it learns from only at the end of the data."""
         return isinstance(self.reduction, LearnsAtEnd) and self.reduction.unlearned
 
     def tasks(self, batch: Batch, learn: bool, clock: float, held_out: np.ndarray | None = None) -> Iterator[BatchTask]:
-        """Yield the work that a batch turns into, which has yet to go through the stages.
+        """Yield the tasks of a batch, which the caller passes through the stages.
 
         Parameters
         ----------
-        learn : whether examples are learned from, if they have a label
-        clock : weight of the labelled examples before
-        held_out : bool[n], examples that are predicted only; None for none
+        batch : n examples
+        learn : whether the labelled examples are learned from
+        clock : sum of the weights of the labelled examples before this batch
+        held_out : bool[n], examples that are only predicted; None for none
         """
         held_out = np.zeros(batch.n, bool) if held_out is None else held_out
         return self.preparation.tasks(self.reduction, batch, held_out, learn, clock)
 
     def note(self, task: BatchTask) -> np.ndarray | None:
-        """Take note of work that went through the stages, in the order of the data; `progress` is left alone.
+        """Count a task that has passed the stages; `progress` does not change. Call it in the order of the data.
 
         Returns
         -------
-        met : float64[n], the highest class met up to and with each example; None where there are no new names
+        met : float64[n], the highest class seen up to and including each example; None unless new names are learned
         """
         met = None
         if self.names.growing:
@@ -142,31 +147,31 @@ class LearnerCore:
         return met
 
     def stored_options(self) -> dict[str, Any]:
-        """Return the options that a model keeps, the names of the classes met so far among them."""
+        """Return the options to store in a model file, including the names of the classes seen so far."""
         names = ",".join(self.names.names[: self.names.met])
         return {**self.config.stored(), "named_labels": names or None}
 
     def contents(self) -> Contents:
-        """Return what a model keeps: options, counters and what the reduction learned."""
-        whole = not self.config.learner.predict_only_model
+        """Return the contents of a model file: options, counters and what the reduction has learned."""
+        resumable = not self.config.learner.predict_only_model
         return Contents(
             options=self.stored_options(),
             learner=self.reduction.facts(),
             examples=self.examples,
-            clock=self.clock if whole else 0.0,
-            counters=self.progress.counters() if whole else None,
+            clock=self.clock if resumable else 0.0,
+            counters=self.progress.counters() if resumable else None,
             arrays=self.reduction.arrays(),
         )
 
     def exchange(self, contents: Contents) -> None:
-        """Put what a model of the same options has learned in place of what this learner has; never hold both."""
+        """Replace what was learned by the contents of a model with the same options, without holding both in memory."""
         self.close()
         self._build(contents)
 
     def close(self) -> None:
-        """End the threads that the learner has started and free its memory; it cannot be used any more."""
+        """Stop the threads of the learner and free its memory; it cannot be used afterwards."""
         if self._reduction is None:
             return
         self._reduction.close()
         self._reduction = None
-        gc.collect()  # a reduction holds its own methods, and the collector does not know how large its arrays are
+        gc.collect()  # frees the arrays now: a reduction's bound methods make reference cycles

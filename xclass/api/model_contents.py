@@ -1,11 +1,12 @@
-"""Write and read what a run keeps in a model: options, counters, class names and what the learner keeps.
+"""Save and load the contents of a model file: options, counters, class names, and the arrays of the learner.
 
-A model may come from a stranger. Here the counters and class names are checked, `options.resolve` checks the options,
-and each learner checks its own arrays and facts when it restores them. `model_file` knows the bytes of a file only.
+Model files may come from untrusted sources. This module checks the counters and class names, `options.resolve` checks
+the options, and each learner checks its own arrays and facts when it restores them. `model_file` reads and writes the
+bytes of the file and knows nothing of their meaning.
 
-Names     The names of classes are an array, because a million of them do not fit into the header: uint8[...], the
-          names in the order of their classes, separated by commas, which no name contains. Models written before that
-          have them in the option `named_labels`.
+Names     The names of classes are stored as an array, because a million names do not fit into the header: uint8[...],
+          the names in the order of their classes, separated by commas, which no name contains. Older models have them
+          in the option `named_labels`.
 """
 
 from __future__ import annotations
@@ -31,33 +32,34 @@ LARGEST_COUNT = 2**62
 
 
 class Contents(NamedTuple):
-    """What a model holds, after its checks, or is to hold.
+    """Hold the contents of a model: those read from a file, after checks, or those to be written.
 
-    The names of the classes that were met are the option `named_labels`, separated by commas.
+    The option `named_labels` holds the names of the classes seen, separated by commas.
     """
 
-    options: dict[str, Any]  # field -> value as in JSON; checked by `resolve.resolve`
+    options: dict[str, Any]  # field name -> JSON value; checked by `resolve.resolve`
     learner: dict[str, Any]  # facts of the learner, which checks them
-    examples: int  # learned from, in all runs
-    clock: float  # weight of the labelled examples
+    examples: int  # number of examples learned from, in all runs
+    clock: float  # sum of the weights of the labelled examples, in all runs
     counters: dict[str, Any] | None  # see `progress.Progress.counters`; None with --predict_only_model
-    arrays: Mapping[str, Stored]  # of the learner, which checks them
+    arrays: Mapping[str, Stored]  # arrays of the learner, which checks them
 
 
 def save(
     path: str, take: Callable[[], Contents], links: str = "follow", into: leftovers.Unfinished | None = None
 ) -> None:
-    """Write a model.
+    """Save a model.
 
     Parameters
     ----------
-    take : returns what it is to hold
+    path : path of the model file
+    take : returns the contents
     links, into : as in `model_file.save`
 
     Raises
     ------
     ModelError
-        where the file cannot be written. Whatever is raised, what was at `path` before is unchanged then.
+        if the file cannot be written. After any exception, an existing file at `path` is unchanged.
     """
     try:
         model = take()
@@ -68,7 +70,7 @@ def save(
         facts = {
             "learner": model.learner,
             "examples": model.examples,
-            # JSON has no infinity, which the weight of an example may be with --on_bad_line vw
+            # JSON has no infinity, but with --on_bad_line vw the weight of an example may be infinite
             "clock": model.clock if math.isfinite(model.clock) else repr(float(model.clock)),
             "counters": model.counters,
         }
@@ -81,12 +83,12 @@ def save(
 
 
 def load(path: str) -> Contents:
-    """Read a model and check what does not depend on its options.
+    """Load the contents of a model file and check everything that does not depend on its options.
 
     Raises
     ------
     ModelError
-        naming what is damaged.
+        if the file cannot be read, is not a model or is damaged; the message names the damaged part.
     """
     options, facts, arrays = model_file.load(path)
     for name in facts:
@@ -111,7 +113,7 @@ def load(path: str) -> Contents:
 
 @contextlib.contextmanager
 def naming(path: str | None) -> Iterator[None]:
-    """Name the model's file, where there is one, in errors about what it holds, and about options that it alone has."""
+    """Turn model and usage errors raised in the `with` block into model errors that name the file, if there is one."""
     try:
         yield
     except (ModelError, UsageError) as error:
@@ -121,14 +123,14 @@ def naming(path: str | None) -> Iterator[None]:
 
 
 def save_with_fallback(save_to: Callable[..., None], path: str) -> None:
-    """Call `save_to(path)`; where that fails for whatever reason, keep the model in `<path>.interrupted`.
+    """Call `save_to(path)`, and `save_to("<path>.interrupted", links="replace")` if that raises an exception.
 
     Raises
     ------
     ModelError
-        says why `path` could not be written, and where the model is or why it is lost.
+        if `path` cannot be written; the message says why, and where the model is or why it is lost.
     Exception
-        any other that `save_to` raises, with the same added to its message.
+        any other exception that `save_to(path)` raises, with the same added to its message.
     """
     try:
         save_to(path)
@@ -147,6 +149,7 @@ def save_with_fallback(save_to: Callable[..., None], path: str) -> None:
 
 
 def _names(path: str, letters: np.ndarray) -> str:
+    """Check the array of class names, uint8[...], and return the names as text, separated by commas."""
     if letters.dtype != np.uint8 or letters.ndim != 1 or not len(letters):
         shape = f"{letters.dtype}{list(letters.shape)}"
         raise ModelError(f"{path}: the array {CLASS_NAMES!r} is {shape}, and has to be uint8[any]; {CURE}")
@@ -156,7 +159,7 @@ def _names(path: str, letters: np.ndarray) -> str:
 
 
 def _counters(path: str, counters: object) -> dict[str, Any]:
-    """Check the counters of earlier runs: a number of features, and sums as text, since JSON has no infinity."""
+    """Check and return the counters of earlier runs; sums are text, because JSON has no infinity."""
     wanted = {"features", *SUMS}
     if not isinstance(counters, dict) or set(counters) - {VW} != wanted:
         raise _damaged(path, "counters", counters, f"an object of {', '.join(sorted(wanted))}")
@@ -172,7 +175,7 @@ def _counters(path: str, counters: object) -> dict[str, Any]:
 
 
 def _vw_counters(path: str, counters: object) -> None:
-    """Check what VW would keep, which models of --vw_exact hold as well."""
+    """Check the counters that VW stores, which models of --vw_exact hold as well."""
     wanted = {"t", *VW_SUMS, *VW_COUNTS}
     if not isinstance(counters, dict) or set(counters) != wanted:
         raise _damaged(path, f"counters.{VW}", counters, f"an object of {', '.join(sorted(wanted))}")
@@ -184,17 +187,18 @@ def _vw_counters(path: str, counters: object) -> None:
         _count(path, f"counters.{VW}.{name}", counters[name])
 
 
-OPTIONAL_SUM = "log_loss_sum"  # known only where probabilities were asked for
+OPTIONAL_SUM = "log_loss_sum"  # None unless a run computed probabilities
 
 
 def _count(path: str, name: str, value: object) -> int:
+    """Check and return a count; `name` is the fact in error messages."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= LARGEST_COUNT:
         raise _damaged(path, name, value, "a whole number from 0 to 2**62")
     return value
 
 
 def _sum(path: str, name: str, value: object) -> float:
-    """Return a sum, which is text where it is not finite."""
+    """Check and return a sum, which the file may hold as text; `name` is the fact in error messages."""
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return float(value)
@@ -206,4 +210,5 @@ def _sum(path: str, name: str, value: object) -> float:
 
 
 def _damaged(path: str, name: str, value: object, wanted: str) -> ModelError:
+    """Return an error that names a fact, its value and the expected value."""
     return ModelError(f"{path}: the fact {name!r} is {shortened(value)}, and has to be {wanted}; {CURE}")

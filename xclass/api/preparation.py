@@ -1,4 +1,4 @@
-"""Turn batches of text into work for a learner: n-grams, crosses, values that are no numbers, the clock."""
+"""Convert batches into tasks for a learner: add n-grams and interactions, check values, and compute the clock."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from .configuration import Config
 
 
 class Preparation:
-    """What happens to every example between the text and the learner.
+    """Prepare every example between the parser and the learner.
 
     Parameters
     ----------
     config : has the option groups `features`, `interactions` and `parser`
-    exact : whether to do what VW does, with values that are no numbers too
+    exact : whether to treat values that are not finite as VW does
 
     Attributes
     ----------
-    features, crosser : drop and make features; and cross them
-    one_by_one : whether a BatchTask may have one example only
-    keep_names : whether a BatchTask also has the batch with all its features, whose names are lost
+    features : drops features and adds n-grams
+    crosser : adds interactions
+    one_by_one : whether each task gets a single example
+    keep_names : whether tasks get `nameless`, the batch with all its features; needed if feature names are unknown
     """
 
     def __init__(self, config: Config, exact: bool) -> None:
@@ -36,30 +37,32 @@ class Preparation:
         self.one_by_one = self.keep_names = False
 
     def begin(self) -> None:
-        """Begin again with the first example: crosses find every group for the first time."""
+        """Forget the namespaces seen so far, on which wildcard interactions depend, to restart at example 1."""
         self.crosser = interactions.Crosser(self._config.interactions)
 
     def tasks(self, learner: Learner, read: Batch, held: np.ndarray, learn: bool, clock: float) -> Iterator[BatchTask]:
-        """Yield the work that a batch turns into.
+        """Yield the tasks of a batch.
 
         Parameters
         ----------
-        held : bool[n], examples that are held out
-        learn : whether the others are learned from
-        clock : weight of all labelled examples before these
+        learner : the learner of the tasks
+        read : n examples from the parser
+        held : bool[n], examples that are held out of learning
+        learn : whether the other labelled examples are learned from
+        clock : sum of the weights of the labelled examples before this batch
         """
         low = 0
         for batch, count, nameless in self.batches(learner, read):
-            mine = held[low : low + batch.n]
+            held_here = held[low : low + batch.n]
             low += batch.n
             batch, odd = (batch, None) if self._exact else finite.clean(batch)
-            idle = np.isnan(batch.label) | mine
+            idle = np.isnan(batch.label) | held_here
             weight = np.where(idle, 0.0, batch.weight.astype(np.float64))
             with np.errstate(invalid="ignore"):  # infinite weights, under --on_bad_line vw
                 clocks = np.add.accumulate(np.concatenate(([clock], weight)))
             clock = float(clocks[-1])
             task = BatchTask(
-                batch, learn, clocks[1:], held=mine if mine.any() else None, features=count, nameless=nameless
+                batch, learn, clocks[1:], held=held_here if held_here.any() else None, features=count, nameless=nameless
             )
             if learn:
                 learner.survey(task, self._exact)
@@ -68,16 +71,23 @@ class Preparation:
             yield task
 
     def batches(self, learner: Learner, read: Batch) -> Iterator[tuple[Batch, np.ndarray, Batch | None]]:
-        """Yield the batches a batch turns into, how many features each example counts, and what lost its names."""
+        """Yield the prepared batches of a batch, split to the size that the learner accepts.
+
+        Yields
+        ------
+        batch : the features that the learner uses
+        count : int64[n], number of features of each example as shown to the user, ignored linear terms included
+        nameless : with `keep_names` the same examples, ignored linear terms included; else None
+        """
         for kept in self.features.apply(read):
-            for whole in self.crosser.cross(kept) if self.crosser.active else (kept,):
-                count = np.diff(whole.start)
-                batch = self.features.linear(whole)
+            for crossed in self.crosser.cross(kept) if self.crosser.active else (kept,):
+                count = np.diff(crossed.start)
+                batch = self.features.linear(crossed)
                 most = 1 if self.one_by_one else learner.most_rows
                 if most is None:
-                    yield batch, count, whole if self.keep_names else None
+                    yield batch, count, crossed if self.keep_names else None
                     continue
                 for low in range(0, batch.n, most):
                     high = min(low + most, batch.n)
-                    nameless = batch_ops.cut(whole, low, high) if self.keep_names else None
+                    nameless = batch_ops.cut(crossed, low, high) if self.keep_names else None
                     yield batch_ops.cut(batch, low, high), count[low:high], nameless

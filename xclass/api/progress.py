@@ -1,13 +1,16 @@
-"""Progressive validation: every example is predicted before it is learned from, and counted here.
+"""Count examples and their losses by progressive validation, and format VW's progress table and summary.
 
-Gives what VW writes, character for character: the rows of the table, at examples 1, 2, 4, 8, ..., and the summary. A
-whole batch is taken in at once with NumPy; only the examples a row is printed for are looked at one by one. As in VW,
-sums are float64 and grow one example after the other, so that batches of any size give the same digits.
+Progressive validation measures the loss of each prediction before the example is learned from. The rows of the table,
+due at examples 1, 2, 4, 8, ..., and the summary agree with VW's character for character.
 
-Differs from VW: an unlabelled example prints `unknown` and has no loss under --scores and --probabilities too
-(VW prints 4294967295 there and counts it as wrong; `--vw_exact` does so); a log loss of no example is `n.a.`, not
-`-nan`, and a best constant that is not finite is left out (`--vw_exact` shows both); the sign of what is no number is
-not shown.
+Idea      A batch is counted by NumPy as a whole; only the examples for which a row is due are processed one by one. As
+          in VW, sums are float64 and grow by one example after the other, so the digits do not depend on the size of
+          the batches.
+Source    VW 9.11's progress table and summary.
+Differs   from VW: an unlabelled example prints `unknown` and has no loss under --scores and --probabilities too (VW
+          prints 4294967295 and counts it as wrong; `--vw_exact` does so). A log loss without examples is `n.a.`, not
+          `-nan`, and a best constant that is not finite is left out (`--vw_exact` shows both). NaN is printed without
+          a sign.
 """
 
 from __future__ import annotations
@@ -25,10 +28,10 @@ from .holdout import LARGEST_FLOAT, UNKNOWN, Holdout, running
 from .progress_table import Pace
 
 NO_VALUE = "n.a."
-VW_NO_LABEL = str(2**32 - 1)  # VW's, where it lists scores
-LARGEST_LABEL = 2**31 - 1  # VW prints no class from here on
-VW = "vw"  # among the counters of a model: what VW would go on counting from
-VW_SUMS = {  # what VW keeps in a model to go on counting from -> our attribute; `t` is kept beside these
+VW_NO_LABEL = str(2**32 - 1)  # printed by VW for a missing label if it lists scores
+LARGEST_LABEL = 2**31 - 1  # VW prints classes below this number only
+VW = "vw"  # key, among the counters of a model, of the counters that VW would store
+VW_SUMS = {  # counter that VW stores in a model -> attribute of Progress; `t` is stored beside these
     "sum_loss": "loss_sum",
     "sum_loss_since_last_dump": "_since_loss",
     "dump_interval": "_due",
@@ -38,27 +41,38 @@ VW_SUMS = {  # what VW keeps in a model to go on counting from -> our attribute;
     "sd::oec.weighted_labeled_examples": "_since_weight",
 }
 VW_COUNTS = {"example_number": "examples", "total_features": "features", "current_pass": "passes"}
-SUMS = ("labelled_weight", "label_sum", "loss_sum", "log_loss_sum")  # that go on in a later run
+SUMS = ("labelled_weight", "label_sum", "loss_sum", "log_loss_sum")  # attributes that a later run continues
 
 
 class Progress:
-    """Counts examples and their losses, and tells which rows of the table are due.
+    """Count examples and their losses, and format the rows of the table that are due.
 
     Parameters
     ----------
-    labels : "simple" or "multiclass".
-    pace : when rows are due; None for no rows at all.
-    holdout : whether examples may be held out; their losses are then in `holdout`, and from the second pass on
-        rows show these.
-    names : of the classes 1, 2, ..., where labels are names; may grow.
-    as_vw : whether the summary shows numbers that are not finite, and examples without a loss are not held out, as
-        in VW.
-    lists : whether rows show labels as VW does where it lists scores: any number, one where there is no label too,
-        and losses are counted there.
+    labels : "simple" or "multiclass"
+    pace : when rows are due; None for no rows
+    holdout : whether examples may be held out. Their losses are then in `holdout`, and rows show these losses from the
+        second pass on
+    names : names of the classes 1, 2, ..., or None if labels are numbers; the list may grow
+    as_vw : whether to follow VW: the summary shows numbers that are not finite, and no example is held out if its loss
+        is not known
+    lists : whether rows show labels as VW does when it lists scores: a number for a missing label, too, whose loss is
+        then counted
 
     Attributes
     ----------
-    passes : number of passes that have ended.
+    passes : number of passes that have ended
+    examples : number of examples, held-out examples excluded
+    features : number of their features
+    learned_features : number of the features of examples with a label and a positive weight
+    labelled_weight : sum of the weights of the examples whose loss is counted
+    other_weight : sum of the weights of the other examples that are not held out
+    label_sum : sum of label times weight, for real-valued labels
+    loss_sum : sum of the losses times weight
+    log_loss_sum : sum of the log losses times weight; None if there were no probabilities
+    held_log_loss_sum : the same of held-out examples
+    seen : the first different labels, three at most, float32
+    holdout : losses of the held-out examples, or None
     """
 
     def __init__(
@@ -79,30 +93,36 @@ class Progress:
         self.passes = 0
         self.examples = 0
         self.features = 0
-        self.learned_features = 0  # of examples with label and weight
-        self.labelled_weight = 0.0  # of examples whose loss counts
+        self.learned_features = 0
+        self.labelled_weight = 0.0
         self.other_weight = 0.0
         self.label_sum = 0.0
         self.loss_sum = 0.0
         self.log_loss_sum: float | None = None
         self.held_log_loss_sum = 0.0
-        self.seen: list[np.float32] = []  # the first three different labels
+        self.seen: list[np.float32] = []
         self._due = float(pace.first) if pace is not None else math.inf
         self._since_loss = 0.0
         self._since_weight = 0.0  # labelled_weight at the last row
 
     def counters(self) -> dict[str, object]:
-        """What `resume` goes on from, JSON-able; lines without label or weight leave no trace in it."""
+        """Return the counters that `resume` continues from, as JSON values.
+
+        Sums are text, because they may be infinite. Examples without label or weight are not counted.
+        """
         kept: dict[str, object] = {"features": self.learned_features}
         for name in SUMS:
             value = getattr(self, name)
-            kept[name] = None if value is None else repr(float(value))  # infinity too
+            kept[name] = None if value is None else repr(float(value))
         return kept
 
     def resume(self, kept: Mapping[str, Any], examples: int) -> None:
-        """Go on from the `counters` of an earlier run that learned from so many examples.
+        """Continue from the `counters` of earlier runs; the next row is the first one due after their examples.
 
-        The next row of the table is the first one due after them.
+        Parameters
+        ----------
+        kept : as returned by `counters`
+        examples : number of examples that the earlier runs learned from
         """
         self.examples = examples
         self.features = self.learned_features = int(kept["features"])
@@ -118,7 +138,12 @@ class Progress:
             self._due = float(np.float32(self._due) * self.pace.step)
 
     def vw_counters(self, clock: float) -> dict[str, object]:
-        """VW's lines about a run in a readable model. `clock` : --initial_t and the weight learned from"""
+        """Return the counters that VW writes into a readable model.
+
+        Parameters
+        ----------
+        clock : --initial_t plus the sum of the weights learned from
+        """
         held = self.holdout.weight if self.holdout is not None else 0.0
         return {
             "t": float(clock + self.other_weight + held),
@@ -138,7 +163,7 @@ class Progress:
         }
 
     def resume_vw(self, kept: Mapping[str, Any]) -> None:
-        """Go on from the `vw_counters` of an earlier run as VW does: the row due next and the passes are among them."""
+        """Continue from the `vw_counters` of earlier runs as VW does, including the next row and the pass number."""
         for name, attribute in VW_SUMS.items():
             setattr(self, attribute, float(kept[name]))
         for name, attribute in VW_COUNTS.items():
@@ -146,18 +171,21 @@ class Progress:
 
     @property
     def weight(self) -> float:
-        """Weight of all examples."""
+        """Return the sum of the weights of all examples that are not held out."""
         return self.labelled_weight + self.other_weight
 
     @property
     def average_loss(self) -> float | None:
-        """Loss by weight of labelled example, or None where there was none."""
+        """Return the mean loss, weighted by example; None before the first labelled example."""
         return self.loss_sum / self.labelled_weight if self.labelled_weight > 0 else None
 
     def count(self, task: BatchTask, met: np.ndarray | None = None) -> list[str]:
-        """Count work that went through the stages of a learner, and return the rows of the table that are due.
+        """Count a task that has passed the stages, and return the rows of the table that are due.
 
-        `met` : float64[n], classes beyond it are shown without a name; None for no such limit
+        Parameters
+        ----------
+        task : the task of n examples
+        met : float64[n], the highest class that has a name at each example; None if all classes do
         """
         batch, prediction = task.batch, task.prediction
         assert prediction is not None  # the stages have set it
@@ -183,14 +211,15 @@ class Progress:
 
         Parameters
         ----------
-        label : float64[n], NaN where there is none.
+        label : float64[n], NaN for no label
         weight : float32[n]
-        features : int64[n], number of features of each example, the constant included.
+        features : int64[n], number of features of each example, the constant included
         prediction : float64[n]
-        loss : float64[n], times weight; None where the loss is not reported.
-        log_loss : float64[n], times weight, of the probabilities.
-        shown : float64[n], probability printed beside the prediction.
-        held : bool[n], held out; None where none is. Such examples are counted apart, if they have a label.
+        loss : float64[n], loss times weight; None if the loss is not known
+        log_loss : float64[n], log loss times weight; None without probabilities
+        shown : float64[n], probability printed beside the prediction; None to print none
+        held : bool[n], whether each example is held out; None for none. Held-out examples are counted in `holdout` if
+            they have a label
         """
         n = len(label)
         if n == 0:
@@ -200,31 +229,31 @@ class Progress:
         if self.simple:
             with np.errstate(over="ignore"):
                 self._see(label[labelled].astype(np.float32))
-        apart = None
-        judging = loss is not None or not self.as_vw  # VW holds out nothing whose loss it does not know
+        held_out = None
+        judging = loss is not None or not self.as_vw  # VW holds no examples out if their loss is not known
         if held is not None and self.holdout is not None and judging and (held & labelled).any():
-            apart = held & labelled
-            labelled = labelled & ~apart
+            held_out = held & labelled
+            labelled = labelled & ~held_out
         if self.simple:
             with np.errstate(over="ignore"):
-                worth = label.astype(np.float32).astype(np.float64) * weight
-            self.label_sum = running(self.label_sum, np.where(labelled, worth, 0.0))[-1]
+                weighted_label = label.astype(np.float32).astype(np.float64) * weight
+            self.label_sum = running(self.label_sum, np.where(labelled, weighted_label, 0.0))[-1]
         counted = labelled if loss is not None else np.zeros(n, bool)
         judged = labelled | (np.isnan(label) & self.lists)
         losses = np.zeros(n) if loss is None else np.where(judged, loss.astype(np.float32).astype(np.float64), 0.0)
         if log_loss is not None:
-            out = apart
-            if self.as_vw and self.holdout is not None:  # to VW what has no label is held out
-                out = np.isnan(label) if apart is None else apart | np.isnan(label)
-            if out is not None:
-                given = np.where(out, log_loss.astype(np.float32).astype(np.float64), 0.0)
-                self.held_log_loss_sum = running(self.held_log_loss_sum, given)[-1]
-            given = np.where(labelled, log_loss.astype(np.float32).astype(np.float64), 0.0)
-            self.log_loss_sum = running(self.log_loss_sum or 0.0, given)[-1]
+            log_held_out = held_out
+            if self.as_vw and self.holdout is not None:  # VW counts the log loss of unlabelled examples as held out
+                log_held_out = np.isnan(label) if held_out is None else held_out | np.isnan(label)
+            if log_held_out is not None:
+                addends = np.where(log_held_out, log_loss.astype(np.float32).astype(np.float64), 0.0)
+                self.held_log_loss_sum = running(self.held_log_loss_sum, addends)[-1]
+            addends = np.where(labelled, log_loss.astype(np.float32).astype(np.float64), 0.0)
+            self.log_loss_sum = running(self.log_loss_sum or 0.0, addends)[-1]
         known = running(self.labelled_weight, np.where(counted, weight, 0.0))
-        uncounted = counted if apart is None else counted | apart
+        uncounted = counted if held_out is None else counted | held_out
         other = running(self.other_weight, np.where(uncounted, 0.0, weight))
-        number = self.examples + (np.arange(1, n + 1) if apart is None else np.cumsum(~apart))
+        number = self.examples + (np.arange(1, n + 1) if held_out is None else np.cumsum(~held_out))
         marked = self.holdout is not None and self.passes > 0
         total = known + other
         loss_sum = running(self.loss_sum, losses)
@@ -233,8 +262,8 @@ class Progress:
         begin = 0  # first example after the last row
         while self.pace is not None and (i := self._next_row(total, begin, weight)) < n:
             self._since_loss = running(self._since_loss, losses[begin : i + 1])[-1]
-            if apart is not None and self.holdout is not None:
-                self.holdout.add(apart, loss, weight, begin, i + 1)
+            if held_out is not None and self.holdout is not None:
+                self.holdout.add(held_out, loss, weight, begin, i + 1)
             average = _ratio(loss_sum[i], known[i]) if known[i] > 0 else NO_VALUE
             since = NO_VALUE
             if known[i] != self._since_weight:
@@ -255,27 +284,34 @@ class Progress:
             )
             self._since_loss = 0.0
             self._since_weight = float(known[i])
-            with np.errstate(over="ignore"):  # then no further row is due
+            with np.errstate(over="ignore"):  # after an overflow to infinity no further row is due
                 now = np.float32(total[i])
                 self._due = float(now + self.pace.step if self.pace.additive else now * self.pace.step)
             begin = i + 1
         self._since_loss = running(self._since_loss, losses[begin:])[-1]
-        if apart is not None and self.holdout is not None:
-            self.holdout.add(apart, loss, weight, begin, n)
+        if held_out is not None and self.holdout is not None:
+            self.holdout.add(held_out, loss, weight, begin, n)
 
         self.examples = int(number[-1])
-        self.features += int(features.sum() if apart is None else features[~apart].sum())
+        self.features += int(features.sum() if held_out is None else features[~held_out].sum())
         self.learned_features += int(features[labelled & (weight > 0)].sum())
         self.labelled_weight, self.other_weight, self.loss_sum = float(known[-1]), float(other[-1]), float(loss_sum[-1])
         return rows
 
     def _next_row(self, total: np.ndarray, begin: int, weight: np.ndarray) -> int:
-        """Return the first example from `begin` on whose weight so far reaches that of the next row."""
+        """Return the first example from `begin` on at which the next row is due, or n.
+
+        Parameters
+        ----------
+        total : float64[n], sum of the weights up to and including each example
+        begin : example to start from
+        weight : float64[n]
+        """
         uneven = not weight.min() >= 0 or math.isnan(total[-1])
         return _first_at_least(total, self._due, begin, uneven)
 
     def end_pass(self) -> bool:
-        """Count a pass; return whether it was the best so far on what was held out."""
+        """Count a pass; return whether its held-out loss is the lowest so far."""
         self.passes += 1
         return self.holdout is not None and self.holdout.end_pass(self.passes)
 
@@ -287,7 +323,15 @@ class Progress:
         label_range: tuple[float, float] | None = None,
         constant: bool = True,
     ) -> list[str]:
-        """Return VW's summary of the run; for real labels with the best constant prediction under `loss`."""
+        """Return the lines of VW's summary.
+
+        Parameters
+        ----------
+        loss : name of the loss function
+        tau : quantile of the quantile loss
+        label_range : smallest and largest label; None if it is unbounded
+        constant : whether to include the best constant prediction for real-valued labels
+        """
         average = self.average_loss
         shown = NO_VALUE if average is None else format(average, ".6f")
         if self.holdout is not None:
@@ -311,18 +355,19 @@ class Progress:
             if self.as_vw and not self.labelled_weight:
                 shown = "inf" if total > 0 else "nan"
             lines.append(f"average multiclass log loss = {shown}{mark}")
-        found = None
+        best = None
         if self.simple and constant:
             with np.errstate(all="ignore"):
-                found = best_constant.find(self.seen, self.label_sum, self.labelled_weight, loss, tau, label_range)
-        if found is not None and (self.as_vw or math.isfinite(found[0])):
-            lines.append(f"best constant = {found[0]:.6f}")
-            if found[1] is not None:
-                lines.append(f"best constant's loss = {found[1]:.6f}")
+                best = best_constant.find(self.seen, self.label_sum, self.labelled_weight, loss, tau, label_range)
+        if best is not None and (self.as_vw or math.isfinite(best[0])):
+            lines.append(f"best constant = {best[0]:.6f}")
+            if best[1] is not None:
+                lines.append(f"best constant's loss = {best[1]:.6f}")
         lines.append(f"total feature number = {self.features}")
         return lines
 
     def _label_text(self, label: float) -> str:
+        """Return the cell of a label."""
         if self.simple:
             return f"{np.float32(label):.4f}" if label < LARGEST_FLOAT else UNKNOWN
         if math.isnan(label):
@@ -330,12 +375,13 @@ class Progress:
         return self._class_text(label) if label < LARGEST_LABEL or self.lists else UNKNOWN
 
     def _class_text(self, label: float) -> str:
-        """A class as a number, or its name."""
+        """Return a class as a number, or its name."""
         if self.names is None:
             return str(int(label))
         return self.names[int(label) - 1] if 1 <= label <= len(self.names) else UNKNOWN
 
     def _prediction_text(self, prediction: float, probability: float | None) -> str:
+        """Return the cell of a prediction."""
         if self.simple:
             return f"{np.float32(prediction):.4f}"
         if probability is None:
@@ -343,10 +389,11 @@ class Progress:
         return f"{self._class_text(prediction)}({np.float32(100) * np.float32(probability):.0f}%)"
 
     def _see(self, labels: np.ndarray) -> None:
+        """Add new labels, from float32[n], to the first three different ones."""
         while len(self.seen) < 3:
             fresh = np.ones(len(labels), bool)
-            for one in self.seen:
-                fresh &= labels != one
+            for label in self.seen:
+                fresh &= labels != label
             if not fresh.any():
                 return
             labels = labels[fresh]
@@ -354,12 +401,18 @@ class Progress:
 
 
 def _first_at_least(rising: np.ndarray, bound: float, begin: int, uneven: bool) -> int:
-    """Return the first position from `begin` on that reaches `bound`, or the length."""
-    if uneven:  # negative weights, or a weight that is no number: not sorted
+    """Return the first position from `begin` on with a value of at least `bound`, or the length.
+
+    Parameters
+    ----------
+    rising : float64[n], sorted in rising order unless `uneven`
+    """
+    if uneven:  # a negative or NaN weight: the sums are not sorted
         reached = np.flatnonzero(rising[begin:] >= bound)
         return begin + int(reached[0]) if len(reached) else len(rising)
     return begin + int(np.searchsorted(rising[begin:], bound))
 
 
 def _ratio(total: float, weight: float) -> str:
+    """Return an average as text, or `n.a.` if the weight is 0."""
     return format(total / weight, ".6f") if weight != 0 else NO_VALUE

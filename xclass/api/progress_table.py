@@ -1,6 +1,6 @@
-"""What VW prints before the progress table and in it: the banner, the header, a row, and when rows are due (-P).
+"""Format VW's banner and the rows of its progress table, and parse -P, which says when rows are due.
 
-Knows nothing of what is counted. Cells and words are VW's, character for character.
+The text is VW's, character for character. Counting is done in `progress`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,22 @@ HEADER = (
 
 
 class Pace(NamedTuple):
-    """When rows are due, as -P says: at weight `first`, then `step` further on or at `step` times the weight."""
+    """Say when rows are due: at weight `first`, and then after every `step` more or at `step` times the weight."""
 
     additive: bool
     step: np.float32
     first: np.float32
-    note: str = ""  # what the user should know about the value given
+    note: str = ""  # warning about the value of -P
 
 
 def pace(text: str) -> Pace:
-    """Read the value of -P: a whole number is added to the weight, a number with a point multiplies it."""
+    """Parse the value of -P: a whole number is added to the weight, a number with a decimal point multiplies it.
+
+    Raises
+    ------
+    UsageError
+        if the text is not a number that -P accepts.
+    """
     try:
         step = np.float32(text)
     except ValueError:
@@ -56,7 +62,7 @@ def pace(text: str) -> Pace:
 def row(
     average: str, since: str, counter: int, weight: float, label: str, prediction: str, features: int, mark: str = ""
 ) -> str:
-    """Return one row of the table; cells that are too long are cut as VW cuts them."""
+    """Return one row of the table; cells that are too long are truncated as VW does it."""
     label, prediction = (text if len(text) <= 14 else text[:11] + "..." for text in (label, prediction))
     return (
         f"{average[:8]:<8} {since[:8]:<8} {str(counter)[:12]:>12} {format(weight, '.1f')[:14]:>14} "
@@ -88,16 +94,24 @@ def banner(
     source: Sequence[str] = (),
     decay: float | None = None,
 ) -> list[str]:
-    """Return what VW prints before the table, in its order and words.
+    """Return the lines that VW prints before the table.
 
     Parameters
     ----------
-    namespaces : lines about those left out.
-    model : file of -f.
-    learner : the reduction's own lines.
-    labels, output : kinds of label and prediction, such as MULTICLASS.
-    source : lines about cache and data; without them those for no cache and `data`.
-    decay : factor of the learning rate between passes; None with a single one.
+    quadratic, cubic, interactions : interactions as the user wrote them
+    namespaces : lines about ignored namespaces
+    testing : whether nothing is learned
+    l1, l2 : strengths of the regularization; 0 prints nothing
+    model : file of -f, or None
+    predictions, raw_predictions : files of -p and -r, or None
+    learner : lines about the reduction
+    data : name of the data, used if `source` is empty
+    bits : log2 of the number of slots of the weight table
+    learning_rate, initial_t, power_t : values of these options
+    enabled : names of the enabled reductions
+    labels, output : types of label and prediction, such as MULTICLASS
+    source : lines about cache and data; if there are none, those for `data` without a cache
+    decay : factor of the learning rate between passes; None for a single pass
     """
     lines = []
     for words, names in (

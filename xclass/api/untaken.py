@@ -1,4 +1,4 @@
-"""Tell the user of examples from which a step was not taken, see `finite`."""
+"""Count examples whose update was skipped because it would have made a weight infinite, see `finite`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,26 @@ ADVICE = "scale values to between 1e-15 and 1e+15 and weights to below 1e+6, or 
 
 
 class Untaken:
-    """Counts such examples.
+    """Count the examples whose update was skipped.
 
     Parameters
     ----------
-    name : what the examples are read from, where it is one source
+    name : name of the source of the examples for messages; None if there are several
+
+    Attributes
+    ----------
+    place : start of a message, before the line number
+    examples : number of such examples; an example counts once in every pass
     """
 
     def __init__(self, name: str | None = None) -> None:
         self.place = f"{name}:" if name is not None else "line "
-        self.examples = 0  # each as often as it was met
+        self.examples = 0
 
     def count(self, task: BatchTask) -> list[str]:
-        """Take in a batch that was learned; return what there is to say about the first such example of the run."""
+        """Count the skipped updates of a learned task; return a message if the first one of the run is among them."""
         batch = task.batch
-        empty = np.diff(batch.start) == 0  # without features there is no step that could be taken
+        empty = np.diff(batch.start) == 0  # an example without features has no update to skip
         rows = np.flatnonzero((task.missed == finite.REFUSED) | ((task.missed != 0) & ~empty))
         before = self.examples
         self.examples += len(rows)
@@ -33,7 +38,7 @@ class Untaken:
             return []
         i = rows[0]
         values = np.abs(batch.value[batch.start[i] : batch.start[i + 1]])
-        largest = values.max(initial=0)  # NaN, if there is one
+        largest = values.max(initial=0)  # NaN if any value is NaN
         smallest = values.min(initial=largest)
         weight = f"weight {batch.weight[i]:g}" if batch.weight[i] > 0 else "a weight that is not finite"
         return [
@@ -43,7 +48,7 @@ class Untaken:
         ]
 
     def lines(self) -> list[str]:
-        """A line for the summary, where there was more than one such example."""
+        """Return the line for the summary, if there was more than one such example."""
         if self.examples < 2:
             return []
         return [f"examples with steps not taken, which would have made a number infinite = {self.examples}"]
