@@ -64,7 +64,8 @@ class Learner(LearnerCore):
         Name of a reduction or preset in `xclass --help` without its dashes, such as "recall_tree", "oaa", "cpt" or
         "multiclass"; "scalar" learns real numbers.
     classes : int, optional
-        Number of classes. It is required unless the reduction is "cpt", "hsm", "multiclass" or "scalar"; "scalar" has none.
+        Number of classes. It is required unless the reduction is "cpt", "hsm", "multiclass" or "scalar"; the last one
+        has no classes.
     **options
         Options by the long names of the command line without dashes, such as `learning_rate=0.1` or `bits=24`. An
         option that may be repeated on the command line takes a list.

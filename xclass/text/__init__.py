@@ -1,1 +1,1 @@
-"""Read and parse VW text."""
+"""Read VW text and parse it into batches."""

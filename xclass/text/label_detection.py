@@ -1,7 +1,8 @@
-"""Tell from the first labels whether data are of classes, and whether labels are names.
+"""Detect from the first labels of the data whether they are classes, and whether they are names.
 
-Whole numbers from 1, three different ones among the first, are classes. Other numbers (-1 and 1, 0, with a fraction)
-are for the learner alone, as they are in VW. Where the first three labels are no numbers, labels are names.
+If the first labels are whole numbers from 1 on and at least three of them differ, they are classes. Other numbers (-1
+and 1, 0, fractions) are real-valued labels for the binary learner without a reduction, as in VW. If none of the first
+three labels is a number, labels are names.
 """
 
 from __future__ import annotations
@@ -11,46 +12,48 @@ from collections.abc import Callable, Mapping
 
 from ..data.batch import HIGHEST_LABEL
 
-LABELS, LINES = 100, 1000  # labels that are looked at, in so many lines
-NAMES = 3  # labels that have to be names before labels are taken for names; a first line may be a heading
+LABELS, LINES = 100, 1000  # detection ends after this many labels or lines
+NAMES = 3  # labels that must be names until labels are assumed to be names; the first line may be a heading
 MOST_SHOWN = 40  # characters of a name in a message
-DIFFERENT = 3  # of them make classes; two may be what VW users have for two classes, or counts
+DIFFERENT = 3  # different labels that make classes; two may be binary labels of a VW user, or counts
 LABEL = re.compile(rb"0*[1-9][0-9]{0,9}")
 MEANT_AS_NUMBER = re.compile(rb"[+-]?\.?[0-9].*|[+-]?(nan|inf|infinity)", re.IGNORECASE)
-OTHERS = (b"shared",)  # words of formats of VW that are not for classes
+OTHERS = (b"shared",)  # words that begin lines in other formats of VW
 
 
 class Labels:
-    """Looks at lines of text until it can tell whether their labels are classes.
+    """Examine lines of text until it is known whether their labels are classes.
 
     Parameters
     ----------
-    patient : go on looking after a label 0, which is no class, to tell the user what the others are, and behind a line
-        without a label for names; from a pipe nobody should have to wait for that
-    only_names : that they are classes is known; look whether they are names
+    patient : whether to continue after a label 0, which is not a class, for a better message, and after an unlabelled
+        line, for names; not for a pipe, where the user would have to wait
+    only_names : whether labels are known to be classes, and only names are to be detected
 
     Attributes
     ----------
-    classes : True or False once that is known, None before.
-    name : the first label where labels are names, else empty
+    classes : whether labels are classes; None until that is known
+    name : the first label if labels are names, else empty
+    from_zero : whether labels look like classes counted from 0, which are learned as numbers
+    two : whether labels are two different whole numbers, which are learned as numbers
     """
 
     def __init__(self, patient: bool = False, only_names: bool = False) -> None:
         self._patient, self._only_names, self._zero = patient, only_names, False
         self.classes: bool | None = None
         self.name = ""
-        self.from_zero = self.two = False  # what may have been meant as classes, and is not taken for them
+        self.from_zero = self.two = False
         self._seen: set[int] = set()
         self._labels = self._names = self._lines = 0
 
     def add(self, line: bytes) -> None:
-        """Look at one line."""
+        """Examine one line of text, without its newline."""
         if self.classes is not None:
             return
         head, bar, _ = line.partition(b"|")
         words = head.split()
         if bar and words and not head[-1:].isspace():
-            words.pop()  # it touches the bar: a tag
+            words.pop()  # a word that touches the bar is a tag
         self._lines += 1
         if words and not words[0].startswith(b"'"):
             if bar and not self._labels and _is_name(words[0]):
@@ -58,13 +61,13 @@ class Labels:
                 self._names += 1
                 self.classes = True if self._names == NAMES else None
                 return
-            if self.name or self._only_names:  # a line or two that are wrong, such as a heading, or numbers
+            if self.name or self._only_names:  # a number after names: the names were headings or mistakes
                 self.name, self.classes = "", self._only_names
                 return
             self._zero = self._zero or not words[0].strip(b"0")
-            whole = not words[0].strip(b"0") or (LABEL.fullmatch(words[0]) and int(words[0]) <= HIGHEST_LABEL)
-            if not whole or (self._zero and not self._patient):
-                self.from_zero = bool(whole) and len(self._seen) >= DIFFERENT - 1
+            is_whole = not words[0].strip(b"0") or (LABEL.fullmatch(words[0]) and int(words[0]) <= HIGHEST_LABEL)
+            if not is_whole or (self._zero and not self._patient):
+                self.from_zero = bool(is_whole) and len(self._seen) >= DIFFERENT - 1
                 self.classes = False
                 return
             self._labels += 1
@@ -73,7 +76,7 @@ class Labels:
             self.end()
 
     def end(self) -> None:
-        """No more lines are looked at."""
+        """Decide by the lines seen so far, because there are no more."""
         if self.classes is None and (self._only_names or self.name):
             self.classes = True
         if self.classes is None:
@@ -82,7 +85,7 @@ class Labels:
             self.two = len(self._seen) == DIFFERENT - 1 and not self._zero
 
     def note(self) -> str:
-        """What the user is told; nothing where it is plain that labels are numbers."""
+        """Return the message about what was detected, or an empty string if labels are plainly numbers."""
         if self.from_zero:
             return (
                 "the first labels are whole numbers, one of them 0: learning numbers, as VW does; classes are counted "
@@ -94,11 +97,11 @@ class Labels:
                 "--multiclass"
             )
         if self.name:
-            what = "numbered as they come, as with --learn_names"
+            action = "numbered as they come, as with --learn_names"
             if not self._only_names:
-                what = "learning classes, as with --multiclass --learn_names"
+                action = "learning classes, as with --multiclass --learn_names"
             name = self.name if len(self.name) <= MOST_SHOWN else self.name[:MOST_SHOWN] + "..."
-            return f"labels are names, the first of them {name!r}: {what}"
+            return f"labels are names, the first of them {name!r}: {action}"
         if not self.classes or self._only_names:
             return ""
         return (
@@ -108,7 +111,7 @@ class Labels:
 
 
 def _is_name(word: bytes) -> bool:
-    """Whether a label cannot be meant as a number."""
+    """Return whether a label cannot be meant as a number."""
     return not MEANT_AS_NUMBER.fullmatch(word) and word not in OTHERS
 
 
@@ -121,22 +124,23 @@ def wanted(
     look: Callable[[Labels], None],
     patient: bool,
 ) -> tuple[dict[str, object], str]:
-    """What a command line asks for without saying so: --multiclass where it names no reduction, --learn_names.
+    """Return the options that a command line implies: --multiclass if no reduction is given, and --learn_names.
 
     Parameters
     ----------
-    given : field -> value, what the user typed.
-    owners : field -> the groups that declare it.
-    reductions : names of the reductions.
-    proposed : the reduction that `multiclass` stands for.
-    common : options of the binary learner that it takes too; another one asks for the learner alone.
-    look : shows the first lines of the data to a `Labels`.
-    patient : see `Labels`.
+    given : the options that the user typed, field -> value
+    owners : field -> the option groups that declare it
+    reductions : names of the reductions
+    proposed : the reduction that `multiclass` stands for
+    common : options of the binary learner that `multiclass` accepts, too; any other one implies the binary learner
+        without a reduction
+    look : passes the first lines of the data to a `Labels`; called only if the options do not decide
+    patient : see `Labels`
 
     Returns
     -------
-    wanted : field -> value, by what options say or, where they say nothing, labels.
-    note : what the user is told about it, or nothing.
+    wanted : field -> value, implied by the options, or by the labels if the options do not decide
+    note : message about what was detected, or an empty string
     """
     if any(name in given for name in ("initial_regressor", "testonly", "vw_exact")):
         return {}, ""
@@ -145,7 +149,7 @@ def wanted(
     known = bool((reductions | {"multiclass", "hsm"}) & given.keys())
     if not known:
         if any(reductions & group and proposed not in group for group in groups):
-            return {}, ""  # of another reduction: an error that says so, or the learner alone
+            return {}, ""  # an option of another reduction, or of the binary learner alone
         known = any(proposed in group or "answers" in group for group in groups)
         known = known or "named_labels" in given or "learn_names" in given
         if known:
@@ -153,7 +157,7 @@ def wanted(
         elif any("learner" in owners[name] and name not in common for name in given):
             return {}, ""
         elif any(name in given for name in ("readable_model", "invert_hash", "audit")):
-            return {}, ""  # they show the tables of the learner alone
+            return {}, ""  # these options show the weight table of the binary learner alone
     if known and ("named_labels" in given or "learn_names" in given):
         return chosen, ""
     labels = Labels(patient, only_names=known)

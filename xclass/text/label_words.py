@@ -1,6 +1,6 @@
-"""What stands before the first bar of a line: label, weight, initial prediction and tag.
+"""Parse the part of a line before the first bar: label, weight, initial prediction and tag.
 
-Source    the grammar and its corners are those of VW 9.11 (parse_example_text.cc, parse_primitives.h).
+Source    VW 9.11 (parse_example_text.cc, parse_primitives.h), including its treatment of malformed lines.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .numbers import NEWLINE, SPACE, TAB
 from .rules import Rules
 
 COMMA, ZERO = 44, 48
-UNLABELLED = 2**32 - 1  # as a class
+UNLABELLED = 2**32 - 1  # class by which VW marks an unlabelled example
 
 
 # -- kernels
@@ -41,7 +41,17 @@ UNLABELLED = 2**32 - 1  # as a class
 
 @jit
 def _read_class(text: UInt8s, begin: int) -> tuple[Int, int]:
-    """C's strtol, base 10, at `begin`: (value, cut to 64 bits; end, `begin` if there is no number)."""
+    """Read a whole number at `begin` as C's strtol does in base 10.
+
+    Parameters
+    ----------
+    text : uint8[...], a newline ends every line
+
+    Returns
+    -------
+    value : the number, limited to the range of int64
+    end : one past the number; `begin` if there is none
+    """
     p = begin
     while text[p] == SPACE or (text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE):
         p += 1
@@ -67,14 +77,14 @@ def _read_class(text: UInt8s, begin: int) -> tuple[Int, int]:
 def read_label(
     text: UInt8s, begin: int, end: int, rules: Rules
 ) -> tuple[float, np.float32, np.float32, int, int, int, int]:
-    """Read what stands before the first bar.
+    """Read label, weight, initial prediction and tag from `text[begin:end]`, the part of a line before its first bar.
 
     Returns
     -------
-    label, weight, initial : float64, float32, float32; label NaN where there is none, and where names come as they
-        like the place of the name
-    tag_start, tag_end : the tag's place
-    problem, where : what is wrong and where, or 0; LABEL_AS_TAG and LABEL_BEFORE_TAB are no more than warnings
+    label, weight, initial : label NaN for no label; with `rules.names_come` the position of the name in the text
+    tag_start, tag_end : position of the tag
+    problem, where : number of the problem in `malformed`, or 0, and its position; LABEL_AS_TAG and LABEL_BEFORE_TAB
+        are only warnings
     """
     label, weight, initial = np.nan, np.float32(1), np.float32(0)
     p = begin
@@ -131,7 +141,7 @@ def read_label(
         if words > 2:
             return label, weight, initial, tag_start, tag_end, CLASS_WORDS, word0
         if rules.names_come:
-            value, p = word0, end0  # class_names makes a number of it
+            value, p = word0, end0  # class_names replaces the position by a number later
             for q in range(word0, end0):
                 if text[q] == COMMA or text[q] < SPACE:
                     return label, weight, initial, tag_start, tag_end, CLASS, word0
@@ -175,7 +185,7 @@ def read_label(
         if problem == 0 and (wrong or (strict and (p != end1 or digits == 0 or math.isinf(weight) or weight < 0))):
             problem, where = WEIGHT, word1
         if problem == 0 and strict and rules.names_come and text[word1] == ZERO and numbers.is_digit(text[word1 + 1]):
-            problem, where = PADDED, word1  # as in `class 0001 | ...`
+            problem, where = PADDED, word1  # probably a name of two words, as in `class 0001 | ...`
         if rules.multiclass and not weight > 0:
             weight = np.float32(0)
     if words > 2:
@@ -192,12 +202,12 @@ def read_label(
 
 
 def check_names(names: str) -> None:
-    """Refuse names, separated by commas, of which one could not stand in data.
+    """Check that each of the names, separated by commas, can be a label in a line of text.
 
     Raises
     ------
     UsageError
-        where a name has a blank, a tab or a bar.
+        if a name has a blank, a tab or a bar.
     """
     for name in names.split(","):
         if any(c in name for c in " \t|"):
@@ -208,12 +218,12 @@ def check_names(names: str) -> None:
 
 
 def read_names(path: str) -> str:
-    """The names a file has, one on each line, as --named_labels lists them: separated by commas.
+    """Return the names in a file, which has one on each line, separated by commas as in --named_labels.
 
     Raises
     ------
     UsageError
-        where there is no such file, or a line is no name that could stand in data.
+        if the file cannot be read or is empty, or if a line is not a name that can be a label in a line of text.
     """
     try:
         with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
@@ -224,8 +234,8 @@ def read_names(path: str) -> str:
         ) from None
     for number, name in enumerate(names, 1):
         if not name or any(c in name for c in " \t,|"):
-            what = f"{name!r} has a blank, a tab, a comma or a bar" if name else "an empty line"
-            raise UsageError(f"{path}:{number}: {what}; a label is one word of a line of data, without commas")
+            fault = f"{name!r} has a blank, a tab, a comma or a bar" if name else "an empty line"
+            raise UsageError(f"{path}:{number}: {fault}; a label is one word of a line of data, without commas")
     if not names:
         raise UsageError(f"--named_labels @{path}: the file is empty; write a name on each line")
     return ",".join(names)

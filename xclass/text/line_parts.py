@@ -1,7 +1,10 @@
-"""The parts of a line of text: a class, the name and weight of a namespace, features. `tokens` says how lines are read.
+"""Read the parts of a line of text: a class, the name and weight of a namespace, and features.
 
-The kernels here become part of the one that calls them. They are handed plain numbers and pointers only: handing on an
-array counts a reference, and a feature is read in less time than that takes.
+These kernels are inlined into `tokens.parse_lines`. Their arguments are numbers and pointers, not arrays: passing an
+array updates a reference count, which takes longer than reading a feature.
+
+Common arguments are `text`, a pointer to the bytes of the text, and `place`, a pointer to the positions of the
+delimiters (int32), so that delimiter k is the byte `text[place[k]]`. Neither is written.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE
 
 
 class Reading(NamedTuple):
-    """Those of `Rules` that names and values need: numbers alone, since handing on an array counts a reference."""
+    """Hold the fields of `Rules` that names and values need, all of them numbers; see `Rules`."""
 
     treatment: int
     mask: np.uint32
@@ -29,12 +32,17 @@ class Reading(NamedTuple):
     unnamed: np.uint32
 
 
-# -- kernels. `place[k]` is where the delimiter k stands in the text.
+# -- kernels
 
 
 @jit
 def note(notes: Int64s, row: int, problem: int, line: int, start: int, where: int) -> None:
-    """Write a row of four `notes`, the last one where `row` is -1, if there is room."""
+    """Write row `row` of `notes`, or the last row if `row` is -1; do nothing if there is no such row.
+
+    Parameters
+    ----------
+    notes : int64[(KEPT + 2) * 4], written: problem, line, start of the line, position of the problem
+    """
     if row <= KEPT:
         at = 4 * row if row >= 0 else 4 * (KEPT + 1)
         notes[at], notes[at + 1], notes[at + 2], notes[at + 3] = problem, line, start, where
@@ -42,7 +50,7 @@ def note(notes: Int64s, row: int, problem: int, line: int, start: int, where: in
 
 @inlined
 def class_alone(text: UInt8s, at: int, e: int) -> np.int64:
-    """The class that the digits text[at:e] are, where nothing but a bar follows them; else -1."""
+    """Return the class `text[at:e]` if it is digits that only a blank and a bar follow, else -1."""
     if text[e] != SPACE or text[e + 1] != BAR or not at < e <= at + 9:
         return np.int64(-1)
     number = np.int64(0)
@@ -55,7 +63,10 @@ def class_alone(text: UInt8s, at: int, e: int) -> np.int64:
 
 @inlined
 def end_of_label(text: UInt8s, place: Int32s, k: int, at: int) -> tuple[int, np.int64]:
-    """The delimiter, from k on, before which the label that begins at byte `at` ends, and the byte behind it."""
+    """Return the first bar or newline from delimiter k on, and the end of the label that begins at byte `at`.
+
+    The end excludes a CR before the newline.
+    """
     while text[place[k]] != BAR and text[place[k]] != NEWLINE:
         k += 1
     e = np.int64(place[k])
@@ -66,7 +77,7 @@ def end_of_label(text: UInt8s, place: Int32s, k: int, at: int) -> tuple[int, np.
 
 @inlined
 def inner_return(text: UInt8s, place: Int32s, k: int) -> np.int64:
-    """The first CR of a line that does not stand before its end, from delimiter k on; -1 where there is none."""
+    """Return the position of the first CR, from delimiter k on, that is not at the end of the line, or -1."""
     while text[place[k]] != NEWLINE:
         p = np.int64(place[k])
         if text[p] == RETURN and text[p + 1] != NEWLINE:
@@ -79,10 +90,20 @@ def inner_return(text: UInt8s, place: Int32s, k: int) -> np.int64:
 def read_namespace(
     text: UInt8s, place: Int32s, k: int, how: Reading, letters: UInt32s
 ) -> tuple[int, np.uint8, np.uint32, np.float32, int, np.int64]:
-    """Read the name and weight of the namespace behind the bar that is delimiter k.
+    """Read the name and weight of the namespace after the bar that is delimiter k.
 
-    Return the delimiter that follows, the group, the hash, the weight, the problem and its place. A weight that is no
-    number, which VW takes for 1, is NaN.
+    Parameters
+    ----------
+    letters : uint32[256], hashes of the namespaces whose name is one byte
+
+    Returns
+    -------
+    k : the delimiter after the name and weight
+    group : uint8, first byte of the name
+    seed : uint32, hash of the name
+    scale : float32, weight of the namespace; NaN if it is not a number, which VW replaces by 1
+    problem : number of the problem in `malformed`, or 0
+    where : position of the problem
     """
     b = np.int64(place[k]) + 1
     k += 1
@@ -112,10 +133,21 @@ def read_namespace(
 def _read_value(
     text: UInt8s, place: Int32s, k: int, b: int, seed: np.uint32, scale: np.float32, unnamed: int, how: Reading
 ) -> tuple[int, np.uint32, np.float32, int, int, bool]:
-    """Read the feature whose name begins at byte b and whose value stands behind the colon that is delimiter k.
+    """Read the feature whose name begins at byte b and whose value follows the colon that is delimiter k.
 
-    Return the delimiter that follows, the feature's index, its value, 0 where there is none, the number of features
-    without a name, the problem, and whether VW's way of reading the value is to be noted.
+    Parameters
+    ----------
+    seed, scale : hash and weight of the namespace
+    unnamed : number of features without a name so far
+
+    Returns
+    -------
+    k : the delimiter after the value
+    key : uint32, index of the feature
+    value : float32, 0 if the feature is left out
+    unnamed : number of features without a name, this one included
+    problem : number of the problem in `malformed`, or 0
+    noted : whether the value was replaced by 0 as in VW, which is to be reported
     """
     name_end = np.int64(place[k])
     value, q, digits = numbers.read_number(text, name_end + 1)
@@ -130,7 +162,7 @@ def _read_value(
         value *= scale
         if how.treatment != VW and not math.isfinite(value):
             return k, np.uint32(0), np.float32(0), unnamed, INFINITE, noted
-    else:  # no number: the next word is the value, even after blanks
+    else:  # not a number: the next word is the value, even after blanks
         value = np.float32(1)
         digits = 1
         while numbers.is_blank(text[word]) or text[word] == RETURN:
@@ -172,9 +204,23 @@ def read_features(
     line: int,
     start: int,
 ) -> tuple[int, int, int, int, int]:
-    """Read the features of a namespace, which begin behind delimiter k, to `features` (index and value) from z on.
+    """Read the features of a namespace, which begin after delimiter k.
 
-    Return the delimiter that follows, the new z, the problem and its place, and the new number of bad places.
+    Parameters
+    ----------
+    seed, scale : hash and weight of the namespace
+    features : pointers to index (uint32) and value (float32), written from z on
+    z : number of features before
+    notes : pointer to int64[(KEPT + 2) * 4], written: see `note`
+    bad : number of malformed places before
+    line, start : number and first byte of the line
+
+    Returns
+    -------
+    k : the delimiter after the last feature
+    z : number of features
+    problem, where : number of the problem in `malformed`, or 0, and its position
+    bad : number of malformed places
     """
     index, value_of = features
     where = start

@@ -1,14 +1,14 @@
-"""What can be wrong with a line of text, in numbers for kernels and in words for the user."""
+"""List the ways in which a line of text can be malformed, as numbers for kernels and as messages for the user."""
 
 from __future__ import annotations
 
 from ..array_types import UInt8s
 
 TREATMENTS = ("stop", "skip", "vw")
-STOP, SKIP, VW = range(3)  # treatment of malformed lines
-KEPT = 5  # messages about malformed lines that are kept
+STOP, SKIP, VW = range(3)  # treatments of malformed lines: positions in TREATMENTS
+KEPT = 5  # number of messages about malformed lines that are kept
 
-# What is wrong with a line. The first two end the run in every treatment but skip.
+# Problems of a line. The first two end the run unless malformed lines are skipped.
 CLASS, CLASS_WORDS, NEGATIVE, OUTSIDE, LABEL_WORDS, LABEL, WEIGHT, INITIAL = range(1, 9)
 NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG, NAME, LABEL_BEFORE_TAB = range(9, 17)
 FULL, PADDED = range(17, 19)
@@ -44,13 +44,13 @@ ONE_NAME = (
     "all labelled lines have the same name, '{name}', so that there is nothing to tell apart; the name of a class is "
     "one word, behind it come weight and 'tag, or a tag that touches the bar"
 )
-WARNINGS = {  # about labels that are none; the line is taken as VW takes it
+WARNINGS = {  # about words that look like labels but are not; the line is read as VW reads it
     LABEL_AS_TAG: "'{seen}' touches the bar and is read as a tag, so the line is unlabelled; write '{seen} |' for a "
     "label",
     LABEL_BEFORE_TAB: "'{seen}' stands before a tab and is left out, so the line is unlabelled; write '{seen} |', with "
     "a blank, for a label",
 }
-VW_DOES = {
+VW_DOES = {  # added to a message under --on_bad_line vw
     LABEL_WORDS: "the example is taken as unlabelled",
     LABEL: "taken as 0",
     NAME: "taken as class 0",
@@ -64,14 +64,14 @@ VW_DOES = {
 
 
 def word_at(text: UInt8s, where: int) -> str:
-    """The word at `where`, cut to 40 characters."""
+    """Return the word at position `where` of the text, cut to 40 characters."""
     begin = text[where : where + 160].tobytes()
     word = begin.lstrip(b" \t\r").replace(b"\t", b" ").replace(b"\r", b" ").replace(b"|", b" ").replace(b"\n", b" ")
     return _shown(word.split(b" ")[0])
 
 
 def label_words_of(text: UInt8s, begin: int) -> list[str]:
-    """Return the words before the first bar of the line at `begin` without what is before a tab and without the tag."""
+    """Return the words of the line at `begin` before the first bar, without the prefix and the tag."""
     line = text[begin : begin + 400].tobytes().partition(b"\n")[0]
     head = line.partition(b"|")[0]
     head = head.partition(b"\t")[2] if b"\t" in head else head

@@ -1,9 +1,9 @@
-"""Notice that a name of a class comes with different weights, which names of several words would look like.
+"""Detect class names that occur with different weights, which are probably names of several words.
 
 Idea      A line is `name weight | features`, so `class 2 | ...` is class `class` with weight 2. Data with importance
-          weights look the same, so that this can only be a warning, given once: where a name has another weight than
-          in its first line. Lines are compared in the order of the file, whatever the blocks and threads.
-Cost      nothing but a look at the weights of a block as long as all of them are 1.
+          weights look the same, so this is only a warning, given once: when a name has another weight than in its first
+          line. Lines are compared in the order of the file, whatever the blocks and threads.
+Cost      One comparison per example with 1 as long as all weights are 1.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from ..kernels.jit import jit
 
 @jit
 def first_other(label: Float64s, weight: Float32s, begin: int, known: Float32s) -> int:
-    """Return the first row from `begin` on whose name was seen with another weight, -1 if there is none.
+    """Return the first row from `begin` on whose name was seen with another weight, or -1.
 
-    known : float32[names], the weight each name was first seen with, NaN where it was not seen; written
+    Parameters
+    ----------
+    label : float64[n], number of each name from 1, NaN for no label
+    weight : float32[n]
+    known : float32[names], weight with which each name was first seen, NaN for a name not seen yet; written
     """
     for i in range(begin, len(label)):
         if label[i] != label[i]:
@@ -32,45 +36,52 @@ def first_other(label: Float64s, weight: Float32s, begin: int, known: Float32s) 
 
 
 class NameWeights:
-    """Compares the weights that names come with, until one differs.
+    """Compare the weights of each class name, until one differs.
 
     Parameters
     ----------
-    listed : names known before the data are read
+    listed : number of names known before the data are read
 
     Attributes
     ----------
-    found : whether a name came with another weight
+    found : whether a name has occurred with two weights
     """
 
     def __init__(self, listed: int) -> None:
         self.found = False
         self._listed = listed
-        self._known: Float32s | None = None  # from the first weight on that is not 1
+        self._known: Float32s | None = None  # None until the first weight that is not 1
 
     def idle(self, weight: Float32s) -> bool:
         """Return whether a batch with these weights has nothing to compare."""
         return self.found or (self._known is None and not (weight != 1).any())
 
     def compare(self, label: Float64s, weight: Float32s, before: int, count: int) -> tuple[int, float]:
-        """Return the first row whose name came with another weight before, and that weight; row -1 if there is none.
+        """Return the first row whose name occurred with another weight before, and that weight.
 
         Parameters
         ----------
-        label : float64[n], numbers of names, NaN where there is none
-        before, count : names known before this batch, and now
+        label : float64[n], number of each name from 1, NaN for no label
+        weight : float32[n]
+        before : number of names known before this batch
+        count : number of names known now
+
+        Returns
+        -------
+        row : the row, or -1 if there is none
+        weight : the earlier weight, or 0.0
         """
         begin = 0
         if self._known is None:
             begin = int(np.argmax(weight != 1))
-            # names up to here came with weight 1 only, or never in these data
-            met = int(np.fmax.reduce(label[:begin], initial=before))
+            # all new names up to here had weight 1; listed names may not have occurred yet
+            seen = int(np.fmax.reduce(label[:begin], initial=before))
             self._known = np.full(count, np.nan, np.float32)
-            self._known[self._listed : met] = 1
+            self._known[self._listed : seen] = 1
         elif len(self._known) < count:
-            more = np.full(max(count, 2 * len(self._known)), np.nan, np.float32)
-            more[: len(self._known)] = self._known
-            self._known = more
+            larger = np.full(max(count, 2 * len(self._known)), np.nan, np.float32)
+            larger[: len(self._known)] = self._known
+            self._known = larger
         row = first_other(label, weight, begin, self._known)
         self.found = row >= 0
         return row, float(self._known[int(label[row]) - 1]) if self.found else 0.0

@@ -1,12 +1,13 @@
-"""The numbers of VW text, to the digit as VW reads them.
+"""Read the numbers of VW text with exactly VW's rounding.
 
-Source    VW 9.11's parse_float: digits gathered in float32, scaled by one power of ten; where it finds more than
-          that (`1e+2`, `0x1f`, `inf`, `1|`) it leaves the number to C's strtof.
-Cost      a few ns.
-Differs   strtof's part may be off by one unit in the last place for numbers of more than 15 digits, and it does not
-          look beyond the end of the line.
+Source    VW 9.11's parse_float: it accumulates digits in float32 and scales them by one power of ten. What it cannot
+          read in this way (`1e+2`, `0x1f`, `inf`, `1|`) it passes to C's strtof.
+Cost      A few ns per number.
+Differs   from VW: numbers of more than 15 digits that go to strtof may differ by one unit in the last place. A number
+          ends at the end of its line.
 
-Kernels by pointer: `text` is a `intrinsics.pointer` to the bytes, in which a newline ends every line.
+In all kernels `text` is a uint8 array or an `intrinsics.pointer` to bytes in which a newline ends every line. It is not
+written.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
 
 
 def _powers() -> Float32s:
-    """VW's powers of ten, 10**-37 to 10**38 by repeated division and multiplication: float32[76]."""
+    """Return VW's powers of ten, 10**-37 to 10**38 by repeated division and multiplication, as float32[76]."""
     ten = np.float32(10)
     below, above = [np.float32(1)], [np.float32(1)]
     for _ in range(37):
@@ -37,18 +38,20 @@ POWERS = _powers()
 
 @jit
 def is_blank(c: int) -> bool:
+    """Return whether a byte is a space or a tab."""
     return (c == SPACE) | (c == TAB)
 
 
 @jit
 def ends_number(text: UInt8s, p: int) -> bool:
-    """Whether VW's own reading of numbers may end at `p`: a blank or the end of the line."""
+    """Return whether parse_float accepts position `p` as the end of a number: a blank or the end of the line."""
     c = text[p]
     return is_blank(c) or c == NEWLINE or (c == RETURN and text[p + 1] == NEWLINE)
 
 
 @jit
 def is_digit(c: int) -> bool:
+    """Return whether a byte is a decimal digit."""
     return c >= 48 and c <= 57
 
 
@@ -60,16 +63,16 @@ def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     -------
     value : float32
     end : one past the number; `begin` if there is none
-    digits : 0 if what was read has no digit (VW takes `-`, `.` and `e` for 0)
+    digits : number of digits; 0 for `-`, `.` and `e`, which VW reads as 0
     """
     p = begin
     negative = text[p] == 45
     if negative:
         p += 1
     first = p
-    whole = 0
+    mantissa = 0
     while is_digit(text[p]):
-        whole = whole * 10 + (np.int64(text[p]) - 48)
+        mantissa = mantissa * 10 + (np.int64(text[p]) - 48)
         p += 1
     digits = p - first
     decimals = 0
@@ -77,12 +80,12 @@ def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
         p += 1
         first = p
         while is_digit(text[p]):
-            whole = whole * 10 + (np.int64(text[p]) - 48)
+            mantissa = mantissa * 10 + (np.int64(text[p]) - 48)
             p += 1
         decimals = p - first
         digits += decimals
-    if digits > 0 and digits <= 7 and ends_number(text, p):  # float32 holds 7 digits: nothing was rounded yet
-        value = np.float32(whole) * POWERS[37 - decimals]
+    if digits > 0 and digits <= 7 and ends_number(text, p):  # float32 holds 7 digits, so VW does not round before this
+        value = np.float32(mantissa) * POWERS[37 - decimals]
         if negative:
             value = -value
         return value, p, digits
@@ -91,7 +94,7 @@ def read_number(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
 
 @jit
 def _read_rounding(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
-    """`read_number` for all numbers: accumulates in float32, with its roundings, as VW does."""
+    """Read any number as `read_number` does, accumulating in float32 with the rounding of VW."""
     p = begin
     if text[p] == 0:
         return np.float32(0), begin, 0
@@ -128,7 +131,7 @@ def _read_rounding(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
             exponent = -exponent
     if not ends_number(text, p):
         return _strtof(text, begin)
-    exponent = (exponent - decimals + 128) % 256 - 128  # VW keeps it in a signed byte
+    exponent = (exponent - decimals + 128) % 256 - 128  # VW stores the exponent in a signed byte
     if exponent > 38:
         scale = np.float32(np.inf)
     elif exponent < -37:
@@ -143,13 +146,13 @@ def _read_rounding(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
 
 @jit
 def _lower(c: int) -> np.int64:
-    """An ASCII letter in lower case; other bytes do not matter here."""
+    """Return an ASCII letter in lower case; the result for other bytes is not used."""
     return np.int64(c) | 32
 
 
 @jit
 def _hex_digit(c: int) -> np.int64 | int:
-    """Value of a hexadecimal digit, -1 if it is none."""
+    """Return the value of a hexadecimal digit, or -1 for another byte."""
     if is_digit(c):
         return np.int64(c) - 48
     letter = _lower(c)
@@ -158,7 +161,7 @@ def _hex_digit(c: int) -> np.int64 | int:
 
 @jit
 def _strtof(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
-    """C's strtof in the C locale, within the line. Returns as `read_number`, digits 1 for every number."""
+    """Read the number at `begin` as C's strtof does in the C locale; return as `read_number`, with digits 1."""
     p = begin
     while text[p] == SPACE or (text[p] >= 9 and text[p] <= 13 and text[p] != NEWLINE):
         p += 1
@@ -201,7 +204,7 @@ def _strtof(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
 
 @jit
 def _hexadecimal(text: UInt8s, p: int) -> tuple[float, int]:
-    """The hexadecimal number after `0x`: (float64, end)."""
+    """Return the hexadecimal number at `p`, after `0x`, and one past its end."""
     value = 0.0
     power = 0
     while _hex_digit(text[p]) >= 0:
@@ -228,9 +231,9 @@ def _hexadecimal(text: UInt8s, p: int) -> tuple[float, int]:
 
 @jit
 def _decimal(text: UInt8s, begin: int) -> tuple[float, int]:
-    """The decimal number at `begin`: (float64, end), end == begin if there is none."""
+    """Return the decimal number at `begin` and one past its end, which is `begin` if there is no number."""
     p = begin
-    whole = np.uint64(0)  # the first 19 digits
+    mantissa = np.uint64(0)  # the first 19 digits
     taken = 0
     digits = 0
     power = 0
@@ -241,8 +244,8 @@ def _decimal(text: UInt8s, begin: int) -> tuple[float, int]:
         else:
             digits += 1
             if taken < 19:
-                whole = whole * np.uint64(10) + np.uint64(np.int64(text[p]) - 48)
-                if whole > np.uint64(0):
+                mantissa = mantissa * np.uint64(10) + np.uint64(np.int64(text[p]) - 48)
+                if mantissa > np.uint64(0):
                     taken += 1
                 power -= after_point
             else:
@@ -260,7 +263,7 @@ def _decimal(text: UInt8s, begin: int) -> tuple[float, int]:
                 q += 1
             power += -exponent if below else exponent
             p = q
-    value = np.float64(whole)
+    value = np.float64(mantissa)
     power = max(min(power, 400), -400)
     while power > 22 and value > 0.0:
         value *= 1e22

@@ -1,15 +1,16 @@
-"""VW text to batches of examples: `17 2.5 'tag |w:0.5 cat:2 colour:red dog |x :7`.
+"""Parse VW text into batches of examples: `17 2.5 'tag |w:0.5 cat:2 colour:red dog |x :7`.
 
     line      := [prefix TAB] [label words] [tag] namespace*
     namespace := '|' [name [':' weight]] { (SPACE | TAB) [feature] }
     feature   := name | name ':' number | name ':' word | ':' number
 
-Idea      tokens finds lines, names and numbers, label_words reads what stands before the first bar, malformed says
-          what is wrong with a line.
-Source    the grammar and its corners are those of VW 9.11 (parse_example_text.cc, parse_primitives.h).
-Differs   from VW in what happens to a malformed line (`--on_bad_line`; `vw` is VW's way).
-
-With these three the only room that knows the text format.
+Idea      `tokens` finds lines, names and numbers, `label_words` reads the part of a line before the first bar, and
+          `malformed` describes the problems of a line. Blocks of text are parsed independently, each as if it began
+          the file (`Scanner`); line numbers and new class names are filled in when blocks are taken in order
+          (`Parser.take`).
+Source    The grammar and its treatment of corner cases are those of VW 9.11 (parse_example_text.cc,
+          parse_primitives.h).
+Differs   from VW in the treatment of malformed lines; `--on_bad_line vw` treats them as VW does.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ __all__ = ["NEWLINE", "PADDING", "Options", "Parser"]
 
 @dataclass(frozen=True)
 class Options:
+    """Declare the options of the parser."""
+
     hash: str = option(
         "which names are hashed: `strings` uses names of digits as numbers and hashes the others, `all` hashes all "
         "names",
@@ -94,39 +97,42 @@ class Options:
             known.add(name)
 
     def label_names(self) -> tuple[str, ...]:
-        """The names of labels 1, 2, ...; none where labels are numbers."""
+        """Return the names of labels 1, 2, ... that are listed in advance; none if labels are numbers."""
         return tuple(self.named_labels.split(",")) if self.named_labels else ()
 
 
 class Scan(NamedTuple):
-    """A block parsed as if it began the file."""
+    """Hold the result of parsing a block as if it began the file."""
 
-    batch: Batch  # with more room than is used
-    size: tuple[int, int, int]  # examples, features and groups
-    used: int  # bytes up to the end of the last whole line
-    lines: int  # read
-    bad: int  # malformed places
-    skipped: int  # lines left out
+    batch: Batch  # arrays with more capacity than is used
+    size: tuple[int, int, int]  # numbers of examples, features and groups
+    used: int  # bytes up to the end of the last complete line
+    lines: int  # number of lines read
+    bad: int  # number of malformed places
+    skipped: int  # number of lines left out
     stopped: bool  # whether the last line read ends the run
-    notes: Int64s  # int64[KEPT + 2, 4], see tokens
+    notes: Int64s  # int64[KEPT + 2, 4], see `tokens.parse_lines`
 
 
 class Parser:
-    """Turns text into batches, and remembers what was wrong with it.
+    """Parse text into batches, and collect messages about malformed lines.
 
     Parameters
     ----------
-    options : of this room
-    bits : of the index of a feature
-    multiclass : whether labels are classes, or real numbers
-    lowest, highest : classes allowed; None for every class. Not looked at under `--on_bad_line vw`
-    because : what sets the range, for the message: `--oaa 1000`
-    names : of the classes; None for those of the options
+    options : options of the parser
+    bits : number of bits of the index of a feature
+    multiclass : whether labels are classes, and not real numbers
+    lowest, highest : lowest and highest class allowed; None for every class. Ignored with `--on_bad_line vw`
+    because : the option that sets the range, for messages: `--oaa 1000`
+    names : names of the classes; None for those of the options
 
     Attributes
     ----------
-    lines, skipped, bad : lines read, lines left out, malformed places met
-    notes : messages for the user that nobody took yet
+    lines : number of lines read since `begin`
+    skipped : number of lines left out
+    bad : number of malformed places
+    notes : messages that are not yet shown to the user; the caller removes them
+    kept : the first messages about malformed lines, KEPT at most
     """
 
     def __init__(
@@ -143,20 +149,20 @@ class Parser:
         self.names = names or Names(options.label_names(), options.learn_names)
         self.lines = self.skipped = self.bad = 0
         self.notes: list[str] = []
-        self.kept: list[str] = []  # the first messages about malformed lines
-        self._told_label = False
-        self._weights: NameWeights | None = None  # from the first block on
+        self.kept: list[str] = []
+        self._told_label = False  # whether a warning about a word that looks like a label was given
+        self._weights: NameWeights | None = None  # None before the first block
         treatment = TREATMENTS.index(options.on_bad_line)
         free = highest is None or treatment == VW
         low, high = (0, label_words.UNLABELLED) if highest is None else (lowest or 0, highest)
         self._range = f"{low}..{high}" + (f" ({because})" if because else "")
-        every = options.hash == "all"
+        hash_all = options.hash == "all"
         empty = np.zeros(PADDING, np.uint8)
         seed = np.uint32(options.hash_seed)
         self._rules = Rules(
             multiclass=multiclass,
             mask=np.uint32((1 << min(bits, 32)) - 1),
-            hash_all=every,
+            hash_all=hash_all,
             hash_seed=seed,
             unnamed=np.uint32(hashing.murmur3(empty, 0, 0, seed) if options.hash_seed else 0),
             constant=not options.noconstant,
@@ -169,7 +175,7 @@ class Parser:
 
     @cached_property
     def _letters(self) -> UInt32s:
-        """The hash of every name of one byte."""
+        """Return the hash of each name of one byte, as uint32[256]."""
         names = np.arange(256 + PADDING).astype(np.uint8)
         rules = self._rules
         letters = [hashing.name_hash(names, i, i + 1, rules.hash_seed, rules.hash_all) for i in range(256)]
@@ -177,37 +183,39 @@ class Parser:
 
     @cached_property
     def _scanner(self) -> Scanner:
+        """Return the scanner of `parse`."""
         return self.scanner()
 
     def scanner(self) -> Scanner:
-        """What parses blocks for this parser, on a thread of its own if need be."""
+        """Return a new scanner for the blocks of this parser; each thread needs its own."""
         return Scanner(self._rules, self._letters)
 
     def begin(self) -> None:
-        """Start at line 1 again (another pass, another file)."""
+        """Restart counting at line 1, before another pass or file."""
         self.lines = 0
 
     def parse(self, text: UInt8s, end: int, name: str) -> tuple[Batch, DataError | None, int]:
-        """Parse the whole lines of `text[:end]`.
+        """Parse the complete lines of `text[:end]`.
 
         Parameters
         ----------
-        text : uint8[end + PADDING or more], writable; kept by the batch
-        name : of the file, for messages
+        text : uint8[end + PADDING or more], writable; the batch keeps a reference to it
+        end : number of bytes of text
+        name : name of the file, for messages
 
         Returns
         -------
-        batch : the examples, before the malformed line that ends the run
-        error : what ends the run, or None
-        used : bytes up to the end of the last whole line
+        batch : the examples, up to a malformed line that ends the run
+        error : the error that ends the run, or None
+        used : bytes up to the end of the last complete line
         """
         scan = self._scanner.scan(text, end)
         return *self.take(scan, name), scan.used
 
     def take(self, scan: Scan, name: str) -> tuple[Batch, DataError | None]:
-        """The block's examples, before the malformed line that ends the run, and what ends it, or None.
+        """Return the examples of a block, up to a line that ends the run, and the error that ends it, or None.
 
-        Blocks are taken in the order they have in the file, whatever the order in which they were parsed.
+        Blocks must be taken in their order in the file; they may be parsed in any order.
         """
         n, z, g = scan.size
         batch = _trimmed(scan.batch, n, z, g)
@@ -223,7 +231,10 @@ class Parser:
         return batch, full or error
 
     def _number_names(self, batch: Batch, name: str) -> tuple[Batch, DataError | None]:
-        """The batch with numbers of classes as labels, cut where there is a name too many, or without such rows."""
+        """Replace names by the numbers of their classes, adding new classes.
+
+        A name beyond the highest class ends the batch with an error, or its row is removed if bad lines are skipped.
+        """
         before = len(self.names.names)
         if self._weights is None:
             self._weights = NameWeights(before)
@@ -250,13 +261,21 @@ class Parser:
         return batch, None
 
     def _compare_weights(self, batch: Batch, place: Float64s, before: int, name: str) -> None:
-        """Tell the user where a name comes with another weight; `place` : of the names of the batch in its text."""
-        assert self._weights is not None  # it was asked before whether it is idle
+        """Add a note about the first name that occurs with another weight than before.
+
+        Parameters
+        ----------
+        batch : n examples, labels are numbers of names
+        place : float64[n], positions of the names in the text
+        before : number of names known before this batch
+        name : name of the file, for messages
+        """
+        assert self._weights is not None  # set by the caller
         row, weight = self._weights.compare(batch.label, batch.weight, before, len(self.names.names))
         if row < 0:
             return
         begin = int(place[row])
-        words = label_words_of(batch.text, begin) or [word_at(batch.text, begin)]  # a name of some hundred letters
+        words = label_words_of(batch.text, begin) or [word_at(batch.text, begin)]  # the name may be hundreds of bytes
         message = OTHER_WEIGHT.format(
             seen=" ".join(words), name=words[0], weight=f"{batch.weight[row]:g}", before=f"{weight:g}",
             whole="_".join(words),
@@ -264,26 +283,28 @@ class Parser:
         self.notes.append(f"{name}:{int(batch.line[row])}: {message}")
 
     def report(self) -> list[str]:
-        """What to tell the user at the end of the run about malformed lines and names that cannot be meant."""
+        """Return the lines for the end of the run about malformed lines and a single name for all examples."""
         alone = self.names.growing and self._weights is not None and len(self.names.names) == 1
         return [*self._report_bad(), *([ONE_NAME.format(name=self.names.names[0])] if alone else [])]
 
     def take_report(self) -> list[str]:
-        """Return what `report` says of malformed lines since this was last called."""
-        found = self._report_bad()
+        """Return the lines of `report` about malformed lines since the last call of this method."""
+        lines = self._report_bad()
         self.skipped = self.bad = 0
         self.kept.clear()
-        return found
+        return lines
 
     def _report_bad(self) -> list[str]:
+        """Return the lines about malformed lines, none if there were none."""
         if not self.bad:
             return []
-        what = "malformed line was skipped" if self.skipped else "malformed place was read the way VW does"
+        summary = "malformed line was skipped" if self.skipped else "malformed place was read the way VW does"
         if self.bad > 1:
-            what = what.replace("line was", "lines were").replace("place was", "places were")
-        return [f"{self.bad} {what}" + ("; the first:" if self.bad > KEPT else ":"), *self.kept]
+            summary = summary.replace("line was", "lines were").replace("place was", "places were")
+        return [f"{self.bad} {summary}" + ("; the first:" if self.bad > KEPT else ":"), *self.kept]
 
     def _take_notes(self, text: UInt8s, notes: Int64s, bad: int, stopped: bool, name: str) -> DataError | None:
+        """Turn the notes of a block, int64[KEPT + 2, 4], into messages; return the error that ends the run, or None."""
         if notes[0, 0] and not self._told_label:
             self._told_label = True
             problem, line, _, where = notes[0].tolist()
@@ -294,6 +315,7 @@ class Parser:
         return DataError(f"{self._message(text, notes[-1].tolist(), name)}. {CURE}") if stopped else None
 
     def _message(self, text: UInt8s, note: list[int], name: str) -> str:
+        """Return the message about one problem; `note` is its number, line, start of the line and position."""
         problem, line, start, where = note
         seen = word_at(text, where)
         sentence = NO_NAME if problem == CLASS and self._rules.names_come else SENTENCES[problem]
@@ -311,7 +333,7 @@ class Parser:
 
 
 class Scanner:
-    """Parses blocks of text for a `Parser`, knowing nothing of the lines before; one thread at a time uses it."""
+    """Parse blocks of text for a `Parser`, independently of earlier lines; only one thread at a time may use it."""
 
     def __init__(self, rules: Rules, letters: UInt32s) -> None:
         self._rules, self._letters = rules, letters
@@ -320,7 +342,7 @@ class Scanner:
         self._line_of = np.empty(256, np.int64)
 
     def scan(self, text: UInt8s, end: int) -> Scan:
-        """Parse the whole lines of `text[:end]`; text : as in `Parser.parse`."""
+        """Parse the complete lines of `text[:end]`; `text` is as in `Parser.parse`."""
         if len(self._positions) < end + 64:
             self._positions = np.empty(end + 64, np.int32)
         kept, blanks, bars, lines, returns = tokens.find_delimiters(text, end, self._positions)
@@ -341,7 +363,7 @@ class Scanner:
 
 
 def _trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
-    """The first n examples."""
+    """Return the first n examples, z features and g groups of a batch."""
     return Batch(
         start=out.start[: n + 1],
         index=out.index[:z],

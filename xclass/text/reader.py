@@ -1,11 +1,11 @@
-"""Files, compressed files and pipes to batches, in constant memory.
+"""Read files, compressed files and pipes as batches, in constant memory.
 
     bytes -> blocks that end after a newline -> parser -> Batch, Batch, ...
 
-Blocks of a file are parsed on as many threads as there are processors, and delivered in order. Blocks start small, so
-that the first rows of the table appear at once, and grow. A line longer than a block makes its block grow. A pipe
-delivers what has arrived, without waiting for a full block. Every batch has a block of its own, so that several may be
-in flight.
+The blocks of a file are parsed on as many threads as there are processors, and delivered in order. The first blocks are
+small, so that the first rows of the progress table appear at once; later blocks are larger. A block grows until it
+holds a complete line. From a pipe, a block is parsed as soon as a line has arrived. Each batch owns its block, so that
+several batches can be in flight.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ from ..system import processors
 from . import parser
 from .label_detection import Labels
 
-PACKED = ((b"\x1f\x8b", ".gz", "zcat"), (b"\x28\xb5\x2f\xfd", ".zst", "zstdcat"))  # first bytes, ending, what unpacks
-NO_TEXT = b"xclass cache\n"  # begins a cache
+PACKED = ((b"\x1f\x8b", ".gz", "zcat"), (b"\x28\xb5\x2f\xfd", ".zst", "zstdcat"))  # first bytes, extension, tool
+NO_TEXT = b"xclass cache\n"  # first bytes of a cache
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 18  # bytes
-LOOK_BACK = 1 << 12  # bytes, in search of the end of a line
+LOOK_BACK = 1 << 12  # bytes searched at a time for the end of a line
 
 
 @dataclass(frozen=True)
 class Options:
+    """Declare the options of the reader."""
+
     data: tuple[str, ...] = option(
         "file of examples, plain, .gz or .zst",
         flags=("-d", "--data"),
@@ -55,48 +57,50 @@ class Options:
 
 
 def look(paths: tuple[str, ...] | None, labels: Labels, begun: bytearray) -> None:
-    """Show the first lines of the data to `labels` until its `classes` is known.
+    """Peek at the first lines of the data until the type of the labels is known.
 
-    Lines are shown as soon as they have arrived. What cannot be read is left for the reader to complain about.
+    Lines are passed on as soon as they arrive. Errors are ignored here, because the reader reports them later.
 
     Parameters
     ----------
-    begun : takes what was read of standard input, for the reader to begin with
+    paths : data files, of which the first is read; None or empty for standard input
+    labels : receives the lines until its `classes` is known
+    begun : written: the bytes taken from standard input, which the reader has to start with
     """
-    line: list[bytes] = []  # pieces of one whose end is still to come, joined once: it may be gigabytes long
+    line: list[bytes] = []  # pieces of an incomplete line, joined only once, because it may be gigabytes long
     with contextlib.ExitStack() as closing, contextlib.suppress(OSError, DataError, EOFError, zlib.error):
         if paths:
             if not stat.S_ISREG(os.stat(paths[0]).st_mode):
-                return  # a named pipe can be opened and read once
+                return  # a named pipe can be read only once
             file = closing.enter_context(open(paths[0], "rb", buffering=0))
             stream = _unpacked(paths[0], file, closing)
         else:
             stream = _standard_input()
-        room = bytearray(FIRST_BLOCK)
+        buffer = bytearray(FIRST_BLOCK)
         pull = getattr(stream, "readinto1", None) or stream.readinto
         while labels.classes is None:
-            got = pull(room)
+            size = pull(buffer)
             if not paths:
-                begun += room[:got]
-            line.append(bytes(room[:got]))
-            if got and parser.NEWLINE not in line[-1]:
+                begun += buffer[:size]
+            line.append(bytes(buffer[:size]))
+            if size and parser.NEWLINE not in line[-1]:
                 continue
             *lines, rest = b"".join(line).split(b"\n")
             line = [rest]
-            for whole in lines if got else (*lines, rest):
-                labels.add(whole)
-            if not got:
+            for complete_line in lines if size else (*lines, rest):
+                labels.add(complete_line)
+            if not size:
                 return
 
 
 class Stream(Protocol):
-    """What text is read from."""
+    """Describe an object that text can be read from."""
 
     def readinto(self, room: bytearray | memoryview, /) -> int | None: ...
 
 
 class Wrapped(Stream, Protocol):
-    """What stands for a file that is open, see `cache.cache_key.Digesting`."""
+    """Describe a stream that wraps an open file, see `cache.cache_key.Digesting`."""
 
     def tell(self) -> int: ...
 
@@ -104,7 +108,7 @@ class Wrapped(Stream, Protocol):
 
 
 class _Behind:
-    """Standard input from its beginning, of which some was read already."""
+    """Read bytes that were taken from standard input before, and then the rest of it."""
 
     def __init__(self, begin: bytes, stream: Stream) -> None:
         self._begin, self._stream = memoryview(begin), stream
@@ -112,37 +116,38 @@ class _Behind:
     def readinto(self, room: bytearray | memoryview) -> int | None:
         if not self._begin:
             return self._stream.readinto(room)
-        got = min(len(room), len(self._begin))
-        room[:got] = self._begin[:got]
-        self._begin = self._begin[got:]
-        return got
+        size = min(len(room), len(self._begin))
+        room[:size] = self._begin[:size]
+        self._begin = self._begin[size:]
+        return size
 
 
-Block = tuple[UInt8s, int, DataError | None]  # text that ends with a line, where it ends, what keeps from reading on
+Block = tuple[UInt8s, int, DataError | None]  # text, end of its last complete line, error that ends the reading
 
 
 class Reader:
-    """The batches of one file, or of several one after the other; iterating again reads them again.
+    """Iterate over the batches of one or several files; iterating again reads the files again.
 
     Parameters
     ----------
-    options, parse : the options of this room and of parser
+    options, parse : options of the reader and of the parser
     bits, multiclass, lowest, highest, because, names : as in `parser.Parser`
     block_bytes : size of a block; None for the usual sizes
-    stream : read instead of the file; anything with `readinto`
-    begun : what was read of standard input before, see `look`
+    stream : object with `readinto` that is read instead of the files
+    begun : bytes that were taken from standard input before, see `look`
 
     Attributes
     ----------
-    paths : of the files; (None,) for standard input
-    name : of the file being read, for messages
-    size : bytes of all files, None where it is not known (a pipe)
-    again : whether they can be read again
-    before : lines of the files before the one being read
-    wrap, wrapped : called, if not None, with each file once it is open, and what it returned
-    bytes : of text, parsed in this pass
-    parsing_seconds : spent on parsing or on waiting for it, in all passes
-    parser : its `lines`, `skipped`, `bad`, `notes` and `report()` tell of the lines
+    paths : paths of the files; (None,) for standard input
+    name : name of the file being read, for messages
+    size : bytes of all files; None if it is not known, as for a pipe
+    again : whether the files can be read again
+    before : number of lines in the files before the one being read
+    wrap : function that is called with each open file and returns a stream to read instead; None for none
+    wrapped : the streams that `wrap` returned in this pass
+    bytes : bytes of text parsed in this pass
+    parsing_seconds : seconds spent on parsing or waiting for it, in all passes
+    parser : counts lines and malformed lines
     """
 
     def __init__(
@@ -166,27 +171,27 @@ class Reader:
         self.name: str = self.paths[0] or "stdin"
         self.bytes = self.before = 0
         self.parsing_seconds = 0.0
-        self._pool = Pool()  # of text
+        self._pool = Pool()  # memory of blocks
         self._scanners: list[parser.Scanner] = []
         self.size: int | None = None
         self.wrap: Callable[[FileIO], Wrapped] | None = None
         self.wrapped: list[Wrapped] = []
         self._path = self.paths[0]
-        self._done = 0  # bytes of the files before this one
+        self._done = 0  # bytes of the files before the one being read
         self._stream = stream
         self._sizes = (block_bytes, block_bytes) if block_bytes else (FIRST_BLOCK, LARGEST_BLOCK)
         self._file: FileIO | Wrapped | None = None
-        self._whole = True  # whether to wait for full blocks
+        self._whole = True  # whether to wait until a block is full
         self.again = stream is None and self._path is not None
         sizes: list[int | None] = []
         for path in self.paths if self.again else ():
             assert path is not None
             self.name = path
             try:
-                found = os.stat(path)
+                status = os.stat(path)
             except OSError as error:
                 raise self._cannot_open(error) from None
-            sizes.append(found.st_size if stat.S_ISREG(found.st_mode) else None)
+            sizes.append(status.st_size if stat.S_ISREG(status.st_mode) else None)
         self.name = self.paths[0] or "stdin"
         if sizes and None not in sizes:
             self.size = sum(filter(None, sizes))
@@ -194,25 +199,25 @@ class Reader:
 
     @property
     def lines(self) -> int:
-        """Lines read in this pass."""
+        """Return the number of lines of the current file read in this pass."""
         return self.parser.lines
 
     @property
     def skipped(self) -> int:
-        """Lines left out under `--on_bad_line skip`, in all passes."""
+        """Return the number of lines left out with `--on_bad_line skip`, in all passes."""
         return self.parser.skipped
 
     @property
     def notes(self) -> list[str]:
-        """Warnings that nobody took yet; take them by popping."""
+        """Return the warnings that are not yet shown to the user; the caller removes them."""
         return self.parser.notes
 
     def report(self) -> list[str]:
-        """What to tell the user at the end of the run about malformed lines."""
+        """Return the lines for the end of the run about malformed lines."""
         return self.parser.report()
 
     def position(self) -> int:
-        """Bytes of the file read so far, of the compressed file where it is compressed."""
+        """Return the number of bytes read so far, before decompression."""
         if self._file is not None:
             with contextlib.suppress(OSError, ValueError):
                 return self._done + self._file.tell()
@@ -237,6 +242,7 @@ class Reader:
             self.before += self.parser.lines
 
     def _batches(self, stream: Stream) -> Iterator[Batch]:
+        """Yield the batches of one file; raise its error after the examples before it."""
         for scan, error in self._scanned(self._blocks(stream)):
             batch, problem = self.parser.take(scan, self.name)
             self.bytes += scan.used
@@ -247,9 +253,9 @@ class Reader:
                 raise error
 
     def _blocks(self, stream: Stream) -> Iterator[Block]:
-        """Text that ends with a line, padded, where it ends, and what keeps from reading on."""
+        """Yield blocks of padded text that end after a newline."""
         size, largest = self._sizes
-        left = np.empty(0, np.uint8)  # of a line whose end is still to come
+        left = np.empty(0, np.uint8)  # the beginning of an incomplete line
         first = True
         ended = False
         while not ended:
@@ -269,12 +275,12 @@ class Reader:
             size = min(size * 2, largest) if end else max(size, len(left))
 
     def _scanned(self, blocks: Iterator[Block]) -> Iterator[tuple[parser.Scan, DataError | None]]:
-        """The blocks parsed: of a file some at a time, each on a thread of its own, delivered in order."""
+        """Yield the scans of blocks in order; the blocks of a file are scanned on several threads."""
         if not self._whole or len(self._scanners) == 1:
             for text, end, error in blocks:
-                begun = time.perf_counter()
+                start = time.perf_counter()
                 scan = self._scanners[0].scan(text, end)
-                self.parsing_seconds += time.perf_counter() - begun
+                self.parsing_seconds += time.perf_counter() - start
                 yield scan, error
             return
         free: queue.SimpleQueue[parser.Scanner] = queue.SimpleQueue()
@@ -290,9 +296,9 @@ class Reader:
 
         def next_one() -> tuple[parser.Scan, DataError | None]:
             future, error = waiting.popleft()
-            begun = time.perf_counter()
+            start = time.perf_counter()
             scan = future.result()
-            self.parsing_seconds += time.perf_counter() - begun
+            self.parsing_seconds += time.perf_counter() - start
             return scan, error
 
         waiting: deque[tuple[Future[parser.Scan], DataError | None]] = deque()
@@ -305,10 +311,10 @@ class Reader:
                 yield next_one()
 
     def _refuse_other(self, begin: bytes) -> None:
-        """Refuse what is no text: a model or a cache."""
-        what = model_header.model_that_begins(begin)
-        if what:
-            raise DataError(f"{self.name}: is {what}, not data; name a file of examples, and a model with -i")
+        """Raise DataError if the first bytes of a file are those of a model, a compressed file or a cache."""
+        kind = model_header.model_that_begins(begin)
+        if kind:
+            raise DataError(f"{self.name}: is {kind}, not data; name a file of examples, and a model with -i")
         for magic, ending, tool in PACKED:
             if begin.startswith(magic):
                 cure = f"unpack it, `{tool} FILE{ending} | xclass ...`, or give -d FILE{ending}"
@@ -321,13 +327,20 @@ class Reader:
             raise DataError(f"{self.name}: is a cache of xclass, not data; give it with --cache_file")
 
     def _fill(self, stream: Stream, text: UInt8s, begin: int, end: int) -> tuple[int, bool, DataError | None]:
-        """Read into `text[begin:end]`: where it is filled to, whether the file ended, what went wrong."""
-        room = text.data
+        """Read into `text[begin:end]`.
+
+        Returns
+        -------
+        filled : one past the last byte read
+        ended : whether the file ended
+        error : the error that ends the reading, or None
+        """
+        buffer = text.data
         pull = getattr(stream, "readinto1", None) or stream.readinto
         filled = begin
         while filled < end:
             try:
-                got = pull(room[filled:end])
+                size = pull(buffer[filled:end])
             except EOFError:
                 return (
                     filled,
@@ -338,24 +351,25 @@ class Reader:
                 )
             except _damage() as error:
                 return filled, True, DataError(f"{self.name}: cannot be read ({error}); check or fetch the file again")
-            if not got:
+            if not size:
                 return filled, True, None
-            filled += got
-            if not self._whole and parser.NEWLINE in room[filled - got : filled].tobytes():
+            filled += size
+            if not self._whole and parser.NEWLINE in buffer[filled - size : filled].tobytes():
                 break
         return filled, False, None
 
     def _open(self, closing: contextlib.ExitStack) -> Stream:
+        """Open the current file, or standard input, and return its decompressed bytes as a stream."""
         if self._stream is not None:
             self._whole = False
             return self._stream
         if self._path is None:
             stream = _standard_input()
             with contextlib.suppress(OSError, ValueError):
-                found = os.fstat(stream.fileno())
-                self._whole = stat.S_ISREG(found.st_mode)
+                status = os.fstat(stream.fileno())
+                self._whole = stat.S_ISREG(status.st_mode)
                 if self._whole:
-                    self.size = found.st_size
+                    self.size = status.st_size
                     self._file = stream
             begun, self._begun = self._begun, b""
             return _Behind(begun, stream) if begun else stream
@@ -368,6 +382,7 @@ class Reader:
         return _unpacked(self._path, self._file, closing)
 
     def _cannot_open(self, error: OSError) -> DataError:
+        """Return the error for a file that cannot be opened."""
         if isinstance(error, FileNotFoundError):
             return DataError(f"{self.name}: there is no such file; check the name given to -d")
         if isinstance(error, IsADirectoryError):
@@ -376,7 +391,7 @@ class Reader:
 
 
 def _end_of_lines(text: UInt8s, begin: int, end: int) -> int:
-    """Where the last whole line of `text[:end]` ends, 0 if there is none; before `begin` there is none."""
+    """Return where the last complete line of `text[:end]` ends, or 0; there is no newline before `begin`."""
     while end > begin:
         piece = max(begin, end - LOOK_BACK)
         at = text[piece:end].tobytes().rfind(b"\n")
@@ -387,12 +402,15 @@ def _end_of_lines(text: UInt8s, begin: int, end: int) -> int:
 
 
 def _standard_input() -> Any:
-    """Not the buffered stream: at the end a thread that still waits in it would bring the interpreter down."""
+    """Return standard input without a buffer.
+
+    A thread that still waits in the buffered stream when the interpreter ends would crash it.
+    """
     return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
 
 
 def _unpacked(path: str, file: FileIO | Wrapped, closing: contextlib.ExitStack) -> Stream:
-    """The text of a file that may be compressed, as its name says."""
+    """Return the stream of a file, decompressed if its name ends in .gz or .zst."""
     if path.endswith(".gz"):
         try:
             from isal import igzip as gzip
@@ -409,15 +427,15 @@ def _unpacked(path: str, file: FileIO | Wrapped, closing: contextlib.ExitStack) 
 
 
 def _damage() -> tuple[type[Exception], ...]:
-    """The errors that say that a file cannot be read, or that it cannot be unpacked."""
+    """Return the types of the exceptions raised if a file cannot be read or decompressed."""
     isal = sys.modules.get("isal.isal_zlib")
     return (OSError, ValueError, zlib.error) if isal is None else (OSError, ValueError, zlib.error, isal.error)
 
 
 class _Unpacked:
-    """The text of a .zst file of one or more frames; zstandard's own reader does not tell a file cut short."""
+    """Decompress a .zst file of one or more frames; zstandard's own reader does not detect a truncated file."""
 
-    CHUNK = 1 << 15  # bytes; unpacked they stay within some MB
+    CHUNK = 1 << 15  # compressed bytes read at a time, which decompress to some MB at most
 
     def __init__(self, file: Any, new_frame: Callable[[], Any], damaged: type[Exception]) -> None:
         self._file, self._new_frame, self._damaged = file, new_frame, damaged
@@ -441,7 +459,7 @@ class _Unpacked:
             self._packed = self._frame.unused_data
             if self._frame.eof:
                 self._frame = None
-        got = min(len(room), len(self._text))
-        room[:got] = self._text[:got]
-        self._text = self._text[got:]
-        return got
+        size = min(len(room), len(self._text))
+        room[:size] = self._text[:size]
+        self._text = self._text[size:]
+        return size

@@ -1,4 +1,4 @@
-"""How lines are to be read, as kernels take it."""
+"""Define the rules by which kernels read lines."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..data import class_names
 
 
 class Rules(NamedTuple):
-    """How to read; made by `Parser`."""
+    """Hold the rules by which kernels read lines, which `Parser` derives from its options."""
 
-    multiclass: bool
-    mask: np.uint32  # of a feature's index
-    hash_all: bool
-    hash_seed: np.uint32
+    multiclass: bool  # whether labels are classes
+    mask: np.uint32  # the bits of a hash that make the index of a feature
+    hash_all: bool  # whether names that are numbers are hashed, too
+    hash_seed: np.uint32  # seed of the hash
     unnamed: np.uint32  # hash of the namespace without a name
-    constant: bool
-    treatment: int
-    lowest: int  # classes allowed
-    highest: int  # -1: every class
-    names: class_names.Table
-    names_come: bool  # labels are names that are numbered later; `names` is empty
+    constant: bool  # whether the constant feature is added
+    treatment: int  # of malformed lines, see `malformed`
+    lowest: int  # lowest class allowed
+    highest: int  # highest class allowed; -1 if every class is
+    names: class_names.Table  # names of classes listed in advance
+    names_come: bool  # whether labels are names that are numbered later; `names` is empty then

@@ -1,9 +1,8 @@
-"""Lines of text to features, in two looks: where names, numbers and lines end, then what stands there.
+"""Parse lines of text into features, in two steps: find all delimiters, then read the text between them.
 
-Idea      `find_delimiters` looks at 64 bytes at a time and lists where names, numbers and lines end; `parse_lines`
-          walks that list, so that neither searches byte by byte. Then names are hashed (hashing), numbers read
-          (numbers).
-Cost      about 2 ns per byte, on one core.
+Idea      `find_delimiters` compares 64 bytes at a time and lists the positions of all delimiters. `parse_lines` walks
+          that list, so that neither searches byte by byte; it hashes names (`hashing`) and reads numbers (`numbers`).
+Cost      About 2 ns per byte on one core.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from .malformed import (
 from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE, TAB
 from .rules import Rules
 
-PADDING = 80  # bytes that must follow the text in its array: both kernels look beyond the end
+PADDING = 80  # bytes that must follow the text in its array, because both kernels read beyond its end
 
 
 # -- kernels
@@ -38,18 +37,19 @@ PADDING = 80  # bytes that must follow the text in its array: both kernels look 
 
 @jit
 def find_delimiters(data: UInt8s, end: int, positions: Int32s) -> tuple[int, int, int, int, int]:
-    """List where names, numbers and lines of `text[:end]` end.
+    """List the positions of all delimiters in `data[:end]`.
 
     Parameters
     ----------
-    data : uint8[end + PADDING or more]
-    positions : int32[end + 64 or more], written: places of SPACE, TAB, ':', '|', CR and newline, in order
+    data : uint8[end + PADDING or more], not written
+    end : number of bytes of text
+    positions : int32[end + 64 or more], written: positions of SPACE, TAB, ':', '|', CR and newline, in rising order
 
     Returns
     -------
-    kept : how many of the places belong to whole lines
+    kept : number of the positions up to the last newline, included
     blanks, bars, lines : numbers of SPACE and TAB, of '|' and of newlines in the text
-    returns : number of CR that do not stand before a newline
+    returns : number of CR that are not before a newline
     """
     text, place = intrinsics.pointer(data), intrinsics.pointer(positions)
     count = kept = blanks = bars = lines = returns = 0
@@ -94,26 +94,26 @@ def parse_lines(
 
     Parameters
     ----------
-    data, positions : as in `find_delimiters`
+    data, positions, count : as in `find_delimiters`, not written; the last position is that of a newline
     returns : number of CR within lines
-    letters : uint32[256], hashes of the namespaces whose name is one byte
+    letters : uint32[256], hashes of the namespaces whose name is one byte, not written
     line : number of the line before the first
-    out : Batch with room for whatever the lines may hold, written
-    notes : int64[KEPT + 2, 4], written: problem, line, its first byte, place. Row 0 is for labels that are none, the
-        last for what ended the reading
-    line_of : int64[256], scratch: the line in which a group was last seen
+    out : Batch with capacity for everything that the lines may hold, written
+    notes : int64[KEPT + 2, 4], written: problem, line, start of the line, position of the problem. Row 0 is for words
+        that look like labels but are not, the last row for the problem that ended the reading
+    line_of : int64[256], scratch filled with -1: the line in which a group was last seen
 
     Returns
     -------
-    n, z, g : examples, features and groups written
+    n, z, g : numbers of examples, features and groups written
     line : number of the last line read
-    bad, skipped : malformed places that were noted, and lines that were left out
-    unmerged : features of the largest example if any example has a group in several places, else 0
+    bad, skipped : numbers of malformed places, and of lines left out
+    unmerged : number of features of the largest example if any example has a group in several places, else 0
     stopped : whether the line `line` is malformed and ended the reading
     """
     text = intrinsics.pointer(data)
     place = intrinsics.pointer(positions)
-    letter, told = intrinsics.pointer(letters), intrinsics.pointer(notes.reshape(-1))
+    letter, notes_pointer = intrinsics.pointer(letters), intrinsics.pointer(notes.reshape(-1))
     features = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
     how = line_parts.Reading(rules.treatment, rules.mask, rules.hash_all, rules.hash_seed, rules.unnamed)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
@@ -128,7 +128,7 @@ def parse_lines(
             at += 3
         e = np.int64(place[k])
         c = text[e]
-        if e == at and numbers.ends_number(text, e) and c != SPACE and c != TAB:  # an empty line is no example
+        if e == at and numbers.ends_number(text, e) and c != SPACE and c != TAB:  # an empty line is not an example
             k += 2 if c == RETURN else 1
             start = np.int64(place[k - 1]) + 1
             continue
@@ -147,12 +147,12 @@ def parse_lines(
             k, e = line_parts.end_of_label(text, place, k, at)
             label, weight, initial, tag_start, tag_end, problem, where = label_words.read_label(text, at, e, rules)
         if problem == LABEL_AS_TAG or problem == LABEL_BEFORE_TAB:
-            if told[0] == 0:
-                line_parts.note(told, 0, problem, line, start, where)
+            if notes_pointer[0] == 0:
+                line_parts.note(notes_pointer, 0, problem, line, start, where)
             problem = 0
-        elif problem > CLASS_WORDS and treatment == VW:  # goes on after a warning
+        elif problem > CLASS_WORDS and treatment == VW:  # VW continues after a warning
             bad += 1
-            line_parts.note(told, bad, problem, line, start, where)
+            line_parts.note(notes_pointer, bad, problem, line, start, where)
             problem = 0
 
         if returns > 0 and treatment != VW and problem == 0:
@@ -168,10 +168,10 @@ def parse_lines(
             if math.isnan(scale):
                 scale = np.float32(1)
                 bad += 1
-                line_parts.note(told, bad, NAMESPACE_WEIGHT, line, start, where)
+                line_parts.note(notes_pointer, bad, NAMESPACE_WEIGHT, line, start, where)
             first = z
             k, z, problem, where, bad = line_parts.read_features(
-                text, place, k, seed, scale, how, features, z, told, bad, line, start
+                text, place, k, seed, scale, how, features, z, notes_pointer, bad, line, start
             )
             c = text[place[k]]
             if z > first and not (g > g0 and group_name[g - 1] == group):
@@ -186,11 +186,11 @@ def parse_lines(
             if left_out:
                 z, g = z0, g0
             if left_out and treatment != SKIP:
-                line_parts.note(told, -1, problem, line, start, where)
+                line_parts.note(notes_pointer, -1, problem, line, start, where)
                 stopped = True
                 break
             bad += 1
-            line_parts.note(told, bad, problem, line, start, where)
+            line_parts.note(notes_pointer, bad, problem, line, start, where)
             skipped += left_out
         while text[place[k]] != NEWLINE:
             k += 1
@@ -213,40 +213,40 @@ def parse_lines(
 
 @jit
 def merge_groups(n: int, constant: bool, out: Batch, index: UInt32s, value: Float32s) -> int:
-    """Bring features of the same group together, in every example; groups in the order of their first feature.
+    """Reorder the features of each example so that every group is contiguous, in the order of first appearance.
 
     Parameters
     ----------
     n : number of examples in `out`
-    constant : whether each example ends with the constant, which stays last
-    out : Batch, changed
-    index, value : uint32[...], float32[...], scratch for the largest example
+    constant : whether each example ends with the constant feature, which stays last
+    out : Batch, written
+    index, value : uint32[m], float32[m], scratch for the m features of the largest example
 
     Returns
     -------
-    g : number of groups left
+    g : number of groups after merging
     """
-    place = np.full(256, -1, np.int64)  # of a group among those of the example, then of its next feature
+    place = np.full(256, -1, np.int64)  # per group: -1 if absent, its size, or -2 - position of its next feature
     g = 0
     begin = 0
     for i in range(n):
         end = out.group_first[i + 1]
         last = end - 1 if constant else end
         groups = g
-        for j in range(begin, last):  # sizes first
+        for j in range(begin, last):  # size of each group
             size = out.group_start[j + 1] - out.group_start[j]
             name = out.group_name[j]
             if place[name] < 0:
                 place[name] = 0
             place[name] += size
         z = out.start[i]
-        for j in range(begin, last):  # then places, in the order of appearance
+        for j in range(begin, last):  # position of each group, in the order of appearance
             name = out.group_name[j]
             if place[name] >= 0:
                 size = place[name]
                 place[name] = -2 - (z - out.start[i])
                 z += size
-        for j in range(begin, last):  # then the features
+        for j in range(begin, last):  # copy the features to their positions
             name = out.group_name[j]
             to = -2 - place[name]
             for p in range(out.group_start[j], out.group_start[j + 1]):
@@ -258,7 +258,7 @@ def merge_groups(n: int, constant: bool, out: Batch, index: UInt32s, value: Floa
             out.index[p] = index[p - out.start[i]]
             out.value[p] = value[p - out.start[i]]
         z = out.start[i]
-        for j in range(begin, last):  # then the list of groups
+        for j in range(begin, last):  # rewrite the list of groups
             name = out.group_name[j]
             if place[name] != -1:
                 size = -2 - place[name]
