@@ -1,1 +1,1 @@
-"""Declare options and decide their values."""
+"""Declare options and resolve their values."""

@@ -1,11 +1,11 @@
-"""Declare options: each once, as a field of the dataclass `Options` of the module that uses it.
+"""Declare each option once, as a field of the dataclass `Options` of the module that uses it.
 
     @dataclass(frozen=True)
     class Options:
         max_depth: int = option("levels of routers", default_text="ceil(log2 K)", stored=True)
 
-`cli` makes the command line, the help and docs/options.md from these fields; `options.resolve` decides
-which value holds (command line, then model, then preset, then default) and refuses what has no effect.
+`cli` builds the command line, the help and docs/options.md from these fields. `options.resolve` chooses the value of
+each option (command line, then model, then preset, then default) and refuses options without effect.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from typing import Any, ClassVar, Protocol
 
 from ..system.printable import shortened
 
-LARGEST_FLOAT = 3.4e38  # kernels take numbers in single precision
+LARGEST_FLOAT = 3.4e38  # kernels use single precision
 LARGEST_INT = 2**64 - 1
 
 
 class OptionGroup(Protocol):
-    """Values of options: an instance of a dataclass whose fields `option` makes."""
+    """Describe the values of an option group: an instance of a dataclass whose fields are declared by `option`."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
 @dataclass(frozen=True)
 class Option:
-    """Everything the command line needs to know of one option.
+    """Describe one option for the command line, the library and model files.
 
     Attributes
     ----------
-    help : what it does, in the field's words; starts in lower case, no full stop.
-    flags : names on the command line; empty means `--` and the field's name.
-    kind : int, float, str or bool (a bool takes no value).
-    default : the value when nobody says otherwise; None where it is computed or where there is none.
-    default_text : how a computed default is described in the help.
-    choices : allowed words, or None for any.
-    metavar : how the value is called in the help (`K`, `FILE`).
-    absent : the value of an option that is given without one; None where it needs one.
-    repeated : may be given several times; the value is a tuple.
-    stored : belongs to the model file: it changes predictions or how learning continues.
-    adjustable : a stored option that may get another value when learning goes on from a model.
-    read : what it names is read; another file an option names (metavar FILE) is written.
-    minimum, maximum : allowed range of a number, both ends included.
+    help : description for the help, in lower case and without a full stop
+    flags : names on the command line; empty for `--` and the name of the field
+    kind : int, float, str or bool (a bool takes no value)
+    default : value if the option is not given; None if it is computed or if there is none
+    default_text : description of a computed default in the help
+    choices : allowed words, or None for any text
+    metavar : name of the value in the help (`K`, `FILE`)
+    absent : value of an option that is given without a value; None if a value is required
+    repeated : whether the option may be given several times; its value is a tuple
+    stored : whether the option is kept in the model file, because it changes predictions or how learning continues
+    adjustable : whether a stored option may get another value when learning continues from a model
+    read : whether the file that the option names is read; a file (metavar FILE) is written otherwise
+    minimum, maximum : allowed range of a number, both ends included; None for no limit
     """
 
     help: str
@@ -65,9 +65,14 @@ class Option:
 
 
 def option(help: str, **facts: Any) -> Any:
-    """Return a dataclass field that carries an `Option`; its default is the option's default.
+    """Return a dataclass field that declares an option; the default of the field is that of the option.
 
-    It is declared to return anything, since it is assigned to a field, which has a type of its own.
+    The return type is Any, because the result is assigned to a field that has its own type.
+
+    Parameters
+    ----------
+    help : description for the help
+    **facts : further attributes of `Option`
     """
     declared = Option(help=help, **facts)
     default = () if declared.repeated and declared.default is None else declared.default
@@ -78,45 +83,45 @@ def option(help: str, **facts: Any) -> Any:
 
 @functools.cache
 def options_of(group: type[OptionGroup]) -> dict[str, Option]:
-    """Return the options a group's `Options` dataclass declares: field name -> Option, flags filled in."""
-    found = {}
-    for one in dataclasses.fields(group):
-        if "option" in one.metadata:
-            declared: Option = one.metadata["option"]
-            flags = declared.flags or ("--" + one.name,)
-            found[one.name] = dataclasses.replace(declared, flags=flags)
-    return found
+    """Return the options that a group's `Options` dataclass declares, by field name, with their flags filled in."""
+    options = {}
+    for declared_field in dataclasses.fields(group):
+        if "option" in declared_field.metadata:
+            declared: Option = declared_field.metadata["option"]
+            flags = declared.flags or ("--" + declared_field.name,)
+            options[declared_field.name] = dataclasses.replace(declared, flags=flags)
+    return options
 
 
 def long_flag(one: Option) -> str:
-    """Return the name an option goes by in messages: its long flag."""
+    """Return the longest flag of an option, which names it in messages."""
     return max(one.flags, key=len)
 
 
 def allowed_values(one: Option) -> str:
-    """Return which values an option takes: `a whole number from 1 to 31`."""
+    """Return a description of the values that an option can have: `a whole number from 1 to 31`."""
     if one.repeated:
         return "a list of texts"
     if one.kind is bool:
         return "true or false"
     if one.kind is str:
         return f"one of {', '.join(one.choices)}" if one.choices else "text"
-    what = "a whole number" if one.kind is int else "a number"
+    number = "a whole number" if one.kind is int else "a number"
     low, high = (
         bound if bound is None else str(bound) if isinstance(bound, int) else f"{bound:.15g}"
         for bound in (one.minimum, one.maximum)
     )  # fmt: skip
     if low and high:
-        return f"{what} from {low} to {high}"
+        return f"{number} from {low} to {high}"
     if low:
-        return f"{what} of at least {low}"
+        return f"{number} of at least {low}"
     if high:
-        return f"{what} of at most {high}"
-    return what
+        return f"{number} of at most {high}"
+    return number
 
 
 def in_range(one: Option, value: float) -> bool:
-    """Tell whether a number lies in an option's declared range; numbers that no kernel can take never do."""
+    """Return whether a number is in the declared range of an option and in the range of the types that kernels use."""
     largest = LARGEST_FLOAT if one.kind is float else LARGEST_INT
     if not -largest <= value <= largest:
         return False
@@ -124,12 +129,12 @@ def in_range(one: Option, value: float) -> bool:
 
 
 def from_stored(one: Option, value: object) -> object:
-    """Return the value of an option that a model file holds as `value`, read from JSON.
+    """Return the value of an option from its JSON value in a model file.
 
     Raises
     ------
     ValueError
-        where no command line can give the option this value.
+        if the option cannot have this value.
     """
     if value is None and one.default is None:
         return None
@@ -151,7 +156,7 @@ def from_stored(one: Option, value: object) -> object:
 
 
 def _is_text(value: object) -> bool:
-    """Tell whether a value is text that bytes on a command line could have stood for."""
+    """Return whether a value is text that a command line can contain."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:

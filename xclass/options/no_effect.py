@@ -1,4 +1,4 @@
-"""Typed options that nothing would come of, given the values of others: `resolve` refuses them."""
+"""List the options that have no effect together with certain values of others; `resolve` refuses to run with them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 
 class NoEffect(NamedTuple):
-    """A typed option that nothing would come of, given the value of another one."""
+    """Define when an option that the user typed has no effect because of the values of others."""
 
-    option: str  # the field that was typed
-    given: str | tuple[str, ...]  # the field or fields that make it idle ...
-    idle: Callable[..., bool]  # ... when their values satisfy this
-    why: str
+    option: str  # field of the option that was typed
+    given: str | tuple[str, ...]  # field or fields of the options that decide
+    idle: Callable[..., bool]  # called with their values; returns whether `option` has no effect
+    why: str  # reason for the message
 
 
 CROSSES = ("quadratic", "cubic", "interactions")

@@ -1,9 +1,9 @@
-"""From what the user typed to what the program needs: one value per option, and refusals.
+"""Resolve the value of every option, and refuse contradictions and options without effect.
 
-An option's value is the first of: the command line, the model loaded with `-i`, a preset the user chose,
-the option's default, which for some options the chosen reduction computes from others (`resolve_defaults`). What would
-have no effect, or would contradict the model, is a usage error here, so that no other group has to ask where
-a value came from.
+The value of an option comes from the first of these that has one: the command line, the model loaded with `-i`, a
+preset that the user chose, the default of the option. The chosen reduction computes some defaults from other options
+(`resolve_defaults`). An option that has no effect or contradicts the model is a usage error here, so that other modules
+need not know where a value came from.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .no_effect import NO_EFFECT
 Values = Mapping[str, object]  # field -> value
 OptionGroups = Mapping[str, type[OptionGroup]]  # group -> its `Options` dataclass
 Owners = Mapping[str, Mapping[str, Option]]  # field -> group -> option
-Presets = Mapping[str, Values | Callable[[Any], Values]]  # Any: the kind of the preset's own option
+Presets = Mapping[str, Values | Callable[[Any], Values]]  # preset -> values, or a function of the preset's own value
 
 
 class Named(Protocol):
-    """What is asked of the record of a reduction here, see `reductions.core.base.Reduction`."""
+    """Describe the attributes of a reduction that this module uses, see `reductions.core.base.Reduction`."""
 
     @property
     def name(self) -> str: ...
@@ -36,19 +36,19 @@ Record = TypeVar("Record", bound=Named)
 Declared = TypeVar("Declared", bound=OptionGroup)
 
 
-SCALAR = "scalar"  # the reduction that holds when none is chosen: the learner alone
+SCALAR = "scalar"  # the reduction if none is chosen: the binary learner alone
 
 
 class Config(Generic[Record]):
-    """The value of every option, by group: `config.part(gd.Options).bits`, or `config.learner.bits`.
+    """Hold the value of every option, by group: `config.part(gd.Options).bits`, or `config.learner.bits`.
 
     Attributes
     ----------
-    given : names of the options the user typed.
-    reduction : the chosen `Reduction`; the one named "scalar" when no reduction option was given.
-    adjusted : lines for the user about options that have another value than the model of `-i` was trained with.
-    <group> : one attribute per group, an instance of its `Options`. A reduction that was not chosen holds its
-        defaults.
+    given : names of the options that the user typed
+    reduction : the chosen `Reduction`, by default the one named "scalar"
+    adjusted : messages about options that have another value than the model of `-i` was trained with
+    <group> : one attribute per group, an instance of its `Options`; the group of a reduction that was not chosen has
+        its defaults
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Config(Generic[Record]):
         self.reduction = reduction
         self.adjusted = tuple(adjusted)
         self._groups = dict(groups)
-        self._idle = idle  # the reductions that were not chosen
+        self._idle = idle  # names of the reductions that were not chosen
 
     def part(self, declared: type[Declared]) -> Declared:
-        """Return the values of the options that a group declares as this class."""
+        """Return the option values of the group with this `Options` class; raise LookupError if there is none."""
         for values in self._groups.values():
             if isinstance(values, declared):
                 return values
@@ -79,26 +79,26 @@ class Config(Generic[Record]):
             raise AttributeError(f"no group is called {group!r}") from None
 
     def values(self) -> dict[str, object]:
-        """Return field -> value over all groups, leaving out the reductions that were not chosen."""
+        """Return the value of every option by field name, without those of reductions that were not chosen."""
         return {name: getattr(self._groups[group], name) for name, group, _ in self._declared()}
 
     def stored(self) -> dict[str, object]:
-        """Return what belongs in the model file: field -> JSON-able value of every option marked `stored`."""
-        kept = {name: getattr(self._groups[group], name) for name, group, one in self._declared() if one.stored}
+        """Return the options for a model file: the JSON value of every option marked `stored`, by field name."""
+        kept = {name: getattr(self._groups[group], name) for name, group, entry in self._declared() if entry.stored}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
 
     def files(self) -> list[tuple[str, str, bool]]:
-        """Return the files that options name: shortest flag, path, and whether the file is written."""
-        found = []
-        for name, group, one in self._declared():
+        """Return the files that options name: the shortest flag, the path, and whether the file is written."""
+        files = []
+        for name, group, entry in self._declared():
             value = getattr(self._groups[group], name)
-            if one.metavar == "FILE" and value is not None:
+            if entry.metavar == "FILE" and value is not None:
                 paths = value if isinstance(value, tuple) else (value,)
-                found += [(min(one.flags, key=len), path, not one.read) for path in paths]
-        return found
+                files += [(min(entry.flags, key=len), path, not entry.read) for path in paths]
+        return files
 
     def with_values(self, found: Values) -> Config[Record]:
-        """Return a copy with the values of `found`, field -> value: defaults that depend on other options."""
+        """Return a copy in which the options in `found`, field -> value, have these values."""
         groups = dict(self._groups)
         for name, group, _ in self._declared():
             if name in found:
@@ -106,11 +106,12 @@ class Config(Generic[Record]):
         return Config(groups, self.given, self.reduction, self._idle, self.adjusted)
 
     def _declared(self) -> list[tuple[str, str, Option]]:
+        """Return field, group and option of every option, without those of reductions that were not chosen."""
         return [
-            (name, group, one)
+            (name, group, entry)
             for group, values in self._groups.items()
             if group not in self._idle
-            for name, one in options_of(type(values)).items()
+            for name, entry in options_of(type(values)).items()
         ]
 
 
@@ -124,35 +125,36 @@ def resolve(
     presets: Presets,
     resolve_defaults: Callable[[Config[Record]], Config[Record]],
 ) -> Config[Record]:
-    """Decide the value of every option.
+    """Resolve the value of every option.
 
     Parameters
     ----------
-    given : field -> value, only what the user typed.
-    stored : options kept in the model that `-i` loads (`Config.stored`), or None without `-i`.
-    groups : group -> its `Options` dataclass; a reduction's group has the reduction's name.
-    reductions : the `Reduction` records, the one named "scalar" among them.
-    model : how messages call the model file.
-    presets : preset option -> field -> value.
-    resolve_defaults : checks the options of the chosen reduction and decides those whose defaults depend on others.
+    given : the options that the user typed, field -> value
+    stored : the options in the model that `-i` loads (`Config.stored`), or None without `-i`
+    groups : group -> its `Options` dataclass; the group of a reduction has the name of the reduction
+    reductions : all `Reduction` records, including the one named "scalar"
+    model : name of the model file in messages
+    presets : preset option -> field -> value
+    resolve_defaults : function that checks the options of the chosen reduction and computes the defaults that depend
+        on other options
 
     Raises
     ------
     UsageError
-        where options exclude each other, contradict the model, or would have no effect.
+        if options exclude each other, contradict the model, or have no effect.
     ModelError
-        where the model holds an option that models do not keep, a value that no command line can give an option, or
-        options that contradict each other.
+        if the model holds an option that models do not keep, a value that an option cannot have, or options that
+        contradict each other.
     """
     owners: dict[str, dict[str, Option]] = {}  # field -> group -> option
     for group, declared in groups.items():
-        for name, one in options_of(declared).items():
-            owners.setdefault(name, {})[group] = one
+        for name, entry in options_of(declared).items():
+            owners.setdefault(name, {})[group] = entry
     records = {record.name: record for record in reductions}
     if stored is None:
         return _resolve(given, {}, False, groups, records, owners, model, presets, resolve_defaults)
     stored = _checked(stored, owners, records, model)
-    try:  # without what was typed, so that a contradiction is the model's own
+    try:  # without the typed options first, to blame the model for contradictions within itself
         alone = {"initial_regressor": model} if "initial_regressor" in owners else {}
         _resolve(alone, stored, True, groups, records, owners, model, presets, resolve_defaults)
     except UsageError as error:
@@ -164,9 +166,9 @@ CURE = "Train the model again, or take another copy of the file"
 
 
 def _checked(stored: Values, owners: Owners, records: Mapping[str, Named], model: str) -> Values:
-    """Return the options of a model, field -> value, which come from a stranger: each as its declaration demands.
+    """Check the options of a model file, which may come from an untrusted source, and return them: field -> value.
 
-    Only options that are declared `stored` are ever taken from a model. Any other would let a file choose what a run
+    Only options that are declared `stored` are accepted. Any other option would let the file choose which files a run
     reads and writes.
     """
     for name in stored:
@@ -177,25 +179,25 @@ def _checked(stored: Values, owners: Owners, records: Mapping[str, Named], model
     if len(kept) > 1:
         raise ModelError(f"{model}: it holds both --{kept[0]} and --{kept[1]}, and a model has one reduction. {CURE}")
     chosen = (kept or [SCALAR])[0]
-    found: dict[str, object] = {}
+    options: dict[str, object] = {}
     for name, value in stored.items():
-        groups = {group: one for group, one in owners[name].items() if group not in records or group == chosen}
-        one = next(iter(groups.values()), None)
-        if one is None or not one.stored:
+        groups = {group: entry for group, entry in owners[name].items() if group not in records or group == chosen}
+        entry = next(iter(groups.values()), None)
+        if entry is None or not entry.stored:
             flag = long_flag(next(iter(owners[name].values())))
-            why = "belongs to another reduction" if one is None else "belongs to a run and not to a model"
+            why = "belongs to another reduction" if entry is None else "belongs to a run and not to a model"
             raise ModelError(f"{model}: it holds a value of {flag}, which {why}. {CURE}")
         try:
-            found[name] = from_stored(one, value)
+            options[name] = from_stored(entry, value)
         except ValueError as error:
-            raise ModelError(f"{model}: its {long_flag(one)} is damaged: {error}. {CURE}") from None
-    missing = [name for name in REQUIRED if name in owners and found.get(name) is None]
+            raise ModelError(f"{model}: its {long_flag(entry)} is damaged: {error}. {CURE}") from None
+    missing = [name for name in REQUIRED if name in owners and options.get(name) is None]
     if missing:
         raise ModelError(f"{model}: it has no {long_flag(next(iter(owners[missing[0]].values())))}. {CURE}")
-    return found
+    return options
 
 
-REQUIRED = ("bits",)  # computed from the machine where it is missing; other options of old models have fixed defaults
+REQUIRED = ("bits",)  # its default depends on the machine; options that old models lack have fixed defaults
 
 
 def _resolve(
@@ -209,9 +211,9 @@ def _resolve(
     presets: Presets,
     resolve_defaults: Callable[[Config[Record]], Config[Record]],
 ) -> Config[Record]:
-    """Decide every value: `resolve` with options of a model that were checked."""
+    """Resolve the value of every option as `resolve` does, with options of a model that are already checked."""
     preset: dict[str, object] = {}
-    choosing: dict[str, str] = {}  # preset that was typed -> the reduction it chooses
+    choosing: dict[str, str] = {}  # preset that was typed -> the reduction that it chooses
     for name, stands_for in presets.items():
         if name in given:
             meant = stands_for(given[name]) if callable(stands_for) else stands_for
@@ -247,7 +249,7 @@ MOST_SHOWN = 200  # characters of a value in a message
 
 
 def typed(one: Option, value: object) -> str:
-    """Return an option and its value as they stand on a command line."""
+    """Return an option and its value as they are written on a command line."""
     flag = long_flag(one)
     if one.kind is bool:
         return flag
@@ -268,24 +270,24 @@ def _choose(
     model: str,
     choosing: Mapping[str, str],
 ) -> str:
-    """Return the name of the chosen reduction."""
-    asked = [name for name in records if name in owners and given.get(name) is not None]
-    if len([*asked, *choosing]) > 1:
-        first, second = (_typed(owners, given, name) for name in [*asked, *choosing][:2])
+    """Return the name of the chosen reduction, after checking that there is only one and that it is the model's."""
+    requested = [name for name in records if name in owners and given.get(name) is not None]
+    if len([*requested, *choosing]) > 1:
+        first, second = (_typed(owners, given, name) for name in [*requested, *choosing][:2])
         raise UsageError(f"{first} and {second} exclude each other: choose one reduction")
-    asked = asked or list(choosing.values())
+    requested = requested or list(choosing.values())
     kept = [name for name in records if name in owners and stored.get(name) is not None]
-    if loaded and asked and asked != kept:
-        asked_for = _typed(owners, given, asked[0] if asked[0] in given else next(iter(choosing)))
+    if loaded and requested and requested != kept:
+        option_typed = _typed(owners, given, requested[0] if requested[0] in given else next(iter(choosing)))
         was = " ".join(typed(owners[name][name], stored[name]) for name in kept) or "no reduction"
-        raise UsageError(_disagrees(asked_for, model, f"with {was}"))
-    return (asked or kept or [SCALAR])[0]
+        raise UsageError(_disagrees(option_typed, model, f"with {was}"))
+    return (requested or kept or [SCALAR])[0]
 
 
 def _refuse_foreign(
     given: Values, loaded: bool, records: Mapping[str, Named], owners: Owners, chosen: str, model: str
 ) -> None:
-    """Refuse options of reductions that were not chosen."""
+    """Raise UsageError if an option of a reduction that was not chosen is given."""
     for name in given:
         groups = owners[name]
         if chosen in groups or any(group not in records for group in groups):
@@ -302,61 +304,63 @@ def _refuse_foreign(
 
 
 def _refuse_unanswerable(given: Values, groups: OptionGroups, records: Mapping[str, Named], chosen: str) -> None:
-    """Refuse to ask for probabilities where there are none."""
+    """Raise UsageError if an option needs probabilities and the chosen reduction does not estimate them."""
     if records[chosen].probabilities:
         return
-    for name, one in options_of(groups["answers"]).items():
+    for name, entry in options_of(groups["answers"]).items():
         if name in given:
             giving = [f"--{record.name}" for record in records.values() if record.probabilities]
             lacks = "the learner without a reduction" if chosen == SCALAR else f"--{chosen}"
             raise UsageError(
-                f"{long_flag(one)} needs probabilities of classes, which {lacks} does not give; "
+                f"{long_flag(entry)} needs probabilities of classes, which {lacks} does not give; "
                 f"choose one of {', '.join(giving)}"
             )
 
 
 def _refuse_contradiction(given: Values, stored: Values, owners: Owners, chosen: str, model: str) -> list[str]:
-    """Refuse a typed option whose value differs from the one the model was trained with.
+    """Raise UsageError if a typed option differs from the value that the model was trained with.
 
-    Options that say how learning goes on may differ where something is learned; returns a line about each.
+    Adjustable options may differ unless `testonly` is given; return a message about each of them.
     """
     adjusted = []
     for name, value in given.items():
-        one = owners[name].get(chosen) or next(iter(owners[name].values()))
-        if not one.stored or name not in stored or stored[name] == value:
+        entry = owners[name].get(chosen) or next(iter(owners[name].values()))
+        if not entry.stored or name not in stored or stored[name] == value:
             continue
-        if one.kind is bool or stored[name] in (None, ()):
-            was = f"without {long_flag(one)}"
+        if entry.kind is bool or stored[name] in (None, ()):
+            was = f"without {long_flag(entry)}"
         else:
-            was = f"with {typed(one, stored[name])}"
-        if not one.adjustable or given.get("testonly"):
-            raise UsageError(_disagrees(typed(one, value), model, was))
-        adjusted.append(f"going on with {typed(one, value)}; {model} was trained {was}")
+            was = f"with {typed(entry, stored[name])}"
+        if not entry.adjustable or given.get("testonly"):
+            raise UsageError(_disagrees(typed(entry, value), model, was))
+        adjusted.append(f"going on with {typed(entry, value)}; {model} was trained {was}")
     return adjusted
 
 
 def _refuse_other_preset(
     name: str, preset: Values, given: Values, stored: Values, owners: Owners, chosen: str, model: str
 ) -> None:
-    """Refuse a preset that stands for something else than the model was trained with."""
+    """Raise UsageError if a preset stands for other values than the model was trained with."""
     for field, value in preset.items():
-        one = owners[field].get(chosen) or next(iter(owners[field].values()))
-        if field in given or field == chosen or not one.stored or field not in stored or stored[field] == value:
+        entry = owners[field].get(chosen) or next(iter(owners[field].values()))
+        if field in given or field == chosen or not entry.stored or field not in stored or stored[field] == value:
             continue
-        was = f"without {long_flag(one)}" if one.kind is bool else f"with {typed(one, stored[field])}"
+        was = f"without {long_flag(entry)}" if entry.kind is bool else f"with {typed(entry, stored[field])}"
         raise UsageError(_disagrees(_typed(owners, given, name), model, was))
 
 
 def _typed(owners: Owners, given: Values, name: str) -> str:
-    """Return an option that was given as it stands on the command line."""
+    """Return an option that the user typed and its value, as written on a command line."""
     return typed(next(iter(owners[name].values())), given[name])
 
 
 def _disagrees(asked: str, model: str, was: str) -> str:
+    """Return the message for an option that contradicts the model."""
     return f"{asked} disagrees with {model}, which was trained {was}; leave the option out, or train a new model"
 
 
 def _refuse_no_effect(config: Config[Record], owners: Owners) -> None:
+    """Raise UsageError if a typed option has no effect, see `no_effect`."""
     values = config.values()
     for rule in NO_EFFECT:
         others = (rule.given,) if isinstance(rule.given, str) else rule.given
