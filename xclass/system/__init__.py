@@ -1,1 +1,1 @@
-"""What the operating system gives and limits: memory, processors, temporary files, terminals."""
+"""Query and use the operating system: memory, processors, temporary files and terminals."""

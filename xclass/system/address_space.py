@@ -1,11 +1,7 @@
-"""Refuse a limit of the address space (`ulimit -v`) that native code would run into.
+"""Check that a limit of the address space (`ulimit -v`) leaves enough for native code.
 
-LLVM, which compiles the kernels, and the threads of BLAS end the process where the system gives them no more address
-space, and no message of ours could come after that. So what they need is compared with the limit before.
-
-Figures   peak in MB with small tables, on Linux x86-64 with Python 3.11 and numba 0.68, every reduction and 2 to 32
-          processors: 550 to 1,010 with kernels that were compiled before, 815 to 925 where they are compiled. Of these
-          150 are taken when the command begins and 350 when the learner is built.
+LLVM, which compiles the kernels, and the threads of BLAS abort the process without a message of xclass if they get no
+more address space. The space that they need is therefore compared with the limit beforehand.
 """
 
 from __future__ import annotations
@@ -14,33 +10,35 @@ import os
 
 from ..errors import XclassError
 
-COMMAND = 150 << 20  # bytes: what a bare Python takes more to show the help
-RUN = 950 << 20  # what a run takes more than that
-THREADS = 750 << 20  # what is still to come of it when the learner is built: kernels, threads and their heaps
+# In bytes, measured on Linux x86-64 with Python 3.11 and numba 0.68; see docs/defaults.md.
+COMMAND = 150 << 20  # needed by the help, in addition to a bare Python
+RUN = 950 << 20  # needed by a run, in addition to that
+THREADS = 750 << 20  # part of RUN that is needed after the learner is built: kernels, threads and their heaps
 
 
 def check_command() -> None:
-    """Make sure that there is room for numpy; XclassError where not."""
+    """Check that there is enough address space for NumPy; raise XclassError if not."""
     _check(COMMAND, COMMAND + RUN, "")
 
 
 def check_run() -> None:
-    """Make sure that there is room for the compiler and for small tables; XclassError where not."""
+    """Check that there is enough address space for the compiler and small tables; raise XclassError if not."""
     _check(RUN, RUN, "")
 
 
 def check_threads() -> None:
-    """Make sure that a learner that is built leaves enough room for its threads; XclassError where not."""
+    """Check that there is enough address space for the threads of a learner; raise XclassError if not."""
     _check(THREADS, THREADS, ", or give a smaller -b")
 
 
 def left() -> int | None:
-    """Return the bytes that are left for tables, None where there is no limit."""
+    """Return the bytes that are left for weight tables, or None if there is no limit."""
     limit = _limit()
     return None if limit is None else max(0, limit - _used() - THREADS)
 
 
 def _check(more: int, whole: int, cure: str) -> None:
+    """Raise XclassError if `more` bytes are not free; its message asks for a limit of `whole` bytes more than used."""
     limit = _limit()
     if limit is None or _used() + more <= limit:
         return
@@ -52,15 +50,17 @@ def _check(more: int, whole: int, cure: str) -> None:
 
 
 def _limit() -> int | None:
+    """Return the limit of the address space in bytes, or None."""
     try:
         import resource
-    except ImportError:  # not on every system
+    except ImportError:  # Windows
         return None
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return None if limit == resource.RLIM_INFINITY else limit
 
 
 def _used() -> int:
+    """Return the address space in use in bytes, or 0 if it is not known."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")

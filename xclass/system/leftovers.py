@@ -2,20 +2,20 @@
 
 There are three kinds:
 
-    beside a file    what will take the place of NAME has no name until then, where the system offers that, and is
-                     `.NAME.PID-TOKEN.tmp` or `.NAME.PID-TOKEN.best` elsewhere and while it takes the place
+    beside a file    a file that will replace NAME. It has no name until then if the system supports that; otherwise,
+                     and for the moment of the replacement, it is `.NAME.PID-TOKEN.tmp` or `.NAME.PID-TOKEN.best`
     spilled data     a file without a name in the folder of temporary files
     compiled code    a folder `xclass-XXXXXXXX` in the folder of temporary files, with a file `owner` in it
 
 The system removes a file without a name when its process ends. The process that creates a named file holds a lock
-(flock) on it, and on `owner` for a folder, until the file has got its final name or is removed. The system releases
-the lock when the process ends in whatever way, and on a network file system the other hosts see it too. A file that
-can be locked has therefore lost its process, and only such files are removed. A process number would not tell: numbers
-are used again, and other hosts and containers have the same ones. Where the system offers no locks, a file's name says
-so and nobody removes it.
+(flock) on it, or on `owner` for a folder, until the file has its final name or is removed. The system releases the lock
+when the process ends for any reason, and on a network file system other hosts see the lock, too. A file that can be
+locked has therefore lost its process, and only such files are removed. A process number would not be enough: numbers
+are reused, and other hosts and containers have the same ones. If the system does not support locks, the name of the
+file says so and the file is never removed.
 
-Files of versions before this one are called `.NAME.PID.tmp` and `.NAME.PID.best` and are not locked. They are removed
-if this host has no process of that number. Symbolic links, files of other users and all other names are left alone.
+Older versions named the files `.NAME.PID.tmp` and `.NAME.PID.best` and did not lock them. Such a file is removed if
+this host has no process of that number. Symbolic links, files of other users and all other names are left alone.
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ from typing import BinaryIO
 
 PIECE = 1 << 20  # bytes copied at a time
 ATTEMPTS = 3  # to create a file and lock it
-LONGEST = 200  # bytes of NAME that go into the name of a temporary file
-DERIVED = r"(?:\.[0-9]+|\.interrupted)?"  # ends of the names of models that a run saves beside its own
+LONGEST = 200  # bytes of NAME that are used in the name of a temporary file
+DERIVED = r"(?:\.[0-9]+|\.interrupted)?"  # suffixes of the models that a run saves beside NAME
 FOLDER = re.compile(r"xclass-[a-z0-9_]{8}")
-UNTOUCHED = 86400  # seconds after which a folder without an owner, of a version before this one, is removed
+UNTOUCHED = 86400  # seconds without a change after which a folder without an `owner` is removed
 
-_owners: list[int] = []  # handles of the locked files in this process's folders
+_owners: list[int] = []  # handles of the locked `owner` files of this process
 
 
 class LinkRefused(OSError):
-    """A symbolic link is on a way that must not lead through one."""
+    """Report a symbolic link in a path that must not contain one."""
 
 
 class Unfinished:
-    """A file beside another one, whose place it takes when it is whole.
+    """Write a new file in the folder of an existing or future file, which it replaces when it is complete.
 
     Parameters
     ----------
-    path : the place
-    links : what to do where `path` is a symbolic link: "follow" it, "replace" it by the file, or "refuse" it, and any
-        link among its folders too
-    kind : end of the file's name: "tmp", or "best" for one that is kept for a while
-    nameless : whether it has no name until it takes the place, where the system offers that
+    path : path of the file to replace
+    links : treatment of a symbolic link at `path`: "follow" it, "replace" it by the file, or "refuse" it as well as any
+        link among its folders
+    kind : end of the name of the new file: "tmp", or "best" for one that is kept for a while
+    nameless : whether the new file has no name until it replaces the other, if the system supports that
 
     Attributes
     ----------
-    file : open for reading and writing
-    mode : permissions of the file whose place it takes, 0 where there is none
+    file : the new file, open for reading and writing
+    mode : permissions of the file to replace, 0 if there is none
 
     Raises
     ------
     OSError
-        where it cannot be created. The folder holds nothing new then.
+        if the file cannot be created. The folder has no new files then.
     """
 
     def __init__(self, path: str | os.PathLike[str], links: str = "follow", kind: str = "tmp", nameless: bool = True):
@@ -94,29 +94,30 @@ class Unfinished:
             raise
 
     def _mode(self, links: str) -> int:
+        """Return the permissions of the file to replace, 0 if there is none; raise OSError if it cannot be replaced."""
         try:
-            found = os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)
+            status = os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)
         except FileNotFoundError:
             return 0
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(status.st_mode):
             if links == "refuse":
                 raise LinkRefused(errno.ELOOP, "it is a symbolic link", self._place)
-            if links == "follow":  # one that leads somewhere was followed before
+            if links == "follow":  # `realpath` has resolved every link that does not lead back to itself
                 raise OSError(errno.ELOOP, "the symbolic link leads back to itself", self._place)
             return 0
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "this is no regular file", self._place)
-        return stat.S_IMODE(found.st_mode)
+        return stat.S_IMODE(status.st_mode)
 
     @property
     def path(self) -> str:
-        """A path under which this process can open the file."""
+        """Return a path by which this process can open the new file."""
         if self._own is None:
             return f"/proc/self/fd/{self.file.fileno()}"
         return os.path.join(os.path.dirname(self._place), self._own)
 
     def begins(self, size: int) -> bytes | None:
-        """The first bytes of the file whose place it takes, without following a link; None where there is none."""
+        """Return the first `size` bytes of the file to replace, or None if there is none; links are not followed."""
         try:
             handle = os.open(self._name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=self._folder)
         except FileNotFoundError:
@@ -129,21 +130,21 @@ class Unfinished:
             return file.read(size)
 
     def flush(self) -> None:
-        """Have all of it on the disk."""
+        """Write all buffered data to the disk."""
         self.file.flush()
         os.fsync(self.file.fileno())
 
     def take_place(self) -> None:
-        """Rename the file, so that the place holds what was there before or this file at any moment."""
+        """Replace the other file atomically: at any moment the path leads to the old or to the complete new file."""
         if self._own is None:
             try:
                 self._own = _link(self.file.fileno(), self._folder, self._name, self._kind)
-            except OSError:  # where there is no /proc, for example
+            except OSError:  # for example if there is no /proc
                 self._exchange()
         assert self._own is not None
         os.replace(self._own, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         self._own = None
-        with contextlib.suppress(OSError):  # have the new name on the disk, where the system offers that for folders
+        with contextlib.suppress(OSError):  # flush the folder to make the new name durable; not every system can
             handle = os.open(".", os.O_RDONLY, dir_fd=self._folder)
             try:
                 os.fsync(handle)
@@ -151,7 +152,7 @@ class Unfinished:
                 os.close(handle)
 
     def copy(self, path: str, links: str) -> None:
-        """Have a copy take another place; `links` : as above"""
+        """Replace the file at another path by a copy of the new file; `links` is as in the class."""
         other = Unfinished(path, links)
         try:
             self.file.seek(0)
@@ -162,7 +163,7 @@ class Unfinished:
             other.close()
 
     def _exchange(self) -> None:
-        """Exchange a file without a name for one with a name."""
+        """Copy the new file, which has no name, into one with a name, and continue with that."""
         nameless = self.file
         handle, self._own = _create(self._folder, self._name, self._kind)
         self.file = os.fdopen(handle, "w+b")
@@ -174,12 +175,12 @@ class Unfinished:
         self.flush()
 
     def close(self) -> None:
-        """Remove the file unless it has taken its place; may be called again."""
+        """Remove the new file unless it has replaced the other; may be called more than once."""
         if self._own is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self._own, dir_fd=self._folder)
             self._own = None
-        with contextlib.suppress(OSError, ValueError):  # what could not be written before cannot be written now
+        with contextlib.suppress(OSError, ValueError):  # errors in writing were reported before
             self.file.close()
         if self._folder >= 0:
             os.close(self._folder)
@@ -187,7 +188,7 @@ class Unfinished:
 
 
 def open_folder(path: str, follow: bool = True) -> int:
-    """Return a handle of the folder of a file; without `follow`, symbolic links on the way to it are refused."""
+    """Return a handle of the folder of a file; raise LinkRefused for symbolic links in the path unless `follow`."""
     flags = os.O_DIRECTORY | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
     if follow:
         return os.open(os.path.dirname(path) or ".", flags)
@@ -207,13 +208,13 @@ def open_folder(path: str, follow: bool = True) -> int:
 
 
 def remove(path: str | os.PathLike[str], derived: bool = False, folder: int | None = None) -> None:
-    """Remove the temporary files beside a file whose processes are gone.
+    """Remove the temporary files beside a file whose processes have ended; errors are ignored.
 
     Parameters
     ----------
-    path : the file; a symbolic link is not followed
-    derived : also those beside PATH.1, PATH.2, ... and PATH.interrupted
-    folder : a handle of its folder, where there is one
+    path : path of the file; a symbolic link is not followed
+    derived : whether to remove those of PATH.1, PATH.2, ... and PATH.interrupted, too
+    folder : handle of the folder of the file; None to open it
     """
     name = re.escape(_shortened(os.path.basename(path))) + (DERIVED if derived else "")
     locked = re.compile(rf"\.{name}\.[0-9]+-[0-9a-f]{{8}}\.(?:tmp|best)")
@@ -222,16 +223,16 @@ def remove(path: str | os.PathLike[str], derived: bool = False, folder: int | No
         outer = os.path.dirname(path) or "." if folder is None else "."
         handle = os.open(outer, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:
-            for one in os.listdir(handle):
-                old = before.fullmatch(one)
-                if locked.fullmatch(one) or (old and not _is_running(old[1])):
-                    _remove_file(handle, one)
+            for entry in os.listdir(handle):
+                old = before.fullmatch(entry)
+                if locked.fullmatch(entry) or (old and not _is_running(old[1])):
+                    _remove_file(handle, entry)
         finally:
             os.close(handle)
 
 
 def _remove_file(folder: int, name: str) -> None:
-    """Remove a regular file of this user that no process has locked."""
+    """Remove a regular file of this user unless a process has locked it; errors are ignored."""
     with contextlib.suppress(OSError):
         handle = _open_own(name, folder)
         try:
@@ -242,21 +243,21 @@ def _remove_file(folder: int, name: str) -> None:
 
 
 def _open_own(name: str, folder: int) -> int:
-    """Open a regular file of this user; a network file system locks only what is open for writing."""
+    """Open a regular file of this user, for writing if possible, because network file systems lock no other files."""
     flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         handle = os.open(name, os.O_RDWR | flags, dir_fd=folder)
-    except PermissionError:  # it has the permissions of the file whose place it was to take
+    except PermissionError:  # the file has the permissions of the file that it was to replace
         handle = os.open(name, os.O_RDONLY | flags, dir_fd=folder)
-    found = os.fstat(handle)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
         os.close(handle)
         raise PermissionError(errno.EPERM, "not a regular file of this user", name)
     return handle
 
 
 def _is_running(number: str) -> bool:
-    """Whether this host has another process of that number."""
+    """Return whether this host has another process with that number."""
     try:
         os.kill(int(number), 0)
     except (ProcessLookupError, OverflowError):
@@ -267,7 +268,7 @@ def _is_running(number: str) -> bool:
 
 
 def _is(handle: int, name: str, folder: int | None) -> bool:
-    """Whether an open file still has that name."""
+    """Return whether an open file still has that name."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(name, dir_fd=folder, follow_symlinks=False))
     except FileNotFoundError:
@@ -278,12 +279,12 @@ def _is(handle: int, name: str, folder: int | None) -> bool:
 
 
 def _create(folder: int, name: str, kind: str) -> tuple[int, str]:
-    """Create a file and lock it; return its handle and its name."""
+    """Create a temporary file for `name` and lock it; return its handle and its name."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     for lockable in (*[True] * ATTEMPTS, False):
         own = _temporary_name(name, kind, lockable)
         handle = os.open(own, flags, 0o666, dir_fd=folder)
-        # a process that looks for leftovers may have locked it first, and removed it
+        # another process that removes leftovers may have locked and removed the file before it is locked here
         if not lockable or (_lock(handle) and _is(handle, own, folder)):
             break
         os.close(handle)
@@ -293,7 +294,7 @@ def _create(folder: int, name: str, kind: str) -> tuple[int, str]:
 
 
 def _nameless(folder: int) -> int | None:
-    """Open a file that has no name; None where the system does not offer that."""
+    """Open a new file that has no name; return its handle, or None if the system does not support that."""
     if hasattr(os, "O_TMPFILE"):
         with contextlib.suppress(OSError):
             return os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666, dir_fd=folder)
@@ -301,10 +302,10 @@ def _nameless(folder: int) -> int | None:
 
 
 def _link(handle: int, folder: int, name: str, kind: str) -> str:
-    """Give a file without a name a temporary one, and return it."""
+    """Give a temporary name to a file that has none, and return the name."""
     own = _temporary_name(name, kind, _lock(handle))
     root = os.open("/", os.O_RDONLY)
-    try:  # with a folder's handle, link() follows the link to the file
+    try:  # os.link follows the link in /proc only if it is called with a folder's handle
         os.link(f"/proc/self/fd/{handle}", own, src_dir_fd=root, dst_dir_fd=folder, follow_symlinks=True)
     finally:
         os.close(root)
@@ -312,17 +313,18 @@ def _link(handle: int, folder: int, name: str, kind: str) -> str:
 
 
 def _temporary_name(name: str, kind: str, locked: bool | None) -> str:
+    """Return a new temporary name for `name`."""
     unlocked = "" if locked else ".unlocked"
     return f".{_shortened(name)}.{os.getpid()}-{os.urandom(4).hex()}{unlocked}.{kind}"
 
 
 def _shortened(name: str) -> str:
-    """As much of a name as leaves room for what is added to it."""
+    """Return the beginning of a name, short enough for the additions of a temporary name."""
     return os.fsdecode(os.fsencode(name)[:LONGEST])
 
 
 def _lock(handle: int) -> bool | None:
-    """Lock an open file: True if that was done, False if another process has it, None if the system offers no locks."""
+    """Lock an open file; return False if another process has locked it, and None if locks are not supported."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -336,9 +338,9 @@ def _lock(handle: int) -> bool | None:
 
 
 def temporary_folder() -> str:
-    """The folder of temporary files: the one TMPDIR names, even where it cannot be used.
+    """Return the folder of temporary files: the one that TMPDIR names, even if it cannot be used.
 
-    Python's own choice passes over a folder that is missing or full and takes another one without a word.
+    Python's own choice silently replaces a folder that is missing or full by another one.
     """
     named = next((os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)), None)
     return tempfile.gettempdir() if named is None else os.path.abspath(named)
@@ -350,12 +352,12 @@ def megabytes(size: float) -> str:
 
 
 def free_space(folder: str) -> str:
-    """How much room is left in a folder, in words."""
+    """Return a clause that says how much space is free in a folder."""
     try:
-        found = os.statvfs(folder)
+        status = os.statvfs(folder)
     except OSError:
         return "how much is free is not known"
-    return f"{found.f_bavail * found.f_frsize / 1e6:,.1f} MB are free"
+    return f"{status.f_bavail * status.f_frsize / 1e6:,.1f} MB are free"
 
 
 def spill() -> BinaryIO:
@@ -373,27 +375,27 @@ def spill() -> BinaryIO:
 
 
 def private_folder() -> Path:
-    """Create a folder for compiled code in the folder of temporary files; who creates it removes it at its end."""
+    """Create a folder for compiled code in the folder of temporary files; the caller has to remove it at the end."""
     outer = temporary_folder()
     _remove_folders(outer)
     while True:
-        made = Path(tempfile.mkdtemp(prefix="xclass-", dir=outer))
+        folder = Path(tempfile.mkdtemp(prefix="xclass-", dir=outer))
         try:
-            handle = os.open(made / "owner", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            handle = os.open(folder / "owner", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             locked = _lock(handle)
-            if locked is None:  # without an owner it is removed when nothing has touched it for long
-                os.unlink(made / "owner")
-            if locked is None or (locked and _is(handle, str(made / "owner"), None)):
+            if locked is None:  # a folder without `owner` is removed after a day without changes
+                os.unlink(folder / "owner")
+            if locked is None or (locked and _is(handle, str(folder / "owner"), None)):
                 _owners.append(handle)
-                return made
-            os.close(handle)  # a process that looks for leftovers was quicker, and removes it
+                return folder
+            os.close(handle)  # another process that removes leftovers has locked the folder first, and removes it
         except BaseException:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
             raise
 
 
 def _remove_folders(outer: str) -> None:
-    """Remove folders of compiled code whose processes are gone."""
+    """Remove the folders of compiled code whose processes have ended; errors are ignored."""
     with contextlib.suppress(OSError):
         for name in os.listdir(outer):
             if FOLDER.fullmatch(name):
@@ -401,16 +403,17 @@ def _remove_folders(outer: str) -> None:
 
 
 def _remove_folder(path: str) -> None:
+    """Remove a folder of compiled code of this user if its process has ended."""
     with contextlib.suppress(OSError):
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            found = os.fstat(folder)
-            if found.st_uid != os.geteuid():
+            status = os.fstat(folder)
+            if status.st_uid != os.geteuid():
                 return
             try:
                 handle = _open_own("owner", folder)
-            except FileNotFoundError:  # of a version before this one, or of a process that is just creating it
-                if time.time() - found.st_mtime > UNTOUCHED:
+            except FileNotFoundError:  # made by an older version or without locks, or just being created
+                if time.time() - status.st_mtime > UNTOUCHED:
                     shutil.rmtree(path, ignore_errors=True)
                 return
             try:

@@ -1,6 +1,6 @@
-"""How much memory a process may take.
+"""Determine how much memory this process can still allocate.
 
-Source    /proc/meminfo where there is one, else sysconf.
+Source    /proc/meminfo if it exists, else sysconf.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from . import address_space
 
 
 def available() -> int | None:
-    """Bytes this process may still take, or None where the machine does not tell."""
+    """Return the number of bytes that this process can still allocate, or None if it is not known."""
     bounds = [bound for bound in (_free_memory(), address_space.left()) if bound is not None]
     return min(bounds, default=None)
 
 
 def _free_memory() -> int | None:
+    """Return the free memory of the machine in bytes, or None if it is not known."""
     try:
         with open("/proc/meminfo", encoding="ascii") as f:
             for line in f:

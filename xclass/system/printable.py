@@ -1,7 +1,7 @@
-"""Make text safe to show on a terminal.
+"""Escape text that is not safe to show on a terminal.
 
-Names of files, words of a command line and names of classes may hold anything: an escape sequence would move the
-cursor or change colours, a line feed would forge a line, and a bidirectional override would reorder what is shown.
+File names, command line words and class names may contain any characters: an escape sequence would move the cursor or
+change colours, a line feed would forge a line, and a bidirectional override would reorder the text.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 def printable(text: str) -> str:
-    """Return one line of text with everything that is not printable Unicode written as an escape.
+    """Return one line of text with all characters escaped that are not printable.
 
-    Spaces of any width stay. Control and format characters, bidirectional overrides among them, turn into `\\x1b` or
-    `\\u202e`, and bytes that could not be decoded, which Python keeps as lone surrogates, into `\\xff`.
+    Spaces of any width stay. Control and format characters, including bidirectional overrides, become escapes such as
+    `\\x1b` or `\\u202e`. Bytes that could not be decoded, which Python keeps as lone surrogates, become `\\xff`.
     """
     if text.isprintable():
         return text
@@ -24,15 +24,16 @@ def printable(text: str) -> str:
 
 
 def shortened(value: object) -> str:
-    """Return a value from a file as a message shows it: in ASCII, without control characters, and not too long."""
+    """Return a value from a file as text for a message: printable ASCII of limited length."""
     try:
         shown = ascii(value)
-    except ValueError:  # a whole number of more digits than Python turns into text
+    except ValueError:  # an int with more digits than Python converts to text
         return "a number of thousands of digits"
     return shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + "..."
 
 
 def _escaped(c: str) -> str:
+    """Return the escape of a character."""
     code = ord(c)
     if c in SHORT:
         return SHORT[c]

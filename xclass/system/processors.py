@@ -1,4 +1,4 @@
-"""How many processors this process may use: what a container or `taskset` leaves it, not what the machine has."""
+"""Count the processors that this process may use, which a container or `taskset` may restrict."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 
 
 def count() -> int:
-    """At least 1."""
+    """Return the number of processors that this process may use, at least 1."""
     try:
         return len(os.sched_getaffinity(0)) or 1
-    except (AttributeError, OSError):  # not everywhere
+    except (AttributeError, OSError):  # sched_getaffinity is missing on macOS and Windows
         return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Write to what may be a terminal: colours only where they are shown, and no escape sequences from somebody's data."""
+"""Write output that may go to a terminal: use colours where they are shown, and escape control characters of data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def styled(text: str, style: str, file: TextIO) -> str:
 
 
 class Output(Protocol):
-    """What a writer of bytes needs."""
+    """Describe an object that bytes can be written to."""
 
     def write(self, data: bytes | memoryview, /) -> int: ...
 
@@ -35,7 +35,7 @@ class Output(Protocol):
 
 
 class TerminalOutput:
-    """Writes text with control characters escaped, except for tabs and the ends of lines."""
+    """Write UTF-8 text to a file with control characters escaped, except for tabs and newlines."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -52,5 +52,5 @@ class TerminalOutput:
 
 
 def output_of(file: BinaryIO) -> Output:
-    """Return the file, or what escapes control characters on their way to it where it is a terminal."""
+    """Return the file itself, or a `TerminalOutput` around it if it is a terminal."""
     return TerminalOutput(file) if file.isatty() else file
