@@ -1,4 +1,4 @@
-"""xclass: online learning of one of very many classes, in logarithmic time, as a command and as a library.
+"""Learn online to predict one of very many classes, in logarithmic time, as a command and as a library.
 
     import xclass
 
@@ -10,7 +10,7 @@
 
     print(xclass.load("model.bin").predict(["| height:1.5 length:2"]))
 
-Importing this package compiles nothing and imports neither NumPy nor numba; its names are found when they are used.
+Importing this package compiles nothing and imports neither NumPy nor numba: its names are imported on first use.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -47,6 +47,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name on its first use."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import os
@@ -58,4 +59,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """Return the public names."""
     return __all__

@@ -1,4 +1,4 @@
-"""`python -m xclass`: the command."""
+"""Run the command line as `python -m xclass`."""
 
 from .cli import main
 

@@ -1,4 +1,4 @@
-"""Names for the types of arrays, by what they hold; comments beside a field say which shape it has."""
+"""Define names for array types by dtype; docstrings and comments give the shapes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     Float32s: TypeAlias = NDArray[np.float32]
     Float64s: TypeAlias = NDArray[np.float64]
 
-    Int: TypeAlias = int | np.integer[Any]  # a whole number as kernels take it
-    Float: TypeAlias = float | np.floating[Any]  # a number as kernels take it
-else:  # annotations are never evaluated, and importing numpy.typing takes time
+    Int: TypeAlias = int | np.integer[Any]  # whole number in a kernel
+    Float: TypeAlias = float | np.floating[Any]  # real number in a kernel
+else:  # avoid the slow import of numpy.typing: annotations are not evaluated
     AnyArray = Bools = UInt8s = UInt16s = UInt32s = UInt64s = np.ndarray
     Int8s = Int32s = Int64s = Float32s = Float64s = np.ndarray
     Int = Float = Any

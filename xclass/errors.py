@@ -1,11 +1,11 @@
-"""What can go wrong for a user, and the exit status it ends with.
+"""Define the errors that are reported to the user without a traceback, and their exit statuses.
 
-Every message names the place, the value seen, what is allowed and what to do.
+Every message names the location, the value found, the allowed values and a remedy.
 """
 
 
 class XclassError(Exception):
-    """A mistake that is explained in one message, without a traceback; each argument is a line of it."""
+    """Report an error to the user by a message without a traceback; each argument is a line of the message."""
 
     exit_code = 1
 
@@ -14,18 +14,18 @@ class XclassError(Exception):
 
 
 class UsageError(XclassError):
-    """The command line cannot be carried out."""
+    """Report options or arguments that are not allowed."""
 
     exit_code = 2
 
 
 class DataError(XclassError):
-    """The data cannot be read or learned from."""
+    """Report data that cannot be read or learned from."""
 
 
 class ModelError(XclassError):
-    """A model file cannot be read, written or continued."""
+    """Report a model file that cannot be read or written, or that learning cannot continue from."""
 
 
 class XclassWarning(UserWarning):
-    """What a learner has to tell about the data, as a Python warning."""
+    """Warn about the examples that a learner was given."""
