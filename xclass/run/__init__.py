@@ -1,1 +1,1 @@
-"""A run of the command, from the first byte to the model file."""
+"""Execute a run of the command, from the first byte of the data to the model file."""

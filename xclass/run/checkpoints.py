@@ -1,7 +1,7 @@
-"""Which models a run saves, and when: at the end, of the best pass, after each pass, on the way, when interrupted.
+"""Save the models of a run: at the end, of the best pass, after each pass, at checkpoints, and when interrupted.
 
-The model itself (`-f`) is only ever replaced by that of a finished run or a checkpoint. The best pass's is kept in a
-file beside it until it is known to be the best; then it is renamed.
+The model file (`-f`) is only replaced by the model of a finished run or of a checkpoint. The model of the best pass is
+written to a file beside it, which is renamed when the passes have ended.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from .passes import SavePoint
 
 
 class Saver:
-    """Saves what a learner has learned.
+    """Save the models of a run.
 
     Parameters
     ----------
-    config : of the run
+    config : options of the run
     model : the learner
-    progress : of this run
+    progress : counts of this run
 
     Attributes
     ----------
-    early : whether passes ended before they ran out
+    early : whether --early_terminate has ended the passes
     """
 
     def __init__(self, config: Config, model: Learner, progress: Progress) -> None:
         self._learner = model
-        self._before = model.examples  # learned from in earlier runs
+        self._before = model.examples  # number of examples learned from in earlier runs
         self.progress = progress
         self.early = False
         self._config = config
         self._learning = not config.driver.testonly
         self._model: str | None = config.driver.final_regressor
         text = config.readable.readable_model or config.readable.invert_hash
-        # a file whose neighbour the best pass's model may be until the end
+        # the model of the best pass is written beside this file until the passes have ended
         self._beside = self._model if self._model is not None and _is_file(self._model) else text
         if self._beside is not None and not _is_file(self._beside):
             self._beside = os.path.join(leftovers.temporary_folder(), "xclass-model")
         self._best: leftovers.Unfinished | None = None
         self._best_counters: dict[str, Any] = {}
-        self._counters: dict[str, Any] | None = None  # of the model of -i
-        # of the files this run may leave what was learned in: what each was when last noted, and from how many examples
+        self._counters: dict[str, Any] | None = None  # counters of the model of -i
+        # path of a model of this run -> identity of the file when it was last saved, number of examples learned from
         self._noted: dict[str, tuple[object, int]] = {}
         for path in self._places():
             self._note_saved(path, 0)
@@ -62,14 +62,20 @@ class Saver:
 
     @property
     def learned(self) -> int:
-        """Examples this run has learned from."""
+        """Return the number of examples that this run has learned from."""
         return self._learner.examples - self._before
 
     def resume(self, contents: Contents, preserve: bool) -> None:
-        """Go on counting from a model; with `preserve`, what is shown too."""
+        """Continue the counters of a model, and with `preserve` those that are shown, too.
+
+        Raises
+        ------
+        UsageError
+            if `preserve` is set and the model has no counters.
+        """
         self._counters = contents.counters
         kept = (self._counters or {}).get(VW) if self._config.driver.vw_exact else None
-        if kept is not None:  # VW takes what had no label for labelled unless it goes on counting it
+        if kept is not None:  # VW's clock includes unlabelled examples unless it continues to count them
             other = float(kept["weighted_unlabeled_examples"]) if preserve else 0.0
             self._learner.clock = float(kept["t"]) - self._config.learner.initial_t - other
         if preserve and kept is not None:
@@ -81,32 +87,32 @@ class Saver:
                     "saved with --predict_only_model"
                 )
             self.progress.resume(self._counters, contents.examples)
-        elif self._counters is not None and self._learning and kept is None:  # counts all runs since the model was new
+        elif self._counters is not None and self._learning and kept is None:  # a second Progress counts all runs
             self._learner.progress = Progress(self._config.reduction.labels, None, self.progress.holdout is not None)
             self._learner.progress.resume(self._counters, contents.examples)
 
     def save(self, path: str, links: str = "follow", into: leftovers.Unfinished | None = None) -> None:
-        """Save what was learned so far; the parameters are those of `model_file.save`."""
+        """Save the current model; the parameters are those of `model_file.save`."""
         model_contents.save(path, self._contents, links=links, into=into)
         if path in self._noted and into is None:
             self._note_saved(path, self.learned)
 
     def _contents(self) -> Contents:
-        """What is saved, with the counters from which a later run goes on; with --vw_exact also what VW would."""
-        found = self._learner.contents()
-        if found.counters is None:
-            return found
+        """Return the contents to save, including the counters for later runs and with --vw_exact those of VW."""
+        contents = self._learner.contents()
+        if contents.counters is None:
+            return contents
         if not self._learning:
-            return found._replace(counters=self._counters)
+            return contents._replace(counters=self._counters)
         if not self._config.driver.vw_exact:
-            return found
+            return contents
         counters = self.counters()
         kept: dict[str, object] = {name: repr(float(counters[name])) for name in ("t", *VW_SUMS)}
         kept.update((name, int(counters[name])) for name in VW_COUNTS)
-        return found._replace(counters={**found.counters, VW: kept})
+        return contents._replace(counters={**contents.counters, VW: kept})
 
     def save_at(self, point: SavePoint) -> str:
-        """Save where the data or --checkpoint say so; return why not, where it was not done."""
+        """Save the model at a save point; return the reason if it was not saved, or an empty string."""
         if point.refused or point.path is None:
             return point.refused
         if not self._learning:
@@ -115,24 +121,27 @@ class Saver:
             return "what was read is learned at the end of the data only"
         try:
             self.save(point.path, links="refuse" if point.by_data else "follow")
-        except ModelError as error:  # there is still the end of the run
+        except ModelError as error:  # not fatal, because the model is saved again at the end of the run
             return str(error)
         return ""
 
     def end_pass(self, better: bool, last: bool) -> bool:
-        """Keep what is to be kept of a pass; return whether the run ends with it.
+        """Save the model of a pass if needed; return whether the run ends with this pass.
 
-        `better`: than all before; `last`: no other follows.
+        Parameters
+        ----------
+        better : whether the held-out loss of the pass is the lowest so far
+        last : whether no other pass follows
         """
         plan, holdout = self._config.passes, self.progress.holdout
         if self._learning and self._config.learner.predict_only_model:
             reduction = self._learner.reduction
             tables = reduction.tables if isinstance(reduction, Inspectable) else ()
-            for table in tables:  # as VW does where it keeps no state of --l1 and --l2
+            for table in tables:  # as VW does if it stores no state of --l1 and --l2
                 gd.apply_regularisation(table)
         if self._model is not None and plan.save_per_pass:
             self.save(f"{self._model}.{self.progress.passes}", links="replace")
-        if holdout is None or not (holdout.found or plan.keep_last):  # no pass is better than another
+        if holdout is None or not (holdout.found or plan.keep_last):  # passes cannot be compared
             return last
         if better and not last and self._learning and self._beside is not None:
             if self._best is None:
@@ -144,7 +153,7 @@ class Saver:
         return last or self.early
 
     def pass_kept(self) -> int:
-        """Number of the pass whose model is saved."""
+        """Return the number of the pass whose model is saved."""
         holdout = self.progress.holdout
         if holdout is None or self.progress.passes < 2:
             return self.progress.passes
@@ -152,7 +161,13 @@ class Saver:
         return holdout.best_pass if best else self.progress.passes
 
     def finish(self) -> tuple[str | None, dict[str, Any]]:
-        """Save the model; return a file with it where the learner has gone on since, and its counters."""
+        """Save the model of the run.
+
+        Returns
+        -------
+        path : file of the saved model if the learner has learned more since; None if the learner is at that state
+        counters : VW's counters of the saved model
+        """
         if self._best is None or self.pass_kept() == self.progress.passes:
             self.close()
             if self._model is not None:
@@ -164,7 +179,7 @@ class Saver:
         return self._best.path, self._best_counters
 
     def _move_best(self, path: str, links: str = "follow") -> None:
-        """Turn the best pass's model into the one at `path`."""
+        """Move the model of the best pass to the path of -f, or copy it to another path."""
         assert self._best is not None
         with model_file.explained(path):
             if path == self._model:
@@ -173,7 +188,7 @@ class Saver:
                 self._best.copy(path, links)
 
     def interrupted(self) -> str:
-        """Save what was learned beside the model asked for; return what to tell the user."""
+        """Save the model of an interrupted run as MODEL.interrupted; return a message about it."""
         if not self._learning:
             return ""
         if self._model is None:
@@ -183,19 +198,19 @@ class Saver:
         path = self._model + ".interrupted"
         try:
             self.save(path, links="replace")
-        except Exception as error:  # of whatever kind: the one that ends the run is raised
+        except Exception as error:  # must not replace the error that ends the run
             return f"what was learned from {self.learned} examples is lost: {error}"
         before = "is as it was before" if os.path.exists(self._model) else "was not written"
         return f"what was learned from {self.learned} examples is in {path}; {self._model} {before}"
 
     def left(self) -> str:
-        """What to tell the user of a run that ended at once, maybe while a model was being saved."""
+        """Return the message about the saved models after a second signal, which may have come during saving."""
         if not self._learning or self.learned == 0:
             return "nothing was learned"
         if self._model is None:
             return "no -f was given, so nothing was saved"
         for path in self._places():
-            if _identity(path) != self._noted[path][0]:  # its saving had just been done
+            if _identity(path) != self._noted[path][0]:  # saving was complete but not yet noted
                 return f"{path} holds what was learned from {self.learned} examples"
         for path in self._places():
             count = self._noted[path][1]
@@ -206,30 +221,32 @@ class Saver:
         return f"what was learned from {self.learned} examples is lost; {self._model} {before}"
 
     def _places(self) -> tuple[str, ...]:
+        """Return the paths where this run may save its model."""
         return () if self._model is None else (self._model, self._model + ".interrupted")
 
     def _note_saved(self, path: str, examples: int) -> None:
+        """Note that the file at `path` holds the model learned from this number of examples."""
         self._noted[path] = _identity(path), examples
 
     def counters(self) -> dict[str, Any]:
-        """VW's lines about a run in a readable model."""
+        """Return VW's counters of the run, which a readable model shows."""
         return self.progress.vw_counters(self._config.learner.initial_t + self._learner.clock)
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Remove the temporary file."""
         if self._best is not None:
             self._best.close()
 
 
 def _identity(path: str) -> object:
-    """Something that changes when the file there is replaced."""
+    """Return a value that changes when the file at `path` is replaced; None if there is no file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns
+    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 def _is_file(path: str) -> bool:
-    """Whether a model saved there is a file, so that another can take its place."""
+    """Return whether a model saved at `path` is a regular file, which can be replaced by renaming another."""
     return os.path.isfile(path) or not os.path.exists(path)

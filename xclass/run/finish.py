@@ -1,6 +1,6 @@
-"""The end of a run: the summary, the model and what goes with it, and the exit status.
+"""Finish a run: show the summary, save the model and what belongs to it, and return the exit status.
 
-The model comes first: whatever else cannot be written is told of when it is safe.
+The model is saved first; failures to write other files are reported afterwards.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .timing import Stopwatch
 
 
 class Parts(NamedTuple):
-    """What a run consists of, when all of its examples have come to rest."""
+    """Hold the parts of a run after all of its examples have passed the stages."""
 
     config: Config
     model: Learner
@@ -42,17 +42,18 @@ class Parts(NamedTuple):
 
 
 def finish(run: Parts, error: BaseException | None, seconds: float) -> int:
-    """Tell and save what came of a run, and return its exit status.
+    """Show and save the results of a run, and return its exit status.
 
     Parameters
     ----------
-    error : what ended it early
-    seconds : it has taken
+    run : parts of the run
+    error : the error that ended the run early, or None
+    seconds : duration of the run
 
     Raises
     ------
     DataError, ModelError, BrokenPipeError
-        `error` itself, or what could not be written.
+        `error` itself, or the error that prevented writing a file.
     """
     o, stopped = run.config.driver, run.signals.stopped
     run.console.end_bar()
@@ -65,7 +66,7 @@ def finish(run: Parts, error: BaseException | None, seconds: float) -> int:
             counted = console.summary(run.config, run.progress, run.model.reduction)
             for line in [*counted, *lines, *_own_summary(run, seconds)]:
                 run.console.line(line)
-    except Exception as caught:  # the model is saved before this error, whatever it is, ends the run
+    except Exception as caught:  # raised after the model is saved
         unwritten = caught
     for line in run.reader.report():
         run.console.warn(line)
@@ -101,7 +102,7 @@ def finish(run: Parts, error: BaseException | None, seconds: float) -> int:
 
 
 def _save(run: Parts) -> None:
-    """Save the model, and as text the very model that is saved."""
+    """Save the model, and write the same model as text if requested."""
     path, counters = run.saver.finish()
     text = run.config.readable
     as_text = text.readable_model is not None or text.invert_hash is not None
@@ -113,7 +114,7 @@ def _save(run: Parts) -> None:
 
 
 def _turn_to(run: Parts, contents: Contents) -> None:
-    """Have the learner know what a model holds; the inspector lets go of what it knew before."""
+    """Replace what the learner has learned by the contents of a model; only one of the two is held in memory."""
     if run.inspector is not None:
         run.inspector.let_go()
     run.model.exchange(contents)
@@ -122,9 +123,9 @@ def _turn_to(run: Parts, contents: Contents) -> None:
 
 
 def _own_summary(run: Parts, seconds: float) -> list[str]:
-    """What is told beyond VW's lines."""
+    """Return the lines of the summary that VW does not have."""
     text = run.config.readable
-    saves = any(one is not None for one in (run.config.driver.final_regressor, text.readable_model, text.invert_hash))
+    saves = any(path is not None for path in (run.config.driver.final_regressor, text.readable_model, text.invert_hash))
     reduction, slots = run.model.reduction, []
     if isinstance(reduction, Inspectable) and reduction.tables:
         slots = [table_occupancy.line(reduction.tables, reduction.rule)]

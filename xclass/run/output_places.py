@@ -1,7 +1,7 @@
-"""Which files a run reads and writes: refusals where one would be lost to another, before anything is opened.
+"""Check, before any file is opened, that a run does not overwrite one of its own files.
 
-A file is known by what it is, not by its name: links and other spellings of a path lead to the same one. Devices such
-as /dev/null lose nothing. A model may be written where it was read.
+Files are compared by device and inode, because links and other spellings of a path lead to the same file. Devices such
+as /dev/null cannot be overwritten. A model may be written to the file that it was read from.
 """
 
 from __future__ import annotations
@@ -16,26 +16,32 @@ from typing import NamedTuple
 from ..api.configuration import Config
 from ..errors import UsageError
 
-STDOUT = "stdout"  # as a name: standard output
+STDOUT = "stdout"  # file name that means standard output
 
 
 class Place(NamedTuple):
-    """A file one option names."""
+    """Hold a file that an option names."""
 
-    option: str  # as typed
+    option: str  # the flag
     path: str
     written: bool
-    what: object  # equal for the same file; None where nothing can be lost
+    what: object  # identity, equal for the same file; None if the file cannot be overwritten
 
 
 def check(config: Config) -> None:
-    """Refuse a run that would write over its own data, or two things into the same file."""
+    """Check that the run does not overwrite its input or write two outputs to the same file.
+
+    Raises
+    ------
+    UsageError
+        if it does; the message names both options.
+    """
     places = list(_places(config))
-    for i, one in enumerate(places):
+    for i, place in enumerate(places):
         for other in places[:i]:
-            if one.what is None or one.what != other.what or not (one.written or other.written):
+            if place.what is None or place.what != other.what or not (place.written or other.written):
                 continue
-            written, kept = (one, other) if one.written else (other, one)
+            written, kept = (place, other) if place.written else (other, place)
             if {written.option, kept.option} == {"-f", "-i"}:
                 continue
             if kept.written:
@@ -47,6 +53,7 @@ def check(config: Config) -> None:
 
 
 def _places(config: Config) -> Iterator[Place]:
+    """Yield the files that the run reads and writes."""
     for flag, path, written in config.files():
         if written and path == STDOUT and flag in ("-p", "-r", "--print_tree", "--dot_tree"):
             yield Place(flag, "standard output", True, STDOUT)
@@ -64,24 +71,26 @@ def _places(config: Config) -> Iterator[Place]:
 
 
 def _check_derived(config: Config, places: list[Place]) -> None:
-    """Refuse files where the run itself may put a model: MODEL.1, MODEL.2, ..., MODEL.interrupted."""
+    """Check that no option names a file that the run may save a model to: MODEL.1, MODEL.2, ..., MODEL.interrupted."""
     model = config.driver.final_regressor
     if model is None:
         return
     begin = os.path.realpath(model) + "."
-    for one in places:
-        name = os.path.realpath(one.path)
-        if one.option in ("-f", "-i") or one.what is None or not name.startswith(begin):
+    for place in places:
+        name = os.path.realpath(place.path)
+        if place.option in ("-f", "-i") or place.what is None or not name.startswith(begin):
             continue
         end = name[len(begin) :]
         if end == "interrupted":
-            raise UsageError(f"{one.option} {one.path} is where -f {model} puts what an interrupted run has learned")
+            raise UsageError(
+                f"{place.option} {place.path} is where -f {model} puts what an interrupted run has learned"
+            )
         if config.passes.save_per_pass and end.isdecimal():
-            raise UsageError(f"{one.option} {one.path} is where --save_per_pass saves the model of pass {end}")
+            raise UsageError(f"{place.option} {place.path} is where --save_per_pass saves the model of pass {end}")
 
 
 def what_is(path: str) -> object:
-    """Something equal for two names of the same file, and None for what is no regular file."""
+    """Return the identity of the file at `path`, equal for all paths to it; None if it is not a regular file."""
     try:
         return _file_of(os.stat(path))
     except OSError:
@@ -89,10 +98,12 @@ def what_is(path: str) -> object:
 
 
 def _file_of(found: os.stat_result) -> object:
+    """Return device and inode of a regular file, None for anything else."""
     return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 def _called(place: Place) -> str:
+    """Return a description of a file for messages."""
     if place.option == "-d":
         return f"the data file {place.path}"
     if place.option == "-i":

@@ -1,15 +1,16 @@
-"""Passes over the data: how many, what is held out of learning, where in a pass the model is saved.
+"""Run several passes over the data, hold out examples, and find the save points within a pass.
 
-Source    VW 9.11 (parser.cc, gd.cc): lines are counted from 1 in every pass, empty ones too; a line is held out if
-          its number is a multiple of --holdout_period, or beyond --holdout_after. Held-out examples are predicted,
-          not learned from, and judge the pass. --initial_pass_length N: as many passes as asked for take the first N
-          lines, as many again the first 2 N + 1, and so on until a pass comes to the end of the data. A single pass
-          is not made again but continued: it ends after N lines, after 2 N + 1 more, and so on.
-Differs   from VW: when the passes run out, the model of the best pass is kept (`--keep_last`: that of the last, as
-          in VW); passes without any held-out example are not counted as misses (VW stops after the fourth).
-          `save_NAME` tags write inside the current folder only, follow no symbolic link, and replace nothing but models
-          (NAME.0, as in VW, with --save_per_pass). Where it makes a cache in the same run VW never sees a line beyond
-          the first N, and where it has one it makes a single pass again.
+Source    VW 9.11 (parser.cc, gd.cc): lines are counted from 1 in every pass, empty lines included. A line is held out
+          if its number is a multiple of --holdout_period, or beyond --holdout_after. Held-out examples are predicted
+          but not learned from, and measure how good the pass was. With --initial_pass_length N, the first --passes
+          passes use the first N lines, the next --passes passes the first 2 N + 1, and so on until a pass reaches the
+          end of the data. A single pass is not repeated but continued: it ends after N lines, then after 2 N + 1 more
+          lines, and so on.
+Differs   from VW: after the last pass the model of the best pass is saved (with `--keep_last` that of the last pass, as
+          in VW). Passes without held-out examples do not count as misses (VW stops after the fourth). `save_NAME` tags
+          write only inside the current folder, follow no symbolic links, and replace only models (NAME.0 with
+          --save_per_pass, as in VW). With --initial_pass_length, VW never reads a line beyond the first N if it makes a
+          cache in the same run, and repeats a single pass if it has a cache.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .shuffle import Shuffler
 
 @dataclass(frozen=True)
 class Options:
-    """Passes over the data."""
+    """Declare the options of passes over the data."""
 
     passes: int = option("number of passes over the data", kind=int, default=1, minimum=1, metavar="N")
     holdout_off: bool = option("with several passes, learn from every example", kind=bool)
@@ -70,16 +71,21 @@ class Options:
 
 
 class SavePoint(NamedTuple):
-    """A place within a pass where the learner comes to rest and the model is saved."""
+    """Mark a position within a pass where the pipeline is emptied and the model is saved."""
 
     path: str | None
-    by_data: bool  # whether the data named the file
-    words: str  # for the user, before it is saved
-    refused: str = ""  # why it is not saved after all
+    by_data: bool  # whether a tag in the data names the file
+    words: str  # message about saving
+    refused: str = ""  # reason for not saving, or empty
 
 
 class PassSegment:
-    """The items of a pass up to the next save point, which is then in `save_point`."""
+    """Iterate over the tasks of a pass up to the next save point.
+
+    Attributes
+    ----------
+    save_point : the save point that ended the iteration; None at the end of the pass
+    """
 
     def __init__(self, items: Iterator[BatchTask | SavePoint]) -> None:
         self.save_point: SavePoint | None = None
@@ -94,10 +100,10 @@ class PassSegment:
 
 
 def previewed(items: Iterator[BatchTask | SavePoint], learner: Previews) -> Iterator[BatchTask | SavePoint]:
-    """Show a learner as many of the first items as it wants, then give them out, and then the rest.
+    """Show a learner as many of the first tasks as it wants to see, then yield these and the remaining items.
 
-    They are held in memory until then: a run stopped by a signal before has learned nothing. An error that ends the
-    items early is raised behind those that are held.
+    The first tasks are held in memory meanwhile, so a run that a signal stops during the preview has learned nothing.
+    An error that ends `items` during the preview is raised after the tasks before it are yielded.
     """
     held: list[BatchTask | SavePoint] = []
     error, more = None, True
@@ -117,7 +123,12 @@ def previewed(items: Iterator[BatchTask | SavePoint], learner: Previews) -> Iter
 
 
 class Holdout:
-    """Which lines are held out."""
+    """Decide which lines are held out.
+
+    Attributes
+    ----------
+    on : whether any lines are held out
+    """
 
     def __init__(self, options: Options) -> None:
         self.on = (options.passes > 1 or options.holdout_after > 0) and not options.holdout_off
@@ -125,27 +136,27 @@ class Holdout:
         self._period = options.holdout_period
 
     def mask(self, line: np.ndarray) -> np.ndarray:
-        """Whether each line is held out: int64[n] -> bool[n]."""
+        """Return, as bool[n], whether each line is held out; `line` is int64[n], numbers of lines."""
         if not self.on:
             return np.zeros(len(line), bool)
         return line > self._after if self._after else line % self._period == 0
 
 
 def source_limit(options: Options) -> int | None:
-    """Lines of the data a run looks at; None for all."""
+    """Return how many lines of the data a run reads, or None for all."""
     return None if options.initial_pass_length is not None and options.passes == 1 else options.examples
 
 
 class Stream:
-    """Batches with what is held out, and save points: one iteration is one pass.
+    """Iterate over a pass: over batches, each with a mask of held-out examples, and save points.
 
     Parameters
     ----------
-    source : yields Batch and the number of lines before its file, for one pass
-    options : of this room
-    holdout : which lines are held out
-    shuffler : or None
-    model : file of -f, or None
+    source : yields, for one pass, each batch and the number of lines before its file
+    options : options of passes
+    holdout : decides which lines are held out
+    shuffler : shuffles the examples, or None
+    model : path of -f, or None
     """
 
     def __init__(
@@ -154,21 +165,21 @@ class Stream:
         self._source = source
         self._passes = options.passes
         self._limit = options.examples
-        self._length = options.initial_pass_length  # of the passes of this round
-        self._ended = 0  # of them
-        self._reached = False  # whether the last pass had so many lines
-        self._rest: Iterator[tuple[Batch, np.ndarray]] | None = None  # of a single pass that is continued
-        self._left: tuple[Batch, np.ndarray] | None = None  # of its last batch
-        self._begin = 0  # lines before the pass, where it is
+        self._length = options.initial_pass_length  # lines in each pass of the current round of passes
+        self._ended = 0  # passes of the round that have ended
+        self._reached = False  # whether the last pass had `_length` lines
+        self._rest: Iterator[tuple[Batch, np.ndarray]] | None = None  # rest of a single pass that is continued
+        self._left: tuple[Batch, np.ndarray] | None = None  # rest of the last batch of that pass
+        self._begin = 0  # lines before the current part of that pass
         self._holdout = holdout
         self._shuffler = shuffler
         self._model = model
         self._numbered_saves = options.save_per_pass
         self._every = options.checkpoint if model is not None else None
-        self._seen = 0  # examples in all passes
+        self._seen = 0  # number of examples in all passes
 
     def plain(self) -> Iterator[tuple[Batch, np.ndarray]]:
-        """One pass without save points, in the order of the data."""
+        """Return the batches of one pass in the order of the data, with masks of held-out examples."""
         return ((batch, self._holdout.mask(line)) for batch, line in self._numbered())
 
     def __iter__(self) -> Iterator[tuple[Batch, np.ndarray] | SavePoint]:
@@ -186,7 +197,7 @@ class Stream:
             yield from self._piece(batch, held, low, batch.n)
 
     def another(self) -> bool:
-        """Whether another pass follows the one that ended; to be asked once after each."""
+        """Count a pass that has ended, and return whether another one follows."""
         self._ended += 1
         if self._ended < self._passes:
             return True
@@ -197,7 +208,7 @@ class Stream:
         return True
 
     def _lines(self) -> Iterator[tuple[Batch, np.ndarray]]:
-        """The batches of a pass, and the number of each example's line in it: int64[n]."""
+        """Yield the batches of a pass with the line numbers of their examples, int64[n]."""
         if self._length is None:
             yield from self._numbered()
         elif self._passes > 1:
@@ -206,11 +217,12 @@ class Stream:
             yield from self._next(self._length)
 
     def _numbered(self) -> Iterator[tuple[Batch, np.ndarray]]:
+        """Yield all batches of the data with the line numbers of their examples, int64[n]."""
         for batch, before in self._source:
             yield batch, batch.line + before
 
     def _first(self, length: int) -> Iterator[tuple[Batch, np.ndarray]]:
-        """The first lines of the data."""
+        """Yield the examples of the first `length` lines of the data."""
         self._reached = False
         for batch, line in self._numbered():
             if self._reached:
@@ -224,7 +236,7 @@ class Stream:
         self._reached |= self._source.lines >= length and length <= (self._limit or length)
 
     def _next(self, length: int) -> Iterator[tuple[Batch, np.ndarray]]:
-        """The lines after those of the pass before."""
+        """Yield the examples of the next `length` lines after the previous pass."""
         if self._rest is None:
             self._rest = self._numbered()
         last = self._begin + min(length, self._limit or length)
@@ -249,6 +261,7 @@ class Stream:
     def _piece(
         self, batch: Batch, held: np.ndarray, low: int, end: int
     ) -> Iterator[tuple[Batch, np.ndarray] | SavePoint]:
+        """Yield examples low .. end - 1 of a batch, with a save point after every --checkpoint examples."""
         while low < end:
             high = end
             if self._every is not None:
@@ -260,6 +273,7 @@ class Stream:
                 yield SavePoint(self._model, False, f"checkpoint after {self._seen} examples: {self._model}")
 
     def _save_point(self, batch: Batch, i: int) -> SavePoint:
+        """Return the save point for the tag `save` or `save_NAME` of example i."""
         tag = batch.text[batch.tag_start[i] : batch.tag_end[i]].tobytes()
         name = os.fsdecode(tag[5:]) if tag[4:5] == b"_" and len(tag) > 5 else ""
         refused = ""
@@ -275,21 +289,21 @@ class Stream:
 
 
 def save_commands(batch: Batch) -> list[int]:
-    """Rows that tell to save the model: no features, and a tag that begins with `save`."""
+    """Return the rows that command to save the model: those without features whose tag begins with `save`."""
     size = batch.tag_end - batch.tag_start
     if not len(size) or size.max() < 4:
         return []
-    found = []
+    rows = []
     for i in np.flatnonzero((size >= 4) & (np.diff(batch.start) <= 1)).tolist():
         groups = batch.group_name[batch.group_first[i] : batch.group_first[i + 1]]
         at = batch.tag_start[i]
         if (groups == CONSTANT_GROUP).all() and batch.text[at : at + 4].tobytes() == b"save":
-            found.append(i)
-    return found
+            rows.append(i)
+    return rows
 
 
 def _why_not(name: str) -> str:
-    """Why the data may not name this file."""
+    """Return why a tag in the data may not name this file, or an empty string if it may."""
     if os.path.isabs(name) or ".." in name.split("/"):
         return "data may only name files in the current folder"
     return ""

@@ -1,9 +1,9 @@
-"""Items through a row of stages, each on a thread of its own, in order.
+"""Pass items through a sequence of stages in order, with each stage on a thread of its own.
 
-    source -> queue -> stage 1 -> queue -> stage 2 -> queue -> whoever iterates
+    source -> queue -> stage 1 -> queue -> stage 2 -> queue -> iterator
 
-An error of the source or of a stage reaches the iterator after everything before it has gone through, so that
-what was read before a bad line is learned. `stop()` ends the source early: what it has delivered goes through.
+An error of the source or of a stage reaches the iterator after all items before it have passed the stages, so that
+everything before a malformed line is learned. `stop()` ends the source early; the items it has delivered still pass.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ WAITING = 3  # items that may wait before each stage
 
 
 class _End:
-    """The last thing in every queue: nothing more comes, because of `error` or because the source ended."""
+    """Mark the end of a queue: the source has ended, by `error` unless that is None."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
 
 
 class Pipeline(Generic[Item]):
-    """Runs `stages` over the items of `source`; each stage changes the item it is given."""
+    """Run `stages` over the items of `source` and iterate over the results; each stage changes the item in place."""
 
     def __init__(self, source: Iterable[Item], stages: Sequence[Callable[[Item], object]]) -> None:
         self._source = source
@@ -48,17 +48,19 @@ class Pipeline(Generic[Item]):
             yield item
 
     def stop(self) -> None:
-        """Take no more from the source; iterating goes on to what was taken before."""
+        """Stop reading the source; the items read before still pass the stages."""
         if not self._stopping.is_set():
             self._stopping.set()
-            # from a thread: the queue may be full, and the source may be waiting for input that never comes
+            # on a thread, because the queue may be full; not by _feed, which may wait for input that never comes
             self._start(self._queues[0].put, _End())
 
     @staticmethod
     def _start(task: Callable[..., object], *args: object) -> None:
+        """Call a function on a new thread."""
         threading.Thread(target=task, args=args, daemon=True).start()
 
     def _feed(self) -> None:
+        """Put the items of the source into the first queue."""
         error = None
         try:
             for item in self._source:
@@ -73,6 +75,7 @@ class Pipeline(Generic[Item]):
     def _serve(
         self, stage: Callable[[Item], object], before: queue.Queue[Item | _End], after: queue.Queue[Item | _End]
     ) -> None:
+        """Apply a stage to every item of one queue and put it into the next."""
         while True:
             item = before.get()
             if not isinstance(item, _End):

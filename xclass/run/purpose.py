@@ -1,4 +1,4 @@
-"""What a run needs of its learner, from the options of the run."""
+"""Derive from the options of a run what it needs of its learner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..api.configuration import Config, Purpose
 
 
 def purpose_of(config: Config) -> Purpose:
-    """Return what the learner of a run is for."""
+    """Return the purpose of the learner of a run."""
     driver, shown = config.driver, config.readable
     texts = shown.readable_model or shown.invert_hash or shown.audit
     return Purpose(
@@ -21,5 +21,5 @@ def purpose_of(config: Config) -> Purpose:
 
 
 def with_defaults(config: Config) -> Config:
-    """Check the options of a run's reduction and decide those whose defaults depend on others."""
+    """Check the options of the reduction of a run and compute the defaults that depend on other options."""
     return configuration.with_defaults(config, purpose_of(config))

@@ -1,10 +1,11 @@
-"""A run from the first byte to the model file: read, choose and cross features, learn or predict, count, write.
+"""Execute a run: read batches, prepare them, learn or predict, count losses, and write predictions and the model.
 
-The reader (with the feature crosses), the stages of the learner and the output each have a thread; batches
-pass them in order, so that nothing depends on how threads take turns.
+The reader (with the interactions), each stage of the learner and the output have a thread of their own. Batches pass
+them in order, so the results do not depend on the scheduling of the threads.
 
-Whatever ends the run early (a bad line, Ctrl-C, SIGTERM, a closed pipe), what was read before is learned, and a
-model that was asked for is saved as `<model>.interrupted`; the model itself is only ever replaced by a finished run.
+If the run ends early, by a malformed line, Ctrl-C, SIGTERM or a closed pipe, everything read before is learned and the
+model of -f is saved as `<model>.interrupted`. The model file itself is replaced only by checkpoints and at the end of a
+complete run.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from .timing import Stopwatch
 
 @dataclass(frozen=True)
 class Options:
-    """Running."""
+    """Declare the options of a run."""
 
     initial_regressor: str = option(
         "model to load, to predict with or to continue learning from",
@@ -92,20 +93,26 @@ class Options:
 
 
 def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None, begun: bytes = b"") -> int:
-    """Carry out a run and return the exit status.
+    """Execute a run and return its exit status.
 
     Parameters
     ----------
-    notes : lines for the start of the run
-    model : what the model of -i holds
-    begun : what was read of standard input already
+    config : options of the run
+    notes : lines to show at the start of the run
+    model : contents of the model of -i, or None
+    begun : bytes already read from standard input
+
+    Raises
+    ------
+    UsageError, DataError, ModelError, BrokenPipeError
+        the error that ended the run early.
     """
     output_places.check(config)
     return _Run(config, notes, begun).go(model)
 
 
 class _Run:
-    """A run of the command. `go` sets these attributes, in this order."""
+    """Execute a run of the command; `go` sets the attributes below in this order."""
 
     model: Learner
     progress: Progress
@@ -131,7 +138,7 @@ class _Run:
     # start
 
     def go(self, contents: Contents | None) -> int:
-        """Carry out the run and return the exit status; `contents` : of the model of -i."""
+        """Execute the run and return its exit status; `contents` are those of the model of -i."""
         began = time.perf_counter()
         o = self.options
         if o.final_regressor is not None:
@@ -172,17 +179,18 @@ class _Run:
             return status
 
     def _announce_compiling(self) -> None:
+        """Tell the user that kernels are being compiled if this is the first run of the reduction."""
         name = self.config.reduction.name
         if not jit.is_first_run(name) or self.options.quiet:
             return
-        what = "" if name == SCALAR else f" of --{name}"
+        owner = "" if name == SCALAR else f" of --{name}"
         once = "" if jit.unkept() else "; the first run only"
-        self.console.line(f"xclass: compiling the kernels{what} for this machine{once}")
+        self.console.line(f"xclass: compiling the kernels{owner} for this machine{once}")
         if jit.unkept():
             self.console.warn(jit.unkept())
 
     def _prepare(self, contents: Contents | None, closing: contextlib.ExitStack) -> None:
-        """Make everything that a run needs; what has to be closed at its end goes to `closing`."""
+        """Create the parts of the run; those that must be closed at its end are added to `closing`."""
         c, o = self.config, self.options
         with model_contents.naming(o.initial_regressor):
             self.model = Learner.from_config(c, purpose_of(c), contents)
@@ -193,7 +201,7 @@ class _Run:
             o.vw_exact and bool(self.model.reduction.lists_scores or c.answers.probabilities),
         )  # fmt: skip
         if o.vw_exact and c.answers.probabilities:
-            self.progress.log_loss_sum = 0.0  # VW tells it of data without an example too
+            self.progress.log_loss_sum = 0.0  # VW shows the log loss even if there are no examples
         self.saver = Saver(c, self.model, self.progress)
         closing.callback(self.saver.close)
         if contents is not None:
@@ -208,54 +216,60 @@ class _Run:
         self.stream = passes.Stream(self.reader, c.passes, holdout, self._shuffler(), o.final_regressor)
 
     def _parts(self) -> ending.Parts:
+        """Return the parts that `finish` needs."""
         return ending.Parts(
             self.config, self.model, self.saver, self.progress, self.reader, self.console, self.signals, self.untaken,
             self.stopwatch, self.inspector, self.dump,
         )  # fmt: skip
 
     def _source(self) -> Source:
-        """The batches of every pass."""
+        """Return the source of the batches of every pass, from text or a cache."""
         c, o = self.config, self.options
         labels = self.model.label_range
         multiclass = c.reduction.labels == "multiclass"
-        nothing = io.BytesIO() if o.no_stdin and not c.reader.data else None
+        empty = io.BytesIO() if o.no_stdin and not c.reader.data else None
         text = Reader(
-            c.reader, c.parser, c.learner.bits, multiclass, *labels, stream=nothing, names=self.model.names,
+            c.reader, c.parser, c.learner.bits, multiclass, *labels, stream=empty, names=self.model.names,
             begun=self.begun,
         )  # fmt: skip
         limit = passes.source_limit(c.passes)
         key = cache_key.make_key(c.parser, c.learner.bits, multiclass, labels.lowest, labels.highest, limit)
         if c.parser.learn_names and not self.learning:
             key["names"] = "those of the model"
-        turns = c.passes.passes + (self.model.preview_size == 0)
-        return Source(text, c.cache, key, not c.parser.noconstant, turns, self._names_wanted())
+        readings = c.passes.passes + (self.model.preview_size == 0)
+        return Source(text, c.cache, key, not c.parser.noconstant, readings, self._names_wanted())
 
     def _names_wanted(self) -> bool:
-        """Whether names of features are shown. VW's audit has none once it reads a cache."""
+        """Return whether names of features are shown; VW's audit shows none for examples from a cache."""
         lost = self.options.vw_exact and self.config.shuffle.shuffle is None
         return self.config.readable.invert_hash is not None or (self.config.readable.audit and not lost)
 
     def _inspector(self) -> Inspector | None:
-        """What shows weights, where that was asked for."""
-        asked = [name for name in ("readable_model", "invert_hash", "audit") if name in self.config.given]
-        if not asked:
+        """Return the inspector that writes weights as text if an option requires it, else None."""
+        requested = [name for name in ("readable_model", "invert_hash", "audit") if name in self.config.given]
+        if not requested:
             return None
         reduction = self.model.reduction
         if not isinstance(reduction, Inspectable) or not reduction.tables:
-            raise UsageError(f"--{asked[0]} shows weight tables, which --{self.config.reduction.name} does not have")
+            raise UsageError(
+                f"--{requested[0]} shows weight tables, which --{self.config.reduction.name} does not have"
+            )
         return Inspector(self.config, reduction)
 
     def _shuffler(self) -> Shuffler | None:
+        """Return the shuffle buffer of --shuffle, or None."""
         size = self.config.shuffle.shuffle
         return None if size is None else Shuffler(size, self.options.random_seed, self._names_wanted())
 
     def _pace(self) -> progress_table.Pace:
+        """Return when rows of the progress table are due, and warn about doubtful values of -P."""
         pace = progress_table.pace(self.options.progress)
         if pace.note:
             self.console.warn(pace.note)
         return pace
 
     def _banner(self) -> None:
+        """Show the banner, the header of the table, and warnings."""
         if self.options.quiet:
             return
         features, crosser = self.model.preparation.features, self.model.preparation.crosser
@@ -268,10 +282,10 @@ class _Run:
             self.console.warn(note)
         self.console.start_bar(self.reader.size)
 
-    # work
+    # learning
 
     def _tasks(self, stream: Iterable[tuple[Batch, np.ndarray] | SavePoint]) -> Iterator[BatchTask | SavePoint]:
-        """One pass: batches as work, with the clock of each example, and the save points between them."""
+        """Yield the tasks of one pass, and the save points between them."""
         last = self.model.clock
         for item in self.stopwatch.each("source", stream):
             if isinstance(item, SavePoint):
@@ -280,14 +294,14 @@ class _Run:
             read, held_out = item
             if self.inspector is not None:
                 self.model.preparation.one_by_one = self.inspector.one_by_one
-                self.model.preparation.keep_names = not self.reader.parsing  # known once a pass has begun
+                self.model.preparation.keep_names = not self.reader.parsing  # not known before the pass has begun
             tasks = self.model.tasks(read, self.learning, last, held_out)
             for task in self.stopwatch.each("features", tasks):
                 last = float(task.clock[-1]) if task.batch.n else last
                 yield task
 
     def _loop(self) -> BaseException | None:
-        """Take every batch of every pass through the learner; return what ended the run early, if anything did."""
+        """Execute all passes; return the error that ended the run early, or None."""
         try:
             if self.model.preview_size == 0:
                 self._preview_all()
@@ -295,28 +309,29 @@ class _Run:
                 self._go_through()
                 if self.signals.stopped or self._end_pass():
                     return None
-        except Exception as error:  # whatever it is, what was learned before is saved
+        except Exception as error:  # `finish` saves what was learned and then raises the error
             self._drain()
             return error
         return None
 
     def _drain(self) -> None:
-        """Let what was read come to rest, after an error that ends the run and that this one must not hide."""
+        """Let the tasks in the pipeline pass its stages after an error; further errors are ignored."""
         if self.pipeline is None:
             return
         self.pipeline.stop()
         with contextlib.suppress(Exception):
-            for task in self.pipeline:  # learned already, or about to be
+            for task in self.pipeline:
                 self.model.note(task)
 
     def _stop(self) -> None:
+        """Stop reading and learning, after a signal."""
         if self.pipeline is not None:
             self.pipeline.stop()
         if isinstance(self.model.reduction, LearnsAtEnd):
             self.model.reduction.stop()
 
     def _preview_all(self) -> None:
-        """Show the learner all of the data, in a pass of its own."""
+        """Show the learner all of the data in a separate pass, before it learns."""
         reduction = self.model.reduction
         assert isinstance(reduction, Previews)
         self.pipeline = Pipeline(passes.PassSegment(self._tasks(self.stream.plain())), [reduction.preview])
@@ -324,10 +339,10 @@ class _Run:
             self.console.move_bar(self.reader.position, self.progress.examples)
         if not self.signals.stopped:
             reduction.end_preview()
-        self.model.preparation.begin()  # the passes find every group for the first time
+        self.model.preparation.begin()  # interactions see the namespaces of all examples again, from the first on
 
     def _go_through(self) -> None:
-        """One pass. At a save point the pipeline runs empty, so that the learner is where the point says."""
+        """Execute one pass, emptying the pipeline at each save point so that all examples before it are learned."""
         tasks = self._tasks(self.stream)
         reduction = self.model.reduction
         if self.model.preview_size is not None and isinstance(reduction, Previews):
@@ -338,7 +353,7 @@ class _Run:
         while True:
             segment = passes.PassSegment(tasks)
             self.pipeline = Pipeline(segment, stages)
-            if self.signals.stopped:  # in between
+            if self.signals.stopped:  # the signal came while there was no pipeline to stop
                 self.pipeline.stop()
             for task in self.pipeline:
                 self._count(task)
@@ -351,14 +366,14 @@ class _Run:
                 self.console.info(segment.save_point.words)
 
     def _end_pass(self) -> bool:
-        """Come to the end of a pass; return whether it was the last one."""
+        """End a pass; return whether it was the last one."""
         better = self.progress.end_pass()
         if self.learning:
             self.model.reduction.end_pass()
         return self.saver.end_pass(better, last=not self.stream.another())
 
     def _count(self, task: BatchTask) -> None:
-        """Take note of work that came through the stages, and write what is to be shown of it."""
+        """Count a task that has passed the stages; show its messages and rows, and write its predictions."""
         met = self.model.note(task)
         while self.reader.notes:
             self.console.warn(self.reader.notes.pop(0))
@@ -366,7 +381,7 @@ class _Run:
             self.console.warn(note)
         for row in self.progress.count(task, met):
             self.console.line(row)
-        if self.model.progress is not self.progress:  # that of all runs
+        if self.model.progress is not self.progress:  # the learner counts earlier runs, too
             self.model.progress.count(task, met)
         self.console.move_bar(self.reader.position, self.progress.examples)
         self.stopwatch.timed("writing", outputs.write)(self.writers, task, met)

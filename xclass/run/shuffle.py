@@ -1,11 +1,10 @@
-"""A shuffle buffer between reader and learner (`--shuffle N`): Batch in, Batch out, in bounded memory.
+"""Shuffle examples between reader and learner in a buffer of N examples (`--shuffle N`).
 
-Whenever N examples are held, they are put in a random order, the first half is given out and the rest stays;
-at the end of a pass all that is left is given out. Data of at most N examples is thus shuffled uniformly; longer
-data is shuffled locally, an example moving on by N on average. The seed is --random_seed. The order depends on the
-seed, N and the data alone, not on how the data came in batches; every pass has an order of its own.
-
-Cost      two copies of every example, memory for N of them and as many of their features.
+Idea      Whenever the buffer holds N examples, it is permuted at random and the first half is yielded; the rest stays.
+          At the end of a pass all remaining examples are yielded. Data of at most N examples are shuffled uniformly;
+          longer data are shuffled locally, where an example moves by N positions on average. The order depends only on
+          --random_seed, N and the data, not on the sizes of the batches, and differs between passes.
+Cost      Two copies of every example, and memory for N examples with their features.
 """
 
 from __future__ import annotations
@@ -22,19 +21,25 @@ from ..kernels.constants import GOLDEN
 from ..kernels.jit import jit
 from ..options.declare import option
 
-GIVEN = 1 << 16  # features of a batch given out, about
+GIVEN = 1 << 16  # approximate number of features in a batch that is yielded
 
 
 @dataclass(frozen=True)
 class Options:
-    """Shuffling."""
+    """Declare the option of shuffling."""
 
     shuffle: int = option("hold N examples in memory and learn them in random order", kind=int, minimum=2, metavar="N")
 
 
 @jit
 def permute(order: np.ndarray, random: np.ndarray) -> None:
-    """Fisher and Yates, with numbers of splitmix64; `random` : uint64[1], its state."""
+    """Permute an array in place by the Fisher-Yates shuffle with random numbers of splitmix64.
+
+    Parameters
+    ----------
+    order : int64[n], written
+    random : uint64[1], written: state of the random numbers
+    """
     for i in range(order.shape[0] - 1, 0, -1):
         random[0] += GOLDEN
         j = np.int64(rng.mix(random[0]) % np.uint64(i + 1))
@@ -42,13 +47,13 @@ def permute(order: np.ndarray, random: np.ndarray) -> None:
 
 
 class Shuffler:
-    """Shuffles examples, each with one more byte that goes along with it.
+    """Shuffle examples together with a flag for each example.
 
     Parameters
     ----------
-    size : examples held
-    seed : of the random numbers, which go on from pass to pass
-    lines : whether examples keep the lines they were read from, for names of features
+    size : number of examples in the buffer
+    seed : seed of the random numbers, which continue from pass to pass
+    lines : whether to keep the lines of text of the examples, for names of features
     """
 
     def __init__(self, size: int, seed: int, lines: bool = False) -> None:
@@ -57,14 +62,23 @@ class Shuffler:
         self._random = np.array([seed], np.uint64)
 
     def pass_through(self, source: Iterable[tuple[Batch, np.ndarray]]) -> Iterator[tuple[Batch, np.ndarray]]:
-        """Yield what `source` yields, batches and bool[n], in another order and other batches."""
+        """Yield the examples of `source` in shuffled order.
+
+        Parameters
+        ----------
+        source : pairs of a batch of n examples and bool[n], a flag for each
+
+        Yields
+        ------
+        batch, mark : the same for the shuffled examples, in batches of other sizes
+        """
         held: list[tuple[Batch, np.ndarray]] = []
         count = 0
         for batch, mark in source:
             low = 0
             while low < batch.n:
                 high = min(batch.n, low + self.size - count)
-                # a copy, for the text of a batch is much larger than its tags
+                # copy the examples, because a batch keeps all of its text alive and only the tags are needed
                 held.append((self._pick(batch, np.arange(low, high)), mark[low:high].copy()))
                 count += high - low
                 low = high
@@ -78,15 +92,18 @@ class Shuffler:
             yield from self._give(*self._mix(held, count))
 
     def _mix(self, held: Sequence[tuple[Batch, np.ndarray]], count: int) -> tuple[Batch, np.ndarray, np.ndarray]:
+        """Join the batches that are held; return the joint batch, its flags and a random order of its examples."""
         joined = batch_ops.pick([(batch, np.arange(batch.n)) for batch, _ in held], self._lines)
         order = np.arange(count)
         permute(order, self._random)
         return joined, np.concatenate([mark for _, mark in held]), order
 
     def _pick(self, batch: Batch, chosen: np.ndarray) -> Batch:
+        """Return a copy of the chosen rows of a batch."""
         return batch_ops.pick([(batch, chosen)], self._lines)
 
     def _give(self, joined: Batch, marks: np.ndarray, order: np.ndarray) -> Iterator[tuple[Batch, np.ndarray]]:
+        """Yield the examples in `order` in batches of about GIVEN features."""
         ends = np.cumsum(joined.start[order + 1] - joined.start[order])
         low = 0
         while low < len(order):

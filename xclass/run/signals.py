@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first one ends a run in good order, a second one ends it at once."""
+"""Handle Ctrl-C and SIGTERM: the first signal stops a run and saves its model, a second one ends it at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Stopped(KeyboardInterrupt):
-    """A second signal ends the run at once, wherever it is."""
+    """Report a second signal, which ends the run at once."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -18,16 +18,18 @@ class Stopped(KeyboardInterrupt):
 
 
 class SignalHandler:
-    """Catches one signal while it lasts, and turns a second one into `Stopped`; a third one ends the process.
+    """Handle signals within a `with` block: call `stop` for the first one and raise `Stopped` for the second.
+
+    The previous handlers are restored before `Stopped` is raised, so a third signal has its usual effect.
 
     Parameters
     ----------
-    stop : called by the first signal, while there is something to stop
+    stop : called by the first signal unless `end` was called before
 
     Attributes
     ----------
-    stopped : the signal that ended reading, or None
-    late : one that came when the run was ending anyway, or None
+    stopped : the signal that stopped the run, or None
+    late : a signal that came after `end` was called, or None
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
@@ -35,7 +37,7 @@ class SignalHandler:
         self.late: signal.Signals | None = None
         self._stop = stop
         self._ending = False
-        self._before: dict[signal.Signals, Any] = {}  # the handlers that were there
+        self._before: dict[signal.Signals, Any] = {}  # the previous handlers
 
     def __enter__(self) -> SignalHandler:
         if threading.current_thread() is threading.main_thread():
@@ -47,12 +49,13 @@ class SignalHandler:
         self._restore()
 
     def end(self) -> None:
-        """From here on there is nothing to stop: what is being saved is saved."""
+        """Say that reading has ended, so that a first signal no longer stops the run."""
         self._ending = True
 
     def _caught(self, number: int, frame: FrameType | None) -> None:
-        for one in self._before:
-            signal.signal(one, self._caught_again)
+        """Handle the first signal."""
+        for handled in self._before:
+            signal.signal(handled, self._caught_again)
         if self._ending:
             self.late = signal.Signals(number)
         else:
@@ -60,9 +63,11 @@ class SignalHandler:
             self._stop()
 
     def _caught_again(self, number: int, frame: FrameType | None) -> None:
+        """Handle the second signal."""
         self._restore()
         raise Stopped(number)
 
     def _restore(self) -> None:
+        """Restore the previous handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)

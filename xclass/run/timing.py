@@ -1,7 +1,7 @@
-"""Where the time of a run goes: `--timing`.
+"""Measure how long each part of a run takes (`--timing`).
 
-Measured once a batch, so that it costs nothing. The reader, every stage of the learner and the output have a thread
-each; the figures are what each of them worked, not waited, and together are more than the run took.
+Times are taken once per batch, so the cost is negligible. The reader, each stage of the learner and the output have a
+thread of their own. The times exclude waiting for other threads, and their sum may exceed the duration of the run.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Options:
+    """Declare the option of timing."""
+
     timing: bool = option("report the time spent starting, reading, parsing, learning and writing", kind=bool)
 
 
 def since_start() -> float:
-    """Seconds since this process began; 0 where the system does not tell."""
+    """Return the seconds since this process began, or 0 if they are not known."""
     try:
         with open("/proc/self/stat", encoding="ascii") as f:
             ticks = int(f.read().rpartition(")")[2].split()[19])
@@ -35,17 +37,22 @@ def since_start() -> float:
 
 
 class Stopwatch:
-    """Seconds by what they were spent on; each name belongs to one thread."""
+    """Sum the seconds spent on each named activity; each name must be used by one thread only.
+
+    Attributes
+    ----------
+    seconds : name -> seconds
+    """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     def add(self, name: str, seconds: float) -> None:
-        """Count seconds."""
+        """Add seconds to an activity."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
     def timed(self, name: str, task: Callable[P, R]) -> Callable[P, R]:
-        """Return `task` that counts its time."""
+        """Return a function that calls `task` and adds the time it takes to the activity `name`."""
 
         def timed(*args: P.args, **more: P.kwargs) -> R:
             begin = time.perf_counter()
@@ -57,11 +64,11 @@ class Stopwatch:
         return timed
 
     def stages(self, stages: list[Callable[[T], None]]) -> list[Callable[[T], None]]:
-        """Return the stages of a learner that count theirs."""
+        """Return stages that are timed as the activities `learning 0`, `learning 1`, ..."""
         return [self.timed(f"learning {j}", stage) for j, stage in enumerate(stages)]
 
     def each(self, name: str, items: Iterable[T]) -> Iterator[T]:
-        """Return an iterator that counts the time its items take to come."""
+        """Yield the items, adding the time that the iterator needs for each of them to the activity `name`."""
         take = self.timed(name, iter(items).__next__)
         while True:
             try:
@@ -71,7 +78,7 @@ class Stopwatch:
             yield item
 
     def line(self, parsing: float) -> str:
-        """What the summary says; `parsing` : seconds of what "source" took."""
+        """Return the line of the summary; `parsing` is the part of the seconds of "source" spent on parsing."""
         s = self.seconds
         learning = [seconds for name, seconds in s.items() if name.startswith("learning ")]
         parts = {
@@ -82,8 +89,8 @@ class Stopwatch:
             "learning": learning or [0.0],
             "writing": s.get("writing", 0.0),
         }
-        told = []
+        texts = []
         for name, value in parts.items():
             values = value if isinstance(value, list) else [value]
-            told.append(f"{name} {' + '.join(f'{one:.2f}' for one in values)}")
-        return "timing, seconds: " + ", ".join(told)
+            texts.append(f"{name} {' + '.join(f'{seconds:.2f}' for seconds in values)}")
+        return "timing, seconds: " + ", ".join(texts)

@@ -1,7 +1,7 @@
-"""The first run on a machine: while this process compiles what learns, another compiles what reads and saves.
+"""Compile kernels in two processes in the first run on a machine: one for learning, one for reading and saving.
 
-numba compiles one kernel at a time in a process. Reading and learning have hardly a kernel in common and each takes
-seconds, so that two processes halve the wait. They leave what they compiled in the one cache (`jit`).
+numba compiles one kernel at a time in a process. Reading and learning share hardly any kernels, and the compilation of
+each takes seconds, so two processes halve the waiting time. Both write to the same cache of compiled code (`jit`).
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from ..reductions.core.contract import BatchTask
 from ..system import processors
 from ..text.parser import Options, Parser
 
-READING = "reading"  # under this name `jit` remembers that text can be read
+READING = "reading"  # name by which `jit` remembers that the kernels of the reader are compiled
 LINE = b"1 't |n:2 a:1 b c=d\n"
-SLOTS = 16  # of a table whose model takes fewer rows than that
+SLOTS = 16  # slots of a table of which a model stores only some
 
 
 def prepare(learner: Learner, learning: bool, reads: bool) -> None:
-    """Compile at once what can be, if this is a first run; otherwise return at once.
+    """Compile the kernels of the run in two processes if this is the first run that reads text.
 
     Parameters
     ----------
     learner, learning : as in `go_through`
-    reads : whether text will be read
+    reads : whether the run reads text
     """
     if not (reads and jit.folder() and jit.is_first_run(READING) and processors.count() > 1):
         return
     try:
-        beside = _start()
-    except OSError:  # no room for another process: this one compiles all, when it is needed
+        child = _start()
+    except OSError:  # without another process, kernels are compiled when they are first called
         return
     try:
         go_through(learner, learning)
-        beside.wait()
+        child.wait()
     finally:
-        beside.kill()
-        beside.wait()
+        child.kill()
+        child.wait()
 
 
 def go_through(learner: Learner, learning: bool) -> None:
-    """Give a learner's stages a batch of no examples, which compiles them and teaches nothing.
+    """Compile the kernels of a learner by passing an empty batch through its stages.
 
     Parameters
     ----------
-    learner : left alone if it wants to see examples before
-    learning : whether the stages are to learn, or to predict only
+    learner : the learner; nothing is compiled if it needs to see examples first
+    learning : whether to compile the kernels for learning, and not only those for prediction
     """
     if not isinstance(learner, Previews) or learner.preview_size is None:
         task = BatchTask(batch_ops.empty(0, 0, 0, 0), learning, np.empty(0))
@@ -63,7 +63,7 @@ def go_through(learner: Learner, learning: bool) -> None:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Start the other process. What it fails to compile, this one compiles when it needs it."""
+    """Start the process that compiles the kernels for reading; if it fails, they are compiled when first called."""
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join(word for word in (root, os.environ.get("PYTHONPATH")) if word)
     return subprocess.Popen(
@@ -74,7 +74,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def read() -> None:
-    """Read a line and keep a table, so that every kernel of the parser and of model files gets compiled."""
+    """Compile the kernels of the parser and of model files by parsing a line and storing a table."""
     jit.activate()
     parser = Parser(Options(), 18, True)
     text = np.zeros(len(LINE) + 64, np.uint8)
@@ -84,7 +84,7 @@ def read() -> None:
 
 
 def _keep_and_take() -> None:
-    """Take a weight table apart and put it together again, as a model file does."""
+    """Convert a weight table to its stored form and back, as saving and loading a model do."""
     table = np.zeros((SLOTS, 4), np.float32)
     table[0] = 1
     planes = {"w": table[:, 0]}

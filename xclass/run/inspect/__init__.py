@@ -1,1 +1,1 @@
-"""Show weights and trees as text."""
+"""Write models, weights and trees as text."""

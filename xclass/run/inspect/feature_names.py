@@ -1,11 +1,11 @@
-"""Names of features, for those who ask: a line of text is walked once more, in plain Python.
+"""Find the names of the features of an example, for `--audit` and `--invert_hash`.
 
-The parser keeps hashes only. What `--audit` and `--invert_hash` print is found here, by reading the line an example
-was made of again and doing to its names what was done to its features: groups left out, n-grams, interactions.
+The parser keeps only hashes. This module parses the line of an example again, in plain Python, and applies the same
+steps to the names as to the features: ignored namespaces, n-grams and interactions.
 
-Source    VW 9.11: `namespace^name`, `namespace^name^word`, `Constant`; grams joined by ^, interactions by *.
-Cost      some microseconds per feature, so only where names are asked for.
-Differs   from VW: nothing known.
+Source    VW 9.11: `namespace^name`, `namespace^name^word`, `Constant`; n-grams are joined by ^, interactions by *.
+Cost      Some microseconds per feature, so it is done only if names are needed.
+Differs   from VW: no differences are known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENDS = b" \t|\r"
 
 
 class Part(NamedTuple):
-    """What a plain feature is called."""
+    """Hold the parts of the name of a feature that is not an interaction."""
 
     namespace: bytes
     name: bytes
@@ -36,11 +36,11 @@ class Part(NamedTuple):
         return text + b"^" + self.word if self.word else text
 
 
-Groups: TypeAlias = dict[int, list[tuple[Part, int, np.float32]]]  # the features of an example by group
+Groups: TypeAlias = dict[int, list[tuple[Part, int, np.float32]]]  # group -> name, index and value of its features
 
 
 class Named(NamedTuple):
-    """One feature of an example: its name, and its index and value as in a Batch."""
+    """Hold one feature of an example: its name, and its index and value as in a Batch."""
 
     text: bytes
     hash: int
@@ -48,18 +48,22 @@ class Named(NamedTuple):
 
 
 class Namer:
-    """Finds the names of an example's features.
+    """Find the names of the features of examples.
 
     Parameters
     ----------
-    parse, feature, cross : the options of parser, features and interactions
-    bits : of the index of a feature
+    parse, feature, cross : options of the parser, of features and of interactions
+    bits : number of bits of the index of a feature
+
+    Attributes
+    ----------
+    wild : whether names depend on the namespaces of all examples before, because of wildcard interactions
     """
 
     def __init__(
         self, parse: parser.Options, feature: namespaces.Options, cross: interactions.Options, bits: int
     ) -> None:
-        import mmh3  # not for --help
+        import mmh3  # a slow import that --help does not need
 
         self._murmur = mmh3.hash
         self._mask = (1 << min(bits, 32)) - 1
@@ -69,10 +73,13 @@ class Namer:
         self._features = namespaces.Features(feature, constant=self._constant)
         self._crosser = interactions.Crosser(cross)
         self._permuted = cross.permutations
-        self.wild = self._crosser.wild  # names depend on the groups of all examples before
+        self.wild = self._crosser.wild
 
     def of(self, batch: Batch, i: int) -> list[Named]:
-        """Name the features of example i, those with ignored linear terms too. Call it for examples in their order."""
+        """Return the named features of example i, including those with ignored linear terms.
+
+        If `wild` is set, it must be called for all examples in their order.
+        """
         groups: Groups = {}
         self._walk(line_of(batch, i), groups)
         for group in list(groups):
@@ -85,18 +92,20 @@ class Namer:
                     groups[group].append(_gram([plain[at], *(plain[at + d] for d in pattern)]))
         if self._constant:
             groups.setdefault(CONSTANT_GROUP, []).append((Part(b"", b"Constant"), CONSTANT, np.float32(1)))
-        found = [Named(part.text(), index, value) for one in groups.values() for part, index, value in one]
+        named = [Named(part.text(), index, value) for group in groups.values() for part, index, value in group]
         for terms in self._crosser.after(list(groups)):
             if all(term in groups for term in terms):
-                self._cross(groups, terms, found)
-        return found
+                self._cross(groups, terms, named)
+        return named
 
     def _cross(self, groups: Groups, terms: bytes, found: list[Named]) -> None:
+        """Append the interactions of the groups `terms` to `found`, in VW's order."""
+
         def extend(place: int, first: int, hashed: int, value: np.float32, texts: list[bytes]) -> None:
             again = place > 0 and terms[place] == terms[place - 1] and not self._permuted
-            one = groups[terms[place]]
-            for i in range(first if again else 0, len(one)):
-                part, index, x = one[i]
+            group = groups[terms[place]]
+            for i in range(first if again else 0, len(group)):
+                part, index, x = group[i]
                 product = x if place == 0 else value * x
                 names = [*texts, part.text()]
                 if place == len(terms) - 1:
@@ -107,9 +116,10 @@ class Namer:
         with np.errstate(all="ignore"):
             extend(0, 0, 0, np.float32(1), [])
 
-    # the walk, as tokens and VW do it
+    # parsing, as in `tokens`
 
     def _hash(self, name: bytes, seed: int) -> int:
+        """Return the hash of a name."""
         if not self._all:
             stripped = name.strip(bytes(range(33)))
             if all(48 <= c <= 57 for c in stripped):
@@ -118,10 +128,11 @@ class Namer:
         return self._murmur(name, seed & WORD, signed=False)
 
     def _walk(self, line: bytes, groups: Groups) -> None:
+        """Parse a line and append its features to `groups`."""
         at = line.find(b"|")
         if at < 0:
             return
-        # the kernel that reads numbers looks beyond the end, where a newline stands
+        # the kernel that reads numbers needs a newline and padding after the line
         text = np.frombuffer(line + b"\n" + bytes(parser.PADDING), np.uint8)
         end = len(line)
         while at < end and line[at] == 124:  # |
@@ -170,31 +181,33 @@ class Namer:
 
 
 def nameless(batch: Batch) -> list[Named]:
-    """The features of the only example of `batch` as VW shows them where it has lost their names."""
+    """Return the features of the only example of `batch` with empty names, as VW shows them if the names are lost."""
     text = [b"Constant" if group == CONSTANT_GROUP else b"" for group in batch.group_name.tolist()]
-    found = []
+    named = []
     for name, low, high in zip(text, batch.group_start[:-1].tolist(), batch.group_start[1:].tolist(), strict=True):
-        found += [Named(name, int(batch.index[p]), batch.value[p]) for p in range(low, high)]
-    return found
+        named += [Named(name, int(batch.index[p]), batch.value[p]) for p in range(low, high)]
+    return named
 
 
 def line_of(batch: Batch, i: int) -> bytes:
-    """Return the line example i was read from, without its end."""
+    """Return the line of text of example i, without its end and without a byte order mark."""
     low, high = batch_ops.line_of(batch, i)
     return batch.text[low:high].tobytes().removesuffix(b"\r").removeprefix(b"\xef\xbb\xbf")
 
 
 def _name(line: bytes, at: int) -> bytes:
+    """Return the name of a namespace or feature that begins at `at`."""
     return _begin(rb"[^ \t:|\r]*", line, at)
 
 
 def _begin(pattern: bytes, line: bytes, at: int) -> bytes:
-    """What a pattern matches from a place on; it may be nothing."""
+    """Return the text that a pattern matches at position `at`, or an empty string."""
     matched = re.match(pattern, line[at:])
     return matched[0] if matched is not None else b""
 
 
 def _gram(parts: list[tuple[Part, int, np.float32]]) -> tuple[Part, int, np.float32]:
+    """Return the n-gram of features: its name, index and value."""
     index = parts[0][1]
     for part in parts[1:]:
         index = (index * int(namespaces.GRAM) + part[1]) & WORD

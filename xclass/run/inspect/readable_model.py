@@ -1,18 +1,18 @@
-"""Models as text, with names or without, and what predictions are made of: `--readable_model` and so on.
+"""Write models as text, with or without names of features, and the weights behind each prediction.
 
 Source    VW 9.11's formats, which its tools read:
 
     --readable_model    a header, `:1` and counters, then `slot:w G N`; with --predict_only_model `:0` and `slot:w`
     --invert_hash       the same with `name:` or `name[j]:` in front, j the sub-problem
-    --audit             for every prediction of a sub-problem a line with it and the tag, and a line of
-                        `TAB name:slot:value:w@G`, the features that matter most first
+    --audit             for each prediction of a sub-problem a line with the prediction and the tag, and a line of
+                        `TAB name:slot:value:w@G`, in falling order of the contribution of the features
 
-Cost      names cost some microseconds per feature met for the first time; --audit and, under the default layout of a
-          tree, --invert_hash go example by example, some hundred microseconds each.
-Differs   from VW: names can be found for a model saved earlier (`-i model -t -d data --invert_hash names.txt`).
-          Slots are VW's under `--layout vw` and our own otherwise, numbered through all tables of the learner. --audit
-          shows what is asked to predict an example, and for a tree the label's scorer; VW shows the calls of a tree's
-          learning too. `Checksum:` has no number.
+Cost      Some microseconds per feature seen for the first time, for its name. --audit and, with the default layout of a
+          tree, --invert_hash process one example at a time, which takes some hundred microseconds each.
+Differs   from VW: names can be found for a model that was saved earlier (`-i model -t -d data --invert_hash
+          names.txt`). Slots are numbered as in VW with `--layout vw`, and otherwise consecutively through all tables of
+          the learner. --audit shows the regressors that predict an example, and for a tree the label's scorer; VW also
+          shows the updates of a tree. `Checksum:` has no number.
 """
 
 from __future__ import annotations
@@ -36,11 +36,13 @@ from ...reductions.core.contract import BatchTask, WeightLookup
 from ...system import terminal
 from . import feature_names
 
-PIECE = 1 << 16  # slots looked at at a time
+PIECE = 1 << 16  # number of slots processed at a time
 
 
 @dataclass(frozen=True)
 class Options:
+    """Declare the options of models as text."""
+
     readable_model: str = option("write the model as text to this file", metavar="FILE")
     invert_hash: str = option(
         "write the model as text with the names of the features in this run's data; use it with -i and -t for a model"
@@ -55,11 +57,17 @@ class Options:
 
 
 class Inspector:
-    """Looks over the learner's shoulder while a run goes on, and writes the model as text at its end.
+    """Collect names of features and write the audit during a run, and write the model as text at its end.
+
+    Parameters
+    ----------
+    config : options of the run
+    model : the learner
 
     Attributes
     ----------
-    one_by_one : whether the learner must be given one example at a time
+    options : options of this module
+    one_by_one : whether the learner must get one example at a time
     """
 
     def __init__(self, config: Config, model: Inspectable) -> None:
@@ -67,11 +75,11 @@ class Inspector:
         self._config = config
         self.show(model)
         slots = [int(table.mask) + 1 for table in self._tables]
-        self._first = np.cumsum([0, *slots])  # slot of each table in the numbering through all
+        self._first = np.cumsum([0, *slots])  # number of the first slot of each table
         self._named = self.options.invert_hash is not None
         self._by_row = self._named and model.rows_are_exclusive
         self.one_by_one = self.options.audit or (self._named and not self._by_row)
-        self._names: dict[int, bytes] = {}  # by row of features, or by slot
+        self._names: dict[int, bytes] = {}  # row of the weight table, or slot -> name
         if self._by_row:
             self._width = int(self._tables[0].width)
             self._met = np.zeros(slots[0] // self._width, bool)
@@ -79,16 +87,16 @@ class Inspector:
             self._namer = feature_names.Namer(config.parser, config.features, config.interactions, config.learner.bits)
 
     def show(self, model: Inspectable) -> None:
-        """Look at another learner from now on."""
+        """Inspect this learner from now on."""
         self._model = model
         self._tables = model.tables
 
     def let_go(self) -> None:
-        """Hold the learner no more, until `show` brings another."""
+        """Drop the references to the learner, to free its memory, until `show` is called."""
         del self._model, self._tables
 
     def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:
-        """The learner's stages with ours around them."""
+        """Return the stages of the learner together with those of the inspector."""
         if self.one_by_one:
 
             def together(task: BatchTask) -> None:
@@ -104,7 +112,7 @@ class Inspector:
     # names
 
     def _name_rows(self, task: BatchTask) -> None:
-        """Name the rows of features met for the first time, looking at no more examples than it takes."""
+        """Find the names of features seen for the first time, parsing only the examples that have them."""
         if task.nameless is not None:
             return
         batch = task.batch
@@ -118,33 +126,38 @@ class Inspector:
         self._met[rows] = True
 
     def _rows_of(self, index: np.ndarray) -> np.ndarray:
+        """Return the row of the first weight table, int64[...], for each feature index."""
         table = self._tables[0]
         rows: np.ndarray = ((self._model.places(0, index) & table.mask) // table.width).astype(np.int64)
         return rows
 
     def _keep(self, found: list[feature_names.Named]) -> None:
-        rows = self._rows_of(np.array([one.hash for one in found], np.uint32))
-        for row, one in zip(rows.tolist(), found, strict=True):
-            self._names.setdefault(row, one.text)
+        """Keep the names of the rows of features; the first name of a row stays."""
+        rows = self._rows_of(np.array([feature.hash for feature in found], np.uint32))
+        for row, feature in zip(rows.tolist(), found, strict=True):
+            self._names.setdefault(row, feature.text)
 
     def _name_slots(self, task: BatchTask) -> None:
-        found = self._last or self._namer.of(task.batch, 0)
+        """Keep the names of all slots that the regressors of an example use."""
+        named = self._last or self._namer.of(task.batch, 0)
         for lookup in [*self._last_lookups, *self._model.weight_lookups(task.batch)]:
-            for slot, one in zip(self._slots(lookup, found).tolist(), found, strict=True):
-                self._names.setdefault(slot, one.text + _bracket(lookup.number))
+            for slot, feature in zip(self._slots(lookup, named).tolist(), named, strict=True):
+                self._names.setdefault(slot, feature.text + _bracket(lookup.number))
             for place, _ in lookup.extra:
                 slot = (place + lookup.sub) & int(self._tables[lookup.table].mask)
                 self._names.setdefault(slot + int(self._first[lookup.table]), _bracket(lookup.number))
 
     def _slots(self, lookup: WeightLookup, found: list[feature_names.Named]) -> np.ndarray:
+        """Return the slots, int64[...], in which a regressor has the weights of features."""
         table = self._tables[lookup.table]
-        places = self._model.places(lookup.table, np.array([one.hash for one in found], np.uint32))
+        places = self._model.places(lookup.table, np.array([feature.hash for feature in found], np.uint32))
         slots: np.ndarray = ((places + np.uint64(lookup.sub)) & table.mask).astype(np.int64) + self._first[lookup.table]
         return slots
 
     # audit
 
     def _before(self, task: BatchTask) -> None:
+        """Name the features of an example and write its audit, before it is predicted."""
         self._last = self._namer.of(task.batch, 0) if task.nameless is None else feature_names.nameless(task.nameless)
         self._last_lookups = self._model.weight_lookups(task.batch)
         if self._by_row and task.nameless is None:
@@ -158,7 +171,8 @@ class Inspector:
         out.flush()
 
     def _audited(self, task: BatchTask, lookup: WeightLookup) -> Iterator[bytes]:
-        batch, found = task.batch, self._last
+        """Yield the two audit lines of one regressor of an example: its prediction, and its features and weights."""
+        batch, features = task.batch, self._last
         table = self._tables[lookup.table]
         base = int(self._first[lookup.table])
         extra = [(place + lookup.sub) & int(table.mask) for place, _ in lookup.extra]
@@ -169,29 +183,29 @@ class Inspector:
         place[count:] = [place for place, _ in lookup.extra]
         x = np.array([*batch.value, *more], np.float32)
         driver = self._config.driver
-        # VW meets the path before the crosses, which are the last features
+        # in VW the path features come before the interactions, which are the last features
         crossed = int(interactions.crossed(batch)[0]) if driver.vw_exact else 0
         turn = _turned(count, crossed, len(extra))
         score = gd.score(table, place[turn], x[turn], len(place), np.uint64(lookup.sub), batch.initial[0])
         limits = table.range.copy()
         labelled = not np.isnan(batch.label[0])
         if task.learn and labelled and self._model.rule.widen and self._config.reduction.labels == "simple":
-            gd.widen(limits, np.float32(batch.label[0]))  # the learner alone widens before it predicts
+            gd.widen(limits, np.float32(batch.label[0]))  # without a reduction, the range is widened before predicting
         tag = batch.text[batch.tag_start[0] : batch.tag_end[0]].tobytes()
         yield _decimal(gd.clip(score, limits)).encode() + (b" " + tag if tag else b"")
 
         columns = gd.columns(table)
-        turn = _turned(len(found), crossed, len(extra))  # of all features, those of --ignore_linear too
-        slots = np.concatenate([self._slots(lookup, found) - base, np.array(extra, np.int64)])[turn]
-        values, texts = [one.value for one in found] + more, [one.text for one in found] + [b""] * len(extra)
+        turn = _turned(len(features), crossed, len(extra))  # features with ignored linear terms included
+        slots = np.concatenate([self._slots(lookup, features) - base, np.array(extra, np.int64)])[turn]
+        values, texts = [item.value for item in features] + more, [item.text for item in features] + [b""] * len(extra)
         values, texts = [values[j] for j in turn], [texts[j] for j in turn]
-        tests_as_vw = driver.vw_exact and driver.testonly  # with regularised weights and nothing to learn with
+        tests_as_vw = driver.vw_exact and driver.testonly  # show regularised weights, and no state of learning
         w, g = columns["w"][slots], columns["g"][slots]
         shown = w
         if len(table.shrunk):
             gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
             shown = np.sign(w) * np.maximum(np.abs(w) - gravity, ZERO) * contraction
-        if driver.vw_exact:  # VW takes what is no number for a weight below those that --l1 leaves
+        if driver.vw_exact:  # VW shows 0 for a NaN, as for a weight that --l1 has set to 0
             shown = np.where(np.isnan(shown), ZERO, shown)
         with np.errstate(all="ignore"):
             mattering = shown if tests_as_vw else w
@@ -209,12 +223,12 @@ class Inspector:
     # models as text
 
     def write(self, counters: dict[str, Any], stored: dict[str, Any]) -> None:
-        """Write the files that were asked for.
+        """Write the files of --readable_model and --invert_hash.
 
         Parameters
         ----------
-        counters : VW's lines about the run
-        stored : the options a model keeps
+        counters : VW's counters of the run
+        stored : the options that a model file holds
         """
         for path, named in ((self.options.readable_model, False), (self.options.invert_hash, True)):
             if path is not None:
@@ -224,6 +238,7 @@ class Inspector:
                     file.writelines(self._lines(named))
 
     def _header(self, counters: dict[str, Any], stored: dict[str, Any]) -> Iterator[str]:
+        """Yield the lines before the weights."""
         config, model = self._config, self._model
         table = self._tables[0]
         low, high = (_shown(end) for end in table.range)
@@ -252,7 +267,8 @@ class Inspector:
             yield f"{name} {_shown(value)}"
 
     def _lines(self, named: bool) -> Iterator[bytes]:
-        rule, whole = self._model.rule, not self._config.learner.predict_only_model
+        """Yield a line for each slot in use, with the name of its feature if `named`."""
+        rule, with_state = self._model.rule, not self._config.learner.predict_only_model
         if named and self._by_row:
             added = {
                 (place + lookup.sub) & int(self._tables[0].mask): lookup.number
@@ -260,13 +276,13 @@ class Inspector:
                 for place, _ in lookup.extra
             }
         for base, table in zip(self._first.tolist(), self._tables, strict=False):
-            if not whole:
+            if not with_state:
                 gd.apply_regularisation(table)
             columns = gd.columns(table)
-            kept = ["w"] + ["g"] * (whole and rule.adaptive) + ["n"] * (whole and rule.normalized)
+            kept = ["w"] + ["g"] * (with_state and rule.adaptive) + ["n"] * (with_state and rule.normalized)
             for low in range(0, int(table.mask) + 1, PIECE):
                 piece = [columns[c][low : low + PIECE] for c in kept]
-                for j in np.flatnonzero(np.any([one != 0 for one in piece], axis=0)).tolist():
+                for j in np.flatnonzero(np.any([column != 0 for column in piece], axis=0)).tolist():
                     slot = base + low + j
                     front = b"%d:" % slot
                     if named:
@@ -281,13 +297,16 @@ class Inspector:
                             name = self._names.get(slot)
                         if name is not None:
                             front = name + b":" + front
-                        elif not whole:
+                        elif not with_state:
                             front = b":" + front
-                    yield front + " ".join(f"{float(one[j]):g}" for one in piece).encode() + b"\n"
+                    yield front + " ".join(f"{float(column[j]):g}" for column in piece).encode() + b"\n"
 
 
 def _turned(count: int, crossed: int, extra: int) -> np.ndarray:
-    """The order in which `extra` features that follow `count` others come before the last `crossed` of these."""
+    """Return the permutation that moves the last `extra` of count + extra features before the `crossed` ones.
+
+    The crossed features are the last ones among the first `count`.
+    """
     turn = np.arange(count + extra)
     plain = count - crossed
     return np.concatenate([turn[:plain], turn[count:], turn[plain:count]])
@@ -301,37 +320,38 @@ VW_KEEPS = (
 
 
 def _command(config: Config, stored: dict[str, Any]) -> str:
-    """The options VW keeps in a model, as on a command line, each with a space before it."""
+    """Return the options that VW stores in a model as a command line, each with a space before it."""
     words: list[str] = []
     chosen = getattr(config, config.reduction.name)
-    rooms: tuple[OptionGroup, ...] = (config.parser, config.features, config.interactions, config.learner, chosen)
-    for room in rooms:
-        for name, one in options_of(type(room)).items():
+    groups: tuple[OptionGroup, ...] = (config.parser, config.features, config.interactions, config.learner, chosen)
+    for group in groups:
+        for name, entry in options_of(type(group)).items():
             value = stored.get(name)
             if (
                 name not in VW_KEEPS
                 or value in (None, [], False)
-                or (name not in config.given and value == one.default)
+                or (name not in config.given and value == entry.default)
             ):
                 continue
             if name in ("learning_rate", "power_t", "hash", "hash_seed", "link") and name not in config.given:
                 continue
             words += (
-                [f" --{name}"] if value is True else [f" --{name} {v}" for v in (value if one.repeated else [value])]
+                [f" --{name}"] if value is True else [f" --{name} {v}" for v in (value if entry.repeated else [value])]
             )
     return "".join(sorted(words))
 
 
 def _shown(value: object) -> str:
-    """A number as C++ streams print it."""
+    """Return a value as text; numbers are formatted as by C++ streams."""
     return format(float(value), "g") if isinstance(value, (float, np.floating)) else str(value)
 
 
 def _decimal(value: Float) -> str:
-    """A prediction as VW prints it."""
+    """Return a prediction as VW prints it."""
     value = float(value)
     return f"{value:.6f}" if value % 1 else f"{value:.0f}".replace("-0", "0") if value == 0 else f"{value:.0f}"
 
 
 def _bracket(number: int) -> bytes:
+    """Return the suffix for a sub-problem, empty for number 0."""
     return b"[%d]" % number if number else b""

@@ -1,11 +1,12 @@
-"""The first levels of a learned tree as text and as a drawing for Graphviz: `--print_tree` and `--dot_tree`.
+"""Write the first levels of a learned tree as text (`--print_tree`) and as a Graphviz drawing (`--dot_tree`).
 
     0: examples 150, labels 9, router 0
       L 1: leaf, 4 (21), examples 30, labels 3
       R 2: examples 120, labels 8, router 3, more below
 
-Every tree reduction says by `outline` (reductions/core/base) what its nodes are. Labels are followed by how often they
-were seen, where that is counted. Works for a saved model too: `-i model -t --no_stdin --print_tree stdout`.
+Each tree reduction describes its nodes by `outline` (reductions/core/base). The number in parentheses after a label is
+how often it was seen, if that is counted. Trees of saved models are written by
+`-i model -t --no_stdin --print_tree stdout`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ STDOUT = "stdout"
 
 @dataclass(frozen=True)
 class Options:
-    """Trees as text."""
+    """Declare the options of trees as text."""
 
     print_tree: str = option("write the tree as text to this file, or to `stdout`", metavar="FILE")
     dot_tree: str = option("write the tree as a Graphviz graph to this file", metavar="FILE")
@@ -38,12 +39,19 @@ class Options:
 
 
 class Dump:
-    """Writes the tree of a learner at the end of a run, if that was asked for.
+    """Write the tree of a learner at the end of a run.
+
+    Parameters
+    ----------
+    options : files to write, and how many levels
+    learner : the learner
+    reduction : name of the reduction, for messages
+    names : names of the classes, or empty
 
     Raises
     ------
     UsageError
-        where the reduction has no tree.
+        if a file is to be written but the reduction has no tree.
     """
 
     def __init__(self, options: Options, learner: Learner, reduction: str, names: Sequence[str] = ()) -> None:
@@ -60,11 +68,11 @@ class Dump:
 
     @property
     def wanted(self) -> bool:
-        """Whether anything is written."""
+        """Return whether any file is to be written."""
         return self._options.print_tree is not None or self._options.dot_tree is not None
 
     def write(self, learner: Learner) -> None:
-        """Write what was asked for."""
+        """Write the tree to the files of the options."""
         for path, lines in ((self._options.print_tree, self.text), (self._options.dot_tree, self.drawing)):
             if path is not None and isinstance(learner, Outlined):
                 with _opened(path) as file:
@@ -72,7 +80,7 @@ class Dump:
                         file.write(line.encode("utf-8", "surrogateescape") + b"\n")
 
     def text(self, nodes: Iterable[TreeNode]) -> Iterator[str]:
-        """A line per node, what is below it indented."""
+        """Yield a line for each node, indented by its level."""
         sides: dict[str, str] = {}
         for node in nodes:
             words = ["leaf"] if not node.children else []
@@ -83,7 +91,7 @@ class Dump:
             sides.update(zip(node.children, ("L ", "R "), strict=False))
 
     def drawing(self, nodes: Iterable[TreeNode]) -> Iterator[str]:
-        """Graphviz' language: `dot -Tsvg FILE`."""
+        """Yield the lines of a drawing in the language of Graphviz, for `dot -Tsvg FILE`."""
         yield "digraph tree {"
         yield '  node [shape=box, fontname="sans-serif"];'
         for node in nodes:
@@ -100,21 +108,26 @@ class Dump:
         yield "}"
 
     def _is_cut(self, node: TreeNode) -> bool:
+        """Return whether the children of a node are not written."""
         return bool(node.children) and node.level + 1 == self._options.tree_levels
 
     def _labels(self, node: TreeNode) -> list[str]:
+        """Return the labels of a node with their counts."""
         return [self._name(label) + (f" ({count:g})" if count is not None else "") for label, count in node.labels]
 
     def _name(self, label: int) -> str:
+        """Return the name of a label, or its number."""
         return printable(self._names[label - 1]) if 0 < label <= len(self._names) else str(label)
 
 
 def _quoted(*rows: str) -> str:
+    """Return a string of the Graphviz language with these lines."""
     return '"' + "\\n".join(row.replace("\\", "\\\\").replace('"', '\\"') for row in rows) + '"'
 
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[BinaryIO]:
+    """Open a file for writing in the `with` block; `stdout` is standard output."""
     if path == STDOUT:
         sys.stdout.flush()
         yield sys.stdout.buffer

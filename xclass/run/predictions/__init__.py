@@ -1,1 +1,1 @@
-"""Write predictions."""
+"""Write predictions to files."""

@@ -1,4 +1,4 @@
-"""The files of -p and -r: which of them a run writes, and what it has found of a batch goes into which."""
+"""Open the files of -p and -r, and write the predictions and scores of each batch to them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .writer import Writer
 
 
 def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Writer]:
-    """Return the writers asked for, by "predictions" and "raw".
+    """Return the writers for -p and -r, as far as these are given, by the keys "predictions" and "raw".
 
     Parameters
     ----------
-    c : the configuration
-    names : of the classes
+    c : options of the run
+    names : names of the classes
     lists_scores : whether predictions are the scores of all classes
     """
     o = c.driver
@@ -34,7 +34,14 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
 
 
 def write(writers: dict[str, Writer], task: BatchTask, met: np.ndarray | None = None) -> None:
-    """A line for every example of a batch in each of them; classes beyond `met` (float64[n]) get no name."""
+    """Write a line for each example of a task to each file.
+
+    Parameters
+    ----------
+    writers : as returned by `open_writers`
+    task : a task of n examples that has passed the stages
+    met : float64[n], the highest class that has a name at each example; None if all classes do
+    """
     batch, prediction, listing = task.batch, task.prediction, task.listing
     if prediction is not None and met is not None:
         prediction = class_names.shown(prediction, met)
@@ -45,8 +52,8 @@ def write(writers: dict[str, Writer], task: BatchTask, met: np.ndarray | None = 
             writer.write(batch, values=prediction)
         elif name == "predictions" and listing is not None:
             if met is not None:
-                each = np.repeat(met, np.diff(listing.start))
-                listing = listing._replace(labels=class_names.shown(listing.labels, each))
+                met_of_label = np.repeat(met, np.diff(listing.start))
+                listing = listing._replace(labels=class_names.shown(listing.labels, met_of_label))
             writer.write(batch, scores=listing.scores, labels=listing.labels, start=listing.start)
         else:
             writer.write(batch, scores=task.scores, labels=task.score_labels, start=task.score_start)

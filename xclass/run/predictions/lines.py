@@ -1,9 +1,11 @@
-"""The digits of predictions, exactly as C++ streams and so VW print them, by kernels that fill a buffer.
+"""Format predictions digit for digit as C++ streams, and therefore VW, print them.
 
-Rounding is that of the exact decimal value, halves to the even digit, as in printf: a float32 has 24 bits, so
-that times 10**6 is exact in float64 (`%.6f`), and times any power of ten is found with 100 bits (`%g`).
+Idea      The exact decimal value is rounded, halves to the even digit, as in printf. A float32 has 24 bits, so its
+          product with 10**6 is exact in float64 (`%.6f`), and its product with any power of ten is computed with about
+          100 bits (`%g`).
 
-Each kernel writes into `out` from place `at` on and returns the place after it.
+Each `put_` kernel writes into `out`, uint8[...], from position `at` on and returns the position after the last byte.
+The caller makes sure that `out` has enough space. No other array argument is written.
 """
 
 from __future__ import annotations
@@ -15,22 +17,23 @@ import numpy as np
 from ...array_types import Float, Float32s, Float64s, Int, Int64s, UInt8s
 from ...kernels.jit import jit
 
-NUMBER_ROOM = 48  # bytes no number needs: 39 digits, a sign and more
-SCORE_ROOM = 40  # bytes no `label:score` needs
+NUMBER_ROOM = 48  # upper bound of the bytes of a number: 39 digits, a sign, and some more
+SCORE_ROOM = 40  # upper bound of the bytes of `label:score`
 
-LEAST, MOST = -33, 50  # powers of ten that bring a float32 between 10**5 and 10**6
+LEAST, MOST = -33, 50  # exponents of the powers of ten that scale a float32 to between 10**5 and 10**6
 
 
 class Powers(NamedTuple):
-    """10**k for k from LEAST on as a sum of three float64; a float32 times `high` or `middle` is exact."""
+    """Hold 10**k for k from LEAST to MOST as sums of three float64; a float32 times `high` or `middle` is exact."""
 
-    whole: np.ndarray  # the nearest float64, high + middle
-    high: np.ndarray
-    middle: np.ndarray
-    low: np.ndarray  # what is missing
+    whole: np.ndarray  # float64[MOST - LEAST + 1], the nearest float64, equal to high + middle
+    high: np.ndarray  # float64[MOST - LEAST + 1]
+    middle: np.ndarray  # float64[MOST - LEAST + 1]
+    low: np.ndarray  # float64[MOST - LEAST + 1], 10**k - whole
 
 
 def _powers() -> Powers:
+    """Compute the table of powers of ten."""
     whole = [float(f"1e{k}") for k in range(LEAST, MOST + 1)]
     low = []
     for k, near in zip(range(LEAST, MOST + 1), whole, strict=True):
@@ -43,9 +46,9 @@ def _powers() -> Powers:
 
 
 class Letters(NamedTuple):
-    """Names of classes: class j has `letters[start[j]:start[j + 1]]`, class 0 and those beyond nothing."""
+    """Hold names of classes: class j has `letters[start[j]:start[j + 1]]`; class 0 and unknown classes have none."""
 
-    named: bool  # False: classes are written as numbers
+    named: bool  # whether classes are written as names, and not as numbers
     start: np.ndarray  # int64[classes + 2]
     letters: np.ndarray  # uint8[...]
 
@@ -58,7 +61,7 @@ NAN = np.frombuffer(b"nan", np.uint8)
 
 @jit
 def put_digits(out: UInt8s, at: Int, number: Int, width: Int) -> Int:
-    """The digits of a number that is not negative, with zeros in front up to `width`."""
+    """Write the digits of a whole number >= 0, with leading zeros up to `width` digits."""
     size = 1
     rest = number // 10
     while rest > 0:
@@ -73,7 +76,7 @@ def put_digits(out: UInt8s, at: Int, number: Int, width: Int) -> Int:
 
 @jit
 def put_special(out: UInt8s, at: Int, x: Float) -> Int:
-    """inf or nan."""
+    """Write inf, -inf or nan."""
     if np.isnan(x):
         out[at : at + 3] = NAN
         return at + 3
@@ -86,9 +89,9 @@ def put_special(out: UInt8s, at: Int, x: Float) -> Int:
 
 @jit
 def put_whole(out: UInt8s, at: Int, x: Float) -> Int:
-    """The digits of a whole float64 from 2**62 up to the largest float32, by long division by 10**9."""
+    """Write the digits of a whole float64 from 2**62 to the largest float32, by long division by 10**9."""
     part = np.empty(5, np.int64)
-    bits = np.empty(4, np.int64)  # in 32 bits each, highest first
+    bits = np.empty(4, np.int64)  # the number in units of 32 bits, the highest first
     for i in range(4):
         unit = 2.0 ** (32 * (3 - i))
         bits[i] = np.int64(x / unit)
@@ -111,7 +114,7 @@ def put_whole(out: UInt8s, at: Int, x: Float) -> Int:
 
 @jit
 def put_fixed(out: UInt8s, at: Int, value: Float) -> Int:
-    """A float32 as `%.6f`; as `%.0f` where it is whole."""
+    """Write a float32 as `%.6f`, or as `%.0f` if it is a whole number."""
     x = np.float64(np.float32(value))
     if not np.isfinite(x):
         return put_special(out, at, x)
@@ -129,7 +132,7 @@ def put_fixed(out: UInt8s, at: Int, value: Float) -> Int:
 
 @jit
 def six_digits(x: Float) -> tuple[Int, Int]:
-    """The six leading decimal digits of a positive float32, rounded, and the exponent of the first."""
+    """Return the six leading decimal digits of a positive float32, rounded, and the exponent of the first digit."""
     exponent = np.int64(np.floor(np.log10(x)))
     while True:
         k = 5 - exponent - LEAST
@@ -142,8 +145,8 @@ def six_digits(x: Float) -> tuple[Int, Int]:
             continue
         error = ((x * POWERS.high[k] - scaled) + x * POWERS.middle[k]) + x * POWERS.low[k]
         digits = np.int64(scaled)
-        above = ((scaled - digits) - 0.5) + error  # beyond the half
-        if above > 1e-18 or (above > -1e-18 and digits % 2 == 1):  # less than that apart is a tie
+        above = ((scaled - digits) - 0.5) + error  # distance from the half
+        if above > 1e-18 or (above > -1e-18 and digits % 2 == 1):  # a smaller distance is a tie
             digits += 1
         if digits == 1000000:
             return 100000, exponent + 1
@@ -152,7 +155,7 @@ def six_digits(x: Float) -> tuple[Int, Int]:
 
 @jit
 def put_general(out: UInt8s, at: Int, value: Float) -> Int:
-    """A float32 as `%g`: six digits without zeros at the end, with an exponent below 1e-4 and from 1e6 on."""
+    """Write a float32 as `%g`: six digits without trailing zeros, with an exponent below 1e-4 and from 1e6 on."""
     x = np.float64(value)
     if not np.isfinite(x):
         return put_special(out, at, x)
@@ -169,7 +172,7 @@ def put_general(out: UInt8s, at: Int, value: Float) -> Int:
         digits //= 10
         size -= 1
     if exponent < -4 or exponent >= 6:  # 1.5e-07
-        end = put_digits(out, at + 1, digits, size)  # one place to the right, then the first digit moves
+        end = put_digits(out, at + 1, digits, size)  # one byte to the right, then the first digit is moved back
         out[at] = out[at + 1]
         if size > 1:
             out[at + 1] = POINT
@@ -182,21 +185,21 @@ def put_general(out: UInt8s, at: Int, value: Float) -> Int:
         out[at] = ZERO
         out[at + 1] = POINT
         return put_digits(out, at + 2, digits, size - exponent - 1)
-    whole = exponent + 1
-    if size <= whole:  # 150000
-        for _ in range(whole - size):
+    int_digits = exponent + 1
+    if size <= int_digits:  # 150000
+        for _ in range(int_digits - size):
             digits *= 10
-        return put_digits(out, at, digits, whole)
+        return put_digits(out, at, digits, int_digits)
     end = put_digits(out, at + 1, digits, size)  # 15.5
-    for i in range(at, at + whole):
+    for i in range(at, at + int_digits):
         out[i] = out[i + 1]
-    out[at + whole] = POINT
+    out[at + int_digits] = POINT
     return end
 
 
 @jit
 def put_tag(out: UInt8s, at: Int, text: UInt8s, begin: Int, end: Int) -> Int:
-    """The end of a line: the tag after a space, if there is one."""
+    """Write the end of a line: the tag `text[begin:end]` after a space, if it is not empty, and a newline."""
     if end > begin:
         out[at] = SPACE
         at += 1
@@ -209,7 +212,7 @@ def put_tag(out: UInt8s, at: Int, text: UInt8s, begin: Int, end: Int) -> Int:
 
 @jit
 def put_class(out: UInt8s, at: Int, label: Int, names: Letters) -> Int:
-    """A class as a number, or its name."""
+    """Write a class as a number, or its name."""
     if not names.named:
         return put_digits(out, at, label, 1)
     if label + 1 < len(names.start):
@@ -223,7 +226,21 @@ def put_class(out: UInt8s, at: Int, label: Int, names: Letters) -> Int:
 def simple_lines(
     values: Float64s, text: UInt8s, tag_start: Int64s, tag_end: Int64s, row: Int, out: UInt8s
 ) -> tuple[Int, Int]:
-    """Lines of examples from `row` on while they fit; returns the next row and the bytes written."""
+    """Write lines with a number each, from example `row` on, while they fit.
+
+    Parameters
+    ----------
+    values : float64[n], the number of each example
+    text : uint8[...], the text that contains the tags
+    tag_start, tag_end : int64[n], positions of the tags
+    row : the first example
+    out : uint8[...], written
+
+    Returns
+    -------
+    row : the next example
+    at : number of bytes written
+    """
     at = 0
     while row < len(values) and at + NUMBER_ROOM + tag_end[row] - tag_start[row] <= len(out):
         at = put_fixed(out, at, values[row])
@@ -243,10 +260,10 @@ def multiclass_lines(
     row: Int,
     out: UInt8s,
 ) -> tuple[Int, Int]:
-    """As `simple_lines`, for classes; no name is longer than `longest`."""
+    """Write lines with a class each as `simple_lines` does; no name is longer than `longest` bytes."""
     at = 0
-    room = NUMBER_ROOM + longest
-    while row < len(values) and at + room + tag_end[row] - tag_start[row] <= len(out):
+    space = NUMBER_ROOM + longest
+    while row < len(values) and at + space + tag_end[row] - tag_start[row] <= len(out):
         at = put_class(out, at, np.int64(values[row]), names)
         at = put_tag(out, at, text, tag_start[row], tag_end[row])
         row += 1
@@ -267,11 +284,19 @@ def score_lines(
     row: Int,
     out: UInt8s,
 ) -> tuple[Int, Int]:
-    """As `multiclass_lines`, for lists of label:score; 0 is all other classes."""
+    """Write lines with a list of label:score each as `multiclass_lines` does.
+
+    Parameters
+    ----------
+    scores : float32[m], scores of all examples
+    labels : int64[m], class of each score; 0 stands for all other classes and has no name
+    start : int64[n + 1], example i has the scores `start[i]:start[i + 1]`
+    space_first : whether lines begin with a space
+    """
     at = 0
     while row < len(tag_start):
-        room = (start[row + 1] - start[row]) * (SCORE_ROOM + longest) + NUMBER_ROOM + tag_end[row] - tag_start[row]
-        if at + room > len(out):
+        space = (start[row + 1] - start[row]) * (SCORE_ROOM + longest) + NUMBER_ROOM + tag_end[row] - tag_start[row]
+        if at + space > len(out):
             break
         for i in range(start[row], start[row + 1]):
             if space_first or i > start[row]:

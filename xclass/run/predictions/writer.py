@@ -1,16 +1,13 @@
-"""The lines of -p and -r, digit for digit as C++ streams and so VW print them.
+"""Write the lines of -p and -r, digit for digit as C++ streams, and therefore VW, print them.
 
-A kernel turns a whole batch into bytes. Four kinds of line, each with a space and the tag after it if there is
-one:
+A kernel formats a batch as bytes. There are four kinds of lines; a space and the tag follow, if there is a tag:
 
     simple       0.302885          `%.6f`; no decimals where the number is whole
     multiclass   17
     scores       1:0.302885 2:-0.5     `%g`, six digits (--scores, --probabilities, --top_k)
     raw_scores    1:0.302885 2:-0.5    the same after a space (-r)
 
-`lines` has the digits.
-
-Differs from VW: classes above 2**24 are printed in full (VW takes them through a float32).
+Differs   from VW: classes above 2**24 are printed exactly (VW rounds them to float32).
 """
 
 from __future__ import annotations
@@ -31,19 +28,24 @@ from . import lines
 
 STDOUT = "stdout"  # as a file name: standard output
 KINDS = ("simple", "multiclass", "scores", "raw_scores")
-BUFFER = 1 << 20  # bytes formatted before they are written
+BUFFER = 1 << 20  # bytes that are formatted before they are written
 
 
 class Writer:
-    """Writes one line for every example of a batch.
+    """Write one line for each example of a batch.
 
     Parameters
     ----------
-    path : file to write; "stdout" is standard output.
-    kind : one of KINDS, see the head of this file.
-    names : written for the classes 1, 2, ... (multiclass, scores), may grow; None for numbers. Other classes have an
-        empty name, but for 0 in a list, which is all others.
-    rounded : whether classes are rounded to float32, as VW does before it writes them.
+    path : file to write; "stdout" is standard output
+    kind : one of KINDS, see the module
+    names : names of the classes 1, 2, ... (multiclass, scores), which may grow; None to write numbers. Other classes
+        have an empty name, except 0 in a list, which stands for all other classes
+    rounded : whether classes are rounded to float32, as in VW
+
+    Raises
+    ------
+    DataError
+        if the file cannot be opened.
     """
 
     def __init__(self, path: str, kind: str, names: Sequence[str] | None = None, rounded: bool = False) -> None:
@@ -53,17 +55,17 @@ class Writer:
         self.path = path
         self._rounded = rounded and kind == "multiclass"
         self._names = () if names is None else names
-        self._laid_out = 0  # of the names
+        self._laid_out = 0  # number of names in `_letters`
         named = names is not None and kind in ("multiclass", "scores")
         self._letters = lines.Letters(named, np.zeros(2, np.int64), np.empty(0, np.uint8))
-        self._longest = 0  # of the names, in bytes
+        self._longest = 0  # bytes of the longest name
         self._own = path != STDOUT
         try:
             self._file: BinaryIO = open(path, "wb") if self._own else sys.stdout.buffer  # noqa: SIM115 (closed by close)
         except OSError as error:
             raise DataError(f"{path}: predictions cannot be written there: {error.strerror}") from None
         self._shown = terminal.output_of(self._file)
-        self._at_once = not _is_regular(self._file)  # somebody may be waiting at the other end
+        self._at_once = not _is_regular(self._file)  # flush after each batch, because a reader may be waiting
         self._out = np.empty(BUFFER, np.uint8)
 
     def write(
@@ -78,16 +80,17 @@ class Writer:
 
         Parameters
         ----------
-        values : float64[n], numbers or classes (simple, multiclass).
-        scores, labels, start : float32[...], int64[...], int64[n + 1]; example i has the scores
-            `start[i]:start[i + 1]` (scores, raw_scores).
+        batch : n examples
+        values : float64[n], numbers or classes (simple, multiclass)
+        scores, labels : float32[m], int64[m], scores and their classes (scores, raw_scores)
+        start : int64[n + 1], example i has the scores `start[i]:start[i + 1]` (scores, raw_scores)
 
         Raises
         ------
         BrokenPipeError
-            when nobody reads any more.
+            if the reader of the output has closed it.
         DataError
-            when the disk is full or the like.
+            if writing fails for another reason, such as a full disk.
         """
         if batch.n == 0:
             return
@@ -120,7 +123,7 @@ class Writer:
             self._do(self._file.flush)
 
     def _lay_out(self) -> None:
-        """Take in the names that have come since the last batch."""
+        """Append the names that are new since the last batch to the arrays for the kernels."""
         fresh = [name.encode("utf-8", "surrogateescape") for name in self._names[self._laid_out :]]
         self._laid_out += len(fresh)
         old = self._letters
@@ -130,10 +133,11 @@ class Writer:
         self._longest = max(self._longest, *map(len, fresh))
 
     def close(self) -> None:
-        """Finish the file."""
+        """Close the file, or flush standard output."""
         self._do(self._file.close if self._own else self._file.flush)
 
     def _do(self, action: Callable[..., object], *arguments: object) -> None:
+        """Call a function that writes, and report its errors as DataError."""
         try:
             action(*arguments)
         except BrokenPipeError:
@@ -143,6 +147,7 @@ class Writer:
 
 
 def _is_regular(file: BinaryIO) -> bool:
+    """Return whether a file is a regular file, and not a pipe or terminal."""
     try:
         return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
     except (OSError, ValueError):  # standard output replaced by something without a descriptor

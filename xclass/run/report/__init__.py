@@ -1,1 +1,1 @@
-"""What a run shows: progress, table, summary."""
+"""Show the progress and the summary of a run."""

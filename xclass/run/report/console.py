@@ -1,4 +1,4 @@
-"""What a run says on standard error: banner, rows, warnings, a bar on a terminal, and the summary."""
+"""Write the messages of a run to standard error: banner, rows, warnings, a progress bar and the summary."""
 
 from __future__ import annotations
 
@@ -16,14 +16,19 @@ from ...system.printable import printable
 
 
 class Console:
-    """Lines for the user, with or without a bar below them."""
+    """Write lines for the user, on a terminal with a progress bar below them.
+
+    Attributes
+    ----------
+    quiet : whether only messages that cannot be turned off are written
+    """
 
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
         self._bar: Any = None
 
     def line(self, text: str) -> None:
-        """Write one line; control characters are escaped."""
+        """Write one line; characters that are not printable are escaped."""
         text = printable(text)
         if text.startswith("warning:"):
             text = terminal.styled("warning:", terminal.YELLOW, sys.stderr) + text[len("warning:") :]
@@ -33,17 +38,17 @@ class Console:
             print(text, file=sys.stderr)
 
     def warn(self, note: str) -> None:
-        """Write a warning, if they are wanted."""
+        """Write a warning unless `quiet`."""
         if not self.quiet:
             self.line(f"warning: {note}")
 
     def info(self, text: str) -> None:
-        """Write a line that goes with the progress table."""
+        """Write a line unless `quiet`."""
         if not self.quiet:
             self.line(text)
 
     def start_steps(self, count: int, unit: str) -> None:
-        """Show, on a terminal, how much of work that is not reading is done, in place of the bar there is."""
+        """Show, on a terminal, a bar for `count` steps of an activity other than reading, in place of any other bar."""
         self.end_bar()
         if self.quiet or not sys.stderr.isatty():
             return
@@ -52,12 +57,12 @@ class Console:
         self._bar = tqdm(total=count, unit=unit, leave=False, file=sys.stderr, mininterval=0.2, dynamic_ncols=True)
 
     def step(self) -> None:
-        """One step of that is done; from any thread."""
+        """Advance the bar by one step; may be called from any thread."""
         if self._bar is not None:
             self._bar.update()
 
     def start_bar(self, size: int | None) -> None:
-        """Show how much of `size` bytes is read, on a terminal."""
+        """Show, on a terminal, a bar for the reading of `size` bytes; None if the size is not known."""
         if self.quiet or not sys.stderr.isatty():
             return
         from tqdm import tqdm
@@ -68,7 +73,7 @@ class Console:
         )  # fmt: skip
 
     def move_bar(self, position: Callable[[], int], examples: int) -> None:
-        """Show that the data are read up to `position()`."""
+        """Move the bar to byte `position()` of the data, and show the speed and the memory in use."""
         if self._bar is None:
             return
         elapsed = max(self._bar.format_dict["elapsed"], 1e-3)
@@ -78,14 +83,23 @@ class Console:
         self._bar.update(position() - self._bar.n)
 
     def end_bar(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
 
 def banner(c: Config, learner: Learner, source: list[str], namespaces: list[str], data: str) -> list[str]:
-    """Return VW's lines before the table; `c` is the configuration, `data` the name of what is read."""
+    """Return VW's lines before the table.
+
+    Parameters
+    ----------
+    c : options of the run
+    learner : the learner
+    source : lines about cache and data
+    namespaces : lines about ignored namespaces
+    data : name of the data
+    """
     o = c.driver
     labels = "SIMPLE" if c.reduction.labels == "simple" else "MULTICLASS"
     output = {"SIMPLE": "SCALAR", "MULTICLASS": "MULTICLASS"}[labels]
@@ -117,7 +131,7 @@ def banner(c: Config, learner: Learner, source: list[str], namespaces: list[str]
 
 
 def summary(c: Config, progress: Progress, learner: Learner) -> list[str]:
-    """VW's lines after the table."""
+    """Return VW's lines after the table."""
     limits = None
     if isinstance(learner, Inspectable) and learner.tables:
         lowest, highest = learner.tables[0].range
@@ -127,7 +141,14 @@ def summary(c: Config, progress: Progress, learner: Learner) -> list[str]:
 
 
 def best_pass(progress: Progress, saved: int | None, stopped: bool) -> list[str]:
-    """What there is to say about the best pass; `saved`: the one whose model is saved, None if there is none."""
+    """Return the line about the best pass, if there are several passes or held-out examples.
+
+    Parameters
+    ----------
+    progress : counts of the run
+    saved : number of the pass whose model is saved; None if no model is saved
+    stopped : whether a signal has stopped the run
+    """
     holdout = progress.holdout
     if holdout is None:
         return []
@@ -140,7 +161,7 @@ def best_pass(progress: Progress, saved: int | None, stopped: bool) -> list[str]
 
 
 def cost(seconds: float, examples: int) -> str:
-    """Time and memory of a run."""
+    """Return the line about time and memory."""
     return (
         f"seconds = {seconds:.2f}, examples per second = {examples / max(seconds, 1e-9):.0f}, "
         f"peak memory = {peak_memory() / 2**20:.0f} MB"
@@ -148,6 +169,6 @@ def cost(seconds: float, examples: int) -> str:
 
 
 def peak_memory() -> int:
-    """The most memory this process has held, in bytes."""
+    """Return the peak memory of this process in bytes."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024

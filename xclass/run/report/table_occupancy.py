@@ -1,11 +1,10 @@
-"""How full the weight tables are: slots in use, so that a user can choose -b.
+"""Count the slots of the weight tables that are in use, so that a user can choose -b.
 
-A slot is in use once its weight, G or N differs from what it started at. Tables of which little is in use lie mostly on
-pages of memory that were never written; where the system tells which (Linux), those are not looked at, for
-looking at a page would take it from the machine. Where more than EXACT slots remain, one block of BLOCK slots in EVERY
-is counted: hashing spreads features evenly.
-
-Cost      once, at the end of a run: at most some 15 ms for 2**24 slots.
+Idea      A slot is in use if its weight, G or N differs from its initial value. Most pages of a sparse table were never
+          written. On Linux, which lists these pages, they are skipped, because reading a page would allocate it.
+          If more than EXACT slots remain, only one block of BLOCK slots in EVERY blocks is counted; the estimate is
+          good because hashing spreads features evenly.
+Cost      At most about 15 ms for 2**24 slots, once at the end of a run.
 """
 
 from __future__ import annotations
@@ -20,15 +19,17 @@ from ...binary import gd
 from ...kernels.jit import jit
 
 PRESENT = np.uint64(3 << 62)  # bits of an entry of pagemap: in memory, or swapped out
-EXACT = 1 << 22  # slots
-BLOCK, EVERY = 1024, 8
+EXACT = 1 << 22  # number of slots up to which all are counted
+BLOCK, EVERY = 1024, 8  # slots in a block; one block in EVERY is counted
 
 
 @jit
 def count_pairs(pairs: np.ndarray, begin: Int, end: Int, every: Int) -> Int:
-    """Slots of begin..end-1 with a w, G or N that is not 0, sampling one block in `every`.
+    """Count the slots of begin..end-1 with a non-zero w, G or N, sampling one block in `every`.
 
-    `pairs` : uint64[2 * slots], (w, G) and (N, rate) of each.
+    Parameters
+    ----------
+    pairs : uint64[2 * slots], the pairs (w, G) and (N, rate) of each slot; not written
     """
     used: Int = 0
     for low in range(begin, end, BLOCK * every):
@@ -39,7 +40,13 @@ def count_pairs(pairs: np.ndarray, begin: Int, end: Int, every: Int) -> Int:
 
 @jit
 def count_planes(words: np.ndarray, field: Int, begin: Int, end: Int, every: Int) -> Int:
-    """The same for a table of planes, `words` : uint32[...]."""
+    """Count as `count_pairs` does in a table of planes.
+
+    Parameters
+    ----------
+    words : uint32[3 * field or more], the planes of w, G and N one after the other; not written
+    field : length of a plane
+    """
     w, g, n = words[:field], words[field : 2 * field], words[2 * field : 3 * field]
     used: Int = 0
     for low in range(begin, end, BLOCK * every):
@@ -52,7 +59,16 @@ def count_planes(words: np.ndarray, field: Int, begin: Int, end: Int, every: Int
 def count_changed(
     flat: np.ndarray, stride: Int, field: Int, slots: Int, every: Int, weight: np.float32, start: np.float32
 ) -> Int:
-    """The same for a table that did not start at 0: w, G or N is not `weight`, `start` and 0."""
+    """Count the slots whose w, G or N differs from the initial values, sampling one block in `every`.
+
+    Parameters
+    ----------
+    flat : float32[...], the table; not written
+    stride : distance between slots
+    field : distance between w, G and N of a slot
+    slots : number of slots
+    weight, start : initial values of w and G; that of N is 0
+    """
     used: Int = 0
     for low in range(0, slots, BLOCK * every):
         for i in range(low, min(low + BLOCK, slots)):
@@ -62,26 +78,38 @@ def count_changed(
 
 
 def used(tables: Sequence[gd.Table], rule: gd.Rule) -> tuple[int, int, bool]:
-    """Return how many slots are in use, how many there are, and whether the first number is exact."""
+    """Count the slots in use of all tables.
+
+    Parameters
+    ----------
+    tables : weight tables of a learner
+    rule : their update rule, which determines the initial values
+
+    Returns
+    -------
+    used : number of slots in use
+    total : number of slots
+    exact : whether `used` is exact, and not an estimate
+    """
     start = np.float32(rule.initial_t if rule.adaptive else 0)
-    changed = rule.initial_weight != 0 or start != 0  # every page was written
+    changed = rule.initial_weight != 0 or start != 0  # the initial values were written to every page
     runs = [[(0, int(table.mask) + 1)] if changed else _runs(table) for table in tables]
-    every = 1 if sum(end - begin for one in runs for begin, end in one) <= EXACT else EVERY
-    found = 0
-    for table, one in zip(tables, runs, strict=True):
+    every = 1 if sum(end - begin for table_runs in runs for begin, end in table_runs) <= EXACT else EVERY
+    counted = 0
+    for table, table_runs in zip(tables, runs, strict=True):
         stride, field = int(table.stride), int(table.field)
-        for begin, end in one:
+        for begin, end in table_runs:
             if changed:
-                found += count_changed(table.flat, stride, field, end, every, rule.initial_weight, start)
+                counted += count_changed(table.flat, stride, field, end, every, rule.initial_weight, start)
             elif stride == 1:
-                found += count_planes(table.flat.view(np.uint32), field, begin, end, every)
+                counted += count_planes(table.flat.view(np.uint32), field, begin, end, every)
             else:
-                found += count_pairs(table.flat.view(np.uint64), begin, end, every)
-    return int(found) * every, sum(int(table.mask) + 1 for table in tables), every == 1
+                counted += count_pairs(table.flat.view(np.uint64), begin, end, every)
+    return int(counted) * every, sum(int(table.mask) + 1 for table in tables), every == 1
 
 
 def _runs(table: gd.Table) -> list[tuple[int, int]]:
-    """Runs of slots that lie on pages in use."""
+    """Return the runs of slots, as pairs of begin and end, that lie on pages that were written."""
     slots, size = int(table.mask) + 1, 4 * int(table.stride)
     page = os.sysconf("SC_PAGE_SIZE")
     address = table.flat.ctypes.data
@@ -89,13 +117,19 @@ def _runs(table: gd.Table) -> list[tuple[int, int]]:
     if not len(pages):
         return [(0, slots)]
     edges = np.flatnonzero(np.diff(pages, prepend=False, append=False))
-    # a slot belongs to the page it begins on
+    # a slot belongs to the page on which it begins
     firsts = np.clip(-(-(edges * page - address % page) // size), 0, slots).tolist()
     return list(zip(firsts[::2], firsts[1::2], strict=True))
 
 
 def _pages_in_use(address: int, size: int, page: int) -> np.ndarray:
-    """Whether each page of a piece of memory was ever written, bool[...]; empty where the system does not tell."""
+    """Return, as bool[pages], whether each page of a memory range was written; empty if that is not known.
+
+    Parameters
+    ----------
+    address, size : the range, in bytes
+    page : size of a page in bytes
+    """
     first, last = address // page, (address + size - 1) // page
     try:
         with open("/proc/self/pagemap", "rb", buffering=0) as file:
@@ -110,6 +144,6 @@ def _pages_in_use(address: int, size: int, page: int) -> np.ndarray:
 
 
 def line(tables: Sequence[gd.Table], rule: gd.Rule) -> str:
-    """What the summary says."""
-    found, total, exact = used(tables, rule)
-    return f"slots in use = {'' if exact else 'about '}{found} of {total} ({100 * found / total:.1f}%)"
+    """Return the line of the summary about the slots in use."""
+    count, total, exact = used(tables, rule)
+    return f"slots in use = {'' if exact else 'about '}{count} of {total} ({100 * count / total:.1f}%)"
