@@ -20,23 +20,24 @@ OURS = re.compile(  # words that no textbook has, or that leave the reader to gu
 )
 # first words of docstrings of functions
 WORDS = """
-accept add adjust allocate allow announce answer append apply arrange ask assign attach average await begin bind
-bring build calculate call cancel carry cast change check choose clear clip close collect combine come commit
-compact compare compile complete compress compute consume continue convert convolve copy correct count create cross
-cut deal decay decide decode decompress decrease delete derive descend describe detect determine discard display
-distribute divide do double draw drop emit encode end ensure enter escape estimate evaluate exchange exclude execute
-expand expect extend extract fetch fill filter find finish fit flush fold follow forget format free gather generate
-get give go grow guess halve handle hash hide hold identify ignore increase increment initialise insert inspect
-interleave invert iterate join keep learn leave let limit link list listen load locate lock log look lower make map
-mark mask match measure merge mix modify move multiply name normalise note notice number obtain offer open order
-pack pad parse partition pass perform permute pick place play plot poll pop predict prefetch prepare prepend preview
-print probe process produce propagate propose protect prune push put quote raise rank read rebuild receive recode
-recompute record recycle reduce refuse register regularise rehash reject release remember remove rename render
-reorder repeat replace report reproduce request rescale reserve reset resolve restore restrict resume retrieve
-return reverse rotate round route run sample save scale scan scatter score search see seek select send serialise set
-share shift show shrink shuffle sift skip solve sort spill split start state step stop store subtract suggest sum
-support swap switch take tell test tokenise trace train transform translate traverse treat trim truncate try turn
-undo union unpack update use validate verify visit vote wait walk warn watch weigh widen wrap write yield
+accept add adjust advance allocate allow announce answer append apply arrange ask assign attach average await begin
+bind bring build calculate call cancel carry cast change check choose clear clip close cluster collect combine come
+commit compact compare compile complete compress compute consume continue convert convolve copy correct count create
+cross cut deal decay decide decode decompress decrease delete derive descend describe detect determine discard
+display distribute divide do double draw drop emit encode end ensure enter escape estimate evaluate examine exchange
+exclude execute expand expect extend extract fetch fill filter find finish fit flush fold follow forget format free
+gather generate get give go grow guess halve handle hash hide hold identify ignore import increase increment
+initialise insert inspect interleave invert issue iterate join keep learn leave let limit link list listen load
+locate lock log look lower make map mark mask match measure merge minimise mix modify move multiply name normalise
+note notice number obtain offer open order pack pad parse partition pass peek perform permute pick place play plot
+poll pop predict prefetch prepare prepend preview print probe process produce propagate propose protect prune push
+put quote raise rank read rebuild receive recode recompute record recycle reduce refuse register regularise rehash
+reject release remember remove rename render reorder repeat replace report reproduce request rerank rescale reserve
+reset resolve restart restore restrict resume retrieve return reverse rotate round route run sample save say scale
+scan scatter score search see seek select send serialise set share shift show shrink shuffle shut sift skip solve
+sort spill split start state step stop store subtract suggest sum support swap switch take tell test tokenise trace
+train transform translate traverse treat trim truncate try turn undo union unpack update use validate verify visit
+vote wait walk warn watch weigh widen wrap write yield
 """
 VERBS = frozenset(WORDS.split())
 

@@ -119,7 +119,7 @@ class Learner(LearnerCore):
         return learner
 
     def _start(self, config: Config, purpose: Purpose, contents: Contents | None) -> None:
-        """Initialize the learner with resolved options."""
+        """Initialise the learner with resolved options."""
         super().__init__(config, purpose, contents)
         self._inputs = Inputs(config, self.names, self.label_range)
         self._held: list[BatchTask] = []  # passed to `learn` before the reduction had seen enough examples

@@ -69,7 +69,7 @@ class LearnerCore:
 
     @property
     def reduction(self) -> base.Learner:
-        """What learns."""
+        """Return what learns; raise UsageError if the learner is closed."""
         if self._reduction is None:
             raise UsageError("this learner is closed; load its model, or make another learner")
         return self._reduction

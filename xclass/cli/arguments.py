@@ -135,7 +135,7 @@ def _vw_name(flag: str) -> str:
 
 
 def _take_data(given: dict[str, Any], words: Sequence[str], declared: Mapping[str, Option]) -> None:
-    """The word without an option is the data file."""
+    """Take the words that belong to no option as data files."""
     name = next(name for name, one in declared.items() if "-d" in one.flags)
     if declared[name].repeated:
         if words:
@@ -179,7 +179,7 @@ def _value(one: Option, text: str) -> Any:
 
 
 def _refuse_single_dashes(argv: Sequence[str], declared: Mapping[str, Option]) -> None:
-    """`-learning_rate 3` would be read as `-l earning_rate`."""
+    """Refuse `-learning_rate 3`, which click would read as `-l earning_rate`."""
     for word in argv:
         if word == "--":
             return
@@ -189,7 +189,7 @@ def _refuse_single_dashes(argv: Sequence[str], declared: Mapping[str, Option]) -
 
 
 def _unknown(flag: str, declared: Mapping[str, Option]) -> str:
-    """Say that there is no such option, and which one may be meant."""
+    """Return the message about an unknown option, with a proposal."""
     instead = vw_flags.advice(flag)
     if instead is not None:
         return f"there is no option {flag}: {instead}"

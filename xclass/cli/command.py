@@ -149,7 +149,7 @@ def _take_multiclass(
 
 
 def main() -> None:
-    """Entry point of the command `xclass`."""
+    """Run the command `xclass` with the arguments of the process."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by whoever started us
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (until the end of the process)
