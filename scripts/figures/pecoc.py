@@ -151,7 +151,7 @@ def powers(text: str) -> list[int]:
     for word in text.split(","):
         m = int(word)
         if m < 2 or m > MOST or m & (m - 1):
-            raise BenchError(f"--arities: {m} is no power of two from 2 to {MOST}")
+            raise BenchError(f"--arities: {m} is not a power of two from 2 to {MOST}")
         found.append(m)
     return found
 

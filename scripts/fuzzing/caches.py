@@ -342,7 +342,7 @@ def _whole(found: list[bytearray], text: bytes) -> bytes:
     for block in found:
         head = np.frombuffer(block[: 8 * batch_codec.HEADER], "<i8").copy()
         body = np.frombuffer(bytes(block[8 * batch_codec.HEADER :]), np.uint8)
-        sum_ = batch_codec.sum_of(head, body)
+        sum_ = batch_codec.block_checksum(head, body)
         head[batch_codec.SUM : batch_codec.SUM + 1].view(np.uint64)[0] = sum_
         block[: 8 * batch_codec.HEADER] = head.tobytes()
         total = zlib.crc32(sum_.to_bytes(8, "little"), total)

@@ -362,7 +362,7 @@ def test_a_matrix_without_rows_is_nothing():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("nothing",), "'nothing' is no reduction"),
+        (("nothing",), "'nothing' is not a reduction"),
         (("recal_tree", 3), "did you mean 'recall_tree'"),
         (("oaa",), "classes: 'oaa' has to be told how many classes there are"),
         (("oaa", 0), "classes: 0 is not a whole number of at least 1"),
@@ -609,7 +609,7 @@ def test_classes_are_counted_where_their_number_was_not_said():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--oaa", 5, {}), "'--oaa' is no reduction; did you mean 'oaa'?"),
+        (("--oaa", 5, {}), "'--oaa' is not a reduction; did you mean 'oaa'?"),
         (("oaa", 5, {"bit_precision": 18}), "there is no option 'bit_precision'; did you mean 'bits'?"),
         (("oaa", 5, {"b": 18}), "there is no option 'b'; did you mean 'bits'?"),
     ],

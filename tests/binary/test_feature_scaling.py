@@ -104,8 +104,8 @@ def test_values_are_the_oracles(examples, how, pieces):
 
 
 def test_after_so_many_examples_it_is_decided():
-    words = [[(100 * i + j, 0.5) for j in range(3)] for i in range(feature_scaling.LOOKED)]
-    numbers = [[(j, (0.5 + i % 3) * 100**j) for j in range(3)] for i in range(feature_scaling.LOOKED)]
+    words = [[(100 * i + j, 0.5) for j in range(3)] for i in range(feature_scaling.DECISION_EXAMPLES)]
+    numbers = [[(j, (0.5 + i % 3) * 100**j) for j in range(3)] for i in range(feature_scaling.DECISION_EXAMPLES)]
     for first, then, columns in ((words, numbers, False), (numbers, words, True)):
         scales = feature_scaling.Scales(False)
         scales.scaled(batch_of(first), np.ones(len(first), bool))

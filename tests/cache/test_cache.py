@@ -125,7 +125,7 @@ def test_every_way_to_store_a_column_gives_its_numbers_back():
         np.testing.assert_array_equal(got, numbers)
         rows = np.array([0, 3, 3, m])  # of one, two or no numbers, each with one more behind
         together = np.empty(m + 3, np.uint32)
-        column_codec.get_rows(out, 8, how, m, rows + np.arange(4), 3, np.uint32(77), listed, together)
+        column_codec.decode_rows(out, 8, how, m, rows + np.arange(4), 3, np.uint32(77), listed, together)
         np.testing.assert_array_equal(together, [*numbers[:3], 77, 77, *numbers[3:], 77])
 
 
@@ -359,7 +359,7 @@ def test_missing_and_swapped_blocks_are_noticed(tmp_path):
     end = whole[at:]
     for order in ([1, 0, *range(2, len(blocks))], [*range(1, len(blocks))], [0, 0, *range(1, len(blocks))]):
         file.write_bytes(whole[: len(cache_file.MAGIC)] + b"".join(blocks[i] for i in order) + end)
-        with open(file, "rb") as opened, pytest.raises(cache_file.Damaged):
+        with open(file, "rb") as opened, pytest.raises(cache_file.DamagedCacheError):
             list(cache_file.Reader(opened, True))
 
 
@@ -548,7 +548,7 @@ def test_every_beginning_of_a_cache_is_refused(tmp_path):
     whole = file.read_bytes()
     for size in range(0, len(whole), 7):
         file.write_bytes(whole[:size])
-        with open(file, "rb") as opened, pytest.raises(cache_file.Damaged):
+        with open(file, "rb") as opened, pytest.raises(cache_file.DamagedCacheError):
             list(cache_file.Reader(opened, True))
 
 

@@ -190,4 +190,4 @@ def test_a_user_without_a_home_gets_no_traceback(monkeypatch, tmp_path):
         monkeypatch.setattr(jit, name, getattr(jit, name))
     jit._choose_folder()
     assert jit.folder().parent == tmp_path
-    assert "Could not determine home directory." in jit.unkept()
+    assert "Could not determine home directory." in jit.why_not_cached()

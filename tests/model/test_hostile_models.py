@@ -364,13 +364,13 @@ def test_model_as_it_was_is_taken(models, variant):
 
 @pytest.mark.parametrize("facts", [[], "x", 5, None, True])
 def test_facts_that_are_no_record_are_refused(facts):
-    with pytest.raises(ModelError, match="'learner'"), stored_arrays.whole({}, facts):
+    with pytest.raises(ModelError, match="'learner'"), stored_arrays.reject_unused({}, facts):
         pass
 
 
 def test_names_in_messages_are_harmless():
     name = "\x1b[2J" + "x" * 1000
-    with pytest.raises(ModelError) as caught, stored_arrays.whole({name: np.zeros(1)}, {}):
+    with pytest.raises(ModelError) as caught, stored_arrays.reject_unused({name: np.zeros(1)}, {}):
         pass
     assert "\x1b" not in str(caught.value)
     assert len(str(caught.value)) < 300

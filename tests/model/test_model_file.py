@@ -320,7 +320,7 @@ def _set(name, key, value):
         (_set("__metadata__", "facts", '{"a":' + "9" * 10**5 + "}"), "facts is damaged"),
         (_set("__metadata__", "facts", "[" * 10**5), "facts is damaged"),
         (_set("__metadata__", "facts", "[]"), "facts is damaged"),
-        (_set("__metadata__", "options", 3), "no record of strings"),
+        (_set("__metadata__", "options", 3), "not a record of strings"),
         (_set("__metadata__", "crc32", "{}"), "do not belong together"),
     ],
 )

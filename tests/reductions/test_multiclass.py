@@ -20,7 +20,7 @@ CHOSEN = "learning classes, as with --multiclass"
 
 
 def classes(*lines: bytes) -> bool | None:
-    labels = label_detection.Labels()
+    labels = label_detection.LabelDetector()
     for line in lines:
         labels.add(line)
     labels.end()
@@ -60,14 +60,14 @@ def test_one_other_number_is_enough(before, other):
 
 
 def test_only_the_first_are_looked_at():
-    labels = label_detection.Labels()
+    labels = label_detection.LabelDetector()
     for i in range(label_detection.LABELS):
         assert labels.classes is None
         labels.add(b"%d | x" % (i + 1))
     assert labels.classes
     labels.add(b"-1 | x")
     assert labels.classes
-    quiet = label_detection.Labels()
+    quiet = label_detection.LabelDetector()
     for _ in range(label_detection.LINES):
         quiet.add(b"| x")
     assert quiet.classes is False

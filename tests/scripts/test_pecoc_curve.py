@@ -64,7 +64,7 @@ def test_curve_without_matplotlib_says_what_to_install(sets, monkeypatch):
 def test_wrong_command_lines_are_refused(sets):
     done = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2,3")
     assert done.returncode == 1
-    assert "3 is no power of two" in done.stderr
+    assert "3 is not a power of two" in done.stderr
     done = tool("figures.pecoc", sets, "--sets", "nothing")
     assert done.returncode == 1
     assert "nothing" in done.stderr

@@ -1,4 +1,4 @@
-"""Labels that are names nobody listed: numbered as they come, kept in the model, the same however data are read."""
+"""Labels that are names nobody listed: numbered in order of appearance, kept in the model, the same however data are read."""
 
 from __future__ import annotations
 
@@ -131,9 +131,11 @@ def test_taken_where_the_first_labels_are_no_numbers(tmp_path):
     done = learn("-b", 14, "-f", "m", stdin=text, cwd=tmp_path)
     assert "labels are names, the first of them 'cat': learning classes, as with --multiclass --learn_names" in done.err
     done = learn("-b", 14, "--oaa", 2, stdin=text, cwd=tmp_path)
-    assert "labels are names, the first of them 'cat': numbered as they come, as with --learn_names" in done.err
+    assert (
+        "labels are names, the first of them 'cat': numbered in order of appearance, as with --learn_names" in done.err
+    )
     (tmp_path / "d").write_text("'tag | x\n| y\n" + text)
-    assert "numbered as they come" in learn("-d", "d", "-b", 14, "--oaa", 2, cwd=tmp_path).err
+    assert "numbered in order of appearance" in learn("-d", "d", "-b", 14, "--oaa", 2, cwd=tmp_path).err
     assert "labels are names" in learn("-d", "d", "-b", 14, "--top_k", 1, cwd=tmp_path).err
 
 

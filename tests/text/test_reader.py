@@ -182,7 +182,7 @@ def test_looking_into_a_damaged_zst_leaves_the_complaint_to_the_reader(tmp_path)
     path = tmp_path / "data.zst"
     for damaged in (b"text", pack(TEXT)[:20] + b"xxxxxxxxx" + pack(TEXT)[29:]):
         path.write_bytes(damaged)
-        reader.look((str(path),), SimpleNamespace(classes=None, add=lambda line: None), bytearray())
+        reader.peek_labels((str(path),), SimpleNamespace(classes=None, add=lambda line: None), bytearray())
         with pytest.raises(DataError, match=r"data\.zst: cannot be read"):
             list(read(path))
 
@@ -191,7 +191,7 @@ def test_look_shows_a_line_of_many_blocks_as_one(tmp_path):
     path = tmp_path / "long.vw"
     path.write_bytes(b"1 | " + b"a" * (40 << 16) + b"\n2 | b\n")
     shown: list[bytes] = []
-    reader.look((str(path),), SimpleNamespace(classes=None, add=shown.append), bytearray())
+    reader.peek_labels((str(path),), SimpleNamespace(classes=None, add=shown.append), bytearray())
     assert [len(line) for line in shown] == [4 + (40 << 16), 5, 0]
 
 

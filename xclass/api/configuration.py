@@ -168,7 +168,7 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
         declared.update(options_of(group))
     known = _reductions()
     if reduction not in known:
-        raise UsageError(f"{reduction!r} is no reduction{_hint(reduction, known)}; there are {', '.join(known)}")
+        raise UsageError(f"{reduction!r} is not a reduction{_hint(reduction, known)}; there are {', '.join(known)}")
     given: dict[str, Any] = {}
     for name, value in options.items():
         if name in OF_A_RUN:

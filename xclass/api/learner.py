@@ -23,7 +23,7 @@ from .configuration import Config, Purpose
 from .inputs import Examples, Inputs
 from .learner_core import LearnerCore
 from .model_contents import Contents
-from .untaken import Untaken
+from .untaken import SkippedSteps
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -125,7 +125,7 @@ class Learner(LearnerCore):
         self._held: list[BatchTask] = []  # passed to `learn` before the reduction had seen enough examples
         self._shown = False  # whether `preview` was called
         self._wants_more = True  # whether the reduction wants to see more examples in `preview`
-        self._untaken = Untaken("batch")
+        self._untaken = SkippedSteps("batch")
 
     # learning and predicting
 
@@ -388,7 +388,7 @@ class Learner(LearnerCore):
             return None
         if self.names.shown is not None:
             return self.names.names[: self.names.met]
-        return self._spec.classes or self.reduction.classes_met
+        return self._spec.classes or self.reduction.classes_seen
 
     @property
     def options(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Preparation:
     features : drops features and adds n-grams
     crosser : adds interactions
     one_by_one : whether each task gets a single example
-    keep_names : whether tasks get `nameless`, the batch with all its features; needed if feature names are unknown
+    keep_names : whether tasks get `unnamed_batch`, the batch with all its features; needed if feature names are unknown
     """
 
     def __init__(self, config: Config, exact: bool) -> None:
@@ -52,7 +52,7 @@ class Preparation:
         clock : sum of the weights of the labelled examples before this batch
         """
         low = 0
-        for batch, count, nameless in self.batches(learner, read):
+        for batch, count, unnamed_batch in self.batches(learner, read):
             held_here = held[low : low + batch.n]
             low += batch.n
             batch, odd = (batch, None) if self._exact else finite.clean(batch)
@@ -62,7 +62,12 @@ class Preparation:
                 clocks = np.add.accumulate(np.concatenate(([clock], weight)))
             clock = float(clocks[-1])
             task = BatchTask(
-                batch, learn, clocks[1:], held=held_here if held_here.any() else None, features=count, nameless=nameless
+                batch,
+                learn,
+                clocks[1:],
+                held=held_here if held_here.any() else None,
+                features=count,
+                unnamed_batch=unnamed_batch,
             )
             if learn:
                 learner.survey(task, self._exact)
@@ -89,5 +94,5 @@ class Preparation:
                     continue
                 for low in range(0, batch.n, most):
                     high = min(low + most, batch.n)
-                    nameless = batch_ops.cut(crossed, low, high) if self.keep_names else None
-                    yield batch_ops.cut(batch, low, high), count[low:high], nameless
+                    unnamed_batch = batch_ops.cut(crossed, low, high) if self.keep_names else None
+                    yield batch_ops.cut(batch, low, high), count[low:high], unnamed_batch

@@ -10,7 +10,7 @@ from ..reductions.core.contract import BatchTask
 ADVICE = "scale values to between 1e-15 and 1e+15 and weights to below 1e+6, or lower --learning_rate"
 
 
-class Untaken:
+class SkippedSteps:
     """Count the examples whose update was skipped.
 
     Parameters

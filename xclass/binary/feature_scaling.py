@@ -36,7 +36,7 @@ from ..model import stored_arrays
 from ..model.stored_arrays import Stored
 from ..options.declare import option
 
-LOOKED = 1024  # number of examples after which it is decided whether features are columns
+DECISION_EXAMPLES = 1024  # number of examples after which it is decided whether features are columns
 RARE, FEW, SPREAD = 8, 4, 1.0  # thresholds of the decision, see above
 WINDOW = 1000.0  # default number of values in the mean of a feature
 MOST, YOUNG = 10.0, 10.0  # limits of the scale, see above
@@ -45,7 +45,7 @@ SHIFT = np.uint64(64 - BITS)
 EXAMPLES, COLUMNS, NUMBERS = range(3)  # positions in `state`, and its size
 
 
-def declared(size: str) -> Any:
+def normalize_option(size: str) -> Any:
     """Return the declaration of the option `normalize_features`; `size` names the divisor in the help."""
     return option(
         f"`unit` scales every example to length 1; `columns` first divides every feature by {size}; `auto` chooses "
@@ -57,7 +57,7 @@ def declared(size: str) -> Any:
     )
 
 
-def for_option(how: str, window: float = WINDOW) -> Scales | None:
+def from_option(how: str, window: float = WINDOW) -> Scales | None:
     """Return new scales for a value of --normalize_features, or None if it does not scale features."""
     return Scales(how == "columns", window) if how in ("auto", "columns") else None
 
@@ -89,7 +89,7 @@ class Scales:
     @property
     def idle(self) -> bool:
         """Return whether values will never be changed any more."""
-        return bool(self.state[EXAMPLES] >= LOOKED and not self.state[COLUMNS])
+        return bool(self.state[EXAMPLES] >= DECISION_EXAMPLES and not self.state[COLUMNS])
 
     @property
     def told(self) -> list[str]:
@@ -181,7 +181,7 @@ def scale(
         if learns[i]:
             count_one(batch, i, always, window, state, size, seen, valued)
         for f in range(batch.start[i], batch.start[i + 1]):
-            value[f] = divided(batch.index[f], batch.value[f], size) if state[COLUMNS] else batch.value[f]
+            value[f] = scaled_value(batch.index[f], batch.value[f], size) if state[COLUMNS] else batch.value[f]
 
 
 @jit
@@ -212,7 +212,7 @@ def divide(index: UInt32s, value: Float32s, size: Float64s) -> None:
     size : float64[2**BITS], read only
     """
     for f in range(len(index)):
-        value[f] = divided(index[f], value[f], size)
+        value[f] = scaled_value(index[f], value[f], size)
 
 
 @jit
@@ -231,7 +231,7 @@ def count_one(
     ----------
     state, size, seen, valued : written
     """
-    if state[EXAMPLES] >= LOOKED and not state[COLUMNS]:
+    if state[EXAMPLES] >= DECISION_EXAMPLES and not state[COLUMNS]:
         return
     for f in range(batch.start[i], batch.start[i + 1]):
         x = abs(np.float64(batch.value[f]))
@@ -250,7 +250,7 @@ def count_one(
             valued[place] = 1
     state[EXAMPLES] += 1
     n = state[EXAMPLES]
-    if not always and n <= LOOKED and n >= FEW and n & (n - 1) == 0:
+    if not always and n <= DECISION_EXAMPLES and n >= FEW and n & (n - 1) == 0:
         state[COLUMNS] = are_columns(n, size, seen, valued)
 
 
@@ -271,7 +271,7 @@ def are_columns(examples: int, size: Float64s, seen: Float64s, valued: UInt8s) -
 
 
 @jit
-def divided(index: np.uint32, x: np.float32, size: Float64s) -> np.float32:
+def scaled_value(index: np.uint32, x: np.float32, size: Float64s) -> np.float32:
     """Return the scaled value x of a feature; `size` (float64[2**BITS]) is read only."""
     if x == 0.0 or math.isnan(x):
         return x

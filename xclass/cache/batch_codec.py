@@ -27,14 +27,14 @@ COLUMNS = 10
 # The header: BLOCK, size of the block in bytes, its checksum, the numbers of examples, features and namespace groups,
 # bytes of tags, number of the first line, number of lines in the files before, whether each example ends with the
 # constant; then three numbers per column, which say how it is stored.
-MARK, BYTES, SUM, N, Z, G, T, FIRST, BEFORE, WITH_CONSTANT, HOW = range(11)
+MAGIC, BYTES, SUM, N, Z, G, T, FIRST, BEFORE, WITH_CONSTANT, HOW = range(11)
 HEADER = HOW + 3 * COLUMNS
 BLOCK = 0x6B636F6C62
 ONE = np.uint32(0x3F800000)  # the bits of 1.0
 UNLABELLED = np.uint32(0xFFFFFFFF)
 
 
-class Damaged(Exception):
+class DamagedCacheError(Exception):
     """Report that a file is no cache or that its contents cannot be trusted; the text says why."""
 
 
@@ -99,7 +99,7 @@ def fill_column(batch: Batch, which: int, classes: bool, less: int, column: UInt
 
 
 @jit
-def put_block(
+def encode_block(
     batch: Batch, classes: bool, constant: bool, before: int, table: UInt32s, codes: UInt16s, listed: UInt32s,
     column: UInt32s, out: UInt8s, head: Int64s, secret: np.uint64,
 ) -> int:  # fmt: skip
@@ -132,7 +132,7 @@ def put_block(
             out[end + t] = batch.text[p]
             t += 1
     end = column_codec.padded(out, end + t)
-    head[MARK], head[BYTES], head[N], head[Z], head[G], head[T] = BLOCK, end, n, z, g, t
+    head[MAGIC], head[BYTES], head[N], head[Z], head[G], head[T] = BLOCK, end, n, z, g, t
     head[FIRST] = batch.line[0] if n > 0 else 0
     head[BEFORE], head[WITH_CONSTANT] = before, less
     return end
@@ -235,7 +235,7 @@ def get_tags(data: UInt8s, at: int, head: Int64s, sizes: UInt32s, out: Batch, ta
 
 
 @jit
-def get_block(
+def decode_block(
     data: UInt8s, at: int, head: Int64s, classes: bool, scratch: UInt32s, listed: UInt32s, out: Batch, tags: UInt8s
 ) -> bool:
     """Decode the block at `data[at]`, whose checksum is right, and return whether its sizes are consistent.
@@ -284,7 +284,7 @@ def get_block(
         how = head[HOW + 3 * which :]
         if less:
             last = np.uint32(CONSTANT) if which == INDEX else ONE
-            column_codec.get_rows(data, place[which], how, z, out.start, n, last, listed, target)
+            column_codec.decode_rows(data, place[which], how, z, out.start, n, last, listed, target)
         else:
             column_codec.get(data, place[which], how, z, listed, target)
     return True
@@ -328,7 +328,7 @@ class Packer:
         Returns
         -------
         block : uint8[...], overwritten by the next call
-        checksum : as `sum_of` computes it
+        checksum : as `block_checksum` computes it
         """
         n, z, g = batch.n, len(batch.index), len(batch.group_name)
         longest = max(n, z, g)
@@ -340,11 +340,11 @@ class Packer:
         if len(self._out) < capacity:
             self._out = np.empty(2 * capacity, np.uint8)
         head = self._head
-        size = put_block(
+        size = encode_block(
             batch, self._classes, self._constant, before, self._scratch.table, self._codes, self._scratch.listed,
             self._column, self._out, head, self._secret,
         )  # fmt: skip
-        checksum = sum_of(head, self._out[8 * HEADER : size])
+        checksum = block_checksum(head, self._out[8 * HEADER : size])
         head[SUM : SUM + 1].view(np.uint64)[0] = checksum
         self._out[: 8 * HEADER] = head.view(np.uint8)
         return self._out[:size], checksum
@@ -374,7 +374,7 @@ class Unpacker:
         batch : the examples
         before : number of lines in the files before the block's file
         size : bytes of the block
-        checksum : as `sum_of` computes it
+        checksum : as `block_checksum` computes it
 
         Raises
         ------
@@ -383,24 +383,24 @@ class Unpacker:
         """
         body = at + 8 * HEADER
         if body > self._end:
-            raise Damaged(f"it is damaged at byte {at}")
+            raise DamagedCacheError(f"it is damaged at byte {at}")
         head = self._data[at:body].view(np.int64).copy()
         _, size, checksum, n, z, g, t, _, before, less = head[:HOW].tolist()
-        plausible = head[MARK] == BLOCK and size % 8 == 0 and 8 * HEADER <= size <= self._end - at
-        if not plausible or sum_of(head, self._data[body : at + size]) != checksum % (1 << 64):
-            raise Damaged(f"it is damaged at byte {at}")
+        plausible = head[MAGIC] == BLOCK and size % 8 == 0 and 8 * HEADER <= size <= self._end - at
+        if not plausible or block_checksum(head, self._data[body : at + size]) != checksum % (1 << 64):
+            raise DamagedCacheError(f"it is damaged at byte {at}")
         if min(n, z, g, t) < 0 or less not in (0, 1) or max(n, z, g, t) >= 1 << 40:
-            raise Damaged(f"it is damaged at byte {at}")
+            raise DamagedCacheError(f"it is damaged at byte {at}")
         if len(self._scratch) < 2 * (n + g):
             self._scratch = np.empty(4 * (n + g), np.uint32)
         tags = np.empty(t, np.uint8)
         out = self._pool.batch(n, z + n * less, g + n * less, tags)
-        if not get_block(self._data, at, head, self._classes, self._scratch, self._listed, out, tags):
-            raise Damaged(f"it is damaged at byte {at}")
+        if not decode_block(self._data, at, head, self._classes, self._scratch, self._listed, out, tags):
+            raise DamagedCacheError(f"it is damaged at byte {at}")
         return out, before, size, checksum % (1 << 64)
 
 
-def sum_of(head: Int64s, body: UInt8s) -> int:
+def block_checksum(head: Int64s, body: UInt8s) -> int:
     """Return the checksum of a block.
 
     Parameters

@@ -30,7 +30,7 @@ import numpy as np
 
 from ..data.batch import Batch
 from ..system import leftovers
-from .batch_codec import Damaged, Packer, Unpacker
+from .batch_codec import DamagedCacheError, Packer, Unpacker
 
 MAGIC = b"xclass cache\n".ljust(16, b"\0")
 END = b"whole, xclass\n".ljust(16, b"\0")
@@ -114,7 +114,7 @@ def _facts(text: bytes) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError, RecursionError):
         valid = False
     if not valid:
-        raise Damaged("it is damaged")
+        raise DamagedCacheError("it is damaged")
     facts: dict[str, Any] = parsed
     return facts
 
@@ -130,7 +130,7 @@ class Reader:
 
     Raises
     ------
-    Damaged
+    DamagedCacheError
         at once if the file is incomplete; while iterating if a block has changed.
     """
 
@@ -139,19 +139,19 @@ class Reader:
         size = os.fstat(file.fileno()).st_size
         last = 24 + len(END)
         if size < len(MAGIC) + last:
-            raise Damaged("it is truncated")
+            raise DamagedCacheError("it is truncated")
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if self._map[: len(MAGIC)] != MAGIC:
-            raise Damaged("it is not a cache of xclass")
+            raise DamagedCacheError("it is not a cache of xclass")
         if self._map[size - len(END) :] != END:
-            raise Damaged("it is truncated")
+            raise DamagedCacheError("it is truncated")
         length, crc, self._sum = np.frombuffer(self._map[size - last : size - len(END)], "<i8").tolist()
         self.end: int = size - last - length
         if not len(MAGIC) <= self.end <= size - last:
-            raise Damaged("its end is damaged")
+            raise DamagedCacheError("its end is damaged")
         text = self._map[self.end : size - last]
         if zlib.crc32(text) != crc:
-            raise Damaged("its end is damaged")
+            raise DamagedCacheError("its end is damaged")
         self.facts = _facts(text)
         self._unpacker = Unpacker(np.frombuffer(self._map, np.uint8), self.end, classes)
 
@@ -169,7 +169,7 @@ class Reader:
             self.part = at / self.end
             yield batch, before
         if blocks != self.facts["blocks"] or total != self._sum:
-            raise Damaged("blocks are missing")
+            raise DamagedCacheError("blocks are missing")
 
     def _look_ahead(self, ready: int) -> int:
         """Request the window that begins at `ready`, release the one before the last, and return its end."""

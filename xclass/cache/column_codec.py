@@ -233,7 +233,7 @@ def get(data: UInt8s, at: int, how: Int64s, m: int, listed: UInt32s, column: UIn
 
 
 @jit
-def get_rows(
+def decode_rows(
     data: UInt8s, at: int, how: Int64s, z: int, rows: Int64s, n: int, last: np.uint32, listed: UInt32s, target: UInt32s
 ) -> None:
     """Decode a column into rows that each end with the number `last`, which is not stored.

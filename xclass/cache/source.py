@@ -23,7 +23,7 @@ from ..options.declare import option
 from ..system import leftovers
 from ..text.reader import Reader as TextReader
 from . import cache_key
-from .batch_codec import Damaged
+from .batch_codec import DamagedCacheError
 from .cache_file import Reader, Writer
 
 
@@ -117,7 +117,7 @@ class Source:
     def _use(self, path: str, kill: bool) -> None:
         """Open the existing cache, or add a note why it cannot be used."""
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise DataError(f"{path}: the cache cannot be kept there, this is no regular file; give another name")
+            raise DataError(f"{path}: the cache cannot be kept there, this is not a regular file; give another name")
         alone = self._alone
         if kill or (self._reread and not alone):
             return
@@ -129,8 +129,8 @@ class Source:
                 why = "what comes through a pipe cannot be compared with it"
             else:
                 why = cache_key.why_stale(cache.facts["key"], self._key, None if alone else self._files)
-        except (Damaged, KeyError, TypeError, ValueError) as error:
-            why = str(error) if isinstance(error, Damaged) else "it is damaged"
+        except (DamagedCacheError, KeyError, TypeError, ValueError) as error:
+            why = str(error) if isinstance(error, DamagedCacheError) else "it is damaged"
         except OSError as error:
             why = f"it cannot be read ({error.strerror})"
         if not why:
@@ -231,7 +231,7 @@ class Source:
                     last = before + int(batch.line[-1])
                 self.lines = self._cache.facts["lines"]
                 return
-            except Damaged as error:
+            except DamagedCacheError as error:
                 self._cache = None
                 self.parsing = True
                 if not self._text.again:

@@ -135,13 +135,13 @@ def _take_multiclass(
     proposed = next(record for record in reductions if record.name == presets.PROPOSED)
     common = set(proposed.learner_options or ()) - {"loss_function", "sgd"}
     from_file = bool(given.get("data"))
-    wanted, note = label_detection.wanted(
+    wanted, note = label_detection.implied_options(
         given,
         owners,
         names,
         presets.PROPOSED,
         common,
-        lambda labels: reader.look(given.get("data"), labels, begun),
+        lambda labels: reader.peek_labels(given.get("data"), labels, begun),
         from_file,
     )
     given.update(wanted)

@@ -62,7 +62,7 @@ def murmur3_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32
         1
     )  # mask of the last 0 to 3 bytes; a block of 0 leaves h unchanged
     h = np.uint32(h ^ _mixed(np.uint32(intrinsics.load32(text, p) & mask)))
-    return _finished(h, end - begin)
+    return _finalise(h, end - begin)
 
 
 @jit
@@ -84,7 +84,7 @@ def strings_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32
 
 
 @jit
-def _finished(h: np.uint32, size: Int) -> np.uint32:
+def _finalise(h: np.uint32, size: Int) -> np.uint32:
     """Apply the final mixing of murmur3 for a name of `size` bytes."""
     h = np.uint32(h ^ np.uint32(size))
     h = np.uint32(h ^ (h >> np.uint32(16)))
@@ -112,7 +112,7 @@ def short_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
         h = _with_block(h, rest)
         rest = intrinsics.load32(text, begin + 4)
     mask = (np.uint32(1) << np.uint32(8 * (size & 3))) - np.uint32(1)
-    return _finished(np.uint32(h ^ _mixed(np.uint32(rest & mask))), size)
+    return _finalise(np.uint32(h ^ _mixed(np.uint32(rest & mask))), size)
 
 
 @jit
@@ -136,7 +136,7 @@ def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, every: bool) 
 
 
 @jit
-def _turned(x: np.uint64, bits: int) -> np.uint64:
+def _rotl(x: np.uint64, bits: int) -> np.uint64:
     """Return x rotated left by `bits`."""
     return (x << np.uint64(bits)) | (x >> np.uint64(64 - bits))
 
@@ -147,11 +147,11 @@ def _sip_round(
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     """Return the state after one round of SipHash."""
     a, c = a + b, c + d
-    b, d = _turned(b, 13) ^ a, _turned(d, 16) ^ c
-    a = _turned(a, 32)
+    b, d = _rotl(b, 13) ^ a, _rotl(d, 16) ^ c
+    a = _rotl(a, 32)
     a, c = a + d, c + b
-    b, d = _turned(b, 17) ^ c, _turned(d, 21) ^ a
-    return a, b, _turned(c, 32), d
+    b, d = _rotl(b, 17) ^ c, _rotl(d, 21) ^ a
+    return a, b, _rotl(c, 32), d
 
 
 @jit

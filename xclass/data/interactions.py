@@ -220,7 +220,7 @@ class Counted(Protocol):
     def features(self) -> Int64s | None: ...
 
     @property
-    def unasked(self) -> Bools | None: ...
+    def not_scored(self) -> Bools | None: ...
 
 
 def counted(task: Counted) -> Int64s:
@@ -229,9 +229,9 @@ def counted(task: Counted) -> Int64s:
     If no regressor was scored for an example, its crosses are not counted, because VW generates them only for scoring.
     """
     assert task.features is not None  # set before a learner gets the batch
-    if task.unasked is None:
+    if task.not_scored is None:
         return task.features
-    return task.features - np.where(task.unasked, crossed(task.batch), 0)
+    return task.features - np.where(task.not_scored, crossed(task.batch), 0)
 
 
 def crossed(batch: Batch) -> Int64s:

@@ -74,7 +74,7 @@ class Options:
 
 
 @jit
-def count_made(
+def count_features(
     batch: Batch, constant: bool, dropped: Bools, first_pattern: Int64s, span: Int64s, counts: Float64s
 ) -> None:
     """Count the features that each example will have.
@@ -105,7 +105,7 @@ def count_made(
 
 
 @jit
-def make_rows(
+def add_ngrams(
     batch: Batch, low: int, constant: bool, dropped: Bools, first_pattern: Int64s, pattern_start: Int64s,
     pattern: Int64s, span: Int64s, out: Batch,
 ) -> int:  # fmt: skip
@@ -279,7 +279,7 @@ class Features:
             yield batch
             return
         counts = np.empty(batch.n, np.float64)
-        count_made(batch, self.constant, self.dropped, self._first_pattern, self._span, counts)
+        count_features(batch, self.constant, self.dropped, self._first_pattern, self._span, counts)
         check_features(counts, batch.line, "--ngram makes", "use shorter grams or fewer skips")
         total = np.cumsum(counts)
         low = 0
@@ -297,7 +297,7 @@ class Features:
                 group_name=np.empty(len(rows.group_name), np.uint8),
                 group_start=np.empty(len(rows.group_name) + 1, np.int64),
             )
-            g = make_rows(
+            g = add_ngrams(
                 batch, low, self.constant, self.dropped, self._first_pattern, self._pattern_start, self._pattern,
                 self._span, out,
             )  # fmt: skip

@@ -221,7 +221,7 @@ def folder() -> Path | None:
     return _folder
 
 
-def unkept() -> str:
+def why_not_cached() -> str:
     """Return why compiled code cannot be stored for later runs, and what to do; empty if it is stored."""
     return _unkept
 

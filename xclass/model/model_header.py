@@ -194,7 +194,7 @@ def parse_header(path: str, head: bytes, size: int) -> Header:
     entries = _from_json(path, "the header", head[8:])
     metadata = entries.pop("__metadata__")
     if not (isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())):
-        raise damaged(path, "the header", "its metadata is no record of strings")
+        raise damaged(path, "the header", "its metadata is not a record of strings")
     version = metadata.get("version", "")
     if version != str(VERSION):
         if version.isascii() and version.isdigit() and len(version) < 10 and int(version) > VERSION:

@@ -303,7 +303,7 @@ def take(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple
 Held = TypeVar("Held")
 
 
-class _Asked(dict[str, Held]):
+class _TrackedDict(dict[str, Held]):
     """A dictionary read from a file that records which of its keys were used."""
 
     def __init__(self, record: Mapping[str, Held]) -> None:
@@ -320,7 +320,7 @@ class _Asked(dict[str, Held]):
 
 
 @contextlib.contextmanager
-def whole(arrays: Mapping[str, Stored], facts: object) -> Iterator[tuple[dict[str, Stored], dict[str, Any]]]:
+def reject_unused(arrays: Mapping[str, Stored], facts: object) -> Iterator[tuple[dict[str, Stored], dict[str, Any]]]:
     """Yield the arrays and facts of a learner, and at the end refuse those that it has not read.
 
     Raises
@@ -332,7 +332,7 @@ def whole(arrays: Mapping[str, Stored], facts: object) -> Iterator[tuple[dict[st
         raise ModelError(
             f"the model's fact 'learner' is {shortened(facts)}, allowed is a record; train the model again"
         )
-    asked_arrays, asked_facts = _Asked(arrays), _Asked(facts)
+    asked_arrays, asked_facts = _TrackedDict(arrays), _TrackedDict(facts)
     yield asked_arrays, asked_facts
     name = asked_arrays.unasked()
     if name is not None:

@@ -55,7 +55,7 @@ class Saver:
         # path of a model of this run -> identity of the file when it was last saved, number of examples learned from
         self._noted: dict[str, tuple[object, int]] = {}
         for path in self._places():
-            self._note_saved(path, 0)
+            self._record_saved(path, 0)
         for path in filter(None, (self._model, self._beside)):
             for place in {os.path.abspath(path), os.path.realpath(path)}:
                 leftovers.remove(place, derived=True)
@@ -95,7 +95,7 @@ class Saver:
         """Save the current model; the parameters are those of `model_file.save`."""
         model_contents.save(path, self._contents, links=links, into=into)
         if path in self._noted and into is None:
-            self._note_saved(path, self.learned)
+            self._record_saved(path, self.learned)
 
     def _contents(self) -> Contents:
         """Return the contents to save, including the counters for later runs and with --vw_exact those of VW."""
@@ -224,7 +224,7 @@ class Saver:
         """Return the paths where this run may save its model."""
         return () if self._model is None else (self._model, self._model + ".interrupted")
 
-    def _note_saved(self, path: str, examples: int) -> None:
+    def _record_saved(self, path: str, examples: int) -> None:
         """Note that the file at `path` holds the model learned from this number of examples."""
         self._noted[path] = _identity(path), examples
 

@@ -12,7 +12,7 @@ from ..api.configuration import Config
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import Progress
-from ..api.untaken import Untaken
+from ..api.untaken import SkippedSteps
 from ..cache.source import Source
 from ..errors import DataError, XclassError
 from ..reductions.core.base import Inspectable
@@ -25,7 +25,7 @@ from .signals import SignalHandler
 from .timing import Stopwatch
 
 
-class Parts(NamedTuple):
+class RunParts(NamedTuple):
     """Hold the parts of a run after all of its examples have passed the stages."""
 
     config: Config
@@ -35,13 +35,13 @@ class Parts(NamedTuple):
     reader: Source
     console: Console
     signals: SignalHandler
-    untaken: Untaken
+    untaken: SkippedSteps
     stopwatch: Stopwatch
     inspector: Inspector | None
     dump: Dump
 
 
-def finish(run: Parts, error: BaseException | None, seconds: float) -> int:
+def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
     """Show and save the results of a run, and return its exit status.
 
     Parameters
@@ -101,28 +101,28 @@ def finish(run: Parts, error: BaseException | None, seconds: float) -> int:
     return 128 + stopped
 
 
-def _save(run: Parts) -> None:
+def _save(run: RunParts) -> None:
     """Save the model, and write the same model as text if requested."""
     path, counters = run.saver.finish()
     text = run.config.readable
     as_text = text.readable_model is not None or text.invert_hash is not None
     if path is not None and (as_text or run.dump.wanted):
-        _turn_to(run, model_contents.load(path))
+        _restore_contents(run, model_contents.load(path))
     if as_text and run.inspector is not None:
         run.inspector.write(counters, run.model.stored_options())
     run.dump.write(run.model.reduction)
 
 
-def _turn_to(run: Parts, contents: Contents) -> None:
+def _restore_contents(run: RunParts, contents: Contents) -> None:
     """Replace what the learner has learned by the contents of a model; only one of the two is held in memory."""
     if run.inspector is not None:
-        run.inspector.let_go()
+        run.inspector.detach()
     run.model.exchange(contents)
     if run.inspector is not None and isinstance(run.model.reduction, Inspectable):
         run.inspector.show(run.model.reduction)
 
 
-def _own_summary(run: Parts, seconds: float) -> list[str]:
+def _own_summary(run: RunParts, seconds: float) -> list[str]:
     """Return the lines of the summary that VW does not have."""
     text = run.config.readable
     saves = any(path is not None for path in (run.config.driver.final_regressor, text.readable_model, text.invert_hash))

@@ -23,7 +23,7 @@ from ..api.configuration import Config, exact_option, seed_option
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import Progress
-from ..api.untaken import Untaken
+from ..api.untaken import SkippedSteps
 from ..cache import cache_key
 from ..cache.source import Source
 from ..data.batch import Batch
@@ -120,7 +120,7 @@ class _Run:
     inspector: Inspector | None
     dump: Dump
     reader: Source
-    untaken: Untaken
+    untaken: SkippedSteps
     stream: passes.Stream
     writers: dict[str, Writer]
 
@@ -184,10 +184,10 @@ class _Run:
         if not jit.is_first_run(name) or self.options.quiet:
             return
         owner = "" if name == SCALAR else f" of --{name}"
-        once = "" if jit.unkept() else "; the first run only"
+        once = "" if jit.why_not_cached() else "; the first run only"
         self.console.line(f"xclass: compiling the kernels{owner} for this machine{once}")
-        if jit.unkept():
-            self.console.warn(jit.unkept())
+        if jit.why_not_cached():
+            self.console.warn(jit.why_not_cached())
 
     def _prepare(self, contents: Contents | None, closing: contextlib.ExitStack) -> None:
         """Create the parts of the run; those that must be closed at its end are added to `closing`."""
@@ -212,12 +212,12 @@ class _Run:
         self.dump = Dump(c.tree_dump, self.model.reduction, c.reduction.name, self.model.names.names)
         self.reader = self._source()
         closing.callback(self.reader.close)
-        self.untaken = Untaken(self.reader.name if len(c.reader.data) <= 1 else None)
+        self.untaken = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)
         self.stream = passes.Stream(self.reader, c.passes, holdout, self._shuffler(), o.final_regressor)
 
-    def _parts(self) -> ending.Parts:
+    def _parts(self) -> ending.RunParts:
         """Return the parts that `finish` needs."""
-        return ending.Parts(
+        return ending.RunParts(
             self.config, self.model, self.saver, self.progress, self.reader, self.console, self.signals, self.untaken,
             self.stopwatch, self.inspector, self.dump,
         )  # fmt: skip

@@ -106,7 +106,7 @@ class Unfinished:
                 raise OSError(errno.ELOOP, "the symbolic link leads back to itself", self._place)
             return 0
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "this is no regular file", self._place)
+            raise OSError(errno.EINVAL, "this is not a regular file", self._place)
         return stat.S_IMODE(status.st_mode)
 
     @property

@@ -21,7 +21,7 @@ MEANT_AS_NUMBER = re.compile(rb"[+-]?\.?[0-9].*|[+-]?(nan|inf|infinity)", re.IGN
 OTHERS = (b"shared",)  # words that begin lines in other formats of VW
 
 
-class Labels:
+class LabelDetector:
     """Examine lines of text until it is known whether their labels are classes.
 
     Parameters
@@ -97,7 +97,7 @@ class Labels:
                 "--multiclass"
             )
         if self.name:
-            action = "numbered as they come, as with --learn_names"
+            action = "numbered in order of appearance, as with --learn_names"
             if not self._only_names:
                 action = "learning classes, as with --multiclass --learn_names"
             name = self.name if len(self.name) <= MOST_SHOWN else self.name[:MOST_SHOWN] + "..."
@@ -115,13 +115,13 @@ def _is_name(word: bytes) -> bool:
     return not MEANT_AS_NUMBER.fullmatch(word) and word not in OTHERS
 
 
-def wanted(
+def implied_options(
     given: Mapping[str, object],
     owners: Mapping[str, set[str]],
     reductions: set[str],
     proposed: str,
     common: set[str],
-    look: Callable[[Labels], None],
+    look: Callable[[LabelDetector], None],
     patient: bool,
 ) -> tuple[dict[str, object], str]:
     """Return the options that a command line implies: --multiclass if no reduction is given, and --learn_names.
@@ -134,8 +134,8 @@ def wanted(
     proposed : the reduction that `multiclass` stands for
     common : options of the binary learner that `multiclass` accepts, too; any other one implies the binary learner
         without a reduction
-    look : passes the first lines of the data to a `Labels`; called only if the options do not decide
-    patient : see `Labels`
+    look : passes the first lines of the data to a `LabelDetector`; called only if the options do not decide
+    patient : see `LabelDetector`
 
     Returns
     -------
@@ -160,7 +160,7 @@ def wanted(
             return {}, ""  # these options show the weight table of the binary learner alone
     if known and ("named_labels" in given or "learn_names" in given):
         return chosen, ""
-    labels = Labels(patient, only_names=known)
+    labels = LabelDetector(patient, only_names=known)
     look(labels)
     labels.end()
     if labels.classes and not known:

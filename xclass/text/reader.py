@@ -34,7 +34,7 @@ from ..model import model_header
 from ..options.declare import option
 from ..system import processors
 from . import parser
-from .label_detection import Labels
+from .label_detection import LabelDetector
 
 PACKED = ((b"\x1f\x8b", ".gz", "zcat"), (b"\x28\xb5\x2f\xfd", ".zst", "zstdcat"))  # first bytes, extension, tool
 NO_TEXT = b"xclass cache\n"  # first bytes of a cache
@@ -56,7 +56,7 @@ class Options:
     )
 
 
-def look(paths: tuple[str, ...] | None, labels: Labels, begun: bytearray) -> None:
+def peek_labels(paths: tuple[str, ...] | None, labels: LabelDetector, begun: bytearray) -> None:
     """Peek at the first lines of the data until the type of the labels is known.
 
     Lines are passed on as soon as they arrive. Errors are ignored here, because the reader reports them later.
@@ -107,7 +107,7 @@ class Wrapped(Stream, Protocol):
     def digest(self) -> str | None: ...
 
 
-class _Behind:
+class _PushbackStream:
     """Read bytes that were taken from standard input before, and then the rest of it."""
 
     def __init__(self, begin: bytes, stream: Stream) -> None:
@@ -134,7 +134,7 @@ class Reader:
     bits, multiclass, lowest, highest, because, names : as in `parser.Parser`
     block_bytes : size of a block; None for the usual sizes
     stream : object with `readinto` that is read instead of the files
-    begun : bytes that were taken from standard input before, see `look`
+    begun : bytes that were taken from standard input before, see `peek_labels`
 
     Attributes
     ----------
@@ -372,7 +372,7 @@ class Reader:
                     self.size = status.st_size
                     self._file = stream
             begun, self._begun = self._begun, b""
-            return _Behind(begun, stream) if begun else stream
+            return _PushbackStream(begun, stream) if begun else stream
         self._file = closing.enter_context(open(self._path, "rb", buffering=0))  # noqa: SIM115
         closing.callback(setattr, self, "_file", None)
         self._whole = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)

@@ -158,7 +158,7 @@ def test_heaviest_features_are_kept_where_memory_ends(monkeypatch):
     assert len(sample._sums.key) == 1024
     assert sample._sums.used[0] <= 512
     assert sample._sums.used[0] == np.count_nonzero(sample._sums.key)
-    label, feature, prototypes, _ = centroids.in_rows(sample._sums)
+    label, feature, prototypes, _ = centroids.to_rows(sample._sums)
     assert label.tolist() == sorted({y for _, y, _ in examples})
     for r, y in enumerate(label.tolist()):
         assert 1000 + (y - 3) // 7 in feature[prototypes.feature[prototypes.start[r] : prototypes.start[r + 1]]]

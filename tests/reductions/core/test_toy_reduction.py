@@ -48,7 +48,7 @@ class Majority(Learner):
         return {"seen": self.seen}
 
     def restore(self, arrays, facts):
-        with stored_arrays.whole(arrays, facts) as (arrays, _):
+        with stored_arrays.reject_unused(arrays, facts) as (arrays, _):
             stored_arrays.fill("seen", arrays, self.seen)
 
 

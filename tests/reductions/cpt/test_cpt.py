@@ -78,10 +78,10 @@ def grow(labels, p_right, alpha: float) -> label_tree.Tree:
     """Insert labels, the regressors' answers being given."""
     tree = label_tree.new_tree(4, 8)
     for label in labels:
-        if not label_tree.has_room(tree):
+        if not label_tree.has_capacity(tree):
             tree = label_tree.with_double_capacity(tree)
         if tree.size[label_tree.NODES] == 0:
-            label_tree.plant(tree, label)
+            label_tree.insert_root(tree, label)
             continue
         a = 0
         while tree.left[a] > 0:

@@ -38,7 +38,7 @@ def leaves(tree: label_tree.Tree) -> dict[int, int]:
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=60), st.integers(0, 5))
 def test_no_tree_has_shorter_paths(weights, seed):
     labels = np.arange(len(weights), dtype=np.int64) * 3 + 1
-    tree = huffman.code(labels, np.array(weights, np.float64), np.random.default_rng(seed))
+    tree = huffman.huffman_tree(labels, np.array(weights, np.float64), np.random.default_rng(seed))
     depth = leaves(tree)
     assert set(depth) == set(labels.tolist())
     assert sum(w * depth[y] for w, y in zip(weights, labels.tolist(), strict=True)) == least_length(weights)
@@ -51,13 +51,13 @@ def test_no_tree_has_shorter_paths(weights, seed):
 
 def test_equal_weights_are_told_apart_by_the_seed_alone():
     labels, weight = np.arange(1, 40), np.ones(39)
-    trees = [huffman.code(labels, weight, np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    trees = [huffman.huffman_tree(labels, weight, np.random.default_rng(seed)) for seed in (1, 1, 2)]
     orders = [one.label[:77].tolist() for one in trees]
     assert orders[0] == orders[1] != orders[2]
 
 
 def test_counts_are_of_the_first_examples_and_by_importance():
-    counts = huffman.Counts(4)
+    counts = huffman.LabelCounts(4)
     batch = SimpleNamespace(label=np.array([1.0, 2.0, np.nan, 1.0]), weight=np.array([1, 2, 3, 4], np.float32))
     assert counts.add(batch, np.array([True, True, False, True]))
     batch = SimpleNamespace(label=np.array([3.0, 4.0, 5.0]), weight=np.array([0.5, 1, 1], np.float32))
@@ -65,7 +65,7 @@ def test_counts_are_of_the_first_examples_and_by_importance():
     assert counts.seen == 4
     (tree,) = counts.trees([0], None, 0)
     assert leaves(tree) == {1: 1, 2: 2, 3: 2}
-    assert huffman.Counts(9).trees([0], None, 0) == []
+    assert huffman.LabelCounts(9).trees([0], None, 0) == []
 
 
 def test_hsm_stands_for_ordinary_options():

@@ -102,7 +102,7 @@ def test_estimates_are_brought_nearer_to_any_truth(data):
     child = np.array(data.draw(st.lists(st.sampled_from([-1, 5]), min_size=m, max_size=m)))
     child[data.draw(st.integers(0, m - 1))] = 5
     used = child >= 0
-    got = np.where(used, np.maximum(v - pecoc.surplus(v, child), 0), 0)
+    got = np.where(used, np.maximum(v - pecoc.simplex_threshold(v, child), 0), 0)
     assert got.sum() == pytest.approx(1)
     truth = np.where(used, data.draw(st.lists(st.floats(0.01, 1), min_size=m, max_size=m)), 0)
     truth /= truth.sum()
@@ -114,7 +114,7 @@ def test_rows_ask_what_the_matrix_says(m):
     matrix = hadamard(m)
     assert (matrix[0] == 1).all()
     some = np.random.default_rng(1).integers(0, m, (300, 2))
-    assert all(pecoc.odd(i, c) == 1 - matrix[i, c] for i, c in some.tolist())
+    assert all(pecoc.parity(i, c) == 1 - matrix[i, c] for i, c in some.tolist())
     assert np.array_equal((2 * matrix - 1) @ (2 * matrix - 1).T, m * np.eye(m))  # every two rows differ in half
 
 
@@ -352,7 +352,7 @@ def test_examples_held_out_are_never_learned_from(tmp_path):
 
 @pytest.mark.parametrize("m", [3, 6, 1000, 0, 1, 2048, "few"])
 def test_arity_that_is_none_is_refused(m):
-    message = f"cpt_arity {m} is no power of two" if m in (3, 6, 1000) else f"cpt_arity: {m!r} is not a whole number"
+    message = f"cpt_arity {m} is not a power of two" if m in (3, 6, 1000) else f"cpt_arity: {m!r} is not a whole number"
     with pytest.raises(UsageError, match=message):
         Learner("cpt", 3, cpt_arity=m)
 

@@ -1,4 +1,4 @@
-"""Trees as text: what is written is read back the same, and what is no tree is refused with its line."""
+"""Trees as text: what is written is read back the same, and what is not a tree is refused with its line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def grown(labels, seed: int) -> label_tree.Tree:
     tree = label_tree.empty_tree(len(labels))
     for label in labels:
         if tree.size[label_tree.NODES] == 0:
-            label_tree.plant(tree, label)
+            label_tree.insert_root(tree, label)
             continue
         a = 0
         while tree.left[a] > 0:

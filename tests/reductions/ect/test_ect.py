@@ -157,7 +157,7 @@ def test_filter_tree_is_as_deep_as_the_logarithm():
 @pytest.mark.parametrize(("k", "errors"), [(2, 0), (3, 0), (37, 0), (64, 0), (1000, 2), (1, 0)])
 def test_matches_have_numbers_of_their_own_near_their_neighbours(k, errors):
     found = bracket.draw(k, errors)
-    numbers, taken = bracket.neighbourly(found, k)
+    numbers, taken = bracket.cache_friendly_numbers(found, k)
     assert len(set(numbers.tolist())) == len(numbers) == bracket.matches(k, errors)
     assert numbers.max(initial=-1) < taken <= 2 * len(numbers)
     together = 0

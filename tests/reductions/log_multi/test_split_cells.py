@@ -20,7 +20,7 @@ def counted(steps, first: int):
     cells, version = split_cells.new_cells(first), np.zeros(NODES, np.int64)
     wanted: dict[tuple[int, int], list] = {}
     for i, (a, label, what) in enumerate(steps):
-        if not split_cells.has_room(cells, 1):
+        if not split_cells.has_capacity(cells, 1):
             cells = split_cells.with_room_for(cells, version, 1)
         if what == "recycle":
             version[a] += 1

@@ -19,13 +19,13 @@ def grow(steps, most: int, resistance: int, look=None):
     tree, cells = split_tree.new_tree(8), split_cells.new_cells(16)
     split_tree.plant(tree, 1)
     for label, turns in steps:
-        if not split_tree.has_room(tree, cells, 1):
+        if not split_tree.has_capacity(tree, cells, 1):
             tree, cells = split_tree.with_room_for(tree, cells, 1)
         a, level = int(tree.size[ROOT]), 0
         while True:
             at = split_tree.arrive(tree, cells, a, label)
             if split_tree.is_leaf(tree, a):
-                if not split_tree.splits(tree, a, most, resistance):
+                if not split_tree.should_split(tree, a, most, resistance):
                     split_tree.end(tree, cells, a, at)
                     break
                 split_tree.split(tree, a, most, False, level)

@@ -141,7 +141,7 @@ def compare_nodes(tree, plain) -> None:
         size = c.top_size[a]
         candidates = [[int(y) + 1, n] for y, n in zip(c.top_label[a, :size], c.top_count[a, :size], strict=True)]
         assert candidates == node.labels[: tree.candidates]
-        assert c.node[a, label_counts.HELD] == pytest.approx(sum(n for _, n in candidates))
+        assert c.node[a, label_counts.CANDIDATE_WEIGHT] == pytest.approx(sum(n for _, n in candidates))
 
 
 def compare_weights(config, tree, plain) -> None:

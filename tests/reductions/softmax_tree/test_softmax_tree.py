@@ -155,7 +155,7 @@ def test_walk_is_the_plain_one(depth, seed):
     rng = np.random.default_rng(seed)
     x = (rng.standard_normal((n, features)) * (rng.random((n, features)) < 0.4)).astype(np.float32).astype(np.float64)
     rows = rows_of(x, rng.integers(1, k + 1, n), np.ones(n))
-    for stored in (tree, softmax_nodes.unparted(softmax_nodes.parts(tree), lambda feature: feature)):
+    for stored in (tree, softmax_nodes.from_parts(softmax_nodes.parts(tree), lambda feature: feature)):
         paths = inference.new_paths(softmax_nodes.parts(stored))
         found = inference.new_found(n, 4)
         inference.walk(
@@ -382,9 +382,9 @@ def test_k_means_ends_where_no_prototype_is_nearer_to_another_centre():
 
 def test_nearest_clusters_meet_first():
     centre = np.array([[0.0, 10.0, 0.3, 11.0], [0.0, 0.0, 0.0, 0.0]])
-    assert initialise.paired(centre, np.ones(4)) == [0, 2, 1, 3]
+    assert initialise.pair_clusters(centre, np.ones(4)) == [0, 2, 1, 3]
     far = np.array([[0.0, 1.0, 5.0, 6.5, 100.0, 103.0, 108.0, 120.0]])
-    assert initialise.paired(far, np.ones(8)) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert initialise.pair_clusters(far, np.ones(8)) == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
 def test_halves_begin_with_equally_many_classes():
@@ -542,7 +542,7 @@ def test_both_solvers_learn_at_every_depth(depth, solver):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"learning_rate": 0.3}, "learning_rate has no effect: softmax_tree is no online learner"),
+        ({"learning_rate": 0.3}, "learning_rate has no effect: softmax_tree is not an online learner"),
         ({"l1": 0}, "l1 0 leaves all weights in the leaves"),
         ({"zero_loss": "01", "beta": 3}, "beta has no effect: zero_loss 01"),
         ({"leaf_solver": "exact", "leaf_passes": 3}, "leaf_passes has no effect: leaf_solver exact"),

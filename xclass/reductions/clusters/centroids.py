@@ -24,7 +24,7 @@ from ...kernels.jit import jit
 FIRST_CELLS, MOST_CELLS = 1 << 14, 1 << 24
 LONGEST_SEARCH = 1 << 12  # maximum probes; without chosen collisions, searches take up to about 100
 LOW = np.uint64(0xFFFFFFFF)  # mask of the feature in a key
-NOTHING = np.uint64(0)  # key of an empty cell
+EMPTY_KEY = np.uint64(0)  # key of an empty cell
 
 
 class Sums(NamedTuple):
@@ -53,7 +53,7 @@ def _cell(key: UInt64s, wanted: np.uint64) -> np.int64:
     The hash has no secret, because prototypes are summed in the order of the cells and must not differ between runs.
     Keys that are chosen to collide are therefore left out instead of being searched for long.
     """
-    return hash_table.search(key, wanted, NOTHING, hash_table.hashed_pair(wanted), LONGEST_SEARCH)
+    return hash_table.search(key, wanted, EMPTY_KEY, hash_table.hashed_pair(wanted), LONGEST_SEARCH)
 
 
 @jit
@@ -90,7 +90,7 @@ def add(sums: Sums, batch: Batch, counted: Bools, begin: Int) -> Int:
             cell = _cell(sums.key, key)
             if cell < 0:
                 continue
-            if sums.key[cell] == NOTHING:
+            if sums.key[cell] == EMPTY_KEY:
                 sums.key[cell] = key
                 sums.used[0] += 1
             sums.value[cell] += batch.value[f] * scale
@@ -101,7 +101,7 @@ def add(sums: Sums, batch: Batch, counted: Bools, begin: Int) -> Int:
 def move_cells(sums: Sums, larger: Sums) -> None:
     """Copy all cells of a map into a larger, empty one, which is written."""
     for c in range(sums.key.shape[0]):
-        if sums.key[c] != NOTHING:
+        if sums.key[c] != EMPTY_KEY:
             cell = _cell(larger.key, sums.key[c])
             if cell >= 0:
                 larger.key[cell] = sums.key[c]
@@ -110,7 +110,7 @@ def move_cells(sums: Sums, larger: Sums) -> None:
 
 
 @jit
-def weigh(rows: Rows, weight: Float64s) -> None:
+def weight_and_normalise(rows: Rows, weight: Float64s) -> None:
     """Multiply each feature by its weight and scale the rows to length 1; `rows.value` is written.
 
     Rows whose sum overflowed become 0.
@@ -132,7 +132,7 @@ def weigh(rows: Rows, weight: Float64s) -> None:
 
 
 @jit
-def heaviest(start: Int64s, worth: Float64s, most: int, kept: Bools) -> None:
+def mark_heaviest(start: Int64s, worth: Float64s, most: int, kept: Bools) -> None:
     """Mark the `most` features of largest worth in every row.
 
     Parameters
@@ -181,7 +181,7 @@ def new_sums(cells: int) -> Sums:
     return Sums(np.zeros(cells, np.uint64), np.zeros(cells, np.float32), np.zeros(1, np.int64))
 
 
-def in_rows(sums: Sums) -> tuple[UInt64s, UInt64s, Rows, Int64s]:
+def to_rows(sums: Sums) -> tuple[UInt64s, UInt64s, Rows, Int64s]:
     """Return the sums as sparse rows.
 
     Returns
@@ -200,7 +200,7 @@ def in_rows(sums: Sums) -> tuple[UInt64s, UInt64s, Rows, Int64s]:
     return label, feature, rows, np.bincount(column, minlength=len(feature))
 
 
-def rareness(classes: Int64s, k: int) -> Float64s:
+def idf(classes: Int64s, k: int) -> Float64s:
     """Return the weight of each feature by how few of the k classes have it: log((1 + k) / classes).
 
     Parameters
@@ -221,7 +221,7 @@ def trimmed(sums: Sums, target: int) -> Sums:
 
     Every label keeps the same maximum number of features, and at least one, even if that exceeds `target`.
     """
-    label, feature, rows, classes = in_rows(sums)
+    label, feature, rows, classes = to_rows(sums)
     size = np.diff(rows.start)
     low, high = 1, int(size.max())  # bisect the features per label, for at most `target` in all
     while low < high:
@@ -230,23 +230,23 @@ def trimmed(sums: Sums, target: int) -> Sums:
             low = middle
         else:
             high = middle - 1
-    worth = np.abs(rows.value) * rareness(classes, len(label))[rows.feature]
+    worth = np.abs(rows.value) * idf(classes, len(label))[rows.feature]
     kept = np.zeros(len(worth), bool)
-    heaviest(rows.start, worth, low, kept)
+    mark_heaviest(rows.start, worth, low, kept)
     trimmed = new_sums(len(sums.key))
     keep(rows, label, feature, kept, trimmed)
     return trimmed
 
 
-def with_examples(sums: Sums, batch: Batch, counted: Bools) -> Sums:
+def add_batch(sums: Sums, batch: Batch, counted: Bools) -> Sums:
     """Return the map with the counted examples (bool[n]) of a batch added; it is trimmed or doubled if it fills up."""
     done: Int = 0
     while (done := add(sums, batch, counted, done)) < batch.n:
-        sums = _roomier(sums)
+        sums = _with_free_cells(sums)
     return sums
 
 
-def _roomier(sums: Sums) -> Sums:
+def _with_free_cells(sums: Sums) -> Sums:
     """Return the map with free cells: doubled, or trimmed if it has reached MOST_CELLS."""
     cells = len(sums.key)
     if cells >= MOST_CELLS and sums.used[0] > cells // 4:

@@ -230,7 +230,7 @@ class Sample:
         if self.examples:
             counted = counted & (np.cumsum(counted) <= self.examples - self.seen)
         self.seen += int(np.count_nonzero(counted))
-        self._sums = centroids.with_examples(self._sums, batch, counted)
+        self._sums = centroids.add_batch(self._sums, batch, counted)
         return not self.examples or self.seen < self.examples
 
     def orders(self, seeds: list[int], share: Share) -> list[Int64s]:
@@ -245,8 +245,8 @@ class Sample:
         -------
         list of int64[k]; halves of the order, and halves of halves, hold similar labels
         """
-        label, feature, rows, classes = centroids.in_rows(self._sums)
-        centroids.weigh(rows, centroids.rareness(classes, len(label)))
+        label, feature, rows, classes = centroids.to_rows(self._sums)
+        centroids.weight_and_normalise(rows, centroids.idf(classes, len(label)))
         k = len(label)
         tries = min(max(WORK // max(len(rows.value), 1), FEWEST_TRIES), MOST_TRIES)
         orders = [np.arange(k) for _ in seeds]

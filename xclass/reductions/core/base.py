@@ -1,8 +1,8 @@
 """Define the interface of a reduction: the record that describes it and the base class of its learner.
 
 The base class `Learner` has a default for every method that has one; each ability that only some learners have is a
-small abstract class (`Previews`, `LearnsAtEnd`, `Outlined`, ...). A reduction never sees text, files or the progress
-table. A run depends on reductions through this module only: it tests `isinstance(learner, Previews)` and never
+small abstract class (`Previews`, `LearnsAtEnd`, `TreeViewable`, ...). A reduction never sees text, files or the
+progress table. A run depends on reductions through this module only: it tests `isinstance(learner, Previews)` and never
 compares names of reductions.
 """
 
@@ -35,7 +35,7 @@ PATH_GROUP = 0x88  # namespace of the features that encode an example's path in 
 _starting = threading.Lock()  # guards the creation of a thread pool, because stages run on several threads
 
 
-def pieces(n: int, parts: int) -> list[tuple[int, int]]:
+def split_range(n: int, parts: int) -> list[tuple[int, int]]:
     """Split range(n) into `parts` consecutive ranges of nearly equal size; return (begin, end) of each."""
     return list(itertools.pairwise(n * t // parts for t in range(parts + 1)))
 
@@ -79,7 +79,7 @@ class Learner(ABC):
         return None
 
     @property
-    def classes_met(self) -> int:
+    def classes_seen(self) -> int:
         """Return how many classes were seen so far, if their number was not given as an option; else 0."""
         return 0
 
@@ -122,7 +122,7 @@ class Learner(ABC):
         """Restore the state from what `arrays` and `facts` returned in an earlier run.
 
         The file may come from anybody, so every number that a kernel uses as an index, a loop bound or a link must be
-        checked here, and unexpected arrays and facts must be refused; see `stored_arrays.whole`.
+        checked here, and unexpected arrays and facts must be refused; see `stored_arrays.reject_unused`.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class Learner(ABC):
                 self._process = os.getpid()
         list(self._threads.map(lambda item: job(*item), items))
 
-    def rows_of_threads(self, n: int, least: int = LEAST_ROWS) -> list[tuple[int, int]]:
+    def thread_ranges(self, n: int, least: int = LEAST_ROWS) -> list[tuple[int, int]]:
         """Split the examples of a batch into ranges for `share`.
 
         Parameters
@@ -171,7 +171,7 @@ class Learner(ABC):
         -------
         list of (begin, end), at most one range per worker
         """
-        return pieces(n, max(1, min(self.workers or processors.count(), n // least)))
+        return split_range(n, max(1, min(self.workers or processors.count(), n // least)))
 
     def classes_of(self, task: BatchTask, given: Bools, name: str, classes: int) -> Int64s:
         """Return the 0-based class of each example, -1 for examples that are not learned from.
@@ -252,7 +252,7 @@ class LearnsAtEnd(ABC):
         """Make `end_pass` return soon with the model reached so far; may be called at any time."""
 
 
-class Outlined(ABC):
+class TreeViewable(ABC):
     """A learner that is a tree, which `--print_tree` and `--dot_tree` can show."""
 
     @abstractmethod

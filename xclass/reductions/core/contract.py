@@ -36,9 +36,9 @@ class BatchTask:
     notes: list[str] = field(default_factory=list)  # messages for the user, in order
     features: Int64s | None = None  # int64[n], number of features as shown, including those not learned from
     plan: Any = None  # result of an earlier stage for a later one; its type is up to the reduction
-    unasked: Bools | None = None  # bool[n], no regressor was scored, so VW counts no crosses; None if unknown
+    not_scored: Bools | None = None  # bool[n], no regressor was scored, so VW counts no crosses; None if unknown
     held: Bools | None = None  # bool[n], held out: predicted but not learned from; None if no example is
-    nameless: Batch | None = None  # the batch with all its features, if it comes from a cache, which has no names
+    unnamed_batch: Batch | None = None  # the batch with all its features, if it comes from a cache, which has no names
     missed: UInt8s = field(init=False)  # uint8[n], see `finite.Watch`; set by `survey`
     span: Float32s = field(init=False)  # float32[n, 3], the same
 

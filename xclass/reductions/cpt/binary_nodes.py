@@ -34,7 +34,7 @@ class Settings(NamedTuple):
     alpha: float  # of the insertion rule; 0 inserts new labels at random
     noise: np.float32  # standard deviation of the noise added to the rule
     unit: bool  # whether examples are scaled to length 1
-    greedy: bool  # whether a search follows the likelier child only
+    greedy: bool  # whether a search follows the more probable child only
     budget: int  # most nodes that a search opens
     search: bool  # whether to search for the most probable labels
     cut: float  # least probability of a listed label as a share of the best one's; 0 lists all
@@ -137,7 +137,7 @@ def objective(alpha, p, left, right):
 def _insert(tree, weights, settings, random, scratch, label, count, weight):
     """Insert a new label into the tree and train the nodes on its path."""
     if tree.size[NODES] == 0:
-        label_tree.plant(tree, label)
+        label_tree.insert_root(tree, label)
         _train(tree, weights, scratch, 0, count, -ONE, weight)
         return
     a = np.int64(0)
@@ -164,7 +164,7 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
 @jit
 def _fits(tree, scratch):
     """Return whether the tree has capacity for one more label, and the scratch for a deeper path."""
-    return label_tree.has_room(tree) and tree.size[DEEPEST] + 3 <= scratch.path.shape[0]
+    return label_tree.has_capacity(tree) and tree.size[DEEPEST] + 3 <= scratch.path.shape[0]
 
 
 @jit
@@ -199,13 +199,13 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole_sea
             known = np.int64(tree.depth[leaf]) if leaf >= 0 else np.int64(0)
             if output.top.shape[1] == 1 or settings.greedy:
                 complete = whole_search[i] or leaf < 0
-                opened, gap = tree_search.one(
+                opened, gap = tree_search.find_best(
                     tree, weights, settings, scratch, count, known,
                     0.0 if complete or settings.greedy else floor, np.int64(0) if complete else y, output.top[i],
                     output.top_p[i],
                 )  # fmt: skip
             else:
-                opened, gap = tree_search.several(
+                opened, gap = tree_search.find_top_k(
                     tree, weights, settings, scratch, count, known,
                     output.top[i], output.top_p[i],
                 )  # fmt: skip

@@ -17,7 +17,7 @@ from ..clusters import two_means
 from . import label_tree
 
 
-class Counts:
+class LabelCounts:
     """Count the labels of the first examples and build Huffman trees from the counts.
 
     It has the methods of `two_means.Sample`, which it replaces.
@@ -58,10 +58,12 @@ class Counts:
         """
         labels = np.array(sorted(self._weight), np.int64)
         weight = np.array([self._weight[label] for label in labels.tolist()])
-        return [code(labels, weight, np.random.default_rng(seed), room) for seed in seeds] if len(labels) else []
+        return (
+            [huffman_tree(labels, weight, np.random.default_rng(seed), room) for seed in seeds] if len(labels) else []
+        )
 
 
-def code(labels: np.ndarray, weight: np.ndarray, random: np.random.Generator, room: int = 0) -> label_tree.Tree:
+def huffman_tree(labels: np.ndarray, weight: np.ndarray, random: np.random.Generator, room: int = 0) -> label_tree.Tree:
     """Return the Huffman tree of some labels, in which the more frequent child is on the left.
 
     Parameters
@@ -88,4 +90,4 @@ def code(labels: np.ndarray, weight: np.ndarray, random: np.random.Generator, ro
         else:
             left[a] = len(item)
             item += pair[item[a] - k]
-    return label_tree.shaped(left, label, room)
+    return label_tree.from_arrays(left, label, room)

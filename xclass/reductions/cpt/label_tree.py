@@ -80,14 +80,14 @@ def _put(tree, label, node):
 
 
 @jit
-def has_room(tree):
+def has_capacity(tree):
     """Return whether the tree has capacity for one more label; at most 5/8 of the cells are used."""
     nodes = tree.size[NODES]
     return nodes + 2 <= tree.left.shape[0] and (nodes + 3) * 8 <= tree.key.shape[0] * 10
 
 
 @jit
-def plant(tree, label):
+def insert_root(tree, label):
     """Make the root of an empty tree, the leaf of the first label."""
     tree.left[0] = 0
     tree.parent[0] = -1
@@ -104,7 +104,7 @@ def plant(tree, label):
 def split(tree, a, label):
     """Turn leaf a into a node with its old label on the left and `label` on the right; return the right child.
 
-    The caller checks `has_room` before, and adds 1 to `leaves` of the nodes on the path to a, a included.
+    The caller checks `has_capacity` before, and adds 1 to `leaves` of the nodes on the path to a, a included.
     """
     left = tree.size[NODES]
     tree.size[NODES] += 2
@@ -156,7 +156,7 @@ def find_places(left, place, nodes):
 
 
 @jit
-def halve(labels, left, label):
+def build_balanced(labels, left, label):
     """Build the tree that halves a sequence of labels until each part has one.
 
     Parameters
@@ -288,7 +288,7 @@ def _filled(tree: Tree, left, place, label, nodes: int) -> tuple[Tree, int]:
     return tree, complete(tree, nodes)
 
 
-def shaped(left: np.ndarray, label: np.ndarray, room: int = 0) -> Tree:
+def from_arrays(left: np.ndarray, label: np.ndarray, room: int = 0) -> Tree:
     """Return the tree of given nodes.
 
     Parameters
@@ -333,8 +333,8 @@ def balanced_tree(labels: np.ndarray, room: int = 0) -> Tree:
     """
     nodes = 2 * len(labels) - 1
     left, label = np.empty(nodes, np.int32), np.empty(nodes, np.int64)
-    halve(labels, left, label)
-    return shaped(left, label, room)
+    build_balanced(labels, left, label)
+    return from_arrays(left, label, room)
 
 
 def node_view(tree: Tree, a: int) -> NodeView:

@@ -76,7 +76,7 @@ class Options:
         metavar="M",
         stored=True,
     )
-    normalize_features: str = feature_scaling.declared("its mean size so far")
+    normalize_features: str = feature_scaling.normalize_option("its mean size so far")
     cpt_search: str = option(
         "how the most probable class is found: `exact`, or `greedy`, which follows the more probable child",
         choices=("exact", "greedy"),
@@ -196,7 +196,7 @@ def check(spec: LearnerSpec) -> None:
     """
     o, given = spec.options, spec.given
     if o.cpt_arity & (o.cpt_arity - 1):
-        raise UsageError(f"--cpt_arity {o.cpt_arity} is no power of two; give 2, 4, 8, ... or 1024")
+        raise UsageError(f"--cpt_arity {o.cpt_arity} is not a power of two; give 2, 4, 8, ... or 1024")
     for name in options_of(gd.Options):
         if name in given and name not in TAKEN:
             raise UsageError(f"--{name} has no effect: the nodes of --cpt learn by AdaGrad, or by --sgd; leave it out")

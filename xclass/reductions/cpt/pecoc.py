@@ -35,7 +35,7 @@ LINE = 8  # regressors in a cache line
 
 
 @jit
-def odd(i, c):
+def parity(i, c):
     """Return 1 if |i AND c|, the number of ones, is odd, else 0."""
     return np.int64(intrinsics.count_ones(np.uint64(i & c))) & 1
 
@@ -88,7 +88,7 @@ def learn(weights, h, x, count, place, c, s, square, step, reach, weight):
     width = min(m, LINE)
     step[0] = ZERO
     for i in range(1, m):
-        slope = adagrad.slope(weights, s[i], ONE if odd(i, c) else -ONE)
+        slope = adagrad.slope(weights, s[i], ONE if parity(i, c) else -ONE)
         square[i] = weight * slope * slope
         step[i] = weights.rate * weight * slope
         reach[i] = ZERO
@@ -103,7 +103,7 @@ def learn(weights, h, x, count, place, c, s, square, step, reach, weight):
                         reach[i] += x[f] * adagrad.adagrad(x[f], weights.flat[a + 1])
             if weights.kind != loss_kinds.LOGISTIC:
                 for i in range(max(first, 1), first + width):
-                    y = ONE if odd(i, c) else -ONE
+                    y = ONE if parity(i, c) else -ONE
                     if abs(step[i]) * reach[i] > abs(s[i] - y):
                         step[i] = (s[i] - y) / reach[i]
         for f in range(count):
@@ -130,7 +130,7 @@ def transform(v):
 
 
 @jit
-def surplus(v, child):
+def simplex_threshold(v, child):
     """Return the number to subtract from every used branch to project `v` onto the simplex; negative results become 0.
 
     Michelot, "A Finite Algorithm for Finding the Projection of a Point onto the Canonical Simplex", 1986: the mean
@@ -171,7 +171,7 @@ def estimate(weights, s, child, v):
     for i in range(1, m):
         v[i] = (1.0 - 2.0 * adagrad.probability(weights, s[i])) / m
     transform(v)
-    tau = surplus(v, child)
+    tau = simplex_threshold(v, child)
     total = 0.0
     for c in range(m):
         v[c] = max(v[c] - tau, LEAST / m) if child[c] >= 0 else 0.0
@@ -186,5 +186,5 @@ def loss(weights, s, c):
     total = 0.0
     for i in range(1, s.shape[0]):
         p = adagrad.probability(weights, s[i])
-        total += (1.0 - p) ** 2 if odd(i, c) else p * p
+        total += (1.0 - p) ** 2 if parity(i, c) else p * p
     return total

@@ -41,7 +41,7 @@ from ...errors import DataError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import probabilities, tree_view
-from ..core.base import Learner, Outlined, Previews, Reduction
+from ..core.base import Learner, Previews, Reduction, TreeViewable
 from ..core.calibration import Report
 from ..core.contract import BatchTask
 from ..core.result import Result
@@ -73,7 +73,7 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
 Spread = list[list[tuple[Int64s, Float64s]]]  # for each tree and example, all labels in order and their probabilities
 
 
-class ProbabilityTree(Learner, Previews, Outlined):
+class ProbabilityTree(Learner, Previews, TreeViewable):
     """A learner of one or several conditional probability trees, optionally reranked by one scorer per class (`--cpt`).
 
     Attributes
@@ -111,7 +111,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
             self.members.append(
                 Member(min(o.cpt, 1 << 20), tree_bits, kind, spec.binary, member_settings, o.cpt_arity, seed)
             )
-        self.scales = feature_scaling.for_option(o.normalize_features)
+        self.scales = feature_scaling.from_option(o.normalize_features)
         self.scorers = None
         self.scales_examples = settings.unit
         self.largest_step = finite.largest_step(max(spec.binary.learning_rate, o.rerank_rate if o.rerank else 0.0))
@@ -121,14 +121,14 @@ class ProbabilityTree(Learner, Previews, Outlined):
         self.names = spec.names
         if o.save_tree is not None:
             tree_file.check_place(o.save_tree)
-        self.sample: sampled_tree.Sample | huffman.Counts | None = None
+        self.sample: sampled_tree.Sample | huffman.LabelCounts | None = None
         self.sampled: feature_scaling.Scales | None = None
         self.placed = ""
         self.highest_placed = 0  # highest label of a tree built from the sample
         if not spec.loaded and not spec.testing and o.cpt_tree in MADE:
             kmeans = o.cpt_tree == "kmeans"
-            self.sample = sampled_tree.Sample(o.tree_sample) if kmeans else huffman.Counts(o.tree_sample)
-            self.sampled = feature_scaling.for_option(o.normalize_features) if kmeans else None
+            self.sample = sampled_tree.Sample(o.tree_sample) if kmeans else huffman.LabelCounts(o.tree_sample)
+            self.sampled = feature_scaling.from_option(o.normalize_features) if kmeans else None
         elif not spec.loaded and o.cpt_tree not in GROWN:
             self._plant(self._read(o.cpt_tree))
         self.search = settings.search
@@ -215,7 +215,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
             np.zeros((trees, n)),
         )  # fmt: skip
         by_tree = [Found(*(np.ascontiguousarray(array[t]) for array in ensemble_output)) for t in range(trees)]
-        shares = [(0, n)] if task.learn else self.rows_of_threads(n)
+        shares = [(0, n)] if task.learn else self.thread_ranges(n)
         jobs = [(t, a, b) for a, b in shares for t in range(trees)]
         if self.asked.probabilities:
             nothing = np.empty(0, np.int64), np.empty(0)
@@ -256,7 +256,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
         ranked = reranking.Ranked(
             np.zeros((n, listed), np.int64), np.zeros((n, listed)), np.zeros(n), np.zeros(n, bool)
         )
-        shares = [(0, n)] if task.learn else self.rows_of_threads(n)
+        shares = [(0, n)] if task.learn else self.thread_ranges(n)
         unit = self.options.normalize_features != "none"
 
         def job(begin: int, end: int) -> None:
@@ -281,7 +281,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
         binary_nodes.union_of_candidates(found.top, candidate)
         p = np.empty((trees, n if judged else 0, trees * k))
         if judged:
-            jobs = [(t, a, b) for a, b in self.rows_of_threads(n) for t in range(trees)]
+            jobs = [(t, a, b) for a, b in self.thread_ranges(n) for t in range(trees)]
             self.share(lambda t, a, b: self.members[t].candidate_probabilities(batch, a, b, candidate, p[t]), jobs)
         top, top_p = np.zeros((n, best), np.int64), np.zeros((n, best))
         binary_nodes.vote(found.top, found.top_p, candidate, p, judged, top, top_p)
@@ -311,7 +311,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
             task.scores, task.score_labels, task.score_start = task.listing[:3]
 
     @property
-    def classes_met(self) -> int:
+    def classes_seen(self) -> int:
         """Return the number of classes in the first tree."""
         return int(np.count_nonzero(self.members[0].tree.key))
 
@@ -397,7 +397,7 @@ class ProbabilityTree(Learner, Previews, Outlined):
             if an array is missing or does not fit.
         """
         self.sample = self.sampled = None
-        with stored_arrays.whole(arrays, facts) as (arrays, _):
+        with stored_arrays.reject_unused(arrays, facts) as (arrays, _):
             random = stored_arrays.take("random", arrays, np.uint64, (len(self.members),))
             for t, member in enumerate(self.members):
                 member.tree = label_tree.restored(f"tree.{t}", arrays)

@@ -106,7 +106,7 @@ class Member:
         found : arrays of this tree, rows begin..end-1 are written
         """
         while (begin := self.rows(batch, label, learns, whole, begin, end, found)) < end:
-            if not label_tree.has_room(self.tree):
+            if not label_tree.has_capacity(self.tree):
                 self.tree = label_tree.with_double_capacity(self.tree)
 
     def learn_batch_with_probabilities(

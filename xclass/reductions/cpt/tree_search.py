@@ -2,9 +2,9 @@
 
 Source    This project's own. A leaf has at most the probability of each node above it. So a node whose probability is
           below that of the last label found is never opened, and the result is that of a search of all leaves.
-Idea      `one` searches depth first, the likelier child first. If only the rank of a given label matters, it ends at
-          the first better label. `several` searches best first: it always opens the most probable node, so it opens
-          fewer nodes. Waiting nodes are kept in buckets of probability, four to a factor of two, not in a heap:
+Idea      `find_best` searches depth first, the more probable child first. If only the rank of a given label matters, it
+          ends at the first better label. `find_top_k` searches best first: it always opens the most probable node, so
+          it opens fewer nodes. Waiting nodes are kept in buckets of probability, four to a factor of two, not in a heap:
           probabilities fall along a path, so the first bucket in use only moves on. In a bucket the last node added
           is opened first. The regressor of a waiting node is prefetched.
 Cost      O(s) for every node opened.
@@ -54,7 +54,7 @@ def new_waiting(most: int) -> Waiting:
 
 
 @jit
-def one(tree, weights, settings, example, count, known, floor, label, top, top_p):
+def find_best(tree, weights, settings, example, count, known, floor, label, top, top_p):
     """Find the most probable label, if its probability is at least `floor`.
 
     Parameters
@@ -116,7 +116,7 @@ def _bucket(p):
 
 
 @jit
-def several(tree, weights, settings, example, count, known, top, top_p):
+def find_top_k(tree, weights, settings, example, count, known, top, top_p):
     """Find the k most probable labels.
 
     Parameters
@@ -161,7 +161,7 @@ def several(tree, weights, settings, example, count, known, top, top_p):
         right_first = right > 0.5
         parent_p = p
         a = np.int64(-1)
-        for child in range(2):  # the likelier one first
+        for child in range(2):  # the more probable one first
             c = left + 1 if right_first == (child == 0) else left
             q = parent_p * (right if c > left else 1.0 - right)
             if q < least or (size == k and q == least):

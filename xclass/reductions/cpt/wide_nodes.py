@@ -238,7 +238,7 @@ def _seek(tree, weights, settings, random, scratch, count):
 def _insert(tree, weights, settings, random, scratch, label, count, weight):
     """Insert a new label into the tree and train the blocks on its path."""
     if tree.size[NODES] == 0:
-        label_tree.plant(tree, label)
+        label_tree.insert_root(tree, label)
         leaf = np.int64(0)
     else:
         leaf = label_tree.split(tree, _seek(tree, weights, settings, random, scratch, count), label)
@@ -327,7 +327,7 @@ def _search(tree, weights, settings, scratch, count, known, floor, label, comple
 @jit
 def _fits(tree, scratch):
     """Return whether the tree has capacity for one more label, and the scratch for a deeper path."""
-    return label_tree.has_room(tree) and (tree.size[DEEPEST] + 3) // scratch.levels + 2 <= scratch.root.shape[0]
+    return label_tree.has_capacity(tree) and (tree.size[DEEPEST] + 3) // scratch.levels + 2 <= scratch.root.shape[0]
 
 
 @jit

@@ -107,7 +107,7 @@ def depths(found: Draw, classes: int) -> np.ndarray:
     return depth[:classes]
 
 
-def neighbourly(found: Draw, classes: int) -> tuple[np.ndarray, int]:
+def cache_friendly_numbers(found: Draw, classes: int) -> tuple[np.ndarray, int]:
     """Number the matches so that a match and the two matches before it fall into a block of four numbers.
 
     A match of an odd round shares its block with those of even rounds whose winners it pairs; four neighbouring

@@ -231,7 +231,7 @@ def _fetch(bracket: Bracket, table: gd.Table, batch: Batch, i: int, label: Int) 
 
 
 @jit
-def play(
+def learn_batch(
     bracket: Bracket, table: gd.Table, rule: gd.Rule, batch: Batch, label: Int64s, clock: Float64s, drift: Float64s,
     answers: Answers, row: gd_sequential.Row, won: Bools,
 ) -> None:  # fmt: skip
@@ -273,7 +273,9 @@ def play(
 
 
 @jit
-def trail(bracket: Bracket, table: gd.Table, row: gd_sequential.Row, count: int, label: Int, asked: Int64s) -> int:
+def label_matches(
+    bracket: Bracket, table: gd.Table, row: gd_sequential.Row, count: int, label: Int, asked: Int64s
+) -> int:
     """Write the matches that a label meets under the current scores to `asked` (int64[...]); return their number."""
     taken = 0
     entry = np.int64(bracket.entry[label])

@@ -38,7 +38,7 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_view
-from ..core.base import Inspectable, Learner, Outlined, Reduction
+from ..core.base import Inspectable, Learner, Reduction, TreeViewable
 from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
@@ -119,7 +119,7 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, spec.options.ect, f"--ect {spec.options.ect}"
 
 
-class Tournament(Learner, Outlined, Inspectable):
+class Tournament(Learner, TreeViewable, Inspectable):
     """A learner that chooses classes by an error-correcting tournament.
 
     Attributes
@@ -128,7 +128,7 @@ class Tournament(Learner, Outlined, Inspectable):
     draw, bracket : the matches, for output and for kernels
     longest : upper bound of the matches of one example
     tables : the only weight table
-    drift : float64[1], see `matches.play`
+    drift : float64[1], see `matches.learn_batch`
     """
 
     def __init__(self, spec: LearnerSpec):
@@ -149,7 +149,7 @@ class Tournament(Learner, Outlined, Inspectable):
         if blocked:
             sub, taken = np.arange(total, dtype=np.int32), total
         else:
-            sub, taken = bracket.neighbourly(drawn, self.classes)
+            sub, taken = bracket.cache_friendly_numbers(drawn, self.classes)
         sub = np.concatenate([sub, taken + np.arange(self.errors, dtype=np.int32)])
         taken = max(1, taken + self.errors)
         self.bracket = matches.Bracket(
@@ -186,7 +186,7 @@ class Tournament(Learner, Outlined, Inspectable):
         counted = batch.weight.copy()
         task.prediction = np.empty(n)
         answers = matches.Answers(task.prediction, counted, scored, score, first)
-        matches.play(
+        matches.learn_batch(
             self.bracket, finite.watched(self.tables[0], task), self.rule, batch, self._labels(task), task.clock,
             self.drift, answers, gd_sequential.new_row(batch), np.empty(self.errors + 2, np.bool_),
         )  # fmt: skip
@@ -230,7 +230,7 @@ class Tournament(Learner, Outlined, Inspectable):
         scored = buffer[:taken].tolist()
         y = batch.label[0] - 1
         if 0 <= y < self.classes and len(bracket.sides) and not self.tests_as_vw:
-            taken = matches.trail(bracket, table, row, count, int(y), buffer)
+            taken = matches.label_matches(bracket, table, row, count, int(y), buffer)
             final = range(len(bracket.sides), len(bracket.sub))
             scored += [match for match in (*buffer[:taken].tolist(), *final) if match not in scored]
         return [WeightLookup(0, int(bracket.sub[match]), match) for match in scored]
@@ -256,7 +256,7 @@ class Tournament(Learner, Outlined, Inspectable):
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Restore a model; the matches are drawn again, so no stored number is used as an index."""
-        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             gd.restore_table("weights", self.tables[0], arrays, self.resume, self.rule)
             stored_arrays.fill("drift", arrays, self.drift)
             self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MOST_COUNTED)

@@ -39,7 +39,7 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_routers, tree_view
-from ..core.base import Inspectable, Learner, Outlined, Reduction
+from ..core.base import Inspectable, Learner, Reduction, TreeViewable
 from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
@@ -128,7 +128,7 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
     return 1, classes, f"--log_multi {classes}"
 
 
-class LomTree(Learner, Outlined, Inspectable):
+class LomTree(Learner, TreeViewable, Inspectable):
     """Learn and predict with a LOMTree (`--log_multi`).
 
     Attributes
@@ -187,9 +187,9 @@ class LomTree(Learner, Outlined, Inspectable):
         if not self.settings.as_vw:
             learns &= batch.weight > 0
         if task.learn:
-            lost = split_tree.is_lost(self.tree)
+            lost = split_tree.is_collapsed(self.tree)
             output = self._all(task, label, learns)
-            if split_tree.is_lost(self.tree) and not lost:
+            if split_tree.is_collapsed(self.tree) and not lost:
                 task.notes.append(
                     "the leaf taken back was right below the root, where VW loses its tree: one leaf is left, which "
                     "answers alike for all examples; --lom_rules paper goes on"
@@ -200,7 +200,7 @@ class LomTree(Learner, Outlined, Inspectable):
         wrong = labelled & (task.prediction != batch.label)
         task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
         if self.as_vw:
-            task.unasked = ~output.asked
+            task.not_scored = ~output.asked
         if self.settings.listing:
             used = slice(0, output.first[-1])
             task.scores, task.score_labels, task.score_start = output.score[used], output.node[used], output.first
@@ -257,7 +257,7 @@ class LomTree(Learner, Outlined, Inspectable):
     def _shared(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Found:
         """Predict the examples of a batch without learning, on several threads if no scores are wanted."""
         batch = task.batch
-        parts = self.rows_of_threads(batch.n)
+        parts = self.thread_ranges(batch.n)
         if self.settings.listing or len(parts) == 1:
             return self._all(task, label, learns)
         batch_output = self._found(batch.n)
@@ -385,7 +385,7 @@ class LomTree(Learner, Outlined, Inspectable):
         that `--on_bad_line vw` let other labels in, they may be any label seen. Labels are keys and are displayed, but
         they are never used as indices.
         """
-        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             if "any_label" in facts:
                 stored_arrays.take_fact("any_label", facts, int, 1, 1)
                 self.any_label, self.labels = True, ANY_LABEL

@@ -27,7 +27,7 @@ from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 
-SUM, TIMES, ENDED, VERSION = 1, 2, 6, 7  # position in a cell, of ENDED and VERSION in 32-bit words; word 0 is the key
+SUM, TRAINED, ENDED, VERSION = 1, 2, 6, 7  # position in a cell, of ENDED and VERSION in 32-bit words; word 0 is the key
 FIRST_CELLS = 1 << 12
 
 
@@ -91,7 +91,7 @@ def prefetch_counts(cells, a, label):
 def find(cells, a, label, version):
     """Return the cell of a label at node a; create it if it is absent and clear it if it is outdated.
 
-    The caller makes sure that the table has an empty cell, see `has_room`.
+    The caller makes sure that the table has an empty cell, see `has_capacity`.
     """
     key = _key(a, label)
     at = _cell(cells, key)
@@ -102,7 +102,7 @@ def find(cells, a, label, version):
         cells.half[8 * at + VERSION] = current
     elif cells.half[8 * at + VERSION] != current:
         cells.number[4 * at + SUM] = 0.0
-        cells.count[4 * at + TIMES] = 0
+        cells.count[4 * at + TRAINED] = 0
         cells.half[8 * at + ENDED] = np.uint32(0)
         cells.half[8 * at + VERSION] = current
     return at
@@ -119,7 +119,7 @@ def seek(cells, a, label):
 @bare
 def arrived(cells, at):
     """Return the number of the label's examples that arrived at the node [l]."""
-    return cells.count[4 * at + TIMES] + np.int64(cells.half[8 * at + ENDED])
+    return cells.count[4 * at + TRAINED] + np.int64(cells.half[8 * at + ENDED])
 
 
 @bare
@@ -132,7 +132,7 @@ def end(cells, at):
 def trained(cells, at, score):
     """Count an example of the label with which the node's router was trained, and add its score after training."""
     cells.number[4 * at + SUM] += score
-    cells.count[4 * at + TIMES] += 1
+    cells.count[4 * at + TRAINED] += 1
 
 
 @bare
@@ -141,12 +141,12 @@ def mean(cells, at):
 
     The sum is float64 and the mean float32, as in VW.
     """
-    n = cells.count[4 * at + TIMES]
+    n = cells.count[4 * at + TRAINED]
     return np.float32(cells.number[4 * at + SUM]) / np.float32(n) if n > 0 else np.float32(0)
 
 
 @bare
-def has_room(cells, more):
+def has_capacity(cells, more):
     """Return whether at most 5/8 of the cells are used after `more` cells are added."""
     return (cells.used[0] + more) * 8 <= (cells.word.shape[0] >> 2) * 5
 
@@ -267,7 +267,7 @@ def restored(name: str, stored: Mapping[str, Stored], version: np.ndarray, label
     stored_arrays.check_range(name, key & np.uint64(0xFFFFFFFF), *labels)
     if not (key[1:] > key[:-1]).all():
         raise stored_arrays.unfit(name, "its keys do not rise")
-    stored_arrays.check_range(name, words.view(np.int64)[:, TIMES], 0, stored_arrays.MOST_COUNTED)
+    stored_arrays.check_range(name, words.view(np.int64)[:, TRAINED], 0, stored_arrays.MOST_COUNTED)
     if not (halves[:, VERSION] == version[node.astype(np.int64) - 1]).all():
         raise stored_arrays.unfit(name, "it counts for nodes that have been taken back since")
     cells = new_cells(_cells_for(len(words)))
@@ -290,6 +290,6 @@ def by_node(words: np.ndarray) -> dict[int, list[tuple[int, float, int, int]]]:
     counts: dict[int, list] = {}
     sums, halves = words.view(np.float64), words.view(np.uint32)
     for i, key in enumerate(words[:, 0].tolist()):
-        cell = (key & 0xFFFFFFFF, float(sums[i, SUM]), int(words[i, TIMES]), int(halves[i, ENDED]))
+        cell = (key & 0xFFFFFFFF, float(sums[i, SUM]), int(words[i, TRAINED]), int(halves[i, ENDED]))
         counts.setdefault((key >> 32) - 1, []).append(cell)
     return counts

@@ -80,16 +80,16 @@ def guess(tree, cells, a, label):
 
 
 @bare
-def has_room(tree, cells, examples):
+def has_capacity(tree, cells, examples):
     """Return whether tree and cells have capacity for the nodes and cells that `examples` examples can create."""
     if tree.size[NODES] + 2 * examples > tree.link.shape[0]:
         return False
-    return split_cells.has_room(cells, (levels(tree) + examples + 2) * examples)
+    return split_cells.has_capacity(cells, (levels(tree) + examples + 2) * examples)
 
 
 @bare
 def levels(tree):
-    """Return a bound on the depth of all leaves; 0 for a tree reduced to one leaf by `lose`."""
+    """Return a bound on the depth of all leaves; 0 for a tree reduced to one leaf by `collapse`."""
     return tree.size[DEEPEST] if tree.size[NODES] > 1 else np.int64(0)
 
 
@@ -192,7 +192,7 @@ def _new_router(tree, a, blocked):
 
 
 @bare
-def splits(tree, a, most, resistance):
+def should_split(tree, a, most, resistance):
     """Return whether leaf a is to be split.
 
     It has to have seen two labels, and there have to be fewer than `most` routers, or condition (2) of the paper has to
@@ -247,13 +247,13 @@ def split(tree, a, most, blocked, depth):
 
 
 @bare
-def hangs_at_root(tree):
+def smallest_is_below_root(tree):
     """Return whether the smallest leaf, which a swap would recycle, is a child of the root."""
     return tree.link[_smallest_leaf(tree), PARENT] == tree.size[ROOT]
 
 
 @bare
-def lose(tree, a):
+def collapse(tree, a):
     """Reduce the tree to a single leaf, as VW does when leaf a splits and the recycled leaf is a child of the root.
 
     The root becomes a leaf that predicts what leaf a predicted and that never splits.
@@ -338,7 +338,7 @@ def new_tree(nodes: int = FIRST_NODES) -> Tree:
 
 
 def with_room_for(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]:
-    """Return tree and cells with capacity for `examples` more examples, see `has_room`.
+    """Return tree and cells with capacity for `examples` more examples, see `has_capacity`.
 
     What is large enough is returned unchanged; outdated cells are dropped when the table of cells is replaced.
     """
@@ -348,7 +348,7 @@ def with_room_for(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]
         larger.link[:nodes] = tree.link
         larger.count[:nodes] = tree.count
         tree = larger._replace(size=tree.size)
-    if not has_room(tree, cells, examples):
+    if not has_capacity(tree, cells, examples):
         cells = split_cells.with_room_for(cells, versions(tree), (int(levels(tree)) + examples) * examples)
     return tree, cells
 
@@ -358,8 +358,8 @@ def versions(tree: Tree) -> np.ndarray:
     return np.ascontiguousarray(tree.count[: tree.size[NODES], RECYCLED])
 
 
-def is_lost(tree: Tree) -> bool:
-    """Return whether `lose` has reduced the tree to a single leaf."""
+def is_collapsed(tree: Tree) -> bool:
+    """Return whether `collapse` has reduced the tree to a single leaf."""
     return bool(tree.size[NODES] == 1 and tree.size[ROUTERS] > 0)
 
 
@@ -419,7 +419,7 @@ def restored(stored: Mapping[str, Stored], labels: tuple[int, int], most: int, b
 def _check_size(size: np.ndarray, nodes: int, most: int) -> None:
     """Raise ModelError unless the sizes fit a tree of `nodes` nodes.
 
-    A tree reduced by `lose` has one node and T routers.
+    A tree reduced by `collapse` has one node and T routers.
     """
     routers = int(size[ROUTERS])
     if size[NODES] != nodes or nodes < 1:

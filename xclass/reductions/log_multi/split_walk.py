@@ -54,7 +54,7 @@ class Found(NamedTuple):
 def _fits(tree, cells, settings, row, output, i, size, learning):
     """Return whether tree, cells, scratch and output have space for the examples [i, i + size) of a batch."""
     levels = split_tree.levels(tree) + size + 1
-    if learning and not split_tree.has_room(tree, cells, size):
+    if learning and not split_tree.has_capacity(tree, cells, size):
         return False
     if levels > row.node.shape[0]:
         return False
@@ -160,12 +160,12 @@ def _learn(tree, cells, settings, regressors, row, g, known, label, weight, cloc
     while True:
         at = split_tree.arrive(tree, cells, a, label)
         if split_tree.is_leaf(tree, a):
-            if not split_tree.splits(tree, a, settings.most, settings.resistance):
+            if not split_tree.should_split(tree, a, settings.most, settings.resistance):
                 split_tree.end(tree, cells, a, at)
                 return
             full = tree.size[split_tree.ROUTERS] >= settings.most
-            if full and settings.as_vw and split_tree.hangs_at_root(tree):
-                number = split_tree.lose(tree, a)
+            if full and settings.as_vw and split_tree.smallest_is_below_root(tree):
+                number = split_tree.collapse(tree, a)
                 s = tree_routers.score(regressors, row, g, number)
                 s = tree_routers.learn(regressors, row, g, number, s, ONE, weight, clock)
                 if not tree_routers.routing_score(regressors, s) < ZERO:

@@ -28,7 +28,7 @@ from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...system import processors
 from ..core import probabilities
-from ..core.base import Inspectable, Learner, Reduction, pieces
+from ..core.base import Inspectable, Learner, Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask, WeightLookup
 from ..core.result import Result
@@ -169,7 +169,7 @@ class OneAgainstAll(Learner, Inspectable):
         single = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular
         shares = 1 if single else processors.count()
         shares = max(1, min(shares, self.classes // LEAST_SHARE))
-        self.shares = pieces(self.classes, shares)
+        self.shares = split_range(self.classes, shares)
         self.norms = self._no_norms()
         self.stages = [self._learn_batch]
 
@@ -296,7 +296,7 @@ class OneAgainstAll(Learner, Inspectable):
         def run_rows(begin: int, end: int) -> None:
             class_rows.class_probabilities(scores, self.link, begin, end, p, top, top_p)
 
-        self.share(run_rows, pieces(n, len(self.shares)))
+        self.share(run_rows, split_range(n, len(self.shares)))
         labelled = ~np.isnan(task.batch.label)
         weight = task.batch.weight.astype(np.float64)
         known = label >= 0
@@ -370,7 +370,7 @@ class OneAgainstAll(Learner, Inspectable):
         """
         indexing = self.options.indexing
         low, high = (0, UNDECIDED) if indexing is None else (indexing, indexing)
-        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             gd.restore_table("weights", self.table, arrays, self.resume, self.rule)
             self.norms = self._no_norms()
             stored_arrays.fill("order", arrays, self.order)

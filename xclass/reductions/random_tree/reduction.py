@@ -29,7 +29,7 @@ from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ..core import tree_routers, tree_view
-from ..core.base import Inspectable, Learner, Outlined, Reduction
+from ..core.base import Inspectable, Learner, Reduction, TreeViewable
 from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
@@ -295,7 +295,7 @@ def new_order(classes: int, seed: int) -> Order:
     return order
 
 
-class RandomTree(Learner, Outlined, Inspectable):
+class RandomTree(Learner, TreeViewable, Inspectable):
     """A learner that routes examples down a random tree.
 
     Attributes
@@ -347,7 +347,7 @@ class RandomTree(Learner, Outlined, Inspectable):
             routers = tree_routers.watched(self.routers, task)
             learn_batch(self.order, routers, batch, label, task.clock, begin, end, row, decisions)
 
-        self.share(job, [(0, n)] if task.learn else self.rows_of_threads(n))
+        self.share(job, [(0, n)] if task.learn else self.thread_ranges(n))
         task.prediction = decisions.answer.astype(np.float64)
         wrong = labelled & (task.prediction != batch.label)
         task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
@@ -414,7 +414,7 @@ class RandomTree(Learner, Outlined, Inspectable):
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Restore a model; the order is drawn again from the seed, so no stored number is used as an index."""
-        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             tree_routers.restore(self.routers, arrays, self.learner_options.resume)
             self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MOST_COUNTED)
 

@@ -35,12 +35,12 @@ from ...model.stored_arrays import Stored
 FIRST_CELLS = 1 << 14
 FIFTEEN = np.float32(15)
 ROOT_18 = np.float32(math.sqrt(18.0))
-WEIGHT, ENTROPY, HELD, BOUND = 0, 1, 2, 3  # columns of Counts.node
-ASKED, MET = 0, 1  # columns of Counts.recall: weight of the predictions, weight of those with recalled labels
+WEIGHT, ENTROPY, CANDIDATE_WEIGHT, BOUND = 0, 1, 2, 3  # columns of Counts.node
+PREDICTED, RECALLED = 0, 1  # columns of Counts.recall: weight of the predictions, weight of those with recalled labels
 MOST_WEIGHT = 1e60  # upper limit of a node's weight: 2**53 examples of the largest weight stay below it
 MOST_ENTROPY = 1e6  # upper limit of |entropy| in nats, rounding errors included
 ROUNDING = 1e-6  # relative error allowed between sums of the same numbers in different orders
-FADE = 0.99  # factor by which each prediction at a node decays the recall counted there before
+RECALL_DECAY = 0.99  # factor by which each prediction at a node decays the recall counted there before
 
 
 class Counts(NamedTuple):
@@ -89,7 +89,7 @@ def _cell(counts: Counts, key: np.uint64) -> np.int64:
 def find(counts: Counts, above: Int, label: Int) -> np.int64:
     """Return the cell of a label below a node, and create it if it is absent.
 
-    The caller makes sure that the table has an empty cell, see `has_room`.
+    The caller makes sure that the table has an empty cell, see `has_capacity`.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def insert(counts: Counts, bern: np.float32, a: int, label: Int, c: float, i: fl
     capacity = top_label.shape[1]
     size = counts.top_size[a]
     new = c + i
-    held = node[a, HELD]
+    held = node[a, CANDIDATE_WEIGHT]
     at = -1
     if c == 0.0 and size < capacity:
         at = size
@@ -218,7 +218,7 @@ def insert(counts: Counts, bern: np.float32, a: int, label: Int, c: float, i: fl
         top_count[a, at] = new
     node[a, ENTROPY] = h
     node[a, WEIGHT] += i
-    node[a, HELD] = held
+    node[a, CANDIDATE_WEIGHT] = held
     node[a, BOUND] = bound(bern, held, node[a, WEIGHT])
 
 
@@ -229,7 +229,7 @@ def recall(counts: Counts, classes: int, a: int) -> float:
         return 1.0
     if counts.top_size[a] == 0:
         return 0.0
-    share: float = (counts.recall[a, MET] + 0.5) / (counts.recall[a, ASKED] + 1.0)
+    share: float = (counts.recall[a, RECALLED] + 0.5) / (counts.recall[a, PREDICTED] + 1.0)
     return share
 
 
@@ -246,12 +246,12 @@ def count_recall(counts: Counts, a: int, recalled: bool, weight: np.float32) -> 
     """
     if counts.top_size[a] == 0:
         return
-    counts.recall[a, ASKED] = FADE * counts.recall[a, ASKED] + np.float64(weight)
-    counts.recall[a, MET] = FADE * counts.recall[a, MET] + (np.float64(weight) if recalled else 0.0)
+    counts.recall[a, PREDICTED] = RECALL_DECAY * counts.recall[a, PREDICTED] + np.float64(weight)
+    counts.recall[a, RECALLED] = RECALL_DECAY * counts.recall[a, RECALLED] + (np.float64(weight) if recalled else 0.0)
 
 
 @jit
-def has_room(tree_depth: int, counts: Counts) -> bool:
+def has_capacity(tree_depth: int, counts: Counts) -> bool:
     """Return whether the cells of one more example fit into the table with at most 5/8 of the cells used."""
     fits: bool = (counts.used[0] + tree_depth + 2) * 8 <= counts.cell_key.shape[0] * 5
     return fits
@@ -414,7 +414,7 @@ def _check_counts(node: AnyArray, stored: Mapping[str, Stored], keys: UInt64s, l
     for name in ("nodes.top_count", "nodes.recall", "cells.count"):
         stored_arrays.check_range(name, stored[name], 0, MOST_WEIGHT)
     state = np.asarray(stored["nodes.state"])
-    stored_arrays.check_range("nodes.state", state[:, (WEIGHT, HELD)], 0, MOST_WEIGHT)
+    stored_arrays.check_range("nodes.state", state[:, (WEIGHT, CANDIDATE_WEIGHT)], 0, MOST_WEIGHT)
     stored_arrays.check_range("nodes.state", state[:, (ENTROPY, BOUND)], -MOST_ENTROPY, MOST_ENTROPY)
     above = (keys >> np.uint64(32)).astype(np.int64) - 1
     child = np.where(above >= 0, left[above], 0)  # the root is a left child

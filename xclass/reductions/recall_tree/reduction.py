@@ -37,7 +37,7 @@ from ...errors import UsageError
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import probabilities, tree_view
-from ..core.base import PATH_GROUP, CrossesPath, Inspectable, Learner, Outlined, Reduction
+from ..core.base import PATH_GROUP, CrossesPath, Inspectable, Learner, Reduction, TreeViewable
 from ..core.calibration import Report
 from ..core.contract import BatchTask, WeightLookup
 from ..core.result import Result
@@ -50,7 +50,7 @@ from .scoring import SHARDS
 WILDCARD = ord(":")
 
 
-class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
+class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
     """Learn and predict with a recall tree (`--recall_tree`).
 
     Attributes
@@ -356,7 +356,7 @@ class RecallTree(Learner, Outlined, CrossesPath, Inspectable):
         `label_counts.restored` and `gd.restore_table` describe what their checks protect. `random` is the state of a
         generator, for which any number is valid.
         """
-        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             self.counts = label_counts.restored(
                 self.counts, arrays, self.classes, self.depth, self.tree.left, self.rule.checked and not self.testing
             )

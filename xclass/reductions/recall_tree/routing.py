@@ -237,7 +237,7 @@ def route(
     place, x = row
     for i in range(begin, batch.label.shape[0]):
         label = plan.label[i]
-        if label >= 0 and not label_counts.has_room(settings.depth, counts):
+        if label >= 0 and not label_counts.has_capacity(settings.depth, counts):
             return i
         table.watch.now[0] = i
         count = load(batch, i, table.width, place, x)

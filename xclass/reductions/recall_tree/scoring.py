@@ -404,7 +404,7 @@ def learn_sequentially(
     independent = not rule.widen and not rule.regular and pairs.shape[0] == 0
     for i in range(begin, batch.label.shape[0]):
         label = plan.label[i]
-        if label >= 0 and not label_counts.has_room(settings.depth, counts):
+        if label >= 0 and not label_counts.has_capacity(settings.depth, counts):
             return i
         table.watch.now[0] = i
         count = routing.load(batch, i, table.width, place, x)

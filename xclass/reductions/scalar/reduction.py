@@ -179,7 +179,7 @@ class Scalar(Learner, Inspectable):
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Restore the weights of a model; it contains nothing that a kernel uses as an index."""
-        with stored_arrays.whole(arrays, facts) as (arrays, _):
+        with stored_arrays.reject_unused(arrays, facts) as (arrays, _):
             gd.restore_table("weights", self.table, arrays, rule=self.rule)
 
 

@@ -202,7 +202,7 @@ def k_means(
     return where, centre
 
 
-def paired(centre: np.ndarray, mass: np.ndarray) -> list[int]:
+def pair_clusters(centre: np.ndarray, mass: np.ndarray) -> list[int]:
     """Return the order of the clusters as leaves from left to right, pairing the nearest clusters level by level.
 
     Parameters
@@ -235,7 +235,7 @@ def by_prototypes(rows: row_store.Rows, features: int, leaves: int, seed: int) -
     """Return the leaf, numbered from left to right, where each row begins by algorithm 2 (int64[n])."""
     label, size, proto = prototypes(rows, features)
     where, centre = k_means(proto, size, features, leaves, seed)
-    order = paired(centre, np.bincount(where, size, minlength=leaves))
+    order = pair_clusters(centre, np.bincount(where, size, minlength=leaves))
     place = np.empty(leaves, np.int64)
     place[order] = np.arange(leaves)
     return place.take(where).take(np.searchsorted(label, rows.label))

@@ -256,7 +256,7 @@ def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercep
 
 
 @jit
-def settle(problem, state, weights, touched, scratch, alpha, intercept, fresh):
+def update_intercepts(problem, state, weights, touched, scratch, alpha, intercept, fresh):
     """Return the objective, then update the intercepts if they may change, and recompute S.
 
     Parameters
@@ -362,8 +362,8 @@ def solve(
     warm = int(weights.start[-1]) > 0
     fresh, back = np.empty((n, 2)), np.empty(features)
     state = State(class_start, bias, np.ones(n), np.zeros(k, bool))
-    settle(problem, state, weights, touched, scratch, alpha, False, fresh)
-    last_objective = settle(problem, state, weights, touched, scratch, alpha, intercept, fresh)
+    update_intercepts(problem, state, weights, touched, scratch, alpha, False, fresh)
+    last_objective = update_intercepts(problem, state, weights, touched, scratch, alpha, intercept, fresh)
     order = np.empty(0, np.int32)
     screenings, since = 0, 0
     screens = True
@@ -388,11 +388,11 @@ def solve(
                 np.concatenate([new.value, np.empty(more)]),
             )  # fmt: skip
         weights = new
-        objective = settle(problem, state, weights, touched, scratch, alpha, intercept, fresh)
+        objective = update_intercepts(problem, state, weights, touched, scratch, alpha, intercept, fresh)
         converged = last_objective - objective <= tol * abs(objective)
         last_objective = objective
         if stopped() or (converged and share == 0.0):
             break
         since = 0 if screens else since + 1
         screens = converged or share > 0.0 or since + 1 >= SCREENED
-    return weights, settle(problem, state, weights, touched, scratch, alpha, False, fresh)
+    return weights, update_intercepts(problem, state, weights, touched, scratch, alpha, False, fresh)

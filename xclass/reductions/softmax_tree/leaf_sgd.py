@@ -218,7 +218,7 @@ def learn(problem, table, order, low, high, block_slopes, slope, rate, bias_rate
 
 
 @jit
-def alone(problem, table, visits, low, high, block, scratch, block_slopes, slope, rate, bias_rate):
+def learn_sequentially(problem, table, visits, low, high, block, scratch, block_slopes, slope, rate, bias_rate):
     """Learn all blocks of visits[low:high] in one thread; the parameters are those of `listed` and `learn`."""
     order, draw, y = visits
     for first in range(low, high, block):
@@ -401,7 +401,7 @@ def fit(
             current_rate = rate * (1.0 - (number + j / len(pieces)) / passes)
             if workers == 1:
                 visits = Visits(order, draw, y)
-                alone(
+                learn_sequentially(
                     problem,
                     table,
                     visits,

@@ -96,7 +96,7 @@ class Options:
         metavar="EPS",
         stored=True,
     )
-    normalize_features: str = feature_scaling.declared("its mean size")
+    normalize_features: str = feature_scaling.normalize_option("its mean size")
 
 
 TAKEN = ("bits", "l1", "predict_only_model")  # options of the binary learner that are supported
@@ -136,7 +136,7 @@ def check(spec: LearnerSpec) -> None:
     for name in options_of(gd.Options):
         if name in given and name not in TAKEN:
             raise UsageError(
-                f"--{name} has no effect: --softmax_tree is no online learner; of these options it takes --l1"
+                f"--{name} has no effect: --softmax_tree is not an online learner; of these options it takes --l1"
             )
     if "l1" in given and not spec.binary.l1 > 0:
         raise UsageError(f"--l1 {spec.binary.l1:g} leaves all weights in the leaves; give a number above 0")

@@ -64,7 +64,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         self.unit = self.scales_examples = self.options.normalize_features != "none"
         self.largest_step = finite.largest_step(1.0)
         # All examples that the tree has learned count equally, whatever their order.
-        self.scales = feature_scaling.for_option(self.options.normalize_features, math.inf)
+        self.scales = feature_scaling.from_option(self.options.normalize_features, math.inf)
         self.counted = None if self.scales is None else self.scales.copy()
         self.seed = spec.seed
         self.store = None if spec.testing else row_store.Store()
@@ -139,7 +139,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
             scratch = inference.new_scratch(self.paths, most)
             inference.walk(self.paths, start, index, value, label, node, low, high, scratch, answers)
 
-        self.share(job, self.rows_of_threads(n, SHARE))
+        self.share(job, self.thread_ranges(n, SHARE))
         task.prediction = answers.answer.astype(np.float64)
         weight = batch.weight.astype(np.float64)
         right = answers.answer == label
@@ -245,7 +245,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
             )
         classes = len(np.unique(rows.label))
         if len(self.parts.label):
-            tree = softmax_nodes.unparted(self.parts, lambda feature: _numbers(hashes, feature))
+            tree = softmax_nodes.from_parts(self.parts, lambda feature: _numbers(hashes, feature))
             begin = None
         else:
             depth = self.options.depth
@@ -330,7 +330,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
             found = softmax_nodes.walk(tree, rows, self.share)
         weight = np.bincount(found.leaf, rows.weight, minlength=len(tree.leaves()))
         tree, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weight.tolist(), strict=True)))
-        tree = softmax_nodes.renamed(tree, lambda feature: hashes[feature])
+        tree = softmax_nodes.with_feature_names(tree, lambda feature: hashes[feature])
         self._take(softmax_nodes.parts(tree))
         error = float(rows.weight[found.answer != rows.label].sum() / rows.weight.sum())
         self.lines = [f"training error = {error:.6f}, nodes pruned = {gone}"]
@@ -369,7 +369,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         ModelError
             if an array or a fact is missing or does not fit.
         """
-        with stored_arrays.whole(arrays, facts) as (arrays, facts):
+        with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             parts = inference.Parts(
                 *(
                     np.ascontiguousarray(stored_arrays.take(f"tree.{name}", arrays, dtype, None))

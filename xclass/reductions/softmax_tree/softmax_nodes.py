@@ -143,7 +143,7 @@ def _joined(arrays: Sequence[AnyArray | list[int]]) -> AnyArray:
     return np.concatenate([np.empty(0), *arrays]) if not arrays else np.concatenate(arrays)
 
 
-def renamed(tree: Tree, name: Callable[[UInt32s], AnyArray]) -> Tree:
+def with_feature_names(tree: Tree, name: Callable[[UInt32s], AnyArray]) -> Tree:
     """Return a tree with its features renamed by `name`, which keeps their order and returns -1 for those to drop."""
     result = Tree(tree.left, tree.right)
     for i, contents in enumerate(tree.inside):
@@ -159,8 +159,8 @@ def renamed(tree: Tree, name: Callable[[UInt32s], AnyArray]) -> Tree:
     return result
 
 
-def unparted(stored: inference.Parts, name: Callable[[UInt32s], AnyArray]) -> Tree:
-    """Return the tree stored by `parts`, with its features renamed as by `renamed`."""
+def from_parts(stored: inference.Parts, name: Callable[[UInt32s], AnyArray]) -> Tree:
+    """Return the tree stored by `parts`, with its features renamed as by `with_feature_names`."""
     tree = Tree([max(int(i), -1) for i in stored.left], stored.right.tolist())
     for i, child in enumerate(stored.left.tolist()):
         if child >= 0:
@@ -184,7 +184,7 @@ def unparted(stored: inference.Parts, name: Callable[[UInt32s], AnyArray]) -> Tr
             np.repeat(stored.leaf_feature[rows], sizes).astype(np.uint32)[order],
             stored.value[ends[0] : ends[1]].astype(np.float64)[order],
         )  # fmt: skip
-    return renamed(tree, name)
+    return with_feature_names(tree, name)
 
 
 def walk(

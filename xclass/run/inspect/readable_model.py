@@ -91,7 +91,7 @@ class Inspector:
         self._model = model
         self._tables = model.tables
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """Drop the references to the learner, to free its memory, until `show` is called."""
         del self._model, self._tables
 
@@ -103,7 +103,7 @@ class Inspector:
                 self._before(task)
                 for stage in stages:
                     stage(task)
-                if self._named and not self._by_row and task.nameless is None:
+                if self._named and not self._by_row and task.unnamed_batch is None:
                     self._name_slots(task)
 
             return [together]
@@ -113,7 +113,7 @@ class Inspector:
 
     def _name_rows(self, task: BatchTask) -> None:
         """Find the names of features seen for the first time, parsing only the examples that have them."""
-        if task.nameless is not None:
+        if task.unnamed_batch is not None:
             return
         batch = task.batch
         rows = self._rows_of(batch.index)
@@ -158,9 +158,11 @@ class Inspector:
 
     def _before(self, task: BatchTask) -> None:
         """Name the features of an example and write its audit, before it is predicted."""
-        self._last = self._namer.of(task.batch, 0) if task.nameless is None else feature_names.nameless(task.nameless)
+        self._last = (
+            self._namer.of(task.batch, 0) if task.unnamed_batch is None else feature_names.nameless(task.unnamed_batch)
+        )
         self._last_lookups = self._model.weight_lookups(task.batch)
-        if self._by_row and task.nameless is None:
+        if self._by_row and task.unnamed_batch is None:
             self._keep(self._last)
         if not self.options.audit:
             return

@@ -20,7 +20,7 @@ from typing import BinaryIO
 from ...errors import UsageError
 from ...model import model_file
 from ...options.declare import option
-from ...reductions.core.base import Learner, Outlined
+from ...reductions.core.base import Learner, TreeViewable
 from ...reductions.core.tree_view import TreeNode
 from ...system.printable import printable
 
@@ -60,7 +60,7 @@ class Dump:
         for flag, path in (("print_tree", options.print_tree), ("dot_tree", options.dot_tree)):
             if path is None:
                 continue
-            if not isinstance(learner, Outlined):
+            if not isinstance(learner, TreeViewable):
                 chosen = "no reduction was chosen" if reduction == "scalar" else f"--{reduction} has none"
                 raise UsageError(f"--{flag} shows a tree, and {chosen}; leave it out, or choose a tree")
             if path != STDOUT:
@@ -74,7 +74,7 @@ class Dump:
     def write(self, learner: Learner) -> None:
         """Write the tree to the files of the options."""
         for path, lines in ((self._options.print_tree, self.text), (self._options.dot_tree, self.drawing)):
-            if path is not None and isinstance(learner, Outlined):
+            if path is not None and isinstance(learner, TreeViewable):
                 with _opened(path) as file:
                     for line in lines(learner.outline(self._options.tree_levels)):
                         file.write(line.encode("utf-8", "surrogateescape") + b"\n")
