@@ -11,8 +11,8 @@ and `--features` words that tell it, all from one fixed vocabulary, one in ten o
 and testing are whole processes; a run over the first few lines, which compiles what is not compiled, is taken off both.
 Microseconds per example: processor time of all threads, and wall time. Depth is what the summary says of the leaves.
 `growth` is processor time at the largest value over that at the smallest, beside the same of the depth; for processors
-it is wall time. `reading` is not a reduction: the lines are parsed and left. Prints a Markdown table; `--plot FILE` draws
-it (matplotlib, the extra `plot`).
+it is wall time. `reading` is not a reduction: the lines are parsed and left. Prints a Markdown table; `--plot FILE`
+draws it (matplotlib, the extra `plot`).
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def test_help_of_a_reduction_lists_what_it_takes(name):
 
 def test_help_of_an_unknown_reduction_proposes_one(capsys):
     assert cli.status(["--help", "recal_tree"]) == 2
-    message = "xclass: --help: there is not a reduction 'recal_tree'; did you mean xclass --help recall_tree?\n"
+    message = "xclass: --help: there is no reduction 'recal_tree'; did you mean xclass --help recall_tree?\n"
     assert capsys.readouterr().err == message
     assert cli.status(["--help", "zzz"]) == 2
     assert "there are " in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Labels that are names nobody listed: numbered in order of appearance, kept in the model, the same however data are read."""
+"""Labels that are names of an unknown list: numbered in order of appearance, and kept in the model."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def of_reduction(
         names = [*known, *presets]
         close = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean xclass --help {close[0]}?" if close else f"there are {', '.join(names)}"
-        raise UsageError(f"--help: there is not a reduction {given!r}; {hint}")
+        raise UsageError(f"--help: there is no reduction {given!r}; {hint}")
     record = section.record
     flags = {flag: option for part in sections for option in part.options.values() for flag in option.flags}
     chooser = flags["--" + name]

@@ -1,4 +1,4 @@
-"""Trees as text: what is written is read back the same, and what is not a tree is refused with its line."""
+"""Trees as text: what is written is read back the same, and what is no tree is refused with its line."""
 
 from __future__ import annotations
 

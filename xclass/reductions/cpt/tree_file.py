@@ -159,7 +159,7 @@ def read(path: str, names: Sequence[str] = ()) -> list[Tree]:
     except UnicodeDecodeError:
         raise DataError(f"{path}: the tree cannot be read: it is not UTF-8 text") from None
     if not trees:
-        raise DataError(f"{path}: there is not a tree in it; a tree begins with its root, such as `0 -`")
+        raise DataError(f"{path}: there is no tree in it; a tree begins with its root, such as `0 -`")
     return [_finish(tree) for tree in trees]
 
 

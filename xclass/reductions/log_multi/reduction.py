@@ -65,7 +65,7 @@ class Options:
         metavar="T",
         minimum=0,
         maximum=MOST,
-        default_text="4 K - 1 where that is below 65536, else K - 1; K - 1 with --vw_exact",
+        default_text="4 K - 1, but at most 65535 and at least K - 1; K - 1 with --vw_exact",
         stored=True,
     )
     swap_resistance: int = option(
