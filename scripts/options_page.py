@@ -22,6 +22,8 @@ Wabbit keep their names. Options of a reduction that is not chosen are refused.
 The man page is installed with the package (`man xclass`). For completion in the shell, add this line to `~/.bashrc` (or
 use `zsh_source` or `fish_source` for those shells):
 
+<!-- not tested: works only where xclass is installed -->
+
     eval "$(_XCLASS_COMPLETE=bash_source xclass)"
 """
 
