@@ -1,12 +1,13 @@
 """Every command and every Python block of the pages runs, and prints what the page says that it prints.
 
 Each page runs in a folder of its own, from its first block to its last, on small data: train.vw, test.vw and more.vw,
-and train.txt with lines of fastText. A file that a page shows by `$ cat FILE` gets the lines that the page shows. `K`
-stands for the number of classes.
+the first two as .gz, too, and train.txt with lines of fastText. A file that a page shows by `$ cat FILE` gets the lines
+that the page shows. `K` stands for the number of classes.
 
 A block is one of commands if it is marked `sh` or `console`, or if it is indented and begins with a command. Lines
-after a `$` command are its output, and a command whose output begins with `xclass: ` has to fail; so is a block marked `text` directly after a Python block. A line `...` in an output
-stands for any lines, and numbers with a decimal point are compared to two digits.
+after a `$` command are its output, and a command whose output begins with `xclass: ` has to fail. A block marked `text`
+directly after a Python block is what that prints. A line `...` in an output stands for any lines, and numbers with a
+decimal point are compared to two digits.
 
 A block that cannot run here has a comment directly above it that says why: `<!-- not tested: it takes an hour -->`.
 `python -m scripts...` is left to tests/scripts/test_pages.py.
@@ -16,8 +17,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import gzip
 import io
 import math
+import os
 import random
 import re
 import shlex
@@ -38,10 +41,10 @@ FENCE = re.compile(r"(`{3,}|~{3,})\s*(\S*)")
 LIST_ITEM = re.compile(r" {0,3}(?:[*+-]|\d+[.)]) | {1,3}\S")
 SCRIPTS = re.compile(r"(\S*/)?python3? -m scripts\.")  # tests/scripts/test_pages.py checks them
 PROGRAMS = (
-    "awk cat cd cut diff dot eval for git grep gzip head ls man pip printf pytest python python3 sed sh sort tail tr "
-    "vowpalwabbit vw wc xclass zcat"
-).split()
-COMMAND = re.compile(rf"(?:\w+=\S* )*(?:\S*/)?(?:{'|'.join(PROGRAMS)})(?: |$)")
+    r"awk|cat|cd|cut|diff|dot|eval|for|git|grep|gzip|head|ls|man|pip|printf|pytest|python3?|sed|sh|sort|tail|tr|"
+    r"vowpalwabbit|vw|wc|xclass|zcat"
+)
+COMMAND = re.compile(rf"(?:\w+=\S* )*(?:\S*/)?(?:{PROGRAMS})(?: |$)")
 NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
 
 
@@ -109,7 +112,9 @@ def kind_of(name: str, body: list[str]) -> str:
     if COMMAND.match(body[0].removeprefix("$ ")):
         return "sh"
     with contextlib.suppress(SyntaxError):
-        if any(not isinstance(one, ast.Expr) or isinstance(one.value, ast.Call) for one in ast.parse("\n".join(body)).body):
+        if any(
+            not isinstance(one, ast.Expr) or isinstance(one.value, ast.Call) for one in ast.parse("\n".join(body)).body
+        ):
             return "python"
     return ""
 
@@ -198,6 +203,8 @@ class Page:
             for label in (draw.randrange(CLASSES) for _ in range(300)):
                 file.write(f"__label__{label} the {words[4 * label]}: {draw.choice(words)} | it\n")
         (folder / "test.txt").write_text((folder / "train.txt").read_text())
+        for name in ("train.vw", "test.vw"):
+            (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
         self.given = {path.name for path in folder.iterdir()}  # those that the page may show otherwise
 
     def run(self, command: Command) -> None:
@@ -243,19 +250,16 @@ class Page:
     def execute(self, block: Block, output: list[str] | None) -> None:
         """Run a Python block; it has to print what the page says, if the page says anything."""
         printed = io.StringIO()
-        with contextlib.chdir(self.folder) if hasattr(contextlib, "chdir") else _folder(self.folder):
-            code = compile("\n" * (block.line - 1) + "\n".join(block.lines), f"line {block.line}", "exec")
-            with contextlib.redirect_stdout(printed):
-                exec(code, self.names)
+        code = compile("\n" * (block.line - 1) + "\n".join(block.lines), self.folder.name, "exec")
+        with _folder(self.folder), contextlib.redirect_stdout(printed):
+            exec(code, self.names)
         if output is not None:
             assert agree(output, printed.getvalue().splitlines()), f"line {block.line} printed\n{printed.getvalue()}"
 
 
 @contextlib.contextmanager
 def _folder(path: Path) -> Iterator[None]:
-    """Do what `contextlib.chdir` does, which Python 3.10 does not have."""
-    import os
-
+    """Change to a folder and back; Python 3.10 does not have `contextlib.chdir`."""
     before = os.getcwd()
     os.chdir(path)
     try:
