@@ -199,6 +199,8 @@ class Page:
             with open(folder / name, "w") as file:
                 for label in (draw.randrange(CLASSES) for _ in range(n)):
                     own = draw.sample(words[4 * label : 4 * label + 4], 2)
+                    if draw.random() < 0.1:
+                        label = draw.randrange(CLASSES)  # as in real data, some labels are wrong
                     file.write(f"{label + 1} |a {' '.join(own)} |b {draw.choice(words)} size:{label % 3}.5\n")
         with open(folder / "train.txt", "w") as file:
             for label in (draw.randrange(CLASSES) for _ in range(300)):
