@@ -691,3 +691,14 @@ def test_labels_that_are_names_are_said_nothing_about(recwarn):
     with xclass.Learner("oaa", 2, bits=10, named_labels="a,b") as model:
         model.learn("a | x\nb | y\n")
     assert not recwarn.list
+
+
+def test_numbers_of_classes_without_a_name_are_refused():
+    with xclass.Learner("multiclass", learn_names=True, bits=12) as model:
+        model.learn(["a | x", "b | y"])
+        with pytest.raises(
+            xclass.DataError, match=r"labels\[0\] is 7; allowed are 1\.\.2, the classes that have a name"
+        ):
+            model.learn(scipy_sparse.csr_matrix([[1, 2]]), labels=[7])
+        model.learn(scipy_sparse.csr_matrix([[1, 2]]), labels=[2])
+        assert repr(model) == "xclass.Learner('multiclass')"

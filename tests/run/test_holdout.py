@@ -156,3 +156,10 @@ def test_batches_do_not_matter_for_the_table():
         found.append(printed + progress.summary())
     assert found[0] == found[1] == found[2] == found[3]
     assert sum(line.endswith(" h") for line in found[0]) > 20
+
+
+def test_a_single_pass_with_examples_held_out_has_no_best_pass(tmp_path):
+    (tmp_path / "d").write_text(small(random.Random(1), 60, 6))
+    said = learn("d", "--oaa", 6, "--holdout_after", 40, cwd=tmp_path).err
+    assert "average loss = " in said and " h\n" in said
+    assert "best" not in said

@@ -213,6 +213,12 @@ def of_model(path: str, stored: Mapping[str, Any]) -> Config:
     )
 
 
+def chosen_name(config: Config) -> str:
+    """Return the reduction, or the preset that stands for it, by the name that the user has chosen it by."""
+    chosen = [name for name, preset in presets.PRESETS.items() if callable(preset) and name in config.given]
+    return chosen[0] if chosen else config.reduction.name
+
+
 def checked_value(name: str, one: Option, value: Any) -> Any:
     """Return the value of an option after the checks of the command line.
 

@@ -113,12 +113,15 @@ class Inputs:
     def _check_labels(self, label: np.ndarray) -> None:
         """Check that all labels, float64[n], are NaN or classes in the range of the learner."""
         lowest, highest, _ = self._label_range
+        if self._names.shown is not None:
+            highest = len(self._names.names)  # numbers of classes without a name are of no use
         if highest is None:
             return
         wrong = ~np.isnan(label) & ~((label >= lowest) & (label <= highest) & (label == np.floor(label)))
         if wrong.any():
             at = int(np.argmax(wrong))
-            raise DataError(f"labels[{at}] is {label[at]:g}; allowed are {lowest}..{highest}")
+            named = ", the classes that have a name" if self._names.shown is not None else ""
+            raise DataError(f"labels[{at}] is {label[at]:g}; allowed are {lowest}..{highest}{named}")
 
 
 def _padded(text: object) -> tuple[np.ndarray, int]:

@@ -402,7 +402,9 @@ class Learner(LearnerCore):
 
     def __repr__(self) -> str:
         classes = self._spec.classes or None
-        return f"xclass.Learner({self._spec.name!r}" + (f", classes={classes})" if classes is not None else ")")
+        return f"xclass.Learner({configuration.chosen_name(self.config)!r}" + (
+            f", classes={classes})" if classes is not None else ")"
+        )
 
     # models
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..api import model_contents, progress_table
-from ..api.configuration import Config, exact_option, seed_option
+from ..api.configuration import Config, chosen_name, exact_option, seed_option
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import Progress
@@ -251,9 +251,7 @@ class _Run:
             return None
         reduction = self.model.reduction
         if not isinstance(reduction, Inspectable) or not reduction.tables:
-            raise UsageError(
-                f"--{requested[0]} shows weight tables, which --{self.config.reduction.name} does not have"
-            )
+            raise UsageError(f"--{requested[0]} shows weight tables, which --{chosen_name(self.config)} does not have")
         return Inspector(self.config, reduction)
 
     def _shuffler(self) -> Shuffler | None:

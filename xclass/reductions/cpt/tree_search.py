@@ -5,8 +5,8 @@ Source    This project's own. A leaf has at most the probability of each node ab
 Idea      `find_best` searches depth first, the more probable child first. If only the rank of a given label matters, it
           ends at the first better label. `find_top_k` searches best first: it always opens the most probable node, so
           it opens fewer nodes. Waiting nodes are kept in buckets of probability, four to a factor of two, and not in a
-          heap: probabilities fall along a path, so the first bucket in use only moves on. In a bucket the last node added
-          is opened first. The regressor of a waiting node is prefetched.
+          heap: probabilities fall along a path, so the first bucket in use only moves on. In a bucket, the node added
+          last is opened first. The regressor of a waiting node is prefetched.
 Cost      O(s) for every node opened.
 Names     mass: probability that the label is at or below a node | open: score a node's regressor.
 """

@@ -155,7 +155,7 @@ def best_pass(progress: Progress, saved: int | None, stopped: bool) -> list[str]
     if progress.passes > 1 and holdout.found:
         kept = f"; the model saved is that of pass {saved}" if saved is not None else ""
         return [f"best pass = {holdout.best_pass}{kept}"]
-    if not stopped and progress.passes:
+    if not stopped and progress.passes and not holdout.found:
         return ["no labelled example was held out, so no pass is the best one; see --holdout_period"]
     return []
 
