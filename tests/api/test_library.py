@@ -694,6 +694,7 @@ def test_labels_that_are_names_are_said_nothing_about(recwarn):
 
 
 def test_numbers_of_classes_without_a_name_are_refused():
+    scipy_sparse = pytest.importorskip("scipy.sparse")
     with xclass.Learner("multiclass", learn_names=True, bits=12) as model:
         model.learn(["a | x", "b | y"])
         with pytest.raises(
