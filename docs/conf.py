@@ -12,6 +12,7 @@ myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 napoleon_google_docstring = False
+napoleon_use_ivar = True  # properties are described once
 
 html_theme = "furo"
 html_title = f"xclass {release}"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks everything: style, prose and types, then all tests, then those marked `bounds` with array bounds checked, then those
-# marked `plain` without compiling. Stops at the first failure. Works in .venv beside pyproject.toml, made where missing.
+# Checks everything: style, prose, documentation and types, then all tests, then those marked `bounds` with array bounds
+# checked, then those marked `plain` without compiling. Stops at the first failure. Works in .venv beside pyproject.toml, made where missing.
 #
 #     sh scripts/test.sh
 #     PYTHON=python3.12 sh scripts/test.sh
@@ -16,7 +16,7 @@ step() {
 }
 
 step "Installing"
-install_xclass "[test]"
+install_xclass "[test,docs]"
 bin=$root/.venv/bin
 
 step "Style"
@@ -27,6 +27,9 @@ step "Prose and workflows"
 "$bin/codespell" README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs xclass scripts tests demo pyproject.toml
 "$bin/proselint" check --config docs/proselint.json README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs/*.md
 "$bin/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/*.yml
+
+step "Documentation"
+"$bin/python" -m sphinx -q -W docs build/docs
 
 step "Types"
 "$bin/mypy"

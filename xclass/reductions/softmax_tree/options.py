@@ -69,7 +69,7 @@ class Options:
         "number of passes over a leaf's examples, with --leaf_solver steps",
         kind=int,
         minimum=1,
-        default_text="8, down to 4 for very large products of examples and classes",
+        default_text="8, down to 4 for large products of examples and classes",
         metavar="N",
     )
     zero_loss: str = option(
