@@ -20,24 +20,25 @@ OURS = re.compile(  # words that no textbook has, or that leave the reader to gu
 )
 # first words of docstrings of functions
 WORDS = """
-accept add adjust advance allocate allow announce answer append apply arrange ask assign attach average await begin
-bind bring build calculate call cancel carry cast change check choose clear clip close cluster collect combine come
-commit compact compare compile complete compress compute consume continue convert convolve copy correct count create
-cross cut deal decay decide decode decompress decrease delete derive descend describe detect determine discard
-display distribute divide do double draw drop emit encode end ensure enter escape estimate evaluate examine exchange
-exclude execute expand expect extend extract fetch fill filter find finish fit flush fold follow forget format free
-gather generate get give go grow guess halve handle hash hide hold identify ignore import increase increment
-initialise insert inspect interleave invert issue iterate join keep learn leave let limit link list listen load
-locate lock log look lower make map mark mask match measure merge minimise mix modify move multiply name normalise
-note notice number obtain offer open order pack pad parse partition pass peek perform permute pick place play plot
-poll pop predict prefetch prepare prepend preview print probe process produce propagate propose protect prune push
-put quote raise rank read rebuild receive recode recompute record recycle reduce refuse register regularise rehash
-reject release remember remove rename render reorder repeat replace report reproduce request rerank rescale reserve
-reset resolve restart restore restrict resume retrieve return reverse rotate round route run sample save say scale
-scan scatter score search see seek select send serialise set share shift show shrink shuffle shut sift skip solve
-sort spill split start state step stop store subtract suggest sum support swap switch take tell test tokenise trace
-train transform translate traverse treat trim truncate try turn undo union unpack update use validate verify visit
-vote wait walk warn watch weigh widen wrap write yield
+accept add adjust advance allocate allow announce answer append apply are arrange ask assign attach average await be
+begin belong bind bring build calculate call can cancel carry cast change check choose clear clip close cluster
+collect combine come commit compact compare compile complete compress compute consume contain continue convert
+convolve copy correct count create cross cut deal decay decide declare decode decompress decrease define delete
+depend derive descend describe detect determine discard display distribute divide do double draw drop emit encode
+end ensure enter escape estimate evaluate examine exchange exclude execute expand expect extend extract fetch fill
+filter find finish fit flush fold follow forget format free gather generate get give go grow guess halve handle has
+hash have hide hold identify ignore import increase increment initialise insert inspect interleave invert is issue
+iterate join keep learn leave let limit link list listen load locate lock log look lower make map mark mask match
+may mean measure merge minimise mix modify move multiply name normalise note notice number obtain offer open order
+pack pad parse partition pass peek perform permute pick place play plot poll pop predict prefetch prepare prepend
+preview print probe process produce propagate propose protect provide prune push put quote raise rank read rebuild
+receive recode recompute record recycle reduce refuse register regularise rehash reject release remember remove
+rename render reorder repeat replace report represent reproduce request rerank rescale reserve reset resolve restart
+restore restrict resume retrieve return reverse rotate round route run sample save say scale scan scatter score
+search see seek select send serialise set share shift show shrink shuffle shut sift skip solve sort spill split
+start state step stop store subtract suggest sum support swap switch take tell test tokenise trace train transform
+translate traverse treat trim truncate try turn undo union unpack update use validate verify visit vote wait walk
+warn watch weigh widen wrap write yield
 """
 VERBS = frozenset(WORDS.split())
 
@@ -61,6 +62,36 @@ def test_docstrings_of_functions_begin_with_a_verb(path):
         if first.split()[0].lower().strip("`,.;:") not in VERBS or not re.search(r"[.:]$", text.split("\n\n")[0]):
             wrong.append(f"{path.relative_to(ROOT)}:{line}: {name}: {first}")
     assert not wrong, "\n".join(wrong)
+
+
+def is_verb(word: str) -> bool:
+    """Tell whether a word is a form of one of VERBS."""
+    word = word.lower()
+    stems = {word}
+    for end, more in (
+        ("s", ""),
+        ("es", ""),
+        ("ies", "y"),
+        ("ed", ""),
+        ("ed", "e"),
+        ("ing", ""),
+        ("ing", "e"),
+        ("ied", "y"),
+    ):
+        if word.endswith(end):
+            stems.add(word[: -len(end)] + more)
+    stems.add(re.sub(r"(.)\1(ed|ing)$", r"\1", word))
+    return bool(stems & VERBS)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_first_lines_of_modules_and_classes_have_a_verb(path):
+    firsts = [
+        (name, text.splitlines()[0])
+        for node, name, _, text in docstrings(path)
+        if isinstance(node, (ast.Module, ast.ClassDef))
+    ]
+    assert not [first for first in firsts if not any(map(is_verb, re.findall(r"[A-Za-z]+", first[1])))]
 
 
 @pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=lambda path: str(path.relative_to(ROOT)))

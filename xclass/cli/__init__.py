@@ -1,4 +1,4 @@
-"""The command line."""
+"""Run the command line."""
 
 import os
 import sys

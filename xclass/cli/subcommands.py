@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Subcommand(NamedTuple):
-    """One entry of `SUBCOMMANDS`."""
+    """Describe one entry of `SUBCOMMANDS`."""
 
     name: str
     summary: str  # one line for the help
