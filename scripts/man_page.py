@@ -66,6 +66,7 @@ def page() -> str:
 def _sentences(option: Option) -> str:
     text = f"{option.help[:1].upper()}{option.help[1:]}."
     text += " May be repeated." if option.repeated else ""
+    text += "".join(f" Another name is {alias}." for alias in option.aliases)
     default = help_text.default_of(option)
     return text + (f" Default: {default}." if default else "")
 

@@ -40,6 +40,7 @@ def listed() -> str:
 
 def _row(one: Option) -> str:
     what = one.help + (" (may be repeated)" if one.repeated else "")
+    what += "".join(f" (also `{alias}`)" for alias in one.aliases)
     cells = (f"`{help_text.synopsis(one)}`", what, help_text.default_of(one))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import gzip
+import importlib
 import multiprocessing
 import os
 import re
@@ -513,13 +514,14 @@ def test_names_of_the_package_are_found():
     assert set(dir(xclass)) >= {"Learner", "load", "read_vw"}
 
 
-def test_examples_of_the_docstrings_run():
-    from xclass.api import learner
-
+@pytest.mark.parametrize("module", ["api.learner", "api.inputs", "data.batch"])
+def test_examples_of_the_docstrings_run(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        failed, tried = doctest.testmod(learner)
-    assert (failed, tried) == (0, 5)
+        failed, tried = doctest.testmod(importlib.import_module(f"xclass.{module}"))
+    assert failed == 0
+    assert tried > 3
 
 
 def test_the_example_of_the_package_runs(tmp_path, monkeypatch):
@@ -703,3 +705,10 @@ def test_numbers_of_classes_without_a_name_are_refused():
             model.learn(scipy_sparse.csr_matrix([[1, 2]]), labels=[7])
         model.learn(scipy_sparse.csr_matrix([[1, 2]]), labels=[2])
         assert repr(model) == "xclass.Learner('multiclass')"
+
+
+def test_a_keyword_may_be_an_alias():
+    with xclass.Learner("cpt", 9, bits=10, rerank=True, candidate_threshold=0.2) as model:
+        assert model.options["candidate_cut"] == 0.2
+    with pytest.raises(xclass.UsageError, match=r"is another name of candidate_cut|candidate_cut is another name"):
+        xclass.Learner("cpt", 9, rerank=True, candidate_threshold=0.2, candidate_cut=0.2)

@@ -299,3 +299,19 @@ def test_a_subcommand_is_a_first_word_and_a_file_of_its_name_comes_with_d(monkey
     capsys.readouterr()
     assert cli.status(["--help"]) == 0
     assert "weigh a model" in capsys.readouterr().out
+
+
+ALIASES = [(one, alias) for section in WHOLE for one in section.options.values() for alias in one.aliases]
+
+
+@pytest.mark.parametrize(("one", "alias"), ALIASES, ids=lambda value: value if isinstance(value, str) else "")
+def test_an_alias_is_the_option(one, alias):
+    value = [] if one.kind is bool else [one.choices[-1] if one.choices else "1"]
+    assert arguments.read(WHOLE, [alias, *value]) == arguments.read(WHOLE, [max(one.flags, key=len), *value])
+    assert alias in arguments.read(WHOLE, ["--help_all"])["help"]
+
+
+def test_aliases_are_unique():
+    named = {name: one for section in WHOLE for name, one in section.options.items()}
+    flags = [flag for one in named.values() for flag in (*one.flags, *one.aliases)]
+    assert ALIASES and len(flags) == len(set(flags))

@@ -169,15 +169,19 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
     known = _reductions()
     if reduction not in known:
         raise UsageError(f"{reduction!r} is not a reduction{_hint(reduction, known)}; there are {', '.join(known)}")
+    aliases = {alias.lstrip("-"): name for name, option in declared.items() for alias in option.aliases}
     given: dict[str, Any] = {}
-    for name, value in options.items():
+    for keyword, value in options.items():
+        name = aliases.get(keyword, keyword)
         if name in OF_A_RUN:
             raise UsageError(
                 f"{name} belongs to a run of the command; top_k() and probabilities() give what it asks for"
             )
         if name not in declared or name in known:
             raise UsageError(f"there is no option {name!r}{_option_hint(name, declared, known)}")
-        given[name] = checked_value(name, declared[name], value)
+        if name in given:
+            raise UsageError(f"{keyword} is another name of {name}; give it once")
+        given[name] = checked_value(keyword, declared[name], value)
     if reduction != SCALAR:
         if classes is None and declared[reduction].minimum != 0:
             raise UsageError(f"classes: {reduction!r} has to be told how many classes there are")

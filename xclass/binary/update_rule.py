@@ -169,6 +169,7 @@ class Options:
     layout: str = option(
         "placement of weights: `odd` gives every feature its own row, `vw` rounds the number of subproblems up to a "
         "power of two as VW does",
+        aliases=("--weight_layout",),
         choices=("odd", "vw"),
         default="odd",
         stored=True,
@@ -176,6 +177,7 @@ class Options:
     resume: str = option(
         "which normalisation sums of a loaded model to use: those of `all` subproblems, or only those of the `first`,"
         " as VW does",
+        aliases=("--restore_sums",),
         choices=("all", "first"),
         default="all",
     )

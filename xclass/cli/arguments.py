@@ -31,11 +31,11 @@ def command(sections: Sequence[help_text.Section]) -> help_text.HelpCommand:
                 continue
             # Everything may be repeated for click: it would silently take the last, `read` compares.
             if one.kind is bool:
-                params[name] = click.Option([name, *one.flags], count=True, help=one.help)
+                params[name] = click.Option([name, *one.flags, *one.aliases], count=True, help=one.help)
             else:
                 alone: dict[str, Any] = {} if one.absent is None else {"is_flag": False, "flag_value": ABSENT}
                 params[name] = click.Option(
-                    [name, *one.flags], multiple=True, type=str, help=one.help,
+                    [name, *one.flags, *one.aliases], multiple=True, type=str, help=one.help,
                     shell_complete=completion.values_of(one), **alone,
                 )  # fmt: skip
     for flag in vw_flags.ACCEPTED:
@@ -197,7 +197,7 @@ def _unknown(flag: str, declared: Mapping[str, Option]) -> str:
         "help",
         "help_all",
         "version",
-        *(name[2:] for one in declared.values() for name in one.flags if name[:2] == "--"),
+        *(name[2:] for one in declared.values() for name in (*one.flags, *one.aliases) if name[:2] == "--"),
     ]
     close = difflib.get_close_matches(flag.lstrip("-"), known, n=1)
     hint = f"did you mean --{close[0]}?" if close else "xclass --help_all lists all options"

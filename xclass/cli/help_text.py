@@ -215,7 +215,7 @@ def _brief(option: Option) -> str:
 
 
 def _help_text(option: Option) -> str:
-    notes = []
+    notes = [f"also {alias}" for alias in option.aliases]
     if option.repeated:
         notes.append("may be repeated")
     if default_of(option):

@@ -26,6 +26,16 @@ class Batch(NamedTuple):
     Within an example the features are ordered by namespace group (the first byte of the name), the groups in
     the order of their first feature; group j of the batch spans features `group_start[j]:group_start[j + 1]`
     and example i has groups `group_first[i]:group_first[i + 1]` (the constant is a group of its own).
+
+    Examples
+    --------
+    >>> import pathlib, xclass
+    >>> _ = pathlib.Path("weather.vw").write_text("1 | warm sunny\\n2 0.5 | cold\\n")
+    >>> (batch,) = xclass.read_vw("weather.vw")
+    >>> batch.n, batch.label.tolist(), batch.weight.tolist()
+    (2, [1.0, 2.0], [1.0, 0.5])
+    >>> batch.start.tolist()  # two words and the constant, then a word and the constant
+    [0, 3, 5]
     """
 
     start: Int64s  # int64[n + 1], where the features of each example begin

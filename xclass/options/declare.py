@@ -35,6 +35,7 @@ class Option:
     ----------
     help : description for the help, in lower case and without a full stop
     flags : names on the command line; empty for `--` and the name of the field
+    aliases : other names on the command line that say more plainly what the option does
     kind : int, float, str or bool (a bool takes no value)
     default : value if the option is not given; None if it is computed or if there is none
     default_text : description of a computed default in the help
@@ -50,6 +51,7 @@ class Option:
 
     help: str
     flags: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     kind: type = str
     default: object = None
     default_text: str | None = None

@@ -52,7 +52,9 @@ class Options:
     early_terminate: int = option(
         "stop after N consecutive passes that were no better than the best", kind=int, default=3, minimum=1, metavar="N"
     )
-    keep_last: bool = option("save the model of the last pass instead of the best", kind=bool)
+    keep_last: bool = option(
+        "save the model of the last pass instead of the best", aliases=("--save_last_pass",), kind=bool
+    )
     initial_pass_length: int = option(
         "end the first --passes passes after N lines, the next after 2 N + 1 lines, and so on to the end of the data;"
         " with a single pass, each part continues where the last one ended",

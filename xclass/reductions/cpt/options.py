@@ -33,6 +33,7 @@ class Options:
     hsm: int = option(
         "hierarchical softmax, a baseline of other papers. It stands for --cpt K --cpt_tree huffman --loss_function "
         "logistic --sgd; each of these can be given another value",
+        aliases=("--hierarchical_softmax",),
         kind=int,
         metavar="K",
         minimum=0,
@@ -92,6 +93,7 @@ class Options:
     cpt_report: str = option(
         "what progressive validation computes: `argmax` the most probable class and all losses; `losses` only those "
         "of the label's probability, which need no search",
+        aliases=("--cpt_metrics",),
         choices=("argmax", "losses"),
         default="argmax",
     )
@@ -129,6 +131,7 @@ class Options:
     )
     candidate_cut: float = option(
         "with --rerank, drop candidates less probable than this fraction of the tree's best",
+        aliases=("--candidate_threshold",),
         kind=float,
         default_text="0.01 with one tree, 0.05 with several",
         minimum=0,

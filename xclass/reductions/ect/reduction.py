@@ -64,6 +64,7 @@ class Options:
     ect_play: str = option(
         "how the matches after the first tournament are played and learned, with --error above 0: as in the `paper`, "
         "or as `vw` does, which confuses winners and losers",
+        aliases=("--ect_rules",),
         choices=("paper", "vw"),
         default="paper",
         stored=True,

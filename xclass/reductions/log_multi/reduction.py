@@ -81,6 +81,7 @@ class Options:
         "details that the paper leaves open: with `vw`, examples of weight 0 are counted in the tree, and recycling a"
         " leaf right below the root leaves a single leaf; with `paper` they are not counted, and the sibling becomes "
         "the root",
+        aliases=("--log_multi_rules",),
         choices=("paper", "vw"),
         default="paper",
         stored=True,
