@@ -7,6 +7,7 @@ import gzip
 import importlib
 import multiprocessing
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -391,7 +392,10 @@ def test_messages_name_keywords(words, message):
     [
         ("4 | a", "label 4 is outside 1..3"),
         ("x | a", "batch:1:1:"),
-        ((SimpleNamespace(indptr=[0, 1], indices=[5], data=[1.0]), [7]), "labels[0] is 7; allowed are 1..3"),
+        (
+            (SimpleNamespace(indptr=[0, 1], indices=[5], data=[1.0]), [7]),
+            "labels[0] is 7; allowed are whole numbers from",
+        ),
         ((SimpleNamespace(indptr=[0, 1], indices=[5], data=[1.0]), [1, 2]), "labels: int64[2]"),
         ((SimpleNamespace(indptr=[0, 1], indices=[5], data=[1.0]), ["a"]), "labels: <U1[1]"),
         ((SimpleNamespace(indptr=[0, 2], indices=[5], data=[1.0]), [1]), "indptr"),
@@ -700,7 +704,8 @@ def test_numbers_of_classes_without_a_name_are_refused():
     with xclass.Learner("multiclass", learn_names=True, bits=12) as model:
         model.learn(["a | x", "b | y"])
         with pytest.raises(
-            xclass.DataError, match=r"labels\[0\] is 7; allowed are 1\.\.2, the classes that have a name"
+            xclass.DataError,
+            match=r"labels\[0\] is 7; allowed are whole numbers from 1 to 2, the classes that",
         ):
             model.learn(scipy_sparse.csr_matrix([[1, 2]]), labels=[7])
         model.learn(scipy_sparse.csr_matrix([[1, 2]]), labels=[2])
@@ -712,3 +717,41 @@ def test_a_keyword_may_be_an_alias():
         assert model.options["candidate_cut"] == 0.2
     with pytest.raises(xclass.UsageError, match=r"is another name of candidate_cut|candidate_cut is another name"):
         xclass.Learner("cpt", 9, rerank=True, candidate_threshold=0.2, candidate_cut=0.2)
+
+
+def test_text_that_is_no_line_is_noticed():
+    with xclass.Learner("multiclass", learn_names=True, bits=12) as model:
+        with pytest.raises(xclass.DataError, match=r"^batch:2: 'b | first.*holds a newline, which ends an example"):
+            model.learn(["a | x", "b | first\nsecond line"])
+        model.learn(["a | x", "b | y"])
+        assert model.classes == ["a", "b"]
+        with pytest.warns(xclass.XclassWarning, match=r"^batch:1: 'free' has no bar and so no features"):
+            model.predict(["free", "| x"])
+        with pytest.warns(xclass.XclassWarning, match=r"^batch:2: "):
+            model.learn("a | x\na\n")
+
+
+def test_labels_of_a_matrix_are_numbers_of_classes():
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    x = scipy_sparse.csr_matrix([[1, 2], [0, 1]])
+    with xclass.Learner("oaa", 3, bits=10) as model:
+        with pytest.raises(xclass.UsageError, match="labels: a matrix has none"):
+            model.learn(x)
+        with pytest.raises(xclass.DataError, match=r"labels: <U1\[2\]; .*numpy.unique"):
+            model.learn(x, labels=["a", "b"])
+        with pytest.raises(xclass.DataError, match=r"labels\[1\] is 1.5; allowed are whole numbers from 1 to 3"):
+            model.learn(x, labels=[1, 1.5])
+        assert model.learn(x, labels=[1, 2]).prediction.dtype == np.int64
+        assert model.learn(x, labels=[1, np.nan]).loss[1] == 0
+    with xclass.Learner("scalar", bits=10) as model:
+        assert model.learn(x, labels=[0.5, 1]).prediction.dtype == np.float64
+
+
+def test_a_learner_is_not_pickled():
+    with xclass.Learner("oaa", 3, bits=10) as model, pytest.raises(TypeError, match=r"save\(\) it"):
+        pickle.dumps(model)
+
+
+def test_passes_are_calls():
+    with pytest.raises(xclass.UsageError, match=r"passes belongs to a run of the command; call learn\(\) and end_pass"):
+        xclass.Learner("oaa", 3, passes=3)

@@ -122,6 +122,11 @@ def column(name: str, values: ArrayLike, n: int, kind: DTypeLike) -> np.ndarray:
         if `values` are not n numbers.
     """
     array = np.asarray(values)
+    if array.shape == (n,) and array.dtype.kind in "UOS":
+        raise DataError(
+            f"{name}: {array.dtype}{list(array.shape)}; {name} of a matrix are numbers: "
+            "`names, y = numpy.unique(labels, return_inverse=True)` gives them, from 0 on"
+        )
     if array.shape != (n,) or array.dtype.kind not in "iufb":
         raise DataError(f"{name}: {array.dtype}{list(array.shape)}; allowed are {n} numbers, one for each example")
     return np.ascontiguousarray(array, kind)

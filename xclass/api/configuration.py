@@ -177,6 +177,8 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
             raise UsageError(
                 f"{name} belongs to a run of the command; top_k() and probabilities() give what it asks for"
             )
+        if name in ("passes", "holdout_off", "holdout_period", "holdout_after", "early_terminate"):
+            raise UsageError(f"{name} belongs to a run of the command; call learn() and end_pass() for each pass")
         if name not in declared or name in known:
             raise UsageError(f"there is no option {name!r}{_option_hint(name, declared, known)}")
         if name in given:
@@ -240,7 +242,8 @@ def checked_value(name: str, one: Option, value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if one.repeated:
-        value = [value] if isinstance(value, str) else list(value)
+        values = [value] if isinstance(value, (str, int)) else list(value)
+        value = [str(word) if isinstance(word, int) else word for word in values]
     try:
         return from_stored(one, value)
     except ValueError:

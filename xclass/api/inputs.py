@@ -75,6 +75,8 @@ class Inputs:
             self._check_constant(given)
             batch = given
         elif (rows := arrays.rows_of(given)) is not None:
+            if learn and labels is None:
+                raise UsageError("labels: a matrix has none; give labels=, one number for each row (NaN for none)")
             batch = arrays.batch_of(rows, not self._config.parser.noconstant)
         else:
             if labels is not None or weights is not None:
@@ -93,7 +95,7 @@ class Inputs:
         growing, self._names.growing = self._names.growing, self._names.growing and learn
         self._parser.begin()
         try:
-            batch, error, _ = self._parser.parse(*_padded(text), "batch")
+            batch, error, _ = self._parser.parse(*self._padded(text), "batch")
         finally:
             self._names.growing = growing
         if error is not None:
@@ -120,29 +122,58 @@ class Inputs:
         wrong = ~np.isnan(label) & ~((label >= lowest) & (label <= highest) & (label == np.floor(label)))
         if wrong.any():
             at = int(np.argmax(wrong))
-            named = ", the classes that have a name" if self._names.shown is not None else ""
-            raise DataError(f"labels[{at}] is {label[at]:g}; allowed are {lowest}..{highest}{named}")
-
-
-def _padded(text: object) -> tuple[np.ndarray, int]:
-    """Return text as an array for the parser: uint8[length + PADDING], with a final newline, and its length."""
-    if not isinstance(text, (str, bytes)):
-        lines = []
-        for line in text if isinstance(text, Iterable) else [text]:
-            if not isinstance(line, str):
-                raise UsageError(
-                    f"examples hold {type(line).__name__} {shortened(line)}; give a Batch, lines of VW text, or a "
-                    "sparse matrix"
+            allowed = f"allowed are whole numbers from {lowest} to {highest}"
+            if self._names.shown is not None:
+                allowed = (
+                    f"{allowed}, the classes that have a name" if highest else "no class has a name yet: give text"
                 )
-            lines.append(line.rstrip("\n"))
-        text = "\n".join(lines)
-    if isinstance(text, str):
-        text = text.encode("utf-8", "surrogateescape")
-    if not text.endswith(b"\n"):
-        text += b"\n"
-    buffer = np.zeros(len(text) + parser.PADDING, np.uint8)
-    buffer[: len(text)] = np.frombuffer(text, np.uint8)
-    return buffer, len(text)
+            raise DataError(f"labels[{at}] is {label[at]:g}; {allowed}")
+
+    def _padded(self, text: object) -> tuple[np.ndarray, int]:
+        """Return text as an array for the parser: uint8[length + PADDING], with a final newline, and its length."""
+        if isinstance(text, bytes):
+            content = text
+        else:
+            lines = text.split("\n") if isinstance(text, str) else _lines_of(text)
+            bare = next((i for i, line in enumerate(lines) if "|" not in line and line.strip()), None)
+            if bare is not None:
+                self.notes.append(
+                    f"batch:{bare + 1}: {shortened(lines[bare])} has no bar and so no features; a line is "
+                    "`label | features`, or `| features`"
+                )
+            content = "\n".join(lines).encode("utf-8", "surrogateescape")
+        if not content.endswith(b"\n"):
+            content += b"\n"
+        buffer = np.zeros(len(content) + parser.PADDING, np.uint8)
+        buffer[: len(content)] = np.frombuffer(content, np.uint8)
+        return buffer, len(content)
+
+
+def _lines_of(text: object) -> list[str]:
+    """Return the lines of VW text that a program has given one by one.
+
+    Raises
+    ------
+    UsageError
+        if they are not strings.
+    DataError
+        if a string holds several lines.
+    """
+    lines: list[str] = []
+    for line in text if isinstance(text, Iterable) else [text]:
+        if not isinstance(line, str):
+            raise UsageError(
+                f"examples hold {type(line).__name__} {shortened(line)}; give a Batch, lines of VW text, or a "
+                "sparse matrix"
+            )
+        line = line.rstrip("\n")
+        if "\n" in line:
+            raise DataError(
+                f"batch:{len(lines) + 1}: {shortened(line)} holds a newline, which ends an example; replace it by a "
+                "space, or give the text as one string"
+            )
+        lines.append(line)
+    return lines
 
 
 def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bool = False) -> Iterator[Batch]:
@@ -193,5 +224,10 @@ def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bo
     data = tuple(str(fspath(path)) for path in paths)
     options = parser.Options(noconstant=noconstant)
     batches = reader.Reader(reader.Options(data=data), options, BITS, labels == "classes")
-    with configuration.naming_keywords():
-        yield from batches
+    try:
+        with configuration.naming_keywords():
+            yield from batches
+    except DataError as error:
+        words = "where a model is new, learn_names takes names"
+        advice = "if labels are names, give the lines to a Learner with learn_names=True, as in learn(open(path))"
+        raise DataError(str(error).replace(words, advice)) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -34,8 +34,9 @@ class Outcome(NamedTuple):
 
     Attributes
     ----------
-    prediction : ndarray of shape (n,), dtype float64
-        Prediction of each example before it was learned from: a class, or a number.
+    prediction : ndarray of shape (n,)
+        Prediction of each example before it was learned from: a class (int64, 0 while there is none to predict), or a
+        number of "scalar" (float64). Where labels are names, class c has the name `Learner.classes[c - 1]`.
     loss : ndarray of shape (n,), dtype float64
         Loss of each prediction times the weight of the example; 0 without a label.
     warnings : tuple of str
@@ -47,10 +48,10 @@ class Outcome(NamedTuple):
     >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
     ...     outcome = model.learn(["1 | sunny warm", "2 | rainy cold", "| no label"])
     >>> outcome.prediction.tolist(), outcome.loss.tolist()
-    ([1.0, 1.0, 1.0], [0.0, 1.0, 0.0])
+    ([1, 1, 1], [0.0, 1.0, 0.0])
     """
 
-    prediction: np.ndarray  # float64[n]
+    prediction: np.ndarray  # int64[n] or float64[n]
     loss: np.ndarray  # float64[n]
     warnings: tuple[str, ...]
 
@@ -164,7 +165,7 @@ class Learner(LearnerCore):
         >>> import xclass
         >>> model = xclass.Learner("oaa", classes=2, bits=10)
         >>> model.learn("1 | sunny warm\\n2 | rainy cold").prediction.tolist()
-        [1.0, 1.0]
+        [1, 1]
         >>> from scipy.sparse import csr_matrix
         >>> _ = model.learn(csr_matrix([[1.0, 0.5], [0.0, 2.0]]), labels=[1, 2])
         >>> model.examples
@@ -400,6 +401,10 @@ class Learner(LearnerCore):
         """Return the mean loss of the predictions made before learning from each example, or None without any."""
         return self.progress.average_loss
 
+    def __getstate__(self) -> NoReturn:
+        """Refuse to be pickled, copied, or sent to another process."""
+        raise TypeError("a Learner cannot be pickled; save() it, and xclass.load() the file in the other process")
+
     def __repr__(self) -> str:
         classes = self._spec.classes or None
         return f"xclass.Learner({configuration.chosen_name(self.config)!r}" + (
@@ -528,8 +533,11 @@ class Learner(LearnerCore):
         """Return the joint outcome of tasks that have passed the stages."""
         losses = [np.zeros(task.batch.n) if task.loss is None else task.loss for task in tasks]
         predictions = [task.prediction for task in tasks if task.prediction is not None]
+        kind = np.int64 if self.config.reduction.labels == "multiclass" else np.float64
         return Outcome(
-            np.concatenate([np.empty(0), *predictions]), np.concatenate([np.empty(0), *losses]), self._notes(tasks)
+            np.concatenate([np.empty(0), *predictions]).astype(kind),
+            np.concatenate([np.empty(0), *losses]),
+            self._notes(tasks),
         )
 
     def _notes(self, tasks: Sequence[BatchTask]) -> tuple[str, ...]:

@@ -17,12 +17,14 @@ CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
     CLASS: "label '{seen}' is not a class number; a line is label, weight, 'tag, then |namespace features; "
     "where a model is new, --learn_names takes names",
-    CLASS_WORDS: "'{seen}' begins more words than label and weight; write a tag as 'tag, or touching the bar",
+    CLASS_WORDS: "'{seen}' begins more words than label and weight; features come after a bar |; write a tag as 'tag, "
+    "or touching the bar",
     NEGATIVE: "label {seen} is negative; leave the label out where it is not known",
     OUTSIDE: "label {seen} is outside {range}",
     NAME: "label '{seen}' is none of --named_labels",
     FULL: "label '{seen}' is new, and there are no more than {range}",
-    LABEL_WORDS: "'{seen}' begins more words than label, weight and initial; write a tag as 'tag, or touching the bar",
+    LABEL_WORDS: "'{seen}' begins more words than label, weight and initial; features come after a bar |; write a tag "
+    "as 'tag, or touching the bar",
     LABEL: "label '{seen}' is not a finite number; a line is `label | features`, and names of classes need a "
     "reduction, --multiclass for one",
     WEIGHT: "weight '{seen}' is not a finite number of at least 0",
