@@ -38,7 +38,8 @@ def told_of(text: str, **options) -> list[str]:
         ("a 2 | a\nx 007.5 'tag | b\n", "batch:2:3: weight '007.5' has zeros in front"),
         ("tire change | a\n", "batch:1:6: weight 'change' is not a finite number of at least 0; the name of a class is "
          "one word: write tire_change for a name of several words"),
-        ("a | a\nb | b\nNew York City 'tag | c\n", "batch:3:1: 'New' begins more words than label and weight; write a "
+        ("a | a\nb | b\nNew York City 'tag | c\n", "batch:3:1: 'New' begins more words than label and weight; features "
+         "come after a bar |; write a "
          "tag as 'tag, or touching the bar; the name of a class is one word: write New_York_City for"),
         ("id\ttire  change | a\n", "write tire_change for"),
         ("a -1 | a\n", "weight '-1' is not a finite number of at least 0; the name of a class is one word: write a_-1"),
