@@ -1,4 +1,4 @@
-"""Run the command line."""
+"""Read the command line, show help, and start a run of the command."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from .. import WINDOWS
 
 
 def main() -> None:
-    """Run the command `xclass`, if there is room for what it imports."""
+    """Run the command `xclass`, or exit with a message if the address space is too small for its imports."""
     if os.name == "nt":
         sys.exit(f"xclass: {WINDOWS}")
     from ..errors import XclassError

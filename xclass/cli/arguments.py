@@ -1,4 +1,4 @@
-"""Read a command line: words to a value for each option that was typed, or a message that names the word."""
+"""Parse a command line into the values of the options that were typed; an error message names the wrong word."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from ..errors import UsageError
 from ..options.declare import Option, allowed_values, in_range, long_flag
 from . import completion, help_text, vw_flags
 
-ABSENT = "\0"  # stands for the value of an option given without one
+ABSENT = "\0"  # marks an option that was given without a value
 NUMBER = re.compile(r"[+-]?[0-9]+")
 PRESETS = {"multiclass": "cpt", "hsm": "cpt"}  # preset -> reduction whose options it sets
-LONGEST_NUMBER = 400  # characters of a whole number
+LONGEST_NUMBER = 400  # characters of a whole number that is converted; a longer one is out of range anyway
 
 
 def command(sections: Sequence[help_text.Section]) -> help_text.HelpCommand:
-    """Build the click command. It only collects words; `read` gives them their meaning."""
+    """Build the click command, which only splits a command line into options and words; `read` converts the values."""
     files = completion.completer((), files=True)
     params: dict[str, click.Parameter] = {"words": click.Argument(["words"], nargs=-1, shell_complete=files)}
     for section in sections:
         for name, one in section.options.items():
-            if name in params:  # two reductions share it
+            if name in params:  # an option that two reductions share
                 continue
-            # Everything may be repeated for click: it would silently take the last, `read` compares.
+            # Every option may be repeated, because click would silently keep the last value; `read` compares them all.
             if one.kind is bool:
                 params[name] = click.Option([name, *one.flags, *one.aliases], count=True, help=one.help)
             else:
@@ -53,14 +53,21 @@ def command(sections: Sequence[help_text.Section]) -> help_text.HelpCommand:
 
 
 def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str, Any]:
-    """Return what the user typed, field name -> value; "help" or "version" alone where that was asked.
+    """Return the options that the user typed, field name -> value.
 
-    The flags of `vw_flags.ACCEPTED` among it are listed under the name "accepted".
+    If help or the version was requested, the result has a single key, "help" or "version", whose value is the text to
+    print. Flags in `vw_flags.ACCEPTED` are listed under the key "accepted".
+
+    Parameters
+    ----------
+    sections : the options, by heading
+    argv : words of the command line after the name of the command
 
     Raises
     ------
     UsageError
-        for an unknown option, a value of the wrong kind or out of range, or an option given twice.
+        for an unknown option, a value of the wrong type or out of range, or an option given twice with different
+        values.
     """
     declared: dict[str, Option] = {}
     names = []
@@ -95,7 +102,7 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
             given[name] = True
             continue
         texts = words[name]
-        if one.absent is not None:  # what follows it may be the data
+        if one.absent is not None:  # the value is optional, so a word that is no number is a data file
             words["words"] += tuple(text for text in texts if text != ABSENT and not NUMBER.fullmatch(text))
             texts = tuple(text if NUMBER.fullmatch(text) else str(one.absent) for text in texts)
         values = tuple(_value(one, text) for text in texts)
@@ -114,9 +121,9 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
 
 
 def _help_topic(argv: Sequence[str], reductions: Collection[str]) -> str | None:
-    """Return the reduction that help is wanted for, "" for all of them, None where none is wanted.
+    """Return the name of the reduction to show help for, "" for the general help, or None without `--help`.
 
-    That is the word behind `--help`, or else a reduction among the other words, as in `xclass --cpt --help`.
+    The name is the word after `--help`, or else a reduction among the other words, as in `xclass --cpt --help`.
     """
     words = list(argv[: argv.index("--")] if "--" in argv else argv)
     at = next((i for i, word in enumerate(words) if word in ("-h", "--help") or word.startswith("--help=")), None)
@@ -130,12 +137,12 @@ def _help_topic(argv: Sequence[str], reductions: Collection[str]) -> str | None:
 
 
 def _vw_name(flag: str) -> str:
-    """Return what click calls an option of VW that is accepted."""
+    """Return the name of click's parameter for an option of VW that is accepted."""
     return "vw_" + flag.lstrip("-")
 
 
 def _take_data(given: dict[str, Any], words: Sequence[str], declared: Mapping[str, Option]) -> None:
-    """Take the words that belong to no option as data files."""
+    """Add the words that belong to no option to `given` as data files."""
     name = next(name for name, one in declared.items() if "-d" in one.flags)
     if declared[name].repeated:
         if words:
@@ -150,7 +157,7 @@ def _take_data(given: dict[str, Any], words: Sequence[str], declared: Mapping[st
 
 
 def _value(one: Option, text: str) -> Any:
-    """Return the value a word stands for."""
+    """Return the value of an option from its text; raise UsageError if the option cannot have it."""
     flag = long_flag(one)
     if one.kind is str:
         if one.choices and text not in one.choices:
@@ -189,7 +196,7 @@ def _refuse_single_dashes(argv: Sequence[str], declared: Mapping[str, Option]) -
 
 
 def _unknown(flag: str, declared: Mapping[str, Option]) -> str:
-    """Return the message about an unknown option, with a proposal."""
+    """Return the message about an unknown option, with advice or the most similar option."""
     instead = vw_flags.advice(flag)
     if instead is not None:
         return f"there is no option {flag}: {instead}"
@@ -205,6 +212,6 @@ def _unknown(flag: str, declared: Mapping[str, Option]) -> str:
 
 
 def _sentence(error: click.UsageError) -> str:
-    """Return click's message in the form of ours."""
+    """Return click's message in the form of xclass's messages: in lower case, without a full stop."""
     message = error.format_message().rstrip(".")
     return message[:1].lower() + message[1:]

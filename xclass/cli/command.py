@@ -1,9 +1,10 @@
-"""The command: what was typed becomes a run, and errors become messages and exit statuses.
+"""Execute a command line, and report errors by a message and an exit status.
 
-Every option is declared in the module that owns it, see `options.declare`, so that a new option needs no line here.
-Importing these modules compiles nothing, which keeps `--help` quick.
+Every option is declared in the module that uses it (`options.declare`), so this module does not change when an option
+is added. Importing those modules compiles no kernels, so `--help` is fast.
 
-Exit status: 0 fine, 1 data or model, 2 usage, 70 an error in xclass itself, 130 interrupted; a closed pipe is no error.
+The exit status is 0 after success, 1 for an error in the data or a model, 2 for an error in the command line, 70 for a
+defect of xclass itself, and 128 + n after signal n (130 after Ctrl-C). A closed output pipe is not an error.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from . import arguments, completion, help_text, subcommands, vw_flags
 if TYPE_CHECKING:  # importing reductions takes time
     from ..reductions.core.base import Reduction
 
-BUG = 70  # the exit status; sysexits.h calls it EX_SOFTWARE
+BUG = 70  # exit status after an unexpected exception; EX_SOFTWARE in sysexits.h
 
 
 def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
-    """Return every room's `Options` by name, and the `Reduction` records."""
+    """Return the `Options` dataclasses by the names of their groups, and the `Reduction` records."""
     from ..api import configuration
     from ..cache import source as cache
     from ..reductions import presets, registry
@@ -58,7 +59,7 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Carry out one command line and return its exit status; errors are raised."""
+    """Execute one command line and return its exit status; errors are raised."""
     if list(argv) == ["--version"]:
         print(f"xclass {__version__}")
         return 0
@@ -79,7 +80,7 @@ def run(argv: Sequence[str]) -> int:
     sources = {flags["-d"], "cache_file", "no_stdin"}
     if not sources & set(given) and sys.stdin is not None and sys.stdin.isatty():
         if flags["-t"] in given and {"print_tree", "dot_tree"} & set(given):
-            given["no_stdin"] = True  # a saved model is looked at
+            given["no_stdin"] = True  # the tree of a saved model is written, which needs no data
         else:
             examples = (f"  {line}" for line, _ in help_text.EXAMPLES)
             raise UsageError(
@@ -101,7 +102,7 @@ def run(argv: Sequence[str]) -> int:
     model = given.get(flags["-i"])
     contents = model_contents.load(model) if model is not None else None
     stored = contents.options if contents is not None else None
-    begun = bytearray()  # of standard input
+    begun = bytearray()  # bytes that label detection takes from standard input
     notes += _take_multiclass(given, found, reductions, begun)
     settled = config.resolve(
         given, stored, found, reductions, model=model or "", presets=PRESETS, resolve_defaults=purpose.with_defaults
@@ -110,7 +111,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -> None:
-    """Refuse to write over the file that --named_labels was read from."""
+    """Raise UsageError if an output file is the file that --named_labels was read from."""
     for flag in ("-f", "-p", "-r", "--readable_model", "--invert_hash", "--calibration", "--save_tree"):
         other = given.get(flags[flag])
         if isinstance(other, str) and os.path.realpath(other) == os.path.realpath(path):
@@ -120,7 +121,19 @@ def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -
 def _take_multiclass(
     given: dict[str, Any], found: Mapping[str, type[OptionGroup]], reductions: Sequence[Reduction], begun: bytearray
 ) -> list[str]:
-    """Choose --multiclass and --learn_names where the data ask for them; return what the user is told."""
+    """Add --multiclass and --learn_names to `given` if the other options or the first labels of the data imply them.
+
+    Parameters
+    ----------
+    given : the options that the user typed, field -> value; written
+    found : group -> its `Options` dataclass
+    reductions : all `Reduction` records
+    begun : written: the bytes taken from standard input to detect the type of the labels
+
+    Returns
+    -------
+    notes : messages for the user about what was detected
+    """
     from ..cache import source as cache
     from ..reductions import presets
     from ..text import reader
@@ -151,32 +164,33 @@ def _take_multiclass(
 def main() -> None:
     """Run the command `xclass` with the arguments of the process."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by whoever started us
+        if getattr(sys, name) is None:  # closed by the process that started this one
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (until the end of the process)
     _leave(status(sys.argv[1:]))
 
 
 def _leave(code: int) -> NoReturn:
-    """End the process with what was said written and what was registered to be cleaned up gone.
+    """Flush the output, call the functions registered with `atexit`, and end the process at once.
 
-    Python would then take apart all that it has loaded, .06 s with numba; a profiler that watches has it so.
+    This skips the clean-up of loaded modules by the interpreter, which takes .06 s with numba. Under a profiler or
+    tracer the interpreter ends as usual.
     """
     if sys.getprofile() is not None or sys.gettrace() is not None:
         sys.exit(code)
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # closed, or full: status() told of it
+        with contextlib.suppress(OSError, ValueError):  # closed or full, which `status` has reported
             stream.flush()
     os._exit(code)
 
 
 def status(argv: Sequence[str]) -> int:
-    """Carry out one command line; say what went wrong in one line on stderr and return the exit status."""
+    """Execute one command line and return its exit status; errors are reported on standard error."""
     try:
         code = run(argv)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         _forget_output()
         return 0
     except KeyboardInterrupt as error:
@@ -201,7 +215,7 @@ def status(argv: Sequence[str]) -> int:
 
 
 def _complain(code: int, *lines: str) -> int:
-    """Write the lines of a message, of which nothing but printable text reaches a terminal, and return the status."""
+    """Write the lines of an error message, with characters that are not printable escaped, and return `code`."""
     message = "\n".join(map(printable, lines))
     try:
         print(f"{terminal.styled('xclass:', terminal.RED, sys.stderr)} {message}", file=sys.stderr, flush=True)
@@ -211,7 +225,7 @@ def _complain(code: int, *lines: str) -> int:
 
 
 def _forget_output() -> None:
-    """Send what is still buffered for a closed pipe to nowhere, so that the interpreter's end stays quiet."""
+    """Send buffered output for a closed pipe to the null device, so that no error follows when the interpreter ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:

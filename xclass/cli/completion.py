@@ -1,6 +1,8 @@
-"""Complete command lines in bash, zsh and fish, by click's own scripts.
+"""Complete command lines in bash, zsh and fish by click's scripts.
 
-eval "$(_XCLASS_COMPLETE=bash_source xclass)"      # zsh_source, fish_source
+A shell loads the script with this line, where `zsh_source` and `fish_source` are the words of the other shells:
+
+    eval "$(_XCLASS_COMPLETE=bash_source xclass)"
 """
 
 from __future__ import annotations
@@ -17,17 +19,17 @@ VARIABLE = "_XCLASS_COMPLETE"  # set by the shell when it asks for completions
 
 
 def is_asked_for() -> bool:
-    """Tell whether a shell runs the command to learn how a line could go on."""
+    """Return whether a shell has started the command to obtain completions of a command line."""
     return bool(os.environ.get(VARIABLE))
 
 
 def complete(command: click.Command) -> int:
-    """Print what the shell asks for and return the exit status."""
+    """Print the completions, or the script, that the shell requests and return the exit status."""
     return shell_complete(command, {}, "xclass", VARIABLE, os.environ[VARIABLE])
 
 
 def values_of(option: Option) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Return a function that lists the values of an option that begin with what was typed: words and files."""
+    """Return a function that lists the possible values of an option that begin with the typed text: words and files."""
     words = option.choices or tuple(word for word in (option.metavar or "").split("|") if word.islower())
     return completer(words, files=(option.metavar or "").endswith("FILE"))
 
@@ -35,7 +37,7 @@ def values_of(option: Option) -> Callable[[click.Context, click.Parameter, str],
 def completer(
     words: Sequence[str], files: bool = False
 ) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
-    """Return a function that lists the words that begin with what was typed, and files where `files` is set."""
+    """Return a function that lists the words that begin with the typed text, and also files if `files` is set."""
 
     def listed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         found = [CompletionItem(word) for word in words if word.startswith(incomplete)]

@@ -1,4 +1,4 @@
-"""Write the help: `--help` on two screens, `--help REDUCTION`, and `--help_all` with every option under its heading."""
+"""Write the help: `--help` for an overview, `--help REDUCTION` for one reduction, `--help_all` for every option."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def synopsis(one: Option) -> str:
 
 
 def default_of(one: Option) -> str:
-    """Return an option's default as the help shows it; empty where there is none."""
+    """Return an option's default as the help shows it, or an empty string if there is none to show."""
     if one.default_text is not None:
         return one.default_text
     if one.kind is bool or one.default in (None, ()):
@@ -103,12 +103,12 @@ def default_of(one: Option) -> str:
 
 
 class HelpCommand(click.Command):
-    """A click command whose help is made of sections."""
+    """Define a click command whose help lists the options by section."""
 
     sections: Sequence[Section] = ()
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write every option."""
+        """Write every option under the heading of its section."""
         _write_head(formatter)
         for section in self.sections:
             _write_section(formatter, section, section.options.values())
@@ -122,7 +122,7 @@ def everything(command: HelpCommand, context: click.Context) -> str:
 
 
 def overview(sections: Sequence[Section], formatter: click.HelpFormatter) -> str:
-    """Return the text of `--help`: the reductions in a line each and the most common options."""
+    """Return the text of `--help`: a line for each reduction, and the most common options."""
     _write_head(formatter)
     declared = {flag: option for section in sections for option in section.options.values() for flag in option.flags}
     reductions = [section for section in sections if section.record is not None and section.summary]
@@ -144,17 +144,19 @@ def overview(sections: Sequence[Section], formatter: click.HelpFormatter) -> str
 def of_reduction(
     name: str, sections: Sequence[Section], formatter: click.HelpFormatter, presets: Mapping[str, str]
 ) -> str:
-    """Return the text of `--help NAME`: the options that the reduction takes.
+    """Return the text of `--help NAME`: the options that a reduction accepts.
 
     Parameters
     ----------
-    name : of a reduction or of a preset, with or without dashes
+    name : name of a reduction or of a preset, with or without dashes
+    sections : the options, by heading
+    formatter : receives the text
     presets : preset -> reduction that it chooses
 
     Raises
     ------
     UsageError
-        where there is no such reduction.
+        if there is no such reduction.
     """
     given = name
     name = name.lstrip("-")
@@ -200,7 +202,7 @@ def _write_section(formatter: click.HelpFormatter, section: Section, options: It
 
 
 def _coloured(text: str) -> str:
-    """Return the help with bold headings, where standard output is a terminal that shows colours."""
+    """Return the help, with bold headings if standard output is a terminal that shows colours."""
     lines = text.splitlines()
     return "\n".join(
         terminal.styled(line, terminal.BOLD, sys.stdout) if line.endswith(":") and line[:1].strip() else line
@@ -209,7 +211,7 @@ def _coloured(text: str) -> str:
 
 
 def _brief(option: Option) -> str:
-    """Return the first sentence of an option's help and its default, where that is short."""
+    """Return the first sentence of an option's help, and its default if that is short."""
     default = default_of(option)
     return option.help.split(". ")[0] + (f" [default: {default}]" if default and ";" not in default else "")
 

@@ -1,6 +1,7 @@
-"""Subcommands, in the order of `--help`. To add one: write its module in this folder and add a line here.
+"""List the subcommands of `xclass`, in the order of `--help`; at present there are none.
 
-A first word that names a subcommand is never a data file; a file of such a name is given with -d.
+To add one, write its module in this folder and add a line to `SUBCOMMANDS`. If the first word of a command line names a
+subcommand, it is not a data file; a data file with that name has to be given with -d.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from typing import NamedTuple
 
 
 class Subcommand(NamedTuple):
-    """Describe one entry of `SUBCOMMANDS`."""
+    """Define a subcommand."""
 
     name: str
     summary: str  # one line for the help
-    run: Callable[[Sequence[str]], int]  # takes the words behind the name, returns the exit status
+    run: Callable[[Sequence[str]], int]  # called with the words after the name; returns the exit status
 
 
 SUBCOMMANDS: tuple[Subcommand, ...] = ()

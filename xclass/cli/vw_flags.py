@@ -1,8 +1,8 @@
-"""Options of VW that xclass does not have: what is done in place of some, and the nearest thing to each other one.
+"""List the options of VW that xclass does not have, to accept them with a note or to refuse them with advice.
 
-Command lines written for VW carry options that change nothing in what is learned, or nothing that xclass does
-otherwise. These are accepted, and a note says what they come to. All others are refused with advice. An option that
-xclass has is not listed here; a test compares the lists with the help of VW 9.11 itself.
+Options that do not change what is learned, or that ask for what xclass does anyway, are accepted (`ACCEPTED`), so that
+command lines written for VW work; a note explains their effect. All other options of VW are refused, and the message
+names the nearest option of xclass (`ADVICE`). A test compares these lists with the help of VW 9.11.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ ELSEWHERE: tuple[tuple[str, str], ...] = (  # options of older versions of VW an
     ("--threads --num_threads --learner_threads --nthreads", PROCESSORS),
 )
 
-ACCEPTED: dict[str, str] = {  # flag -> what it comes to, for the note; nothing where its effect is had
+ACCEPTED: dict[str, str] = {  # flag -> its effect, for the note; empty if no note is needed
     "--save_resume": "changes nothing, models always hold what learning needs to go on",
     "--compressed": "changes nothing, data are unpacked where the name of the file ends in .gz or .zst, and a cache is "
     "never compressed",
@@ -202,7 +202,7 @@ ACCEPTED: dict[str, str] = {  # flag -> what it comes to, for the note; nothing 
 
 
 def advice(flag: str) -> str | None:
-    """Say what to do instead of an option of VW; None where VW has no such option, or xclass has it."""
+    """Return advice on what to use instead of an option of VW, or None if the option is not in the lists."""
     for flags, words in (*ADVICE, *ELSEWHERE):
         if flag in flags.split():
             return words
@@ -210,17 +210,17 @@ def advice(flag: str) -> str | None:
 
 
 def take(accepted: Sequence[str], given: dict[str, object]) -> list[str]:
-    """Carry out the options of `ACCEPTED` that were typed, and return a note for each that the user should know.
+    """Apply the options of `ACCEPTED` that were typed, and return the notes about them for the user.
 
     Parameters
     ----------
-    accepted : the flags.
-    given : field -> value of what else was typed; the options that these flags stand for are added.
+    accepted : the flags
+    given : the other options that were typed, field -> value; the options that the flags stand for are added
 
     Raises
     ------
     UsageError
-        where one of them contradicts another option.
+        if a flag contradicts another option.
     """
     if "--save_resume" in accepted and "predict_only_model" in given:
         raise UsageError(
