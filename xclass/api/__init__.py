@@ -1,1 +1,1 @@
-"""Learn, predict and read and write models from Python programs."""
+"""Let Python programs learn, predict, and save and load models."""

@@ -107,7 +107,7 @@ def column(name: str, values: ArrayLike, n: int, kind: DTypeLike) -> np.ndarray:
 
     Parameters
     ----------
-    name : name of the argument in error messages
+    name : name of the argument, for error messages
     values : n numbers
     n : number of examples
     kind : dtype of the result
@@ -149,7 +149,7 @@ def weights_of(values: ArrayLike, n: int) -> np.ndarray:
 
 
 def have_constant(batch: Batch) -> np.ndarray:
-    """Return, as bool[n], whether the last feature of each example is the constant feature."""
+    """Return bool[n]: whether the last feature of each example is the constant feature."""
     last = np.maximum(batch.start[1:] - 1, 0)
     return (np.diff(batch.start) > 0) & (batch.index[last] == CONSTANT) if len(batch.index) else np.zeros(batch.n, bool)
 
@@ -223,7 +223,13 @@ def matrix_of(listings: Sequence[Listing]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _classes_of(listing: Listing) -> tuple[np.ndarray, np.ndarray]:
-    """Return the examples of the pairs that are of one class, not of all others, and which pairs these are: bool."""
+    """Select the probabilities of single classes, without those that stand for all other classes together.
+
+    Returns
+    -------
+    row : int64[m], example of each selected probability
+    real : bool[all], whether each probability is selected
+    """
     row = np.repeat(np.arange(len(listing.start) - 1), np.diff(listing.start))
     real = np.ones(len(row), bool)
     if listing.others:

@@ -1,4 +1,4 @@
-"""Compute the best constant prediction, which VW's summary of real-valued labels ends with.
+"""Compute the best constant prediction, with which VW's summary ends if labels are real numbers.
 
 Source    VW 9.11 (best_constant.cc).
 """
@@ -20,8 +20,8 @@ def find(
 ) -> tuple[np.float32, np.float32 | None] | None:
     """Return the constant prediction with the smallest loss on the labels seen, and its average loss.
 
-    The first two different labels are assumed to be the only ones; the weight of each then follows from the sums. If
-    there is a third label, only the mean is known, which is best for the squared loss.
+    If there are only two different labels, the weight of each follows from the sums. If there is a third one, only the
+    mean is known, which is the best constant for the squared loss.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def find(
 
     Returns
     -------
-    constant : the best constant and its average loss, which is None if there is a third label; None in place of the
-        pair if the best constant is not known
+    the best constant and its average loss, which is None if there is a third label; None in place of the pair if the
+    best constant is not known
     """
     if not seen:
         return None

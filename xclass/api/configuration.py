@@ -61,7 +61,7 @@ class Options:
 
 
 class Purpose(NamedTuple):
-    """Describe how a learner will be used, as far as its options do not say so.
+    """Describe how a learner will be used, as far as this does not follow from its options.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Purpose(NamedTuple):
 
 
 class LabelRange(NamedTuple):
-    """Hold the range of labels that a learner accepts, None for all labels, and the option that sets it."""
+    """Hold the lowest and highest label that a learner accepts (None for no limit), and the option that sets them."""
 
     lowest: int | None = None
     highest: int | None = None
@@ -220,7 +220,7 @@ def of_model(path: str, stored: Mapping[str, Any]) -> Config:
 
 
 def chosen_name(config: Config) -> str:
-    """Return the reduction, or the preset that stands for it, by the name that the user has chosen it by."""
+    """Return the name of the reduction, or of the preset by which the user has chosen it."""
     chosen = [name for name, preset in presets.PRESETS.items() if callable(preset) and name in config.given]
     return chosen[0] if chosen else config.reduction.name
 
@@ -251,7 +251,7 @@ def checked_value(name: str, one: Option, value: Any) -> Any:
 
 
 def _option_hint(word: str, declared: Mapping[str, Option], known: Sequence[str]) -> str:
-    """Suggest the option whose command-line flag is the word, or else the option with the most similar name."""
+    """Return a suggestion with the option that has this command-line flag, or else the most similar name."""
     for name, declaration in declared.items():
         if word in (flag.lstrip("-") for flag in declaration.flags):
             return f"; did you mean {name!r}?"

@@ -1,6 +1,6 @@
-"""Sum the losses of held-out examples and find the best pass by them.
+"""Sum the losses of held-out examples, and find the pass with the lowest average loss.
 
-Sums are float64 and grow by one example after the other, as in `progress`.
+Sums are float64, and examples are added one after the other, as in `progress`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Holdout:
 
         Parameters
         ----------
-        apart : bool[n], whether each example is held out
+        apart : bool[n], whether each example of the batch is held out
         loss : float64[n], loss times weight; None if it is not known
         weight : float64[n]
         begin, end : range of examples

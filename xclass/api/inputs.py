@@ -116,7 +116,7 @@ class Inputs:
         """Check that all labels, float64[n], are NaN or classes in the range of the learner."""
         lowest, highest, _ = self._label_range
         if self._names.shown is not None:
-            highest = len(self._names.names)  # numbers of classes without a name are of no use
+            highest = len(self._names.names)  # a class without a name cannot be predicted
         if highest is None:
             return
         wrong = ~np.isnan(label) & ~((label >= lowest) & (label <= highest) & (label == np.floor(label)))
@@ -134,7 +134,10 @@ class Inputs:
         if isinstance(text, bytes):
             content = text
         else:
-            lines = text.split("\n") if isinstance(text, str) else _lines_of(text)
+            if not isinstance(text, str):
+                lines = _lines_of(text)
+            else:  # lines are looked at only where some have no bar
+                lines = text.split("\n") if text.count("|") < text.count("\n") else [text]
             bare = next((i for i, line in enumerate(lines) if "|" not in line and line.strip()), None)
             if bare is not None:
                 self.notes.append(

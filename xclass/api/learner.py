@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
 
 class Learner(LearnerCore):
-    """Learn classes, or real numbers, from one example after the other.
+    """Learn to predict classes, or real numbers, from one example after the other.
 
     Parameters
     ----------

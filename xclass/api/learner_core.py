@@ -1,8 +1,8 @@
-"""Join a reduction with the names of its classes and the counts of what it has learned.
+"""Combine a reduction with the names of its classes and with counts of the examples that it has learned from.
 
-Programs and runs of the command share this code. A batch is turned into tasks (`tasks`). Each task passes the `stages`
-one after the other and is then counted (`note`). A program does this in the thread of the caller; the command runs each
-stage on a thread of its own.
+Programs and runs of the command share this code. `tasks` splits a batch into tasks, each task passes the `stages` one
+after the other, and `note` counts it. A program does this in the thread of the caller; a run executes each stage on a
+thread of its own.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class LearnerCore:
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
         self.examples, self.clock = 0, 0.0
         self.progress = Progress(config.reduction.labels, None)
-        if contents is not None:  # check the arrays before anything is allocated by their sizes
+        if contents is not None:  # check the sizes of the arrays before memory of these sizes is allocated
             config.reduction.check_arrays(spec, contents.arrays)
         self.preparation = Preparation(config, spec.vw_exact)
         self._build(contents)
@@ -69,7 +69,7 @@ class LearnerCore:
 
     @property
     def reduction(self) -> base.Learner:
-        """Return what learns; raise UsageError if the learner is closed."""
+        """Return the learner of the reduction; raise UsageError if this learner is closed."""
         if self._reduction is None:
             raise UsageError("this learner is closed; load its model, or make another learner")
         return self._reduction
@@ -104,7 +104,7 @@ class LearnerCore:
 
     @property
     def stages(self) -> list[Callable[[BatchTask], None]]:
-        """Return the functions that each task passes in this order; each may run on a thread, one task at a time."""
+        """Return the functions to call with each task, in order; each may run on its own thread, one task at a time."""
         return self.reduction.stages
 
     @property

@@ -27,7 +27,8 @@ class Preparation:
     features : drops features and adds n-grams
     crosser : adds interactions
     one_by_one : whether each task gets a single example
-    keep_names : whether tasks get `unnamed_batch`, the batch with all its features; needed if feature names are unknown
+    keep_names : whether tasks get `unnamed_batch`, the batch with all of its features. The audit shows them if
+        there is no text in which the names of features could be found
     """
 
     def __init__(self, config: Config, exact: bool) -> None:
@@ -82,7 +83,7 @@ class Preparation:
         ------
         batch : the features that the learner uses
         count : int64[n], number of features of each example as shown to the user, ignored linear terms included
-        nameless : with `keep_names` the same examples, ignored linear terms included; else None
+        unnamed_batch : with `keep_names` the same examples with ignored linear terms included; else None
         """
         for kept in self.features.apply(read):
             for crossed in self.crosser.cross(kept) if self.crosser.active else (kept,):

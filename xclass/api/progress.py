@@ -3,9 +3,9 @@
 Progressive validation measures the loss of each prediction before the example is learned from. The rows of the table,
 due at examples 1, 2, 4, 8, ..., and the summary agree with VW's character for character.
 
-Idea      A batch is counted by NumPy as a whole; only the examples for which a row is due are processed one by one. As
-          in VW, sums are float64 and grow by one example after the other, so the digits do not depend on the size of
-          the batches.
+Idea      NumPy counts a batch as a whole; only the examples for which a row is due are processed one by one. As in VW,
+          sums are float64 and examples are added one after the other, so the digits do not depend on the size of the
+          batches.
 Source    VW 9.11's progress table and summary.
 Differs   from VW: an unlabelled example prints `unknown` and has no loss under --scores and --probabilities too (VW
           prints 4294967295 and counts it as wrong; `--vw_exact` does so). A log loss without examples is `n.a.`, not
@@ -54,17 +54,17 @@ class Progress:
     holdout : whether examples may be held out. Their losses are then in `holdout`, and rows show these losses from the
         second pass on
     names : names of the classes 1, 2, ..., or None if labels are numbers; the list may grow
-    as_vw : whether to follow VW: the summary shows numbers that are not finite, and no example is held out if its loss
-        is not known
-    lists : whether rows show labels as VW does when it lists scores: a number for a missing label, too, whose loss is
-        then counted
+    as_vw : whether to follow VW: the summary shows numbers that are not finite, and examples whose loss is not known
+        are not held out
+    lists : whether to treat unlabelled examples as VW does when it lists scores: rows show a number in place of the
+        label, and the loss is counted
 
     Attributes
     ----------
     passes : number of passes that have ended
     examples : number of examples, held-out examples excluded
-    features : number of their features
-    learned_features : number of the features of examples with a label and a positive weight
+    features : number of the features of these examples
+    learned_features : number of the features of those that have a label and a positive weight
     labelled_weight : sum of the weights of the examples whose loss is counted
     other_weight : sum of the weights of the other examples that are not held out
     label_sum : sum of label times weight, for real-valued labels
@@ -117,7 +117,7 @@ class Progress:
         return kept
 
     def resume(self, kept: Mapping[str, Any], examples: int) -> None:
-        """Continue from the `counters` of earlier runs; the next row is the first one due after their examples.
+        """Continue from the `counters` of earlier runs; the next row is the first that is due after their examples.
 
         Parameters
         ----------
@@ -401,11 +401,14 @@ class Progress:
 
 
 def _first_at_least(rising: np.ndarray, bound: float, begin: int, uneven: bool) -> int:
-    """Return the first position from `begin` on with a value of at least `bound`, or the length.
+    """Return the first position from `begin` on whose value is at least `bound`, or the length.
 
     Parameters
     ----------
     rising : float64[n], sorted in rising order unless `uneven`
+    bound : value to search for
+    begin : position to start from
+    uneven : whether the values may be unsorted
     """
     if uneven:  # a negative or NaN weight: the sums are not sorted
         reached = np.flatnonzero(rising[begin:] >= bound)

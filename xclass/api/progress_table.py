@@ -19,7 +19,11 @@ HEADER = (
 
 
 class Pace(NamedTuple):
-    """Say when rows are due: at weight `first`, and then after every `step` more or at `step` times the weight."""
+    """Define when rows are due, by the sum of the weights of the examples so far.
+
+    The first row is due when the sum reaches `first`. The next is due when the sum has grown by `step` if `additive` is
+    set, and otherwise when it is `step` times as large.
+    """
 
     additive: bool
     step: np.float32
@@ -62,7 +66,7 @@ def pace(text: str) -> Pace:
 def row(
     average: str, since: str, counter: int, weight: float, label: str, prediction: str, features: int, mark: str = ""
 ) -> str:
-    """Return one row of the table; cells that are too long are truncated as VW does it."""
+    """Return one row of the table; cells that are too long are truncated as in VW."""
     label, prediction = (text if len(text) <= 14 else text[:11] + "..." for text in (label, prediction))
     return (
         f"{average[:8]:<8} {since[:8]:<8} {str(counter)[:12]:>12} {format(weight, '.1f')[:14]:>14} "

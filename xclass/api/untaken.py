@@ -1,4 +1,4 @@
-"""Count examples whose update was skipped because it would have made a weight infinite, see `finite`."""
+"""Count examples whose update was skipped because it would have made a weight infinite (`binary.finite`)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ADVICE = "scale values to between 1e-15 and 1e+15 and weights to below 1e+6, or 
 
 
 class SkippedSteps:
-    """Count the examples whose update was skipped.
+    """Count the examples with skipped updates, and report the first one.
 
     Parameters
     ----------
-    name : name of the source of the examples for messages; None if there are several
+    name : name of the file of the examples, for messages; None if there are several files
 
     Attributes
     ----------
