@@ -41,11 +41,11 @@ class Option:
     default_text : description of a computed default in the help
     choices : allowed words, or None for any text
     metavar : name of the value in the help (`K`, `FILE`)
-    absent : value of an option that is given without a value; None if a value is required
+    absent : value to use if the option is given without one; None if a value is required
     repeated : whether the option may be given several times; its value is a tuple
     stored : whether the option is kept in the model file, because it changes predictions or how learning continues
     adjustable : whether a stored option may get another value when learning continues from a model
-    read : whether the file that the option names is read; a file (metavar FILE) is written otherwise
+    read : for an option that names a file (metavar FILE): whether the file is read, and not written
     minimum, maximum : allowed range of a number, both ends included; None for no limit
     """
 

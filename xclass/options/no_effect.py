@@ -1,4 +1,4 @@
-"""List the options that have no effect together with certain values of others; `resolve` refuses to run with them."""
+"""List the options that have no effect if others have certain values; `resolve` raises UsageError for them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class NoEffect(NamedTuple):
-    """Define when an option that the user typed has no effect because of the values of others."""
+    """Define when an option that the user typed has no effect because of the values of other options."""
 
     option: str  # field of the option that was typed
     given: str | tuple[str, ...]  # field or fields of the options that decide

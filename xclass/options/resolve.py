@@ -106,7 +106,7 @@ class Config(Generic[Record]):
         return Config(groups, self.given, self.reduction, self._idle, self.adjusted)
 
     def _declared(self) -> list[tuple[str, str, Option]]:
-        """Return field, group and option of every option, without those of reductions that were not chosen."""
+        """Return (field, group, option) of every option, without those of reductions that were not chosen."""
         return [
             (name, group, entry)
             for group, values in self._groups.items()
@@ -134,7 +134,7 @@ def resolve(
     groups : group -> its `Options` dataclass; the group of a reduction has the name of the reduction
     reductions : all `Reduction` records, including the one named "scalar"
     model : name of the model file in messages
-    presets : preset option -> field -> value
+    presets : preset -> its values, or a function that returns them, see `Presets`
     resolve_defaults : function that checks the options of the chosen reduction and computes the defaults that depend
         on other options
 
@@ -143,7 +143,7 @@ def resolve(
     UsageError
         if options exclude each other, contradict the model, or have no effect.
     ModelError
-        if the model holds an option that models do not keep, a value that an option cannot have, or options that
+        if the model holds an option that is not declared `stored`, a value that an option cannot have, or options that
         contradict each other.
     """
     owners: dict[str, dict[str, Option]] = {}  # field -> group -> option
@@ -154,7 +154,7 @@ def resolve(
     if stored is None:
         return _resolve(given, {}, False, groups, records, owners, model, presets, resolve_defaults)
     stored = _checked(stored, owners, records, model)
-    try:  # without the typed options first, to blame the model for contradictions within itself
+    try:  # first without the typed options, so that contradictions within the model are reported as errors of the model
         alone = {"initial_regressor": model} if "initial_regressor" in owners else {}
         _resolve(alone, stored, True, groups, records, owners, model, presets, resolve_defaults)
     except UsageError as error:
@@ -197,7 +197,7 @@ def _checked(stored: Values, owners: Owners, records: Mapping[str, Named], model
     return options
 
 
-REQUIRED = ("bits",)  # its default depends on the machine; options that old models lack have fixed defaults
+REQUIRED = ("bits",)  # must be in a model, because its default depends on the machine; others have fixed defaults
 
 
 def _resolve(
