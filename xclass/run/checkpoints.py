@@ -66,7 +66,12 @@ class Saver:
         return self._learner.examples - self._before
 
     def resume(self, contents: Contents, preserve: bool) -> None:
-        """Continue the counters of a model, and with `preserve` those that are shown, too.
+        """Continue the counters of the model of -i.
+
+        Parameters
+        ----------
+        contents : contents of the model
+        preserve : whether the counts that the table and the summary show continue, too
 
         Raises
         ------
@@ -75,7 +80,7 @@ class Saver:
         """
         self._counters = contents.counters
         kept = (self._counters or {}).get(VW) if self._config.driver.vw_exact else None
-        if kept is not None:  # VW's clock includes unlabelled examples unless it continues to count them
+        if kept is not None:  # VW continues from `t`, less the unlabelled examples if their count continues, too
             other = float(kept["weighted_unlabeled_examples"]) if preserve else 0.0
             self._learner.clock = float(kept["t"]) - self._config.learner.initial_t - other
         if preserve and kept is not None:
@@ -87,7 +92,7 @@ class Saver:
                     "saved with --predict_only_model"
                 )
             self.progress.resume(self._counters, contents.examples)
-        elif self._counters is not None and self._learning and kept is None:  # a second Progress counts all runs
+        elif self._counters is not None and self._learning and kept is None:  # a second Progress counts over all runs
             self._learner.progress = Progress(self._config.reduction.labels, None, self.progress.holdout is not None)
             self._learner.progress.resume(self._counters, contents.examples)
 
@@ -165,7 +170,8 @@ class Saver:
 
         Returns
         -------
-        path : file of the saved model if the learner has learned more since; None if the learner is at that state
+        path : file of the saved model if it is that of an earlier pass, since which the learner has learned more; None
+            if the model is that of the learner now
         counters : VW's counters of the saved model
         """
         if self._best is None or self.pass_kept() == self.progress.passes:
@@ -204,7 +210,7 @@ class Saver:
         return f"what was learned from {self.learned} examples is in {path}; {self._model} {before}"
 
     def left(self) -> str:
-        """Return the message about the saved models after a second signal, which may have come during saving."""
+        """Return the message about saved models after a second signal, which may have come while a model was saved."""
         if not self._learning or self.learned == 0:
             return "nothing was learned"
         if self._model is None:

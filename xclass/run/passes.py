@@ -77,7 +77,7 @@ class SavePoint(NamedTuple):
 
     path: str | None
     by_data: bool  # whether a tag in the data names the file
-    words: str  # message about saving
+    words: str  # message to show when the model is saved
     refused: str = ""  # reason for not saving, or empty
 
 
@@ -167,9 +167,10 @@ class Stream:
         self._source = source
         self._passes = options.passes
         self._limit = options.examples
-        self._length = options.initial_pass_length  # lines in each pass of the current round of passes
-        self._ended = 0  # passes of the round that have ended
-        self._reached = False  # whether the last pass had `_length` lines
+        # a round is --passes passes over the same number of lines, see the head of this module
+        self._length = options.initial_pass_length  # number of lines in each pass of the current round
+        self._ended = 0  # number of passes of the round that have ended
+        self._reached = False  # whether the data had at least `_length` lines for the last pass
         self._rest: Iterator[tuple[Batch, np.ndarray]] | None = None  # rest of a single pass that is continued
         self._left: tuple[Batch, np.ndarray] | None = None  # rest of the last batch of that pass
         self._begin = 0  # lines before the current part of that pass
@@ -291,7 +292,7 @@ class Stream:
 
 
 def save_commands(batch: Batch) -> list[int]:
-    """Return the rows that command to save the model: those without features whose tag begins with `save`."""
+    """Return the examples that request a save point: those without features whose tag begins with `save`."""
     size = batch.tag_end - batch.tag_start
     if not len(size) or size.max() < 4:
         return []

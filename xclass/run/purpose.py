@@ -1,4 +1,4 @@
-"""Derive from the options of a run what it needs of its learner."""
+"""Derive from the options of a run what it needs from its learner."""
 
 from __future__ import annotations
 

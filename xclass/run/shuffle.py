@@ -2,8 +2,8 @@
 
 Idea      Whenever the buffer holds N examples, it is permuted at random and the first half is yielded; the rest stays.
           At the end of a pass all remaining examples are yielded. Data of at most N examples are shuffled uniformly;
-          longer data are shuffled locally, where an example moves by N positions on average. The order depends only on
-          --random_seed, N and the data, not on the sizes of the batches, and differs between passes.
+          longer data are shuffled locally: an example moves by about N / 2 positions on average. The order depends
+          only on --random_seed, N and the data, not on the sizes of the batches, and differs between passes.
 Cost      Two copies of every example, and memory for N examples with their features.
 """
 

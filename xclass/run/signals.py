@@ -49,7 +49,7 @@ class SignalHandler:
         self._restore()
 
     def end(self) -> None:
-        """Say that reading has ended, so that a first signal no longer stops the run."""
+        """Note that reading has ended, so that a first signal is only recorded in `late`."""
         self._ending = True
 
     def _caught(self, number: int, frame: FrameType | None) -> None:

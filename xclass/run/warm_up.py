@@ -23,7 +23,7 @@ from ..text.parser import Options, Parser
 
 READING = "reading"  # name by which `jit` remembers that the kernels of the reader are compiled
 LINE = b"1 't |n:2 a:1 b c=d\n"
-SLOTS = 16  # slots of a table of which a model stores only some
+SLOTS = 16  # slots of the table; all but one are empty, so that it is stored without empty rows
 
 
 def prepare(learner: Learner, learning: bool, reads: bool) -> None:

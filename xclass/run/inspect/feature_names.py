@@ -78,7 +78,7 @@ class Namer:
     def of(self, batch: Batch, i: int) -> list[Named]:
         """Return the named features of example i, including those with ignored linear terms.
 
-        If `wild` is set, it must be called for all examples in their order.
+        If `wild` is set, this method must be called for all examples in their order.
         """
         groups: Groups = {}
         self._walk(line_of(batch, i), groups)

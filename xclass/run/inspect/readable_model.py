@@ -1,6 +1,7 @@
-"""Write models as text, with or without names of features, and the weights behind each prediction.
+"""Write models as text, with or without names of features, and write the weights of the features of each prediction.
 
-Source    VW 9.11's formats, which its tools read:
+Source    VW 9.11's formats, so that VW's tools can read them. w is the weight of a slot, G and N are the sums of its
+          update rule (`binary.weight_table`):
 
     --readable_model    a header, `:1` and counters, then `slot:w G N`; with --predict_only_model `:0` and `slot:w`
     --invert_hash       the same with `name:` or `name[j]:` in front, j the sub-problem
@@ -185,7 +186,7 @@ class Inspector:
         place[count:] = [place for place, _ in lookup.extra]
         x = np.array([*batch.value, *more], np.float32)
         driver = self._config.driver
-        # in VW the path features come before the interactions, which are the last features
+        # VW puts the path features before the interactions, which are the last features of the batch
         crossed = int(interactions.crossed(batch)[0]) if driver.vw_exact else 0
         turn = _turned(count, crossed, len(extra))
         score = gd.score(table, place[turn], x[turn], len(place), np.uint64(lookup.sub), batch.initial[0])
@@ -201,7 +202,7 @@ class Inspector:
         slots = np.concatenate([self._slots(lookup, features) - base, np.array(extra, np.int64)])[turn]
         values, texts = [item.value for item in features] + more, [item.text for item in features] + [b""] * len(extra)
         values, texts = [values[j] for j in turn], [texts[j] for j in turn]
-        tests_as_vw = driver.vw_exact and driver.testonly  # show regularised weights, and no state of learning
+        tests_as_vw = driver.vw_exact and driver.testonly  # then VW sorts by regularised weights and shows no G
         w, g = columns["w"][slots], columns["g"][slots]
         shown = w
         if len(table.shrunk):

@@ -38,8 +38,8 @@ class Writer:
     ----------
     path : file to write; "stdout" is standard output
     kind : one of KINDS, see the module
-    names : names of the classes 1, 2, ... (multiclass, scores), which may grow; None to write numbers. Other classes
-        have an empty name, except 0 in a list, which stands for all other classes
+    names : names of the classes 1, 2, ... (multiclass, scores); the list may grow; None to write numbers. Classes
+        without a name are written as an empty string, except 0 in a list of scores, which stands for all other classes
     rounded : whether classes are rounded to float32, as in VW
 
     Raises

@@ -5,6 +5,8 @@ Idea      A slot is in use if its weight, G or N differs from its initial value.
           If more than EXACT slots remain, only one block of BLOCK slots in EVERY blocks is counted; the estimate is
           good because hashing spreads features evenly.
 Cost      At most about 15 ms for 2**24 slots, once at the end of a run.
+Names     w weight | G, N sums of the update rule | rate scratch of one update | plane: all w, or all G, and so on, in
+          one contiguous array, see `binary.weight_table`.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ def count_pairs(pairs: np.ndarray, begin: Int, end: Int, every: Int) -> Int:
 
 @jit
 def count_planes(words: np.ndarray, field: Int, begin: Int, end: Int, every: Int) -> Int:
-    """Count as `count_pairs` does in a table of planes.
+    """Count the same as `count_pairs` in a table that consists of planes.
 
     Parameters
     ----------
