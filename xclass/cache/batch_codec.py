@@ -24,9 +24,9 @@ from . import column_codec
 
 LABEL, WEIGHT, INITIAL, GROUPS, NAME, LENGTH, INDEX, VALUE, LINE, TAG = range(10)
 COLUMNS = 10
-# The header: BLOCK, size of the block in bytes, its checksum, the numbers of examples, features and namespace groups,
-# bytes of tags, number of the first line, number of lines in the files before, whether each example ends with the
-# constant; then three numbers per column, which say how it is stored.
+# Positions in the header: the constant BLOCK, size of the block in bytes, its checksum, the numbers of examples,
+# features and namespace groups, bytes of tags, number of the first line, number of lines in the files before, whether
+# each example ends with the constant; then three numbers per column, which describe its encoding.
 MAGIC, BYTES, SUM, N, Z, G, T, FIRST, BEFORE, WITH_CONSTANT, HOW = range(11)
 HEADER = HOW + 3 * COLUMNS
 BLOCK = 0x6B636F6C62
@@ -35,7 +35,7 @@ UNLABELLED = np.uint32(0xFFFFFFFF)
 
 
 class DamagedCacheError(Exception):
-    """Report that a file is no cache or that its contents cannot be trusted; the text says why."""
+    """Report that a file is not a cache or that it is damaged; the text gives the reason."""
 
 
 # -- kernels -------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def encode_block(
     table, codes, listed, column : uint32[2**18], uint16[m], uint32[2**16], uint32[m], scratch; m is the longest column
     out : uint8[...], written from byte 8 * HEADER on
     head : int64[HEADER], written except for the checksum
-    secret : of the hash of numbers, see `hash_table`
+    secret : secret key of the hash of numbers, see `hash_table`
     """
     n: int = batch.label.shape[0]
     less = 1 if constant else 0
@@ -378,7 +378,7 @@ class Unpacker:
 
         Raises
         ------
-        Damaged
+        DamagedCacheError
             if the block is truncated, its checksum is wrong or its sizes are not consistent.
         """
         body = at + 8 * HEADER

@@ -11,7 +11,7 @@ r"""Write and read the file of a cache: one block per batch, and a trailer that 
 
 Writing   The file has no name, if the system supports that, or a temporary name beside its final one. It gets its
           name when it is complete and on the disk (`leftovers`), and its last bytes are written last. So a process
-          killed at any moment leaves no cache that passes for a complete one.
+          killed at any moment leaves no file that looks like a complete cache.
 Reading   The file is mapped into memory. The next window is requested in advance, and windows already read are
           released.
 """
@@ -102,7 +102,7 @@ NUMBERS, TEXTS = ("bad", "skipped", "lines", "blocks"), ("kept", "told", "names"
 
 
 def _facts(text: bytes) -> dict[str, Any]:
-    """Return the checked facts of a trailer: a right checksum does not mean that this program wrote it."""
+    """Return the facts of a trailer after checking them, because any program can write a correct checksum."""
     try:
         parsed = json.loads(text)
         valid = isinstance(parsed["key"], dict) and all(

@@ -31,10 +31,10 @@ def make_key(
     Parameters
     ----------
     parse : options of the parser, a dataclass
-    bits : of the weight table
+    bits : log2 of the number of slots of the weight table
     multiclass : whether labels are classes
-    lowest, highest : range of the labels, None where there is no limit
-    limit : number of examples to read, None for all
+    lowest, highest : range of the labels; None for no limit
+    limit : number of lines to read; None for all
     """
     return {
         "version": VERSION,
@@ -107,7 +107,7 @@ def why_stale(kept: dict[str, Any], wanted: dict[str, Any], paths: Sequence[str]
 
 
 class Digesting(io.RawIOBase):
-    """Read a file and compute the digest of its content on the way."""
+    """Read a file and compute the digest of its content while it is read."""
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file

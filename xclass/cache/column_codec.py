@@ -80,7 +80,7 @@ def put(
     table, codes, listed : uint32[2**18], uint16[m or more], uint32[2**16], scratch
     out : uint8[...], written from `at` on
     how : int64[3], written: kind of the encoding, length of the list, the number that all rows share
-    secret : of the hash of numbers, see `hash_table`
+    secret : secret key of the hash of numbers, see `hash_table`
     """
     largest = np.uint32(0)
     same = True

@@ -29,7 +29,7 @@ from .cache_file import Reader, Writer
 
 @dataclass(frozen=True)
 class Options:
-    """Hold the options of the cache."""
+    """Declare the options of the cache."""
 
     cache: bool = option(
         "keep the parsed examples in DATA.cache, and read that file instead of the data if it was made from the same "
@@ -91,7 +91,7 @@ class Source:
         self.notes: list[str] = []
         self.lines = 0
         self.parsing = True
-        self._told: list[str] = []  # all notes about the text, which the cache stores
+        self._told: list[str] = []  # all messages about the text, which are stored in the cache
         self.path = options.cache_file
         if self.path is None and options.cache:
             if reader.paths[0] is None:
@@ -277,7 +277,10 @@ class Source:
     def _end(self, writer: Writer, then: list[dict[str, Any]] | None) -> None:
         """Complete the cache and read the next passes from it, unless the data changed during the pass.
 
-        `then` : size, times and place of each file before the pass, None if the cache is not compared with its data
+        Parameters
+        ----------
+        writer : writer of the cache, to which all batches are written
+        then : size, times and place of each file before the pass; None if the cache is not compared with its data
         """
         parser = self._text.parser
         key = dict(self._key)
