@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from ..data.batch import HIGHEST_LABEL
 
 LABELS, LINES = 100, 1000  # detection ends after this many labels or lines
-NAMES = 3  # labels that must be names until labels are assumed to be names; the first line may be a heading
+NAMES = 3  # labels are names once the first three are; a single name may be a heading
 MOST_SHOWN = 40  # characters of a name in a message
-DIFFERENT = 3  # different labels that make classes; two may be binary labels of a VW user, or counts
+DIFFERENT = 3  # number of different whole numbers that are taken for classes; two may be binary labels, or counts
 LABEL = re.compile(rb"0*[1-9][0-9]{0,9}")
 MEANT_AS_NUMBER = re.compile(rb"[+-]?\.?[0-9].*|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 OTHERS = (b"shared",)  # words that begin lines in other formats of VW
@@ -26,8 +26,8 @@ class LabelDetector:
 
     Parameters
     ----------
-    patient : whether to continue after a label 0, which is not a class, for a better message, and after an unlabelled
-        line, for names; not for a pipe, where the user would have to wait
+    patient : whether to read on where more lines improve the result: after a label 0, which is not a class, for a more
+        precise message, and after an unlabelled line, to find names. False for a pipe, where the user would wait
     only_names : whether labels are known to be classes, and only names are to be detected
 
     Attributes
@@ -76,7 +76,7 @@ class LabelDetector:
             self.end()
 
     def end(self) -> None:
-        """Decide by the lines seen so far, because there are no more."""
+        """Decide by the lines examined so far, because there are no more."""
         if self.classes is None and (self._only_names or self.name):
             self.classes = True
         if self.classes is None:

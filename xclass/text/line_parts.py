@@ -50,7 +50,7 @@ def note(notes: Int64s, row: int, problem: int, line: int, start: int, where: in
 
 @inlined
 def class_alone(text: UInt8s, at: int, e: int) -> np.int64:
-    """Return the class `text[at:e]` if it is digits that only a blank and a bar follow, else -1."""
+    """Return the class `text[at:e]` if it is one to nine digits, directly followed by a space and a bar, else -1."""
     if text[e] != SPACE or text[e + 1] != BAR or not at < e <= at + 9:
         return np.int64(-1)
     number = np.int64(0)

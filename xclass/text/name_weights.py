@@ -36,7 +36,7 @@ def first_other(label: Float64s, weight: Float32s, begin: int, known: Float32s) 
 
 
 class NameWeights:
-    """Compare the weights of each class name, until one differs.
+    """Compare the weights of the examples of each class name, until two differ.
 
     Parameters
     ----------

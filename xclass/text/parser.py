@@ -4,6 +4,8 @@
     namespace := '|' [name [':' weight]] { (SPACE | TAB) [feature] }
     feature   := name | name ':' number | name ':' word | ':' number
 
+The label words are the label, the weight and, for real-valued labels, the initial prediction; all are optional.
+
 Idea      `tokens` finds lines, names and numbers, `label_words` reads the part of a line before the first bar, and
           `malformed` describes the problems of a line. Blocks of text are parsed independently, each as if it began
           the file (`Scanner`); line numbers and new class names are filled in when blocks are taken in order

@@ -253,7 +253,7 @@ class Reader:
                 raise error
 
     def _blocks(self, stream: Stream) -> Iterator[Block]:
-        """Yield blocks of padded text that end after a newline."""
+        """Yield the text of a file in blocks with padding; the complete lines of a block end after its last newline."""
         size, largest = self._sizes
         left = np.empty(0, np.uint8)  # the beginning of an incomplete line
         first = True

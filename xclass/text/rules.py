@@ -1,4 +1,4 @@
-"""Define the rules by which kernels read lines."""
+"""Define the record of parser options that is passed to kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..data import class_names
 
 
 class Rules(NamedTuple):
-    """Hold the rules by which kernels read lines, which `Parser` derives from its options."""
+    """Hold what kernels need to know to parse a line; `Parser` derives it from its options."""
 
     multiclass: bool  # whether labels are classes
     mask: np.uint32  # the bits of a hash that make the index of a feature
@@ -18,7 +18,7 @@ class Rules(NamedTuple):
     hash_seed: np.uint32  # seed of the hash
     unnamed: np.uint32  # hash of the namespace without a name
     constant: bool  # whether the constant feature is added
-    treatment: int  # of malformed lines, see `malformed`
+    treatment: int  # what to do at malformed lines: STOP, SKIP or VW, see `malformed`
     lowest: int  # lowest class allowed
     highest: int  # highest class allowed; -1 if every class is
     names: class_names.Table  # names of classes listed in advance
