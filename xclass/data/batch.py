@@ -78,7 +78,7 @@ _FIELDS: tuple[tuple[np.dtype[Any], int, int], ...] = (
 class Pool:
     """Recycle memory for batches: a piece is reused once no array refers to it.
 
-    Fresh memory costs more than parsing into it, because the operating system clears each page on first access.
+    Allocating new memory takes longer than parsing into it, because the system clears each page on first access.
     Only one thread may call `take`; arrays may be released in any thread.
     """
 

@@ -6,7 +6,8 @@ Names     A name's letters are the bytes of its text; name j (from 0) belongs to
 Differs   from VW, whose --named_labels requires all names in advance.
 Idea      A block of text is parsed in any thread, without knowledge of the blocks before it, so the parser stores the
           position of an example's first word as its label. The blocks are then taken in the order of the file, and
-          here names get the numbers 1, 2, ... in the order in which they first occur, for any number of threads.
+          this module replaces the positions by numbers, 1, 2, ... in the order in which names first occur. The result
+          does not depend on the number of threads.
           Names are hashed by SipHash with a key that each table draws, so that names cannot be chosen to collide.
 """
 
@@ -221,7 +222,7 @@ class Names:
             table = self._new_table(text[begin:].tobytes().index(b" "))
 
     def _new_table(self, needed: int) -> Table:
-        """Make a table with space for twice as many names, and for `needed` letters more."""
+        """Return a new table with space for at least twice as many names as now, and for `needed` more letters."""
         count = len(self.names)
         self._table = new_table(self.names, 1 << max(10, (2 * count).bit_length()), needed)
         return self._table

@@ -24,7 +24,7 @@ def check_features(counts: Float64s, line: Int64s, what: str, advice: str) -> No
     Raises
     ------
     DataError
-        naming the line.
+        if there is such an example; the message names its line.
     """
     row = int(counts.argmax())
     if counts[row] <= ORDINARY_FEATURES:

@@ -27,7 +27,7 @@ F1, F2 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
 
 @jit
 def _mixed(k: np.uint32) -> np.uint32:
-    """Return one block of four bytes, scrambled."""
+    """Return one block of four bytes after the mixing steps of murmur3."""
     k = np.uint32(np.uint64(k) * C1)
     k = np.uint32(np.uint64(k) << np.uint64(15)) | (k >> np.uint32(17))
     return np.uint32(np.uint64(k) * C2)

@@ -100,7 +100,7 @@ def count_crossed(batch: Batch, terms: UInt8s, term_start: Int64s, permuted: boo
     batch : examples
     terms, term_start : uint8[...], int64[...]; interaction t is `terms[term_start[t]:term_start[t + 1]]`
     permuted : whether a repeated group gives all pairs
-    counts : float64[n], written
+    counts : float64[n], written; float, because the number may exceed int64
     """
     begin = np.empty(256, np.int64)
     end = np.empty(256, np.int64)

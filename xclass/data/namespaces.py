@@ -11,9 +11,10 @@ ignored still takes part in interactions, and its features are counted.
 
 Source    VW 9.11 (kskip_ngram_transformer.cc, parse_args.cc); order and indices are VW's.
 Cost      a few ns per feature; nothing if no option is given.
-Names     A pattern is the distances of a gram's parts from its first part.
+Names     A gram is an n-gram; its pattern is the list of distances of its parts from its first part.
 Differs   from VW: the n of a namespace is checked (VW reads `--ngram foo2` as 0 for f), and a namespace may be written
-          `\xHH`. With plain `--invariant` the squares of ignored linear terms do not count towards a step's size.
+          `\xHH`. With `--invariant` alone, the size of an update does not depend on ignored linear terms (VW includes
+          their squares).
 Idea      Batches are transformed to batches, in pieces of bounded size.
 """
 
