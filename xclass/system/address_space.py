@@ -38,7 +38,14 @@ def left() -> int | None:
 
 
 def _check(more: int, whole: int, cure: str) -> None:
-    """Raise XclassError if `more` bytes are not free; its message asks for a limit of `whole` bytes more than used."""
+    """Raise XclassError if the limit leaves fewer than `more` bytes.
+
+    Parameters
+    ----------
+    more : bytes that are needed now, in addition to those in use
+    whole : bytes that a whole run needs in addition to those in use, for the limit that the message recommends
+    cure : end of the message, another remedy
+    """
     limit = _limit()
     if limit is None or _used() + more <= limit:
         return

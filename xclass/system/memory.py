@@ -1,6 +1,6 @@
 """Determine how much memory this process can still allocate.
 
-Source    /proc/meminfo if it exists, else sysconf.
+The free memory of the machine comes from /proc/meminfo if it exists, else from sysconf.
 """
 
 from __future__ import annotations
