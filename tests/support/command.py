@@ -1,4 +1,4 @@
-"""The command for tests: `xclass(...)` in this process, which is quick, or `xclass_process(...)` in one of its own."""
+"""Run the command in tests: `xclass(...)` runs it in this process, which is faster, `xclass_process(...)` in another."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from xclass.cli import command as cli
 
-SECONDS = 120  # after which a process counts as hanging; it may have to compile
+SECONDS = 120  # time limit of a process, which may have to compile kernels
 
 
 class Result(NamedTuple):
-    """How a run ended and what it wrote."""
+    """Hold the exit status of a run and what it wrote to standard output and standard error."""
 
     status: int
     out: str
@@ -25,12 +25,12 @@ class Result(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The lines of standard output."""
+        """Return the lines of standard output."""
         return self.out.splitlines()
 
 
 def xclass(*args, stdin: str | bytes | None = None, cwd: str | os.PathLike | None = None) -> Result:
-    """Carry out a command line in this process; arguments that are no strings are turned into some."""
+    """Execute a command line in this process; arguments that are not strings are converted by `str`."""
     streams = sys.stdin, sys.stdout, sys.stderr
     out, err = _text(b""), _text(b"")
     sys.stdin, sys.stdout, sys.stderr = _text(_bytes(stdin)), out, err
@@ -43,14 +43,14 @@ def xclass(*args, stdin: str | bytes | None = None, cwd: str | os.PathLike | Non
 
 
 def learn(*args, stdin: str | bytes | None = None, cwd: str | os.PathLike | None = None) -> Result:
-    """`xclass` that has to end well."""
+    """Execute a command line as `xclass` does, and check that it ends with status 0."""
     done = xclass(*args, stdin=stdin, cwd=cwd)
     assert done.status == 0, done.err
     return done
 
 
 def xclass_process(*args, stdin: str | bytes | None = None, cwd: str | os.PathLike | None = None, **more) -> Result:
-    """Carry out a command line in a process of its own and wait for its end; `more` is for `subprocess.run`."""
+    """Execute a command line in a new process and wait for its end; `more` is passed to `subprocess.run`."""
     done = subprocess.run(
         _words(args), input=_bytes(stdin), cwd=cwd, env=_environment(), capture_output=True, timeout=SECONDS, **more
     )
@@ -58,13 +58,13 @@ def xclass_process(*args, stdin: str | bytes | None = None, cwd: str | os.PathLi
 
 
 def begin(*args, cwd: str | os.PathLike | None = None, **more) -> subprocess.Popen:
-    """Start a process with pipes to all its streams; `more` is for `subprocess.Popen`."""
+    """Start a process with pipes for its standard streams; `more` is passed to `subprocess.Popen`."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(_words(args), cwd=cwd, env=_environment(), **{**pipes, **more})
 
 
 def script(body: str, *args, cwd: str | os.PathLike | None = None) -> Result:
-    """Run Python that prepares something, in a process of its own, and then the command."""
+    """Execute the Python code `body` and then the command in a new process."""
     program = f"{body}\nfrom xclass.cli import command as cli\ncli.main()"
     words = [sys.executable, "-c", program, *map(str, args)]
     done = subprocess.run(
@@ -78,7 +78,7 @@ def _words(args) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """This environment, with the package these tests import first on the path."""
+    """Return this environment, with the package that the tests import first on the import path."""
     root = str(Path(cli.__file__).parents[2])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": ""}

@@ -1,6 +1,6 @@
-"""Sharing out the compiling among the processes of a test run that begins with nothing compiled.
+"""Divide the compilation of kernels among the processes of a test run that starts without compiled kernels.
 
-Left alone, each of them would compile all kernels: they come to the same tests at about the same time.
+Otherwise every process would compile all kernels, because the processes need the same kernels at about the same time.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from xclass.run import warm_up
 
 
 def compile_shared(folder: Path) -> None:
-    """Compile what reads and what learns, except for what another process has begun to compile.
+    """Compile the kernels of the reader and of each reduction, except those that another process has begun to compile.
 
     Parameters
     ----------
-    folder : of this test run, where processes leave word of what they have begun
+    folder : folder of this test run, in which processes mark what they have begun to compile
     """
     for name in (warm_up.READING, *BY_NAME):
         mark = f"tests-{name}"
@@ -37,7 +37,10 @@ def _claim(path: Path) -> bool:
 
 
 def _learn(name: str) -> None:
-    """Have learners of each variant learn from a batch of no examples; they then begin without reading a line."""
+    """Compile the kernels of a reduction by passing an empty batch to a learner of each of its variants.
+
+    Reductions that learn at the end of the data get a few examples.
+    """
     for options in [{}, *VARIANTS.get(name, [])]:
         with learner(name, **options) as model:
             if name in AT_THE_END:

@@ -1,4 +1,4 @@
-"""A reduction without the driver: text to a batch, the batch through the learner's stages, and what came of it."""
+"""Use a reduction without a run: parse text into a batch, pass it through the learner's stages, return the results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from xclass.text import reader
 
 
 class Example(NamedTuple):
-    """One example as the oracles take it."""
+    """Hold one example in the form that oracles expect."""
 
     features: list[tuple[int, np.float32]]
     label: int | None
@@ -32,25 +32,25 @@ class Example(NamedTuple):
 
 
 def configure(*words) -> config.Config:
-    """The value of every option for a command line."""
+    """Return the value of every option for a command line."""
     found, reductions = cli.option_groups()
     given = arguments.read(help_text.sections(found, reductions), [str(word) for word in words])
     return config.resolve(given, None, found, reductions, presets=PRESETS, resolve_defaults=purpose.with_defaults)
 
 
 def spec_of(settled: config.Config) -> LearnerSpec:
-    """What the reduction of a command line is built from."""
+    """Return the spec that the reduction of a command line is built from."""
     return configuration.spec_of(settled, purpose.purpose_of(settled))
 
 
 def learner_of(settled: config.Config, **changed) -> base.Learner:
-    """The reduction of a command line, built as in a run; `changed` : of its purpose."""
+    """Return the reduction of a command line, built as in a run; `changed` are fields of its `Purpose` to replace."""
     jit.activate()
     return Learner.from_config(settled, purpose.purpose_of(settled)._replace(**changed)).reduction
 
 
 def batch_of(settled: config.Config, text: str) -> Batch:
-    """All examples of a text in one batch."""
+    """Return all examples of a text as one batch."""
     labels = configuration.label_range(settled, spec_of(settled))
     multiclass = settled.reduction.labels == "multiclass"
     content = io.BytesIO(text.encode())
@@ -66,7 +66,7 @@ def batch_of(settled: config.Config, text: str) -> Batch:
 
 
 def examples_of(batch: Batch) -> list[Example]:
-    """The examples of a batch, one by one."""
+    """Return the examples of a batch as a list."""
     found = []
     for i in range(batch.n):
         part = slice(batch.start[i], batch.start[i + 1])
@@ -77,7 +77,7 @@ def examples_of(batch: Batch) -> list[Example]:
 
 
 def go_through_stages(learner, batch: Batch, learn: bool = True) -> tuple[BatchTask, object]:
-    """Take a batch through a learner's stages; return the work and the plan of a reduction that makes one."""
+    """Pass a batch through a learner's stages; return the task, and its plan if the reduction makes one, else None."""
     weight = np.where(np.isnan(batch.label), 0.0, batch.weight.astype(np.float64))
     task = BatchTask(batch, learn, np.add.accumulate(weight))
     if learn:

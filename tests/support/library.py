@@ -1,10 +1,10 @@
-"""Learners for tests of what a learner does: made by `xclass.Learner`, with what a run of the command would show.
+"""Get from an `xclass.Learner`, in a test, everything that a run of the command would show.
 
     with xclass.Learner("cpt", 17, bits=20) as model:
         shown = go_through(model, text, top_k=3)
     shown.lists[0]     # {17: 0.61, 4: 0.2, 9: 0.05, 0: 0.14}, before the first example was learned from
 
-Use plain `model.learn`, `predict`, `top_k` and `probabilities` where they give what the test needs.
+If `model.learn`, `predict`, `top_k` and `probabilities` return what a test needs, it should use these instead.
 """
 
 from __future__ import annotations
@@ -25,31 +25,34 @@ from xclass.reductions.core.contract import BatchTask
 
 
 class Shown(NamedTuple):
-    """What came of a text."""
+    """Hold the results of passing a text through a learner."""
 
-    predictions: list[float]  # of every example, made before it was learned from
-    lists: list[dict[int, float]]  # label -> probability, in the order of `-p`; 0 is all others; empty if not asked for
-    loss: float  # the sum over the examples, each times its weight
-    summary: str  # the learner's lines of the summary; `fact` takes a number from them
-    notes: list[str]
-    scores: list[dict[int, float]]  # of classes, candidates or routers, in the order of `-r`; see `with_scores`
-    untaken: list[int]  # numbers, from 1, of the examples from which a step was not taken; see `finite`
+    predictions: list[float]  # prediction of each example before it was learned from
+    lists: list[dict[int, float]]  # per example label -> probability, in the order of `-p`; 0 stands for all others
+    loss: float  # sum of the losses of the examples times their weights
+    summary: str  # the learner's lines of the summary; `fact` extracts a number from them
+    notes: list[str]  # messages about the examples
+    scores: list[dict[int, float]]  # scores of classes, candidates or routers, in the order of `-r`; see `with_scores`
+    untaken: list[int]  # numbers, from 1, of the examples whose update was skipped, see `binary.finite`
 
 
 def with_scores(reduction: str, classes: int, **options) -> Learner:
-    """Return a learner that shows the scores behind its predictions, as `-r` asks for them."""
+    """Return a learner that returns the scores behind its predictions, as with `-r`."""
     return Learner.from_config(configuration.configured(reduction, classes, options), Purpose(scores=True))
 
 
 def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Shown:
-    """Take text through the stages of a learner, learning from it or only predicting.
+    """Pass text through the stages of a learner.
 
-    A learner that wants to see examples before it learns from any is shown those of the text.
+    The text is also the preview of a learner that needs to see examples before it learns from any.
 
     Parameters
     ----------
-    answers : fields of `probabilities.Options`, such as `top_k=3`; they hold from here on, and sums for the summary
-        begin anew
+    model : the learner
+    text : lines in VW's format
+    learn : whether to learn from the examples, and not only to predict them
+    answers : fields of `probabilities.Options`, such as `top_k=3`; they stay set for later calls, and the sums for the
+        summary restart at 0
     """
     if answers:
         model.reduction.want(replace(model._spec.wanted, answers=probabilities.Options(**answers)))
@@ -78,13 +81,13 @@ def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Show
 
 
 def dicts_of(scores: np.ndarray, labels: np.ndarray, start: np.ndarray) -> list[dict[int, float]]:
-    """Return the scores of every example by their labels; those of example i are `start[i]:start[i + 1]`."""
+    """Return label -> score for each example; example i has the scores `start[i]:start[i + 1]`."""
     pairs = list(zip(labels.tolist(), scores.tolist(), strict=True))
     return [dict(pairs[low:high]) for low, high in itertools.pairwise(start.tolist())]
 
 
 def trained(reduction: str, classes: int | None, text: str, **options) -> Learner:
-    """Return a new learner that has learned from text, to the end of the data."""
+    """Return a new learner that has learned from a text, including the end of the pass."""
     model = Learner(reduction, classes, **options)
     model.learn(text)
     model.end_pass()
@@ -92,27 +95,27 @@ def trained(reduction: str, classes: int | None, text: str, **options) -> Learne
 
 
 def same_contents(first: Learner, second: Learner) -> bool:
-    """Tell whether two learners would write the same model."""
+    """Return whether two learners would save the same model."""
     return state_of(first) == state_of(second)
 
 
 def same_arrays(first: Learner, second: Learner) -> bool:
-    """Tell whether two learners have learned the same, whatever their options are."""
+    """Return whether two learners would save the same arrays; their options may differ."""
     return state_of(first).arrays == state_of(second).arrays
 
 
 def summary_of(model: Learner) -> str:
-    """Return the learner's lines of a run's summary."""
+    """Return the lines that the learner adds to the summary of a run."""
     return "".join(f"{line}\n" for line in model.reduction.summary())
 
 
 def state_of(model: Learner) -> Contents:
-    """Return all that a model file would hold; equal for two learners whose models are the same byte for byte."""
+    """Return the contents of a model file in a form that can be compared by `==`."""
     kept = model.contents()
     arrays = {name: np.asarray(one) for name, one in kept.arrays.items()}
     return kept._replace(arrays={name: (one.dtype.str, one.shape, one.tobytes()) for name, one in arrays.items()})
 
 
 def fact(text: str, name: str) -> float:
-    """Return the number of a summary that a name has."""
+    """Return the number after `name =` in a summary."""
     return float(text.split(name + " = ")[1].split()[0].rstrip(",;"))

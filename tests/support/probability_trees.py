@@ -1,4 +1,4 @@
-"""What the tests of the conditional probability tree have in common."""
+"""Provide helpers that several tests of the conditional probability tree share."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from xclass.reductions.cpt import label_tree
 
 
 def examples(text: str) -> list[tuple]:
-    """Return (features, label or None, weight) of every line, as oracles take them."""
+    """Return (features, label or None, weight) of every line, in the form that oracles expect."""
     found = plain_reader.read(text.encode(), multiclass=True, bits=32)
     labels = [None if e.label is None else int(e.label) for e in found]
     return list(zip(plain_reader.features_of(found), labels, [e.weight for e in found], strict=True))
 
 
 def tree_of(model: Learner, t: int = 0) -> label_tree.Tree:
-    """Return a tree as a model would hold it, after the checks that a model's tree goes through."""
+    """Return tree number t of a learner, converted to the arrays of a model and restored from them with all checks."""
     return label_tree.restored(f"tree.{t}", model.contents().arrays)
 
 
 def mean_opened(model: Learner) -> float:
-    """Return how many nodes a search opened, on average."""
+    """Return the mean number of nodes that a search opened."""
     opened = model.reduction.report.opened
     return float(opened @ np.arange(len(opened)) / opened.sum())
 
 
 def check_best_are_the_top_of_all(model: Learner, test: str, classes: int) -> None:
-    """The search finds what is found by listing every label, and says what is left for others."""
+    """Check that a search for the best labels agrees with a list of all labels.
+
+    The remaining probability must be that of all labels which are not listed.
+    """
     every = go_through(model, test, learn=False, top_k=1000).lists
     for want in every:
         assert len(want) == classes + 1

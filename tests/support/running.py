@@ -1,7 +1,8 @@
-"""Commands of scripts/ for tests: `tool` in this process, which is quick, or `process` in one of its own.
+"""Run commands of scripts/ in tests: `tool(...)` in this process, which is faster, `process(...)` in another.
 
-What `tool` measures runs in this process too: xclass gives its real answers, with a table of at most 2^MOST_BITS
-slots, and its CPU time is made up of the number of examples, so that it does not depend on the machine.
+Under `tool`, the runs of xclass that the command measures are executed in this process, too, with a weight table of at
+most 2^MOST_BITS slots. Their results are real, but their CPU time is computed from the number of examples, so that it
+does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from scripts.lib import command_line, processes
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_BITS = 18
-START, EXAMPLE = 0.5, 1e-4  # CPU seconds of a run and of each of its examples
+START, EXAMPLE = 0.5, 1e-4  # computed CPU seconds: of the start of a run, and of each of its examples
 carry_out = processes.carry_out
 
 
 def process(name: str, *words) -> subprocess.CompletedProcess:
-    """Run a command of scripts/, such as `bench.compare`, in a process of its own and in this folder."""
+    """Run a command of scripts/, such as `bench.compare`, in a new process in the current folder."""
     command = [sys.executable, "-m", f"scripts.{name}", *map(str, words)]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=900, env=environment(), stdin=subprocess.DEVNULL
@@ -36,13 +37,13 @@ def process(name: str, *words) -> subprocess.CompletedProcess:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return this environment, with the project's folder first on the path of imports."""
+    """Return this environment, with the project's folder first on the import path."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
 def tool(name: str, *words, cwd: str | os.PathLike | None = None) -> subprocess.CompletedProcess:
-    """Carry out a command of scripts/ in this process, and what it measures of xclass too."""
+    """Execute a command of scripts/, and the runs of xclass that it measures, in this process."""
     main = importlib.import_module(f"scripts.{name}").main
     out, err = io.StringIO(), io.StringIO()
     before = os.getcwd()
@@ -59,21 +60,21 @@ def tool(name: str, *words, cwd: str | os.PathLike | None = None) -> subprocess.
             status = end.code
         finally:
             os.chdir(before)
-    if isinstance(status, str):  # as Python ends a process
+    if isinstance(status, str):  # `sys.exit` with text writes it to standard error and ends with status 1
         status = print(status, file=err) or 1
     return subprocess.CompletedProcess([name, *words], status or 0, out.getvalue(), err.getvalue())
 
 
 def measuring_here() -> contextlib.AbstractContextManager:
-    """Carry out in this process what is measured of xclass."""
+    """Return a context manager in which the measured runs of xclass are executed in this process."""
     return mock.patch.object(processes, "carry_out", _carry_out_here)
 
 
 def _carry_out_here(command, folder, out, err):
-    """Do what `processes.carry_out` does."""
+    """Replace `processes.carry_out`: run xclass in this process, and other commands as before."""
     words = list(command)
     for at, word in enumerate(words[:-1]):
-        if word == "-b" and int(words[at + 1]) <= 30:  # more is an error
+        if word == "-b" and int(words[at + 1]) <= 30:  # a larger value is an error, which must not be hidden
             words[at + 1] = str(min(int(words[at + 1]), MOST_BITS))
     start = processes.TOOLS["xclass"]
     if words[: len(start)] != start:

@@ -1,4 +1,4 @@
-"""Small problems for the solvers of a softmax tree, and what they minimise."""
+"""Make small problems for the solvers of the softmax tree, and compute the objective that the solvers minimise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xclass.reductions.softmax_tree import newton_step
 
 
 def problem_of(x: np.ndarray, weight: np.ndarray) -> newton_step.Problem:
-    """A problem of the rows of a dense array."""
+    """Return the problem whose examples are the rows of a dense array, with these weights."""
     row, feature = np.nonzero(x)
     start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(x)))]).astype(np.int64)
     value = x[row, feature].astype(np.float32)
@@ -23,7 +23,10 @@ def softmax_objective(x, y, weight, w, b, alpha) -> float:
 
 
 def some_rows(seed: int, n: int, k: int, features: int, signs: bool):
-    """Rows of few features that tell classes, by class; every class has a row."""
+    """Return n sparse rows sorted by class, their classes and their weights; every class has a row.
+
+    The features of a row depend on its class. With `signs`, their values may be negative.
+    """
     rng = np.random.default_rng(seed)
     y = np.sort(np.concatenate([np.arange(k), rng.integers(0, k, n - k)]))
     x = np.zeros((n, features))

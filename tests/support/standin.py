@@ -1,4 +1,4 @@
-"""Small rooms and reductions with the options the tests of `cli` and `config` speak of."""
+"""Declare small option groups and reductions for the tests of `cli` and `options`, independent of the real ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small streams of examples for tests. A seed gives the same stream everywhere; a failing test shows it."""
+"""Make small streams of examples for tests. The same seed gives the same stream on every machine."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ def multiclass(
     unlabelled: float = 0.0,
     popular: float = 1.0,
 ) -> str:
-    """n lines with the classes lowest .. lowest + k - 1, most of which the words tell.
+    """Return n lines with classes lowest .. lowest + k - 1 and words that mostly depend on the class.
 
     Parameters
     ----------
-    noise : share of words that belong to another class.
-    tags : give every third example a tag.
-    weights : importance weights to choose from, 0 allowed; none for lines without one.
-    unlabelled : share of lines without a label.
-    popular : above 1, the first classes come more often.
+    seed : seed of the random numbers
+    k, n : numbers of classes and of lines
+    lowest : the lowest class
+    noise : probability that a word is that of a random class
+    tags : whether every third example has a tag
+    weights : importance weights to choose from, 0 allowed; empty for lines without weights
+    unlabelled : probability that a line has no label
+    popular : 1 for equally frequent classes; the higher, the more frequent are the first classes
     """
     rng = random.Random(f"multiclass {seed} {k} {n}")
     lines = []
@@ -56,7 +59,7 @@ def multiclass(
 def real(
     seed: int, n: int, *, signs: bool = False, tags: bool = False, weights: tuple[float, ...] = (), unlabelled=0.0
 ) -> str:
-    """n lines with a real-valued label that is a sum over the features, or with its sign."""
+    """Return n lines whose label is a linear function of the features, or with `signs` its sign (-1 or 1)."""
     rng = random.Random(f"real {seed} {n}")
     worth = {word: rng.choice((-2, -1, 0.5, 1)) for word in (f"w{j}" for j in range(12))}
     lines = []
@@ -77,7 +80,7 @@ def real(
 
 
 def namespaces(seed: int, n: int, labels: tuple[str, ...]) -> str:
-    """n lines of a few namespaces with a few features each; names, words, numbers and anonymous ones."""
+    """Return n lines with a few namespaces of a few features: named, anonymous, and with numbers or words as values."""
     rng = random.Random(seed)
     lines = []
     for _ in range(n):
@@ -93,7 +96,7 @@ def namespaces(seed: int, n: int, labels: tuple[str, ...]) -> str:
 
 
 def all_sizes(seed: int, n: int) -> str:
-    """Examples of four classes with features of all sizes, of which some come twice, and some examples without any."""
+    """Return n lines of four classes with values from 1e-22 to 1e25, some features repeated, and some examples empty."""
     rng = np.random.default_rng(seed)
     lines = []
     for i in range(n):

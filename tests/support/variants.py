@@ -1,4 +1,4 @@
-"""Reductions, and variants of their options that take other ways through the code."""
+"""List the reductions with sets of options (variants) that together execute most of their code."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
         {"depth": 1, "normalize_features": "columns"},
     ],
 }
-AT_THE_END = ("softmax_tree",)  # learn when all of the data was seen, and know nothing before
+AT_THE_END = ("softmax_tree",)  # reductions that learn only at the end of the data
 BY_NAME = {record.name: record for record in REDUCTIONS}
 ANSWERS = options_of(probabilities.Options)
 FLAGS = {
@@ -77,12 +77,12 @@ FLAGS = {
 
 
 def chosen(name: str, k: int = K) -> tuple:
-    """The words that choose a reduction."""
+    """Return the words of a command line that choose a reduction for k classes."""
     return () if name == "scalar" else (f"--{name}", k)
 
 
 def words_of(options: dict) -> tuple:
-    """Options as words of a command line."""
+    """Return options as words of a command line."""
     words: list = []
     for field, value in options.items():
         for one in value if isinstance(value, list) else [value]:
@@ -91,7 +91,10 @@ def words_of(options: dict) -> tuple:
 
 
 def learner(name: str, k: int = K, **options) -> Learner:
-    """A new learner. Options of `probabilities` are asked of it, as a run would; it has a small table unless told."""
+    """Return a new learner, with a small weight table unless `bits` is given.
+
+    Options of `probabilities` are not options of a learner; they are requested from it, as a run does.
+    """
     asked = {field: options.pop(field) for field in set(options) & set(ANSWERS)}
     model = Learner(name, None if name == "scalar" else k, **{"bits": BITS[1], **options})
     if asked:
@@ -100,5 +103,5 @@ def learner(name: str, k: int = K, **options) -> Learner:
 
 
 def name_of(name: str, options: dict) -> str:
-    """How a test of a variant is called."""
+    """Return the name of the test of a variant."""
     return " ".join(map(str, (name, *words_of(options))))

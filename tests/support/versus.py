@@ -1,4 +1,4 @@
-"""The same command line for xclass and for VW, and what they print compared line by line."""
+"""Run the same command line with xclass and with VW, and compare their output line by line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ HEADER = "average  since "
 
 
 def run_vw(*args, cwd: str | os.PathLike) -> vw_process.Ended:
-    """Run VW, which has to end well, as `python -m vowpalwabbit ARGS` does; VW is loaded once for all runs."""
+    """Run VW as `python -m vowpalwabbit ARGS` does, and check that it ends with status 0.
+
+    One process, which loads VW once, executes all runs.
+    """
     done = _server().run([str(arg) for arg in args], Path(cwd).absolute())
     assert done.status == 0, f"vw {' '.join(map(str, args))}\n{done.out}{done.err}"
     return done
@@ -36,7 +39,7 @@ def _server() -> vw_process.VW:
 
 
 def small(rng: random.Random, n: int, k: int, real: bool = False, weights=(1, 1, 2, 0.5, 0)) -> str:
-    """n lines, some of them empty, unlabelled, weighted or with a tag."""
+    """Return n lines; some of them are empty, unlabelled, weighted or have a tag."""
     lines = []
     for i in range(n):
         y = rng.randrange(1, k + 1)
@@ -55,7 +58,7 @@ def small(rng: random.Random, n: int, k: int, real: bool = False, weights=(1, 1,
 
 
 def table(printed: str) -> list[str]:
-    """What is printed from the table on, without what only one of the two says."""
+    """Return the printed lines from the table on, without lines that only one of the two programs prints."""
     lines = printed.splitlines()
     begin = next(i for i, line in enumerate(lines) if line.startswith(HEADER))
     own = (
@@ -76,7 +79,7 @@ def table(printed: str) -> list[str]:
 
 
 def agree(folder: Path, data: str, *args: str, vw_args: tuple[str, ...] = ("-c", "-k")) -> str:
-    """Run both on `data`; predictions and table have to agree. Returns what xclass wrote to stderr."""
+    """Run both on `data`, check that predictions and tables agree, and return what xclass wrote to standard error."""
     pytest.importorskip("vowpalwabbit")
     (folder / "data.vw").write_text(data)
     apart = folder / "vw"  # for the files VW writes
@@ -94,7 +97,7 @@ def agree(folder: Path, data: str, *args: str, vw_args: tuple[str, ...] = ("-c",
 
 
 def close(want: str, got: str) -> bool:
-    """Whether two lines are the same but for the last digits of numbers with a point."""
+    """Return whether two lines are equal except for the last digits of numbers with a decimal point."""
     a, b = want.replace(":", " ").split(), got.replace(":", " ").split()
     if len(a) != len(b):
         return False
