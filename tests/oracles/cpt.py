@@ -1,10 +1,12 @@
-"""Oracle of the conditional probability tree: dicts and floats, from the paper.
+"""Oracle of the conditional probability tree, written from the paper with dicts and floats.
 
 Source   Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
          Algorithms", UAI 2009.
-Idea     A node is a dict of weights; slots are never shared, so tables in comparisons have to be large.
-Differs  with xclass: labels -1 and 1; a split leaf leaves its regressor to the node it becomes (`copy` of the paper is
-         not made); AdaGrad on examples of unit length; turns under squared loss have at least probability LEAST.
+Idea     Every node has a dict of weights, so no two weights share a slot. A learner that is compared with this oracle
+         needs a weight table so large that it has hardly any collisions.
+Differs  from the paper, as xclass does: the labels of a node's binary problem are -1 (left) and 1 (right); a leaf that
+         splits keeps its regressor when it becomes an inner node (the paper copies it); the update is AdaGrad on
+         examples scaled to length 1; under squared loss, each turn has at least the probability LEAST.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ LEAST = 0.01
 
 @dataclass
 class Node:
-    """A leaf where `label` is given."""
+    """Hold a node: a leaf if it has no children; an inner node has `label` None after its split."""
 
     label: int | None
     up: Node | None = None
@@ -39,11 +41,16 @@ class Node:
 
 
 class Tree:
-    """`probabilities(features)`, `learn(features, y, weight)`; features are (index, value) pairs.
+    """Learn a tree and estimate the probabilities of classes; features are (index, value) pairs.
 
     Parameters
     ----------
-    rule : "general", "balanced" or "random".
+    alpha : weight of the balance of the tree, against the regressor, when a new label descends ("general")
+    rule : how a new label chooses its turns: "general", "balanced" or "random"
+    loss : "squared" or "logistic"
+    rate : learning rate
+    unit : whether examples are scaled to length 1
+    seed : seed of the random turns
     """
 
     def __init__(
@@ -77,7 +84,7 @@ class Tree:
         return min(max(0.5 + 0.5 * s, LEAST), 1 - LEAST)
 
     def probability(self, y, row) -> float:
-        """f(y|x)."""
+        """Return the estimate of P(y | x), the product of the probabilities of the turns to the leaf of y."""
         p, node = 1.0, self.leaf[y]
         while node.up is not None:
             right = self.p_right(node.up, row)

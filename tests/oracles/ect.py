@@ -1,13 +1,15 @@
-"""Oracle of the error-correcting tournament: matches between labels, all of them played; E = 0 is the filter tree.
+"""Oracle of the error-correcting tournament; with E = 0 it is the filter tree.
 
 Source   Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; VW 9.11.9 `--ect` for the pairing.
-Idea     E + 1 knock-out tournaments are held round by round. Whoever loses in one enters the next, and so does the
-         winner of a whole tournament, who meets the one just beaten once more. The E + 1 winners play a
-         knock-out of their own. A regressor per match says who wins: positive is the right side.
-         An answer plays all matches; learning follows the label through the matches it takes part in.
-Differs  `play` "paper": importance of a match among the winners is the number of tournaments won on the side of the
-         label, times the example's weight. `play` "vw" repeats what VW does with E > 0, see `_answer_vw`, `_learn_vw`.
-Names    k labels | E errors | a source is where a side of a match comes from: ("label", y) or ("won" | "lost", match).
+Idea     E + 1 knock-out tournaments of labels are held round by round. The loser of a match enters the next tournament.
+         The winner of a whole tournament enters the next one, too, where it meets the label that it has just beaten
+         once more. The E + 1 winners play a final, again a knock-out. Each match has a regressor, and the label on the
+         right side wins if its score is positive. A prediction plays all matches; learning follows the true label
+         through the matches that it takes part in.
+Differs  With `play` "paper", the importance of a match of the final is the number of tournaments on the side of the
+         true label, times the weight of the example. `play` "vw" repeats what VW does if E > 0, see `_answer_vw` and
+         `_learn_vw`.
+Names    k labels | E errors | source: where a side of a match comes from, ("label", y) or ("won" | "lost", match).
 """
 
 from __future__ import annotations
@@ -25,14 +27,15 @@ class Match:
     left: tuple
     right: tuple
     tournament: int
-    last: bool = False  # of its tournament
+    last: bool = False  # whether it is the last match of its tournament
 
 
 def schedule(k: int, errors: int) -> list[Match]:
-    """All matches in the order they are played: rounds, in a round tournaments, in a tournament neighbours.
+    """Return all matches in the order in which they are played: by round, then by tournament.
 
-    Who has no neighbour waits, behind those who come in. A tournament ends with the match of its last two once nobody
-    can come any more from the one before.
+    In each round, neighbours in the list of a tournament play against each other. If the number is odd, the last one
+    waits for the next round, at the end of its list. A tournament ends with the match of its last two labels, once no
+    further labels can come from the tournament before it.
     """
     entered: list[list[tuple]] = [[("label", y) for y in range(1, k + 1)]] + [[] for _ in range(errors)]
     matches: list[Match] = []
@@ -55,16 +58,22 @@ def schedule(k: int, errors: int) -> list[Match]:
 
 
 class Tournament:
-    """`predict(features) -> label`, `learn(features, y, weight, clock)`, labels 1..k.
+    """Learn and predict the labels 1..k by matches.
 
     Parameters
     ----------
-    k, errors : labels and E, as VW's options. play : "paper" or "vw".
-    link : whether scores pass through the logistic function and 1/2 is where the right side begins ("vw" only).
-    slot : layout of the matches, sub-problems in the order of `schedule`, then those of the final; VW's by default.
+    k, errors : number of labels, and E, as in VW's options
+    play : "paper" or "vw"
+    link : whether a logistic function is applied to scores, so that the right side wins above 1/2 ("vw" only)
+    bits : log2 of the number of slots in VW's layout
+    slot : layout of the weights; sub-problems are the matches in the order of `schedule`, then those of the final.
+        VW's layout by default
+    **rule : keywords of `Learner`, see `resolve_rule`
 
-    After learn: `route` [(sub-problem, label side, weight)] of this example; `drift` is by how much "vw" has counted
-    examples with more than their weight.
+    Attributes
+    ----------
+    route : the updates of the last example: [(sub-problem, side of the label, weight)]
+    drift : sum of the differences between the weights that "vw" has added to the clock and those of the examples
     """
 
     def __init__(
@@ -91,7 +100,7 @@ class Tournament:
         self.drift = 0.0
 
     def _right(self, score: np.float32) -> np.float32:
-        """A score as it is compared with 0."""
+        """Return a score after the link function, shifted so that the right side wins if it is above 0."""
         if self.link:
             with np.errstate(over="ignore"):
                 return F(1) / (F(1) + np.exp(-score)) - F(0.5)
@@ -124,7 +133,10 @@ class Tournament:
         return self._final(features, 0, len(winners), winners)
 
     def _final(self, features, begin: int, end: int, winners: list[int]) -> int:
-        """The winner among tournaments begin..end-1: the largest power of two on the left, the rest on the right."""
+        """Return the winner of the final among the winners of tournaments begin..end-1.
+
+        The left side has the largest power of two of them that is less than their number, the right side the rest.
+        """
         if end - begin == 1:
             return winners[begin]
         middle = self._middle(begin, end)
@@ -138,7 +150,11 @@ class Tournament:
         return begin + size
 
     def _answer_vw(self, features) -> int:
-        """VW asks its way back from the last match of a tournament; where a loser came in it goes to the winner."""
+        """Return the prediction of VW, which goes back from the last match of a tournament to a label.
+
+        At each match it goes to the match that the predicted winner came from. If the winner came from a match that it
+        lost, VW nevertheless continues with the predicted winner of that match.
+        """
         begin, end = 0, self.errors + 1
         while end - begin > 1:
             middle = self._middle(begin, end)
@@ -174,7 +190,10 @@ class Tournament:
         self._learn_final(features, 0, len(won), won, weight, clock)
 
     def _learn_final(self, features, begin, end, won, weight, clock) -> bool:
-        """Train the matches among winners begin..end-1 the label is on one side of; whether it wins them."""
+        """Train the matches of the final among tournaments begin..end-1; return whether the true label wins there.
+
+        A match is trained if the label is on exactly one of its sides.
+        """
         if end - begin == 1:
             return won[begin]
         middle = self._middle(begin, end)
@@ -188,10 +207,14 @@ class Tournament:
         return bool(self._says(features, sub) > 0) == right
 
     def _learn_vw(self, features, y, weight, clock) -> None:
-        """As VW: the side is not looked up anew behind the last match of a tournament; what is noted of tournaments
-        won has no place for those lost before their last match; matches among winners learn with powers of two for
-        weights and answer from before the update; after each of them those noted are thought to be half as many. The
-        example is from then on counted with the last of these weights, by the clock too."""
+        """Learn as VW does, with these deviations from the paper:
+
+        * After the last match of a tournament, the side of the label in its next match is not looked up again.
+        * The list of tournaments won has no entry for a tournament that was lost before its last match.
+        * Matches of the final are trained with powers of two as weights, and their results are the predictions before
+          the update. The list of results is halved after each match instead of each round.
+        * The weight of the last match of the final replaces that of the example, also in the clock.
+        """
         own, clock = weight, clock + self.drift
         number, right = self.enters["label", y]
         noted = []

@@ -1,6 +1,7 @@
-"""Features divided by their mean size: kept in dicts, decided anew after 4, 8, 16, ... examples.
+"""Oracle of feature scaling: divide the values of a feature by its mean absolute value.
 
-Differs from the learner: features are told apart by their index, not by a hash of it in a table of a million.
+Idea     Means are kept in dicts. With "auto", whether to scale is decided again after 4, 8, 16, ..., 1024 examples.
+Differs  from xclass: features are distinguished by their indices, and not by their cells in a hash table.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ MOST = 10.0
 
 
 class Scales:
-    """`how`: "auto" or "columns"."""
+    """Keep the mean sizes of features; `how` is "columns" to scale always, or "auto" to decide by the data."""
 
     def __init__(self, how: str = "auto", window: float = 1000):
         self.how, self.window = how, window
@@ -23,7 +24,7 @@ class Scales:
         self.columns = how == "columns"
 
     def seen(self, row: Row) -> None:
-        """Take in an example that is learned from."""
+        """Update the means with an example that is learned from."""
         for feature, x in row:
             a = float(abs(x))
             if a == 0 or not math.isfinite(a):
@@ -50,7 +51,7 @@ class Scales:
         return sum(n * (log - mean) ** 2 for n, log in zip(times, logs, strict=True)) / sum(times) >= 1 - 1e-12
 
     def scaled(self, row: Row) -> Row:
-        """The example as the regressors see it."""
+        """Return the scaled features of an example, as the regressors get them."""
         if not self.columns:
             return row
         return [(feature, self._one(feature, float(x))) for feature, x in row]
@@ -66,7 +67,7 @@ class Scales:
 
 
 def as_learned(examples, how: str = "auto"):
-    """Yield (row, label or None, weight) of a stream as the regressors see it; rows may have more than two columns."""
+    """Yield (scaled row, label or None, weight) for each example; of its features only index and value are used."""
     scales = Scales(how)
     for features, y, weight in examples:
         row = [item[:2] for item in features]

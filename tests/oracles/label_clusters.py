@@ -1,6 +1,8 @@
-"""Oracle of the order of labels: dense prototypes in float64, all of it in NumPy and plain Python.
+"""Oracle of the clustering of labels, which orders them for the leaves of a tree.
 
-Differs  with xclass: nothing known but rounding; the random pairs are drawn by the same formula.
+Idea     The prototype of a label is the sum of its examples, scaled by inverse label frequencies of the features.
+         Prototypes are dense float64 rows. They are split recursively into two halves of similar rows.
+Differs  from xclass in rounding only; the pairs of labels that splits start from are drawn by the same formula.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ def mix(z: int) -> int:
 
 
 def prototypes(examples) -> tuple[list[int], np.ndarray]:
-    """Labels in rising order and a row for each; `examples` : (features, label, weight), features {index: value}."""
+    """Return the labels in rising order, and the prototype of each as a row of length 1.
+
+    Examples are (features, label, weight), where features are {index: value}.
+    """
     labels = sorted({label for features, label, _ in examples if any(features.values())})
     columns = sorted({index for features, _, _ in examples for index in features})
     table = np.zeros((len(labels), len(columns)))
@@ -35,7 +40,10 @@ def prototypes(examples) -> tuple[list[int], np.ndarray]:
 
 
 def split(table: np.ndarray, order: list[int], begin: int, seed: int, tries: int, rounds: int = 30):
-    """The rows `order`, which stand from place `begin` on, in two halves."""
+    """Return two halves of the rows `order`, the best of `tries` results of balanced two-means clustering.
+
+    `begin` is the position of the first of these rows in the order of all labels; the random pairs depend on it.
+    """
     n = len(order)
     most, best = -1.0, None
     for t in range(tries):
@@ -62,7 +70,7 @@ def split(table: np.ndarray, order: list[int], begin: int, seed: int, tries: int
 
 
 def order(examples, seed: int, tries: int) -> list[int]:
-    """The labels in the order of the leaves."""
+    """Return the labels in the order of the leaves."""
     labels, table = prototypes(examples)
 
     def below(rows: list[int], begin: int) -> list[int]:

@@ -1,14 +1,15 @@
-"""Oracle of the base learner: online gradient descent as Vowpal Wabbit 9.11.9 does it, slow and plain.
+"""Oracle of the binary learner: online gradient descent as in Vowpal Wabbit 9.11.9.
 
-Source   VW's gd.cc, loss_functions.cc and scorer.cc, as behaviour; Duchi, Hazan, Singer, "Adaptive Subgradient
+Source   The behaviour of VW's gd.cc, loss_functions.cc and scorer.cc; Duchi, Hazan, Singer, "Adaptive Subgradient
          Methods", JMLR 2011 (adaptive); Ross, Mineiro, Langford, "Normalized Online Learning", UAI 2013 (normalized);
          Karampatziakis, Langford, "Online Importance Weight Aware Updates", UAI 2011 (invariant).
-Idea     One dict entry [w, G, N] per slot; every sum in np.float32 and in VW's order, so that differences from VW stay
-         at rounding. Where a slot lies is not known here: a function from (index, learner) to any hashable key.
-Differs  1/sqrt(G) is exact; VW's usual x86 build takes an estimate that is off by up to 3e-4. No l1, l2, link.
-
-Feature items are (index, value) or (index, value, scaled). `scaled` False marks a feature that lives outside the
-usual layout (recall tree's path features): its slot comes from the second slot function.
+Idea     Each slot is an entry of a dict. All sums are computed in np.float32 and in VW's order, so that results differ
+         from VW's only by rounding. The caller passes the layout: a function from (index, sub-problem) to any hashable
+         key of a slot.
+Differs  from VW: 1/sqrt(G) is exact; VW's usual x86 build uses an estimate with an error of up to 3e-4. There are no
+         options l1, l2 and link.
+Names    A feature is (index, value) or (index, value, scaled). If `scaled` is False, the feature is outside of the
+         usual layout, as the path features of the recall tree are: its slot comes from a second function, `unscaled`.
 """
 
 from __future__ import annotations
@@ -22,24 +23,24 @@ import numpy as np
 F = np.float32
 ZERO, ONE, TWO = F(0), F(1), F(2)
 FLT_MAX = np.finfo(F).max
-X_MIN = F(1.084202e-19)  # features smaller than this are treated as this size when rates are formed
+X_MIN = F(1.084202e-19)  # smallest absolute value of a feature in the computation of rates
 X2_MIN = X_MIN * X_MIN
-TINY = 1e-6  # below this step * q, exact steps cancel, so the first order step is taken
+TINY = 1e-6  # if step * q is smaller, the exact step would suffer from cancellation, so the plain step is used
 
 
 def power_of_two(width: int) -> int:
-    """Smallest power of two that is at least `width`."""
+    """Return the smallest power of two that is at least `width`."""
     return 1 << max(0, width - 1).bit_length()
 
 
 def vw_slot(width: int, bits: int = 18) -> Callable[[int, int], int]:
-    """VW's table: sub-problems of one index side by side, `(index * M + sub) mod 2**bits`, M a power of two."""
+    """Return VW's layout, `(index * M + sub) mod 2**bits`; M is the smallest power of two that is at least `width`."""
     m = power_of_two(width)
     return lambda index, sub: (index * m + sub) % (1 << bits)
 
 
 def vw_unscaled_slot(bits: int = 18) -> Callable[[int, int], int]:
-    """VW's place for features added after indices were multiplied: `(index + sub) mod 2**bits`."""
+    """Return VW's layout for features that are added after indices are multiplied: `(index + sub) mod 2**bits`."""
     return lambda index, sub: (index + sub) % (1 << bits)
 
 
@@ -53,11 +54,12 @@ def resolve_rule(
     power_t: float = 0.5,
     loss: str = "squared",
 ) -> dict:
-    """Turn VW's update-rule flags into the keywords of `Learner`.
+    """Convert VW's flags of the update rule to keywords of `Learner`.
 
-    None of the four flags means adaptive, normalized and invariant. Any of them switches off those not named; the rate
-    is then 10 unless both adaptive and normalized are named. With neither of these two, time starts at 1 and the
-    rate is multiplied by `initial_t ** power_t`, so that the first step has about the plain rate.
+    Without any of the flags `sgd`, `adaptive`, `normalized` and `invariant`, the last three are on. If any is given,
+    those not given are off, and the default of the learning rate is 10 unless both `adaptive` and `normalized` are
+    given. With neither of these two, `initial_t` is 1 by default and the rate is multiplied by `initial_t ** power_t`,
+    so that the first step has about the given rate.
     """
     rule = {"adaptive": True, "normalized": True, "invariant": True}
     rate, start = F(0.5), F(0)
@@ -84,7 +86,7 @@ def _exp(x: np.float32) -> np.float32:
 
 
 def lambert_shift(x: np.float32) -> np.float32:
-    """Approximate `LambertW(exp(x)) - x`: one start value and one correction, in double, rounded to float32."""
+    """Approximate `LambertW(exp(x)) - x` in float64 by an initial value and one correction, rounded to float32."""
     x = float(x)
     w = 0.86 * x + 0.01 if x >= 1.0 else math.exp(0.8 * x - 0.65)
     r = x - math.log(w) - w if x >= 1.0 else 0.2 * x + 0.65 - w
@@ -115,7 +117,7 @@ class Squared:
 
 
 class _BySlope:
-    """Losses whose squared slope is just that."""
+    """Define `square_slope` as the square of `slope`, for the losses for which VW computes it in this way."""
 
     def square_slope(self, p, y):
         d = self.slope(p, y)
@@ -123,7 +125,7 @@ class _BySlope:
 
 
 class Logistic(_BySlope):
-    """log(1 + exp(-yp)) for y = -1 and y = +1, mixed in proportion for labels in between."""
+    """log(1 + exp(-yp)) for y = -1 and y = +1, and the weighted mean of the two for labels in between."""
 
     def _mix(self, part, p, y, *more):
         share = (y + ONE) / TWO
@@ -168,7 +170,7 @@ class Hinge(_BySlope):
 
 
 class Quantile(_BySlope):
-    """tau * e above the prediction, (tau - 1) * e below, e = y - p."""
+    """tau * e if e = y - p is positive, else (tau - 1) * e."""
 
     def __init__(self, tau: float):
         self.tau = F(tau)
@@ -204,7 +206,7 @@ def make_loss(name: str, tau: float = 0.5):
 
 @dataclass
 class Slot:
-    """What one weight keeps: w weight, g sum of squared gradients, n largest |x|, rate of the latest update."""
+    """Hold a slot: w weight, g sum of squared gradients, n largest |x|, rate of the last update."""
 
     w: np.float32 = ZERO
     g: np.float32 = ZERO
@@ -213,15 +215,17 @@ class Slot:
 
 
 class Learner:
-    """Many binary learners (sub-problems) over one dict of slots.
+    """Learn any number of binary problems (sub-problems), whose weights share one dict of slots.
 
     Parameters
     ----------
-    slot : function (index, sub) -> hashable key of the slot; `unscaled` the same for items marked unscaled.
-    loss, tau : "squared", "logistic", "hinge" or "quantile" with its tau.
-    learning_rate, power_t, initial_t, adaptive, normalized, invariant : already resolved, see `resolve_rule`.
-    label_range : "seen": the clip range starts at [0, 0] and widens by every label handed to learn or update, before
-        that call predicts (VW). "known": starts at [-1, 1]. The logistic loss starts at [-50, 50] in both.
+    slot : function (index, sub) -> hashable key of the slot
+    unscaled : the same for features whose `scaled` is False
+    loss, tau : "squared", "logistic", "hinge" or "quantile", and the tau of "quantile"
+    learning_rate, power_t, initial_t, adaptive, normalized, invariant : as returned by `resolve_rule`
+    label_range : first range of labels, to which predictions are clipped: [0, 0] for "seen" (VW), [-1, 1] for "known";
+        [-50, 50] for the logistic loss in both cases. Every label passed to `learn` or `update` widens the range
+        before the prediction of that call.
     """
 
     def __init__(
@@ -248,29 +252,32 @@ class Learner:
             span = 50
         self.low, self.high = F(-span), F(span)
         self.table: dict[Hashable, Slot] = {}
-        self.norms: dict[Hashable, list[float]] = {}  # sub -> [S, T]: norm sum and weight, in double
+        self.norms: dict[Hashable, list[float]] = {}  # sub -> [S, T], float64: sums of the norms and of the weights
 
     # reading
 
     def key(self, item: tuple, sub: Hashable) -> Hashable:
-        """Slot of a feature item for sub-problem `sub`."""
+        """Return the key of the slot of a feature for sub-problem `sub`."""
         if len(item) > 2 and not item[2]:
             return self.unscaled(item[0], sub)
         return self.slot(item[0], sub)
 
     def weight(self, index: int, sub: Hashable = 0, scaled: bool = True) -> np.float32:
-        """The weight of a feature, 0 if it was never touched."""
+        """Return the weight of a feature, 0 if it was never updated."""
         found = self.table.get(self.key((index, ONE, scaled), sub))
         return found.w if found else ZERO
 
     def weights(self) -> dict[Hashable, np.float32]:
-        """All weights that are not 0, by slot."""
+        """Return all weights that are not 0, by slot."""
         return {key: slot.w for key, slot in self.table.items() if slot.w != 0}
 
     # predicting
 
     def score(self, features: Iterable[tuple], sub: Hashable = 0, initial: float = 0.0) -> np.float32:
-        """Sum of weight times value, in order and in float32: VW's partial prediction, not clipped."""
+        """Return the sum of weight times value in float32, in the order of the features, not clipped.
+
+        VW calls it the partial prediction.
+        """
         total = F(initial)
         with np.errstate(all="ignore"):
             for item in features:
@@ -279,7 +286,7 @@ class Learner:
         return total
 
     def clip(self, score: np.float32) -> np.float32:
-        """The score kept within the labels seen; not a number becomes 0."""
+        """Return the score clipped to the range of labels, or 0 for NaN."""
         if np.isnan(score):
             return ZERO
         return max(min(score, self.high), self.low)
@@ -301,11 +308,16 @@ class Learner:
         clock_weight: float | None = None,
         memo: list | None = None,
     ) -> np.float32:
-        """Widen the clip range, predict, update; returns the prediction made before the update.
+        """Widen the label range, predict and update; return the prediction made before the update.
 
-        `clock` is the labelled weight of all examples before this one (`initial_t` is added here); `clock_weight` is
-        what this example adds to it, its `weight` unless told otherwise. `memo`, an empty list at first, makes the
-        calls that share it use the sum of squares of the first that needs one (only plain sgd asks for it).
+        Parameters
+        ----------
+        features, label, weight, sub : the example and its sub-problem
+        clock : sum of the weights of all labelled examples before this one; `initial_t` is added to it
+        initial : initial prediction
+        clock_weight : what this example adds to the clock; None for its weight
+        memo : None, or a list that is empty at first. All calls with the same list use the sum of squares of the first
+            call that computes one (only `sgd` without `adaptive` and `normalized` does)
         """
         self.widen(label)
         p = self.predict(features, sub, initial)
@@ -324,7 +336,7 @@ class Learner:
         *,
         clock_weight: float | None = None,
     ) -> None:
-        """As `learn`, with a prediction made earlier (one-against-all)."""
+        """Learn as `learn` does, but with a prediction that was made earlier, as one-against-all does."""
         self.widen(label)
         self._step(features, F(label), F(weight), sub, clock, F(prediction), clock_weight)
 
@@ -332,7 +344,10 @@ class Learner:
         self.low, self.high = min(self.low, F(label)), max(self.high, F(label))
 
     def _step(self, features, y, weight, sub, clock, p, clock_weight, memo=None) -> None:
-        """One gradient step; G, N and S, T move even when the step is 0, but nothing moves when the loss is 0."""
+        """Make one gradient step.
+
+        If the loss is 0, nothing changes. If only the step is 0, G, N, S and T are updated nevertheless.
+        """
         with np.errstate(all="ignore"):
             if not self.loss.value(p, y) > 0:
                 return
@@ -365,10 +380,10 @@ class Learner:
         return Slot(g=self.initial_t if self.adaptive and self.initial_t > 0 else ZERO)
 
     def _prepare(self, slots, values, g2, weight, sub) -> tuple[np.float32, np.float32]:
-        """First pass: move G and N, store each slot's rate; returns q (pred_per_update) and the norm multiplier."""
+        """Update G and N and the rate of each slot; return q (VW's pred_per_update) and the multiplier of the norm."""
         state = self.norms.setdefault(sub, self._new_norm(sub))
         if g2 == 0:
-            # VW leaves the multiplier of the update before; the step is 0 or tiny then, and it never mattered
+            # VW keeps the multiplier of the previous update; this makes no difference, as the step is 0 or tiny
             return ONE, ONE
         q, norm_sum = ZERO, ZERO
         for slot, x in zip(slots, values, strict=True):
@@ -423,14 +438,14 @@ class Learner:
         return np.power(s / t, self.power_t - ONE)
 
 
-# -- the driver's order per example
+# -- the order in which VW's driver predicts and learns
 
 
 def run(examples: Iterable[tuple], reduction) -> list:
-    """Feed (features, label or None, weight) to a reduction: predict first, then learn; returns the predictions.
+    """Predict each example (features, label or None, weight) by a reduction and then learn it; return the predictions.
 
-    Unlabelled examples are predicted only. The clock is the labelled weight before the example; reductions whose
-    labelled examples VW counts as unlabelled (`advances_clock` False) never move it.
+    Unlabelled examples are only predicted. The clock is the sum of the weights of the labelled examples before the
+    example. It stays 0 for reductions whose labelled examples VW counts as unlabelled (`advances_clock` False).
     """
     clock, predictions = 0.0, []
     for features, label, weight in examples:
@@ -443,9 +458,9 @@ def run(examples: Iterable[tuple], reduction) -> list:
 
 
 def run_base(examples: Iterable[tuple], learner: Learner, sub: Hashable = 0) -> list[np.float32]:
-    """Feed (features, label or None, weight, initial) to the base learner alone: one call per example.
+    """Predict and learn examples (features, label or None, weight, initial) with one sub-problem; return predictions.
 
-    The prediction reported is the one inside learn, so this example's label has widened the clip range already.
+    A prediction is the one that `learn` makes, so the label of the example has already widened the label range.
     """
     clock, predictions = 0.0, []
     for features, label, weight, initial in examples:

@@ -1,13 +1,14 @@
-"""Oracle of LOMTree: nodes with dicts, from Algorithm 1, its subroutines under their own names.
+"""Oracle of LOMTree, written from Algorithm 1 of the paper with dicts; its subroutines keep their names.
 
 Source   Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1; VW 9.11.9
          `--log_multi` for what the paper leaves open.
-Differs  from the paper: T inner nodes instead of T - 1; a node made inner by a swap takes over the regressor of the
-         node taken back; C is brought up to date above the leaf an example ends in, too; a leaf that has seen nothing
-         answers what its parent did; means are rounded to float32 before they are compared.
-         A leaf right below the root has no grandparent. `at_root` "sibling": its sibling becomes the root. "vw": the
-         root becomes the right child of the node that splits, as a leaf, but examples still begin there.
-Names    as in the paper: l, m, n, e, E, C; r root, T, R_S.
+Differs  from the paper: there are up to T inner nodes instead of T - 1; a leaf that a swap makes an inner node gets the
+         regressor of the inner node that was removed; C is also updated above the leaf that an example reaches; a leaf
+         without examples predicts what its parent predicted; means are rounded to float32 before they are compared.
+         The paper does not define a swap that removes a child of the root, which has no grandparent. With `at_root`
+         "sibling", the sibling becomes the root. With "vw", the root becomes the right child of the node that splits,
+         as a leaf, but examples still start there.
+Names    as in the paper: l, m, n, e, E, C of a node; r root; T largest number of inner nodes; R_S swap resistance.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ import numpy as np
 
 from .learner import F, Learner, vw_slot
 
-FIRST = 1  # the answer before anything was seen
+FIRST = 1  # prediction before the first example
 
 
 class Node:
-    """A leaf, until it is given `left` and `right`."""
+    """Hold a node, which is a leaf until it gets `left` and `right`."""
 
     def __init__(self):
         self.parent = self.left = self.right = None
@@ -33,14 +34,14 @@ class Node:
         self.set_node()
 
     def set_node(self) -> None:
-        """Subroutine SetNode."""
+        """Reset the node, as the subroutine SetNode of the paper does."""
         self.left = self.right = self.regressor = None
         self.m: dict[int, float] = {}
         self.l: dict[int, int] = {}
         self.n: dict[int, int] = {}
-        self.total = 0.0  # the sum of m, in the order of the examples
+        self.total = 0.0  # sum of m, added in the order of the examples
         self.C = 0
-        self.most = 0  # max l, and its label is the answer
+        self.most = 0  # largest count in l; `answer` is its label
 
     def e(self, y: int) -> np.float32:
         return F(self.m.get(y, 0.0)) / F(self.n[y]) if self.n.get(y) else F(0)
@@ -53,19 +54,29 @@ class Node:
         return self.left is None
 
     def nodes(self) -> list[Node]:
-        """This and all below."""
+        """Return this node and all nodes below it."""
         return [self] if self.is_leaf() else [self, *self.left.nodes(), *self.right.nodes()]
 
 
 class LomTree:
-    """`predict(features) -> label`, `learn(features, y, weight, clock)`.
+    """Learn and predict labels with a LOMTree.
 
     Parameters
     ----------
-    learner : has `predict(features, sub)`, clipped as the turn is taken, and `teach(features, y, weight, sub, clock)`,
-        which returns the prediction after the update, clipped, and what is added to the sums. VW's by default.
+    k : number of labels
+    most : T, the largest number of inner nodes; None for k - 1
+    resistance : R_S
+    at_root : "vw" or "sibling", see the head of this module
+    skip_zero_weight : whether examples of weight 0 are ignored
+    bits, slot : layout of the weights, VW's by default
+    learner : its `predict(features, sub)` returns a clipped prediction, whose sign decides the turn; its
+        `teach(features, y, weight, sub, clock)` learns, and returns the clipped prediction after the update and the
+        number to add to the sums m. `VwRouters` by default
+    **rule : keywords of `Learner`, see `resolve_rule`
 
-    After learn: `route` [(regressor, label side)] of this example.
+    Attributes
+    ----------
+    route : the updates of the last example: [(regressor, side of the label)]
     """
 
     def __init__(
@@ -82,7 +93,7 @@ class LomTree:
         self.t = 0
         self.swaps = 0
         self.lost = False
-        self.rooted = 0  # times a sibling became the root
+        self.rooted = 0  # number of swaps in which a sibling became the root
         self.route: list[tuple] = []
 
     def predict(self, features: list[tuple]) -> int:
@@ -130,7 +141,10 @@ class LomTree:
         self.update_C(j.left)
 
     def swap(self, v: Node) -> None:
-        """Subroutine Swap."""
+        """Make the leaf v an inner node with two recycled nodes as children, as the subroutine Swap of the paper does.
+
+        The leaf with the smallest C is removed together with its parent, whose place its sibling takes.
+        """
         self.swaps += 1
         s = self.r
         while not s.is_leaf():
@@ -157,13 +171,13 @@ class LomTree:
         v.left, v.right, v.regressor = s, above, regressor
 
     def update_C(self, v: Node) -> None:
-        """Subroutine UpdateC."""
+        """Update C of the nodes above v, as the subroutine UpdateC of the paper does."""
         while v is not self.r and v.parent is not None and v.parent.C != v.C:
             v = v.parent
             v.C = min(v.left.C, v.right.C) if not v.is_leaf() else v.C
 
     def depths(self) -> list[int]:
-        """Of the leaves, from left to right."""
+        """Return the depths of the leaves, from left to right."""
 
         def below(node, depth):
             return [depth] if node.is_leaf() else below(node.left, depth + 1) + below(node.right, depth + 1)
@@ -172,7 +186,7 @@ class LomTree:
 
 
 class VwRouters(Learner):
-    """The base learner as VW calls it; sums take the prediction as it is before it is clipped."""
+    """Use the binary learner as VW's routers do: predictions are added to the sums before they are clipped."""
 
     def teach(self, features, y, weight, sub, clock) -> tuple[np.float32, np.float32]:
         self.learn(features, y, weight, sub, clock)
@@ -181,7 +195,7 @@ class VwRouters(Learner):
 
 
 class Routers:
-    """AdaGrad on scaled examples: xclass' own routers. Every regressor has its own weights."""
+    """Learn routers by AdaGrad on scaled examples, as xclass does by default. No two weights share a slot."""
 
     def __init__(self, loss: str = "hinge", rate: float = 1.0, tau: float = 0.5):
         self.loss, self.rate, self.tau = loss, F(rate), F(tau)
@@ -190,7 +204,10 @@ class Routers:
         self.largest: dict[int, np.float32] = {}
 
     def look(self, features: list[tuple], learned: bool) -> list[tuple]:
-        """The features with every value divided by the feature's largest, then with length 1."""
+        """Return the features, divided by the largest value of each feature and then scaled to length 1.
+
+        With `learned`, the largest values are updated.
+        """
         row, total = [], 0.0
         for index, value in features:
             value = F(value)
@@ -205,7 +222,10 @@ class Routers:
         return [(index, x * scale) for index, x in row]
 
     def predict(self, row: list[tuple], sub: int) -> np.float32:
-        """In four sums, as the kernel has it: how often hinge loss is a little above 0 depends on the last bit."""
+        """Return the score, computed in four partial sums as in the kernel.
+
+        Another order of summation would change the last bit, which decides whether a hinge loss is exactly 0.
+        """
         parts = [F(0)] * 4
         whole = len(row) // 4 * 4
         for f, (index, x) in enumerate(row):
@@ -214,14 +234,14 @@ class Routers:
         return (parts[0] + parts[1]) + (parts[2] + parts[3])
 
     def slope(self, s: float, y: int) -> float:
-        """dL/ds."""
+        """Return the derivative of the loss with respect to the score s."""
         if self.loss == "hinge":
             return -y if y * s < 1 else 0.0
         if self.loss == "quantile":
             return 0.0 if s == y else (-float(self.tau) if s < y else 1 - float(self.tau))
         if self.loss == "logistic":
             return -y / (1 + math.exp(y * s))
-        return 2 * (min(max(s, -1.0), 1.0) - y)  # squared: no steeper outside of the labels than at them
+        return 2 * (min(max(s, -1.0), 1.0) - y)  # squared loss; the score is clipped to the range of labels
 
     def teach(self, row, y, weight, sub, clock) -> tuple[np.float32, np.float32]:
         s = self.predict(row, sub)

@@ -1,8 +1,10 @@
-"""Oracle of one-against-all: K binary learners, the highest clipped score wins, ties go to the smallest class.
+"""Oracle of one-against-all: one regressor per class; the class with the highest clipped score wins.
+
+Of classes with equal scores, the smallest one wins.
 
 Source   VW 9.11.9 `--oaa`; Rifkin, Klautau, "In Defense of One-Vs-All Classification", JMLR 2004.
-Idea     Class number i (0-based) is sub-problem i. All scores of an example come from before its updates.
-Differs  Link functions and probabilities are left out.
+Idea     Class number i, counted from 0, is sub-problem i. All scores of an example are computed before its updates.
+Differs  from xclass: there are no link functions and no probabilities.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from .learner import F, Learner, vw_slot
 
 
 class Rand:
-    """VW's random numbers: a 64-bit linear congruence, 23 of its bits as the fraction of a float in [0, 1)."""
+    """Generate VW's random numbers in [0, 1): 23 bits of a 64-bit linear congruential generator."""
 
     def __init__(self, seed: int = 0):
         self.state = seed
@@ -27,16 +29,20 @@ class Rand:
 
 
 class OneAgainstAll:
-    """`predict(features) -> class`, `learn(features, y, weight, clock)`; `scores` holds those of the last predict.
+    """Learn and predict one of k classes; `scores` are those of the last prediction.
 
     Parameters
     ----------
-    k : number of classes.
-    slot : layout handed to the learner, VW's by default. rule : keywords of `Learner` (see `resolve_rule`).
-    indexing : 0 or 1, or None: decided by the first label 0 or label k that is learned, 1-based until then.
-    subsample : m > 0 trains the true class and m others in a fixed random order, each with weight * k / m.
-    own_class : which class `subsample` passes over. "true": the true one. "vw": the one numbered label - 1 (mod k),
-        as VW does whatever the indexing, so that with 0-based labels a class can be its own negative.
+    k : number of classes
+    bits, slot : layout of the weights, VW's by default
+    indexing : the lowest label, 0 or 1; None to decide it by the first label 0 or k that is learned, and to assume 1
+        until then
+    subsample : if positive, each example trains its true class and m = `subsample` other classes, taken from a fixed
+        random order; these with weight * k / m
+    own_class : the class that `subsample` does not take as another class. "true": the true class. "vw": class number
+        label - 1 (mod k), as in VW also for labels from 0, so that a class may be trained against itself
+    seed : seed of the random order
+    **rule : keywords of `Learner`, see `resolve_rule`
     """
 
     def __init__(
@@ -55,7 +61,7 @@ class OneAgainstAll:
         self.learner = Learner(slot or vw_slot(k, bits), **rule)
         self.scores = [F(0)] * k
         self.subsample = subsample if subsample < k else 0
-        self.advances_clock = self.subsample == 0  # `run` asks; VW books such examples as unlabelled
+        self.advances_clock = self.subsample == 0  # used by `run`: VW counts subsampled examples as unlabelled
         self.order = list(range(k))
         self.position = 0
         if self.subsample:
@@ -66,11 +72,11 @@ class OneAgainstAll:
 
     @property
     def base(self) -> int:
-        """Label of class number 0."""
+        """Return the label of class number 0."""
         return 0 if self.indexing == 0 else 1
 
     def predict(self, features: list[tuple]) -> int:
-        seen = [item for item in features if not -1e-10 < item[1] < 1e-10]  # VW's joint pass skips such values
+        seen = [item for item in features if not -1e-10 < item[1] < 1e-10]  # VW ignores values close to 0 here
         self.scores = [self.learner.predict(seen, i) for i in range(self.k)]
         best = 0
         for i in range(1, self.k):
@@ -79,7 +85,7 @@ class OneAgainstAll:
         return best + self.base
 
     def learn(self, features: list[tuple], y: int, weight: float = 1.0, clock: float = 0.0) -> None:
-        """Train on label `y` with the scores of the last `predict`, which must have been of this example."""
+        """Learn from an example by the scores of the last `predict`, which must have been called with this example."""
         if self.indexing is None and y in (0, self.k):
             self.indexing = 0 if y == 0 else 1
         if self.subsample:

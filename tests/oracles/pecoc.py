@@ -1,11 +1,12 @@
-"""Oracle of trees whose nodes have m branches: dicts, floats and the Hadamard matrix itself, from the paper.
+"""Oracle of probability trees whose nodes have m branches (PECOC), written from the paper with dicts and a full matrix.
 
 Source   Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
          Algorithms", UAI 2009, section "hpecoc".
-Idea     A node is m - 1 regressors, each a dict of weights, and a dict of branches. A branch that is a label has a
-         width, the number of its node's bits that are decided: it may still be split when that is less than all.
-Differs  with xclass: the tree is no binary one; what differs from the paper is said in pecoc.py
-         and pecoc_tree.py.
+Idea     A node has m - 1 regressors, each with a dict of weights, and a dict of branches, numbered by log2 m bits. A
+         branch that is a leaf has a width, the number of bits that are decided. If it is less than log2 m, the leaf can
+         be split within the node; otherwise the leaf becomes a node.
+Differs  from xclass, which represents the tree as a binary tree. Differences from the paper are described in
+         xclass/reductions/cpt/pecoc.py and wide_nodes.py.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LEAST = 0.01
 
 
 def hadamard(m: int) -> np.ndarray:
-    """The paper's matrix of 0 and 1: a row is a subset of the columns, the first row all of them."""
+    """Return the matrix of 0 and 1 in the paper: each row selects a subset of the branches, the first row all."""
     matrix = np.ones((1, 1), int)
     while len(matrix) < m:
         matrix = np.block([[matrix, matrix], [matrix, 1 - matrix]])
@@ -29,13 +30,16 @@ def hadamard(m: int) -> np.ndarray:
 
 
 def estimates(matrix, f) -> np.ndarray:
-    """The paper's P(c): `f[i]` is the probability that the branch is in row i's subset, f[0] = 1."""
+    """Return the paper's estimates P(c) from f; `f[i]` is the probability of the subset of row i, and f[0] is 1."""
     f = np.asarray(f)[:, None]
     return 2 * (matrix * f + (1 - matrix) * (1 - f)).mean(axis=0) - 1
 
 
 def nearest(v) -> np.ndarray:
-    """The probabilities nearest to v: Held, Wolfe, Crowder, "Validation of Subgradient Optimization", 1974."""
+    """Return the projection of v to the probability simplex.
+
+    See Held, Wolfe, Crowder, "Validation of Subgradient Optimization", 1974.
+    """
     falling = np.sort(v)[::-1]
     shift = (np.cumsum(falling) - 1) / np.arange(1, len(v) + 1)
     return np.maximum(v - shift[falling > shift][-1], 0)
@@ -51,24 +55,24 @@ class Regressor:
 class Leaf:
     label: int
     width: int
-    node: Node | None = None  # what it would become
+    node: Node | None = None  # the node that it becomes when it splits, if that is already trained
 
 
 class Node:
     def __init__(self, m: int):
-        self.asks = [Regressor() for _ in range(m)]  # the first is never asked
+        self.asks = [Regressor() for _ in range(m)]  # one per row of the matrix; the first one is not used
         self.branches: dict[int, Node | Leaf] = {}
 
     def leaves(self) -> int:
         return sum(1 if isinstance(b, Leaf) else b.leaves() for b in self.branches.values())
 
     def depth(self) -> int:
-        """Nodes on the longest way, this one counted."""
+        """Return the number of nodes on the longest path down, including this one."""
         return 1 + max((0 if isinstance(b, Leaf) else b.depth()) for b in self.branches.values())
 
 
 class Tree(cpt.Tree):
-    """`probabilities(features)`, `learn(features, y, weight)`, `asked(features, y)`."""
+    """Learn a tree whose nodes have up to m branches, m a power of two, and estimate the probabilities of classes."""
 
     def __init__(self, m: int, **more):
         super().__init__(**more)
@@ -77,14 +81,14 @@ class Tree(cpt.Tree):
         self.root = Node(m)
         self.way: dict[int, list[tuple[Node, int]]] = {}  # label -> nodes and branches from the root
 
-    # what is said of an example
+    # prediction
 
     def inside(self, node, row) -> list[float]:
-        """For every matrix row the probability that the branch is in its subset."""
+        """Return for every row of the matrix the estimated probability of its subset of the branches."""
         return [1.0] + [1 - self.p_right(one, row) for one in node.asks[1:]]
 
     def masses(self, node, row) -> dict[int, float]:
-        """Probability of every branch."""
+        """Return the probability of every branch of a node."""
         plain = estimates(self.matrix, self.inside(node, row))
         used = sorted(node.branches)
         some = np.maximum(nearest(plain[used]), LEAST / self.m)
@@ -98,7 +102,7 @@ class Tree(cpt.Tree):
         return {y: self.probability(y, row) for y in self.way} if len(self.way) > 1 else dict.fromkeys(self.way, 1.0)
 
     def asked(self, features, y) -> tuple[int, float]:
-        """Regressors asked about a label, and the sum of their squared losses."""
+        """Return the number of regressors on the path to label y, and the sum of their squared losses."""
         row = self.scaled(features)
         number, total = 0, 0.0
         for node, c in self.way[y] if len(self.way) > 1 else []:
@@ -138,20 +142,20 @@ class Tree(cpt.Tree):
             at = node.branches[c]
             if isinstance(at, Leaf) and width < self.bits:
                 break
-            if isinstance(at, Leaf):  # it becomes a node
+            if isinstance(at, Leaf):  # no bit is left, so the leaf becomes a node
                 node.branches[c] = at.node or Node(self.m)
                 node.branches[c].branches[0] = Leaf(at.label, 0)
                 self.way[at.label] = [*way, (node.branches[c], 0)]
                 at = node.branches[c]
             node = at
-        # the label at c keeps its branch; the next bit of the new one is 1
+        # the label at c keeps its branch; the branch of the new label differs in the next bit, which is 1
         at.width += 1
         new = c | 1 << (at.width - 1)
         node.branches[new] = Leaf(y, at.width)
         self.way[y] = [*way[:-1], (node, new)]
 
     def turns(self, node, row) -> tuple[int, int]:
-        """The branch a new label comes to, bit by bit, and how many bits were decided."""
+        """Choose a branch of a node for a new label, bit by bit; return it and the number of bits decided."""
         mass = self.masses(node, row)
         c = 0
         for bit in range(self.bits):

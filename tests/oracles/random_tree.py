@@ -1,8 +1,9 @@
-"""Oracle of the random tree: a balanced tree of the labels as nested pairs, with xclass' routers.
+"""Oracle of the random tree: a balanced tree of randomly ordered labels, with the routers of xclass.
 
-Source   Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, the baseline Rtree; the
-         order of labels is drawn by the generator of VW, two draws a number.
-Idea     An inner node is a tuple (number, left, right), a leaf a label. An example trains the routers above its label.
+Source   Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, the baseline Rtree. The
+         labels are shuffled by VW's random numbers, two for each draw.
+Idea     An inner node is a tuple (number, left, right), and a leaf is a label. An example trains the routers above the
+         leaf of its label.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from .oaa import Rand
 
 
 def order_of(k: int, seed: int) -> list[int]:
-    """The labels in the order of the leaves: Fisher and Yates' shuffle."""
+    """Return the labels in the order of the leaves, by a Fisher-Yates shuffle."""
     rand = Rand(seed)
     labels = list(range(1, k + 1))
     for i in range(k - 1, 0, -1):
@@ -23,7 +24,7 @@ def order_of(k: int, seed: int) -> list[int]:
 
 
 def balanced(labels: list[int], number: int = 0):
-    """The nodes from `number` on in the heap whose leaves are the labels."""
+    """Return the subtree of node `number`, where nodes are numbered as in a binary heap, inner nodes first."""
     k = len(labels)
     if number >= k - 1:
         return labels[number - (k - 1)]
@@ -35,7 +36,7 @@ def leaves(node) -> list[int]:
 
 
 class RandomTree:
-    """`predict(row)`, `learn(row, y, weight)`, rows being those of `routers.look`."""
+    """Learn and predict labels; rows are those that `routers.look` returns."""
 
     def __init__(self, k: int, seed: int = 0, **rule):
         self.root = balanced(order_of(k, seed))

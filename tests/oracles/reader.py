@@ -1,11 +1,11 @@
-"""Oracle of the text reader: Vowpal Wabbit's example lines into groups of hashed features, character by character.
+"""Oracle of the text reader: parse lines of VW's text format, character by character, into groups of hashed features.
 
-Source   VW 9.11.9's text format, as its parse_example.cc, parse_primitives.h, hashstring.h and interactions.cc behave.
-Idea     One cursor per line, moved as VW moves it; numbers in np.float32 with VW's own rounding; a malformed line
-         keeps what was read before the fault, as VW does after its warning.
-Differs  from VW: a user's group that begins with byte 128 shares its number with the constant, and VW then visits
-         both twice, at slots multiplied twice; here they are two groups. What VW reads behind the end of a file that
-         lacks the last newline depends on its buffer; here a newline is there.
+Source   The behaviour of VW 9.11.9's parse_example.cc, parse_primitives.h, hashstring.h and interactions.cc.
+Idea     A cursor moves along each line as in VW. Numbers are computed in np.float32 with VW's rounding. Of a malformed
+         line, what was read before the error is kept, as in VW after its warning.
+Differs  from VW: a namespace whose name begins with byte 128 has the same group as the constant, and VW then processes
+         both twice, in slots whose index is multiplied twice; here they are two groups. If the last newline of a file
+         is missing, what VW reads there depends on its buffer; here it is a newline.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WILDCARD = ord(":")
 
 
 class BadLabel(ValueError):
-    """A multiclass label VW stops at: `BadLabel(line_number, word)`."""
+    """Report a multiclass label at which VW stops."""
 
     def __init__(self, line_number: int, word: bytes):
         super().__init__(f"line {line_number}: bad label {word!r}")
@@ -38,10 +38,15 @@ class BadLabel(ValueError):
 
 @dataclass
 class Example:
-    """One line. `groups`: (group byte, [(index, value)]) in order of first feature; the constant is group 128, last.
+    """Hold the contents of one line.
 
-    Indices of named features are masked to `bits`; those of anonymous features and of the constant only to 32 bits.
-    `label` is None for an unlabelled line; `line` counts from 1 and counts empty lines.
+    Attributes
+    ----------
+    label : None for an unlabelled line
+    weight, initial, tag : importance weight, initial prediction, and tag
+    groups : [(first byte of the name, [(index, value)])] in the order of their first features; the constant, group 128,
+        is the last one. Indices of named features are masked to `bits` bits, others to 32 bits
+    line : number of the line, from 1, empty lines included
     """
 
     label: float | None = None
@@ -52,7 +57,7 @@ class Example:
     line: int = 0
 
     def features(self) -> list[tuple[int, np.float32]]:
-        """All features in order, without interactions."""
+        """Return all features in order, without interactions."""
         return [feature for _, features in self.groups for feature in features]
 
 
@@ -60,12 +65,15 @@ class Example:
 
 
 def hash_all(name: bytes, seed: int) -> int:
-    """MurmurHash3_x86_32; only the low 32 bits of the seed count."""
+    """Return MurmurHash3_x86_32 of a name, with the lowest 32 bits of the seed."""
     return mmh3.hash(name, seed % (1 << 32), signed=False)
 
 
 def hash_strings(name: bytes, seed: int) -> int:
-    """As `hash_all` without outer bytes 0..32, but digits alone (or nothing) are their value plus the seed."""
+    """Return the hash of `--hash strings`: the value plus the seed for names of digits, else `hash_all`.
+
+    Bytes 0..32 are stripped from both ends first; an empty name has the value 0.
+    """
     name = name.strip(bytes(range(33)))
     if all(48 <= byte <= 57 for byte in name):
         return (int(name or b"0") + seed) % (1 << 64)
@@ -79,7 +87,7 @@ HASHES = {"strings": hash_strings, "all": hash_all}
 
 
 def _pow10() -> dict[int, np.float32]:
-    """Powers of ten as repeated float32 products and quotients; outside -37..38 they are 0 and infinity."""
+    """Return 10**-37 to 10**38 by repeated multiplication and division in float32."""
     table = {0: F(1)}
     for e in range(1, 39):
         table[e] = F(10) * table[e - 1]
@@ -92,7 +100,7 @@ POW10 = _pow10()
 
 
 def pow10(exponent: int) -> np.float32:
-    exponent = (exponent + 128) % 256 - 128  # VW keeps it in a signed byte
+    exponent = (exponent + 128) % 256 - 128  # VW stores the exponent in a signed byte
     if exponent > 38:
         return F(np.inf)
     return POW10.get(exponent, F(0))
@@ -107,7 +115,7 @@ _STRTOF = re.compile(
 
 
 def nearest_float32(exact: Fraction) -> np.float32:
-    """The float32 nearest to a fraction that is not negative, ties to even; infinity from the overflow limit on."""
+    """Return the float32 nearest to a fraction of at least 0, ties to even; infinity above the range of float32."""
     if exact == 0:
         return F(0)
     size = exact.numerator.bit_length() - exact.denominator.bit_length()
@@ -119,7 +127,7 @@ def nearest_float32(exact: Fraction) -> np.float32:
 
 
 def strtof(data: bytes, start: int) -> tuple[np.float32, int]:
-    """C's strtof: value and number of bytes used, 0 if there is no number."""
+    """Read a number as C's strtof does; return its value and its number of bytes, 0 if there is no number."""
     found = _STRTOF.match(data, start)
     if not found:
         return F(0), 0
@@ -132,7 +140,7 @@ def strtof(data: bytes, start: int) -> tuple[np.float32, int]:
         base, digits, exponent = (16, part["hex"], part["two"]) if part["hex"] else (10, part["dec"], part["ten"])
         whole, _, rest = digits.partition(b".")
         number = int(whole + rest or b"0", base)
-        # cut absurd exponents: they are infinity and 0 anyway and would be huge fractions
+        # limit the exponent: beyond this the result is infinity or 0 anyway, and the exact fraction would be huge
         power = max(min(int(exponent or b"0"), 9999), -9999)
         scale = Fraction(2) ** power if base == 16 else Fraction(10) ** power
         value = nearest_float32(number * scale / Fraction(base) ** len(rest))
@@ -140,10 +148,10 @@ def strtof(data: bytes, start: int) -> tuple[np.float32, int]:
 
 
 def parse_float(data: bytes, start: int, end: int) -> tuple[np.float32, int]:
-    """VW's own number reader on data[start:end]: value and bytes used.
+    """Read a number in data[start:end] as VW's parse_float does; return its value and its number of bytes.
 
-    Digits are gathered in float32 and scaled by a power of ten once; leading spaces are skipped. If the number does not
-    end at `end`, a space, a TAB or a newline, strtof decides instead. Nothing but spaces, or nothing, is 0.
+    Leading spaces are skipped. Digits are accumulated in float32 and scaled by one power of ten. If the number does not
+    end at `end`, a space, a TAB or a newline, the result is that of strtof. An empty text or spaces give 0.
     """
 
     def at(place: int) -> int:
@@ -181,7 +189,7 @@ def parse_float(data: bytes, start: int, end: int) -> tuple[np.float32, int]:
 
 
 def _float_word(data: bytes, start: int, end: int) -> np.float32:
-    """A label or weight; not a number is 0, garbage after a number is ignored."""
+    """Return the value of a label or weight; text that is not a number gives 0, text after a number is ignored."""
     value, used = parse_float(data, start, end)
     return F(0) if used == 0 or np.isnan(value) else value
 
@@ -190,7 +198,10 @@ _STRTOL = re.compile(rb"[ \t\n\v\f\r]*([+-]?[0-9]+)")
 
 
 def _class_word(data: bytes, start: int, line: int, word: bytes) -> int:
-    """A class: strtol, clamped to 64 bits, then cut to 32; only a space (or a zero byte) may follow."""
+    """Return a class, read by strtol, limited to the range of int64 and reduced modulo 2**32.
+
+    Only a space, a zero byte or the end of the data may follow.
+    """
     found = _STRTOL.match(data, start)
     value, end = (int(found[1]), found.end()) if found else (0, start)
     if end < len(data) and data[end] not in b" \0":
@@ -202,7 +213,7 @@ def _class_word(data: bytes, start: int, line: int, word: bytes) -> int:
 
 
 def lines_of(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """(line number, start, end) of each line, without byte-order mark, newline and one carriage return before it."""
+    """Yield (line number, start, end) of each line, without byte order mark, newline and carriage return before it."""
     start, number = 0, 0
     while start < len(data):
         number += 1
@@ -226,7 +237,7 @@ def read(
     hash_seed: int = 0,
     constant: bool = True,
 ) -> list[Example]:
-    """All examples of a text; empty lines are none. Raises BadLabel where VW stops reading."""
+    """Return the examples of a text, without empty lines; raise BadLabel at a label at which VW stops reading."""
     examples = []
     for number, start, end in lines_of(data):
         if start == end:
@@ -244,7 +255,7 @@ def read(
 
 
 def _read_label(data: bytes, start: int, end: int, example: Example, multiclass: bool) -> None:
-    """Label words and tag: what stands before a TAB is dropped, words are split at spaces only."""
+    """Read the label words and the tag; text before a TAB is ignored, and words are separated by spaces only."""
     tab = data.find(b"\t", start, end)
     start = tab + 1 if tab >= 0 else start
     words = [(start + m.start(), start + m.end()) for m in re.finditer(rb"[^ ]+", data[start:end])]
@@ -268,7 +279,7 @@ def _read_label(data: bytes, start: int, end: int, example: Example, multiclass:
 
 
 class _Features:
-    """The part of a line from the first bar on; a method per rule of the grammar, `at` is the cursor."""
+    """Parse a line from the first bar on, with a method for each rule of the grammar; `at` is the cursor."""
 
     def __init__(self, data, start, end, hasher, seed, bits, example):
         self.data, self.at, self.end = data, start, end
@@ -276,7 +287,7 @@ class _Features:
         self.groups: dict[int, list] = {}
 
     def peek(self) -> bytes:
-        """The next byte, b"" at the end of the line."""
+        """Return the next byte, b"" at the end of the line."""
         return self.data[self.at : min(self.at + 1, self.end)]
 
     def ends_feature(self) -> bool:
@@ -290,7 +301,7 @@ class _Features:
         self.example.groups.extend(self.groups.items())
 
     def namespace(self) -> bool:
-        """One namespace; False if the rest of the line is lost."""
+        """Read a namespace; return whether another one follows."""
         self.scale, self.anonymous = F(1), 0
         if self.ends_feature():
             self.group = ord(" ")
@@ -329,7 +340,7 @@ class _Features:
                     value = F(0) if np.isnan(number) else number
                     value = self.scale * value
             else:
-                text, value = self.string_value(), F(1)  # the namespace's multiplier is not for these
+                text, value = self.string_value(), F(1)  # the weight of the namespace does not apply to words
         if text:
             index = self.hasher(text, self.hasher(name, self.hash)) & self.mask
         elif name:
@@ -341,7 +352,7 @@ class _Features:
             self.groups.setdefault(self.group, []).append((index, value))
 
     def string_value(self) -> bytes:
-        """Everything up to white space, bars and colons included; white space before it is skipped."""
+        """Skip white space, and return the text up to the next white space; it may contain bars and colons."""
         rest = self.data[self.at : self.end]
         skipped = len(rest) - len(rest.lstrip(b" \t\r\n"))
         if skipped == len(rest):
@@ -355,19 +366,22 @@ class _Features:
 
 
 def unescape(text: str | bytes) -> bytes:
-    r"""Bytes of a namespace argument, `\xHH` standing for one byte."""
+    r"""Return the bytes of an argument that names namespaces, where `\xHH` is one byte."""
     raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else bytes(text)
     return re.sub(rb"\\x([0-9a-fA-F]{2})", lambda m: bytes([int(m[1], 16)]), raw)
 
 
 def _must_sort(terms: bytes) -> bool:
-    """Some neighbours (of the sorted terms) are equal, but not all."""
+    """Return whether some but not all of the sorted terms are equal."""
     same = [a == b for a, b in itertools.pairwise(terms)]
     return len(terms) <= 1 or (any(same) and not all(same))
 
 
 def _tidy(interactions: Iterable[bytes], leave_duplicates: bool) -> list[bytes]:
-    """By length and bytes; of equal multisets the first; those with a repeated group and another one sorted."""
+    """Sort interactions by length and bytes, and drop those that are permutations of earlier ones.
+
+    The terms of an interaction with a repeated group and other groups are sorted, too.
+    """
     kept, seen = [], set()
     for terms in sorted(interactions, key=lambda terms: (len(terms), terms)):
         ordered = bytes(sorted(terms))
@@ -381,9 +395,9 @@ def _tidy(interactions: Iterable[bytes], leave_duplicates: bool) -> list[bytes]:
 def normalise(
     interactions: Iterable[str | bytes], groups: Iterable[int] = (), *, leave_duplicates: bool = False
 ) -> list[bytes]:
-    """The interactions in the order and form VW evaluates them; a byte is a group.
+    """Return the interactions in the order and form in which VW evaluates them; each byte is a group.
 
-    `groups` are those seen so far in the run, for the wildcard `:`; of them only bytes 32..126 take part.
+    `groups` are the groups seen so far in the run. Those in 32..126 replace the wildcard `:`.
     """
     settled = _tidy(map(unescape, interactions), leave_duplicates)
     if not any(WILDCARD in terms for terms in settled):
@@ -399,7 +413,11 @@ def normalise(
 
 
 def _choices(known: list[int], holes: int, leave_duplicates: bool) -> Iterable[tuple[int, ...]]:
-    """What wildcards are filled with. Two: pairs in rising order. More: in falling order, which shows in indices."""
+    """Return the combinations of groups that replace the wildcards of an interaction.
+
+    Each combination is in rising order for up to two wildcards, and in falling order for more, as in VW; the order
+    changes the indices of the features. With `leave_duplicates`, all orders are returned.
+    """
     if leave_duplicates:
         return itertools.product(known, repeat=holes)
     rising = itertools.combinations_with_replacement(known, holes)
@@ -409,9 +427,10 @@ def _choices(known: list[int], holes: int, leave_duplicates: bool) -> Iterable[t
 def interact(
     example: Example, interactions: Iterable[bytes], *, permutations: bool = False
 ) -> list[tuple[int, np.float32]]:
-    """(index mod 2^32, value) of the products of features, in VW's order; `interactions` as `normalise` gives them.
+    """Return (index mod 2**32, value) of the features that interactions generate, in VW's order.
 
-    Equal neighbouring groups take features i <= j (with themselves too) unless `permutations`.
+    `interactions` are those that `normalise` returns. Where a group is repeated, features i <= j are combined, and with
+    `permutations` all pairs.
     """
     groups = dict(example.groups)
     made = []
@@ -441,7 +460,7 @@ def features_of(
     permutations: bool = False,
     leave_duplicates: bool = False,
 ) -> list[list[tuple[int, np.float32]]]:
-    """Features with interactions of each example; wildcards know the groups of the examples so far."""
+    """Return the features of each example with interactions; wildcards stand for the groups of the examples so far."""
     interactions = list(interactions)
     seen: set[int] = set()
     rows = []

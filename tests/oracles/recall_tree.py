@@ -1,13 +1,13 @@
-"""Oracle of the recall tree: route by a binary tree, then score only the labels seen most often at the node.
+"""Oracle of the recall tree: routers choose a node, and regressors score only the labels seen most often there.
 
 Source   Daume III, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017, Algorithms 1-4;
          VW 9.11.9 `--recall_tree` where the paper leaves a choice.
-Idea     Every node counts the labels that reached it; the first F of the list are its candidates. A node's lower
-         bound on its recall ends the descent when the child's bound is not better.
-Differs  from the paper, with VW: entropies decide the routers' labels but not their weights (`router_weight`
-         "entropy" brings Algorithm 3 back); the count goes to the nodes on the way; when descent stops at an inner
-         node, the child it would have gone to counts the label as well; path features serve the class scorers only.
-Names    n weight counted at a node | F max_candidates | lambda bern_hyper | B bound on recall.
+Idea     Every node counts the labels of the examples that reach it; its F most frequent labels are its candidates. The
+         descent ends at a node if the lower bound on the recall of its child is not higher than its own.
+Differs  from the paper, as VW does: entropies decide the labels of a router's examples but not their weights
+         (`router_weight` "entropy" follows Algorithm 3); all nodes on the path count the label; if the descent stops at
+         an inner node, the child that it would have gone to counts the label, too; only scorers use path features.
+Names    n weight counted at a node | F max_candidates | lambda bern_hyper | B lower bound on recall.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .learner import ZERO, F, Learner, power_of_two, vw_unscaled_slot
 from .oaa import Rand
 
 D = np.float64
-PATH_FACTOR = 868771  # VW's index of node a's feature is this times a
+PATH_FACTOR = 868771  # in VW the path feature of node a has the index PATH_FACTOR * a
 
 
 @dataclass
@@ -38,7 +38,10 @@ class Node:
 
 
 def grow(depth: int) -> list[Node]:
-    """Complete tree: expanding a node makes left, then right, gives it the next router, then goes left, right."""
+    """Return the nodes of a complete tree, numbered as in VW.
+
+    Expanding a node creates its left and its right child, gives it the next router, and expands the children.
+    """
     nodes = [Node()]
 
     def expand(at: int, level: int, routers: int) -> int:
@@ -58,25 +61,33 @@ def _plogp(a: float, b: float) -> float:
 
 
 class RecallTree:
-    """`predict(features) -> label` (0: nothing known), `learn(features, y, weight, clock)`, labels 1..k.
+    """Learn and predict the labels 1..k; a prediction is 0 if the node has no candidates.
 
     Parameters
     ----------
-    k, max_candidates, max_depth, bern_hyper, node_only, randomized_routing, seed : as VW's options.
-    path_features : False leaves the node features out of the scorers.
-    router_weight : "example": routers learn with the example's weight (VW). "mean_entropy": with the gain in bits,
-        |H_left - H_right| of Algorithm 3, n.total being the weight of both children and this example (the gain
-        grows with the example's weight). "entropy": with n.total times that.
-    square_sum : matters to `--sgd --invariant` only, whose exact step needs the sum of squares. "vw": computed once an
-        example, so nearly always by a router and without path features. "plain": of the features in hand.
-    skip_zero_weight : True ignores weight-0 examples; VW learns them, and a fresh node's entropy becomes NaN.
-    slot : layout of routers (sub-problems 0..R-1) and scorers (sub-problem R + y - 1), VW's by default.
-    path_index, path_slot : node -> index, and (index, sub-problem) -> slot, of the path features.
-    router_learner, scorer_learner : Learners to use; both default to one Learner made from slot and **rule.
-        A scorer_learner handed in must bring its own `unscaled` function if there are path features.
+    k, max_candidates, max_depth, bern_hyper, node_only, randomized_routing, seed : as in VW's options
+    bits : log2 of the number of slots in VW's layout
+    path_features : whether scorers use path features
+    router_weight : weight of an example for a router. "example": its own weight (VW). "mean_entropy":
+        |H_left - H_right| of Algorithm 3, in bits. "entropy": that times the total weight counted at both children,
+        this example included
+    square_sum : only for `--sgd --invariant`, whose exact step needs the sum of the squared values of the features.
+        "vw": computed once per example, so nearly always for a router, without path features. "plain": computed for
+        each update
+    skip_zero_weight : whether examples of weight 0 are ignored; VW learns them, and the entropy of a new node is then
+        NaN
+    slot : layout of the weights; routers are sub-problems 0..R-1, and the scorer of label y is sub-problem R + y - 1.
+        VW's layout by default
+    path_index, path_slot : node -> index, and (index, sub-problem) -> slot, of the path features
+    router_learner, scorer_learner : learners to use; by default one `Learner` with `slot` and **rule for both. A
+        `scorer_learner` has to have its own `unscaled` function if there are path features
+    **rule : keywords of `Learner`, see `resolve_rule`
 
-    After predict: `node` reached, `candidates` there and `candidate_scores`. After learn: `learned_node`,
-    `route` [(node, router label, importance, went to)] of this example.
+    Attributes
+    ----------
+    node, candidates, candidate_scores : the node that the last prediction reached, its candidates and their scores
+    learned_node : the node that the last learned example reached
+    route : the routers' updates of the last learned example: [(node, label of the router, importance, child chosen)]
     """
 
     def __init__(
@@ -130,7 +141,7 @@ class RecallTree:
     # weights, for tests
 
     def scorer(self, y: int) -> int:
-        """Sub-problem of label y."""
+        """Return the sub-problem of the scorer of label y."""
         return self.routers + y - 1
 
     def path_value(self, y: int, node: int) -> np.float32:
@@ -159,7 +170,10 @@ class RecallTree:
         return [label for label, _ in self.nodes[node].labels[: self.max_candidates]]
 
     def with_path(self, features: list[tuple], node: int) -> list[tuple]:
-        """The features and those of the path: nodes from `node` up to below the root (`node_only`: just `node`)."""
+        """Return the features with the path features of `node` and of all nodes above it but the root.
+
+        With `node_only`, only the path feature of `node` is added.
+        """
         if not self.path_features:
             return features
         path = [node]
@@ -200,7 +214,7 @@ class RecallTree:
     # Algorithm 3
 
     def _train_router(self, features, y, weight, clock, at) -> np.float32:
-        """Train towards the side where the label raises the entropy less; returns the prediction made afterwards."""
+        """Train a router towards the child whose entropy the label raises less; return its prediction after that."""
         node = self.nodes[at]
         left, right = self.nodes[node.left], self.nodes[node.right]
         with np.errstate(all="ignore"):
@@ -222,7 +236,7 @@ class RecallTree:
         return side
 
     def _entropy_with(self, node: Node, y: int, weight: float) -> float:
-        """Entropy of the node's labels after `weight` more of label y; the old value corrected, not summed anew."""
+        """Return the entropy of a node's labels after label y is counted, computed from the entropy before."""
         count = next((count for label, count in node.labels if label == y), D(0))
         with np.errstate(all="ignore"):
             total = node.n + D(weight)
@@ -234,7 +248,7 @@ class RecallTree:
             return h - _plogp(count + weight, total)
 
     def _insert(self, at: int, y: int, weight: float) -> None:
-        """Count label y here; it moves forward past labels with smaller counts, not past equal ones."""
+        """Count label y at a node, and move it in the list before the labels with smaller counts."""
         node = self.nodes[at]
         place = next((i for i, (label, _) in enumerate(node.labels) if label == y), None)
         if place is None:
@@ -250,11 +264,11 @@ class RecallTree:
             node.bound = self._bound(node)
 
     def _bound(self, node: Node) -> np.float32:
-        """Empirical Bernstein lower bound on recall (paper, section 3.1), in float32; never below 0."""
+        """Return the empirical Bernstein lower bound on recall (section 3.1 of the paper) in float32, at least 0."""
         n = F(node.n)
         recall = F(sum((count for _, count in node.labels[: self.max_candidates]), D(0))) / n
         with np.errstate(invalid="ignore"):
-            deviation = np.sqrt(recall * (F(1) - recall) / n)  # NaN when rounding left recall above 1: bound 0
+            deviation = np.sqrt(recall * (F(1) - recall) / n)  # NaN if recall was rounded up above 1; then bound 0
         width = F(15) / (np.sqrt(F(18)) * n)
         bound = recall - np.sqrt(self.bern_hyper) * deviation - self.bern_hyper * width
         return bound if bound > 0 else F(0)

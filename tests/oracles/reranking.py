@@ -1,7 +1,9 @@
-"""Oracle of --rerank: scorers in dicts choose among what trees propose.
+"""Oracle of --rerank: scorers, with weights in dicts, choose among the candidates that trees propose.
 
-Idea     p(y|x, proposed) = softmax of  w_y . x + v . o(y); o(y): mean and largest of the trees' log probabilities,
-         share of trees that propose y. Outside of the proposed with probability sigmoid(A r + B).
+Idea     With probability sigmoid(A r + B) the label is not a candidate, where r is the log odds of the probability that
+         the trees leave to other labels. Otherwise p(y | x) is the softmax of  w_y . x + v . o(y)  over the candidates,
+         where o(y) has three parts: the mean and the maximum of the trees' log probabilities of y, and the fraction of
+         the trees that propose y.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ def sigmoid(z: float) -> float:
 
 
 class Scorers:
-    """`rank(proposals, row)`, then `learn(..., y)` with the same arguments.
+    """Rank the candidates of trees, and learn their scorers.
 
-    proposals : for every tree a list of (label, p) in falling order; row : (index, value) pairs as the tree sees them.
+    In all methods, `proposals` has for each tree a list of (label, probability) in falling order of probability, and
+    `row` has (index, value) pairs, scaled as for the trees.
     """
 
     def __init__(self, rate: float):
@@ -64,7 +67,7 @@ class Scorers:
         return math.log(rest / (1 - rest))
 
     def rank(self, proposals, row) -> tuple[dict[int, float], float]:
-        """Probability of each candidate, and of all others together."""
+        """Return the probability of each candidate, and that of all other labels together."""
         outside = sigmoid(self.ab[0] * self.odds(proposals) + self.ab[1])
         return {y: (1 - outside) * p for y, p in self.shares(proposals, row).items()}, outside
 

@@ -1,7 +1,10 @@
-"""Tree alternating optimisation in plain NumPy, written from the paper: algorithm 1, problems (2) and (3), section 4.1.
+"""Oracle of the softmax tree: tree alternating optimisation in plain NumPy, written from the paper.
 
-Dense, a node after the other, both convex problems by accelerated proximal gradient to their end. Rows are a dense
-array, the tree is complete, nodes are numbered breadth-first from 0; node i has the children 2 i + 1 and 2 i + 2.
+Source   Zharmagambetov et al. 2021: algorithm 1, problems (2) and (3), section 4.1.
+Idea     Examples are the rows of a dense array. Nodes are optimised one after the other. Both convex problems, that of
+         a leaf and that of a router, are solved by accelerated proximal gradient descent until convergence.
+Names    x rows | y classes | c weights of the rows. The tree is complete, and its nodes are numbered breadth-first from
+         0; node i has the children 2 i + 1 and 2 i + 2.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ def soft(w, limit):
 
 
 def softmax_fit(x, y, c, k, alpha, steps=20000):
-    """min sum_n c_n (log sum exp(z_n) - z_ny) + alpha |W|: W [k, F], b [k]; b is free."""
+    """Return W [k, F] and b [k] that minimise sum_n c_n (log sum exp(z_n) - z_ny) + alpha |W|, where z = x W' + b."""
     n, features = x.shape
     whole = np.hstack([x, np.ones((n, 1))])
     lipschitz = np.linalg.norm(whole * np.sqrt(c)[:, None], 2) ** 2 / 2 + 1e-9
@@ -39,7 +42,7 @@ def softmax_fit(x, y, c, k, alpha, steps=20000):
 
 
 def logistic_fit(x, right, c, alpha):
-    """min sum_n c_n log(1 + exp(-y z)) + alpha |w|: a softmax of two classes with one of them held at 0."""
+    """Return w and b that minimise the weighted logistic loss + alpha |w|, where z = x w + b and `right` is 0 or 1."""
     n, features = x.shape
     whole = np.hstack([x, np.ones((n, 1))])
     lipschitz = np.linalg.norm(whole * np.sqrt(c)[:, None], 2) ** 2 / 4 + 1e-9
@@ -76,7 +79,7 @@ class Oracle:
         return i
 
     def judged(self, n, i):
-        """Loss of row n from node i on, its answer."""
+        """Return the loss of row n in the subtree of node i, and the class predicted for it."""
         leaf = self.leaf[self.reach(self.x[n], i)]
         if leaf is None:
             return (1.0 if self.zero_loss == "01" else self.beta), 0
@@ -129,7 +132,7 @@ class Oracle:
             self.leaf[i] = old
 
     def _part(self, i, rows):
-        """A leaf's part of the objective."""
+        """Return the part of the objective that depends on leaf i."""
         if i not in self.leaf:
             return np.inf
         size = 0.0 if self.zero_loss == "01" or self.leaf[i] is None else np.abs(self.leaf[i][1]).sum()
@@ -153,7 +156,7 @@ class Oracle:
             self.router[i] = (w, b)
 
     def run(self, leaf_of, iterations):
-        """Objective and leaf of every row, after each iteration."""
+        """Return, after each iteration, the objective and the leaf of every row."""
         found = []
         for t in range(iterations):
             self.iterate(leaf_of, t == 0)

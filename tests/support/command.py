@@ -1,4 +1,4 @@
-"""Run the command in tests: `xclass(...)` runs it in this process, which is faster, `xclass_process(...)` in another."""
+"""Run the command in tests: `xclass(...)` in this process, which is faster, or `xclass_process(...)` in a new one."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def namespaces(seed: int, n: int, labels: tuple[str, ...]) -> str:
 
 
 def all_sizes(seed: int, n: int) -> str:
-    """Return n lines of four classes with values from 1e-22 to 1e25, some features repeated, and some examples empty."""
+    """Return n lines of four classes with values from 1e-22 to 1e25; some repeat features, and some have none."""
     rng = np.random.default_rng(seed)
     lines = []
     for i in range(n):
