@@ -1,1 +1,1 @@
-"""Commands around the package, run from the project's root as `python -m scripts.FOLDER.NAME`."""
+"""Measure, compare and test the package by commands, run in the project's folder as `python -m scripts.FOLDER.NAME`."""

@@ -1,9 +1,10 @@
-"""Build the sdist and the wheel, install the wheel into empty environments, and run the quickstart's commands there.
+"""Build the source distribution and the wheel, install the wheel into new environments, and learn and predict there.
 
-python -m scripts.check_wheel                         with every Python from 3.10 on that is found
-python -m scripts.check_wheel python3.10 python3.13   with these
+    python -m scripts.check_wheel                         with every Python from 3.10 on that is found
+    python -m scripts.check_wheel python3.10 python3.13   with these
 
-It needs the package `build` and an index to install from. It learns the first part of the quickstart's stream.
+The package `build` has to be installed, and pip needs access to a package index. The data are the first examples of the
+stream of demo/quickstart.sh.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LARGEST_WHEEL = 1 << 20  # bytes
-MINORS = range(10, 20)  # of Python 3 that are looked for
+MINORS = range(10, 20)  # minor versions of Python 3 to search for
 LIBRARY = """
 import xclass
 with xclass.Learner("recall_tree", classes=40000, bits=18) as model:
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def found_pythons() -> list[str]:
-    """Return a Python of each version from 3.10 on: on the PATH, or among pyenv's."""
+    """Return the path of one Python of each version from 3.10 on, from pyenv or else from the PATH."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found = []
     for minor in MINORS:
@@ -57,7 +58,7 @@ def found_pythons() -> list[str]:
 
 
 def build(folder: Path) -> Path:
-    """Build both and return the wheel's path, after a check of its size."""
+    """Build the source distribution and the wheel, check the size of the wheel, and return its path."""
     run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
     (wheel,) = folder.glob("*.whl")
     (sdist,) = folder.glob("*.tar.gz")
@@ -69,7 +70,7 @@ def build(folder: Path) -> Path:
 
 
 def check(python: str, wheel: Path, folder: Path, limit: int) -> None:
-    """Install the wheel into an empty environment, and learn and predict there."""
+    """Install the wheel into a new environment, and learn and predict there by the command and by the library."""
     shutil.rmtree(folder, ignore_errors=True)
     run(python, "-m", "venv", folder / "environment")
     bin = folder / "environment" / ("Scripts" if os.name == "nt" else "bin")
@@ -93,7 +94,7 @@ def check(python: str, wheel: Path, folder: Path, limit: int) -> None:
 
 
 def run(*words: object, cwd: Path | None = None) -> str:
-    """Run a command that has to end well; return what it wrote to standard error."""
+    """Run a command and return what it wrote to standard error; exit if it fails."""
     command = [str(word) for word in words]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)

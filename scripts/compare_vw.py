@@ -1,11 +1,12 @@
-"""Compare `xclass --vw_exact` with VW on random data and command lines: fuzzing/vw_cases.py makes them.
+"""Compare `xclass --vw_exact` with VW on random data and command lines, which fuzzing/vw_cases.py generates.
 
     python -m scripts.compare_vw --runs 1000 --seed 7
 
-Runs VW and xclass on every case and compares the exit status, the progress table and the summary, the lines of --audit,
-those of -p and -r, the models as text, and which models there are. Prints the first difference of each case that has
-one, with what makes it happen again, and a line of counts; the exit status is 1 where there is a difference. Runs in
-which VW crashes or hangs cannot be compared, nor those after them in the same case; the last line counts such cases.
+A case is a sequence of runs with the same files. For each run, the exit status, the progress table, the summary, the
+output of --audit, -p and -r, the model as text, and the existence of the model file are compared. The first difference
+of each case is printed with the command lines that reproduce it, and finally a line of counts. The exit status is 1 if
+there is any difference. If VW crashes or hangs in a run, the rest of the case cannot be compared; the last line counts
+such cases.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from typing import NamedTuple
 from scripts.fuzzing import vw_cases
 from scripts.fuzzing.vw_process import VW, Ended
 
-CLOSE = 2e-4  # relative, absolute below 1
+CLOSE = 2e-4  # allowed difference of two numbers: relative, or absolute below 1
 HEADER = "average  since "
-OWN = (  # lines of the summary that only one of the two has
+OWN = (  # beginnings of lines of the summary that only one of the two programs prints
     "[info]", "[warning]", "warning:", "best pass =", "average squared loss =", "average log loss =",
     "expected calibration error =", "slots in use =", "seconds =", "nodes =", "swaps =",
     "no labelled example was held out", "labels that are no class =",
 )  # fmt: skip
-OWN_HEADER = ("Id", "options:", "Checksum")  # lines of a model as text that name who wrote it
+OWN_HEADER = ("Id", "options:", "Checksum")  # lines of a model as text that depend on the program that wrote it
 NUMBER = re.compile(r"-?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf|nan)")
-LOGGED = re.compile(  # what VW's log adds to the standard output: whole lines, but also in the middle of other lines
+LOGGED = re.compile(  # messages that VW's log inserts into standard output, even in the middle of lines
     r"\[(?:info|warning|error|critical)\] .*\n|^\[.*\n|^You can use --leave_duplicate_interactions.*\n", re.MULTILINE
 )
 AUDITED = re.compile(r".*:(?P<value>[^:]+):(?P<weight>[^:@]+)(?:@[^:@]+)?", re.DOTALL)  # a feature in an audit
@@ -50,7 +51,7 @@ LABELS = re.compile(f"(?:{LABEL.pattern})+")
 
 
 class Difference(NamedTuple):
-    """Where the two differ first."""
+    """Describe the first difference of a case: the run, the part of its output, the line, and both texts."""
 
     step: int
     what: str
@@ -60,14 +61,14 @@ class Difference(NamedTuple):
 
 
 class Crash(NamedTuple):
-    """Where VW crashed, or was ended because it hung, so that there was nothing to compare with."""
+    """Describe the run of a case in which VW crashed, or hung and was killed."""
 
     step: int
     signal: str
 
 
 def xclass(args: list[str], folder: Path) -> Ended:
-    """Carry out a command line of xclass in this process."""
+    """Execute a command line of xclass in this process."""
     from xclass.cli import command as cli
 
     streams, before = (sys.stdin, sys.stdout, sys.stderr), os.getcwd()
@@ -76,7 +77,7 @@ def xclass(args: list[str], folder: Path) -> Ended:
     os.chdir(folder)
     try:
         status = cli.status(args)
-    except Exception as error:  # nothing of the kind should come to the user
+    except Exception as error:  # a defect of xclass, which is reported as a difference
         status = -1
         err.write(f"{type(error).__name__}: {error}\n")
     finally:
@@ -88,9 +89,9 @@ def xclass(args: list[str], folder: Path) -> Ended:
 
 
 def same(wanted: str, found: str, whole: bool = True) -> bool:
-    """Whether two lines are the same but for the last digits of numbers and the sign of what is no number.
+    """Return whether two lines are equal except for the last digits of numbers and the sign of NaN.
 
-    `whole`: numbers without a point have to be equal.
+    With `whole`, numbers without a decimal point have to be equal.
     """
     if wanted == found:
         return True
@@ -109,14 +110,14 @@ def same(wanted: str, found: str, whole: bool = True) -> bool:
 
 
 def table(err: str) -> list[str]:
-    """The progress table and the summary."""
+    """Return the lines of the progress table and the summary, without those that only one program prints."""
     lines = err.splitlines()
     begin = next((i for i, line in enumerate(lines) if line.startswith(HEADER)), len(lines))
     return [line for line in lines[begin:] if not line.startswith((*OWN, "xclass:"))]
 
 
 def in_order(line: str) -> bool:
-    """Whether the features of a line of an audit are those of the largest shares first."""
+    """Return whether the features in a line of an audit are in falling order of |weight * value|."""
     found = [AUDITED.fullmatch(word) for word in line.split("\t")[1:]]
     try:
         shares = [abs(float(one["value"]) * float(one["weight"])) for one in found]
@@ -126,7 +127,10 @@ def in_order(line: str) -> bool:
 
 
 def same_audit(wanted: str, found: str) -> bool:
-    """Whether two lines of an audit are the same; in any order where C++ cannot sort the shares of the features."""
+    """Return whether two lines of an audit are equal; the order of the features is ignored if VW's is not defined.
+
+    It is not defined if a contribution is infinite or NaN, which C++ cannot sort, or if VW's line is not sorted.
+    """
     if same(wanted, found, whole=not wanted.startswith("\t")):
         return True
     if not re.search(r"[:@]-?(inf|nan)", wanted + found) and in_order(wanted):
@@ -135,13 +139,16 @@ def same_audit(wanted: str, found: str) -> bool:
 
 
 def as_text(path: Path) -> list[str]:
-    """The lines of a model as text: zeros without a sign, labels counted equally often at a node by their numbers."""
+    """Return the lines of a model as text in a form that can be compared.
+
+    Zeros have no sign, and labels with equal counts at a node of a recall tree are sorted by their numbers.
+    """
     found = [ZERO.sub("0", line.rstrip()) for line in _lines(path) if not line.startswith(OWN_HEADER)]
     return LABELS.sub(_by_count, "\n".join(found)).split("\n")
 
 
 def _by_count(labels: re.Match) -> str:
-    """The labels of a node of a recall tree: by falling count, equal counts by label."""
+    """Return the labels of a node of a recall tree in falling order of their counts; equal counts by label."""
     pairs = sorted(LABEL.findall(labels[0]), key=lambda pair: (-float(pair[1]), int(pair[0])))
     return "".join(f"label = {label}\nlabel_count = {count}\n" for label, count in pairs)
 
@@ -151,9 +158,9 @@ def _lines(path: Path) -> list[str]:
 
 
 def written(ended: Ended, folder: Path, step: int) -> Iterator[tuple[str, list[str]]]:
-    """What a run has written, part by part."""
+    """Yield the parts of what a run has written: the name of each part and its lines."""
     malformed = MALFORMED.search(ended.out) is not None
-    # the program vw ends with status 1 at a class that is no number, its Python module with 0
+    # at a class that is not a number, the program vw ends with status 1, but VW's Python module with 0
     yield "exit status", ["1" if malformed else str(ended.status)]
     if malformed or ended.status:
         return
@@ -166,7 +173,7 @@ def written(ended: Ended, folder: Path, step: int) -> Iterator[tuple[str, list[s
 
 
 def compare(vw: VW, steps: tuple[vw_cases.Step, ...], folder: Path) -> Difference | Crash | None:
-    """Carry out the runs of a case with both and return where they differ first or VW crashes; None where neither."""
+    """Execute the runs of a case with both programs; return the first difference or crash of VW, or None."""
     places = folder / "vw", folder / "xclass"
     for place in places:
         shutil.rmtree(place, ignore_errors=True)
@@ -191,7 +198,7 @@ def compare(vw: VW, steps: tuple[vw_cases.Step, ...], folder: Path) -> Differenc
 
 
 def told(number: int, steps: tuple[vw_cases.Step, ...], found: Difference | Crash) -> str:
-    """A difference or a crash in words."""
+    """Return the message about a difference or a crash."""
     commands = "\n".join(f"    -d data{i} {shlex.join(step.args)}" for i, step in enumerate(steps[: found.step + 1]))
     if isinstance(found, Crash):
         return f"case {number}: VW ends with {found.signal} in run {found.step}, so nothing is compared\n{commands}"
@@ -202,7 +209,7 @@ def told(number: int, steps: tuple[vw_cases.Step, ...], found: Difference | Cras
 
 
 def main() -> int:
-    """Compare as many cases as asked for; return the exit status."""
+    """Compare the cases that the command line requests; return the exit status."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--runs", type=int, default=1000, help="cases to compare")
     options.add_argument("--seed", type=int, default=7, help="of the cases")

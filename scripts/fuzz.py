@@ -1,16 +1,17 @@
-"""Feed xclass crafted models, mutated text, damaged caches and random options, and count what comes of it.
+"""Run xclass with crafted models, mutated text, damaged caches and random options, and count the outcomes.
 
     python -m scripts.fuzz all --seconds 600
     python -m scripts.fuzz models --runs 100000 --seconds 7200 --seed 1
     python -m scripts.fuzz text --lines 10000000
-    python -m scripts.fuzz surroundings --runs 7        # first runs without a home and such; not among all
+    python -m scripts.fuzz surroundings --runs 7        # first runs without a home folder and such; not part of `all`
 
-Every case has to be accepted, or refused with a message; what else can happen is a failure: an exception that leaves
-the command, a crash, a hang, a write that nobody asked for, a file left behind, too much memory, a model that is not
-finite, a wrong result, a message that says nothing. For each kind of failure and place, the first case is made simpler,
-run again alone by the real command, and kept as a command with its files. The exit status is 1 if anything failed.
+Every case has to be accepted, or refused with a message. Anything else is a failure: an uncaught exception, a crash, a
+hang, a write to a file that no option names, a file left behind, too much memory, a model that is not finite, a wrong
+result, or a message without content. For each kind and place of failure, the first case is reduced to a simpler one,
+repeated by the real command in a process of its own, and kept as a command with its files. The exit status is 1 if
+there was any failure.
 
-The same seed and number of runs give the same cases. The first run ever compiles all kernels, which takes minutes.
+The same seed and number of runs give the same cases. The very first run compiles all kernels, which takes minutes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from scripts.lib.processes import ROOT
 from xclass.kernels import jit
 from xclass.run import warm_up
 
-BATCH = 200  # cases of one worker
+BATCH = 200  # number of cases of a worker process, unless one of them ends it
 PARTS = {
     "models": models.Models,
     "text": texts.Texts,
@@ -43,16 +44,16 @@ PARTS = {
     "surroundings": surroundings.Surroundings,
 }
 SHORT = {"models": 300, "text": 60, "caches": 30, "options": 50}
-SHORT_ONLY = (  # a model of each kind
+SHORT_ONLY = (  # names of the models of --short, one of each kind
     "^(scalar|oaa names|recall_tree|recall_tree names|log_multi|ect error|random_tree|cpt|cpt kmeans|cpt rerank names|"
     "pecoc|softmax_tree names|oaa ngram|skip)$"
 )
 PRECIOUS = ("victim.txt", ".bashrc", "home/.profile", "sub/keep.txt", "precious.model")
-ALONE = 120  # seconds for a case of its own in a new process
+ALONE = 120  # time limit in seconds of a case that is repeated in a new process
 
 
 class Campaign:
-    """Counts what comes of the cases of one part and keeps what reproduces each failure."""
+    """Run the cases of one part, count the outcomes, and keep the files that reproduce each failure."""
 
     def __init__(
         self, part: Any, place: Path, folder: Path, say: Callable[[str], None], most_kept: int, simplify: float
@@ -68,10 +69,10 @@ class Campaign:
         self._places = 0
 
     def go(self, seed: int, number: int | None, seconds: float | None, lines: int | None) -> None:
-        """Run batches until one of the bounds is reached."""
+        """Run batches of cases until the number of cases, the seconds or the lines reach their limit."""
         began, batch = time.monotonic(), 0
         jit.activate()
-        jit.note_compiled(warm_up.READING)  # or the first case would start a process that compiles
+        jit.note_compiled(warm_up.READING)  # otherwise the first case would start a process that compiles kernels
         bench = runs.Bench(self._folder / "run", self.part.limits)
         bench.begin()
         self.part.prepare(bench)
@@ -114,13 +115,18 @@ class Campaign:
                 self._new.append((key, case, outcome, last))
 
     def _keep_new(self) -> None:
-        """Keep what reproduces the failures that are new, once no worker uses the folder."""
+        """Keep the new failures; called when no worker uses the folder."""
         for key, case, outcome, last in self._new:
             self.shown[key] = self._keep(case, outcome, last)
         self._new.clear()
 
     def _keep(self, case: Any, outcome: runs.Outcome, last: tuple[str, ...]) -> list[str]:
-        """Make a failing case simpler, run it alone, and write what reproduces it."""
+        """Simplify a failing case, repeat it in a new process, and write the files that reproduce it.
+
+        Returns
+        -------
+        told : lines that describe the failure
+        """
         case = runs.smallest(self.part, case, outcome, self._folder, self._simplify, self._say)
         for _, found, words in runs.outcomes(self.part, [case], self._folder):
             outcome, last = (found, words) if found.kind in runs.FAILURES else (outcome, last)
@@ -147,7 +153,7 @@ class Campaign:
 
     @staticmethod
     def fill(place: Path) -> None:
-        """Write the data and the files that nothing may touch."""
+        """Write the data of the cases and the files that no case may change."""
         for name, content in seeds.DATA.items():
             (place / name).write_bytes(content)
         for name in PRECIOUS:
@@ -157,7 +163,7 @@ class Campaign:
             (place / name).mkdir(exist_ok=True)
 
     def _alone(self, words: tuple[str, ...], place: Path, stdin: str) -> str:
-        """Run the real command in a process of its own and say how it ended."""
+        """Run the real command in a new process and return a description of how it ended."""
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         with open(place / stdin, "rb") as source:
             try:
@@ -193,7 +199,7 @@ class Campaign:
 
 
 def main() -> int:
-    """Carry out a campaign and return its exit status."""
+    """Run the campaigns that the command line requests and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=[*PARTS, "all"], help="what to feed it; all but surroundings is all")
     parser.add_argument("--seed", type=int, default=1, help="of everything drawn (default: 1)")
@@ -226,7 +232,7 @@ def main() -> int:
             campaign = Campaign(
                 part, place, folder, lambda text: print(text, flush=True), args.most_kept, args.simplify
             )
-            with contextlib.suppress(KeyboardInterrupt):  # what was counted is reported
+            with contextlib.suppress(KeyboardInterrupt):  # the counts so far are reported
                 campaign.go(args.seed, number, args.seconds, args.lines if name == "text" else None)
             os.chdir(home)
             fine &= campaign.report(time.monotonic() - began)

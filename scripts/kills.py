@@ -4,19 +4,19 @@
     python -m scripts.kills --data train.vw.gz --lines 6000 --classes 150 --cases checkpoints best_pass
     python -m scripts.kills --only best_pass os.replace after 2 named
 
-Each kill begins with data and a model of an earlier run in a folder. A run that is to replace the model is started in a
-process of its own and killed: either after a random delay, or in a phase that is too short for that, before or after
-the n-th call of a function. All n that occur are equally likely; how many there are is counted in a run that is not
-killed. Half of the runs find a system that offers no files without names (`named`), as on a network file system. After
-a kill
+Before each kill, a folder holds data and the model of an earlier run. A run that will replace the model is started in a
+process of its own and killed: after a random delay, or before or after the n-th call of a function, for phases that are
+too short to hit by a delay. n is drawn uniformly from all calls, which are counted in a run that is not killed. In half
+of the runs the system seems not to support files without names (`named`), as on a network file system. After a kill,
+these conditions are checked:
 
-  * the model is byte for byte the old one, the new one, or one that the run saves on the way, and it loads and predicts
-    what that model predicts;
-  * at most one file is there that does not belong there;
-  * the same run, not killed, ends well with the very model of a run in a clean folder, and no file is left.
+  * the model is byte for byte the old one, the new one, or one that the run saves in between, and its predictions are
+    those of that model;
+  * at most one temporary file is left;
+  * the same run, now not killed, succeeds, writes the same model as in an empty folder, and leaves no temporary file.
 
-Prints how many kills there were in each phase and what they left. The exit status is 1 if anything else was found; a
-command that repeats the kill alone is printed then.
+The output is a table of the kills in each phase and the models that they left. If a condition is violated, the exit
+status is 1, and a command that repeats this kill is printed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from xclass.cli import command as cli
 
 ROOT = str(Path(cli.__file__).parents[2])
 MODEL = "m"
-SECONDS = 300  # after which a run counts as hanging
+SECONDS = 300  # time limit of a run
 SAVING = ("xclass.model.model_file._write", "xclass.model.model_file._pieces", "os.fsync", "os.link", "os.replace")
 READING = {
     "xclass.kernels.jit.activate": "start",
@@ -64,7 +64,7 @@ DELAY = "delay"
 
 @dataclass(frozen=True)
 class Case:
-    """A kind of run, and the phases in which it is killed: function -> phase."""
+    """Define a kind of run by its options, and the phases in which it is killed, as function -> name of the phase."""
 
     options: str  # {k} stands for the number of classes
     phases: dict[str, str]
@@ -75,7 +75,7 @@ class Case:
 
 
 def saving(phase: str) -> dict[str, str]:
-    """Return the functions that a model is saved with, as `phase`."""
+    """Return the functions that save a model, each with `phase` as the name of its phase."""
     return dict.fromkeys(SAVING, phase)
 
 
@@ -150,7 +150,16 @@ cli.main()
 
 @dataclass(frozen=True)
 class Kill:
-    """Where a run is killed: at the n-th call of a function, or n milliseconds after its start."""
+    """Describe when a run is killed: at call number `call` of a function, or `call` milliseconds after its start.
+
+    Attributes
+    ----------
+    case : name of the kind of run
+    target : name of the function, or DELAY
+    when : "before" or "after" the call
+    call : number of the call, or of milliseconds
+    named : whether the system seems not to support files without names
+    """
 
     case: str
     target: str
@@ -159,36 +168,36 @@ class Kill:
     named: bool
 
     def words(self) -> str:
-        """Return the options that repeat it."""
+        """Return the options of this script that repeat the kill."""
         return f"--only {self.case} {self.target} {self.when} {self.call} {'named' if self.named else 'nameless'}"
 
 
 @dataclass
 class Known:
-    """What a run of a case leaves that is not killed."""
+    """Hold the results of runs of a case that are not killed."""
 
     old: bytes
     new: bytes
-    models: set[bytes]  # all that the run saves in place of the model, and the old one
-    passes: dict[str, bytes]  # models of --save_per_pass
-    names: set[str]  # of all files afterwards
-    calls: dict[bool, dict[str, int]]  # named -> function -> calls
-    seconds: float
-    predictions: dict[str, bytes] = field(default_factory=dict)  # of a model, by its hash
+    models: set[bytes]  # the old model, and all models that the run saves to its path
+    passes: dict[str, bytes]  # models of --save_per_pass, by file name
+    names: set[str]  # names of all files after the run
+    calls: dict[bool, dict[str, int]]  # named -> function -> number of calls
+    seconds: float  # duration of the run
+    predictions: dict[str, bytes] = field(default_factory=dict)  # hash of a model -> its predictions
 
 
 class Failure(Exception):
-    """Something was found after a kill that must not be."""
+    """Report that a condition is violated after a kill."""
 
 
 class Campaign:
-    """Kills runs in a folder of its own.
+    """Kill runs, and check what they leave.
 
     Parameters
     ----------
-    folder : empty
-    data : text
-    classes : number of them
+    folder : an empty folder to work in
+    data : text of the examples
+    classes : number of classes
     """
 
     def __init__(self, folder: Path, data: bytes, classes: int):
@@ -202,7 +211,7 @@ class Campaign:
     # the runs
 
     def run(self, words: list[str]) -> None:
-        """Carry out a command line in this process; it has to end well."""
+        """Execute a command line in this process; raise Failure if its exit status is not 0."""
         streams, before = (sys.stdout, sys.stderr), os.getcwd()
         told = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
         sys.stdout = sys.stderr = told
@@ -222,7 +231,7 @@ class Campaign:
             raise Failure(f"xclass {' '.join(words)} ended with status {status}: {text}")
 
     def start(self, case: Case, plan: dict) -> subprocess.Popen:
-        """Start a run of a case in a process of its own."""
+        """Start a run of a case in a new process, which kills itself as `plan` says."""
         path = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
         environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(self.temporary)}
         plan = {"model": MODEL, "report": str(self.scratch / "report"), **plan}
@@ -232,7 +241,7 @@ class Campaign:
         )  # fmt: skip
 
     def learn_known(self, name: str) -> Known:
-        """Find out what runs of a case leave that are not killed."""
+        """Execute runs of a case without killing them, and return their results."""
         case = CASES[name]
         self.clear()
         (self.place / "data").write_bytes(self.half)
@@ -263,7 +272,10 @@ class Campaign:
     # one kill
 
     def carry_out(self, kill: Kill) -> str:
-        """Kill a run and check what it leaves; return "old", "new" or "other", the model that is there."""
+        """Kill a run and check what it leaves; return which model is there: "old", "new" or "other".
+
+        " + 1 file" is appended if a temporary file was left.
+        """
         case, known = CASES[kill.case], self.known_of(kill.case)
         self.reset(known.old)
         targets = [] if kill.target == DELAY else [kill.target]
@@ -278,7 +290,7 @@ class Campaign:
         return self.check(kill.case)
 
     def check(self, name: str) -> str:
-        """Check the folder after a kill, and what the next run makes of it."""
+        """Check the folder after a kill, and again after the next run; return as `carry_out`."""
         case, known = CASES[name], self.known_of(name)
         stray = sorted(self.stray(known))
         if len(stray) > 1:
@@ -298,7 +310,7 @@ class Campaign:
         return what + (" + 1 file" if stray else "")
 
     def check_model(self, known: Known, name: str, allowed: set[bytes]) -> None:
-        """Check that a model is one of those allowed, and predicts what that one predicts."""
+        """Check that the contents of a model file are allowed, and that equal models predict the same."""
         path = self.place / name
         if not path.exists():
             raise Failure(f"{name} is gone")
@@ -314,17 +326,17 @@ class Campaign:
     # the folder
 
     def known_of(self, name: str) -> Known:
-        """Return what is known of a case."""
+        """Return the results of runs of a case that are not killed; they are computed once."""
         if name not in self.known:
             self.known[name] = self.learn_known(name)
         return self.known[name]
 
     def names(self) -> set[str]:
-        """Return the names of all files."""
+        """Return the names of all files in the folder of the runs."""
         return {path.name for path in self.place.iterdir()}
 
     def stray(self, known: Known) -> set[str]:
-        """Return the names of all files that do not belong there."""
+        """Return the names of all files that a complete run does not leave."""
         temporary = {f"TMPDIR/{path.name}" for path in self.temporary.iterdir()}
         return (self.names() - known.names) | temporary
 
@@ -338,14 +350,14 @@ class Campaign:
                     path.unlink()
 
     def reset(self, old: bytes) -> None:
-        """Have nothing but the data and the old model in the folder."""
+        """Remove all files and write the data and the old model."""
         self.clear()
         (self.place / "data").write_bytes(self.data)
         (self.place / MODEL).write_bytes(old)
 
 
 def drawn(campaign: Campaign, cases: list[str], kills: int, seed: int) -> list[Kill]:
-    """Draw kills: cases and phases take turns, the rest is random."""
+    """Draw kills: cases and functions in turn, everything else at random."""
     rng = random.Random(seed)
     begins = {(name, named): rng.randrange(100) for name in cases for named in (False, True)}
     turns, found = collections.Counter(begins), []
@@ -365,7 +377,7 @@ def drawn(campaign: Campaign, cases: list[str], kills: int, seed: int) -> list[K
 
 
 def carry_out_all(campaign: Campaign, kills: list[Kill], tell=print) -> int:
-    """Carry out kills, tell what was found, and return the number of failures."""
+    """Carry out kills, print the results with `tell`, and return the number of failures."""
     began = time.perf_counter()
     counts: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
     failures = []
@@ -388,7 +400,7 @@ def carry_out_all(campaign: Campaign, kills: list[Kill], tell=print) -> int:
 
 
 def generated(lines: int, classes: int, seed: int) -> bytes:
-    """Return data whose words tell something of the label, but not all."""
+    """Return data in which some words depend on the label and others are random."""
     rng = random.Random(seed)
     found = []
     for _ in range(lines):

@@ -1,7 +1,9 @@
-"""Write docs/xclass.1, the man page, from the declarations that `xclass --help_all` is made of.
+"""Write docs/xclass.1, the man page, from the declarations of the options.
 
-python -m scripts.man_page            write it
-python -m scripts.man_page --check    say whether it is current (exit status 1 if not)
+    python -m scripts.man_page            write the page
+    python -m scripts.man_page --check    check whether the page is current
+
+With --check nothing is written, and the exit status is 1 if the page is not current.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ def _sentences(option: Option) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text with what troff would take for a command escaped."""
+    """Return text with all characters escaped that have a meaning in troff."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{text}" if text[:1] in (".", "'") else text
 

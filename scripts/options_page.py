@@ -1,7 +1,9 @@
-"""Write docs/options.md from the declarations that `xclass --help_all` is made of.
+"""Write docs/options.md from the declarations of the options.
 
-python -m scripts.options_page            write it
-python -m scripts.options_page --check    say whether it is current (exit status 1 if not)
+    python -m scripts.options_page            write the page
+    python -m scripts.options_page --check    check whether the page is current
+
+With --check nothing is written, and the exit status is 1 if the page is not current.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ use `zsh_source` or `fish_source` for those shells):
 
 
 def listed() -> str:
-    """Return the list of all options as Markdown, a table for every heading of the help."""
+    """Return the list of all options as Markdown, with a table for every heading of the help."""
     lines = []
     for section in help_text.sections(*cli.option_groups()):
         summary = f": {section.summary}" if section.summary else ""
