@@ -1,1 +1,1 @@
-"""What several commands share."""
+"""Provide code that several commands of scripts/ share."""

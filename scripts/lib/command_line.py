@@ -1,4 +1,4 @@
-"""Read the command lines of commands and end them."""
+"""Parse the command lines of the commands in scripts/, and end the commands with an exit status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scripts.lib.results import Kept
 
 
 def run(main: Callable[[], int | None]) -> None:
-    """Carry out a command and end it with its exit status."""
+    """Execute the main function of a command and end the process with its exit status."""
     try:
         sys.exit(main())
     except BenchError as error:
@@ -24,7 +24,7 @@ def run(main: Callable[[], int | None]) -> None:
 
 
 def parser(doc: str) -> argparse.ArgumentParser:
-    """Return a parser with what all figures understand."""
+    """Return a parser with the options that most commands in scripts/figures have."""
     found = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -43,18 +43,18 @@ def with_data(found: argparse.ArgumentParser) -> argparse.ArgumentParser:
 
 
 def names(text: str) -> list[str]:
-    """Return the words of a list by commas."""
+    """Return the words of a comma-separated list."""
     return text.split(",")
 
 
 def numbers(text: str) -> list[float]:
-    """Return the numbers of a list by commas, whole ones as such."""
+    """Return the numbers of a comma-separated list; those without a decimal point become int."""
     return [float(word) if "." in word else int(word) for word in text.split(",")]
 
 
 @contextlib.contextmanager
 def work_folder(given: Path | None) -> Iterator[Path]:
-    """Give a folder to work in: the one that is named, which is kept, or a temporary one."""
+    """Yield a folder to work in: the given one, which is kept, or a temporary one."""
     with tempfile.TemporaryDirectory() as temporary:
         work = (given or Path(temporary)).absolute()
         work.mkdir(parents=True, exist_ok=True)
@@ -63,6 +63,6 @@ def work_folder(given: Path | None) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def place(given: argparse.Namespace) -> Iterator[tuple[Path, Kept]]:
-    """Give the folder to work in and what was measured before."""
+    """Yield the folder to work in and the results of earlier measurements, as the options say."""
     with work_folder(given.work) as work:
         yield work, Kept(given.json)

@@ -1,8 +1,8 @@
-"""Data sets: where their files are, how they are unpacked, and the options that they need.
+"""Find and unpack data sets, and define the options that methods need for them.
 
-A set is a folder of DATA_DIR with train.vw, test.vw and labels.txt, plain or .gz, or with the words of a text,
-train.txt and test.txt, one article to a line, which scripts/convert/words.py makes VW text of. Those of `SETS` stand
-in for the sets of the papers.
+A set is a folder in DATA_DIR. It has train.vw, test.vw and labels.txt, plain or .gz, or else train.txt and test.txt
+with an article on each line, which scripts/convert/words.py converts to VW text. The sets in `SETS` are used in place
+of the data sets of the papers.
 """
 
 from __future__ import annotations
@@ -19,23 +19,32 @@ from scripts.lib.processes import ROOT, BenchError
 
 WARM_UP_LINES = 200
 FILES = ("train.vw", "test.vw", "labels.txt")
-WORDS_OF_A_LINE = 500  # of a text, about: a cut takes so many fewer lines
+WORDS_OF_A_LINE = 500  # approximate number of words, and so of examples, of an article
 BITS = {"ptb": 26, "wiki": 26, "books": 26}
-EXTRA = {"aloi27": "-q ff"}  # options a set needs to be worth learning, as its description says
+EXTRA = {"aloi27": "-q ff"}  # options without which a set cannot be learned well, according to its description
 
 
 @dataclass(frozen=True)
 class StandIn:
-    """A set, the scripts of the sets it stands for, and the options all methods get."""
+    """Describe a set that is used in place of sets of the papers.
+
+    Attributes
+    ----------
+    papers : names of the scripts in scripts/paper for the papers' sets
+    options : options that all methods get
+    passes : number of passes
+    crossed : namespace that the recall tree crosses with its path features, as in the papers; empty for none
+    softmax_tree : additional options of the softmax tree
+    """
 
     papers: tuple[str, ...]
     options: str = ""
     passes: int = 1
-    crossed: str = ""  # namespace that the recall tree crosses with its path features, as the papers do
-    softmax_tree: str = ""  # options that the softmax tree gets besides
+    crossed: str = ""
+    softmax_tree: str = ""
 
 
-SETS = {  # the quickest first
+SETS = {  # in rising order of the time they take
     "isolet1": StandIn(("isolet",), passes=5),
     "clinc150": StandIn(("sector",), passes=5),
     "reuters": StandIn(("rcv1",), passes=2),
@@ -48,22 +57,22 @@ SETS = {  # the quickest first
 
 
 def options_of(name: str) -> str:
-    """Return the options that a set's methods all get."""
+    """Return the options that all methods get on a set."""
     return SETS[name].options if name in SETS else ""
 
 
 def path_crosses(name: str) -> str:
-    """Return the option that crosses a set's features with the path features of the recall tree; none for most sets."""
+    """Return the option that crosses a set's features with the path features of the recall tree, or nothing."""
     return rf"-q '{SETS[name].crossed}\x88'" if name in SETS and SETS[name].crossed else ""
 
 
 def file_in(folder: Path, name: str) -> Path | None:
-    """Return a file of the set, plain or packed."""
+    """Return the path of a file of a set, plain or .gz, or None if there is none."""
     return next((p for p in (folder / name, folder / (name + ".gz")) if p.is_file()), None)
 
 
 def classes_in(folder: Path) -> int:
-    """Return the number of lines of labels.txt."""
+    """Return the number of classes of a set, the lines of its labels.txt that are not empty."""
     path = file_in(folder, "labels.txt")
     if path is None:
         raise BenchError(f"{folder} has no labels.txt")
@@ -72,12 +81,25 @@ def classes_in(folder: Path) -> int:
 
 
 def held(data: Path, name: str) -> bool:
-    """Tell whether a folder has a set."""
+    """Return whether a set exists in the folder `data`."""
     return any(file_in(data / name, file) for file in ("train.vw", "train.txt"))
 
 
 def prepare(data: Path, name: str, work: Path, limit: int | None = None) -> tuple[Path, int]:
-    """Return a folder with a set's files, unpacked, and the number of classes; `limit` takes its first examples."""
+    """Unpack the files of a set, after conversion if needed.
+
+    Parameters
+    ----------
+    data : folder of all sets
+    name : name of the set
+    work : folder in which the folder of the unpacked set is created
+    limit : number of examples to use from the beginning of the set; None for all
+
+    Returns
+    -------
+    folder : folder of the unpacked files
+    classes : number of classes
+    """
     source, folder = data / name, work / name
     if not held(data, name):
         raise BenchError(f"{source} has neither train.vw nor train.txt, plain or .gz")
@@ -90,7 +112,7 @@ def prepare(data: Path, name: str, work: Path, limit: int | None = None) -> tupl
 
 
 def convert(source: Path, folder: Path, text: bool, limit: int | None) -> None:
-    """Make a set of words, or of the beginning of another set."""
+    """Write a set from the words of a text, or from the first `limit` examples of another set, to `folder`."""
     kind = "txt" if text else "vw"
     files = [file_in(source, f"{part}.{kind}") for part in ("train", "test")]
     if None in files:
@@ -108,7 +130,7 @@ def convert(source: Path, folder: Path, text: bool, limit: int | None) -> None:
 
 
 def unpack(source: Path, target: Path) -> int:
-    """Put a set's files, unpacked, into `target`; return the number of classes."""
+    """Write the unpacked files of a set to `target`; return the number of classes."""
     target.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         plain, packed = source / name, source / (name + ".gz")

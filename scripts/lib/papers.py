@@ -1,4 +1,4 @@
-"""The methods and measures of the papers, as xclass has them, and the figures that stand in scripts/paper/*.sh."""
+"""Map the methods and measures of the papers to those of xclass, and read the papers' figures in scripts/paper/*.sh."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from scripts.lib.data_sets import SETS
 from scripts.lib.processes import ROOT, BenchError
 
-METHODS = {  # of the papers -> options of xclass; {K}, here and in a row's options, is the number of classes
+METHODS = {  # method of a paper -> options of xclass; {K} stands for the number of classes
     "oaa": "--oaa {K}",
     "recall_tree": "--recall_tree {K}",
     "log_multi": "--log_multi {K}",
@@ -21,18 +21,21 @@ METHODS = {  # of the papers -> options of xclass; {K}, here and in a row's opti
     "softmax_tree": "--softmax_tree {K}",
     "hsm": "--hsm {K}",
 }
-MEASURES = {  # what the summary of a run calls them, and what turns that into the paper's unit
+MEASURES = {  # measure -> its name in the summary of a run, and the factor that converts it to the unit of the papers
     "error": ("average loss", 100),
     "progressive": ("average loss", 100),
     "top5": ("top-5 error", 100),
     "perplexity": ("perplexity", 1),
     "squared": ("average squared loss", 1),
 }
-CUT_DOWN = {"-b": 18, "--passes": 4, "--shuffle": 1000}  # what --small cuts these options down to
+CUT_DOWN = {"-b": 18, "--passes": 4, "--shuffle": 1000}  # option -> its largest value with --small
 
 
 def figures(text: str) -> dict[str, float | None]:
-    """Return measure -> the paper's figure, None where the paper has none."""
+    """Return measure -> figure of a paper from text such as `error=12.5 seconds=?`; `?` becomes None.
+
+    A figure is None if the paper does not give it.
+    """
     found = {}
     for pair in text.split():
         name, _, value = pair.partition("=")
@@ -43,7 +46,7 @@ def figures(text: str) -> dict[str, float | None]:
 
 
 def cut(words: list[str], most: dict[str, int]) -> list[str]:
-    """Return a command's words with the values of some options cut down."""
+    """Return the words of a command with the values of the options in `most` reduced to these maximums."""
     words = list(words)
     for at, word in enumerate(words[:-1]):
         if word in most and words[at + 1].isdigit():
@@ -52,12 +55,12 @@ def cut(words: list[str], most: dict[str, int]) -> list[str]:
 
 
 def as_typed(words: list[str]) -> str:
-    """Return a command as one would type it."""
+    """Return a command line of xclass as it is typed in a shell, after `$ `."""
     return "$ " + shlex.join(["xclass", *words])
 
 
 def measured(said: str, name: str) -> float:
-    """Return a measure from the summary of a run."""
+    """Return a measure, in the unit of the papers, from the summary of a run."""
     title, factor = MEASURES[name]
     found = re.findall(rf"^{re.escape(title)} = (\S+)", said, re.MULTILINE)
     if not found or found[-1] == "n.a.":
@@ -70,7 +73,7 @@ def measured(said: str, name: str) -> float:
 
 @cache
 def paper(script: str) -> tuple[str, dict[tuple[str, str], float]]:
-    """Return the title of a script of scripts/paper and (method, measure) -> the least figure of all its settings."""
+    """Return the title of a script in scripts/paper, and (method, measure) -> smallest figure over all settings."""
     title, found = "", {}
     text = (ROOT / "scripts" / "paper" / f"{script}.sh").read_text(encoding="utf-8").replace("\\\n", " ")
     for line in text.splitlines():
@@ -86,11 +89,11 @@ def paper(script: str) -> tuple[str, dict[tuple[str, str], float]]:
 
 
 def titles(name: str) -> str:
-    """Return the names of the sets that a set stands for."""
+    """Return the names of the papers' sets that a set stands in for, separated by commas."""
     return ", ".join(paper(script)[0] for script in SETS[name].papers)
 
 
 def best(name: str, method: str, measure: str) -> list[float]:
-    """Return the best figures the papers have for a method on the sets that a set stands for; each set's, if any."""
+    """Return the best figure of a method on each set of the papers that a set stands in for, if there is one."""
     found = [paper(script)[1].get((method, measure)) for script in SETS[name].papers]
     return [value for value in found if value is not None]

@@ -1,4 +1,4 @@
-"""Train or test with napkinXC or fastText: what this process does is what is timed."""
+"""Train or test with napkinXC or fastText, in a process whose time and memory `peers` measures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 
 def napkin(words: list[str]) -> int:
-    """Train or test with napkinXC."""
+    """Train or test with napkinXC; the words are train or test, data file, model folder, kind of model, options."""
     from napkinxc import models
     from napkinxc.datasets import load_libsvm_file
 
@@ -32,7 +32,7 @@ def napkin(words: list[str]) -> int:
 
 
 def fasttext(words: list[str]) -> int:
-    """Train or test with fastText."""
+    """Train or test with fastText; the words are train or test, data file, model file, options."""
     import fasttext
 
     task, file, folder, *options = words

@@ -1,4 +1,4 @@
-"""Train and test xclass, VW, napkinXC and fastText on one set, each as a whole process."""
+"""Train and test xclass, VW, napkinXC and fastText on one set, each run in a process of its own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from scripts.lib.results import test_error
 
 XCLASS, VW, NAPKIN, FASTTEXT = "xclass", "VW", "napkinXC", "fastText"
 PACKAGES = {VW: "vowpalwabbit", NAPKIN: "napkinxc", FASTTEXT: "fasttext"}
-CHILDREN = {NAPKIN: "napkin", FASTTEXT: "fasttext"}  # first word of a process of peer_process.py
-MOST_BITS = 25  # of "xclass", four tables: it stays below 1.5 GB
-METHODS: dict[str, tuple[str, str]] = {  # name -> tool and its words; K is the number of classes, B bits
+CHILDREN = {NAPKIN: "napkin", FASTTEXT: "fasttext"}  # first argument of peer_process.py
+MOST_BITS = 25  # largest -b of the method "xclass", whose four tables then take less than 1.5 GB
+METHODS: dict[str, tuple[str, str]] = {  # name -> tool and its words; K number of classes, {B} bits, {B1} bits + 1
     "xclass": (XCLASS, "--multiclass K -b {B1}"),
     "xclass, 3 passes": (XCLASS, "--multiclass K -b {B1} --passes 3 --holdout_off"),
     "xclass --cpt": (XCLASS, "--cpt K -b {B}"),
@@ -37,11 +37,11 @@ METHODS: dict[str, tuple[str, str]] = {  # name -> tool and its words; K is the 
 }
 
 
-# -- the data of the others
+# -- conversion of the data for other tools
 
 
 def lines_of(source: Path) -> Iterator[tuple[int, list[tuple[str, float]]]]:
-    """The label and the features, `namespace|name` and value, of every line of VW text."""
+    """Yield the label and the features, as (`namespace|name`, value), of each line of VW text."""
     with open(source, encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
             head, *spaces = line.split("|")
@@ -58,14 +58,14 @@ def lines_of(source: Path) -> Iterator[tuple[int, list[tuple[str, float]]]]:
 
 
 def to_fasttext(source: Path, target: Path) -> None:
-    """Write VW text as fastText's: a word for every feature, whatever its value."""
+    """Convert VW text to the format of fastText, with a word for each feature; values are lost."""
     with open(target, "w", encoding="utf-8", errors="surrogateescape") as out:
         for label, features in lines_of(source):
             out.write(f"__label__{label} {' '.join(name for name, _ in features)}\n")
 
 
 def to_libsvm(source: Path, target: Path, vocabulary: dict[str, int], grow: bool) -> None:
-    """Write VW text as LIBSVM text; features not in the vocabulary are added or, where it may not grow, left out."""
+    """Convert VW text to LIBSVM text; new features are added to the vocabulary with `grow`, and otherwise dropped."""
     with open(target, "w", encoding="ascii") as out:
         for label, features in lines_of(source):
             found: dict[int, float] = {}
@@ -83,7 +83,7 @@ def to_libsvm(source: Path, target: Path, vocabulary: dict[str, int], grow: bool
 
 
 def words_of(method: str, name: str, classes: int) -> list[str]:
-    """The words a method is asked for with."""
+    """Return the words of a command line that select a method for a set."""
     bits = BITS.get(name, 24)
     text = (
         METHODS[method][1].replace("K", str(classes), 1) if METHODS[method][0] in (XCLASS, VW) else METHODS[method][1]
@@ -92,7 +92,7 @@ def words_of(method: str, name: str, classes: int) -> list[str]:
 
 
 def run(method: str, name: str, folder: Path, classes: int) -> dict:
-    """Measure a method; seconds of training and testing, error, bytes."""
+    """Train and test by a method; return its times in seconds, test error and peak memory in bytes as a record."""
     tool = METHODS[method][0]
     words = words_of(method, name, classes)
     n = (folder / "test.vw").read_bytes().count(b"\n")
@@ -127,19 +127,19 @@ def run(method: str, name: str, folder: Path, classes: int) -> dict:
 
 
 def missing(tool: str) -> bool:
-    """Whether a tool's package is not installed."""
+    """Return whether the package of a tool is not installed."""
     return tool != XCLASS and importlib.util.find_spec(PACKAGES[tool]) is None
 
 
 def say_what_is_missing(methods: list[str]) -> None:
-    """Name the tools that are left out."""
+    """Print the tools that methods need but that are not installed."""
     for tool in PACKAGES:
         if missing(tool) and any(METHODS[method][0] == tool for method in methods):
             print(f"peers: {tool} is not installed and left out", file=sys.stderr)
 
 
 def unknown(words: list[str]) -> bool:
-    """Whether this xclass lacks a reduction."""
+    """Return whether this version of xclass lacks the option that is the first word, a reduction."""
     from xclass.cli import command as cli
     from xclass.options.declare import options_of
 

@@ -1,4 +1,4 @@
-"""Draw with matplotlib, which only the commands that draw need."""
+"""Draw figures with matplotlib, which only the commands with --plot need."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 from scripts.lib.processes import BenchError
 
-PIXELS = 80  # of an inch
+PIXELS = 80  # per inch
 
 
 def plotting():
-    """matplotlib's pyplot, drawing to files."""
+    """Return matplotlib's pyplot, set up to draw to files."""
     try:
         import matplotlib
     except ImportError:
@@ -23,7 +23,7 @@ def plotting():
 
 
 def log_axis(area, ticks: Iterable[int] = ()) -> None:
-    """Make the axis across a logarithmic one, with the names of powers of ten, or of `ticks`, alone."""
+    """Make the x axis logarithmic, with labels at powers of ten only, or at `ticks`."""
     area.set_xscale("log")
     if ticks:
         area.set_xticks(list(ticks), [str(one) for one in ticks])
@@ -31,7 +31,7 @@ def log_axis(area, ticks: Iterable[int] = ()) -> None:
 
 
 def name_axes(area, title: str, across: str, up: str) -> None:
-    """Say what a panel shows."""
+    """Set the title of a panel, the labels of its axes, and a legend."""
     area.set_title(title)
     area.set_xlabel(across)
     area.set_ylabel(up)
@@ -39,13 +39,13 @@ def name_axes(area, title: str, across: str, up: str) -> None:
 
 
 def label_points(area, points: Sequence[tuple[float, float]], labels: Sequence[str], size: float = 7) -> list:
-    """Write a label beside each point, where it covers no other label and no point; return matplotlib's texts.
+    """Write a label beside each point so that it covers no other label or point; return matplotlib's text objects.
 
-    Call it when the layout of the figure is final. Positions are tried from near to far, and
-    a thin line joins a label that is far from its point.
+    The layout of the figure must be final. Positions are tried from near to far, and a thin line connects a label to
+    its point if they are far apart.
     """
     canvas = area.figure.canvas
-    canvas.draw()  # limits of the axes are final after that
+    canvas.draw()  # makes the limits of the axes final
     renderer = canvas.get_renderer()
     frame = area.get_window_extent(renderer)
     at = area.transData.transform(list(points))
@@ -87,6 +87,6 @@ def _overlap(one: tuple, other: tuple) -> bool:
 
 
 def save(figure, file: Path) -> None:
-    """Write a picture."""
+    """Write a figure to a file."""
     figure.tight_layout()
     figure.savefig(file, dpi=PIXELS)

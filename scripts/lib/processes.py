@@ -1,4 +1,4 @@
-"""Run whole processes, and count their time and memory."""
+"""Run processes and measure their time and memory from start to end."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ TOOLS = {"xclass": [sys.executable, "-m", "xclass"], "vw": [sys.executable, "-m"
 
 
 class BenchError(Exception):
-    """A measurement that cannot be made; the message is all the user sees."""
+    """Report, by a message without a traceback, that a measurement cannot be made."""
 
 
 @dataclass
 class Run:
-    """One process from start to end."""
+    """Hold the measurements of a process from its start to its end."""
 
     wall: float  # seconds
     cpu: float  # seconds, of all threads
-    memory: float  # bytes, the most it held at once
-    said: str  # its standard error
+    memory: float  # bytes, peak
+    said: str  # what it wrote to standard error
 
 
 def measure(command: list[str], folder: Path) -> Run:
-    """Run a command to its end.
+    """Run a command in a folder and return its measurements; raise BenchError if it fails.
 
-    The system counts the peak memory of a process from before it is replaced by the command, so figures below
-    this script's own (some 20 MB) cannot be seen.
+    The peak memory includes that of the forked copy of this process before it executes the command, so a peak below the
+    memory of this process (some 20 MB) is not visible.
     """
     with open(folder / "stdout", "wb") as out, open(folder / "stderr", "w+b") as err:
         start = time.perf_counter()
@@ -54,7 +54,7 @@ def measure(command: list[str], folder: Path) -> Run:
 
 
 def carry_out(command: list[str], folder: Path, out: BinaryIO, err: BinaryIO) -> tuple[int, resource.struct_rusage]:
-    """Start a command and wait for its end; return its exit status and what the system counted for it."""
+    """Start a command and wait for its end; return its exit status and its resource usage."""
     child = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
     try:
         _, status, usage = os.wait4(child.pid, 0)
@@ -66,7 +66,7 @@ def carry_out(command: list[str], folder: Path, out: BinaryIO, err: BinaryIO) ->
 
 
 def machine() -> dict[str, str | int]:
-    """Return where and with what the measurements were made."""
+    """Return the date, processor, number of cores and versions of packages, to store with measurements."""
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError):
         found = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)

@@ -1,4 +1,7 @@
-"""Read all of a file and do nothing with it: `python scripts/lib/reading.py FILE`, in any folder."""
+"""Parse a file and do nothing else, to measure the time of reading.
+
+Run it as `python scripts/lib/reading.py FILE`, in any folder.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from xclass.text import parser, reader
 
 
 def main() -> None:
-    """Read the file that the command line names."""
+    """Parse the file that the command line names, and print the number of its examples."""
     jit.activate()
     found = reader.Reader(reader.Options(data=(sys.argv[1],)), parser.Options(), 24, True)
     print(sum(batch.n for batch in found), "examples")

@@ -1,4 +1,4 @@
-"""Read what a run has printed and predicted, and keep and show figures."""
+"""Extract results from the summaries and predictions of runs, store them in files, and format tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scripts.lib.processes import BenchError
 
 
 def summary_loss(said: str) -> float:
-    """Return the average loss of the summary that ends a run."""
+    """Return the average loss in the summary of a run."""
     found = re.findall(r"^average loss = (\S+)", said, re.MULTILINE)
     if not found:
         raise BenchError(f"no average loss in the summary:\n{said[-2000:]}")
@@ -23,7 +23,7 @@ def summary_loss(said: str) -> float:
 
 
 def number(said: str, before: str) -> float:
-    """Return the last number of a summary that stands after what a regular expression finds."""
+    """Return the last number in a summary that follows a match of the regular expression `before` and a space."""
     found = re.findall(rf"{before} ([-+.\w]+)", said, re.MULTILINE)
     if not found:
         raise BenchError(f"the summary has no {before!r}:\n{said[-2000:]}")
@@ -31,7 +31,7 @@ def number(said: str, before: str) -> float:
 
 
 def fact(text: str, name: str) -> float:
-    """Return a number of a summary; nan where it is not there."""
+    """Return the number after `name =` in a summary, or NaN if there is none."""
     found = re.search(rf"^{re.escape(name)} = ([-+0-9.einf]+)", text, re.MULTILINE)
     return float(found[1]) if found else math.nan
 
@@ -60,19 +60,19 @@ def test_error(data: Path, predictions: Path) -> float:
 
 
 def geometric_mean(values: list[float]) -> float:
-    """Return the geometric mean; NaN of nothing."""
+    """Return the geometric mean, or NaN if there are no values."""
     return math.exp(statistics.fmean(map(math.log, values))) if values else math.nan
 
 
 class Kept:
-    """Measurements in a JSON file: one that stands there under the same key is not made again."""
+    """Store measurements in a JSON file by keys, so that a measurement with the same key is not repeated."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.records = json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else []
 
     def get(self, key: dict, make: Callable[[], dict]) -> dict:
-        """Return what was found for a key, and make it where it is not there."""
+        """Return the result stored for a key; if there is none, call `make` and store its result."""
         for record in self.records:
             if record["key"] == key:
                 return record["found"]
@@ -85,7 +85,7 @@ class Kept:
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table, the first column to the left."""
+    """Return a Markdown table whose first column is aligned to the left and the others to the right."""
     heads = list(heads)
     lines = ["| " + " | ".join(heads) + " |", "| --- |" + " --: |" * (len(heads) - 1)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])

@@ -1,4 +1,8 @@
-"""Look for good options of xclass at random: a search, its ranges, its probes and its report."""
+"""Search for good options of xclass by random search.
+
+A range defines the values that an option may have. Each probe draws a value from every range, trains, and measures the
+loss. All probes are stored in a file, so that a search can be continued.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +24,28 @@ from pathlib import Path
 from scripts.lib.processes import TOOLS, BenchError, measure
 from scripts.lib.results import summary_loss, test_error
 
-KINDS = {"log": 2, "linear": 2, "int": 2, "one": None, "flag": 0}  # and how many values they need
-STEPS = "-l one 0.25 0.5 0.75 1 2 4 8"  # of the LOMTree paper
+KINDS = {"log": 2, "linear": 2, "int": 2, "one": None, "flag": 0}  # kind of range -> number of values; None for any
+STEPS = "-l one 0.25 0.5 0.75 1 2 4 8"  # the learning rates that the LOMTree paper tries
 
 
 @dataclass(frozen=True)
 class Search:
-    """What decides which probes are made and what they find."""
+    """Define a search.
+
+    Attributes
+    ----------
+    data : file of the training examples
+    options : options of every probe
+    ranges : texts such as `-l log 0.05 5`: option, kind, values
+    probes : number of probes
+    share : part of the data to use, from its beginning
+    seed : seed of the random values
+    validate : file of examples to measure the loss on; None for the progressive loss
+    tail : part of the used examples that is held out at their end to measure the loss on; 0 for none
+    """
 
     data: Path
-    options: list[str]  # of every probe
+    options: list[str]
     ranges: list[str]
     probes: int = 59
     share: float = 0.1
@@ -38,7 +54,7 @@ class Search:
     tail: float = 0.0
 
     def key(self) -> dict:
-        """Return what has to be the same for a search to go on; the number of probes may grow."""
+        """Return the facts that must not change when a search is continued; the number of probes may."""
         files = [path for path in (self.data, self.validate) if path]
         kept = {k: v for k, v in asdict(self).items() if k in ("options", "ranges", "share", "seed", "tail")}
         return {**kept, "files": [[str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns] for p in files]}
@@ -48,7 +64,10 @@ class Search:
 
 
 def defaults(options: list[str], k: int | None) -> list[str]:
-    """Return the ranges for the reduction that a command line chooses, as far as xclass has their options."""
+    """Return the default ranges for the reduction that a command line chooses.
+
+    Options that are given, or that this version of xclass lacks, are left out.
+    """
     words = {word: after for word, after in zip(options, [*options[1:], ""], strict=True)}
     reduction = next((name for name in RANGES if "--" + name in words), None)
     if reduction is None:
@@ -94,7 +113,7 @@ RANGES = {
 @cache
 def known_options() -> set[str]:
     """Return the options that `xclass --help_all` lists."""
-    here = Path(__file__).parent  # not where somebody happens to be, who may have another xclass there
+    here = Path(__file__).parent  # the current folder might contain another xclass
     text = subprocess.run([*TOOLS["xclass"], "--help_all"], capture_output=True, text=True, check=True, cwd=here).stdout
     return set(re.findall(r"(?<![\w-])--?[a-z]\w*", text, re.IGNORECASE))
 
@@ -106,7 +125,7 @@ def unknown(words: list[str], known: set[str] | None = None) -> list[str]:
 
 
 def check(text: str) -> None:
-    """Raise BenchError if a range is none."""
+    """Raise BenchError if a text is not a valid range."""
     words = text.split()
     if len(words) < 2 or not words[0].startswith("-") or words[1] not in KINDS:
         raise BenchError(f"--range '{text}': must be OPTION KIND VALUES, KIND one of {', '.join(KINDS)}")
@@ -124,7 +143,7 @@ def check(text: str) -> None:
 
 
 def draw(text: str, rng: random.Random) -> list[str]:
-    """Return an option with a value from its range, nothing for a flag not given."""
+    """Return an option with a random value from its range; a flag is returned, or nothing, with equal probability."""
     option, kind, *values = text.split()
     if kind == "flag":
         return [option] if rng.random() < 0.5 else []
@@ -138,7 +157,7 @@ def draw(text: str, rng: random.Random) -> list[str]:
 
 
 def drawn(search: Search, number: int) -> list[str]:
-    """Return the options of a probe."""
+    """Return the options of a probe, which depend only on the seed and its number."""
     rng = random.Random(f"{search.seed} {number}")
     return [word for text in search.ranges for word in draw(text, rng)]
 
@@ -147,7 +166,16 @@ def drawn(search: Search, number: int) -> list[str]:
 
 
 def write_beginning(data: Path, share: float, path: Path, tail: float, rest: Path) -> None:
-    """Write the first lines of a file of text, this share of those that are not empty; their tail to `rest`."""
+    """Write the beginning of a file of examples to two files.
+
+    Parameters
+    ----------
+    data : the file, plain or .gz
+    share : part of the lines to use, from the beginning; empty lines are dropped
+    path : written: the lines used, except the tail
+    tail : part of the lines used that goes to `rest`
+    rest : written: the tail, the last of the lines used
+    """
     if data.suffix == ".zst":
         raise BenchError(f"{data}: unpack it first, or make it .gz")
     unpack = gzip.open if data.suffix == ".gz" else open
@@ -163,7 +191,7 @@ def write_beginning(data: Path, share: float, path: Path, tail: float, rest: Pat
 
 
 def read_results(path: Path, key: dict) -> dict[int, dict]:
-    """Return probe number -> its result; what was cut short in writing is dropped."""
+    """Return number of a probe -> its result; an incomplete last line is removed from the file."""
     if not path.exists():
         return {}
     text = path.read_text(encoding="utf-8")
@@ -179,7 +207,7 @@ def read_results(path: Path, key: dict) -> dict[int, dict]:
 
 
 def loss_of(said: str, otherwise: Callable[[], float] | None = None) -> float:
-    """Return the average loss of a summary; where it has none, what `otherwise` finds."""
+    """Return the average loss in a summary, or the result of `otherwise()` if it has none."""
     if "average loss = n.a." not in said:
         return summary_loss(said)
     if otherwise is None:
@@ -188,7 +216,17 @@ def loss_of(said: str, otherwise: Callable[[], float] | None = None) -> float:
 
 
 def make(search: Search, number: int, folder: Path, learned: Path, validate: Path | None, cache: Path) -> dict:
-    """Carry out one probe."""
+    """Carry out one probe and return its record.
+
+    Parameters
+    ----------
+    search : the search
+    number : number of the probe
+    folder : folder to run in
+    learned : file to train on
+    validate : file to measure the loss on; None for the progressive loss
+    cache : file of the cache
+    """
     options = drawn(search, number)
     model = ["-f", "model"] if validate else []
     learn = [*TOOLS["xclass"], "-d", str(learned), "--cache_file", str(cache), *search.options, *options, *model]
@@ -210,7 +248,7 @@ def make(search: Search, number: int, folder: Path, learned: Path, validate: Pat
 
 
 def carry_out(search: Search, results: Path) -> list[dict]:
-    """Make the probes that are not in `results` yet; return all, by number."""
+    """Carry out the probes that are not yet in the file `results`; return all probes in order."""
     for text in search.ranges:
         check(text)
     results = results.resolve()
@@ -244,7 +282,7 @@ def carry_out(search: Search, results: Path) -> list[dict]:
 
 
 def best(rows: list[dict]) -> dict:
-    """Return the probe of the least loss, the first of several."""
+    """Return the probe with the smallest loss, the first one of several."""
     whole = [row for row in rows if row["loss"] is not None]
     if not whole:
         raise BenchError(f"all probes failed, the first one so: {rows[0].get('failed', 'its loss is no number')}")
@@ -252,7 +290,7 @@ def best(rows: list[dict]) -> dict:
 
 
 def report(search: Search, rows: list[dict]) -> str:
-    """Return the table, the best first, and the best command line."""
+    """Return a table of the probes in rising order of loss, and the command line of the best one."""
     lines = ["| probe | loss | s | options |", "| --: | --: | --: | --- |"]
     for row in sorted(rows, key=lambda row: (row["loss"] is None, row["loss"], row["probe"])):
         loss = "failed" if row["loss"] is None else f"{row['loss']:.4f}"

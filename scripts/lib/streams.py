@@ -1,4 +1,4 @@
-"""Make streams of any number of classes and features, and find what one of their examples costs."""
+"""Generate streams with any number of classes and features, and measure the time per example."""
 
 from __future__ import annotations
 
@@ -13,27 +13,31 @@ import numpy as np
 
 from scripts.lib.processes import TOOLS, Run, measure
 
-FEW = 200  # lines of the run that is taken off
-VOCABULARY = 2000  # words at each of the places of a line
+FEW = 200  # lines of the short run, whose time is subtracted
+VOCABULARY = 2000  # number of different words at each position of a line
 NOISE = 0.1
-READING = "--reading"  # stands where a reduction's option would
-PIECE = 10_000  # lines made at a time
-READ = [sys.executable, str(Path(__file__).with_name("reading.py"))]  # a process that does nothing but read
+READING = "--reading"  # given in place of a reduction to measure reading alone
+PIECE = 10_000  # lines generated at a time
+READ = [sys.executable, str(Path(__file__).with_name("reading.py"))]  # command that only reads
 
 
 @dataclass
 class Point:
-    """Microseconds per example."""
+    """Hold the microseconds per example, and the depth of the tree if there is one."""
 
-    train: float  # processor
+    train: float  # CPU time
     train_wall: float
-    test: float
+    test: float  # CPU time
     test_wall: float
-    depth: tuple[float, int] | None  # mean and largest, of the leaves
+    depth: tuple[float, int] | None  # mean and largest depth of the leaves
 
 
 def write_stream(path: Path, seed: int, classes: int, examples: int, features: int) -> None:
-    """Lines of a stream; its vocabulary, and so how many cache lines all weights take, does not depend on K."""
+    """Write a stream of examples to a file.
+
+    The vocabulary does not depend on the number of classes, and neither does the memory of the weights of one
+    regressor.
+    """
     random = np.random.default_rng([seed, classes])
     words = [[f"{place}_{v}" for v in range(VOCABULARY)] for place in range(features)]
     place = np.arange(features, dtype=np.uint64)
@@ -49,22 +53,25 @@ def write_stream(path: Path, seed: int, classes: int, examples: int, features: i
 
 
 def depth_of(said: str) -> tuple[float, int] | None:
-    """Mean and largest depth of the leaves, from a summary."""
+    """Return the mean and the largest depth of the leaves from a summary, or None if it has none."""
     found = re.search(r"depth mean = ([\d.]+), max = (\d+)", said)
     return (float(found[1]), int(found[2])) if found else None
 
 
 def time_point(folder: Path, examples: int, words: list[str]) -> Point:
-    """Learn and test, less what a few lines take."""
+    """Train on the file `train` and test on the file `test`; return the time per example.
+
+    The time of a run over a few lines, which is mostly that of starting, is subtracted.
+    """
     few = min(FEW, max(1, examples // 2))
     with open(folder / "train", "rb") as whole, open(folder / "few", "wb") as part:
         part.writelines(islice(whole, few))
     if words[0] == READING:
-        measure([*READ, "few"], folder)  # compiles
+        measure([*READ, "few"], folder)  # compiles the kernels
         begin, train, test = (measure([*READ, file], folder) for file in ("few", "train", "test"))
         return _less(examples - few, (train, begin), (test, begin), None)
     learning = [*words, "-f", "m"]
-    measure([*TOOLS["xclass"], "-d", "few", *learning], folder)  # compiles
+    measure([*TOOLS["xclass"], "-d", "few", *learning], folder)  # compiles the kernels
     begin = measure([*TOOLS["xclass"], "-d", "few", *words], folder)
     train = measure([*TOOLS["xclass"], "-d", "train", *words], folder)  # without the time to save a model
     measure([*TOOLS["xclass"], "-d", "train", *learning], folder)
@@ -76,7 +83,7 @@ def time_point(folder: Path, examples: int, words: list[str]) -> Point:
 
 
 def _less(n: int, train: tuple[Run, Run], test: tuple[Run, Run], depth: tuple[float, int] | None) -> Point:
-    """What n examples take: long runs less short ones."""
+    """Return the time per example; `train` and `test` are pairs of a long run and a run with n examples fewer."""
     found = []
     for run, less in (train, test):
         found += [1e6 * (run.cpu - less.cpu) / n, 1e6 * (run.wall - less.wall) / n]

@@ -1,6 +1,7 @@
-"""Train and test xclass in the way of the papers' figures, and find the cost of one example.
+"""Train and test xclass for the figures of the papers, and measure the cost of one example.
 
-Costs are CPU seconds of all threads, less those of a few lines: other work on the machine changes them little.
+Costs are CPU seconds of all threads, which depend little on other work on the machine. The cost of a run over a few
+lines, which is mostly that of starting, is subtracted.
 """
 
 from __future__ import annotations
@@ -11,32 +12,39 @@ from pathlib import Path
 from scripts.lib.processes import TOOLS, Run, measure
 from scripts.lib.results import test_error
 
-MOST = 1024  # passes of a run that is timed
-SHORTEST = 0.001  # seconds, of such a run
+MOST = 1024  # maximum number of passes of a measured run
+SHORTEST = 0.001  # lower bound in seconds of the measured time, which could be negative after the subtraction
 
 
 def learn(folder: Path, words: list[str], data: str = "train.vw") -> Run:
-    """Train once, the model going to `f.model`."""
+    """Train once and save the model as `f.model`."""
     return measure([*TOOLS["xclass"], "-d", data, *words, "-f", "f.model"], folder)
 
 
 def error_of(folder: Path) -> float:
-    """Return the share of wrong answers of `f.model` on the test file."""
+    """Return the fraction of the test file for which the prediction of `f.model` is wrong."""
     measure([*TOOLS["xclass"], "-d", "test.vw", "-t", "-i", "f.model", "-p", "f.predictions", "--quiet"], folder)
     return test_error(folder / "test.vw", folder / "f.predictions")
 
 
 def start(folder: Path, words: list[str]) -> float:
-    """Return the CPU seconds of a run over a few lines, with nothing left to compile."""
+    """Return the CPU seconds of a run over a few lines after all kernels are compiled."""
     learn(folder, words, "few.vw")
     return learn(folder, words, "few.vw").cpu
 
 
 def cost(folder: Path, words: list[str], long: float, whole: int) -> float:
-    """Return the CPU seconds of one look at an example.
+    """Return the CPU seconds of training for one example in one pass.
 
-    An eighth of the file is gone through, then all of it, then 4, 16, ... times, until that takes `long` seconds, since
-    the start of a process, which is taken off, is not the same from run to run.
+    The run learns an eighth of the file, then all of it, then 4, 16, ... passes over it, until it takes at least `long`
+    seconds. Shorter runs would be inaccurate, because the time of starting, which is subtracted, varies.
+
+    Parameters
+    ----------
+    folder : folder of the set
+    words : options of xclass
+    long : CPU seconds that a measured run takes at least, unless it has MOST passes
+    whole : number of training examples
     """
     begin = start(folder, words)
     lines, passes = max(1, whole // 8), 1
@@ -49,7 +57,7 @@ def cost(folder: Path, words: list[str], long: float, whole: int) -> float:
 
 
 def head(folder: Path, lines: int) -> str:
-    """Write the first lines of train.vw; return the file's name."""
+    """Write the first lines of train.vw to another file; return its name."""
     with open(folder / "train.vw", "rb") as whole, open(folder / "head.vw", "wb") as part:
         part.writelines(islice(whole, lines))
     return "head.vw"

@@ -1,4 +1,4 @@
-"""Compare xclass with Vowpal Wabbit as whole processes, set by set: error, time and memory, side by side."""
+"""Compare error, time and memory of xclass and Vowpal Wabbit on several sets, each run in a process of its own."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from scripts.lib.results import geometric_mean, summary_loss, table_row, test_er
 
 @dataclass
 class Tool:
-    """One of what is compared."""
+    """Describe a program with options, which is compared with others."""
 
-    name: str  # in the report
-    program: str  # a key of TOOLS
-    short: str  # in the names of its files
+    name: str  # name in the report
+    program: str  # key of TOOLS
+    short: str  # beginning of the names of its files
     reduction: str
     args: list[str]
     test_args: list[str]
@@ -31,7 +31,7 @@ class Tool:
 
 @dataclass
 class Result:
-    """One tool on one set, all repetitions."""
+    """Hold the measurements of a tool on a set, over all repetitions."""
 
     set: str
     tool: str
@@ -41,17 +41,32 @@ class Result:
     test: list[Run]
     progressive_loss: float
     test_error: float
-    test_memory: float = 0.0  # bytes, the most of all test runs
-    differing: int | None = None  # test predictions that are not VW's
+    test_memory: float = 0.0  # bytes, largest peak of all test runs
+    differing: int | None = None  # number of test predictions that differ from VW's
 
     def median(self, phase: str, what: str) -> float:
-        """Return the median of a measurement of the phase "train" or "test"."""
+        """Return the median over all repetitions of a field of `Run`, for the phase "train" or "test"."""
         return statistics.median(getattr(run, what) for run in getattr(self, phase))
 
 
 @dataclass
 class Comparison:
-    """What is compared with VW, and how often it is measured."""
+    """Hold the options of a comparison.
+
+    Attributes
+    ----------
+    data_dir, sets : folder of the data sets, and the names of those to use
+    reduction, args : reduction and options of both programs
+    xclass_reduction, vw_reduction : reduction of one program, if it differs
+    xclass_args, vw_args : additional options of one program
+    vw_test_args : additional options of VW in testing
+    beside : further reductions of xclass with options, without dashes, to measure as well
+    repetitions : number of runs of each tool
+    only : the only program to run, "xclass" or "vw"; None for both
+    reach : whether to measure how long xclass needs to reach VW's progressive loss
+    reach_every : number of examples between rows of the progress table, by which `reach` measures
+    json : file for the results, or None
+    """
 
     data_dir: Path
     sets: list[str]
@@ -66,7 +81,7 @@ class Comparison:
     repetitions: int = 3
     only: str | None = None
     reach: bool = False
-    reach_every: int = 1000  # examples between looks for `reach`
+    reach_every: int = 1000
     json: Path | None = None
 
 
@@ -74,7 +89,7 @@ class Comparison:
 
 
 def tools_of(options: Comparison) -> list[Tool]:
-    """Return what the options ask to compare, in the order it runs."""
+    """Return the tools that the options select, in the order in which they run."""
     common = shlex.split(options.args)
     found = []
     for program in [options.only] if options.only else TOOLS:
@@ -97,7 +112,7 @@ def commands(tool: Tool, classes: int) -> tuple[list[str], list[str]]:
 
 
 def run_set(name: str, options: Comparison, work: Path) -> list[Result]:
-    """Measure all tools on one set, interleaved."""
+    """Measure all tools on one set; in each repetition, every tool runs once."""
     folder, classes = prepare(options.data_dir, name, work)
     tools = tools_of(options)
     results = []
@@ -136,7 +151,10 @@ def run_set(name: str, options: Comparison, work: Path) -> list[Result]:
 
 
 def reach(name: str, options: Comparison, work: Path, peer: Result) -> dict:
-    """Time xclass until its average loss is the peer's last; `seconds` is None where it never is."""
+    """Measure the seconds until the average loss of xclass is as low as the final one of VW.
+
+    `peer` is the result of VW. In the record that is returned, `seconds` is None if xclass never reaches this loss.
+    """
     folder = work / name
     found = {"set": name, "loss": peer.progressive_loss, "seconds": None, "examples": None}
     times = []
@@ -171,14 +189,14 @@ def reach(name: str, options: Comparison, work: Path, peer: Result) -> dict:
 
 
 def ratio_to_vw(results: list[Result], of: Result, phase: str) -> float | None:
-    """Return the wall time of a result over VW's on the same set; None for VW and where it did not run."""
+    """Return the wall time of a result divided by VW's on the same set; None for VW itself, or if VW did not run."""
     peer = next((r for r in results if r.set == of.set and r.tool == "vw"), None)
     return None if peer is None or of is peer else of.median(phase, "wall") / peer.median(phase, "wall")
 
 
 def report(options: Comparison, results: list[Result], reached: list[dict], where: dict) -> str:
-    """Return the Markdown report."""
-    found: dict[str, list[tuple[float, float]]] = {}  # a tool's ratios, set by set
+    """Return the report in Markdown: a table of all results, ratios to VW, and the commands."""
+    found: dict[str, list[tuple[float, float]]] = {}  # tool -> ratios of training and testing on each set
     columns = ["set", "K", "tool", "test error", "progressive loss", "train s", "CPU s", "peak MB", "test s", "peak MB"]
     columns += ["train ratio", "test ratio", "other answers"]
     lines = ["| " + " | ".join(columns) + " |", "| --- | --: | --- " + "| --: " * 10 + "|"]
@@ -228,7 +246,7 @@ def report(options: Comparison, results: list[Result], reached: list[dict], wher
 
 
 def measured_on(repetitions: int, where: dict) -> str:
-    """Return the line that says how, when and with what."""
+    """Return the line about the date, the machine, the versions and the repetitions of the measurements."""
     versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
     return (
         f"Runs, interleaved: {repetitions}; times are medians, ratios those of xclass over the other's. "
