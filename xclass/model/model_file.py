@@ -215,7 +215,7 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> Model:
     Raises
     ------
     ModelError
-        naming the damaged part, or the kind of file if it is no model.
+        if the file cannot be read, is not a model or is damaged; the message names the damaged part.
     """
     path = os.fspath(path)
     try:

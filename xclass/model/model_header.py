@@ -154,7 +154,7 @@ def read_head(path: str, file: BinaryIO, size: int) -> bytes:
     ----------
     path : name of the file for messages
     file : open at its beginning
-    size : of the file, in bytes
+    size : size of the file in bytes
 
     Returns
     -------

@@ -2,6 +2,9 @@
 
 A weight table is stored without its empty rows if that is smaller. Arrays and facts from a file are checked for
 type, shape and range before they are used.
+
+Names     A plane has one number for every slot of a weight table, such as all weights. A row is what a slot holds in
+          all planes of the table.
 """
 
 from __future__ import annotations
@@ -128,7 +131,7 @@ class SparseColumn:
     ----------
     plane : array of one dimension, or None
     bitmap : uint8[slots / 8, rounded up]
-    dtype, shape : of the array
+    dtype, shape : dtype and shape of the array that is presented
     """
 
     def __init__(self, plane: AnyArray | None, bitmap: UInt8s, count: int) -> None:
