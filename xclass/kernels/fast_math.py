@@ -1,14 +1,15 @@
-"""Compute exp and log in double precision and exp in single precision, in loops that vectorise.
+"""Compute exp and log in double precision and exp in single precision, by functions whose loops vectorise.
 
 Source    `expf`: exp2f of ARM's optimized routines, which glibc uses.
-Cost      Eight results take the time of about two calls of libm, which numba calls for each element.
+Cost      Eight results take the time of about two calls of the C library's functions (libm), which numba would
+          otherwise call once for each number.
 Differs   from libm by relative errors below 1e-15 for exp on [-708, 709], absolute errors below 1e-15 plus half a unit
           in the last place for log on the positive normal numbers, and relative errors below 3e-7 for exp32 on [-87,
           88] (tests/kernels/test_fast_math.py).
-Idea      VW's predictions depend on the last bit of `expf`: one different bit leads to different predictions after some
-          ten thousand examples. `expf` therefore repeats glibc's steps and rounds as it does: of 50 million numbers one
-          differs (some processors fuse multiplication and addition), while `exp` rounded to single precision differs in
-          one of 1,600.
+Idea      VW's predictions depend on the last bit of the C library's `expf`: one different bit leads to different
+          predictions after some ten thousand examples. `expf` here therefore computes and rounds in the same steps as
+          glibc. Its result differs from glibc's for one of 50 million numbers, because some processors fuse
+          multiplication and addition; `exp` rounded to single precision would differ for one number of 1,600.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def expf(x: np.float32) -> np.float32:
     """Return e**x for float32 x, rounded as the C library's `expf` rounds it."""
     z = min(max(np.float64(x), -FARTHEST), FARTHEST) * INVERSE_STEP
     shifted = z + ROUND
-    # x / ln 2 in 32nds: the low five bits are the fraction, the others the exponent
+    # x / ln 2 as a multiple of 1/32: the low five bits are the fraction, the others the exponent
     steps = intrinsics.bits_of(shifted)
     r = z - (shifted - ROUND)
     power = intrinsics.from_bits(intrinsics.bits_of(STEPS[np.uint64(steps & 31)]) + ((steps >> 5) << 52))

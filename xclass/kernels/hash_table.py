@@ -1,14 +1,16 @@
 """Look up keys in hash tables with open addressing and linear probing.
 
 Cost      A search takes O(1) on average, and at most as many steps as there are cells, whatever the keys.
-Differs   Tables whose cells hold more than a key, or whose cells expire, have loops of their own, which say why.
-Idea      `keys` has a power of two of cells, each a key or `empty`. A key is in the cell that its hash names or, if
-          that was taken, in the first free cell behind it; the cell after the last is the first.
+Differs   Tables whose cells hold more than a key, or whose cells expire, are searched by loops of their own; the
+          functions that contain these loops say why.
+Idea      The number of cells in `keys` is a power of two; each cell contains a key or the value `empty`. The lowest
+          bits of a key's hash give its first cell. If that is occupied by another key, the following cells are tried
+          in turn, and after the last cell the first one.
 
-Keys may come from a file that was made to slow searches down. The hash therefore depends on a secret number that each
-table draws anew, so that such keys cannot be chosen in advance. This requires that no result depends on the order of
-the cells. The prototypes of classes (`clusters.centroids`) are summed in that order, so their table has no secret;
-instead it leaves out keys whose search is long.
+Keys may come from a file that was made to slow searches down by keys that collide. The hash therefore depends on a
+secret number, which each table draws anew, so that such keys cannot be chosen in advance. This requires that no result
+depends on the order of the cells. The prototypes of classes (`clusters.centroids`) are summed in the order of the
+cells, so their table uses no secret; it leaves out keys whose search would be long.
 """
 
 from __future__ import annotations
@@ -36,7 +38,10 @@ def hashed(key: Int, secret: np.uint64) -> np.uint64:
 
 @jit
 def hashed_pair(key: Int) -> np.uint64:
-    """Return a hash of a key that combines two numbers; its upper half affects the lowest bits too."""
+    """Return a hash of a key that packs two numbers; the upper half of the key affects the lowest bits of the hash too.
+
+    It depends on no secret.
+    """
     z = np.uint64(key) * GOLDEN
     return (z ^ (z >> np.uint64(29))) >> np.uint64(7)
 
@@ -50,7 +55,7 @@ def search(keys: AnyArray, key: Int, empty: Int, begin: Int, most: int) -> np.in
     keys : integers[cells], read only
     key : key to look up
     empty : value of empty cells
-    begin : hash of the key, whose lowest bits are the cell where the search begins
+    begin : hash of the key; its lowest bits give the cell where the search begins
     most : largest number of steps
     """
     last = np.int64(keys.shape[0] - 1)

@@ -1,7 +1,7 @@
-"""Provide machine instructions that numba lacks: prefetching, the bits of a float, wide loads of text.
+"""Provide machine instructions that numba lacks: prefetching, the bits of a float, loads of several bytes of text.
 
-The functions below define the results and are used if numba is switched off. `install()` replaces them by numba
-intrinsics, all of which vectorise.
+The plain functions below define what the instructions return, and are used if numba is switched off. `install()`
+replaces them by numba intrinsics, so that loops that use them can be vectorised.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..array_types import AnyArray, Int, UInt8s
 Typed: TypeAlias = tuple[Any, Callable[..., Any]]  # signature of an intrinsic and its code generator
 Array = TypeVar("Array")
 
-BY_SOURCE = True  # tells `kernel_cache` to hash this file, because numba compiles other functions than those below
+BY_SOURCE = True  # tells `kernel_cache` to hash this file, because numba compiles the intrinsics, not these functions
 
 
 def prefetch(array: AnyArray, position: Int) -> None:

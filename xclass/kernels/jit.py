@@ -1,11 +1,13 @@
 """Mark kernels with `@jit`, compile them on demand, and choose the folder of compiled code.
 
 A kernel is a plain module-level function marked with `@jit`. Before `activate()` nothing is compiled and numba is not
-imported, so that a module can declare its options beside its kernels and `--help` stays fast. `activate()` prepares
-all marked functions of the package: at the first call of a kernel from Python, a numba dispatcher takes its place.
-Kernels that only other kernels call get dispatchers when something has to be compiled, which is not the case when
-compiled code is loaded: making a dispatcher takes .3 ms, and there are some three hundred. For the same reason numba
-registers its types and functions only then (.08 s).
+imported, so that a module can contain both options and kernels while `--help` stays fast. `activate()` prepares all
+marked functions: when Python calls a kernel for the first time, the function is replaced by a numba dispatcher, the
+object that loads or compiles the kernel for the types of its arguments and then calls it.
+
+A run that finds all its compiled code on disk starts faster, because two steps are left out until something has to be
+compiled: creating dispatchers for the kernels that only other kernels call (0.3 ms each, for some three hundred), and
+registering numba's types and functions (0.08 s).
 
 Kernels call each other through the module name (`gd.score(...)`), never by `from gd import score`, because the compiled
 form replaces the attribute of the module.
@@ -41,10 +43,10 @@ _waiting: list[_Kernel] = []  # kernels that may have no dispatcher yet
 _making = threading.RLock()  # stages on different threads may call kernels for the first time at once
 _active = False
 _quick = True  # whether SciPy is hidden while numba is imported and kernels are loaded
-_can_compile = False
+_can_compile = False  # whether numba's types and functions are registered
 _folder: Path | None = None
 _tidied = False  # whether incomplete files of other processes have been removed
-_unkept = ""
+_unkept = ""  # see `why_not_cached`
 
 FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of kernel
     "": {},
@@ -57,16 +59,16 @@ KEPT_FOLDERS = 3  # folders of the latest versions of Python and numba; older on
 
 
 def jit(function: F) -> F:
-    """Mark a function as a kernel, which `activate()` makes a compiled one that releases the global lock."""
+    """Mark a function as a kernel, for `activate()`; the compiled function releases Python's global lock."""
     assert isinstance(function, FunctionType)
     _marked.append(function)
     return function
 
 
 def bare(function: F) -> F:
-    """Mark a kernel that makes no arrays; it is compiled without reference counts for its arrays.
+    """Mark a kernel that creates no arrays; it is inlined, and compiled without counting references to its arrays.
 
-    Counting costs an atomic operation or two wherever an array is taken out of a tuple, a quarter of the time of a
+    Counting costs one or two atomic operations wherever an array is taken out of a tuple: a quarter of the time of a
     kernel that descends a tree.
     """
     vars(function)["kernel_kind"] = "bare"
@@ -74,13 +76,13 @@ def bare(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Mark a part of a long kernel, which is inlined where it is called."""
+    """Mark a kernel that is part of a longer one; it is inlined where it is called."""
     vars(function)["kernel_kind"] = "inlined"
     return jit(function)
 
 
 def allocating(function: F) -> F:
-    """Mark a kernel that makes arrays but is called by bare kernels, whose flags it would otherwise inherit."""
+    """Mark a kernel that creates arrays but is called by bare kernels, whose flags it would otherwise inherit."""
     vars(function)["kernel_kind"] = "allocating"
     return jit(function)
 
@@ -90,8 +92,8 @@ def activate(quick: bool = True) -> None:
 
     Parameters
     ----------
-    quick : start faster by hiding SciPy while numba is imported and while kernels are loaded or compiled. Only for a
-        process that is the command: elsewhere another thread may import SciPy at that time.
+    quick : start faster by hiding SciPy while numba is imported and while kernels are loaded or compiled. Only the
+        command `xclass` may set this: in other programs another thread may import SciPy at the same time.
     """
     global _active, _quick
     _quick = _quick and quick
@@ -108,7 +110,7 @@ def activate(quick: bool = True) -> None:
 
 
 class _Kernel:
-    """Take a kernel's place until its dispatcher is made."""
+    """Take a kernel's place in its module until its dispatcher is created."""
 
     def __init__(self, function: FunctionType) -> None:
         self.py_func = function  # the name that numba's dispatchers use
@@ -142,7 +144,7 @@ class _Kernel:
 
 
 def _compile(compiling: Callable[..., Any], *args: Any) -> Any:
-    """Compile a kernel, after making the dispatchers of all kernels that it may call."""
+    """Compile a kernel, after creating the dispatchers of all kernels that it may call."""
     _make_all()
     return compiling(*args)
 
@@ -184,7 +186,7 @@ def _save(saving: Callable[[], None]) -> None:
 
 
 def _make_all() -> None:
-    """Initialise numba and make the dispatchers of all kernels, because a kernel to be compiled may call any other."""
+    """Initialise numba and create the dispatchers of all kernels; a kernel that is compiled may call any of them."""
     global _can_compile
     with _making:
         if not _can_compile:
@@ -202,9 +204,9 @@ def _make_all() -> None:
 
 @contextlib.contextmanager
 def _without_scipy() -> Iterator[None]:
-    """Hide SciPy from imports, if the start is to be quick.
+    """Hide SciPy from imports if `activate` was called with `quick`.
 
-    numba imports it for its BLAS, which no kernel uses here, and that takes 0.2 s.
+    numba imports SciPy, which takes 0.2 s, only for its linear algebra (BLAS), which no kernel uses.
     """
     absent = _quick and "scipy" not in sys.modules
     if absent:

@@ -1,13 +1,13 @@
 """Store compiled kernels on disk, each under a fingerprint of everything that its machine code depends on.
 
-numba's own check notices changes of a kernel's file only, and not of the kernels that it calls. Here the fingerprint of
-a kernel is a hash of its bytecode, of the values of the globals that it uses, and of the same for every function that
-it may call. A change of a comment, or elsewhere, therefore compiles nothing again, and code of another version is never
-used.
+numba's own cache compiles a kernel again when its file changes, but not when a kernel that it calls in another file
+changes. Here the fingerprint of a kernel is a hash of its bytecode, of the values of the globals that it uses, and of
+the same for every function that it may call. So machine code of another version is never used, and a change of a
+comment or of unrelated code compiles nothing again.
 
-The names of the fields of records (named tuples) that a kernel receives are part of the key as well. numba identifies
-records by the name of the class and the types of its fields, and would not notice that two fields of the same type
-changed places.
+The names of the fields of the records (named tuples) that a kernel receives are part of the key as well. numba
+identifies records by the name of the class and the types of its fields, so it would not notice that two fields of the
+same type were exchanged.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _parts(function: FunctionType) -> tuple[bytes, tuple[FunctionType, ...]]:
         value = function.__globals__[name]
         if isinstance(value, ModuleType):
             if value.__name__.partition(".")[0] != _PACKAGE:
-                continue  # it changes only with the versions of numba and Python
+                continue  # a module of another package; the folder depends on the versions of Python and numba
             if getattr(value, "BY_SOURCE", False):
                 digest.update(_source_hash(value))
             else:
@@ -99,7 +99,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _note(digest: Any, name: str, value: Any, called: list[FunctionType]) -> None:
-    """Add a global to a hash, and to `called` if it is a function of the package."""
+    """Add the value of a global to a hash or, if it is a function of the package, to the list `called`."""
     function = getattr(value, "py_func", value)
     if isinstance(value, ModuleType):
         return  # the name refers to something else in the kernel's own code
@@ -122,12 +122,12 @@ def _note(digest: Any, name: str, value: Any, called: list[FunctionType]) -> Non
 
 @functools.cache
 def _source_hash(module: ModuleType) -> bytes:
-    """Return a hash of the file of a module whose functions are not the ones that numba compiles."""
+    """Return a hash of the source file of a module that is marked BY_SOURCE."""
     return hashlib.sha256(Path(module.__file__ or "").read_bytes()).digest()
 
 
 def _fields(kind: Any) -> Any:
-    """Return the names of the fields of the records in a numba type."""
+    """Return the names of the fields of all records in a numba type, nested like the type; None if it has none."""
     inner = tuple(_fields(element) for element in getattr(kind, "types", ()) or ())
     record = getattr(kind, "instance_class", None)
     return (getattr(record, "_fields", None), inner) if record is not None or inner else None

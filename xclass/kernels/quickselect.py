@@ -22,7 +22,7 @@ def _before(worth: AnyArray, a: int, b: int) -> bool:
 
 @jit
 def select(item: Int64s, begin: int, end: int, middle: int, worth: AnyArray) -> None:
-    """Reorder `item[begin:end]` so that the items worth most are in `item[begin:middle]`, in no particular order.
+    """Reorder `item[begin:end]` so that the items of largest worth are in `item[begin:middle]`, in any order.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""Generate VW's pseudo-random numbers, and mix bits.
+"""Generate the pseudo-random numbers of VW, and mix the bits of integers.
 
-The state is an array that the caller passes, so that it can be stored in a model.
+The caller passes the state of the generator as an array, so that it can be stored in a model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Find the k largest of many numbers: with a heap for an array, with a sorted list for items that arrive one by one."""
+"""Find the k largest of many numbers: by a heap if they are in an array, by a sorted list if they come one by one."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _sink(score: AnyArray, place: Int64s, at: int, size: int) -> None:
 def rank(score: AnyArray, begin: int, end: int, place: Int64s) -> int:
     """Find the positions of the largest numbers in `score[begin:end]`, in descending order; the earlier wins a tie.
 
-    Only numbers that are among the best so far cost more than a comparison; in random order these are about k log(m /
-    k) of m.
+    A number costs one comparison unless it is among the best so far, as about k log(m / k) of m numbers in random order
+    are.
 
     Parameters
     ----------
