@@ -3,16 +3,19 @@
 Source    Duchi, Hazan, Singer, "Adaptive Subgradient Methods", JMLR 2011 (the diagonal rule).
 Cost      O(s) to score or train a regressor on an example of s features; a path of 15 nodes touches 5 cache lines for
           each feature.
-Names     w weight | G sum of importance * slope**2 * x**2 | slot: two float32, | w | G | | line: eight slots, a cache
-          line | block: up to three levels of a tree, seven nodes | place of a regressor: 8 * block + number within it.
+Names     w weight | G sum of importance * slope**2 * x**2 | slot: a weight and its G, two float32 | line: eight slots,
+          a cache line | block: up to three levels of a tree, seven nodes | place of a regressor: 8 * block + its number
+          within the block.
 Differs   from `gd`: examples have length 1, so no largest |x| per feature and no norm per regressor is stored
           (`feature_scaling` stores one size per feature if features are columns of numbers).
-Idea      A feature has a line for every block of a tree, found by a multiplicative hash of (feature, block). Three more
-          bits of the hash permute the slots of a line, so that two blocks that share a line by collision do not share
-          it slot by slot. There are as few collisions as with a hash of (feature, node), in 0.4 of the time on ptb.
+Idea      A feature has one line for every block of a tree, found by a multiplicative hash of (feature, block). Three
+          more bits of the hash permute the slots of the line, so that the nodes of two blocks whose hashes collide in
+          a line are not paired slot by slot. Collisions are as rare as with a hash of (feature, node), and learning the
+          data set ptb takes 0.4 of the time.
 
-An example reaches the kernels as `h` (uint64[s], hash of each feature), `x` (float32[s], values) and `count`, the
-number of features. `at` (int64) holds positions in `flat`, those of one regressor in `at[begin:begin + count]`.
+The kernels receive an example as `h` (uint64[s], hash of each feature), `x` (float32[s], values) and `count`, the
+number of its features. `at` (int64) holds positions in `Weights.flat`; those of one regressor are
+`at[begin:begin + count]`.
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ def weights_arrays(name: str, weights: Weights) -> dict[str, Stored]:
 def restore_weights(name: str, weights: Weights, arrays: Mapping[str, Stored]) -> None:
     """Fill a new table with the arrays of a model file, see `weights_arrays`.
 
-    A negative G, which learning never produces, would have no square root, so that steps would not be finite.
+    Learning never produces a negative G. It is refused, because it has no square root and steps would not be finite.
 
     Raises
     ------
@@ -131,7 +134,7 @@ def locate(weights: Weights, h: UInt64s, count: Int, place: Int, at: Int64s, beg
 
 @jit
 def prefetch(weights: Weights, h: UInt64s, count: Int, place: Int) -> None:
-    """Prefetch the cache lines of a regressor to be scored later, if it is the first of its block."""
+    """Prefetch the cache lines of a regressor if it is the first of its block, because the others share its lines."""
     if place & 7 == 1:
         for f in range(count):
             intrinsics.prefetch(weights.flat, slot(weights, h[f], place))
@@ -187,7 +190,8 @@ def adagrad(x: np.float32, g: np.float32) -> np.float32:
     return x / np.float32(math.sqrt(g)) if g > ZERO else ZERO
 
 
-# The three parts of a step. The weight of feature f is at `at[begin + f] ^ twist` and its G follows it.
+# The three parts of a step. The weight of feature f is at `at[begin + f] ^ twist` and its G follows it. If `at` holds
+# the positions of place 8 * block, twist = 2 * q selects place 8 * block + q; otherwise `twist` is 0.
 
 
 @bare
@@ -214,7 +218,7 @@ def find_rates(
 
 @bare
 def reach(x: Float32s, count: Int, rate: Float32s) -> np.float32:
-    """Return by how much a step of size 1 changes the score, from `x` and `rate` (float32[count])."""
+    """Return by how much a step of size 1 changes the score: the sum of x * rate (float32[count] each)."""
     total = ZERO
     for f in range(count):
         total += x[f] * rate[f]
@@ -235,9 +239,9 @@ def learn(
 ) -> None:  # fmt: skip
     """Update a regressor with an AdaGrad step towards label y (-1 or 1).
 
-    G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G), feature by feature. With squared loss,
-    a step that would move the score beyond y is shortened to reach y exactly: steps would be far too long where
-    features are many or weights are new. With `plain`, w -= rate * weight * slope * x.
+    For each feature, G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G). With squared loss, a
+    step that would move the score beyond y is shortened to end at y, because it would be far too long for an example
+    with many features or new weights. With `weights.plain`, w -= rate * weight * slope * x.
 
     Parameters
     ----------

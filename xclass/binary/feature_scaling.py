@@ -1,22 +1,24 @@
 """Divide each feature by its mean absolute value so far, if features are columns of numbers with different units.
 
 Source    The project's own, measured in docs/defaults.md; VW's normalised rule keeps a scale for each weight instead.
-Cost      One pass over the features of an example; nothing if the first LOOKED examples have no such columns.
+Cost      One pass over the features of an example; none any more if the first DECISION_EXAMPLES examples contain no
+          such columns.
 Names     M scale of a feature, the running mean of its |x|.
 Differs   from VW: there is one scale per feature, applied before any regressor reads the value.
-Idea      AdaGrad makes the steps of a weight small if its feature is often large, but the weight still contributes w *
-          x: of columns with different units the largest one decides alone, even more so once examples have length 1.
+Idea      AdaGrad makes the steps of a weight small if its feature is often large, but the feature still contributes
+          w * x to the score. If columns have different units, the column with the largest numbers therefore decides
+          nearly alone, even more so once examples are scaled to length 1.
 
-Decision. Features are columns if, over the features with values other than 1, (1) a feature occurs in at least one of
-RARE examples on average, which the words of a text do not; (2) it was seen at least FEW times on average; and (3) their
-sizes differ: the standard deviation of log M, weighted by the number of values, is at least SPREAD. This is evaluated
-after 4, 8, 16, ... LOOKED examples, and then stays as it was decided last.
+Decision. Features are treated as columns if the features with values other than 1 (1) occur on average in at least one
+of RARE examples, which the words of a text do not; (2) have occurred on average at least FEW times; and (3) differ in
+size: the standard deviation of log M, weighted by the number of values, is at least SPREAD. The decision is made after
+4 examples and again after 8, 16, ... and DECISION_EXAMPLES examples; the last one is final.
 
-Scale. M is the mean of |x| over the examples that have the feature with a value other than 0, the current example
-included while it is learned. From `window` values on, M += (|x| - M) / window, so that a change of unit is forgotten. A
-value counts for at most MOST times M, and scaled values are clipped to MOST. If one of the first YOUNG values is far
-smaller than M, the mean starts again from it, so that an erroneous first value spoils few examples. A feature that
-occurs for the first time in prediction becomes 1 or -1.
+Scale. M is the mean of |x| over the examples in which the feature is not 0, including an example that is being learned.
+From `window` values on, M += (|x| - M) / window, so that the mean follows a change of unit. A value counts at most as
+MOST times M, and scaled values are clipped to [-MOST, MOST]. If one of the first YOUNG values is smaller than M by a
+factor of more than MOST**2, the mean starts again from this value, so that a wrong first value affects few examples. A
+feature without M, which occurs for the first time in a prediction, is scaled to 1 or -1.
 """
 
 from __future__ import annotations
@@ -142,7 +144,8 @@ class Scales:
     def restore(self, arrays: Mapping[str, Stored]) -> None:
         """Fill new scales with the arrays of a model file, see `arrays`.
 
-        Kernels find scales by the hashes of features alone. Means that are finite and not negative keep values finite.
+        No stored number is used as an index, because kernels find scales by the hashes of features. Means must be
+        finite and not negative, so that scaled values are finite.
 
         Raises
         ------
@@ -225,7 +228,7 @@ def place_of(index: np.uint32) -> np.int64:
 def count_one(
     batch: Batch, i: int, always: bool, window: float, state: Int64s, size: Float64s, seen: Float64s, valued: UInt8s
 ) -> None:
-    """Count example i, and decide whether features are columns if it is time to.
+    """Count example i and, after some numbers of examples, decide whether features are columns (see the module).
 
     Parameters
     ----------

@@ -1,26 +1,28 @@
-"""Keep learned numbers finite: decide which examples may be learned and which steps are known to be safe.
+"""Keep learned numbers finite: refuse examples that could cause an overflow, and find steps that need no check.
 
 Source    The project's own.
 Cost      One pass over the features of an example (`survey`) and a few comparisons per step (`is_safe`).
 Names     x a value | N largest |x| of a feature | G, S, T, w, u, s, g2 as in `gd` and `weight_table`.
-Differs   from VW, which learns numbers that are not finite. `--vw_exact` does so too: nothing is checked then
-          (`Rule.checked`).
+Differs   from VW, in which weights and sums can become infinite or NaN. With `--vw_exact` they can here as well,
+          because nothing is checked then (`Rule.checked`).
 Idea      Float32 ends at 2**128. A sum of numbers below 2**103 never overflows: from 2**127 on, adding one of them
-          changes nothing. So it is enough to bound what one step adds to a sum. `survey` notes the squares of the
-          smallest and the largest |value| of each example; with these `is_safe` decides by a few comparisons of scalars
-          whether a step of the binary learner can be taken unchecked. Other steps are tried, checked and undone if a
+          changes nothing. So it is enough to bound what one step adds to a sum. `survey` stores the squares of the
+          smallest and the largest |value| of each example; from these `is_safe` finds by a few comparisons of scalars
+          whether a step of the binary learner needs no check. Any other step is taken, then checked, and undone if a
           number is no longer finite (`gd.learn`).
 
-Examples with values or weights that are infinite or NaN are never learned. Learners that scale examples to length 1
-(trees of AdaGrad regressors, the softmax tree) have a `largest_step`, a bound on the weight below which none of their
-sums can overflow, and examples above it are not learned either; without that scaling the bound applies to
-max(1, weight) * max(1, value**2).
+Examples with values or weights that are infinite or NaN are never learned. The learners that do not check their steps
+(trees of AdaGrad regressors, the softmax tree) have a `largest_step`. If they scale examples to length 1, it bounds the
+weight of an example, otherwise max(1, weight) * max(1, value**2). Below the bound none of their sums can overflow;
+examples above it are not learned.
 
-Bounds of `is_safe`, for AdaGrad with G**-1/2 or without, normalised or not; x is a value, N its largest:
+The bounds on which `is_safe` relies, with AdaGrad at the exponent -1/2 or without AdaGrad, and with or without
+normalisation; x is a value of the example, N the largest |x| of its feature:
 
     G    grows by g2 x**2 <= 2**100, and is at least 2**-140 where x is used, so that no rate is infinite
-    rate times x**2 is at most 1 / sqrt(g2), or 1 without G; so its sum times s, the argument of exp, is finite
-    u    is at most 128 s (|slope| + 1) < 2**50; with the invariant step u times that sum is at most |slope| + 2**8
+    rate times x**2 is at most 1 / sqrt(g2), or 1 without G; so s times the sum of rate * x**2, the argument of exp, is
+         finite
+    u    is at most 128 s (|slope| + 1) < 2**50; with the invariant step, u times this sum is at most |slope| + 2**8
     w    grows by u * scale * x * rate: at most 2**20 / |x| <= 2**83 with the invariant step of logistic and squared
          loss, otherwise rate of the rule * sqrt(weight) * scale / |x| <= 2**10 * 2**20 * 2**20 * 2**40; with N alone
          s * |slope| * scale / |x| <= 2**20 * 2**20 * 2**20 * 2**40; without G and N 2**50 * |x| <= 2**100
@@ -54,7 +56,7 @@ INFINITE = np.float32(np.inf)
 
 
 class Watch(NamedTuple):
-    """Tell kernels about the values of a batch, and collect the examples with steps that were not taken."""
+    """Hold what kernels need to know about the values of a batch, and mark examples with steps that were not taken."""
 
     now: Int64s  # int64[1], index of the current example
     missed: UInt8s  # uint8[n], 0, REFUSED or STEP
@@ -72,7 +74,7 @@ def ordinary_span(n: int) -> Float32s:
 
 
 class _Surveyed(Protocol):
-    """Require the results of `survey` for a batch, as `reductions.core.contract.BatchTask` has them."""
+    """Require the results of `survey` for a batch, which are attributes of `reductions.core.contract.BatchTask`."""
 
     @property
     def missed(self) -> UInt8s: ...
@@ -121,9 +123,9 @@ def _all_finite(numbers: Float32s) -> bool:
 
 
 def largest_step(rate: float) -> float:
-    """Return the bound on max(1, weight) * max(1, value**2) for AdaGrad on examples of length 1 at this rate.
+    """Return the bound on max(1, weight) * max(1, value**2) below which AdaGrad at this learning rate stays finite.
 
-    G grows by at most 16 times this product, and a weight by at most 16 times the rate times this product.
+    An example adds at most 16 times this product to a G, and at most 16 times rate * product to a weight.
     """
     return LARGEST_STEP / max(1.0, rate) if rate <= LARGEST_STEP else 0.0
 
@@ -133,7 +135,7 @@ def largest_step(rate: float) -> float:
 
 @bare
 def least_slope(least: np.float64) -> np.float32:
-    """Return the smallest g2 with which sums and rates stay positive and finite if squares are at least `least`."""
+    """Return the smallest g2 for which sums and rates stay positive and finite if all x**2 are at least `least`."""
     return np.float32(max(LEAST_SLOPE, 2.0**-140 / least, 2.0**-240 / (least * least)))
 
 
@@ -147,7 +149,7 @@ def survey(
     ----------
     batch : read only
     learns : bool[n], examples to be learned, read only
-    exact : learn as VW does, and only mark values so large that kernels handle them one by one
+    exact : learn as VW does: refuse no example, and only mark values so large that vectorised kernels cannot be used
     largest_step : bound of the learner, see `largest_step`
     scaled : whether the learner scales examples, so that `largest_step` bounds the weight alone
     missed : uint8[n], written
@@ -191,7 +193,7 @@ def note(watch: Watch) -> None:
 
 @bare
 def is_safe(rule: Rule, watch: Watch, weight: np.float32, g2: np.float32, s: np.float32) -> bool:
-    """Return whether a step can be taken unchecked, apart from the conditions on S and T.
+    """Return whether a step can be taken unchecked, if S and T allow it too (`gd.norms_are_safe`).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Score and update binary sub-problems by VW's gradient descent, the binary learner of most reductions.
+"""Score and update the binary problems of a reduction by VW's gradient descent, the binary learner of most reductions.
 
 Source    Duchi, Hazan, Singer 2011 (adaptive); Ross, Mineiro, Langford 2013 (normalised); Karampatziakis and
           Langford 2011 (importance invariant): together VW's default update, in VW's order and precision.
@@ -6,16 +6,16 @@ Cost      O(s) to score or update a sub-problem on an example of s features.
 Names     w weight, G sum of importance * slope**2 * x**2, N largest |x| of a feature, see `weight_table` | S, T sums of
           importance * x**2 / N**2 and of importance of a sub-problem | p clipped prediction | y label | g2 importance *
           slope**2 | s learning rate * importance | u step | lane: one of several sub-problems updated together.
-Differs   from VW: nothing under `--layout vw` but the exact 1/sqrt(G) where some of its builds estimate it. Without
+Differs   from VW, under `--layout vw`, only in that 1/sqrt(G) is exact, where some builds of VW estimate it. Without
           `--vw_exact`, steps that would lead to numbers that are not finite are not taken; see `finite`.
-Idea      A reduction numbers its binary sub-problems (`sub`) 0, 1, ... and keeps their weights in a `weight_table`; an
-          update rule (`update_rule`), made from options, says how they learn.
+Idea      A reduction numbers its binary problems, called sub-problems, 0, 1, ... (`sub`) and keeps their weights in a
+          `weight_table`. An update rule (`update_rule`), which is made from options, says how they learn.
 
 Reductions import the binary learner through this module, which re-exports what they need of update_rule, table_size and
 weight_table.
 
-An example reaches the kernels as `place` (uint64[s], hash * width of each feature), `x` (float32[s], values) and
-`count`, the number of features; they are read only.
+The kernels receive an example as `place` (uint64[s], hash * width of each feature), `x` (float32[s], values) and
+`count`, the number of its features, and only read these.
 """
 
 from __future__ import annotations
@@ -126,7 +126,10 @@ def _shrunk_score(
 
 @jit
 def _regularise(table: Table, rule: Rule, p: np.float32, y: np.float32, u: np.float32) -> np.float32:
-    """Update gravity and contraction for a step u, and return the step for weights before contraction."""
+    """Update gravity and contraction for a step u; return u divided by the contraction, for weights as they are stored.
+
+    `learn` says what gravity and contraction are.
+    """
     if abs(u) > np.float32(1e-8):
         d = np.float64(loss.slope(rule.loss, rule.tau, p, y, table.range[0], table.range[1]))
         if abs(d) > 1e-8:
@@ -192,7 +195,7 @@ def step_scale(rule: Rule, weight: np.float32, clock: np.float64) -> np.float32:
 
 @jit
 def weighted(rule: Rule, weight: np.float32, norm: np.float32) -> np.float64:
-    """Return the contribution of an example to S; VW, and --vw_exact like it, multiplies in float64."""
+    """Return the contribution of an example to S, multiplied in float32, or in float64 with --vw_exact as in VW."""
     if rule.checked:
         return np.float64(weight * norm)
     return np.float64(weight) * np.float64(norm)
@@ -211,9 +214,9 @@ def learn(
     There are two passes over the features, in order. The first updates G and N, rescales weights and computes the
     rates; the second updates the weights. A slot that two features share is processed twice.
 
-    With --l1 and --l2, every step of size e = u / (dL/dp) in any sub-problem of the table multiplies all its weights by
-    1 - l2 e and moves them l1 e towards 0. This is stored as two numbers (contraction and gravity) and applied when
-    weights are read.
+    With --l1 and --l2, every step of size e = -u / (dL/dp) in any sub-problem multiplies all weights of the table by
+    1 - l2 e and moves them by l1 e towards 0. The table stores only the product of these factors (contraction) and the
+    sum of these amounts (gravity), which are applied whenever a weight is read.
 
     A step that would lead to a number that is not finite is not taken, and is noted in `table.watch`.
 
@@ -251,7 +254,10 @@ def is_safe(
 
 @bare
 def norms_are_safe(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, weight: np.float32) -> bool:
-    """Return whether the ratio of S to T stays safe after an example; N is read only if S before it is too small."""
+    """Return whether the ratio of S to T is safe after an example.
+
+    The N of its features are read only if the S before the example is too small for the T after it.
+    """
     norm, total = table.sums[sub, 0], table.sums[sub, 1] + weight
     if total * finite.MEAN_NORM <= norm:
         return True
@@ -429,11 +435,11 @@ def learn_lanes(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, lanes: int, scratch: Lanes, weight: np.float32,
     clock: np.float64,
 ) -> None:  # fmt: skip
-    """Update several different sub-problems on one example, with the same results as `learn`.
+    """Update several different sub-problems on one example, as `learn` would one after the other.
 
     One pass over the features serves all lanes, and the arithmetic between loading and storing runs over neighbouring
-    lanes, so that it vectorises. If two lanes collide in a slot, each sees what the other stored for the feature
-    before.
+    lanes, so that it vectorises. Only if two lanes share a slot do the results differ from those of `learn`: each lane
+    then reads what the other stored at an earlier feature.
 
     Parameters
     ----------

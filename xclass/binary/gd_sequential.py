@@ -1,12 +1,13 @@
-"""Update one example in many sub-problems, one after the other: score, update, score again.
+"""Learn one example in many sub-problems, one after the other: score, update, score again.
 
 Source    The update is that of `gd`.
 Cost      O(s) per sub-problem for an example of s features.
 Names     As in `gd`.
 Differs   from `gd.score` and `gd.learn` only in speed: the results have the same bits.
-Idea      Under the default update rule the slots of a sub-problem are gathered once, all arithmetic runs over
-          neighbouring features, so that it vectorises, and the score after the update results from the last pass.
-          Features that share a slot would interfere, so examples with duplicate slots fall back to the scalar loop.
+Idea      Under the default update rule the slots of a sub-problem are copied once into arrays with an element for each
+          feature. All arithmetic then runs over these arrays, so that it vectorises, and the last pass also computes
+          the score after the update. If two features of an example share a slot, the copies would disagree, so the
+          scalar loop of `gd` is used.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 Source    Karampatziakis and Langford, "Online Importance Weight Aware Updates", UAI 2011, for the invariant steps.
 Cost      O(1) per prediction.
 Names     p prediction | y label | s learning rate times importance | q change of p per unit of step | W Lambert's W.
-Differs   from the paper: the logistic step needs W(e^x) - x, which is VW's closed approximation, so that predictions
-          agree with VW's.
-Idea      Arguments and results are float32, as in VW; exp is rounded to float32 before it is used, W is float64.
+Differs   from the paper: W(e**x) - x, which the logistic step needs, is computed by VW's closed-form approximation, so
+          that predictions agree with VW's.
+Idea      Arguments and results are float32, as in VW; exp is rounded to float32 before it is used, and W is computed in
+          float64.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ def plain_step(kind: int, tau: np.float32, p: np.float32, y: np.float32, s: np.f
 def logistic_slopes(p: Float32s, y: Float32s, d: Float32s, out: Float32s, count: int) -> None:
     """Compute e**(y p) and the squared slope for `count` lanes with labels -1 or 1, vectorised.
 
-    The numbers are those of `squared_slope`, but 0 where `value` is 0 in float32.
+    The squared slopes are those of `squared_slope`, but 0 where the loss (`value`) is 0 in float32.
 
     Parameters
     ----------
@@ -189,8 +190,8 @@ def logistic_steps(
 ) -> None:
     """Compute the importance-invariant steps of `count` lanes with labels -1 or 1, vectorised.
 
-    The numbers are those of `step`. The branch of W for x < 1, where the prediction is wrong, is rare enough for a loop
-    of its own.
+    The results are those of `step`. Arguments x < 1 of `lambert_less_x`, where the prediction is wrong, are rare, so
+    that they are left to a loop of their own, which does not vectorise.
 
     Parameters
     ----------

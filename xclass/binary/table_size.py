@@ -1,4 +1,4 @@
-"""Choose and check the size of a weight table by the memory of the machine and the number of classes."""
+"""Check the size of a weight table against the free memory and the number of classes, and define its default range."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Declare the options of the binary learner and turn them into an update rule.
 
-As in VW, each of --sgd, --adaptive, --normalized and --invariant switches off those of the last three that are not
-given, and changes the default learning rate and initial clock.
+By default --adaptive, --normalized and --invariant are all on. As in VW, giving any of these three or --sgd switches
+off those of the three that are not given, and can change the defaults of --learning_rate and --initial_t.
 """
 
 from __future__ import annotations
@@ -233,9 +233,9 @@ class Rule(NamedTuple):
     rate: np.float32  # learning rate
     power_t: np.float32  # exponent of the decay of steps
     initial_t: float  # initial value of the clock and of G
-    adaptive: bool
-    normalized: bool
-    invariant: bool
+    adaptive: bool  # rates fall with G, as in AdaGrad
+    normalized: bool  # rates do not depend on the scale of a feature
+    invariant: bool  # steps are importance-aware, see `loss.step`
     root: bool  # power_t is 1/2: square roots instead of powers
     widen: bool  # the label range follows the labels seen
     regular: bool  # l1 or l2 is above 0

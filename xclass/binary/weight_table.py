@@ -3,14 +3,14 @@
 Source    VW's parameter array for `--layout vw`; the layout of `odd` is the project's own.
 Names     w weight | G sum of importance * slope**2 * x**2 | N largest |x| seen | rate scratch of one update |
           b log2 of the number of slots | sub-problem: one binary problem of a reduction.
-Layout    Sub-problem j of the feature with hash h is in slot `(h * width + j) mod 2**b`. Under `--layout vw`, `width`
-          is a power of two, which leaves only 2**b / width distinct places for features. The default is four times an
-          odd number, so that every feature keeps a place of its own and four neighbouring sub-problems share a cache
-          line.
+Layout    A feature with hash h has its slot for sub-problem j at `(h * width + j) mod 2**b`. Under `--layout vw`,
+          `width` is a power of two, so that features begin at only 2**b / width different slots. By default it is four
+          times an odd number, so that they begin at 2**b / 4 different slots, whatever the number of sub-problems, and
+          four neighbouring sub-problems share a cache line.
 Slot      Four float32, 16 bytes:   | w | G | N | rate |
-          With --l1 and --l2 the effective weight is `trunc(w, gravity) * contraction`, see `gd.learn`.
-          A table of planes stores all w, then all G, all N and all rates, for reductions that process neighbouring
-          sub-problems in order (`stride` 1 and `field` slots, instead of 4 and 1).
+          With --l1 and --l2 the effective weight is `truncated(w, gravity) * contraction`, see `gd.learn`.
+          A table with planes contains first all w, then all G, all N and all rates, for reductions that process
+          neighbouring sub-problems in order. Its `stride` is 1 and its `field` the number of slots, instead of 4 and 1.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOGISTIC_RANGE = np.float32(50)  # predictions with logistic loss are clipped to
 
 
 class Table(NamedTuple):
-    """Hold the weights of some sub-problems and the learner's state besides them."""
+    """Hold the weights of some sub-problems and the rest of the learner's state."""
 
     flat: Float32s  # float32[4 * slots], w, G, N and rate of all slots
     stride: np.uint64  # distance in `flat` from one slot to the next
@@ -147,8 +147,8 @@ def restore_table(
 ) -> None:
     """Fill a new table with the arrays of a model file, see `table_arrays`.
 
-    The rows of a sparse array have to ascend within the table. All other numbers are only added and compared, so any
-    will do, infinite ones too.
+    The row numbers of a sparse array must ascend and lie within the table. All other numbers are only used in
+    arithmetic and comparisons, so any value is accepted, even an infinite one.
 
     Parameters
     ----------
