@@ -1,7 +1,7 @@
 """Define the presets, options that stand for several others: `--multiclass`, `--hsm` and `--vw_exact`.
 
-A preset consists of ordinary options, and each of them can be given another value by hand. docs/defaults.md has the
-measurements behind the values.
+A preset stands for values of ordinary options; a value given explicitly for one of these takes precedence.
+docs/defaults.md contains the measurements on which the values are based.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def hierarchical_softmax(k: int) -> dict[str, object]:
     return {"cpt": k, "cpt_tree": "huffman", "loss_function": "logistic", "sgd": True}
 
 
-# The reduction behind --multiclass, which a run chooses if no reduction is named.
+# The reduction that --multiclass stands for, which a run chooses if no reduction is named.
 PROPOSED = "cpt"
 
 PRESETS: Presets = {

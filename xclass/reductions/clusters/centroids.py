@@ -1,11 +1,12 @@
-"""Sum the features of each label's examples in limited memory, and make prototypes of the labels from the sums.
+"""Sum the features of each label's examples in limited memory, and compute prototypes of the labels from the sums.
 
-Source    class centroids as in the label trees of "Parabel", see `two_means`; the bounded hash map is our own.
-Idea      A hash map holds one sum per feature of each label, over examples scaled to length 1. A full map is doubled;
-          one of MOST_CELLS cells is first trimmed to a quarter of its cells, keeping the heaviest features of each
-          label.
+Source    class centroids as in the label trees of "Parabel", see `two_means`; the bounded hash map is this project's.
+Idea      A hash map holds one sum for each feature of each label, over examples scaled to length 1 and multiplied by
+          their weights. When half of the cells are in use, the map is doubled. A map of MOST_CELLS cells is trimmed
+          instead: only the heaviest features of each label are kept, those with the largest absolute sum times `idf`.
+          It is doubled only if more than a quarter of the cells would remain in use.
 Cost      O(1) per feature of an example; 12 bytes a cell, at most half of the cells in use.
-Names     k labels, F distinct features, z sums | row r holds the prototype of the r-th label in rising order.
+Names     k labels, F distinct features, z sums | row r holds the prototype of the r-th label in ascending order.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ...kernels.constants import LARGEST, ZERO
 from ...kernels.jit import jit
 
 FIRST_CELLS, MOST_CELLS = 1 << 14, 1 << 24
-LONGEST_SEARCH = 1 << 12  # maximum probes; without chosen collisions, searches take up to about 100
+LONGEST_SEARCH = 1 << 12  # maximum probes; searches take up to about 100 unless keys were chosen to collide
 LOW = np.uint64(0xFFFFFFFF)  # mask of the feature in a key
 EMPTY_KEY = np.uint64(0)  # key of an empty cell
 
@@ -51,7 +52,7 @@ def _cell(key: UInt64s, wanted: np.uint64) -> np.int64:
     """Return the cell of the key `wanted`, or the empty cell where it belongs; -1 after LONGEST_SEARCH probes.
 
     The hash has no secret, because prototypes are summed in the order of the cells and must not differ between runs.
-    Keys that are chosen to collide are therefore left out instead of being searched for long.
+    Keys may have been chosen to collide, so a key whose search takes too long is left out of the sums.
     """
     return hash_table.search(key, wanted, EMPTY_KEY, hash_table.hashed_pair(wanted), LONGEST_SEARCH)
 
@@ -186,8 +187,8 @@ def to_rows(sums: Sums) -> tuple[UInt64s, UInt64s, Rows, Int64s]:
 
     Returns
     -------
-    label : uint64[k], rising
-    feature : uint64[F], rising
+    label : uint64[k], ascending
+    feature : uint64[F], hashes of the features, ascending
     rows : the sums of each label
     classes : int64[F], number of labels that have each feature
     """

@@ -2,17 +2,19 @@
 
 Source    the label trees of Prabhu, Kag, Harsola, Agrawal, Varma, "Parabel", WWW 2018, section 3.2, and of Jasinska-
           Kobus, Wydmuch, Dembczynski, Kuznetsov, Busa-Fekete, "Probabilistic Label Trees", 2020; written anew.
-Idea      A prototype is the sum of a class's examples, each scaled to length 1; its features are then weighted by
-          log((1 + k) / classes that have the feature), and the result is scaled to length 1. The labels of a node are
-          split into halves around two centres: one half is the labels that are nearer to the first centre than the
-          other labels are; each centre is then the sum of its half; this is repeated until the sum of similarities
-          to the centres stops growing. Splitting recursively down to single labels puts the labels in an order; the
-          tree that halves this order (`cpt.label_tree.balanced_tree`) has the least possible depth.
-Cost      collecting: see `centroids`, which makes the prototypes; splitting: z log2 k levels, times about 8 rounds,
-          times the number of tries.
+Idea      A prototype is the weighted sum of a class's examples, each scaled to length 1; its features are then
+          multiplied by log((1 + k) / classes that have the feature), and the result is scaled to length 1.
+          The labels of a node are split into two halves, which begin as two random labels. In each round, the centre
+          of a half is the sum of its prototypes; the labels are compared by similarity to the first centre minus
+          similarity to the second, and the half of them with the largest differences becomes the first half. Rounds
+          end when the mean similarity to the centres hardly grows. Splitting recursively down to single labels puts
+          the labels in an order; the tree that halves this order (`cpt.label_tree.balanced_tree`) has the least
+          possible depth.
+Cost      collecting: see `centroids`, which computes the prototypes; splitting: O(z) for each of log2 k levels, about 8
+          rounds and all tries.
 Names     k classes, z features of all prototypes, F distinct features | rows are prototypes, in the order of labels
 Differs   from the sources: the rounds end in a local optimum, so a split is tried from several pairs of labels and the
-          best one is taken; there are more tries if the prototypes are small (WORK).
+          best one is taken. The smaller the prototypes, the more tries are made (WORK).
 
 docs/defaults.md has measurements of variants.
 """
@@ -37,7 +39,7 @@ WORK = 1 << 21  # intended product of z and the number of tries
 FEWEST_TRIES, MOST_TRIES = 2, 16
 ROUNDS = 30
 LEAST_GAIN = 1e-5  # minimum gain of the mean similarity to the centres for another round
-SERIAL = 3  # levels split one at a time; each node below them is one item of work for a thread
+SERIAL = 3  # upper levels, split one after the other; each subtree below them is split as a whole by one thread
 DEEPEST = 64  # exceeds the number of times that an array can be halved
 
 
@@ -48,8 +50,8 @@ Share: TypeAlias = Callable[[Callable[..., None], Sequence[tuple[Any, ...]]], No
 class Scratch(NamedTuple):
     """Hold the scratch arrays of one order, with one entry per row."""
 
-    first: Float64s  # float64[k], similarity to the first sum, then how much nearer the first centre is
-    second: Float64s  # float64[k], similarity to the second sum
+    first: Float64s  # float64[k], product with the first sum, then similarity to the first minus the second centre
+    second: Float64s  # float64[k], product with the second sum
     side: Int8s  # int8[k], half of the row, 0 or 1; -1 for none yet
     best: Int8s  # int8[k], half of the row in the best split so far
     item: Int64s  # int64[k], rows, partitioned by `quickselect`
@@ -77,8 +79,8 @@ def _split(
     order : int64[k], rows; read only
     begin, end : range to split, two rows or more
     centre : float32[F, 2], sums of the halves; zero before and after
-    scratch : `side` receives the half of each row; the first half gets the odd row
-    seed : of the choice of the pair
+    scratch : `side` receives the half of each row; of an odd number of rows, the first half gets one more
+    seed : seed for the choice of the pair
 
     Returns
     -------
@@ -151,7 +153,7 @@ def split(
 ) -> int:  # fmt: skip
     """Partition `order[begin:end]` into two similar halves; return where the second half begins.
 
-    The best of `tries` splits is taken. Rows must be in rising order and stay so within each half.
+    The best of `tries` splits is taken. Rows must be in ascending order and stay so within each half.
 
     Parameters
     ----------
@@ -160,8 +162,8 @@ def split(
     begin, end : range to split
     centre : float32[F, 2], zero before and after
     scratch : written
-    seed : of the choice of first centres
-    tries : number of pairs of first centres to try
+    seed : seed for the choice of the initial centres
+    tries : number of pairs of initial centres to try
     """
     salt = np.uint64(begin) << np.uint64(32) | np.uint64(end)
     best = -1.0
@@ -243,7 +245,7 @@ class Sample:
 
         Returns
         -------
-        list of int64[k]; halves of the order, and halves of halves, hold similar labels
+        list of int64[k]; each half of an order, each half of these halves and so on contains similar labels
         """
         label, feature, rows, classes = centroids.to_rows(self._sums)
         centroids.weight_and_normalise(rows, centroids.idf(classes, len(label)))

@@ -49,9 +49,9 @@ class Learner(ABC):
     ----------
     stages : functions called in this order for every BatchTask; each may run on a thread of its own, and handles one
         BatchTask at a time
-    largest_step : an example is not learned from if its weight (or, unless `scales_examples`, max(1, weight) times the
-        square of its largest value) exceeds this, because a sum could become infinite; infinite if the learner checks
-        its steps itself, see `finite`
+    largest_step : an example is not learned from if its weight (or, unless `scales_examples`, max(1, weight) *
+        max(1, value**2) for its largest value) exceeds this, because a sum could become infinite; infinite if the
+        learner checks its steps itself, see `finite`
     scales_examples : whether examples are scaled to length 1 before they are learned from
     names : names of the classes, if labels are names; the list grows when new classes occur
     highest_placed : the highest label that has a leaf although no example of it was learned, 0 for none
@@ -84,7 +84,7 @@ class Learner(ABC):
         return 0
 
     def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)
-        """Change which results are produced beside predictions, and reset the sums for the summary."""
+        """Change which results are produced in addition to predictions, and reset the sums for the summary."""
 
     def survey(self, task: BatchTask, exact: bool) -> None:
         """Mark examples that cannot be learned from without overflow; see `finite.survey`.
@@ -121,8 +121,8 @@ class Learner(ABC):
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Restore the state from what `arrays` and `facts` returned in an earlier run.
 
-        The file may come from anybody, so every number that a kernel uses as an index, a loop bound or a link must be
-        checked here, and unexpected arrays and facts must be refused; see `stored_arrays.reject_unused`.
+        A model file can be damaged or crafted. So every number that a kernel uses as an index, a loop bound or a link
+        must be checked here, and unexpected arrays and facts must be refused; see `stored_arrays.reject_unused`.
 
         Raises
         ------
@@ -317,7 +317,7 @@ class Inspectable(ABC):
 
     @abstractmethod
     def readable_lines(self) -> list[str]:
-        """Return lines of the readable model that describe the learned state beside the weights."""
+        """Return lines of the readable model that describe the learned state other than the weights."""
 
 
 @dataclass(frozen=True)

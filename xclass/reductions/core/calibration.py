@@ -37,7 +37,8 @@ class Report:
         self.weight = self.squared = 0.0  # sums of weight and squared loss over labelled examples
         self.missed = 0.0  # weight of the examples whose label was not among the top k
         self.known_weight = self.log = 0.0  # weight and log loss of examples whose label has a probability
-        self.asked = self.asked_squared = 0.0  # weighted number of regressors scored, and their mean squared loss
+        # sums of weight * number of regressors scored, and of weight * mean squared loss of these regressors
+        self.asked = self.asked_squared = 0.0
         self.new = 0
         self.opened = np.zeros(MOST_OPENED + 1, np.int64)
         self.stopped = 0
@@ -96,7 +97,7 @@ class Report:
         Parameters
         ----------
         opened : int64[n], number of nodes that each search opened
-        gap : float64[n], largest probability that a class left out may have; 0 if the search ran to its end
+        gap : float64[n], bound on the probability of any class that the search did not find; 0 if it was complete
         """
         self.opened += np.bincount(np.minimum(opened, MOST_OPENED), minlength=MOST_OPENED + 1)
         self.stopped += int(np.count_nonzero(gap))

@@ -1,4 +1,4 @@
-"""Define what passes through the stages of a learner: a batch of examples and the results about them."""
+"""Define what passes through the stages of a learner: a batch of examples and what the stages compute for it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class BatchTask:
     notes: list[str] = field(default_factory=list)  # messages for the user, in order
     features: Int64s | None = None  # int64[n], number of features as shown, including those not learned from
     plan: Any = None  # result of an earlier stage for a later one; its type is up to the reduction
-    not_scored: Bools | None = None  # bool[n], no regressor was scored, so VW counts no crosses; None if unknown
+    # bool[n], whether no regressor was scored: VW then does not count the features of interactions; None if unknown
+    not_scored: Bools | None = None
     held: Bools | None = None  # bool[n], held out: predicted but not learned from; None if no example is
     unnamed_batch: Batch | None = None  # the batch with all its features, if it comes from a cache, which has no names
     missed: UInt8s = field(init=False)  # uint8[n], see `finite.Watch`; set by `survey`
@@ -60,7 +61,7 @@ class BatchTask:
 
 
 class WeightLookup(NamedTuple):
-    """Name one regressor that is scored for an example."""
+    """Identify one regressor that is scored for an example, by its table and its sub-problem."""
 
     table: int  # position in `Inspectable.tables`
     sub: int  # number of the sub-problem within its table

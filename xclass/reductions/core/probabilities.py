@@ -1,11 +1,12 @@
-"""Declare the options of reductions that give classes probabilities, and build the lists that -p writes.
+"""Declare the options of reductions that estimate the probabilities of classes, and build the lists that -p writes.
 
-`Reduction.probabilities` marks these reductions. The lists:
+`Reduction.probabilities` marks these reductions. A list has a pair class:probability for each of some classes, and a
+last pair for class 0, which stands for all other classes together:
 
-    --top_k 3         17:0.61 4:0.2 9:0.05 0:0.14     by falling probability; 0 is all other classes together
-    --probabilities   4:0.2 9:0.05 17:0.61 0:0.14     by class; 0 only if classes can be left out
+    --top_k 3         17:0.61 4:0.2 9:0.05 0:0.14     in descending order of probability
+    --probabilities   4:0.2 9:0.05 17:0.61 0:0.14     in ascending order of class
 
-`--oaa --probabilities` leaves no class out, so its list has no last pair, as in VW.
+`--oaa --probabilities` lists every class, so its list has no last pair, as in VW.
 """
 
 from __future__ import annotations

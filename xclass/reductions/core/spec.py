@@ -1,4 +1,4 @@
-"""Define what a reduction is built from: its options and what it needs to know of the run or program around it."""
+"""Define what a reduction is built from: its options, and what it needs to know about the run or program using it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from . import probabilities
 
 @dataclass(frozen=True)
 class Wanted:
-    """Say which results a learner produces beside predictions.
+    """Say which results a learner produces in addition to predictions.
 
     Attributes
     ----------
-    answers : which probabilities are listed or accumulated
+    answers : options about probabilities, which say what is listed and what is summed up for the summary
     scores : whether the scores of classes, candidates or routers are listed
     exact_answer : whether single predictions are shown; if not, a learner may skip work that only they need
     weights_only : whether the learner only predicts and its tables are never inspected
@@ -36,14 +36,14 @@ class LearnerSpec:
     name : name of the reduction
     options : its `Options`
     binary : options of the binary learner
-    wanted : results beside predictions
+    wanted : results in addition to predictions
     given : names of the options that the user or a preset set, among those of the reduction, of the binary learner and
         of `core.probabilities`
     seed : seed of all random numbers
     names : names of the classes that are known from the start
     learn_names : whether labels are names, which get numbers in the order in which they occur
     constant : whether examples end with a constant feature
-    any_label : whether labels outside the range of classes are passed on, as with `--on_bad_line vw`
+    any_label : whether the reduction receives examples whose labels are no classes, as with `--on_bad_line vw`
     vw_exact : whether to follow VW wherever it differs
     passes : number of passes over the data
     loaded : whether a model will be restored

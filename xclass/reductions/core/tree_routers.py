@@ -4,9 +4,9 @@ Two kinds of regressors share the kernels; `--layout` chooses one:
 
     odd   AdaGrad on `adagrad.Weights`, 8 bytes a slot: a feature's slots for three levels of the tree share a
           cache line. Each value is divided by the largest absolute value of its feature so far, then the example is
-          scaled to length 1. A step stops where the prediction reaches the label (except with logistic loss and
-          `classic`, which have no such point).
-    vw    VW's learner and VW's slots, with all options of `gd`.
+          scaled to length 1. A step that would move the score beyond the label is shortened to end at the label, except
+          with logistic loss, whose least value is not at the label, and `classic`, squared loss without this limit.
+    vw    `gd`, with all its options and with VW's placement of weights.
 
 Source    Duchi, Hazan, Singer, "Adaptive Subgradient Methods", JMLR 2011, for AdaGrad; VW 9.11 for the layout `vw`.
 Cost      s features touch s cache lines for three levels; scoring and learning are O(s) each.
@@ -176,8 +176,8 @@ def learn(
 ) -> np.float32:
     """Update a router towards the label y and return its new score; the weights and scratch in `row` are written.
 
-    AdaGrad: G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G). If that would take the
-    prediction beyond y, the step is shortened to end at y.
+    AdaGrad: G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G). If that would move the score
+    beyond y, the step is shortened to end at y, except with logistic and `classic` loss.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def resolve_defaults(options: gd.Options, number: int, loss_function: str, rate:
 
     Parameters
     ----------
-    options : of the binary learner
+    options : options of the binary learner
     number : number of routers
     loss_function : default loss
     rate : default learning rate of AdaGrad
@@ -268,10 +268,10 @@ def new_routers(options: gd.Options, number: int, vw_exact: bool, more: int = 0)
 
     Parameters
     ----------
-    options : of the binary learner
+    options : options of the binary learner
     number : maximum number of routers
     vw_exact : whether to follow VW wherever it differs
-    more : bytes that the tree takes beside the weights, for the check of memory
+    more : bytes that the tree takes in addition to the weights, for the check of memory
     """
     exact = options.layout == "vw"
     gd.check_memory(options.bits, gd.SLOT_BYTES if exact else adagrad.SLOT_BYTES, more)

@@ -31,8 +31,8 @@ ROOT_12 = np.float32(math.sqrt(12.0))
 class Settings(NamedTuple):
     """Hold the options that kernels need."""
 
-    alpha: float  # of the insertion rule; 0 inserts new labels at random
-    noise: np.float32  # standard deviation of the noise added to the rule
+    alpha: float  # --cpt_alpha, see `objective`; 0 inserts new labels at random
+    noise: np.float32  # standard deviation of the noise added to the objective
     unit: bool  # whether examples are scaled to length 1
     greedy: bool  # whether a search follows the more probable child only
     budget: int  # most nodes that a search opens
@@ -105,7 +105,7 @@ def _asked(tree, scratch, leaf):
 
 @jit
 def _learn_path(tree, weights, scratch, leaf, count, weight):
-    """Train the nodes scored by `_follow` on the directions of the path, and the leaf on left."""
+    """Train the nodes scored by `_follow` towards the directions of the path, and the leaf towards left."""
     depth = np.int64(tree.depth[leaf])
     for d in range(depth + 1):
         y = ONE if d < depth and scratch.path[d + 1] > tree.left[scratch.path[d]] else -ONE
@@ -126,8 +126,8 @@ def objective(alpha, p, left, right):
 
     Parameters
     ----------
-    alpha : weight of balance against the regressor
-    p : probability that the regressor gives to right
+    alpha : weight of the balance of the tree; the regressor has the weight 1 - alpha
+    p : probability of right according to the regressor
     left, right : number of leaves in each subtree
     """
     return (1.0 - alpha) * 2.0 * (p - 0.5) + alpha * math.log2(left / right)
@@ -305,7 +305,7 @@ def vote(top, top_p, candidate, p, judged, label, mass):
     p : float64[trees, n, C], probabilities of the candidates; read only if `judged`
     judged : whether `p` is given. If not, a candidate that a tree does not list counts with the least probability that
         the tree lists.
-    label : int64[n, best], written: the best labels in falling order
+    label : int64[n, best], written: the best labels in descending order
     mass : float64[n, best], written: their mean probabilities over the trees; without `p` an unlisted label counts as 0
     """
     trees, n, k = top.shape

@@ -20,7 +20,7 @@ from . import label_tree
 class LabelCounts:
     """Count the labels of the first examples and build Huffman trees from the counts.
 
-    It has the methods of `two_means.Sample`, which it replaces.
+    It has the methods of `sampled_tree.Sample`, in whose place it is used.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Store and grow a binary tree whose leaves are labels; it contains no learning.
+"""Store and grow a binary tree whose leaves are labels; the nodes' regressors are kept elsewhere.
 
 Source    Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
           Algorithms", UAI 2009: a new label splits a leaf, which becomes a node with the old label on the left and the
@@ -49,7 +49,7 @@ class Tree(NamedTuple):
     leaves: Int32s  # int32[m], leaves at and below the node
     place: Int64s  # int64[m], place of the node's regressor
     label: Int64s  # int64[m], -1 at inner nodes
-    secret: np.uint64  # of the hash of labels
+    secret: np.uint64  # secret of the hash of labels, see `hash_table`
     key: Int64s  # int64[cells], labels by hash, 0 in an empty cell
     leaf: Int32s  # int32[cells], leaf of the label
     size: Int64s  # int64[3], nodes, blocks and depth of the deepest leaf
@@ -131,7 +131,7 @@ def split(tree, a, label):
 
 @jit
 def find_places(left, place, nodes):
-    """Compute the places that growing the tree assigns, siblings being taken in the order of their numbers.
+    """Compute the places of regressors that the nodes get if the tree is grown in the order of their numbers.
 
     Parameters
     ----------

@@ -3,16 +3,17 @@
 Source    Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
           Algorithms", UAI 2009, section "hpecoc".
 Idea      Code: the Hadamard matrix of m = 2**levels columns, one per branch. The regressor of row i predicts whether
-          |i AND c|, the number of ones, is odd for the branch c; row 0 is always even and has no regressor.
-          Estimate: P(c) = 2 mean_i [probability that regressor i gives to the truth for c] - 1, the mean over m rows,
-               = 1/m sum_i (-1)**|i AND c| (1 - 2 p_i),
-          which a fast Walsh-Hadamard transform computes. The result is the nearest point (least squares) that is a
-          probability of the used branches; it is at most as far from the truth as the estimates are.
+          |i AND c|, the number of ones in the bitwise AND of i and the branch c, is odd; in row 0 it is always even, so
+          row 0 has no regressor.
+          Estimate: P(c) = 2 mean_i [probability, according to regressor i, of the parity that c has in row i] - 1
+               = 1/m sum_i (-1)**|i AND c| (1 - 2 p_i),  with i over all m rows,
+          which a fast Walsh-Hadamard transform computes. These estimates are replaced by the nearest (least squares)
+          probability distribution over the used branches, which is at most as far from the truth as they are.
 Cost      O(s m) for the scores of an example of s features, O(m log m) for the estimates.
 Names     m branches | c branch, a column | i row, its regressor | s[i] score | p_i probability of odd, p_0 = 0
-Differs   from the paper, whose estimates may be negative, above 1, and positive for unused branches; the projection to
-          the nearest point is this project's (docs/defaults.md compares it with clipping). A used branch has at least
-          the probability LEAST / m. With m = 2 the estimates are 1 - p_1 and p_1, as in the binary tree.
+Differs   from the paper, whose estimates may be negative, above 1, or positive for unused branches; the projection onto
+          the nearest distribution is this project's (docs/defaults.md compares it with clipping). A used branch has at
+          least the probability LEAST / m. With m = 2 the estimates are 1 - p_1 and p_1, as in the binary tree.
 
 The regressors of a node have neighbouring places: regressor i is at `place + i`, and `place` is a multiple of m. Eight
 of them share a cache line of `adagrad`; the slot of place + q is that of place XOR q.
@@ -47,7 +48,7 @@ def score(weights, h, x, count, place, at, s):
     Parameters
     ----------
     h, x : uint64[count], float32[count], hashes and values of the features; read only
-    place : of the node's first regressor
+    place : place of the node's first regressor
     at : int64[2 * count], scratch
     s : float32[m], written; s[0] is 0
     """

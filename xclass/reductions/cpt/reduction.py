@@ -1,4 +1,4 @@
-"""Learn a conditional probability tree, whose node regressors multiply to the probability of a label.
+"""Learn a conditional probability tree, in which the estimates along the path to a label multiply to its probability.
 
 Source    Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probability Tree Estimation Analysis and
           Algorithms", UAI 2009: algorithm 1 (training), algorithm 3 (the tree grown online).
@@ -8,21 +8,21 @@ Idea      The regressor of a node, leaves included, predicts whether the label i
               (1 - alpha) * 2 * (p - 1/2)  +  alpha * log2(L / R)  >  0
 
           until it reaches the leaf that it splits. Every regressor on its path learns the direction taken.
-          --cpt_tree kmeans and huffman build the tree from the labels of the first --tree_sample examples, and FILE
-          reads one (`tree_file`). Then the regressors learn from all examples, those of the sample included; the tree
-          has used their labels, so progressive losses of the sample are slightly too good. Labels that such a tree
+          --cpt_tree kmeans and huffman build the tree from the first --tree_sample examples, and --cpt_tree FILE reads
+          one (`tree_file`). Then the regressors learn from all examples, including those of the sample. The progressive
+          losses of the sample are slightly too low, because the tree was built from its labels. Labels that such a tree
           lacks are inserted by the rule above.
-Cost      O(s depth) for learning and for the probability of a given label; finding the most probable labels opens some
-          2 to 5 times depth nodes, at O(s) each.
+Cost      O(s depth) for learning and for the probability of a given label; finding the most probable labels scores
+          about 2 to 5 times as many nodes as the tree is deep, at O(s) each.
 Names     s features of an example | alpha is --cpt_alpha | L, R number of leaves on the left and right of a node |
-          p probability that the regressor gives to right | f(y|x) product of the probabilities along the path of y
+          p probability of right according to the regressor | f(y|x) product of the probabilities along the path of y
 Differs   from the paper: labels are -1 and 1, so an untrained squared-loss regressor predicts 1/2 and not "left".
-          A leaf that is split passes its regressor on to the node that it becomes, and the new leaf of the old label
-          starts untrained, because weights in hashed slots cannot be copied. So that its regressor fits the node, a
-          leaf learns "left" on the examples of its label. Regressors learn by AdaGrad (`adagrad`) on
-          examples scaled to length 1, after numeric columns are divided by their mean size (`feature_scaling`), and no
-          step goes beyond the label. Nodes may have more than two branches (`wide_nodes`). docs/defaults.md has the
-          measurements behind the defaults.
+          When a leaf is split, its regressor becomes that of the new inner node, and the new leaf of the old label
+          starts untrained, because weights in hashed slots cannot be copied. The old label is on the left of the new
+          node, so leaves learn "left" on the examples of their label in advance. Regressors learn by AdaGrad
+          (`adagrad`) on examples scaled to length 1, after numeric columns are divided by their mean size
+          (`feature_scaling`), and with squared loss no step goes beyond the label. Nodes may have more than two
+          branches (`wide_nodes`). docs/defaults.md contains the measurements on which the defaults are based.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
     scales : scales of numeric columns, or None
     sample : examples collected for building the tree, None if none are needed
     sampled : scales of numeric columns in the sample, or None
-    placed : text for the summary about labels placed by the sample
+    placed : text for the summary about the labels of the tree that was built from the sample
     label_weight, missed, mistaken : weight of all labels, of those not proposed, of those proposed and not chosen
     memory : bytes of all weight tables
     """

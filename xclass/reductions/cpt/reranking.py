@@ -7,12 +7,14 @@ Idea      Conditional probability trees are good at proposing a few classes that
           largest of the trees' log probabilities of y (a tree that does not propose y counts with the least that it
           proposes) and the share of trees that propose it. The probability that the label is not proposed is
           1 / (1 + e**-(A r + B)), where r are the log odds of the probability that the trees leave to other classes.
-Source    This project's own. w, v, A and B learn the log loss by AdaGrad, on proposals made before the example was
-          learned. DELTA is added to the sum of squares, so that the first steps of a weight are small if the slope is
-          small; each example makes STEPS steps, which one pass needs. docs/defaults.md has the measurements.
+Source    This project's own. w, v, A and B minimise the log loss by AdaGrad, on proposals made before the trees learn
+          the example. DELTA is added to a weight's sum of squared slopes, so that its first steps are small if its
+          slope is small. Each example updates w STEPS times, because one pass would otherwise be too short.
+          docs/defaults.md contains the measurements.
 Cost      O(s C) for C proposed classes and s features.
-Names     y class | c index of a candidate | o(y) offset | w weights of a scorer | v, A, B shared parameters
-Differs   from one-against-all: classes that are not proposed learn nothing from an example.
+Names     y class | c index of a candidate | o(y) features of a candidate from the trees (`Scratch.offset`) |
+          w weights of a scorer | v, A, B parameters that all classes share
+Differs   from one-against-all: the scorers of classes that are not proposed learn nothing from an example.
 
 The weights are slots of `adagrad`, found by a hash of feature and class. Their cache lines are prefetched.
 """
@@ -39,7 +41,7 @@ DELTA = np.float32(0.003)
 STILL = 1e-4  # slopes smaller than this are skipped
 FIRST_SUM = 0.01  # initial sum of squared slopes of v
 STEP = 0.1  # learning rate of v, A and B
-STEPS = 2  # of the scorers per example
+STEPS = 2  # updates of the scorers per example
 MEAN, LARGEST, SUPPORT, SLOPE, SHIFT, NUMBERS = range(6)  # indices into `Scorers.state`: v (three), A and B
 
 
@@ -79,7 +81,7 @@ class Ranked(NamedTuple):
 
 
 def new_scorers(bits: int, kind: int, rate: float) -> Scorers:
-    """Return untrained scorers, which keep the order of the trees."""
+    """Return untrained scorers, with which candidates keep the order in which the trees rank them."""
     state = np.zeros((2, NUMBERS))
     state[0, [MEAN, SLOPE]] = 1.0
     state[1] = FIRST_SUM

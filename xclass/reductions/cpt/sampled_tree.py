@@ -17,7 +17,7 @@ class Sample(two_means.Sample):
 
         Parameters
         ----------
-        seeds : of the clusterings
+        seeds : seed of the clustering for each tree
         share : `share(job, items)` calls `job(*item)` for all items, on any number of threads
         room : number of labels to reserve capacity for
         """

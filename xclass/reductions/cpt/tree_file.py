@@ -13,7 +13,7 @@ children, or none and a label: a number, or a name if labels are named. Lines th
 ignored.
 
 The writer numbers nodes as `label_tree` does, and the reader keeps their order. So a tree that is written and read
-again is the same, down to the place of every regressor.
+again is the same, including the places of its regressors.
 """
 
 from __future__ import annotations
@@ -91,15 +91,15 @@ def _lines(tree: Tree, names: Sequence[str]) -> Iterator[str]:
 class _Growing:
     """Collect the nodes of a tree whose lines are being read.
 
-    Our nodes are numbered in the order of reading, except that both children of a node get their numbers together.
+    Nodes get new numbers in the order of reading, except that both children of a node are numbered together.
 
     Attributes
     ----------
     path : the file, for messages
-    number : node in the file -> our node
-    leaf : label -> line
-    half : our nodes with one child so far
-    name, line, left, label : for each of our nodes, its number in the file, its line, its left child and its label
+    number : new number of each node, by its number in the file
+    leaf : line of the leaf of each label
+    half : new numbers of the nodes with one child so far
+    name, line, left, label : for each new number, the node's number in the file, its line, its left child and its label
     """
 
     def __init__(self, path: str):
@@ -122,14 +122,14 @@ class _Growing:
         return first
 
     def fill(self, at: int, name: int, line: int, label: int) -> None:
-        """Set the contents of one of our nodes from its line."""
+        """Set the contents of the node with the new number `at` from its line."""
         self.number[name] = at
         self.name[at], self.line[at], self.label[at] = name, line, label
         if label > 0:
             self.leaf[label] = line
 
     def place(self, at: int) -> str:
-        """Return file:line of one of our nodes."""
+        """Return file:line of the node with the new number `at`."""
         return f"{self.path}:{self.line[at]}"
 
 

@@ -23,12 +23,12 @@ class Member:
     Parameters
     ----------
     labels : number of labels to reserve capacity for
-    bits : of the weight table
-    kind : code of the loss function
+    bits : log2 of the number of slots of its weight table
+    kind : code of the loss function, see `loss.CODES`
     rule : options of the binary learner
     settings : options for the kernels
     arity : branches of a node, a power of two
-    seed : of the random choices when labels are inserted
+    seed : seed for the random choices when labels are inserted
 
     Attributes
     ----------

@@ -1,12 +1,13 @@
 """Find the most probable labels of a conditional probability tree without visiting all leaves.
 
-Source    This project's own. A leaf has at most the probability of each node above it. So a node whose probability is
-          below that of the last label found is never opened, and the result is that of a search of all leaves.
-Idea      `find_best` searches depth first, the more probable child first. If only the rank of a given label matters, it
-          ends at the first better label. `find_top_k` searches best first: it always opens the most probable node, so
-          it opens fewer nodes. Waiting nodes are kept in buckets of probability, four to a factor of two, and not in a
-          heap: probabilities fall along a path, so the first bucket in use only moves on. In a bucket, the node added
-          last is opened first. The regressor of a waiting node is prefetched.
+Source    This project's own. A leaf is at most as probable as each node above it. So once k labels are found, a node
+          that is less probable than the last of them need not be opened; the result is that of a search of all leaves.
+Idea      `find_best` searches depth first, the more probable child first. If it is only to be known whether a given
+          label is the best, it ends at the first better label. `find_top_k` searches best first: it opens the most
+          probable node next, so it opens fewer nodes. The nodes that wait to be opened are kept in buckets by
+          probability, four buckets for each factor of two. Probabilities fall along a path, so the first bucket in use
+          never moves back, and a heap is not needed. In a bucket, the node added last is opened first. The weights of a
+          waiting node's regressor are prefetched.
 Cost      O(s) for every node opened.
 Names     mass: probability that the label is at or below a node | open: score a node's regressor.
 """

@@ -4,16 +4,16 @@ Source    Beygelzimer, Langford, Lifshits, Sorkin, Strehl, "Conditional Probabil
           Algorithms", UAI 2009, section "hpecoc" (theorem: the squared loss of f(y|x) is at most
           4 (1 - 1/m)**2 (log_m K)**2 times the mean squared loss of the regressors used); the search is this project's.
 Idea      The tree is the binary tree of label_tree, in which `levels` levels form one node of m = 2**levels branches.
-          Bit l of a branch says whether the path goes right at level l; a leaf at a higher level has zeros in the
-          remaining bits. So if a leaf is split inside a block, the old label keeps its branch and the new label gets
-          an unused one, and the tree grows while new labels arrive.
+          Bit l of a branch says whether the path goes right at level l; for a leaf above the lowest level of a block
+          the remaining bits are 0. So if a leaf is split inside a block, the old label keeps its branch and the new
+          label gets an unused one, and the tree can grow while new labels arrive.
 Cost      O(s m log_m K) for learning and for the probability of a given label; O(s m) per block that a search opens.
 Names     block: a node of m branches | root: the binary node at the top of a block, at a depth divisible by levels |
           branch: a code 0..m-1 | child[c]: binary node at branch c, which is a leaf or the root of another block.
-Differs   from the paper, where the tree is given: a block fills up before another begins below it, so with m >= K there
-          is one block, plain PECOC. In a block with unused branches a new label goes to the side that has them; if both
-          sides have, the rule of the binary tree decides, p being the estimated mass on the right divided by that of
-          both sides.
+Differs   from the paper, in which the tree is given. Here a block fills up before another begins below it, so with
+          m >= K there is one block, plain PECOC. At a binary node in a block with unused branches, a new label goes to
+          the side that has unused branches; if both sides have some, the rule of the binary tree decides, where p is
+          the estimated mass on the right divided by that on both sides.
 
 The kernels take the same arguments as those of binary_nodes.
 """
@@ -161,7 +161,7 @@ def _asked(tree, weights, scratch, leaf):
 
 @jit
 def _learn_path(tree, weights, scratch, leaf, count, weight):
-    """Train the blocks opened by `_follow` on the branches of the path, and the leaf's own block on branch 0.
+    """Train the blocks opened by `_follow` towards the branches of the path, and the leaf's block towards branch 0.
 
     A leaf below a full block has a block of its own, which begins there when the leaf is split.
     """

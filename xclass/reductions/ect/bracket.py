@@ -1,15 +1,16 @@
-r"""Pair K labels in E + 1 elimination tournaments; independent of learning.
+r"""Pair K labels in E + 1 elimination tournaments; this module does not know how matches are decided.
 
 Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; pairs are those of VW.
 Cost      building O(K E) with array operations per round; there are about log2 K + E log2 log2 K rounds.
-Names     K labels, E errors, M = (K - 1) (E + 1) matches, numbered in the order of rounds. A place identifies a
-          participant of a match, an entry tells where a place plays next; see the picture.
+Names     K labels, E errors (matches that a label may lose and still win), M = (K - 1) (E + 1) matches, numbered in the
+          order of rounds. A place identifies a participant of a match, and the entry of a place says in which match
+          that participant plays next; see the picture.
 Differs   from the paper in nothing known.
-Idea      The tournaments are held side by side, round by round. In a round the labels of one tournament play in pairs
-          of neighbours; a label without a neighbour waits for the next round. Losers enter the next tournament's
-          following round, before the labels already there. The last match of a tournament has two labels left and no
-          more to come; its winner also enters the next tournament, where it meets its opponent again. With E = 0 the
-          matches form a binary tree over the labels.
+Idea      All tournaments take place at the same time, round by round. In a round the labels of one tournament play in
+          pairs of neighbours; a label without a neighbour waits for the next round. The loser of a match enters the
+          next tournament in the following round, before the labels already there. The last match of a tournament is
+          played when it has two labels left and no loser can still enter; its winner also enters the next tournament,
+          where it meets its opponent again. With E = 0 the matches form a binary tree over the labels.
 
     label 0 -.                         place         participant
              match 0 -.                    y              label y
@@ -110,8 +111,8 @@ def depths(found: Draw, classes: int) -> np.ndarray:
 def cache_friendly_numbers(found: Draw, classes: int) -> tuple[np.ndarray, int]:
     """Number the matches so that a match and the two matches before it fall into a block of four numbers.
 
-    A match of an odd round shares its block with those of even rounds whose winners it pairs; four neighbouring
-    sub-problems of a feature share a cache line.
+    The block of a match of an odd round also contains the matches of even rounds whose winners it pairs. Four
+    neighbouring sub-problems of a feature share a cache line.
 
     Returns
     -------

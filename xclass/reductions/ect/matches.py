@@ -49,7 +49,7 @@ class Answers(NamedTuple):
 
 @jit
 def _clipped(bracket: Bracket, table: gd.Table, s: np.float32) -> np.float32:
-    """Return a score as it is compared with 0; above 0 the right side wins."""
+    """Return a score clipped and linked as options say; the right side wins if the result is above 0."""
     s = gd.clip(s, table.range)
     if bracket.link:
         s = ONE / (ONE + fast_math.expf(-s)) - HALF
@@ -60,7 +60,7 @@ def _clipped(bracket: Bracket, table: gd.Table, s: np.float32) -> np.float32:
 def answer(
     bracket: Bracket, table: gd.Table, row: gd_sequential.Row, count: int, asked: Int64s, score: Float32s, taken: int
 ) -> tuple[np.int64, int]:
-    """Return the 0-based label that wins, and where the matches that decided it end.
+    """Return the 0-based label that wins, and write the matches that decided it.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def _update(
     bracket: Bracket, table: gd.Table, rule: gd.Rule, row: gd_sequential.Row, count: int, quick: bool, match: Int,
     right: bool, weight: np.float32, clock: np.float64,
 ) -> np.float32:  # fmt: skip
-    """Update the regressor of a match towards the label's side; return its new score, as it is compared with 0."""
+    """Update the regressor of a match towards the label's side; return its new score, see `_clipped`."""
     y = ONE if right else -ONE
     s = gd_sequential.update(row, table, rule, count, quick, np.uint64(bracket.sub[match]), y, weight, clock)
     return _clipped(bracket, table, s)
@@ -244,7 +244,7 @@ def learn_batch(
     batch : examples
     label : int64[n], 0-based, -1 for examples that are not learned from
     clock : float64[n], weight of the labelled examples up to and including this one
-    drift : float64[1], written: how far VW's changed weights are ahead of `clock`
+    drift : float64[1], written: sum by which VW's changes of weights have advanced the clock beyond `clock`
     answers : written
     row : scratch, written
     won : bool[E + 2], scratch, written

@@ -3,20 +3,21 @@
 Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009; E = 0 is its filter tree.
 Cost      learn and predict O(s (log2 K + E log2 log2 K)) for an example of s features.
 Names     K classes | E errors [m - 1 of m-elimination] | place, entry as in `bracket`.
-Differs   from VW's ect.cc, which `--ect_play vw` follows. With E > 0, VW goes to a match's winner where its loser is
-          required on the way back; it takes a label that won a tournament to be on the side it was on before; it
-          leaves tournaments lost before their last match out of its count, so that its final learns little but to
-          choose the first tournament; it gives the matches of the final weights of its own, which fall towards the
-          end, and counts the example with the last of them from then on. With E = 0 both are the same except for a
-          score of exactly 0: in a prediction the left side wins, and while learning it does so here but not in VW.
-Idea      There is one regressor for each of the (K - 1) (E + 1) matches and each of the E matches of the final; above
-          0 the right side wins. Learning follows the label: a match is trained only if the label won (or lost) its
-          way there, as decided after each update. This is the filter: a regressor learns to choose between the labels
-          that come out of the matches before it. A label that has lost E + 1 times is out. The winners of the
-          tournaments meet in a final, where an example's importance is its own times the number of tournaments on the
-          label's side [charge], and 0 if both sides are the label's. A prediction goes backwards: from the winner of
-          the final to that tournament's last match, to the match before it and so on, so that about log2 K
-          regressors are scored.
+Differs   from VW's ect.cc, which `--ect_play vw` follows. With E > 0, VW differs in four ways. (1) A prediction that
+          goes back to a match through its loser continues with the winner. (2) After the last match of a tournament,
+          the label is taken to be on the same side in its next match as it was in that one. (3) Tournaments that the
+          label lost before their last match are not counted, so that the final learns little but to choose the first
+          tournament. (4) The matches of the final have importances that do not depend on the example's weight and
+          fall from round to round, and the example is then counted with the last of them as its weight. With E = 0
+          only scores of exactly 0 differ: in a prediction the left side wins; in learning it wins here, but not in VW.
+Idea      There is one regressor for each of the (K - 1) (E + 1) matches and each of the E matches of the final; if its
+          score is above 0, the right side wins. Learning follows the label through the matches: the regressor of a
+          match is updated, then its new score decides whether the label wins, and that determines its next match. So
+          a regressor only learns from labels that the matches before it have passed on (filtered). A label that has
+          lost E + 1 times is out. The winners of the tournaments meet in a final, where an example's importance is its
+          own times the number of tournaments on the label's side [charge], and 0 if both sides are the label's. A
+          prediction goes backwards: from the winner of the final to that tournament's last match, to the match before
+          it and so on, so that about log2 K regressors are scored.
 
 docs/defaults.md has the measurements behind the default loss.
 """

@@ -1,4 +1,4 @@
-"""Learn a tree online that splits its leaves so that the two sides separate labels and are balanced (LOMTree).
+"""Grow a tree online, whose routers learn to separate labels and to send as many examples left as right (LOMTree).
 
 Source    Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015, Algorithm 1.
 Learners  A router for each inner node; it learns positive scores for the labels of its right side and negative scores
@@ -8,14 +8,14 @@ Names     T most inner nodes [max_predictors] | R_S swap resistance [swap_resist
           e(y) mean score of label y there | K classes.
 Differs   from the paper: the tree has T inner nodes in all, as in VW (Algorithm 1 stops one short), and an inner node
           created by a swap keeps the router of the recycled node, as in VW. Importance weights affect the routers, but
-          not the counts of the tree. Before a leaf has seen an example it predicts what its parent did, and the root
-          predicts 1. If the smallest leaf is a child of the root, it has no grandparent, which the paper does not
-          treat; here its sibling becomes the root.
-          From VW's log_multi.cc under the default layout: routers use AdaGrad on scaled examples and the loss that is
-          chosen, and examples of weight 0 are not learned. With `--vw_exact` predictions are VW's; the loss is then
-          always quantile loss, as in VW. If the smallest leaf is a child of the root, VW makes the root a leaf below
-          the leaf that splits, but still starts there: all other nodes are lost and a single answer is left
-          (`--lom_rules vw`).
+          not the counts of the tree. A leaf that has not seen an example predicts what its parent predicted; before
+          the first example the root predicts 1. The paper does not treat the case that the smallest leaf is a child of
+          the root and so has no grandparent; here its sibling becomes the root.
+          From VW's log_multi.cc under the default layout: routers use AdaGrad on scaled examples and the chosen loss,
+          and examples of weight 0 are not learned. With `--vw_exact` predictions are VW's; the loss is then always
+          quantile loss, as in VW. If the smallest leaf is a child of the root, VW moves the root below the leaf that
+          splits and makes it a leaf, but still begins every descent there, so that it predicts the same class from
+          then on; `--lom_rules vw` does so too.
 Idea      At an inner node the router is trained towards the left if E > e(y) and towards the right otherwise; its new
           score then decides where the example goes. At a leaf the label is counted. A leaf that has seen two labels
           splits: at once while there are fewer than T inner nodes, and later if condition (2) of the paper holds, for
@@ -139,7 +139,7 @@ class LomTree(Learner, TreeViewable, Inspectable):
     tree, cells : the tree and the label counts of its nodes
     settings : options that the kernels read
     labels : lowest and highest label that a model may contain
-    any_label : whether labels outside 1..K were learned under the paper's rules
+    any_label : whether labels outside 1..K were learned; not recorded with `--lom_rules vw`
     exact : whether VW's binary learner and layout are used
     """
 
@@ -382,9 +382,9 @@ class LomTree(Learner, TreeViewable, Inspectable):
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Restore a model; `split_tree.restored` and `split_cells.restored` describe what their checks protect.
 
-        Answers are classes or FIRST_ANSWER, which is 1, so they are at most K. With VW's rules, and if the model says
-        that `--on_bad_line vw` let other labels in, they may be any label seen. Labels are keys and are displayed, but
-        they are never used as indices.
+        Answers are classes or FIRST_ANSWER, which is 1, so they are at most K. With `--lom_rules vw`, and if the model
+        was learned with other labels (`--on_bad_line vw`), they may be any label. Labels are keys and are displayed,
+        but they are never used as indices.
         """
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             if "any_label" in facts:

@@ -5,9 +5,9 @@ Cost      Finding a cell takes O(1), whatever the number of labels and nodes.
 Names     l, m, n, e of a label at a node, as in the paper: examples that arrived, sum of scores, times the router was
           trained, mean score.
 Differs   from the paper only in how the counts are stored.
-Idea      A cell holds the counts of one label at one node. When a node is recycled its cells are not cleared: each cell
-          has the version of the node for which it counts (how often the node had been recycled), and a cell with an
-          older version is outdated.
+Idea      A cell holds the counts of one label at one node. The version of a node is how often it was recycled. A cell
+          contains the version of its node at the time of counting, so the cells of a recycled node need not be cleared:
+          their version is older than that of the node, which marks them as outdated.
 
 In the kernels, `cells` is a `Cells`, `a` a node, `label` a label, `key` a uint64, `at` the number of a cell (int64),
 and `version` the version of a node or, as int64[nodes], the versions of all nodes. This module does not know the tree.
@@ -27,7 +27,8 @@ from ...kernels.jit import bare
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 
-SUM, TRAINED, ENDED, VERSION = 1, 2, 6, 7  # position in a cell, of ENDED and VERSION in 32-bit words; word 0 is the key
+# positions in a cell: SUM and TRAINED in 64-bit words, ENDED and VERSION in 32-bit words; 64-bit word 0 is the key
+SUM, TRAINED, ENDED, VERSION = 1, 2, 6, 7
 FIRST_CELLS = 1 << 12
 
 

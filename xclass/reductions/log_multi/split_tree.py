@@ -9,8 +9,8 @@ Names     j node | y label | E mean score at a node | C examples of the smallest
           [swap_resistance].
 Differs   from the paper: C is also passed up when an example ends at a leaf, as its definition requires. A leaf right
           below the root has no grandparent; if it is the smallest leaf, its sibling becomes the root.
-Idea      The counts of a recycled node are not cleared but outdated: RECYCLED, how often the node was recycled, is the
-          version of its counts.
+Idea      When a node is recycled its counts are not cleared. They become outdated, because the version of a node is
+          RECYCLED, how often it was recycled, and every count is stored with the version of its node (`split_cells`).
 
 In the kernels, `tree` is a `Tree`, `cells` a `split_cells.Cells`, `a` a node, `label` a label and `at` the number of a
 cell. This module does not know how routers learn.
@@ -195,8 +195,8 @@ def _new_router(tree, a, blocked):
 def should_split(tree, a, most, resistance):
     """Return whether leaf a is to be split.
 
-    It has to have seen two labels, and there have to be fewer than `most` routers, or condition (2) of the paper has to
-    hold: C - max l > R_S (C_root + 1).
+    It must have seen two labels. In addition, there must be fewer than `most` routers, or else condition (2) of the
+    paper must hold: C - max l > R_S (C_root + 1).
     """
     if tree.count[a, LABELS] < 2:
         return False
@@ -204,8 +204,8 @@ def should_split(tree, a, most, resistance):
         return True
     spare = tree.count[a, SMALLEST] - tree.count[a, LARGEST]
     least = tree.count[tree.size[ROOT], SMALLEST]
-    # The first condition follows from the second unless the product overflows, and makes sure that leaf a is not the
-    # smallest one.
+    # `spare > least` makes sure that leaf a is not the smallest one; unless the product overflows, the second condition
+    # implies it.
     return spare > least and spare > resistance * (least + 1)
 
 

@@ -72,10 +72,11 @@ def _child(tree, regressors, a, s):
 def _prefetch_walk(tree, cells, regressors, row, label, learns, begin, size):
     """Descend with the examples [begin, begin + size) together, and prefetch the memory that they will need.
 
-    Each example stops where a new block of routers begins, so that the cache misses of the group overlap. If nothing is
-    learned, `row.at` then holds the leaves. Otherwise what earlier examples learn can send later ones another way, and
-    a router is trained before it decides where its own example goes. A second walk (`row.other`) therefore follows the
-    direction in which each router will be trained, so that most of the memory is on its way.
+    Each example pauses where a new block of routers begins, so that the cache misses of the group overlap. If nothing
+    is learned, `row.at` holds the leaves afterwards. Otherwise an example may take another path when it is learned,
+    because routers change with earlier examples, and because each router is trained before it decides. A second walk
+    (`row.other`) therefore follows the directions towards which the routers will be trained, so that most of the memory
+    of the path is prefetched.
 
     Parameters
     ----------
@@ -143,7 +144,7 @@ def predict(tree, regressors, row, g):
 
 @bare
 def _counted(regressors, s):
-    """Return a score as a term of a sum: 0 if it is not finite, unless VW's sums are wanted."""
+    """Return what a score adds to the sums of scores: 0 if it is not finite, except with --vw_exact."""
     return np.float64(s) if not regressors.rule.checked or abs(s) < finite.INFINITE else 0.0
 
 

@@ -8,7 +8,7 @@ Differs   from `binary.gd` only in speed: the results have the same bits.
 Idea      A feature owns a row of K weights side by side, which begins at `(hash mod rows) * width`. Loops over the
           classes of a block therefore read neighbouring weights and vectorise.
 
-An example reaches the kernels as `row` (int64[s]), `place` (uint64[s]) and `x` (float32[s], values of its features);
+The kernels receive an example as `row` (int64[s]), `place` (uint64[s]) and `x` (float32[s], values of its features);
 `c` is the first class of a block and `size` the number of its classes.
 """
 
@@ -28,7 +28,7 @@ from ...kernels.jit import jit
 
 BLOCK = 512  # classes processed together; 128 to 1024 take the same time
 CHUNK = 64  # classes compared at once with the best score
-LONGEST = 1 << 13  # most features of an example learned by blocks, whose rates take 16 MB; others learn class by class
+LONGEST = 1 << 13  # most features of an example that is learned by blocks, else class by class; the rates take 16 MB
 
 
 class Inputs(NamedTuple):
@@ -378,7 +378,7 @@ def learn_batch(
 def learn_batch_sequentially(
     table: gd.Table, rule: gd.Rule, rows: np.uint64, link: bool, inputs: Inputs, output: Found, scratch: Scratch
 ) -> None:
-    """Do what `learn_batch` does, for all classes and rules by which an update of one class affects all (--l1, --l2).
+    """Do what `learn_batch` does for all classes, under rules by which updating one class changes all (--l1, --l2).
 
     Parameters
     ----------
@@ -473,7 +473,7 @@ def merge(best: Int64s, best_score: Float32s, winner: Int64s) -> None:
 
     Parameters
     ----------
-    best : int64[threads, n], best class of each thread, which own the classes in ascending order; read only
+    best : int64[threads, n], best class of each thread; threads are in ascending order of their classes; read only
     best_score : float32[threads, n], read only
     winner : int64[n], written
     """

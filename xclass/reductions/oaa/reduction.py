@@ -6,9 +6,9 @@ Cost      O(s K) for an example of s features, in long loops over neighbouring c
 Names     K classes | block: neighbouring classes processed together | row: the K neighbouring weights of a feature.
 Differs   from VW's oaa.cc: nothing in what is computed. The label base (0 or 1) that was detected is stored in the
           model, while VW forgets it; labels outside the range are refused unless `--on_bad_line vw` lets them through.
-Idea      A feature owns a row of K neighbouring weights, row `hash mod rows`, so that weights of different classes
-          never collide. Threads own classes, and any number of threads gives the same bytes. Under `--layout vw`, a row
-          begins at `hash * 2**ceil(log2 K) mod 2**b`.
+Idea      A feature has a row of K neighbouring weights, row `hash mod rows`, so that weights of different classes never
+          collide. Each thread processes a range of classes of its own, so that the results do not depend on the number
+          of threads. Under `--layout vw`, a row begins at `hash * 2**ceil(log2 K) mod 2**b`.
 """
 
 from __future__ import annotations

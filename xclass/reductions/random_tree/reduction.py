@@ -1,7 +1,7 @@
 """Route examples down a balanced binary tree with the labels in random order, and update its routers.
 
 Source    the baseline "Rtree" of Choromanska, Langford, "Logarithmic Time Online Multiclass Prediction", NIPS 2015.
-Cost      learn and predict O(s log K) for an example of s features; memory beside the weights is O(K).
+Cost      learn and predict O(s log K) for an example of s features; O(K) memory in addition to the weights.
 Names     K labels | the tree is a heap: node a has the children 2 a + 1 and 2 a + 2, the inner nodes are 0..K-2 and
           the leaves K-1..2 K-2 | a leaf's number counts from 0 at node K-1.
 Differs   from the paper in nothing.
@@ -149,7 +149,7 @@ def _prepare(regressors: tree_routers.Routers, row: tree_routers.Row, g: int, le
 
 @bare
 def _depth(top: Int) -> int:
-    """Return the number of levels above node `top - 1`, which is the number of binary digits of top less 1."""
+    """Return the number of levels above node `top - 1`: the number of binary digits of `top`, minus 1."""
     depth = 0
     while (top >> (depth + 1)) > 0:
         depth += 1
@@ -182,8 +182,8 @@ def _learn(
 ) -> None:  # fmt: skip
     """Update the routers above a leaf with example g.
 
-    The first `known` entries of `row.node` and `row.score` are the path of the prediction; its scores are used again as
-    long as both paths agree.
+    The first `known` entries of `row.node` and `row.score` are the path of the prediction. Its scores are used again
+    for the nodes that both paths share.
     """
     top = inner + leaf + 1  # the binary digits after the first are the directions from the root
     depth = _depth(top)

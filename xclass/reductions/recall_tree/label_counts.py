@@ -7,14 +7,14 @@ Names     F most candidates of a node [max_candidates] | lambda multiplier of th
 Differs   from VW's recall_tree.cc: counts are found by hashing (node, label) instead of scanning a list. The order of
           the candidates is the same, and entropies are updated incrementally in nats, as in VW.
 Idea      The candidates of a node are its F most frequent labels. The recall of a node is the probability that the
-          label of an example is among them; a lower confidence bound of it decides how deep an example is routed.
+          label of an example that reaches it is among them. A lower confidence bound of the recall decides how deep an
+          example is routed.
 
-The recall bound, in one formula for the paper and VW, where r is the share of the node's weight n that belongs to its
-candidates:
+With r the share of the node's weight n that belongs to its candidates, the recall bound is
 
     bound = max(0, r - sqrt(lambda r (1 - r) / n) - lambda * DIAMETER / n)        DIAMETER = 15 / sqrt(18)
 
-The paper writes lambda / n for the last term and leaves the constant to lambda; VW's constant is used here.
+DIAMETER is VW's constant; the last term of the paper is lambda / n.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Counts(NamedTuple):
 
     `cell_key` and `cell_count` are two views of one open-addressing hash table. A cell belongs to a node and a label
     and holds the label's counts in both children of the node side by side, because routing needs both. The counts of
-    the root are those of the left child of an imaginary node -1.
+    the root are those of the left child of node -1, which does not exist.
 
         24 bytes  | key: (node + 1) << 32 | label + 1 | count in left child | count in right child |
     """

@@ -5,21 +5,24 @@ Learners  A router for each internal node of a complete tree, and a scorer for e
 Cost      Learning and prediction take O(s (depth + F)) for an example of s features, whatever K is.
 Names     F most candidates of a node [max_candidates] | lambda multiplier of the recall bound [bern_hyper] |
           n, H weight and label entropy of a node [hist, total] | recall lower bound [recall-hat] |
-          path features x + {(n.id : 1)} | K classes | a node id.
-Differs   from the paper: entropies are updated incrementally in nats, as in VW; where learning stops above a child, the
-          child counts the example too (Algorithm 2 updates c before it breaks).
+          path feature: a feature of value 1 that stands for a node on the path [x + {(n.id : 1)}] | K classes |
+          a node id.
+Differs   from the paper: entropies are updated incrementally in nats, as in VW; if learning stops at a node because of
+          the recall bound, the child to which it would have continued counts the example too (Algorithm 2 updates c
+          before it breaks).
           From VW's recall_tree.cc: counts are found by hashing (node, label) instead of scanning a list, with the same
           order of candidates; `--router_weight entropy` gives routers the importance of Algorithm 3, which VW
           computes and then ignores; examples of weight 0 are not learned (VW's entropy becomes NaN); bern_hyper is
           stored in the model. Under the default layout, routers and scorers have separate weight tables, and path
           features are hashed like all other features. With `--layout vw --router_weight example` predictions are VW's.
-Idea      An example takes O(depth) routers to a node and competes there only among the F most frequent labels of the
-          node; routing stops early where the recall bound would not improve.
+Idea      O(depth) routers send an example to a node, where only the scorers of the F most frequent labels of the node
+          are evaluated; routing stops early where the recall bound would not improve.
 
-Learning has two stages. Routing needs no scorer, so it runs ahead on a thread of its own and hands over a plan, which
-says for each example which classes to score and which to train. Scoring is split by class into SHARDS with weight
-tables of their own, so any number of threads gives the same bytes. The modules `label_counts`, `routing` and `scoring`
-explain the recall bound, the training of routers and the probabilities.
+Learning has two stages. Routing needs no scorer, so it runs ahead on a thread of its own and passes on a plan, which
+says for each example which classes to score and which to train. The classes are divided into SHARDS parts with weight
+tables of their own, which are scored and trained independently, so the results do not depend on the number of threads.
+The modules `label_counts`, `routing` and `scoring` explain the recall bound, the training of routers and the
+probabilities.
 """
 
 from __future__ import annotations

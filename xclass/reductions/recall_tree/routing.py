@@ -4,11 +4,11 @@ Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Agains
 Cost      O(s depth) for an example of s features.
 Names     a node id | m nodes | other names as in label_counts.
 Differs   from the paper and VW as described in `reduction`.
-Idea      Routing needs no scorer. It therefore runs ahead of scoring and leaves a `Plan`, which lists for each example
-          the classes to score and the classes to train.
+Idea      Routing needs no scorer. It therefore runs ahead of scoring and produces a `Plan`, which lists for each
+          example the classes to score and the classes to train.
 
-An example reaches the kernels as `place` (uint64[s], hash * width of each feature), `x` (float32[s], their values) and
-`count`, the number of features; kernels that only score or train read them and do not write them.
+The kernels receive an example as `place` (uint64[s], hash * width of each feature), `x` (float32[s], values) and
+`count`, the number of its features; kernels that score or train only read these.
 """
 
 from __future__ import annotations

@@ -2,22 +2,23 @@
 
 Source    Daume, Karampatziakis, Langford, Mineiro, "Logarithmic Time One-Against-Some", ICML 2017, Algorithm 1.
 Cost      O(s F) for an example of s features.
-Names     F most candidates of a node [max_candidates] | K classes | path features x + {(n.id : 1)} |
-          lane: a class scored or trained together with others on the same example | other names as in routing.
+Names     F most candidates of a node [max_candidates] | K classes | path features as in `reduction` |
+          lane: a class scored or trained together with others on the same example | other names as in `routing`.
 Differs   from the paper, which gives no probabilities.
-Idea      Scorers are split by class into SHARDS with weight tables of their own, so that any number of threads gives
-          the same bytes. Weights are loaded when they are needed: the loads of different lanes do not depend on each
-          other, and prefetching does not pay (docs/defaults.md).
+Idea      The classes are divided into SHARDS parts with weight tables of their own, so that the results do not depend
+          on the number of threads. Weights are loaded when they are needed: the loads of different lanes do not depend
+          on each other, and prefetching does not make them faster (docs/defaults.md).
 
 The probabilities of the candidates are proportional to e**score, the odds of the logistic link, and add up to the
 recall of the node. The remaining probability is divided equally among the other classes. The recall is estimated by
-progressive validation, as the fraction of the last 1 / (1 - FADE) or so examples predicted at the node whose labels
-were candidates there. The candidates' share of the node's weight would be too high, because candidates are counted
-after the routers have learned from the label. With K candidates the recall is 1.
+progressive validation: it is the share of about the last 1 / (1 - RECALL_DECAY) examples predicted at the node whose
+labels were candidates there (`label_counts.recall`). The share of the node's weight that belongs to candidates would
+be too high, because labels are counted at the node to which routers lead after they have learned from the label. With
+K candidates the recall is 1.
 
-An example reaches the kernels as `place` (uint64[s], hash * width of each feature), `x` (float32[s], their values) and
-two numbers: `count` features without and `full` features with the path features behind them. Both arrays have space
-for the path features.
+The kernels receive an example as `place` (uint64[s], hash * width of each feature) and `x` (float32[s], values). Its
+own features come first, and the path features follow: `count` is the number of features without the path features,
+`full` the number with them.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def path(
 
 @jit
 def _crossed(batch: Batch, i: int) -> int:
-    """Return the number of features of example i that crosses generated; they come last."""
+    """Return the number of features of example i that interactions generated; they come last."""
     last = batch.group_first[i + 1] - 1
     if last < batch.group_first[i] or batch.group_name[last] != CROSSED_GROUP:
         return 0

@@ -3,8 +3,8 @@
 Source    VW's base learner, see `binary.gd`.
 Cost      O(s) for an example of s features.
 Names     s features of one example; p prediction, y label, as in `binary.gd`.
-Differs   from VW: nothing. Labels other than -1 and 1 under logistic or hinge loss are treated as VW treats
-          them, and reported once instead of once per example.
+Differs   from VW only in one message: labels other than -1 and 1 under logistic or hinge loss are treated as VW treats
+          them, but reported once instead of once per example.
 Idea      Each example is predicted, its loss is computed, and then the weights are updated: progressive validation.
 """
 

@@ -1,9 +1,10 @@
 """Route examples to a leaf of a softmax tree and evaluate the softmax of the leaf.
 
 Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree", EMNLP 2021.
-Idea      A router goes right if w.x + b >= 0. A leaf has some classes with an intercept each, and sparse weights. Only
-          the weights of the example's own features are read, and most classes of a large leaf have none of them: their
-          score is the intercept, the sum of their exponentials is precomputed, and the best of them is found in a list.
+Idea      A router sends an example right if w.x + b >= 0. A leaf has some classes, each with an intercept and sparse
+          weights. Only the weights of the example's own features are read. Most classes of a large leaf have no weight
+          for any of these features, so their score is their intercept: the sum of the exponentials of all intercepts is
+          precomputed, and the best of these classes is found in a sorted list.
 
               (node, feature)  --hash map-->  router: index into `weight`
                                               leaf:   row q of `entry`; weights entry[q] .. entry[q + 1] - 1
@@ -33,7 +34,7 @@ class Paths(NamedTuple):
     left: Int32s  # int32[m], left child; if negative, the node is leaf -1 - left
     right: Int32s  # int32[m], right child
     bias: Float32s  # float32[m], intercepts of routers
-    secret: np.uint64  # of the hash of keys
+    secret: np.uint64  # secret of the hash of keys, see `hash_table`
     key: UInt64s  # uint64[cells], node << 32 | feature
     at: Int64s  # int64[cells], index into `weight`, or row of `entry`
     weight: Float32s  # float32[...], weights of routers
@@ -178,7 +179,7 @@ def _goes_right(paths, at, start, feature, value, r):
 
 @jit
 def sides(paths, start, feature, value, node, begin, end, right):
-    """Compute to which side the routers send the rows begin..end-1.
+    """Find the side to which the routers of their nodes send the rows begin..end-1.
 
     Parameters
     ----------

@@ -2,12 +2,13 @@
 
 Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree", EMNLP 2021: section 4.2, algorithm 2.
 Idea      `prototypes`  as in the paper: the prototype of a class is the mean of its rows. k-means clusters the
-          prototypes, weighted by their rows, into as many clusters as there are leaves. Then, level by level, the two
-          clusters with the nearest means become siblings, until all clusters have one.
+          prototypes, weighted by their rows, into as many clusters as there are leaves. Then the two clusters with the
+          nearest means become siblings, then the nearest two of the others, until every cluster has a sibling; the
+          pairs are the clusters of the next level up.
           `clusters`  balanced clusters: the classes are halved repeatedly by 2-means (`two_means`). All leaves begin
           with equally many classes, whereas k-means on sparse text tends to put most of them into one cluster.
-          `random`  routers are drawn from the normal distribution and scaled to length 1; they, not the classes, decide
-          where a row begins (`reduction`).
+          `random`  the weights of routers are drawn from the normal distribution and scaled to length 1. These routers
+          decide in which leaf a row begins, whatever its class (`reduction`).
 Cost      k-means: O(nonzeros of the prototypes * leaves) per round, up to ROUNDS rounds.
 Names     k classes | F features | L clusters, one per leaf | n rows
 Differs   from the paper: `clusters` is the default.
@@ -24,7 +25,7 @@ from ..clusters import two_means
 from ..clusters.two_means import Share
 from . import row_store
 
-ROUNDS = 30  # of k-means, at most
+ROUNDS = 30  # most rounds of k-means
 
 
 # -- kernels

@@ -2,19 +2,22 @@
 
 Source    `newton_step` for the blocks; intercepts by Darroch, Ratcliff, "Generalized Iterative Scaling", 1972.
 Idea      min over w, b of  sum_n c_n [log(sum_c exp(z_nc)) - z_ny]  +  alpha sum_c |w_c|_1,  with  z_nc = w_c.x_n +
-          b_c and y the class of n. The intercepts have no penalty.
-          A block is the weights of one class, updated by one `newton_step` against the exponentials of the others. Few
-          weights are not 0, so for most rows the score of a class is its intercept b_c: only the rows that a class's
-          features touch are visited, and precomputed sums stand for all others.
+          b_c and y the class of row n. The intercepts have no penalty.
+          A block consists of the weights of one class; one `newton_step` updates them while those of the other classes
+          are fixed. A sweep updates the blocks of all classes in turn. Few features of a class are active: those whose
+          weight is not 0 and those that a screening adds. A row with an active feature is touched; in all other rows
+          the score of the class is its intercept b_c. Only the touched rows are visited, and precomputed sums stand for
+          the others.
               S_n = sum_c exp(z_nc) is kept up to date, B_f = sum_n c_n x_nf / S_n is recomputed by screenings. The
-              slope in a weight w_cf is
-              exp(b_c) B_f + sum over touched n of x_nf c_n (exp(z_nc) - exp(b_c)) / S_n - sum over n of c of c_n x_nf
-          Some sweeps screen: features whose slope exceeds alpha become active. In other sweeps only weights that are
-          not 0 are updated. After every sweep all intercepts grow by log(weight of the class's rows / weight that the
-          model gives the class) at once, which lowers the objective too, and S is recomputed.
-Cost      A sweep passes about three times over the columns of all features with a weight, class by class; screening
+              slope of the loss in a weight w_cf is
+              exp(b_c) B_f + sum over touched n of x_nf c_n (exp(z_nc) - exp(b_c)) / S_n - sum over n in c of c_n x_nf
+          Some sweeps are screenings, in which features whose slope exceeds alpha in size become active. In other sweeps
+          only weights that are not 0 are updated. After every sweep log(weight of the class's rows / weight that the
+          model gives the class) is added to each intercept, which lowers the objective too, and S is recomputed.
+Cost      A sweep passes about three times over the columns of all features with a weight, class by class; a screening
           passes over the touched rows once more.
-Names     k classes | n rows | F features | c class, or with a row's index its importance | T touched rows, numbered t
+Names     k classes | n number of rows, or a row | F features | c a class; c_n the importance of row n | x_nf value of
+          feature f in row n | T number of touched rows, which are numbered t
 Differs   from the paper, which solves its leaves by SAGA.
 """
 
@@ -33,13 +36,13 @@ from . import newton_step
 
 SWEEPS = 60
 SCREENED = 3  # sweeps from one screening to the next
-TOLERANCE = 1e-4  # share of the objective that a sweep has to gain to go on
+TOLERANCE = 1e-4  # share of the objective by which a sweep has to lower it for another sweep to follow
 PASSES = 3  # rounds of coordinate descent per Newton step, at most
 SHARES = (0.5, 0.25, 0.1)  # of the steepest slope, required for a feature to become active in the first screenings
-STILL = 1e-3  # a class whose scores change by less is skipped until the next screening
+STILL = 1e-3  # a class is skipped until the next screening if its scores changed by less than this
 FIRST_ROOM = 1 << 12
 NEGLIGIBLE = 1e-7  # slopes of rows smaller than this share of alpha are ignored in screening
-MOST_P = 1.0 - 1e-12  # so that sums of exponentials without those of one class are above 0
+MOST_P = 1.0 - 1e-12  # limit of a probability, so that the exponentials of the other classes have a sum above 0
 LEAST_MASS = 1e-300
 
 
@@ -133,7 +136,7 @@ def _add_slopes(problem, r, u, base, back, scratch, mark, count):
 
 @jit
 def _screen(problem, low, high, base, mass, screening, touched, size, scratch, mark, alpha, count):
-    """Append newly active features to the `count` there are, and return their number then.
+    """Append features that become active to the `count` active ones; return the number of active features.
 
     A feature becomes active if its slope exceeds both alpha and a share of the steepest slope.
     """
@@ -343,7 +346,7 @@ def solve(
     bias : float64[k], initial intercepts, written
     intercept : whether intercepts may change
     sweeps : most sweeps
-    tol : share of the objective that a sweep has to gain to go on
+    tol : share of the objective by which a sweep has to lower it for another sweep to follow
     stopped : called after every sweep; True ends the fit
 
     Returns

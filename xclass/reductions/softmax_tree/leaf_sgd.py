@@ -3,16 +3,17 @@
 Source    The objective is that of `leaf_exact`, minimised approximately. The paper fits leaves by SAGA, which takes
           such steps too.
 Idea      Each pass visits the rows in a new random order, in blocks. The probabilities of a block's rows are computed
-          with the weights before the block. Then each row changes the weights of its features by rate * (indicator of
-          its class - probability), for its class and for classes of a probability above LEAST_P. Of the other classes
-          some are sampled, each as often as it is probable, and count with LEAST_P: this is unbiased and saves most of
-          the time. Several times per pass all weights shrink towards 0 by what alpha amounts to since the last time.
+          with the weights before the block. Then each row takes a gradient step: it adds rate * importance * value *
+          (1 - p) to the weights of its features for its own class, and subtracts rate * importance * value * p from
+          those for other classes of probability p. Classes with p <= LEAST_P are sampled: each takes part with
+          probability p / LEAST_P, and then counts as if p were LEAST_P, which is unbiased and saves most of the time.
+          Several times per pass all weights move towards 0 by the L1 penalty for the rows since the last time.
           The rate falls linearly to 0. The rates of intercepts follow AdaGrad.
-          Frequent features have a weight for every class, side by side, so that adding them to the scores vectorises.
-          Other features have weights only for classes that they occur with.
+          Frequent features have weights for all classes, side by side, so that adding them to the scores vectorises.
+          Other features have weights only for the classes with which they occur.
               place[f] -> w[place .. place + K]  or  w[place .. place + many[f]] of the classes owner[place - base ..]
-          The rows of a block are shared out to threads; the results do not depend on the number of threads.
-Cost      Per pass, examples * (features * K + K) additions in single precision, limited by memory bandwidth; updates
+          The rows of a block are divided among threads; the results do not depend on the number of threads.
+Cost      Per pass, n * (features of a row + 1) * K additions in single precision, limited by memory bandwidth; updates
           are a small part. 4 bytes per weight, at most MOST_DENSE bytes for frequent features.
 Names     K classes, rounded up to a multiple of LANES; those beyond k have no weights and probability 0 | n rows |
           F features
@@ -43,10 +44,10 @@ LEAST_P = 4e-3  # classes of a smaller probability are sampled
 MOST_LISTED = int(1 / LEAST_P) + 16  # most classes of a row that have a slope, its own included
 LANES = 16  # scores that a vector instruction handles
 MOST_DENSE = 1 << 28  # bytes of the weights of frequent features
-SHRINKS = 4  # per pass
-CLASSES_A_ROW = 32  # classes per row of a block; with few classes the steps of a block's rows would add up
+SHRINKS = 4  # how often the L1 penalty is applied per pass
+CLASSES_A_ROW = 32  # a block has k / CLASSES_A_ROW rows: with few classes the steps of many rows would add up
 LARGEST_BLOCK = 64
-WORTH_THREADS = 1e6  # additions per block, from which on several threads are faster
+WORTH_THREADS = 1e6  # additions per block above which several threads are faster than one
 NOWHERE = np.float32(-1e30)  # score of a class beyond k
 
 
@@ -71,7 +72,7 @@ class Visits(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Hold the classes in which the rows of a block have slopes."""
+    """Hold, for each row of a block, the classes whose weights it changes, and its slopes in their scores."""
 
     count: Int64s  # int64[block], number of classes of each row
     owner: Int32s  # int32[block, MOST_LISTED], the classes

@@ -1,11 +1,13 @@
-"""Take one proximal Newton step of an L1-regularised score, which both exact solvers of a softmax tree share.
+"""Take one proximal Newton step on the weights of an L1-regularised linear score.
+
+Both solvers of a softmax tree that run to convergence use it: `router_logistic` and `leaf_exact`.
 
 Source    Yuan, Ho, Lin, "An Improved GLMNET for L1-regularized Logistic Regression", JMLR 2012: coordinate descent on
           the quadratic model of the loss, then a line search along the direction found. Written anew.
 Idea      min over w of  sum_n c_n [log(O_n + exp(z_n)) - y_n z_n]  +  alpha |w|_1  with  z_n = w.x_n + b.
-          y_n in {0, 1}; O_n > 0 is what the score competes with: 1 in logistic regression, the exponentials of the
-          other classes in a softmax. Of O_n only p_n = exp(z_n) / (O_n + exp(z_n)) is needed.
-Cost      Two passes over the columns of the active features per round of coordinate descent; exponentials of T rows.
+          y_n in {0, 1}; O_n > 0 is 1 in logistic regression, and the sum of the exponentials of the other classes in a
+          softmax. It is needed only in p_n = exp(z_n) / (O_n + exp(z_n)).
+Cost      Two passes over the columns of the active features per round of coordinate descent, and T exponentials.
 Names     c importance | p, y, z as above | d change of z | T touched rows, which the score depends on, numbered t
 Differs   from newGLMNET: the change of a score per step is limited to FARTHEST.
 """
@@ -20,15 +22,15 @@ from ...array_types import Float32s, Float64s, Int32s, Int64s
 from ...kernels import fast_math
 from ...kernels.jit import jit
 
-ARMIJO = 0.01  # sufficient share of the decrease that the model predicts
-HALVINGS = 30  # of the line search, at most
+ARMIJO = 0.01  # a step is accepted if it achieves this share of the decrease that the quadratic model predicts
+HALVINGS = 30  # most halvings of the step in the line search
 FARTHEST = 10.0  # largest change of a score per step; the quadratic model is unbounded if p is nearly 0 or 1
 LEAST_CURVATURE = 1e-12
 TOUCHED = 0.1  # coordinate descent ends if no gradient changed by more than this share of alpha
 
 
 class Problem(NamedTuple):
-    """Hold n rows over F features of their own, by row and by column."""
+    """Hold n rows by row and by column; their F features are numbered 0..F-1 for this problem."""
 
     row_start: Int64s  # int64[n + 1]
     row_feature: Int32s  # int32[z], 0..F-1

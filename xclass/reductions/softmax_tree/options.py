@@ -101,7 +101,7 @@ class Options:
 
 TAKEN = ("bits", "l1", "predict_only_model")  # options of the binary learner that are supported
 EXACT_L1, STEPS_L1, MOST_L1 = 0.15, 0.05, 0.15
-MANY_EXAMPLES = 150_000  # from which on the default of --l1 grows
+MANY_EXAMPLES = 150_000  # number of examples above which the default of --l1 grows
 DENSE = 0.05  # mean share of the features that an example has, above which leaves are fitted by `exact`
 MOST_PASSES, FEWEST_PASSES = 8, 4
 MANY = 2e9  # examples times classes up to which leaves get MOST_PASSES passes

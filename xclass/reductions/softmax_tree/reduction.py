@@ -1,14 +1,15 @@
-"""Learn a softmax tree: sparse linear routers lead to a leaf, whose softmax over few classes predicts.
+"""Learn a softmax tree: sparse linear routers lead an example to a leaf, which has a softmax over few classes.
 
 Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree: An Accurate, Fast Classifier When the Number of
           Classes Is Large", EMNLP 2021.
 Idea      `tao` trains the tree, `initialise` assigns classes to the initial leaves, `inference` predicts. There is a
           router at every inner node and k scorers at every leaf, all with L1 regularisation alpha (--l1).
-          Examples are read once and stored (`row_store`); learning happens at the end of the data. Until then
-          predictions are those of the model of -i, from which learning then starts, or 0. Numeric columns are scaled
-          (`feature_scaling`): their sizes are counted while they are read, and divided by when all are read.
-          Every class that the leaf lacks has the score eps, those of the leaf their softmax, all divided by
-          1 + eps (K - k). Every HELD-th example is kept out of training to choose eps, unless --smooth sets it.
+          Examples are read once and stored (`row_store`); the tree learns them at the end of the data. Until then
+          predictions are those of the model given by -i, with which learning then starts, or 0 without one. Numeric
+          columns are scaled (`feature_scaling`): their mean sizes are computed while examples are read, and values are
+          divided by them at the end.
+          The probability of a class of the leaf is that of the softmax, and that of any other class is eps, all divided
+          by 1 + eps (K - k). Every HELD-th example is kept out of training to choose eps, unless --smooth sets it.
 Cost      O(s depth + weights that an example's s features have in one leaf) per prediction. Training passes over the
           data some (depth + 2) times per iteration, and spends most of its time on the leaves (`leaf_sgd`,
           `leaf_exact`).
@@ -50,10 +51,10 @@ class SoftmaxTree(Learner, LearnsAtEnd):
     ----------
     unlearned : whether there are stored examples that were not learned from
     store : stored examples, None if the learner only predicts
-    scales, counted : scales of numeric columns, of the examples learned from and of all examples, or None
+    scales, counted : scales of numeric columns, those of the examples learned from and those of all examples, or None
     eps : probability of a class that the leaf lacks, before normalisation
     parts, paths : the tree as it is stored and as it is used for prediction
-    lines : about training, for the summary
+    lines : lines about training, for the summary
     """
 
     def __init__(self, spec: LearnerSpec) -> None:

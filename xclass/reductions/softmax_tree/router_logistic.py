@@ -2,9 +2,9 @@
 
 Source    newGLMNET, see `newton_step`.
 Idea      min over w, b of  sum_n c_n log(1 + exp(-y_n (w.x_n + b)))  +  alpha |w|_1,  y_n in {-1, 1}.
-          The active features of a round are those with a weight and those whose slope exceeds alpha. The fit starts
-          from given weights.
-Cost      A round passes once over all rows, and some times over the columns of the active features.
+          A round takes one `newton_step` on the active features: those whose weight is not 0 and those whose slope
+          exceeds alpha in size. The fit starts from given weights.
+Cost      A round passes once over all rows, and several times over the columns of the active features.
 Names     n rows | F features | alpha = 1 / C of LIBLINEAR | right: y = 1
 Differs   from LIBLINEAR, which penalises the intercept as one of the weights; here it has no penalty.
 """

@@ -2,9 +2,9 @@
 
     five files, unnamed   size int64[n]   index uint32[z]   value float32[z]   label int32[n]   weight float32[n]
 
-The files are in the folder for temporary files (TMPDIR). At the end of the data the distinct features are numbered
-0..F-1 in the order of their hashes, equal features of a row are merged, and the values, stored as they were read, are
-scaled. The constant is left out because the learner has intercepts.
+The files are in the folder for temporary files (TMPDIR). Values are stored as they were read. At the end of the data
+they are scaled, the distinct features are numbered 0..F-1 in the order of their hashes, and equal features of a row are
+merged. The constant feature is left out, because the learner has intercepts.
 """
 
 from __future__ import annotations

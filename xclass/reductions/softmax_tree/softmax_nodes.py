@@ -237,7 +237,7 @@ def sides(paths: inference.Paths, rows: row_store.Rows, share: Share, node: Int3
 def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
     """Return a tree without useless nodes, and the number of nodes removed.
 
-    Leaves that no row reaches, routers without weights, and subtrees with a single class are removed.
+    Leaves that no row reaches and routers without weights are removed, and subtrees with a single class become a leaf.
 
     Parameters
     ----------

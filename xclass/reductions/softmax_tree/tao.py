@@ -2,16 +2,18 @@
 
 Source    Zharmagambetov, Gabidolla, Carreira-Perpinan, "Softmax Tree", EMNLP 2021: algorithm 1, sections 4 and 4.1.
 Idea      The objective is (1)  sum_n c_n L(y_n, x_n)  +  alpha (sum over routers |w|_1  +  sum over leaves |W|_1), with
-          L the cross-entropy, or `beta` if the leaf lacks the class. With `01`, L is 0 or 1 and the penalty of the
-          leaves is not part of it: leaves minimise the cross-entropy with the penalty all the same, and are kept if
-          their errors do not rise. `remove` excludes rows from a router's problem if one side lacks their class, and
-          rows from the objective if their leaf lacks it.
+          L the loss that --zero_loss chooses. With `beta` it is the cross-entropy, or --beta if the leaf lacks the
+          class of the row. With `01` it is 0 for a correct prediction and 1 for a wrong one, and the penalty of the
+          leaves is not part of the objective; leaves still minimise the cross-entropy with the penalty, but a fit is
+          accepted if it makes no more errors. `remove` is like `beta`, but rows whose leaf lacks their class do not
+          count in the objective, and a router does not learn from rows whose class is missing on one of its sides.
           An iteration goes from the deepest level to the root; the nodes of a level are independent of each other. A
-          leaf takes the k classes that most of its rows have and continues from its weights (problem (3), `leaf_sgd` or
-          `leaf_exact`). Each row of a router prefers the side on which its loss is smaller, weighted by the difference;
-          rows without a preference are left out (problem (2), `router_logistic`). New weights are kept if the node's
-          part of the objective does not rise, so the objective never rises. In the first iteration rows are in their
-          assigned leaves, not where routers send them, and all new weights are kept.
+          leaf takes the k classes of largest weight among its rows and is fitted, starting from its weights
+          (problem (3), `leaf_sgd` or `leaf_exact`). A router learns to send each of its rows to the side on which the
+          loss of the row is smaller, where the row is weighted by the difference; rows without a difference are left
+          out (problem (2), `router_logistic`). New weights are accepted if the node's part of the objective does not
+          rise, so the objective never rises. In the first iteration rows are in the leaves assigned to them, not where
+          routers send them, and all new weights are accepted.
 Cost      A pass over all rows per level of the tree and iteration, and the fits of the nodes.
 Names     n rows | F features | k classes of a leaf | a node is a number, 0 the root
 Differs   from the paper: intercepts have no penalty.
@@ -29,7 +31,7 @@ from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
 from ..clusters.two_means import Share
 from . import inference, leaf_exact, leaf_sgd, newton_step, router_logistic, row_store, softmax_nodes
 
-ENOUGH = 1e-3  # share of the objective that an iteration has to gain for another one to follow
+ENOUGH = 1e-3  # share of the objective by which an iteration has to lower it for another one to follow
 ROUGH, FINE = 1e-2, 1e-3  # tolerance of `leaf_exact`, in the first iteration and later
 
 
@@ -42,8 +44,8 @@ class Settings(NamedTuple):
     beta: float
     iterations: int
     intercept: bool
-    solver: str = "exact"  # of leaves: steps or exact
-    passes: int = leaf_sgd.PASSES  # of steps
+    solver: str = "exact"  # solver of leaves: "steps" (`leaf_sgd`) or "exact" (`leaf_exact`)
+    passes: int = leaf_sgd.PASSES  # passes of `leaf_sgd` in the first iteration; later ones take half as many
     seed: int = 0
 
 
@@ -140,7 +142,7 @@ class Trainer:
             seconds = time.perf_counter() - began
             tell(Report(number, objective, error, covered, self.tree.nonzeros(), kept, seconds))
             if len(self.tree.left) == 1 or (not first and last_objective - objective <= ENOUGH * abs(objective)):
-                return  # a softmax alone is a convex problem, solved already
+                return  # a tree of one leaf is a softmax, a convex problem, which one iteration has solved
             last_objective, first = objective, False
 
     def _iterate(self, leaf_of: Int32s, found: inference.Found | None, first: bool) -> int:
@@ -190,9 +192,9 @@ class Trainer:
     ) -> tuple[Float64s, Float64s]:
         """Return the losses of the rows under some routers on the left and on the right (float64[n] each).
 
-        From the child that it is under, a row goes to one of two places whose losses, `below_left` and `below_right`,
-        are known from the level below; only the choice of the two is new. From the other child the row has to be
-        routed.
+        A row is under one of the two children of its router. If this child is a router too, the row's losses on its two
+        sides are `below_left` and `below_right` from the level below, and only the side to which it now sends the row
+        has to be found. If this child is a leaf, and for the other child, the loss is found by routing the row.
         """
         tree, rows = self.tree, self.rows
         n = len(rows.label)
@@ -243,7 +245,7 @@ class Trainer:
     ) -> softmax_nodes.Router | None:
         """Return new weights of a router, or None if the old ones are better."""
         old = self.tree.router(i)
-        with np.errstate(invalid="ignore"):  # both may be infinite
+        with np.errstate(invalid="ignore"):  # both losses may be infinite
             gap = left[rows] - right[rows]
         care = np.isfinite(gap) & (gap != 0.0)
         chosen = rows[care]
