@@ -1,4 +1,4 @@
-"""Sub-problems one after the other: the numbers of `gd.score` and `gd.learn`, to the last bit."""
+"""Subproblems one after the other: the numbers of `gd.score` and `gd.learn`, to the last bit."""
 
 from __future__ import annotations
 

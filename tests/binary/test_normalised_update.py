@@ -16,7 +16,7 @@ F = np.float32
 
 
 def plain(table, rule, batch, label):
-    """The reference: one sub-problem after the other, feature by feature."""
+    """The reference: one subproblem after the other, feature by feature."""
     for i, place, x in examples(table, batch):
         for c in range(K):
             sub = np.uint64(c)
@@ -25,7 +25,7 @@ def plain(table, rule, batch, label):
 
 
 def lanes(table, rule, batch, label):
-    """All sub-problems of an example side by side, as recall trees learn."""
+    """All subproblems of an example side by side, as recall trees learn."""
     scratch, out = gd.new_lanes(K), np.empty(K, np.float32)
     for i, place, x in examples(table, batch):
         scratch.sub[:] = np.arange(K)
@@ -36,7 +36,7 @@ def lanes(table, rule, batch, label):
 
 
 def sequential(table, rule, batch, label):
-    """All features of a sub-problem side by side, as tournaments learn."""
+    """All features of a subproblem side by side, as tournaments learn."""
     row = gd_sequential.new_row(batch)
     for i in range(batch.n):
         count, quick = gd_sequential.load(row, table, rule, batch, i)

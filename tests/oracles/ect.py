@@ -66,13 +66,13 @@ class Tournament:
     play : "paper" or "vw"
     link : whether a logistic function is applied to scores, so that the right side wins above 1/2 ("vw" only)
     bits : log2 of the number of slots in VW's layout
-    slot : layout of the weights; sub-problems are the matches in the order of `schedule`, then those of the final.
+    slot : layout of the weights; subproblems are the matches in the order of `schedule`, then those of the final.
         VW's layout by default
     **rule : keywords of `Learner`, see `resolve_rule`
 
     Attributes
     ----------
-    route : the updates of the last example: [(sub-problem, side of the label, weight)]
+    route : the updates of the last example: [(subproblem, side of the label, weight)]
     drift : sum of the differences between the weights that "vw" has added to the clock and those of the examples
     """
 

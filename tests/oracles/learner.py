@@ -4,7 +4,7 @@ Source   The behaviour of VW's gd.cc, loss_functions.cc and scorer.cc; Duchi, Ha
          Methods", JMLR 2011 (adaptive); Ross, Mineiro, Langford, "Normalized Online Learning", UAI 2013 (normalized);
          Karampatziakis, Langford, "Online Importance Weight Aware Updates", UAI 2011 (invariant).
 Idea     Each slot is an entry of a dict. All sums are computed in np.float32 and in VW's order, so that results differ
-         from VW's only by rounding. The caller passes the layout: a function from (index, sub-problem) to any hashable
+         from VW's only by rounding. The caller passes the layout: a function from (index, subproblem) to any hashable
          key of a slot.
 Differs  from VW: 1/sqrt(G) is exact; VW's usual x86 build uses an estimate with an error of up to 3e-4. There are no
          options l1, l2 and link.
@@ -215,7 +215,7 @@ class Slot:
 
 
 class Learner:
-    """Learn any number of binary problems (sub-problems), whose weights share one dict of slots.
+    """Learn any number of binary problems (subproblems), whose weights share one dict of slots.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ class Learner:
     # reading
 
     def key(self, item: tuple, sub: Hashable) -> Hashable:
-        """Return the key of the slot of a feature for sub-problem `sub`."""
+        """Return the key of the slot of a feature for subproblem `sub`."""
         if len(item) > 2 and not item[2]:
             return self.unscaled(item[0], sub)
         return self.slot(item[0], sub)
@@ -312,7 +312,7 @@ class Learner:
 
         Parameters
         ----------
-        features, label, weight, sub : the example and its sub-problem
+        features, label, weight, sub : the example and its subproblem
         clock : sum of the weights of all labelled examples before this one; `initial_t` is added to it
         initial : initial prediction
         clock_weight : what this example adds to the clock; None for its weight
@@ -458,7 +458,7 @@ def run(examples: Iterable[tuple], reduction) -> list:
 
 
 def run_base(examples: Iterable[tuple], learner: Learner, sub: Hashable = 0) -> list[np.float32]:
-    """Predict and learn examples (features, label or None, weight, initial) with one sub-problem; return predictions.
+    """Predict and learn examples (features, label or None, weight, initial) with one subproblem; return predictions.
 
     A prediction is the one that `learn` makes, so the label of the example has already widened the label range.
     """

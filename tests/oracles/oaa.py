@@ -3,7 +3,7 @@
 Of classes with equal scores, the smallest one wins.
 
 Source   VW 9.11.9 `--oaa`; Rifkin, Klautau, "In Defense of One-Vs-All Classification", JMLR 2004.
-Idea     Class number i, counted from 0, is sub-problem i. All scores of an example are computed before its updates.
+Idea     Class number i, counted from 0, is subproblem i. All scores of an example are computed before its updates.
 Differs  from xclass: there are no link functions and no probabilities.
 """
 

@@ -76,9 +76,9 @@ class RecallTree:
         each update
     skip_zero_weight : whether examples of weight 0 are ignored; VW learns them, and the entropy of a new node is then
         NaN
-    slot : layout of the weights; routers are sub-problems 0..R-1, and the scorer of label y is sub-problem R + y - 1.
+    slot : layout of the weights; routers are subproblems 0..R-1, and the scorer of label y is subproblem R + y - 1.
         VW's layout by default
-    path_index, path_slot : node -> index, and (index, sub-problem) -> slot, of the path features
+    path_index, path_slot : node -> index, and (index, subproblem) -> slot, of the path features
     router_learner, scorer_learner : learners to use; by default one `Learner` with `slot` and **rule for both. A
         `scorer_learner` has to have its own `unscaled` function if there are path features
     **rule : keywords of `Learner`, see `resolve_rule`
@@ -141,7 +141,7 @@ class RecallTree:
     # weights, for tests
 
     def scorer(self, y: int) -> int:
-        """Return the sub-problem of the scorer of label y."""
+        """Return the subproblem of the scorer of label y."""
         return self.routers + y - 1
 
     def path_value(self, y: int, node: int) -> np.float32:

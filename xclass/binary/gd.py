@@ -2,13 +2,13 @@
 
 Source    Duchi, Hazan, Singer 2011 (adaptive); Ross, Mineiro, Langford 2013 (normalised); Karampatziakis and
           Langford 2011 (importance invariant): together VW's default update, in VW's order and precision.
-Cost      O(s) to score or update a sub-problem on an example of s features.
+Cost      O(s) to score or update a subproblem on an example of s features.
 Names     w weight, G sum of importance * slope**2 * x**2, N largest |x| of a feature, see `weight_table` | S, T sums of
-          importance * x**2 / N**2 and of importance of a sub-problem | p clipped prediction | y label | g2 importance *
-          slope**2 | s learning rate * importance | u step | lane: one of several sub-problems updated together.
+          importance * x**2 / N**2 and of importance of a subproblem | p clipped prediction | y label | g2 importance *
+          slope**2 | s learning rate * importance | u step | lane: one of several subproblems updated together.
 Differs   from VW, under `--layout vw`, only in that 1/sqrt(G) is exact, where some builds of VW estimate it. Without
           `--vw_exact`, steps that would lead to numbers that are not finite are not taken; see `finite`.
-Idea      A reduction numbers its binary problems, called sub-problems, 0, 1, ... (`sub`) and keeps their weights in a
+Idea      A reduction numbers its binary problems, called subproblems, 0, 1, ... (`sub`) and keeps their weights in a
           `weight_table`. An update rule (`update_rule`), which is made from options, says how they learn.
 
 Reductions import the binary learner through this module, which re-exports what they need of update_rule, table_size and
@@ -92,12 +92,12 @@ def widen(limits: Float32s, y: np.float32) -> None:
 
 @jit
 def score(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32) -> np.float32:
-    """Return the score of a sub-problem, neither clipped nor linked.
+    """Return the score of a subproblem, neither clipped nor linked.
 
     Parameters
     ----------
     table : read only
-    sub : number of the sub-problem
+    sub : number of the subproblem
     initial : initial score of the example
 
     Returns
@@ -116,7 +116,7 @@ def score(table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64,
 def _shrunk_score(
     table: Table, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, initial: np.float32
 ) -> np.float32:
-    """Return the score of a sub-problem under --l1 and --l2."""
+    """Return the score of a subproblem under --l1 and --l2."""
     gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
     s = initial
     for f in range(count):
@@ -176,7 +176,7 @@ def mean_scale(rule: Rule, sum_norm: np.float64, total: np.float64) -> np.float3
 
     Parameters
     ----------
-    sum_norm, total : S and T of a sub-problem
+    sum_norm, total : S and T of a subproblem
     """
     if rule.root:
         mean = np.float32(total) / np.float32(sum_norm)
@@ -206,15 +206,15 @@ def learn(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64,
     p: np.float32, y: np.float32, weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
-    """Update a sub-problem towards label y.
+    """Update a subproblem towards label y.
 
     This is the reference for the vectorised forms of the same update, which give the same bits: `learn_lanes` over
-    sub-problems, `gd_sequential.update` over features, and one-against-all over neighbouring classes.
+    subproblems, `gd_sequential.update` over features, and one-against-all over neighbouring classes.
 
     There are two passes over the features, in order. The first updates G and N, rescales weights and computes the
     rates; the second updates the weights. A slot that two features share is processed twice.
 
-    With --l1 and --l2, every step of size e = -u / (dL/dp) in any sub-problem multiplies all weights of the table by
+    With --l1 and --l2, every step of size e = -u / (dL/dp) in any subproblem multiplies all weights of the table by
     1 - l2 e and moves them by l1 e towards 0. The table stores only the product of these factors (contraction) and the
     sum of these amounts (gravity), which are applied whenever a weight is read.
 
@@ -223,7 +223,7 @@ def learn(
     Parameters
     ----------
     table : written
-    p : prediction of the sub-problem, clipped to the label range
+    p : prediction of the subproblem, clipped to the label range
     weight : importance weight
     clock : weight of the labelled examples up to and including this one
     """
@@ -246,7 +246,7 @@ def is_safe(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, sub: np.uint64, weight: np.float32,
     g2: np.float32, s: np.float32,
 ) -> bool:  # fmt: skip
-    """Return whether a step of a sub-problem can be taken unchecked; see `finite`."""
+    """Return whether a step of a subproblem can be taken unchecked; see `finite`."""
     if not finite.is_safe(rule, table.watch, weight, g2, s):
         return False
     return not rule.normalized or norms_are_safe(table, place, x, count, sub, weight)
@@ -364,12 +364,12 @@ def _try_step(
 def score_lanes(
     table: Table, place: UInt64s, x: Float32s, count: Int, subs: UInt64s, lanes: int, out: Float32s
 ) -> None:
-    """Score several sub-problems in one pass over the features.
+    """Score several subproblems in one pass over the features.
 
     Parameters
     ----------
     table : read only
-    subs : uint64[lanes], sub-problem of each lane, read only
+    subs : uint64[lanes], subproblem of each lane, read only
     lanes : number of lanes
     out : float32[lanes], scores, written
     """
@@ -390,7 +390,7 @@ def score_lanes(
 class Lanes(NamedTuple):
     """Provide the inputs and the buffers of `learn_lanes`, with an element per lane in each array."""
 
-    sub: UInt64s  # uint64[lanes], sub-problem
+    sub: UInt64s  # uint64[lanes], subproblem
     at: Int64s  # int64[lanes], position of the current slot in `Table.flat`
     p: Float32s  # float32[lanes], clipped prediction
     y: Float32s  # float32[lanes], label, -1 or 1
@@ -435,7 +435,7 @@ def learn_lanes(
     table: Table, rule: Rule, place: UInt64s, x: Float32s, count: Int, lanes: int, scratch: Lanes, weight: np.float32,
     clock: np.float64,
 ) -> None:  # fmt: skip
-    """Update several different sub-problems on one example, as `learn` would one after the other.
+    """Update several different subproblems on one example, as `learn` would one after the other.
 
     One pass over the features serves all lanes, and the arithmetic between loading and storing runs over neighbouring
     lanes, so that it vectorises. Only if two lanes share a slot do the results differ from those of `learn`: each lane

@@ -1,10 +1,10 @@
-"""Learn one example in many sub-problems, one after the other: score, update, score again.
+"""Learn one example in many subproblems, one after the other: score, update, score again.
 
 Source    The update is that of `gd`.
-Cost      O(s) per sub-problem for an example of s features.
+Cost      O(s) per subproblem for an example of s features.
 Names     As in `gd`.
 Differs   from `gd.score` and `gd.learn` only in speed: the results have the same bits.
-Idea      Under the default update rule the slots of a sub-problem are copied once into arrays with an element for each
+Idea      Under the default update rule the slots of a subproblem are copied once into arrays with an element for each
           feature. All arithmetic then runs over these arrays, so that it vectorises, and the last pass also computes
           the score after the update. If two features of an example share a slot, the copies would disagree, so the
           scalar loop of `gd` is used.
@@ -95,7 +95,7 @@ def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tupl
 
 @jit
 def score(row: Row, table: gd.Table, count: Int, sub: np.uint64) -> np.float32:
-    """Return the unclipped score of a sub-problem."""
+    """Return the unclipped score of a subproblem."""
     return gd.score(table, row.place, row.x, count, sub, ZERO)
 
 
@@ -104,7 +104,7 @@ def update(
     row: Row, table: gd.Table, rule: gd.Rule, count: Int, quick: bool, sub: np.uint64, y: np.float32,
     weight: np.float32, clock: np.float64,
 ) -> np.float32:  # fmt: skip
-    """Extend the label range to include y, and update a sub-problem towards y.
+    """Extend the label range to include y, and update a subproblem towards y.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def update(
 
     Returns
     -------
-    Unclipped score of the sub-problem after the update.
+    Unclipped score of the subproblem after the update.
     """
     if rule.widen:
         gd.widen(table.range, y)

@@ -201,7 +201,7 @@ def resolve_defaults(
     Parameters
     ----------
     options : options of the binary learner
-    classes : number of classes or sub-problems
+    classes : number of classes or subproblems
     reduction : whether a reduction uses the learner, with labels -1 and 1
     slot_bytes : size of a slot
     places : log2 of the slots per class
@@ -345,7 +345,7 @@ def check(spec: Spec) -> None:
         raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give as many names as classes")
     if o.constant is not None and spec.name != "scalar":
         raise UsageError(
-            f"-C has no effect with --{spec.name}, whose sub-problems each have a constant of their own; "
+            f"-C has no effect with --{spec.name}, whose subproblems each have a constant of their own; "
             "leave it out, or use --initial_weight"
         )
 

@@ -2,15 +2,15 @@
 
 Source    VW's parameter array for `--layout vw`; the layout of `odd` is the project's own.
 Names     w weight | G sum of importance * slope**2 * x**2 | N largest |x| seen | rate scratch of one update |
-          b log2 of the number of slots | sub-problem: one binary problem of a reduction.
-Layout    A feature with hash h has its slot for sub-problem j at `(h * width + j) mod 2**b`. Under `--layout vw`,
+          b log2 of the number of slots | subproblem: one binary problem of a reduction.
+Layout    A feature with hash h has its slot for subproblem j at `(h * width + j) mod 2**b`. Under `--layout vw`,
           `width` is a power of two, so that features begin at only 2**b / width different slots. By default it is four
-          times an odd number, so that they begin at 2**b / 4 different slots, whatever the number of sub-problems, and
-          four neighbouring sub-problems share a cache line.
+          times an odd number, so that they begin at 2**b / 4 different slots, whatever the number of subproblems, and
+          four neighbouring subproblems share a cache line.
 Slot      Four float32, 16 bytes:   | w | G | N | rate |
           With --l1 and --l2 the effective weight is `truncated(w, gravity) * contraction`, see `gd.learn`.
           A table with planes contains first all w, then all G, all N and all rates, for reductions that process
-          neighbouring sub-problems in order. Its `stride` is 1 and its `field` the number of slots, instead of 4 and 1.
+          neighbouring subproblems in order. Its `stride` is 1 and its `field` the number of slots, instead of 4 and 1.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOGISTIC_RANGE = np.float32(50)  # predictions with logistic loss are clipped to
 
 
 class Table(NamedTuple):
-    """Hold the weights of some sub-problems and the rest of the learner's state."""
+    """Hold the weights of some subproblems and the rest of the learner's state."""
 
     flat: Float32s  # float32[4 * slots], w, G, N and rate of all slots
     stride: np.uint64  # distance in `flat` from one slot to the next
@@ -67,12 +67,12 @@ def _pin(rule: Rule, limits: Float32s) -> Float32s:
 
 
 def odd_width(subs: int) -> int:
-    """Return the smallest width, four times an odd number, for `subs` sub-problems."""
+    """Return the smallest width, four times an odd number, for `subs` subproblems."""
     return 4 * (-(-subs // 4) | 1)
 
 
 def vw_width(subs: int) -> int:
-    """Return VW's width for `subs` sub-problems: their number rounded up to a power of two."""
+    """Return VW's width for `subs` subproblems: their number rounded up to a power of two."""
     return 1 << max(0, subs - 1).bit_length()
 
 
@@ -82,7 +82,7 @@ def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False
     Parameters
     ----------
     bits : log2 of the number of slots
-    subs : number of sub-problems
+    subs : number of subproblems
     width : slots of a feature, see `odd_width` and `vw_width`
     planes : whether all w come first, then all G, all N and all rates
     """
@@ -94,7 +94,7 @@ def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False
     if rule.initial_t > 0 and (rule.adaptive or rule.normalized):
         if rule.adaptive:
             _column(flat, slots, planes, 1)[:] = rule.initial_t
-        sums[0] = rule.initial_t  # VW initialises the first sub-problem only
+        sums[0] = rule.initial_t  # VW initialises the first subproblem only
     return Table(
         flat=flat,
         stride=np.uint64(1 if planes else FIELDS),

@@ -145,7 +145,7 @@ def compare_nodes(tree, plain) -> None:
 
 
 def compare_weights(config, tree, plain) -> None:
-    """Every slot of every table: weight, G and N; and the sums of every sub-problem."""
+    """Every slot of every table: weight, G and N; and the sums of every subproblem."""
 
     def numbers(table, slots: dict):
         flat = table.flat.reshape(-1, table_size.FIELDS)

@@ -220,7 +220,7 @@ def test_names_are_found_for_a_saved_model(reduction, layout, tmp_path):
     slots = {front.rpartition(":")[2]: values for front, values in then.items()}
     assert slots == {front.rpartition(":")[2]: values for front, values in later.items()}
     named = {front for front in later if ":" in front}
-    trees = ["--recall_tree"], ["--ect"]  # which look at other sub-problems while they learn
+    trees = ["--recall_tree"], ["--ect"]  # which look at other subproblems while they learn
     assert named <= then.keys() or reduction[:1] in trees
     assert len(named) > 0.7 * len(later)
     if reduction[:1] not in trees:

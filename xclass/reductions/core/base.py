@@ -284,15 +284,15 @@ class Inspectable(ABC):
     @property
     @abstractmethod
     def rows_are_exclusive(self) -> bool:
-        """Return whether a slot determines its sub-problem and feature.
+        """Return whether a slot determines its subproblem and feature.
 
-        If so, slot i belongs to sub-problem `i % width` of the features whose place is in row `i // width`. If not,
+        If so, slot i belongs to subproblem `i % width` of the features whose place is in row `i // width`. If not,
         names of features are found by following the weight lookups of every example.
         """
 
     @abstractmethod
     def places(self, table: int, index: UInt32s) -> UInt64s:
-        """Return the place of each feature in a table: sub-problem j uses slot `(place + j) & mask`.
+        """Return the place of each feature in a table: subproblem j uses slot `(place + j) & mask`.
 
         Parameters
         ----------
@@ -309,7 +309,7 @@ class Inspectable(ABC):
         """Return the regressors that are scored to predict the only example of `batch`, then those that learn it."""
 
     def extra_features(self) -> list[WeightLookup]:
-        """Return the features that the reduction itself adds, with their sub-problems.
+        """Return the features that the reduction itself adds, with their subproblems.
 
         Used only with `rows_are_exclusive`.
         """

@@ -61,9 +61,9 @@ class BatchTask:
 
 
 class WeightLookup(NamedTuple):
-    """Identify one regressor that is scored for an example, by its table and its sub-problem."""
+    """Identify one regressor that is scored for an example, by its table and its subproblem."""
 
     table: int  # position in `Inspectable.tables`
-    sub: int  # number of the sub-problem within its table
-    number: int  # number of the sub-problem among all of the learner
+    sub: int  # number of the subproblem within its table
+    number: int  # number of the subproblem among all of the learner
     extra: tuple[tuple[int, float], ...] = ()  # places and values of features the reduction adds

@@ -112,7 +112,7 @@ def cache_friendly_numbers(found: Draw, classes: int) -> tuple[np.ndarray, int]:
     """Number the matches so that a match and the two matches before it fall into a block of four numbers.
 
     The block of a match of an odd round also contains the matches of even rounds whose winners it pairs. Four
-    neighbouring sub-problems of a feature share a cache line.
+    neighbouring subproblems of a feature share a cache line.
 
     Returns
     -------

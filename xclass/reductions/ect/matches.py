@@ -28,7 +28,7 @@ class Bracket(NamedTuple):
     sides: Int32s  # int32[M, 2], see `bracket.Draw`
     entry: Int32s  # int32[K + 2 M], the same
     last: Int32s  # int32[E + 1], the same
-    sub: Int32s  # int32[M + E], sub-problem of each match; the final comes last
+    sub: Int32s  # int32[M + E], subproblem of each match; the final comes last
     classes: int  # K
     vw: bool  # follow VW
     link: bool  # scores go through the logistic function before they are compared

@@ -45,7 +45,7 @@ from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import bracket, matches
 
-MATCH_BYTES = 24  # bytes per match of `bracket.Draw` and of the numbers of sub-problems
+MATCH_BYTES = 24  # bytes per match of `bracket.Draw` and of the numbers of subproblems
 
 
 @dataclass(frozen=True)

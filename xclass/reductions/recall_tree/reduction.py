@@ -58,7 +58,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
 
     Attributes
     ----------
-    tables : weight tables; one for all sub-problems with `--layout vw`, otherwise the routers' and SHARDS of scorers
+    tables : weight tables; one for all subproblems with `--layout vw`, otherwise the routers' and SHARDS of scorers
     tree : the complete tree of m nodes
     counts : label counts and candidates of the nodes
     settings : options that the kernels read

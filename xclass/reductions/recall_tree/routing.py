@@ -41,7 +41,7 @@ class Tree(NamedTuple):
 
     left: Int32s  # int32[m], left child, 0 at a leaf; the right child is left + 1
     parent: Int32s  # int32[m], parent, -1 for the root
-    router: Int64s  # int64[m], sub-problem of the node's router, -1 at a leaf
+    router: Int64s  # int64[m], subproblem of the node's router, -1 at a leaf
 
 
 class Settings(NamedTuple):
@@ -54,7 +54,7 @@ class Settings(NamedTuple):
     node_only: bool  # whether the node reached is the only path feature
     classes: int  # K
     depth: int  # levels of routers
-    routers: int  # sub-problems of the routers, which precede those of the classes in a shared table
+    routers: int  # subproblems of the routers, which precede those of the classes in a shared table
 
 
 class Plan(NamedTuple):
@@ -297,7 +297,7 @@ def grow_tree(depth: int, blocked: bool, left: Int32s, parent: Int32s, router: I
 
     Returns
     -------
-    Number of sub-problems that the routers occupy.
+    Number of subproblems that the routers occupy.
     """
     level = order.copy()
     size = 1
@@ -341,7 +341,7 @@ def grow_tree(depth: int, blocked: bool, left: Int32s, parent: Int32s, router: I
 
 
 def new_tree(depth: int, blocked: bool) -> tuple[Tree, int]:
-    """Return a complete tree with `depth` levels of routers and the number of sub-problems they occupy."""
+    """Return a complete tree with `depth` levels of routers and the number of subproblems they occupy."""
     nodes = (2 << depth) - 1
     tree = Tree(np.zeros(nodes, np.int32), np.zeros(nodes, np.int32), np.zeros(nodes, np.int64))
     occupied = grow_tree(depth, blocked, tree.left, tree.parent, tree.router, np.zeros(depth + 2, np.int64))
@@ -349,7 +349,7 @@ def new_tree(depth: int, blocked: bool) -> tuple[Tree, int]:
 
 
 def subs(depth: int, blocked: bool) -> int:
-    """Return the number of sub-problems that the routers of `new_tree` occupy."""
+    """Return the number of subproblems that the routers of `new_tree` occupy."""
     if not blocked:
         return (1 << depth) - 1
     return sum(4 << level for level in range(depth) if (level + depth) % 2 == 0 or level == 0)

@@ -50,7 +50,7 @@ class Scratch(NamedTuple):
     lanes: gd.Lanes  # inputs and intermediate results of the lanes
     position: Int64s  # int64[lanes], position of each lane in `plan.item`
     out: Float32s  # float32[lanes], score of each lane
-    met: UInt8s  # uint8[sub-problems], marks of `learn_sequentially`, all 0 between examples
+    met: UInt8s  # uint8[subproblems], marks of `learn_sequentially`, all 0 between examples
 
 
 def new_scratch(row: routing.Row, candidates: int, subs: int = 0) -> Scratch:
@@ -60,7 +60,7 @@ def new_scratch(row: routing.Row, candidates: int, subs: int = 0) -> Scratch:
     ----------
     row : buffers for the example's features
     candidates : most candidates; there is one lane more, for the label
-    subs : number of sub-problems of the table that `learn_sequentially` uses, 0 for `score_shard`
+    subs : number of subproblems of the table that `learn_sequentially` uses, 0 for `score_shard`
     """
     lanes = candidates + 1
     return Scratch(
@@ -312,7 +312,7 @@ def best_candidates(plan: Plan, odds: Float64s, top: Int64s, top_p: Float64s) ->
 
 @jit
 def _mark(tree: routing.Tree, z: int, scratch: gd.Lanes, lanes: int, marks: UInt8s, mark: int) -> None:
-    """Set `marks` (uint8[sub-problems]) to `mark` for all lanes and for the routers on the path to node z."""
+    """Set `marks` (uint8[subproblems]) to `mark` for all lanes and for the routers on the path to node z."""
     for j in range(lanes):
         marks[np.int64(scratch.sub[j])] = mark
     a = z
@@ -329,15 +329,15 @@ def _apart(
 ) -> bool:  # fmt: skip
     """Return whether no lane shares a slot with another lane or with a router on the path to node z.
 
-    The places of the first `count` features are multiples of the table's width, so different sub-problems have
+    The places of the first `count` features are multiples of the table's width, so different subproblems have
     different slots there. The places of path features are not. But the lanes' slots of one path feature lie in at most
-    two rows, that of the lowest and that of the highest sub-problem, so its slots are compared one by one only if
+    two rows, that of the lowest and that of the highest subproblem, so its slots are compared one by one only if
     another feature has one of these rows.
 
     Parameters
     ----------
     place : uint64[full], read only
-    marks : uint8[sub-problems], all 0; written, and all 0 again on return
+    marks : uint8[subproblems], all 0; written, and all 0 again on return
     """
     width, mask = table.width, table.mask
     if width > mask:
@@ -380,7 +380,7 @@ def learn_sequentially(
 ) -> int:  # fmt: skip
     """Route, score and train examples one after the other in one weight table, with the same collisions as VW.
 
-    Under `--layout vw` routers, scorers and path features, which VW does not scale by the number of sub-problems, can
+    Under `--layout vw` routers, scorers and path features, which VW does not scale by the number of subproblems, can
     share slots. Therefore neither stages nor shards may run ahead, and lanes are trained together only if they share no
     slot. With --vw_exact, scorers add the path features before the generated crosses, as in VW.
 

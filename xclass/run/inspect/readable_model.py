@@ -4,8 +4,8 @@ Source    VW 9.11's formats, so that VW's tools can read them. w is the weight o
           update rule (`binary.weight_table`):
 
     --readable_model    a header, `:1` and counters, then `slot:w G N`; with --predict_only_model `:0` and `slot:w`
-    --invert_hash       the same with `name:` or `name[j]:` in front, j the sub-problem
-    --audit             for each prediction of a sub-problem a line with the prediction and the tag, and a line of
+    --invert_hash       the same with `name:` or `name[j]:` in front, j the subproblem
+    --audit             for each prediction of a subproblem a line with the prediction and the tag, and a line of
                         `TAB name:slot:value:w@G`, in falling order of the contribution of the features
 
 Cost      Some microseconds per feature seen for the first time, for its name. --audit and, with the default layout of a
@@ -356,5 +356,5 @@ def _decimal(value: Float) -> str:
 
 
 def _bracket(number: int) -> bytes:
-    """Return the suffix for a sub-problem, empty for number 0."""
+    """Return the suffix for a subproblem, empty for number 0."""
     return b"[%d]" % number if number else b""
