@@ -225,13 +225,13 @@ def chosen_name(config: Config) -> str:
     return chosen[0] if chosen else config.reduction.name
 
 
-def checked_value(name: str, one: Option, value: Any) -> Any:
+def checked_value(name: str, option: Option, value: Any) -> Any:
     """Return the value of an option after the checks of the command line.
 
     Parameters
     ----------
     name : name of the option in error messages
-    one : the option
+    option : the option
     value : the value given by a program; NumPy scalars are converted
 
     Raises
@@ -241,13 +241,13 @@ def checked_value(name: str, one: Option, value: Any) -> Any:
     """
     if isinstance(value, np.generic):
         value = value.item()
-    if one.repeated:
+    if option.repeated:
         values = [value] if isinstance(value, (str, int)) else list(value)
         value = [str(word) if isinstance(word, int) else word for word in values]
     try:
-        return from_stored(one, value)
+        return from_stored(option, value)
     except ValueError:
-        raise UsageError(f"{name}: {value!r} is not {allowed_values(one)}") from None
+        raise UsageError(f"{name}: {value!r} is not {allowed_values(option)}") from None
 
 
 def _option_hint(word: str, declared: Mapping[str, Option], known: Sequence[str]) -> str:

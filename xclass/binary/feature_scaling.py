@@ -94,7 +94,7 @@ class Scales:
         return bool(self.state[EXAMPLES] >= DECISION_EXAMPLES and not self.state[COLUMNS])
 
     @property
-    def told(self) -> list[str]:
+    def summary_lines(self) -> list[str]:
         """Return the summary line about scaled features, or nothing if they are not scaled."""
         columns = self.state[COLUMNS] and self.valued.any()
         return ["features are columns of numbers, each divided by its mean size"] if columns else []

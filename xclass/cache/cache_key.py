@@ -118,10 +118,10 @@ class Digesting(io.RawIOBase):
         """Return True."""
         return True
 
-    def readinto(self, room: memoryview | bytearray) -> int:  # type: ignore[override]  # gzip passes no other types
-        """Read into `room` and return the number of bytes read."""
-        count = self._file.readinto(room) or 0  # None is for non-blocking files only
-        self._digest.update(memoryview(room)[:count])
+    def readinto(self, buffer: memoryview | bytearray) -> int:  # type: ignore[override]  # gzip passes no other types
+        """Read into `buffer` and return the number of bytes read."""
+        count = self._file.readinto(buffer) or 0  # None is for non-blocking files only
+        self._digest.update(memoryview(buffer)[:count])
         self._ended |= count == 0
         return count
 

@@ -153,8 +153,8 @@ def put(
 
 
 @jit
-def size_of(how: Int64s, m: int, room: int) -> int:
-    """Return the bytes of a column of m numbers encoded as `how` (int64[3]) says; -1 if invalid or above `room`."""
+def size_of(how: Int64s, m: int, limit: int) -> int:
+    """Return the bytes of a column of m numbers encoded as `how` (int64[3]) says; -1 if invalid or above `limit`."""
     kind, size = how[0], how[1]
     if kind == SAME:
         return 0
@@ -164,7 +164,7 @@ def size_of(how: Int64s, m: int, room: int) -> int:
         needed = (4 * size + 7) // 8 * 8 + ((1 if kind == LIST1 else 2) * m + 7) // 8 * 8
     else:
         return -1
-    fits: int = needed if needed <= room else -1
+    fits: int = needed if needed <= limit else -1
     return fits
 
 

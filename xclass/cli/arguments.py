@@ -26,17 +26,17 @@ def command(sections: Sequence[help_text.Section]) -> help_text.HelpCommand:
     files = completion.completer((), files=True)
     params: dict[str, click.Parameter] = {"words": click.Argument(["words"], nargs=-1, shell_complete=files)}
     for section in sections:
-        for name, one in section.options.items():
+        for name, option in section.options.items():
             if name in params:  # an option that two reductions share
                 continue
             # Every option may be repeated, because click would silently keep the last value; `read` compares them all.
-            if one.kind is bool:
-                params[name] = click.Option([name, *one.flags, *one.aliases], count=True, help=one.help)
+            if option.kind is bool:
+                params[name] = click.Option([name, *option.flags, *option.aliases], count=True, help=option.help)
             else:
-                alone: dict[str, Any] = {} if one.absent is None else {"is_flag": False, "flag_value": ABSENT}
+                alone: dict[str, Any] = {} if option.absent is None else {"is_flag": False, "flag_value": ABSENT}
                 params[name] = click.Option(
-                    [name, *one.flags, *one.aliases], multiple=True, type=str, help=one.help,
-                    shell_complete=completion.values_of(one), **alone,
+                    [name, *option.flags, *option.aliases], multiple=True, type=str, help=option.help,
+                    shell_complete=completion.values_of(option), **alone,
                 )  # fmt: skip
     for flag in vw_flags.ACCEPTED:
         params[flag] = click.Option([_vw_name(flag), flag], count=True)
@@ -95,23 +95,23 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
         return {"help": help_text.everything(built, context)}
 
     given: dict[str, Any] = {}
-    for name, one in declared.items():
+    for name, option in declared.items():
         if not words[name]:
             continue
-        if one.kind is bool:
+        if option.kind is bool:
             given[name] = True
             continue
         texts = words[name]
-        if one.absent is not None:  # the value is optional, so a word that is no number is a data file
+        if option.absent is not None:  # the value is optional, so a word that is no number is a data file
             words["words"] += tuple(text for text in texts if text != ABSENT and not NUMBER.fullmatch(text))
-            texts = tuple(text if NUMBER.fullmatch(text) else str(one.absent) for text in texts)
-        values = tuple(_value(one, text) for text in texts)
-        if one.repeated:
+            texts = tuple(text if NUMBER.fullmatch(text) else str(option.absent) for text in texts)
+        values = tuple(_value(option, text) for text in texts)
+        if option.repeated:
             given[name] = values
             continue
         if len(set(values)) > 1:
             first, second = list(dict.fromkeys(values))[:2]
-            raise UsageError(f"{long_flag(one)} is given twice, as {first} and as {second}; give it once")
+            raise UsageError(f"{long_flag(option)} is given twice, as {first} and as {second}; give it once")
         given[name] = values[0]
     _take_data(given, words["words"], declared)
     accepted = [flag for flag in vw_flags.ACCEPTED if words[_vw_name(flag)]]
@@ -143,7 +143,7 @@ def _vw_name(flag: str) -> str:
 
 def _take_data(given: dict[str, Any], words: Sequence[str], declared: Mapping[str, Option]) -> None:
     """Add the words that belong to no option to `given` as data files."""
-    name = next(name for name, one in declared.items() if "-d" in one.flags)
+    name = next(name for name, option in declared.items() if "-d" in option.flags)
     if declared[name].repeated:
         if words:
             given[name] = (*given.get(name, ()), *words)
@@ -156,17 +156,17 @@ def _take_data(given: dict[str, Any], words: Sequence[str], declared: Mapping[st
         given[name] = words[0]
 
 
-def _value(one: Option, text: str) -> Any:
+def _value(option: Option, text: str) -> Any:
     """Return the value of an option from its text; raise UsageError if the option cannot have it."""
-    flag = long_flag(one)
-    if one.kind is str:
-        if one.choices and text not in one.choices:
-            close = difflib.get_close_matches(text, one.choices, n=1)
+    flag = long_flag(option)
+    if option.kind is str:
+        if option.choices and text not in option.choices:
+            close = difflib.get_close_matches(text, option.choices, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise UsageError(f"{flag}: {text!r} is none of {', '.join(one.choices)}{hint}")
+            raise UsageError(f"{flag}: {text!r} is none of {', '.join(option.choices)}{hint}")
         return text
     value: float | None = None
-    if one.kind is int:
+    if option.kind is int:
         # Python refuses to convert very long texts.
         if NUMBER.fullmatch(text):
             value = int(text) if len(text) <= LONGEST_NUMBER else math.inf
@@ -178,10 +178,10 @@ def _value(one: Option, text: str) -> Any:
         if value is not None and not math.isfinite(value):
             value = None
     if value is None:
-        what = "a whole number" if one.kind is int else "a number"
-        raise UsageError(f"{flag}: {text!r} is not {what}; give {allowed_values(one)}")
-    if not in_range(one, value):
-        raise UsageError(f"{flag}: {text} is out of range; give {allowed_values(one)}")
+        what = "a whole number" if option.kind is int else "a number"
+        raise UsageError(f"{flag}: {text!r} is not {what}; give {allowed_values(option)}")
+    if not in_range(option, value):
+        raise UsageError(f"{flag}: {text} is out of range; give {allowed_values(option)}")
     return value
 
 
@@ -191,7 +191,7 @@ def _refuse_single_dashes(argv: Sequence[str], declared: Mapping[str, Option]) -
         if word == "--":
             return
         name = word.partition("=")[0]
-        if len(name) > 2 and any("-" + name == flag for one in declared.values() for flag in one.flags):
+        if len(name) > 2 and any("-" + name == flag for option in declared.values() for flag in option.flags):
             raise UsageError(_unknown(name, declared))
 
 
@@ -204,7 +204,7 @@ def _unknown(flag: str, declared: Mapping[str, Option]) -> str:
         "help",
         "help_all",
         "version",
-        *(name[2:] for one in declared.values() for name in (*one.flags, *one.aliases) if name[:2] == "--"),
+        *(name[2:] for option in declared.values() for name in (*option.flags, *option.aliases) if name[:2] == "--"),
     ]
     close = difflib.get_close_matches(flag.lstrip("-"), known, n=1)
     hint = f"did you mean --{close[0]}?" if close else "xclass --help_all lists all options"

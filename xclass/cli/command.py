@@ -43,7 +43,7 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
     from ..run.inspect import readable_model, tree_dump
     from ..text import reader
 
-    found: dict[str, type[OptionGroup]] = {
+    groups: dict[str, type[OptionGroup]] = {
         "multiclass": presets.Options,
         "driver": driver.Options,
         "reader": reader.Options,
@@ -54,8 +54,8 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
         "tree_dump": tree_dump.Options,
         "timing": timing.Options,
     }
-    found.update({room: options for room, options in configuration.option_groups().items() if room not in found})
-    return found, registry.REDUCTIONS
+    groups.update({group: options for group, options in configuration.option_groups().items() if group not in groups})
+    return groups, registry.REDUCTIONS
 
 
 def run(argv: Sequence[str]) -> int:
@@ -63,11 +63,11 @@ def run(argv: Sequence[str]) -> int:
     if list(argv) == ["--version"]:
         print(f"xclass {__version__}")
         return 0
-    for one in subcommands.SUBCOMMANDS:
-        if list(argv[:1]) == [one.name]:
-            return one.run(argv[1:])
-    found, reductions = option_groups()
-    arranged = help_text.sections(found, reductions)
+    for subcommand in subcommands.SUBCOMMANDS:
+        if list(argv[:1]) == [subcommand.name]:
+            return subcommand.run(argv[1:])
+    groups, reductions = option_groups()
+    arranged = help_text.sections(groups, reductions)
     if completion.is_asked_for():
         return completion.complete(arguments.command(arranged))
     given = arguments.read(arranged, argv)
@@ -76,7 +76,7 @@ def run(argv: Sequence[str]) -> int:
             print(given[eager].rstrip())
             return 0
     notes = vw_flags.take(given.pop("accepted", ()), given)
-    flags = {flag: name for section in arranged for name, one in section.options.items() for flag in one.flags}
+    flags = {flag: name for section in arranged for name, option in section.options.items() for flag in option.flags}
     sources = {flags["-d"], "cache_file", "no_stdin"}
     if not sources & set(given) and sys.stdin is not None and sys.stdin.isatty():
         if flags["-t"] in given and {"print_tree", "dot_tree"} & set(given):
@@ -103,9 +103,9 @@ def run(argv: Sequence[str]) -> int:
     contents = model_contents.load(model) if model is not None else None
     stored = contents.options if contents is not None else None
     begun = bytearray()  # bytes that label detection takes from standard input
-    notes += _take_multiclass(given, found, reductions, begun)
+    notes += _take_multiclass(given, groups, reductions, begun)
     settled = config.resolve(
-        given, stored, found, reductions, model=model or "", presets=PRESETS, resolve_defaults=purpose.with_defaults
+        given, stored, groups, reductions, model=model or "", presets=PRESETS, resolve_defaults=purpose.with_defaults
     )
     return driver.run(settled, notes, contents, bytes(begun))
 
@@ -119,14 +119,14 @@ def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -
 
 
 def _take_multiclass(
-    given: dict[str, Any], found: Mapping[str, type[OptionGroup]], reductions: Sequence[Reduction], begun: bytearray
+    given: dict[str, Any], groups: Mapping[str, type[OptionGroup]], reductions: Sequence[Reduction], begun: bytearray
 ) -> list[str]:
     """Add --multiclass and --learn_names to `given` if the other options or the first labels of the data imply them.
 
     Parameters
     ----------
     given : the options that the user typed, field -> value; written
-    found : group -> its `Options` dataclass
+    groups : group -> its `Options` dataclass
     reductions : all `Reduction` records
     begun : written: the bytes taken from standard input to detect the type of the labels
 
@@ -139,9 +139,9 @@ def _take_multiclass(
     from ..text import reader
 
     owners: dict[str, set[str]] = {}
-    for room, declared in found.items():
+    for group, declared in groups.items():
         for name in options_of(declared):
-            owners.setdefault(name, set()).add(room)
+            owners.setdefault(name, set()).add(group)
     names = {record.name for record in reductions}
     if given.get("no_stdin") or (not given.get("data") and "cache_file" in given and cache.no_input()):
         return []

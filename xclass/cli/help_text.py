@@ -84,22 +84,24 @@ def sections(groups: Mapping[str, type[OptionGroup]], reductions: Iterable[Reduc
     return arranged
 
 
-def synopsis(one: Option) -> str:
+def synopsis(option: Option) -> str:
     """Return an option's flags and the name of its value: `-b, --bit_precision B`."""
-    names = ", ".join(sorted(one.flags, key=len))
-    if one.kind is bool:
+    names = ", ".join(sorted(option.flags, key=len))
+    if option.kind is bool:
         return names
-    value = one.metavar or ("|".join(one.choices) if one.choices else {int: "N", float: "X"}.get(one.kind, "TEXT"))
+    value = option.metavar or (
+        "|".join(option.choices) if option.choices else {int: "N", float: "X"}.get(option.kind, "TEXT")
+    )
     return f"{names} {value}"
 
 
-def default_of(one: Option) -> str:
+def default_of(option: Option) -> str:
     """Return an option's default as the help shows it, or an empty string if there is none to show."""
-    if one.default_text is not None:
-        return one.default_text
-    if one.kind is bool or one.default in (None, ()):
+    if option.default_text is not None:
+        return option.default_text
+    if option.kind is bool or option.default in (None, ()):
         return ""
-    return format(one.default, "g") if isinstance(one.default, float) else str(one.default)
+    return format(option.default, "g") if isinstance(option.default, float) else str(option.default)
 
 
 class HelpCommand(click.Command):
@@ -135,7 +137,9 @@ def overview(sections: Sequence[Section], formatter: click.HelpFormatter) -> str
         formatter.write_dl([(synopsis(option), _brief(option)) for option in common], col_max=34)
     if subcommands.SUBCOMMANDS:
         with formatter.section("Subcommands, as the first word"):
-            formatter.write_dl([(one.name, one.summary) for one in subcommands.SUBCOMMANDS], col_max=34)
+            formatter.write_dl(
+                [(subcommand.name, subcommand.summary) for subcommand in subcommands.SUBCOMMANDS], col_max=34
+            )
     with formatter.section("Help"):
         formatter.write_dl(HELP, col_max=34)
     return _coloured(formatter.getvalue())

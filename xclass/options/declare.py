@@ -95,23 +95,23 @@ def options_of(group: type[OptionGroup]) -> dict[str, Option]:
     return options
 
 
-def long_flag(one: Option) -> str:
+def long_flag(declared: Option) -> str:
     """Return the longest flag of an option, which names it in messages."""
-    return max(one.flags, key=len)
+    return max(declared.flags, key=len)
 
 
-def allowed_values(one: Option) -> str:
+def allowed_values(declared: Option) -> str:
     """Return a description of the values that an option can have: `a whole number from 1 to 31`."""
-    if one.repeated:
+    if declared.repeated:
         return "a list of texts"
-    if one.kind is bool:
+    if declared.kind is bool:
         return "true or false"
-    if one.kind is str:
-        return f"one of {', '.join(one.choices)}" if one.choices else "text"
-    number = "a whole number" if one.kind is int else "a number"
+    if declared.kind is str:
+        return f"one of {', '.join(declared.choices)}" if declared.choices else "text"
+    number = "a whole number" if declared.kind is int else "a number"
     low, high = (
         bound if bound is None else str(bound) if isinstance(bound, int) else f"{bound:.15g}"
-        for bound in (one.minimum, one.maximum)
+        for bound in (declared.minimum, declared.maximum)
     )  # fmt: skip
     if low and high:
         return f"{number} from {low} to {high}"
@@ -122,15 +122,17 @@ def allowed_values(one: Option) -> str:
     return number
 
 
-def in_range(one: Option, value: float) -> bool:
+def in_range(declared: Option, value: float) -> bool:
     """Return whether a number is in the declared range of an option and in the range of the types that kernels use."""
-    largest = LARGEST_FLOAT if one.kind is float else LARGEST_INT
+    largest = LARGEST_FLOAT if declared.kind is float else LARGEST_INT
     if not -largest <= value <= largest:
         return False
-    return (one.minimum is None or value >= one.minimum) and (one.maximum is None or value <= one.maximum)
+    return (declared.minimum is None or value >= declared.minimum) and (
+        declared.maximum is None or value <= declared.maximum
+    )
 
 
-def from_stored(one: Option, value: object) -> object:
+def from_stored(declared: Option, value: object) -> object:
     """Return the value of an option from its JSON value in a model file.
 
     Raises
@@ -138,23 +140,23 @@ def from_stored(one: Option, value: object) -> object:
     ValueError
         if the option cannot have this value.
     """
-    if value is None and one.default is None:
+    if value is None and declared.default is None:
         return None
-    if one.repeated:
+    if declared.repeated:
         if isinstance(value, list) and all(_is_text(part) for part in value):
             return tuple(value)
-    elif one.kind is bool:
+    elif declared.kind is bool:
         if isinstance(value, bool):
             return value
-    elif one.kind is str:
-        if _is_text(value) and (not one.choices or value in one.choices):
+    elif declared.kind is str:
+        if _is_text(value) and (not declared.choices or value in declared.choices):
             return value
-    elif one.kind is int:
-        if isinstance(value, int) and not isinstance(value, bool) and in_range(one, value):
+    elif declared.kind is int:
+        if isinstance(value, int) and not isinstance(value, bool) and in_range(declared, value):
             return value
-    elif isinstance(value, (int, float)) and not isinstance(value, bool) and in_range(one, value):
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and in_range(declared, value):
         return float(value)
-    raise ValueError(f"{shortened(value)} is not {allowed_values(one)}")
+    raise ValueError(f"{shortened(value)} is not {allowed_values(declared)}")
 
 
 def _is_text(value: object) -> bool:

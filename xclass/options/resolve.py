@@ -248,12 +248,12 @@ def _resolve(
 MOST_SHOWN = 200  # characters of a value in a message
 
 
-def typed(one: Option, value: object) -> str:
+def typed(declared: Option, value: object) -> str:
     """Return an option and its value as they are written on a command line."""
-    flag = long_flag(one)
-    if one.kind is bool:
+    flag = long_flag(declared)
+    if declared.kind is bool:
         return flag
-    if one.absent is not None and value == one.absent:
+    if declared.absent is not None and value == declared.absent:
         return flag
     values = value if isinstance(value, tuple) else (value,)
     shown = [format(v, "g") if isinstance(v, float) and float(format(v, "g")) == v else str(v) for v in values]

@@ -47,23 +47,27 @@ class LabelCounts:
             self._weight[label] = self._weight.get(label, 0.0) + more
         return not self.examples or self.seen < self.examples
 
-    def trees(self, seeds: list[int], share: two_means.Share, room: int) -> list[label_tree.Tree]:
+    def trees(self, seeds: list[int], share: two_means.Share, capacity: int) -> list[label_tree.Tree]:
         """Return a tree for each seed, or no trees if there are no labels.
 
         Parameters
         ----------
         seeds : the seed decides the order of labels of equal weight
         share : not used
-        room : number of labels to reserve capacity for
+        capacity : number of labels to reserve capacity for
         """
         labels = np.array(sorted(self._weight), np.int64)
         weight = np.array([self._weight[label] for label in labels.tolist()])
         return (
-            [huffman_tree(labels, weight, np.random.default_rng(seed), room) for seed in seeds] if len(labels) else []
+            [huffman_tree(labels, weight, np.random.default_rng(seed), capacity) for seed in seeds]
+            if len(labels)
+            else []
         )
 
 
-def huffman_tree(labels: np.ndarray, weight: np.ndarray, random: np.random.Generator, room: int = 0) -> label_tree.Tree:
+def huffman_tree(
+    labels: np.ndarray, weight: np.ndarray, random: np.random.Generator, capacity: int = 0
+) -> label_tree.Tree:
     """Return the Huffman tree of some labels, in which the more frequent child is on the left.
 
     Parameters
@@ -71,7 +75,7 @@ def huffman_tree(labels: np.ndarray, weight: np.ndarray, random: np.random.Gener
     labels : int64[k], distinct
     weight : float64[k], total weight of the examples of each label
     random : decides the order of labels of equal weight
-    room : number of labels to reserve capacity for
+    capacity : number of labels to reserve capacity for
     """
     k = len(labels)
     order = random.permutation(k)
@@ -90,4 +94,4 @@ def huffman_tree(labels: np.ndarray, weight: np.ndarray, random: np.random.Gener
         else:
             left[a] = len(item)
             item += pair[item[a] - k]
-    return label_tree.from_arrays(left, label, room)
+    return label_tree.from_arrays(left, label, capacity)

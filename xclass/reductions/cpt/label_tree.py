@@ -288,15 +288,15 @@ def _filled(tree: Tree, left, place, label, nodes: int) -> tuple[Tree, int]:
     return tree, complete(tree, nodes)
 
 
-def from_arrays(left: np.ndarray, label: np.ndarray, room: int = 0) -> Tree:
+def from_arrays(left: np.ndarray, label: np.ndarray, capacity: int = 0) -> Tree:
     """Return the tree of given nodes.
 
     Parameters
     ----------
     left, label : int32[m], int64[m], as in `Tree`; siblings come after their parent
-    room : number of labels to reserve capacity for
+    capacity : number of labels to reserve capacity for
     """
-    return _filled(empty_tree(max(len(left), room)), left, _places(left), label, len(left))[0]
+    return _filled(empty_tree(max(len(left), capacity)), left, _places(left), label, len(left))[0]
 
 
 def checked(left: np.ndarray, label: np.ndarray) -> tuple[Tree | None, int]:
@@ -323,18 +323,18 @@ def _places(left: np.ndarray) -> np.ndarray:
     return place
 
 
-def balanced_tree(labels: np.ndarray, room: int = 0) -> Tree:
+def balanced_tree(labels: np.ndarray, capacity: int = 0) -> Tree:
     """Return the tree of least depth for a sequence of labels.
 
     Parameters
     ----------
     labels : int64[k], distinct, the labels of the leaves from left to right
-    room : number of labels to reserve capacity for
+    capacity : number of labels to reserve capacity for
     """
     nodes = 2 * len(labels) - 1
     left, label = np.empty(nodes, np.int32), np.empty(nodes, np.int64)
     build_balanced(labels, left, label)
-    return from_arrays(left, label, room)
+    return from_arrays(left, label, capacity)
 
 
 def node_view(tree: Tree, a: int) -> NodeView:

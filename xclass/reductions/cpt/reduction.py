@@ -274,32 +274,39 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         self.missed += float(weight[~ranked.inside].sum())
         self.mistaken += float(weight[ranked.inside & wrong].sum())
 
-    def _vote(self, batch: Batch, found: Found, best: int, judged: bool) -> tuple[Int64s, Float64s]:
+    def _vote(self, batch: Batch, predictions: Found, best: int, judged: bool) -> tuple[Int64s, Float64s]:
         """Return the `best` most probable labels of several trees, and their mean probabilities."""
-        trees, n, k = found.top.shape
+        trees, n, k = predictions.top.shape
         candidate = np.empty((n, trees * k), np.int64)
-        binary_nodes.union_of_candidates(found.top, candidate)
+        binary_nodes.union_of_candidates(predictions.top, candidate)
         p = np.empty((trees, n if judged else 0, trees * k))
         if judged:
             jobs = [(t, a, b) for a, b in self.thread_ranges(n) for t in range(trees)]
             self.share(lambda t, a, b: self.members[t].candidate_probabilities(batch, a, b, candidate, p[t]), jobs)
         top, top_p = np.zeros((n, best), np.int64), np.zeros((n, best))
-        binary_nodes.vote(found.top, found.top_p, candidate, p, judged, top, top_p)
+        binary_nodes.vote(predictions.top, predictions.top_p, candidate, p, judged, top, top_p)
         return top, top_p
 
     def _finish(
-        self, task: BatchTask, labelled: Bools, known: Bools, p: Float64s, found: Found, top: Int64s, top_p: Float64s
+        self,
+        task: BatchTask,
+        labelled: Bools,
+        known: Bools,
+        p: Float64s,
+        predictions: Found,
+        top: Int64s,
+        top_p: Float64s,
     ) -> None:
         """Set the prediction, loss and listing of a task and update the report."""
         weight = task.batch.weight.astype(np.float64)
         task.prediction = top[:, 0].astype(np.float64)
         self.report.losses(labelled, weight, known, p)
-        self.report.regressors(labelled, weight, known, found.asked.mean(axis=0), found.loss.mean(axis=0))
+        self.report.regressors(labelled, weight, known, predictions.asked.mean(axis=0), predictions.loss.mean(axis=0))
         if self.search:
             right = task.prediction == task.batch.label
             task.loss = np.where(labelled & ~right, weight, 0.0)
             for t in range(len(self.members)):
-                self.report.searches(found.opened[t], found.gap[t])
+                self.report.searches(predictions.opened[t], predictions.gap[t])
             self.report.answers(top_p[:, 0], labelled, weight, right)
         else:
             task.loss = np.where(labelled, weight * (1.0 - p) ** 2, 0.0)
@@ -348,7 +355,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
             shares.append(f"label proposed, not chosen (scoring error) = {self.mistaken / self.label_weight:.6f}")
         nodes = sum(int(member.tree.size[NODES]) for member in self.members)
         return [
-            *self.report.lines(), *shares, *(self.scales.told if self.scales is not None else []),
+            *self.report.lines(), *shares, *(self.scales.summary_lines if self.scales is not None else []),
             f"classes in the tree = {classes}{self.placed}, depth = {depth}",
             tree_view.statistics(nodes, np.concatenate([label_tree.depths(member.tree) for member in self.members])),
         ]  # fmt: skip

@@ -12,13 +12,13 @@ from . import label_tree
 class Sample(two_means.Sample):
     """Collect the first examples and build trees that place labels with similar examples together."""
 
-    def trees(self, seeds: list[int], share: two_means.Share, room: int) -> list[label_tree.Tree]:
+    def trees(self, seeds: list[int], share: two_means.Share, capacity: int) -> list[label_tree.Tree]:
         """Return a tree of least depth for each seed, or no trees if there are no labels.
 
         Parameters
         ----------
         seeds : seed of the clustering for each tree
         share : `share(job, items)` calls `job(*item)` for all items, on any number of threads
-        room : number of labels to reserve capacity for
+        capacity : number of labels to reserve capacity for
         """
-        return [label_tree.balanced_tree(order, room) for order in self.orders(seeds, share) if len(order)]
+        return [label_tree.balanced_tree(order, capacity) for order in self.orders(seeds, share) if len(order)]

@@ -84,17 +84,31 @@ class Member:
             )
 
     def rows(
-        self, batch: Batch, label: Int64s, learns: Bools, whole: Bools, begin: int, end: int, found: binary_nodes.Found
+        self,
+        batch: Batch,
+        label: Int64s,
+        learns: Bools,
+        whole: Bools,
+        begin: int,
+        end: int,
+        predictions: binary_nodes.Found,
     ) -> int:
         """Call the kernel for the examples begin..end-1; return the first example that was not processed."""
         done: int = self.kernels.learn_batch(
             self.tree, self.weights, self.settings, self.random, batch, label, learns, whole, begin, end,
-            self.scratch(batch), found,
+            self.scratch(batch), predictions,
         )  # fmt: skip
         return done
 
     def learn_batch(
-        self, batch: Batch, label: Int64s, learns: Bools, whole: Bools, begin: int, end: int, found: binary_nodes.Found
+        self,
+        batch: Batch,
+        label: Int64s,
+        learns: Bools,
+        whole: Bools,
+        begin: int,
+        end: int,
+        predictions: binary_nodes.Found,
     ) -> None:
         """Predict the examples begin..end-1 and learn from them, in order, enlarging the tree if it is full.
 
@@ -103,9 +117,9 @@ class Member:
         label : int64[n], 0 for examples without a label
         learns : bool[n], whether to learn from the example
         whole : bool[n], whether the search has to be complete
-        found : arrays of this tree, rows begin..end-1 are written
+        predictions : arrays of this tree, rows begin..end-1 are written
         """
-        while (begin := self.rows(batch, label, learns, whole, begin, end, found)) < end:
+        while (begin := self.rows(batch, label, learns, whole, begin, end, predictions)) < end:
             if not label_tree.has_capacity(self.tree):
                 self.tree = label_tree.with_double_capacity(self.tree)
 
@@ -117,7 +131,7 @@ class Member:
         whole: Bools,
         begin: int,
         end: int,
-        found: binary_nodes.Found,
+        predictions: binary_nodes.Found,
         spread: list[tuple[Int64s, Float64s]],
     ) -> None:
         """Do what `learn_batch` does, and list the probabilities of all labels before each example is learned.
@@ -129,7 +143,7 @@ class Member:
         scratch = self.scratch(batch)
         for i in range(begin, end):
             spread[i] = self.all_probabilities(batch, i, scratch)
-            self.learn_batch(batch, label, learns, whole, i, i + 1, found)
+            self.learn_batch(batch, label, learns, whole, i, i + 1, predictions)
 
     def all_probabilities(self, batch: Batch, i: int, scratch: Scratch | wide_nodes.Scratch) -> tuple[Int64s, Float64s]:
         """Return the probabilities of all labels for example i.

@@ -47,7 +47,7 @@ class Scratch(NamedTuple):
     mass: Float64s  # float64[blocks, m], probabilities of the branches
     child: Int64s  # int64[blocks, m], children of the blocks that the search is in
     left: Float64s  # float64[blocks, m], mass of their waiting branches, -1 for the others
-    one: Float32s  # float32[m], scores of a block that is not on the path
+    other_scores: Float32s  # float32[m], scores of a block that is not on the path
     square: Float32s  # float32[m] each, scratch of `pecoc.learn`
     step: Float32s  # float32[m]
     reach: Float32s  # float32[m]
@@ -176,10 +176,10 @@ def _learn_path(tree, weights, scratch, leaf, count, weight):
         return
     if blocks == 0 or _children(tree, scratch.root[blocks - 1], scratch.levels, scratch.child[0]) == m:
         place = _place(leaf, m)
-        pecoc.score(weights, scratch.h, scratch.x, count, place, scratch.at, scratch.one)
+        pecoc.score(weights, scratch.h, scratch.x, count, place, scratch.at, scratch.other_scores)
         pecoc.learn(
-            weights, scratch.h, scratch.x, count, place, 0, scratch.one, scratch.square, scratch.step, scratch.reach,
-            weight,
+            weights, scratch.h, scratch.x, count, place, 0, scratch.other_scores, scratch.square, scratch.step,
+            scratch.reach, weight,
         )  # fmt: skip
 
 
@@ -202,7 +202,7 @@ def _seek(tree, weights, settings, random, scratch, count):
     m = scratch.score.shape[1]
     child, v = scratch.child[0], scratch.mass[0]
     while tree.left[a] > 0:
-        _open(tree, weights, scratch, count, a, scratch.one, child, v)
+        _open(tree, weights, scratch, count, a, scratch.other_scores, child, v)
         branch = 0
         for level in range(scratch.levels):
             if tree.left[a] == 0:
@@ -292,7 +292,7 @@ def _search(tree, weights, settings, scratch, count, known, floor, label, comple
             _children(tree, a, scratch.levels, child)
             left[:] = scratch.mass[depth]
         else:
-            _open(tree, weights, scratch, count, a, scratch.one, child, left)
+            _open(tree, weights, scratch, count, a, scratch.other_scores, child, left)
         for c in range(m):
             left[c] = left[c] * p if child[c] >= 0 else -1.0
         if settings.greedy:
@@ -377,7 +377,7 @@ def all_probabilities(tree, weights, settings, batch, i, scratch, mass):
     mass[0] = 1.0
     for a in range(tree.size[NODES]):  # children have higher numbers than their parent
         if tree.left[a] > 0 and tree.depth[a] % scratch.levels == 0:
-            _open(tree, weights, scratch, count, a, scratch.one, child, v)
+            _open(tree, weights, scratch, count, a, scratch.other_scores, child, v)
             for c in range(child.shape[0]):
                 if child[c] >= 0:
                     mass[child[c]] = mass[a] * v[c]
@@ -402,7 +402,7 @@ def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch,
             while tree.parent[leaf] >= 0:
                 root = _root(tree, scratch.levels, leaf)
                 if memo_row[root] != i:
-                    _open(tree, weights, scratch, count, root, scratch.one, child, v)
+                    _open(tree, weights, scratch, count, root, scratch.other_scores, child, v)
                     for c in range(child.shape[0]):
                         if child[c] >= 0:
                             memo_p[child[c]] = v[c]

@@ -88,27 +88,27 @@ def draw(classes: int, errors: int) -> Draw:
     return Draw(sides, entry, np.array(last, np.int32), rounds, current_round + errors.bit_length())
 
 
-def node_view(found: Draw, classes: int, place: int) -> NodeView:
+def node_view(draw: Draw, classes: int, place: int) -> NodeView:
     """Return the printable view of a place in a single tournament: a label, or a match and its two sides."""
     if place < classes:
         return NodeView(labels=((place + 1, None),))
     match = (place - classes) >> 1
-    return NodeView(tuple(found.sides[match].tolist()), facts={"match": match + 1})
+    return NodeView(tuple(draw.sides[match].tolist()), facts={"match": match + 1})
 
 
-def depths(found: Draw, classes: int) -> np.ndarray:
+def depths(draw: Draw, classes: int) -> np.ndarray:
     """Return the number of matches between each label and the end of a single tournament: int64[K]."""
-    depth = np.zeros(classes + 2 * len(found.sides), np.int64)
-    last = len(found.sides)
+    depth = np.zeros(classes + 2 * len(draw.sides), np.int64)
+    last = len(draw.sides)
     while last > 0:  # one round at a time, from the last to the first
-        first = int(np.searchsorted(found.round, found.round[last - 1]))
+        first = int(np.searchsorted(draw.round, draw.round[last - 1]))
         above = depth[classes + 2 * np.arange(first, last)] + 1
-        depth[found.sides[first:last]] = above[:, None]
+        depth[draw.sides[first:last]] = above[:, None]
         last = first
     return depth[:classes]
 
 
-def cache_friendly_numbers(found: Draw, classes: int) -> tuple[np.ndarray, int]:
+def cache_friendly_numbers(draw: Draw, classes: int) -> tuple[np.ndarray, int]:
     """Number the matches so that a match and the two matches before it fall into a block of four numbers.
 
     The block of a match of an odd round also contains the matches of even rounds whose winners it pairs. Four
@@ -119,14 +119,14 @@ def cache_friendly_numbers(found: Draw, classes: int) -> tuple[np.ndarray, int]:
     numbers : int32[M], number of each match
     total : how many numbers are used, including gaps
     """
-    total = len(found.sides)
+    total = len(draw.sides)
     numbers = np.full(total, -1, np.int64)
-    roots = np.flatnonzero(found.round % 2 == 1)
+    roots = np.flatnonzero(draw.round % 2 == 1)
     numbers[roots] = 4 * np.arange(len(roots))
     for side in (0, 1):
-        place = found.sides[roots, side].astype(np.int64) - classes
+        place = draw.sides[roots, side].astype(np.int64) - classes
         before = place >> 1
-        taken = (place >= 0) & (place % 2 == 0) & (found.round[before] % 2 == 0)
+        taken = (place >= 0) & (place % 2 == 0) & (draw.round[before] % 2 == 0)
         numbers[before[taken]] = numbers[roots[taken]] + 1 + side
     rest = np.flatnonzero(numbers < 0)
     numbers[rest] = 4 * len(roots) + np.arange(len(rest))

@@ -201,7 +201,7 @@ def _learn(
 @bare
 def learn_batch(
     order: Order, regressors: tree_routers.Routers, batch: Batch, label: Int64s, clock: Float64s, begin: int, end: int,
-    row: tree_routers.Row, found: Found,
+    row: tree_routers.Row, predictions: Found,
 ) -> None:  # fmt: skip
     """Predict examples begin..end-1 of a batch, and learn those that have a label.
 
@@ -214,13 +214,13 @@ def learn_batch(
     clock : float64[n], weight of the labelled examples up to and including this one
     begin, end : range of examples
     row : scratch, written
-    found : predictions, written
+    predictions : predictions, written
     """
     inner = np.int64(order.label.shape[0] - 1)
     group = row.at.shape[0]
     for first in range(begin, end, group):
         size = min(group, end - first)
-        reuse_walk = not regressors.exact and found.node.shape[0] == 0
+        reuse_walk = not regressors.exact and predictions.node.shape[0] == 0
         for g in range(size):
             tree_routers.load(regressors, batch, first + g, row, g, label[first + g] >= 0)
             reuse_walk &= label[first + g] < 0
@@ -232,15 +232,15 @@ def learn_batch(
         for g in range(size):
             i = first + g
             if reuse_walk:
-                found.answer[i] = order.label[row.at[g] - inner] + 1
+                predictions.answer[i] = order.label[row.at[g] - inner] + 1
                 continue
             leaf, known = _predict(regressors, row, g, inner)
-            found.answer[i] = order.label[leaf] + 1
-            found.size[i] = known
-            if found.node.shape[0] > 0:
+            predictions.answer[i] = order.label[leaf] + 1
+            predictions.size[i] = known
+            if predictions.node.shape[0] > 0:
                 for level in range(known):
-                    found.node[i, level] = row.node[level]
-                    found.score[i, level] = row.score[level]
+                    predictions.node[i, level] = row.node[level]
+                    predictions.score[i, level] = row.score[level]
             if label[i] >= 0:
                 if regressors.exact:
                     known = 0

@@ -123,7 +123,7 @@ class Scalar(Learner, Inspectable):
         if self.binary:
             self.enabled = "gd, scorer-identity, binary, count_label"
         self.link = spec.binary.link == "logistic"
-        self.told = False
+        self.label_warning_given = False
         self.stages = [self._run]
 
     def _run(self, task: BatchTask) -> None:
@@ -133,10 +133,10 @@ class Scalar(Learner, Inspectable):
         raw = np.empty(batch.n, np.float32)
         task.prediction = np.empty(batch.n)
         task.loss = np.empty(batch.n)
-        if self.rule.loss in (loss.LOGISTIC, loss.HINGE) and not self.told:
+        if self.rule.loss in (loss.LOGISTIC, loss.HINGE) and not self.label_warning_given:
             odd = ~np.isnan(batch.label) & (np.abs(batch.label) != 1)
             if odd.any():
-                self.told = True
+                self.label_warning_given = True
                 i = int(np.argmax(odd))
                 name = "logistic" if self.rule.loss == loss.LOGISTIC else "hinge"
                 task.notes.append(

@@ -322,9 +322,9 @@ def update_intercepts(problem, state, weights, touched, scratch, alpha, intercep
 # -- Python
 
 
-def empty_weights(classes: int, room: int = 0) -> Weights:
-    """Return no weights for `classes` classes, with capacity for `room` weights."""
-    return Weights(np.zeros(classes + 1, np.int64), np.empty(room, np.int32), np.empty(room))
+def empty_weights(classes: int, capacity: int = 0) -> Weights:
+    """Return no weights for `classes` classes, with capacity for `capacity` weights."""
+    return Weights(np.zeros(classes + 1, np.int64), np.empty(capacity, np.int32), np.empty(capacity))
 
 
 def first_bias(problem, class_start) -> np.ndarray:

@@ -208,7 +208,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         return [
             *lines,
             *self.lines,
-            *(self.scales.told if self.scales is not None else []),
+            *(self.scales.summary_lines if self.scales is not None else []),
             f"leaves = {len(sizes)}, depth = {self._depth()}, classes of a leaf = {sizes.mean():.1f} (mean), "
             f"{sizes.max()} (most), weights that are not 0 = {weights}",
         ]
