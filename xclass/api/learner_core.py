@@ -7,7 +7,6 @@ thread of its own.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -174,4 +173,3 @@ class LearnerCore:
             return
         self._reduction.close()
         self._reduction = None
-        gc.collect()  # frees the arrays now: a reduction's bound methods make reference cycles

@@ -134,9 +134,14 @@ class Learner(ABC):
         """Finish a pass; called while no stage runs."""
 
     def close(self) -> None:
-        """Shut down the threads that the learner started."""
+        """Shut down the threads that the learner started; it cannot be used afterwards.
+
+        The stages are bound methods, which refer to the learner. Without them its memory is freed with the last
+        reference to it, and need not wait for the garbage collector.
+        """
         if self._threads is not None and self._process == os.getpid():
             self._threads.shutdown()
+        self.stages = []
 
     # helpers for subclasses
 
