@@ -160,7 +160,7 @@ import pathlib
 from xclass.kernels import jit
 jit._choose_folder()
 assert jit.folder().is_dir()
-print(jit.folder(), jit.unkept(), sep="\\n")
+print(jit.folder(), jit.why_not_cached(), sep="\\n")
 """
 
 
