@@ -236,7 +236,10 @@ def _update(weights, rows, count, c, slope, weight):
 
 @jit
 def _adapt(state, which, slope, weight):
-    """Update one of v, A and B by one AdaGrad step."""
+    """Update one of v, A and B by one AdaGrad step.
+
+    `adagrad` has no function for it: there, regressors have many hashed weights in float32; this is one float64.
+    """
     state[1, which] += weight * slope * slope
     state[0, which] -= STEP * weight * slope / math.sqrt(state[1, which])
 

@@ -8,7 +8,8 @@ Idea      Each pass visits the rows in a new random order, in blocks. The probab
           those for other classes of probability p. Classes with p <= LEAST_P are sampled: each takes part with
           probability p / LEAST_P, and then counts as if p were LEAST_P, which is unbiased and saves most of the time.
           Several times per pass all weights move towards 0 by the L1 penalty for the rows since the last time.
-          The rate falls linearly to 0. The rates of intercepts follow AdaGrad.
+          The rate falls linearly to 0. The rates of intercepts follow AdaGrad, written out
+          here because the tables of `binary.adagrad` hold hashed features only.
           Frequent features have weights for all classes, side by side, so that adding them to the scores vectorises.
           Other features have weights only for the classes with which they occur.
               place[f] -> w[place .. place + K]  or  w[place .. place + many[f]] of the classes owner[place - base ..]
