@@ -38,7 +38,6 @@ METHODS = {
     "filter tree": "--ect {K}",
     "random tree": "--random_tree {K}",
     "Recall Tree": "--recall_tree {K}",
-    "CPT": "--cpt {K} --cpt_report losses",  # learning needs no search for an answer
 }
 WORK = 4e9  # weights that one-against-all visits in a run of `ratio`
 
