@@ -83,23 +83,6 @@ class Member:
                 name, f"it is {depth} levels deep, for which every thread would need {needed / 2**20:.0f} MB"
             )
 
-    def rows(
-        self,
-        batch: Batch,
-        label: Int64s,
-        learns: Bools,
-        whole: Bools,
-        begin: int,
-        end: int,
-        predictions: binary_nodes.Found,
-    ) -> int:
-        """Call the kernel for the examples begin..end-1; return the first example that was not processed."""
-        done: int = self.kernels.learn_batch(
-            self.tree, self.weights, self.settings, self.random, batch, label, learns, whole, begin, end,
-            self.scratch(batch), predictions,
-        )  # fmt: skip
-        return done
-
     def learn_batch(
         self,
         batch: Batch,
@@ -119,7 +102,14 @@ class Member:
         whole : bool[n], whether the search has to be complete
         predictions : arrays of this tree, rows begin..end-1 are written
         """
-        while (begin := self.rows(batch, label, learns, whole, begin, end, predictions)) < end:
+        while True:
+            scratch = self.scratch(batch)  # for the tree as deep as it is now
+            begin = self.kernels.learn_batch(
+                self.tree, self.weights, self.settings, self.random, batch, label, learns, whole, begin, end, scratch,
+                predictions,
+            )  # fmt: skip
+            if begin >= end:
+                return
             if not label_tree.has_capacity(self.tree):
                 self.tree = label_tree.with_double_capacity(self.tree)
 
