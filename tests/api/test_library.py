@@ -594,7 +594,10 @@ def test_weights_are_finite_and_not_below_0(weight):
 def test_steps_not_taken_are_warned_of():
     rows, _, labels = rows_and_labels()
     rows.data[5] = np.nan
-    with xclass.Learner("oaa", 3, indexing=1) as model, pytest.warns(xclass.XclassWarning, match="steps are not taken"):
+    with (
+        xclass.Learner("oaa", 3, indexing=1) as model,
+        pytest.warns(xclass.XclassWarning, match="example is skipped"),
+    ):
         outcome = model.learn(rows, labels)
     assert any(note.startswith("batch:6: ") for note in outcome.warnings)
 

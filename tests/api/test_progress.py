@@ -105,7 +105,7 @@ def test_table_of_probabilities_is_vws(tmp_path):
         "prediction": prediction,
         "loss": np.where(prediction != label, weight.astype(np.float64), 0.0),
         "log_loss": -np.log(scores[np.arange(len(label)), label.astype(int) - 1]) * weight,
-        "shown": scores.max(1),
+        "shown_probability": scores.max(1),
     }
     found = ours(stats.Progress("multiclass", progress_table.pace("9")), [50, 1, 33], columns)
     place = next(i for i, line in enumerate(expected) if "log loss" in line)

@@ -164,7 +164,7 @@ def test_one_wild_value_spoils_one_example(reduction, at):
             assert p.shape == (2, 2) and (p > 0).all() and (p < 1).all()
 
 
-@pytest.mark.filterwarnings("ignore:batch.1. learning from this example")
+@pytest.mark.filterwarnings("ignore:batch.1. the update of this example")
 def test_crossed_features_beyond_what_a_number_holds_spoil_one_example():
     lines = table(18, 900).splitlines(keepends=True)
     lines[0] = lines[5] = "1 | c0:1e30 c1:1e30 c2:0\n"

@@ -34,9 +34,9 @@ def test_quick_way_gives_the_same_bits(words):
     config = configure("--oaa", 4, *(() if "-b" in words else ("-b", 8)), *words)
     rule = gd.make_rule(config.learner, reduction=True)
     batch = batch_of(config, all_sizes(len(words), 60))
-    watch = finite.Watch(np.zeros(1, np.int64), np.zeros(batch.n, np.uint8), finite.ordinary_span(batch.n))
-    finite.survey(batch, np.ones(batch.n, bool), False, np.inf, True, watch.missed, watch.span)
-    plain, quick = (gd.new_table(rule, config.learner.bits, 5, 12)._replace(watch=watch) for _ in range(2))
+    guard = finite.StepGuard(np.zeros(1, np.int64), np.zeros(batch.n, np.uint8), finite.ordinary_value_range(batch.n))
+    finite.survey(batch, np.ones(batch.n, bool), False, np.inf, True, guard.skipped, guard.value_range)
+    plain, quick = (gd.new_table(rule, config.learner.bits, 5, 12)._replace(guard=guard) for _ in range(2))
     row = gd_sequential.new_row(batch)
     rng = np.random.default_rng(3)
     tiny = 0.25 if "--power_t" in words else 1e-45  # 0 to a negative power is an error in Python, infinity in kernels
@@ -67,8 +67,8 @@ def test_quick_way_gives_the_same_bits(words):
 def test_features_that_share_a_slot_are_found():
     config = configure("--oaa", 4, "-b", 8, "--noconstant")
     rule = gd.make_rule(config.learner, reduction=True)
-    watch = finite.Watch(np.zeros(1, np.int64), np.zeros(5, np.uint8), finite.ordinary_span(5))
-    table = gd.new_table(rule, 8, 4, 4)._replace(watch=watch)
+    guard = finite.StepGuard(np.zeros(1, np.int64), np.zeros(5, np.uint8), finite.ordinary_value_range(5))
+    table = gd.new_table(rule, 8, 4, 4)._replace(guard=guard)
     batch = batch_of(config, "1 |f a b c\n1 |f a b a\n1 |f\n1 |f b c\n1 | 1 65\n")  # 64 places of four
     row = gd_sequential.new_row(batch)
     ways = [gd_sequential.load(row, table, rule, batch, i)[1] for i in range(5)]

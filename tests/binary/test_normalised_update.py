@@ -62,7 +62,7 @@ def truth(c: int, label: int) -> np.float32:
 
 def examples(table, batch):
     for i in range(batch.n):
-        table.watch.now[0] = i
+        table.guard.now[0] = i
         part = slice(batch.start[i], batch.start[i + 1])
         yield i, batch.index[part].astype(np.uint64) * np.uint64(WIDTH), batch.value[part]
 
@@ -77,11 +77,11 @@ def test_every_way_gives_the_bits_of_the_plain_one(way, seed):
     batch = batch._replace(index=batch.index % np.uint32(ROWS))
     batch.weight[:] = np.random.default_rng(seed).choice([0.5, 1, 3], batch.n)
     label = batch.label.astype(np.int64) - 1
-    watch = finite.Watch(np.zeros(1, np.int64), np.zeros(batch.n, np.uint8), finite.ordinary_span(batch.n))
-    finite.survey(batch, np.ones(batch.n, bool), False, np.inf, True, watch.missed, watch.span)
+    guard = finite.StepGuard(np.zeros(1, np.int64), np.zeros(batch.n, np.uint8), finite.ordinary_value_range(batch.n))
+    finite.survey(batch, np.ones(batch.n, bool), False, np.inf, True, guard.skipped, guard.value_range)
     tables = []
     for one in (plain, way):
-        table = gd.new_table(rule, BITS, K, WIDTH, planes=one is rows)._replace(watch=watch)
+        table = gd.new_table(rule, BITS, K, WIDTH, planes=one is rows)._replace(guard=guard)
         one(table, rule, batch, label)
         tables.append(table)
     first, second = tables

@@ -162,16 +162,19 @@ def test_a_model_is_as_if_examples_that_are_too_large_were_not_there(name, optio
     assert some.keys() == none.keys()
     for key in some:
         assert np.array_equal(some[key], none[key]), key
-    assert shown.untaken == list(range(6, 6 + len(large)))
+    assert shown.skipped_steps == list(range(6, 6 + len(large)))
 
 
 def test_the_summary_of_a_run_counts_the_examples_that_are_too_large():
     done = learn("--ect", 3, "-b", 8, stdin="1 | a\n3 | zz:1e20\n2 | zz:3e38\n")
-    assert "warning: stdin:2: learning from this example would make a weight or a sum infinite" in done.err
-    assert done.err.count("infinite;") == 1
+    assert (
+        "warning: stdin:2: the update of this example is skipped, as it would make a weight or a sum infinite"
+        in done.err
+    )
+    assert done.err.count("infinite (values") == 1
     assert "infinite = 2\n" in done.err
     done = learn("--ect", 3, "-b", 8, stdin="1 | a\n3 | zz:1e20\n")
-    assert "infinite;" in done.err and "infinite = " not in done.err
+    assert "infinite (values" in done.err and "infinite = " not in done.err
     assert "infinite" not in learn("--ect", 3, "-b", 8, stdin="1 | a\n").err
 
 
@@ -179,15 +182,15 @@ def test_two_files_are_not_mixed_up(place):
     (place / "a.vw").write_text("1 | a\n2 | b\n")
     (place / "b.vw").write_text("1 | zz:3e38\n")
     done = learn("-d", "a.vw", "-d", "b.vw", "--oaa", 2)
-    assert "warning: line 1: learning" in done.err
+    assert "warning: line 1: the update" in done.err
     (place / "a.vw").write_text("1 | a\n2 | zz:3e38\n")
-    assert "warning: a.vw:2: learning" in learn("-d", "a.vw", "--oaa", 2).err
+    assert "warning: a.vw:2: the update" in learn("-d", "a.vw", "--oaa", 2).err
 
 
 def test_values_that_crosses_make_infinite_are_not_learned_from():
     text = "1 |a x |b y\n2 |a z |b y\n" * 4 + "1 |a x:3e38 |b y:3e38\n" + "1 |a x |b y\n"
     with learner("oaa", 2, bits=8, quadratic=["ab"]) as model:
-        with pytest.warns(XclassWarning, match="batch:9: learning"):
+        with pytest.warns(XclassWarning, match="batch:9: the update"):
             found = model.learn(text)
         assert_finite(floats_of(model))
     assert found.prediction[-1] == 1
@@ -198,7 +201,7 @@ def test_values_that_crosses_make_infinite_are_not_learned_from():
 def test_weights_that_are_no_numbers_count_for_nothing(name, weight):
     lines = ordinary(name, 4, 20)
     with learner(name, on_bad_line="vw") as model:
-        with pytest.warns(XclassWarning, match="batch:21: learning.*weight that is not finite"):
+        with pytest.warns(XclassWarning, match="batch:21: the update.*weight that is not finite"):
             model.learn([*lines, f"1 {weight} | p0_3\n", *lines])
         with_it = floats_of(model)
     with learner(name) as model:
@@ -298,7 +301,7 @@ def test_steps_are_safe_or_taken_back(rule, loss):
     rate = float(rng.choice([0.5, 10, 1024, 1e10]))
     asked = {"bits": 4, "learning_rate": rate, "initial_t": 1.0, "loss_function": loss, **rule}
     made = gd.make_rule(gd.Options(**asked), reduction=True)
-    safe = missed = 0
+    safe = skipped = 0
     for _ in range(150):
         wild = rng.random() < 0.5
         x = any_size(rng, -60, 50, 3) if wild else any_size(rng, -8, 8, 3)
@@ -312,9 +315,9 @@ def test_steps_are_safe_or_taken_back(rule, loss):
         slots[:, 2] = np.abs(any_size(rng, -63, 60, 16)) * (rng.random(16) < 0.7)
         table.sums[0] = np.abs(any_size(rng, -40, 100, 2)) * (rng.random(2) < 0.6)
         place = np.array([1, 5, 9], np.uint64)
-        watch = table.watch
+        guard = table.guard
         batch = batch_of_one(place, x, weight)
-        finite.survey(batch, np.ones(1, bool), False, np.inf, True, watch.missed, watch.span)
+        finite.survey(batch, np.ones(1, bool), False, np.inf, True, guard.skipped, guard.value_range)
         y = F(rng.choice([-1, 1]))
         p = gd.clip(F(gd.score(table, place, x, 3, np.uint64(0), F(0))), table.range)
         before = [table.flat.reshape(-1, 4)[:, :3].copy(), table.sums.copy(), table.shrunk.copy()]
@@ -322,12 +325,12 @@ def test_steps_are_safe_or_taken_back(rule, loss):
         after = [table.flat.reshape(-1, 4)[:, :3], table.sums, table.shrunk]
         assert all(np.isfinite(array).all() for array in after)
         assert np.abs(table.sums).max() <= finite.LARGEST
-        if watch.missed[0]:
-            missed += 1
+        if guard.skipped[0]:
+            skipped += 1
             assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
         else:
             safe += 1
-    assert safe > 20 and (missed > 0 or not made.adaptive)
+    assert safe > 20 and (skipped > 0 or not made.adaptive)
 
 
 @pytest.mark.plain

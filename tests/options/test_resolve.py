@@ -135,8 +135,8 @@ def test_option_of_the_learner_alone_is_refused_with_a_reduction():
 
 
 def test_probabilities_are_asked_only_of_reductions_that_give_them():
-    assert resolve({"top_k": 3, "oaa": 3}).answers.top_k == 3
-    assert resolve({"top_k": 3}, {"oaa": 3}).answers.top_k == 3
+    assert resolve({"top_k": 3, "oaa": 3}).listing_options.top_k == 3
+    assert resolve({"top_k": 3}, {"oaa": 3}).listing_options.top_k == 3
     assert refusal({"top_k": 3, "filter_tree": 3}) == (
         "--top_k needs probabilities of classes, which --filter_tree does not give; choose one of --oaa"
     )

@@ -64,12 +64,12 @@ def test_probabilities_are_vws_where_all_are_labelled(tmp_path):
 
 def test_every_tenth_line_is_held_out_and_empty_lines_count():
     lines = np.array([1, 2, 9, 10, 12, 20, 30])
-    many = passes.Holdout(passes.Options(passes=2))
+    many = passes.HeldOutLines(passes.Options(passes=2))
     assert many.mask(lines).tolist() == [False, False, False, True, False, True, True]
-    after = passes.Holdout(passes.Options(holdout_after=10))
+    after = passes.HeldOutLines(passes.Options(holdout_after=10))
     assert after.mask(lines).tolist() == [False, False, False, False, True, True, True]
     for off in (passes.Options(), passes.Options(passes=5, holdout_off=True)):
-        assert not passes.Holdout(off).mask(lines).any()
+        assert not passes.HeldOutLines(off).mask(lines).any()
 
 
 def noisy(seed: int, n: int = 300) -> str:
@@ -142,7 +142,7 @@ def test_batches_do_not_matter_for_the_table():
         "weight": rng.choice([1, 2, 0.5], n).astype(np.float32),
         "features": rng.integers(1, 9, n),
         "prediction": rng.integers(1, 4, n).astype(float),
-        "held": np.arange(1, n + 1) % 10 == 0,
+        "held_out": np.arange(1, n + 1) % 10 == 0,
     }
     columns["loss"] = np.where(columns["label"] != columns["prediction"], columns["weight"], 0).astype(float)
     found = []

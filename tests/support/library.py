@@ -33,7 +33,7 @@ class Shown(NamedTuple):
     summary: str  # the learner's lines of the summary; `fact` extracts a number from them
     notes: list[str]  # messages about the examples
     scores: list[dict[int, float]]  # scores of classes, candidates or routers, in the order of `-r`; see `with_scores`
-    untaken: list[int]  # numbers, from 1, of the examples whose update was skipped, see `binary.finite`
+    skipped_steps: list[int]  # numbers, from 1, of the examples whose update was skipped, see `binary.finite`
 
 
 def with_scores(reduction: str, classes: int, **options) -> Learner:
@@ -55,7 +55,7 @@ def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Show
         summary restart at 0
     """
     if answers:
-        model.reduction.want(replace(model._spec.wanted, answers=probabilities.Options(**answers)))
+        model.reduction.want(replace(model._spec.wanted, listing_options=probabilities.Options(**answers)))
     batch = Inputs(model.config, model.names, model.label_range).batch(text, learn=learn)
     if learn and model.preview_size is not None:
         model.preview(batch)
@@ -76,8 +76,8 @@ def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Show
         for one in dicts_of(task.scores, task.score_labels, task.score_start)
     ]  # fmt: skip
     notes = [note for task in tasks for note in task.notes]
-    untaken = np.flatnonzero(np.concatenate([task.missed for task in tasks])) + 1
-    return Shown(predictions, lists, loss, summary_of(model), notes, scores, untaken.tolist())
+    skipped_steps = np.flatnonzero(np.concatenate([task.skipped for task in tasks])) + 1
+    return Shown(predictions, lists, loss, summary_of(model), notes, scores, skipped_steps.tolist())
 
 
 def dicts_of(scores: np.ndarray, labels: np.ndarray, start: np.ndarray) -> list[dict[int, float]]:

@@ -108,6 +108,6 @@ OPTION_GROUPS = {
     "driver": Driver,
     "interactions": Interactions,
     "learner": Learner,
-    "answers": Answers,
+    "listing_options": Answers,
     **{record.name: record.options for record in REDUCTIONS},
 }

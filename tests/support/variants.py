@@ -98,7 +98,7 @@ def learner(name: str, k: int = K, **options) -> Learner:
     asked = {field: options.pop(field) for field in set(options) & set(ANSWERS)}
     model = Learner(name, None if name == "scalar" else k, **{"bits": BITS[1], **options})
     if asked:
-        model.reduction.want(Wanted(answers=probabilities.Options(**asked)))
+        model.reduction.want(Wanted(listing_options=probabilities.Options(**asked)))
     return model
 
 

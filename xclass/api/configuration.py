@@ -94,7 +94,7 @@ def option_groups() -> dict[str, type]:
         "features": namespaces.Options,
         "interactions": interactions.Options,
         "learner": gd.Options,
-        "answers": probabilities.Options,
+        "listing_options": probabilities.Options,
     }
     groups.update({record.name: record.options for record in registry.REDUCTIONS})
     return groups
@@ -107,7 +107,7 @@ def spec_of(config: Config, purpose: Purpose) -> LearnerSpec:
         name=name,
         options=getattr(config, name),
         binary=config.learner,
-        wanted=Wanted(config.answers, purpose.scores, purpose.exact_answer, purpose.weights_only),
+        wanted=Wanted(config.listing_options, purpose.scores, purpose.exact_answer, purpose.weights_only),
         given=config.given & _names_of_learners(config),
         seed=config.driver.random_seed,
         names=tuple(config.parser.label_names()),

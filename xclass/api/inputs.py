@@ -115,7 +115,7 @@ class Inputs:
     def _check_labels(self, label: np.ndarray) -> None:
         """Check that all labels, float64[n], are NaN or classes in the range of the learner."""
         lowest, highest, _ = self._label_range
-        if self._names.shown is not None:
+        if self._names.class_list is not None:
             highest = len(self._names.names)  # a class without a name cannot be predicted
         if highest is None:
             return
@@ -123,7 +123,7 @@ class Inputs:
         if wrong.any():
             at = int(np.argmax(wrong))
             allowed = f"allowed are whole numbers from {lowest} to {highest}"
-            if self._names.shown is not None:
+            if self._names.class_list is not None:
                 allowed = (
                     f"{allowed}, the classes that have a name" if highest else "no class has a name yet: give text"
                 )

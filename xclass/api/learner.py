@@ -23,7 +23,7 @@ from .configuration import Config, Purpose
 from .inputs import Examples, Inputs
 from .learner_core import LearnerCore
 from .model_contents import Contents
-from .untaken import SkippedSteps
+from .skipped_steps import SkippedSteps
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -126,7 +126,7 @@ class Learner(LearnerCore):
         self._held: list[BatchTask] = []  # passed to `learn` before the reduction had seen enough examples
         self._shown = False  # whether `preview` was called
         self._wants_more = True  # whether the reduction wants to see more examples in `preview`
-        self._untaken = SkippedSteps("batch")
+        self._skipped_steps = SkippedSteps("batch")
 
     # learning and predicting
 
@@ -387,8 +387,8 @@ class Learner(LearnerCore):
         """Return the names of the classes seen, the number of classes if labels are numbers, or None for "scalar"."""
         if self.config.reduction.labels != "multiclass":
             return None
-        if self.names.shown is not None:
-            return self.names.names[: self.names.met]
+        if self.names.class_list is not None:
+            return self.names.names[: self.names.highest_seen]
         return self._spec.classes or self.reduction.classes_seen
 
     @property
@@ -482,7 +482,7 @@ class Learner(LearnerCore):
             stage(task)
         self.note(task)
         self.progress.count(task)
-        task.notes.extend(self._untaken.count(task))
+        task.notes.extend(self._skipped_steps.count(task))
         return task
 
     def _predicted(self, batch: Batch) -> list[BatchTask]:
@@ -506,8 +506,8 @@ class Learner(LearnerCore):
         if self._shown:
             self.preparation.begin()  # interactions see the namespaces of all examples again, from the first on
         self._shown = False
-        held, self._held = self._held, []
-        return [self._learned(task) for task in held]
+        held_out, self._held = self._held, []
+        return [self._learned(task) for task in held_out]
 
     def _listed(self, batch: Examples, asked: Listed) -> list[BatchTask]:
         """Predict examples with the listings of classes and probabilities that `asked` describes."""
@@ -516,7 +516,7 @@ class Learner(LearnerCore):
             names = ", ".join(other.name for other in registry.REDUCTIONS if other.probabilities)
             raise UsageError(f"{record.name} gives no probabilities; choose one of {names}")
         checked = self._batch(batch)
-        self.reduction.want(Wanted(answers=asked))
+        self.reduction.want(Wanted(listing_options=asked))
         try:
             return self._predicted(checked)
         finally:
@@ -524,7 +524,7 @@ class Learner(LearnerCore):
 
     def _shown_as(self, labels: np.ndarray, other: object) -> np.ndarray:
         """Return labels as numbers, or as names if the classes have names, with `other` for label 0."""
-        if self.names.shown is None:
+        if self.names.class_list is None:
             return labels
         names = np.array([other, *self.names.names], object)
         return names[np.where((labels > 0) & (labels < len(names)), labels, 0)]

@@ -79,7 +79,8 @@ class LearnerCore:
         self.reduction.names = self.names.names
         try:
             if contents is not None:
-                learned = gd.predicting(contents.arrays) if self._spec.wanted.weights_only else contents.arrays
+                weights_only = self._spec.wanted.weights_only
+                learned = gd.arrays_for_prediction(contents.arrays) if weights_only else contents.arrays
                 self.reduction.restore(learned, contents.learner)
             self._cross_path()
         except BaseException:
@@ -134,20 +135,21 @@ class LearnerCore:
 
         Returns
         -------
-        met : float64[n], the highest class seen up to and including each example; None unless new names are learned
+        highest_seen : float64[n], the highest class seen up to and including each example; None unless new names are
+            learned
         """
-        met = None
+        highest_seen = None
         if self.names.growing:
-            self.names.met = max(self.names.met, self.reduction.highest_placed)
-            met = self.names.meet(task.batch.label)
+            self.names.highest_seen = max(self.names.highest_seen, self.reduction.highest_placed)
+            highest_seen = self.names.note_labels(task.batch.label)
         if task.learn and task.batch.n:
             self.examples += int(np.count_nonzero(task.learned()))
             self.clock = float(task.clock[-1])
-        return met
+        return highest_seen
 
     def stored_options(self) -> dict[str, Any]:
         """Return the options to store in a model file, including the names of the classes seen so far."""
-        names = ",".join(self.names.names[: self.names.met])
+        names = ",".join(self.names.names[: self.names.highest_seen])
         return {**self.config.stored(), "named_labels": names or None}
 
     def contents(self) -> Contents:

@@ -41,20 +41,22 @@ class Preparation:
         """Forget the namespaces seen so far, on which wildcard interactions depend, to restart at example 1."""
         self.crosser = interactions.Crosser(self._config.interactions)
 
-    def tasks(self, learner: Learner, read: Batch, held: np.ndarray, learn: bool, clock: float) -> Iterator[BatchTask]:
+    def tasks(
+        self, learner: Learner, read: Batch, held_out: np.ndarray, learn: bool, clock: float
+    ) -> Iterator[BatchTask]:
         """Yield the tasks of a batch.
 
         Parameters
         ----------
         learner : the learner of the tasks
         read : n examples from the parser
-        held : bool[n], examples that are held out of learning
+        held_out : bool[n], examples that are held out of learning
         learn : whether the other labelled examples are learned from
         clock : sum of the weights of the labelled examples before this batch
         """
         low = 0
         for batch, count, unnamed_batch in self.batches(learner, read):
-            held_here = held[low : low + batch.n]
+            held_here = held_out[low : low + batch.n]
             low += batch.n
             batch, odd = (batch, None) if self._exact else finite.clean(batch)
             idle = np.isnan(batch.label) | held_here
@@ -66,14 +68,14 @@ class Preparation:
                 batch,
                 learn,
                 clocks[1:],
-                held=held_here if held_here.any() else None,
+                held_out=held_here if held_here.any() else None,
                 features=count,
                 unnamed_batch=unnamed_batch,
             )
             if learn:
                 learner.survey(task, self._exact)
                 if odd is not None:
-                    task.missed[odd & ~idle] = finite.REFUSED
+                    task.skipped[odd & ~idle] = finite.EXAMPLE_SKIPPED
             yield task
 
     def batches(self, learner: Learner, read: Batch) -> Iterator[tuple[Batch, np.ndarray, Batch | None]]:

@@ -144,9 +144,9 @@ class Progress:
         ----------
         clock : --initial_t plus the sum of the weights learned from
         """
-        held = self.holdout.weight if self.holdout is not None else 0.0
+        held_out = self.holdout.weight if self.holdout is not None else 0.0
         return {
-            "t": float(clock + self.other_weight + held),
+            "t": float(clock + self.other_weight + held_out),
             "sum_loss": float(self.loss_sum),
             "sum_loss_since_last_dump": float(self._since_loss),
             "dump_interval": self._due if self.pace is not None else 1.0,
@@ -179,20 +179,20 @@ class Progress:
         """Return the mean loss, weighted by example; None before the first labelled example."""
         return self.loss_sum / self.labelled_weight if self.labelled_weight > 0 else None
 
-    def count(self, task: BatchTask, met: np.ndarray | None = None) -> list[str]:
+    def count(self, task: BatchTask, highest_seen: np.ndarray | None = None) -> list[str]:
         """Count a task that has passed the stages, and return the rows of the table that are due.
 
         Parameters
         ----------
         task : the task of n examples
-        met : float64[n], the highest class that has a name at each example; None if all classes do
+        highest_seen : float64[n], the highest class that has a name at each example; None if all classes do
         """
         batch, prediction = task.batch, task.prediction
         assert prediction is not None  # the stages have set it
         return self.update(
             batch.label, batch.weight, interactions.counted(task),
-            prediction if met is None else class_names.shown(prediction, met),
-            task.loss, task.log_loss, task.shown, task.held,
+            prediction if highest_seen is None else class_names.hide_unseen(prediction, highest_seen),
+            task.loss, task.log_loss, task.shown_probability, task.held_out,
         )  # fmt: skip
 
     @np.errstate(invalid="ignore", over="ignore")  # weights, labels and losses may be infinite under --on_bad_line vw
@@ -204,8 +204,8 @@ class Progress:
         prediction: np.ndarray,
         loss: np.ndarray | None,
         log_loss: np.ndarray | None = None,
-        shown: np.ndarray | None = None,
-        held: np.ndarray | None = None,
+        shown_probability: np.ndarray | None = None,
+        held_out: np.ndarray | None = None,
     ) -> list[str]:
         """Count a batch and return the rows of the table that are due.
 
@@ -217,9 +217,9 @@ class Progress:
         prediction : float64[n]
         loss : float64[n], loss times weight; None if the loss is not known
         log_loss : float64[n], log loss times weight; None without probabilities
-        shown : float64[n], probability printed beside the prediction; None to print none
-        held : bool[n], whether each example is held out; None for none. Held-out examples are counted in `holdout` if
-            they have a label
+        shown_probability : float64[n], probability printed beside the prediction; None to print none
+        held_out : bool[n], whether each example is held out; None for none. Those that have a label are counted in
+            `holdout`
         """
         n = len(label)
         if n == 0:
@@ -229,11 +229,11 @@ class Progress:
         if self.simple:
             with np.errstate(over="ignore"):
                 self._see(label[labelled].astype(np.float32))
-        held_out = None
+        scored_held_out = None
         judging = loss is not None or not self.as_vw  # VW holds no examples out if their loss is not known
-        if held is not None and self.holdout is not None and judging and (held & labelled).any():
-            held_out = held & labelled
-            labelled = labelled & ~held_out
+        if held_out is not None and self.holdout is not None and judging and (held_out & labelled).any():
+            scored_held_out = held_out & labelled
+            labelled = labelled & ~scored_held_out
         if self.simple:
             with np.errstate(over="ignore"):
                 weighted_label = label.astype(np.float32).astype(np.float64) * weight
@@ -242,18 +242,18 @@ class Progress:
         judged = labelled | (np.isnan(label) & self.lists)
         losses = np.zeros(n) if loss is None else np.where(judged, loss.astype(np.float32).astype(np.float64), 0.0)
         if log_loss is not None:
-            log_held_out = held_out
+            log_held_out = scored_held_out
             if self.as_vw and self.holdout is not None:  # VW counts the log loss of unlabelled examples as held out
-                log_held_out = np.isnan(label) if held_out is None else held_out | np.isnan(label)
+                log_held_out = np.isnan(label) if scored_held_out is None else scored_held_out | np.isnan(label)
             if log_held_out is not None:
                 addends = np.where(log_held_out, log_loss.astype(np.float32).astype(np.float64), 0.0)
                 self.held_log_loss_sum = running(self.held_log_loss_sum, addends)[-1]
             addends = np.where(labelled, log_loss.astype(np.float32).astype(np.float64), 0.0)
             self.log_loss_sum = running(self.log_loss_sum or 0.0, addends)[-1]
         known = running(self.labelled_weight, np.where(counted, weight, 0.0))
-        uncounted = counted if held_out is None else counted | held_out
+        uncounted = counted if scored_held_out is None else counted | scored_held_out
         other = running(self.other_weight, np.where(uncounted, 0.0, weight))
-        number = self.examples + (np.arange(1, n + 1) if held_out is None else np.cumsum(~held_out))
+        number = self.examples + (np.arange(1, n + 1) if scored_held_out is None else np.cumsum(~scored_held_out))
         marked = self.holdout is not None and self.passes > 0
         total = known + other
         loss_sum = running(self.loss_sum, losses)
@@ -262,8 +262,8 @@ class Progress:
         begin = 0  # first example after the last row
         while self.pace is not None and (i := self._next_row(total, begin, weight)) < n:
             self._since_loss = running(self._since_loss, losses[begin : i + 1])[-1]
-            if held_out is not None and self.holdout is not None:
-                self.holdout.add(held_out, loss, weight, begin, i + 1)
+            if scored_held_out is not None and self.holdout is not None:
+                self.holdout.add(scored_held_out, loss, weight, begin, i + 1)
             average = _ratio(loss_sum[i], known[i]) if known[i] > 0 else NO_VALUE
             since = NO_VALUE
             if known[i] != self._since_weight:
@@ -277,7 +277,7 @@ class Progress:
                     int(number[i]),
                     total[i],
                     self._label_text(label[i]),
-                    self._prediction_text(prediction[i], None if shown is None else shown[i]),
+                    self._prediction_text(prediction[i], None if shown_probability is None else shown_probability[i]),
                     int(features[i]),
                     " h" if marked else "",
                 )
@@ -289,11 +289,11 @@ class Progress:
                 self._due = float(now + self.pace.step if self.pace.additive else now * self.pace.step)
             begin = i + 1
         self._since_loss = running(self._since_loss, losses[begin:])[-1]
-        if held_out is not None and self.holdout is not None:
-            self.holdout.add(held_out, loss, weight, begin, n)
+        if scored_held_out is not None and self.holdout is not None:
+            self.holdout.add(scored_held_out, loss, weight, begin, n)
 
         self.examples = int(number[-1])
-        self.features += int(features.sum() if held_out is None else features[~held_out].sum())
+        self.features += int(features.sum() if scored_held_out is None else features[~scored_held_out].sum())
         self.learned_features += int(features[labelled & (weight > 0)].sum())
         self.labelled_weight, self.other_weight, self.loss_sum = float(known[-1]), float(other[-1]), float(loss_sum[-1])
         return rows
@@ -333,9 +333,9 @@ class Progress:
         constant : whether to include the best constant prediction for real-valued labels
         """
         average = self.average_loss
-        shown = NO_VALUE if average is None else format(average, ".6f")
+        shown_probability = NO_VALUE if average is None else format(average, ".6f")
         if self.holdout is not None:
-            shown = f"{self.holdout.best:.6f} h" if self.holdout.found else "undefined (no holdout)"
+            shown_probability = f"{self.holdout.best:.6f} h" if self.holdout.found else "undefined (no holdout)"
         lines = [
             "",
             "finished run",
@@ -346,15 +346,15 @@ class Progress:
             ),
             f"weighted example sum = {self.weight:.6f}",
             f"weighted label sum = {self.label_sum:.6f}",
-            f"average loss = {shown}",
+            f"average loss = {shown_probability}",
         ]
         if self.log_loss_sum is not None:
             mark = " h" if self.holdout is not None else ""
             total = self.log_loss_sum if self.holdout is None else self.held_log_loss_sum
-            shown = _ratio(total, self.labelled_weight)
+            shown_probability = _ratio(total, self.labelled_weight)
             if self.as_vw and not self.labelled_weight:
-                shown = "inf" if total > 0 else "nan"
-            lines.append(f"average multiclass log loss = {shown}{mark}")
+                shown_probability = "inf" if total > 0 else "nan"
+            lines.append(f"average multiclass log loss = {shown_probability}{mark}")
         best = None
         if self.simple and constant:
             with np.errstate(all="ignore"):

@@ -42,8 +42,8 @@ from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import bare, jit
 from .update_rule import Rule
 
-REFUSED = 1  # in `Watch.missed`: the example is not learned
-STEP = 2  # in `Watch.missed`: a step of the example was not taken
+EXAMPLE_SKIPPED = 1  # in `StepGuard.skipped`: the example is not learned
+STEP_SKIPPED = 2  # in `StepGuard.skipped`: a step of the example was skipped
 MOST_FEATURES = 1 << 20  # most features of an example whose steps are known to be safe
 LARGEST_VALUE = np.float32(2.0**50)  # largest |value| of such an example
 SMALLEST_SQUARE = np.float32(1.17549435e-38)  # smaller squares are raised to this, see `gd`
@@ -55,20 +55,20 @@ LARGEST = np.float32(np.finfo(np.float32).max)
 INFINITE = np.float32(np.inf)
 
 
-class Watch(NamedTuple):
-    """Hold what kernels need to know about the values of a batch, and mark examples with steps that were not taken."""
+class StepGuard(NamedTuple):
+    """Hold what kernels need to know about the values of a batch, and mark examples with skipped steps."""
 
     now: Int64s  # int64[1], index of the current example
-    missed: UInt8s  # uint8[n], 0, REFUSED or STEP
-    span: Float32s  # float32[n, 3], squares of the smallest and the largest |value|, and `least_slope`; see `survey`
+    skipped: UInt8s  # uint8[n], 0, EXAMPLE_SKIPPED or STEP_SKIPPED
+    value_range: Float32s  # float32[n, 3], squares of least and largest |value|, and `least_slope`; see `survey`
 
 
-def idle_watch() -> Watch:
+def idle_guard() -> StepGuard:
     """Return the watch of a single example with ordinary values."""
-    return Watch(np.zeros(1, np.int64), np.zeros(1, np.uint8), ordinary_span(1))
+    return StepGuard(np.zeros(1, np.int64), np.zeros(1, np.uint8), ordinary_value_range(1))
 
 
-def ordinary_span(n: int) -> Float32s:
+def ordinary_value_range(n: int) -> Float32s:
     """Return the span of n examples with values of 1, as float32[n, 3]."""
     return np.tile(np.array([1, 1, LEAST_SLOPE], np.float32), (n, 1))
 
@@ -77,24 +77,24 @@ class _Surveyed(Protocol):
     """Require the results of `survey` for a batch, which are attributes of `reductions.core.contract.BatchTask`."""
 
     @property
-    def missed(self) -> UInt8s: ...
+    def skipped(self) -> UInt8s: ...
 
     @property
-    def span(self) -> Float32s: ...
+    def value_range(self) -> Float32s: ...
 
 
-class _Watching(Protocol):
+class _Guarded(Protocol):
     """Require a named tuple with a watch, such as `weight_table.Table`."""
 
-    def _replace(self: Watching, *, watch: Watch) -> Watching: ...
+    def _replace(self: GuardedTable, *, guard: StepGuard) -> GuardedTable: ...
 
 
-Watching = TypeVar("Watching", bound=_Watching)  # a `weight_table.Table`
+GuardedTable = TypeVar("GuardedTable", bound=_Guarded)  # a `weight_table.Table`
 
 
-def watched(table: Watching, task: _Surveyed) -> Watching:
+def guarded(table: GuardedTable, task: _Surveyed) -> GuardedTable:
     """Return a table for one thread, with a watch over the batch of `task`."""
-    return table._replace(watch=Watch(np.zeros(1, np.int64), task.missed, task.span))
+    return table._replace(guard=StepGuard(np.zeros(1, np.int64), task.skipped, task.value_range))
 
 
 def clean(batch: Batch) -> tuple[Batch, Bools | None]:
@@ -141,9 +141,9 @@ def least_slope(least: np.float64) -> np.float32:
 
 @jit
 def survey(
-    batch: Batch, learns: Bools, exact: bool, largest_step: float, scaled: bool, missed: UInt8s, span: Float32s
+    batch: Batch, learns: Bools, exact: bool, largest_step: float, scaled: bool, skipped: UInt8s, value_range: Float32s
 ) -> None:
-    """Examine the values of every example, fill `span`, and mark examples that cannot be learned in `missed`.
+    """Examine the values of every example, fill `value_range`, and mark examples that cannot be learned in `skipped`.
 
     Parameters
     ----------
@@ -152,8 +152,8 @@ def survey(
     exact : learn as VW does: refuse no example, and only mark values so large that vectorised kernels cannot be used
     largest_step : bound of the learner, see `largest_step`
     scaled : whether the learner scales examples, so that `largest_step` bounds the weight alone
-    missed : uint8[n], written
-    span : float32[n, 3], written
+    skipped : uint8[n], written
+    value_range : float32[n, 3], written
     """
     for i in range(len(learns)):
         least, most = ONE, ONE
@@ -162,37 +162,37 @@ def survey(
             least = min(least, size)
             most = max(most, size)
         if exact:
-            span[i, 0] = ONE
-            span[i, 1] = INFINITE if most > HUGE_VALUE else ONE
-            span[i, 2] = np.float32(LEAST_SLOPE)
+            value_range[i, 0] = ONE
+            value_range[i, 1] = INFINITE if most > HUGE_VALUE else ONE
+            value_range[i, 2] = np.float32(LEAST_SLOPE)
             continue
         if learns[i]:
             weight = np.float64(batch.weight[i])
             large = weight if scaled else max(weight, 1.0) * np.float64(most) * np.float64(most)
             if not large <= largest_step:
-                missed[i] = REFUSED
+                skipped[i] = EXAMPLE_SKIPPED
         if most > LARGEST_VALUE or batch.start[i + 1] - batch.start[i] > MOST_FEATURES:
-            span[i, 0], span[i, 1], span[i, 2] = ZERO, INFINITE, INFINITE
+            value_range[i, 0], value_range[i, 1], value_range[i, 2] = ZERO, INFINITE, INFINITE
         else:
             small = max(least * least, SMALLEST_SQUARE)
-            span[i, 0], span[i, 1], span[i, 2] = small, most * most, least_slope(np.float64(small))
+            value_range[i, 0], value_range[i, 1], value_range[i, 2] = small, most * most, least_slope(np.float64(small))
 
 
 @bare
-def is_plain(watch: Watch) -> bool:
+def is_plain(guard: StepGuard) -> bool:
     """Return whether the current example has no huge value."""
-    plain: bool = watch.span[watch.now[0], 1] < INFINITE
+    plain: bool = guard.value_range[guard.now[0], 1] < INFINITE
     return plain
 
 
 @bare
-def note(watch: Watch) -> None:
-    """Note that a step of the current example was not taken."""
-    watch.missed[watch.now[0]] = STEP
+def mark_step_skipped(guard: StepGuard) -> None:
+    """Mark the current example as one with a skipped step."""
+    guard.skipped[guard.now[0]] = STEP_SKIPPED
 
 
 @bare
-def is_safe(rule: Rule, watch: Watch, weight: np.float32, g2: np.float32, s: np.float32) -> bool:
+def is_safe(rule: Rule, guard: StepGuard, weight: np.float32, g2: np.float32, s: np.float32) -> bool:
     """Return whether a step can be taken unchecked, if S and T allow it too (`gd.norms_are_safe`).
 
     Parameters
@@ -200,15 +200,15 @@ def is_safe(rule: Rule, watch: Watch, weight: np.float32, g2: np.float32, s: np.
     g2 : weight * slope**2
     s : learning rate * weight
     """
-    if not (rule.proven and weight <= 2.0**40 and s <= 2.0**20 and g2 <= 2.0**40 * np.float64(weight)):
+    if not (rule.bounds_hold and weight <= 2.0**40 and s <= 2.0**20 and g2 <= 2.0**40 * np.float64(weight)):
         return False
-    least, most = watch.span[watch.now[0], 0], np.float64(watch.span[watch.now[0], 1])
-    if not (np.float64(g2) * most <= 2.0**100 and g2 >= watch.span[watch.now[0], 2]):
+    least, most = guard.value_range[guard.now[0], 0], np.float64(guard.value_range[guard.now[0], 1])
+    if not (np.float64(g2) * most <= 2.0**100 and g2 >= guard.value_range[guard.now[0], 2]):
         return False
     if rule.adaptive and not rule.normalized and not np.float64(s) * s * most <= 2.0**150 * np.float64(g2):
         return False
-    gentle: bool = rule.gentle or least >= 2.0**-80
-    return gentle
+    no_overshoot: bool = rule.no_overshoot or least >= 2.0**-80
+    return no_overshoot
 
 
 @bare

@@ -7,7 +7,7 @@ Names     w weight, G sum of importance * slope**2 * x**2, N largest |x| of a fe
           importance * x**2 / N**2 and of importance of a subproblem | p clipped prediction | y label | g2 importance *
           slope**2 | s learning rate * importance | u step | lane: one of several subproblems updated together.
 Differs   from VW, under `--layout vw`, only in that 1/sqrt(G) is exact, where some builds of VW estimate it. Without
-          `--vw_exact`, steps that would lead to numbers that are not finite are not taken; see `finite`.
+          `--vw_exact`, steps that would lead to numbers that are not finite are skipped; see `finite`.
 Idea      A reduction numbers its binary problems, called subproblems, 0, 1, ... (`sub`) and keeps their weights in a
           `weight_table`. An update rule (`update_rule`), which is made from options, says how they learn.
 
@@ -35,10 +35,10 @@ from .weight_table import (
     LOGISTIC_RANGE,
     Table,
     apply_regularisation,
+    arrays_for_prediction,
     columns,
     new_table,
     odd_width,
-    predicting,
     restore_table,
     table_arrays,
     vw_width,
@@ -52,6 +52,7 @@ __all__ = [  # contains no kernels: a kernel is called through the module that d
     "Table",
     "after_pass",
     "apply_regularisation",
+    "arrays_for_prediction",
     "check",
     "check_memory",
     "columns",
@@ -59,7 +60,6 @@ __all__ = [  # contains no kernels: a kernel is called through the module that d
     "make_rule",
     "new_table",
     "odd_width",
-    "predicting",
     "resolve_defaults",
     "restore_table",
     "table_arrays",
@@ -218,7 +218,7 @@ def learn(
     1 - l2 e and moves them by l1 e towards 0. The table stores only the product of these factors (contraction) and the
     sum of these amounts (gravity), which are applied whenever a weight is read.
 
-    A step that would lead to a number that is not finite is not taken, and is noted in `table.watch`.
+    A step that would lead to a number that is not finite is skipped, and the example is marked in `table.guard`.
 
     Parameters
     ----------
@@ -236,8 +236,8 @@ def learn(
     else:
         taken = _try_step(table, rule, place, x, count, sub, p, y, weight, g2, s)
     if taken < 0 and rule.checked:
-        finite.note(table.watch)
-    if taken > 0 and rule.regular and (table.shrunk[1] < 1e-9 or table.shrunk[0] > 1e3):
+        finite.mark_step_skipped(table.guard)
+    if taken > 0 and rule.regularized and (table.shrunk[1] < 1e-9 or table.shrunk[0] > 1e3):
         weight_table.apply_shrunk(table)
 
 
@@ -247,7 +247,7 @@ def is_safe(
     g2: np.float32, s: np.float32,
 ) -> bool:  # fmt: skip
     """Return whether a step of a subproblem can be taken unchecked; see `finite`."""
-    if not finite.is_safe(rule, table.watch, weight, g2, s):
+    if not finite.is_safe(rule, table.guard, weight, g2, s):
         return False
     return not rule.normalized or norms_are_safe(table, place, x, count, sub, weight)
 
@@ -312,7 +312,7 @@ def _step(
         u = loss.step(rule.loss, rule.tau, p, y, s, q)
     else:
         u = loss.plain_step(rule.loss, rule.tau, p, y, s)
-    if rule.regular:
+    if rule.regularized:
         u = _regularise(table, rule, p, y, u)
     if u == ZERO:
         return 0
@@ -339,10 +339,10 @@ def _try_step(
         for k in range(3):
             before[f, k] = flat[at + np.uint64(k) * field]
     norm, total = table.sums[sub, 0], table.sums[sub, 1]
-    gravity, contraction = (table.shrunk[0], table.shrunk[1]) if rule.regular else (0.0, 1.0)
+    gravity, contraction = (table.shrunk[0], table.shrunk[1]) if rule.regularized else (0.0, 1.0)
     taken = _step(table, rule, place, x, count, sub, p, y, weight, g2, s)
     fine = taken >= 0 and finite.is_finite_sum(table.sums[sub, 0]) and finite.is_finite_sum(table.sums[sub, 1])
-    if rule.regular:
+    if rule.regularized:
         fine = fine and finite.is_finite_sum(table.shrunk[0]) and abs(table.shrunk[1]) <= MOST_CONTRACTION
     for f in range(count):
         at = ((place[f] + sub) & table.mask) * table.stride
@@ -355,7 +355,7 @@ def _try_step(
         for k in range(3):
             flat[at + np.uint64(k) * field] = before[f, k]
     table.sums[sub, 0], table.sums[sub, 1] = norm, total
-    if rule.regular:
+    if rule.regularized:
         table.shrunk[0], table.shrunk[1] = gravity, contraction
     return -1
 
@@ -414,9 +414,9 @@ def _lanes_are_safe(
     clock: np.float64,
 ) -> bool:  # fmt: skip
     """Return whether the steps of all lanes can be taken unchecked; see `finite`."""
-    if not finite.is_safe(rule, table.watch, weight, weight, step_scale(rule, weight, clock)):
+    if not finite.is_safe(rule, table.guard, weight, weight, step_scale(rule, weight, clock)):
         return False
-    least = table.watch.span[table.watch.now[0], 2]
+    least = table.guard.value_range[table.guard.now[0], 2]
     safe = True
     near = True
     for j in range(lanes):
@@ -450,7 +450,7 @@ def learn_lanes(
     clock : weight of the labelled examples up to and including this one
     """
     fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
-    fast = fast and not rule.regular and finite.is_plain(table.watch)
+    fast = fast and not rule.regularized and finite.is_plain(table.guard)
     if fast:
         loss.logistic_slopes(scratch.p, scratch.y, scratch.d, scratch.g2, lanes)
         fast = not rule.checked or _lanes_are_safe(table, rule, place, x, count, lanes, scratch, weight, clock)

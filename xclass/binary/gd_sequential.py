@@ -69,9 +69,9 @@ def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tupl
     begin = batch.start[i]
     count = batch.start[i + 1] - begin
     last = row.seen.shape[0] - 1
-    table.watch.now[0] = i
-    quick = rule.adaptive and rule.normalized and rule.invariant and rule.root and not rule.regular
-    quick = quick and finite.is_plain(table.watch)
+    table.guard.now[0] = i
+    quick = rule.adaptive and rule.normalized and rule.invariant and rule.root and not rule.regularized
+    quick = quick and finite.is_plain(table.guard)
     for f in range(count):
         row.place[f] = np.uint64(batch.index[begin + f]) * table.width
         xv = batch.value[begin + f]

@@ -238,15 +238,15 @@ class Rule(NamedTuple):
     invariant: bool  # steps are importance-aware, see `loss.step`
     root: bool  # power_t is 1/2: square roots instead of powers
     widen: bool  # the label range follows the labels seen
-    regular: bool  # l1 or l2 is above 0
+    regularized: bool  # l1 or l2 is above 0
     l1: float
     l2: float
     initial_weight: np.float32
     lowest: np.float32  # --min_prediction, NaN if it was not given
     highest: np.float32  # --max_prediction, NaN if it was not given
-    checked: bool  # steps that lead to numbers that are not finite are not taken; False with --vw_exact
-    proven: bool  # the bounds of `finite.is_safe` hold for this rule
-    gentle: bool  # a step never changes the prediction by more than the loss requires
+    checked: bool  # steps that lead to numbers that are not finite are skipped; False with --vw_exact
+    bounds_hold: bool  # the bounds of `finite.is_safe` hold for this rule
+    no_overshoot: bool  # a step never changes the prediction by more than the loss requires
 
 
 def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
@@ -279,7 +279,7 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
             )
     kind = loss.CODES[options.loss_function]
     root = options.power_t == 0.5
-    regular = options.l1 > 0 or options.l2 > 0
+    regularized = options.l1 > 0 or options.l2 > 0
     known = options.label_range == "known" and reduction
     lowest, highest = (
         np.float32(np.nan if end is None else end) for end in (options.min_prediction, options.max_prediction)
@@ -300,15 +300,15 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
         invariant=invariant,
         root=root,
         widen=not (known or pinned),
-        regular=regular,
+        regularized=regularized,
         l1=float(np.float32(options.l1)),
         l2=float(np.float32(options.l2)),
         initial_weight=np.float32(options.initial_weight),
         lowest=lowest,
         highest=highest,
         checked=not exact,
-        proven=rate <= SAFE_RATE and not regular and (root or not (adaptive or normalized)),
-        gentle=invariant and kind in (loss.LOGISTIC, loss.SQUARED),
+        bounds_hold=rate <= SAFE_RATE and not regularized and (root or not (adaptive or normalized)),
+        no_overshoot=invariant and kind in (loss.LOGISTIC, loss.SQUARED),
     )
 
 
@@ -354,4 +354,4 @@ def after_pass(rule: Rule, options: Options) -> Rule:
     """Return the rule for the next pass, with a decayed learning rate."""
     with np.errstate(over="ignore"):
         rate = rule.rate * np.float32(options.decay_learning_rate)
-    return rule._replace(rate=rate, proven=rule.proven and bool(rate <= SAFE_RATE))
+    return rule._replace(rate=rate, bounds_hold=rule.bounds_hold and bool(rate <= SAFE_RATE))

@@ -43,7 +43,7 @@ class Table(NamedTuple):
     sums: Float64s  # float64[subs, 2]: S, sum of importance * x**2 / N**2, and T, sum of importance
     range: Float32s  # float32[2]: smallest and largest label, to which predictions are clipped
     shrunk: Float64s  # float64[2]: gravity and contraction; float64[0] without --l1 and --l2
-    watch: finite.Watch  # facts about the current batch, see `finite.watched`
+    guard: finite.StepGuard  # facts about the current batch, see `finite.guarded`
 
 
 def first_range(rule: Rule) -> Float32s:
@@ -103,8 +103,8 @@ def new_table(rule: Rule, bits: int, subs: int, width: int, planes: bool = False
         width=np.uint64(width),
         sums=sums,
         range=first_range(rule),
-        shrunk=np.array([0.0, 1.0] if rule.regular else []),
-        watch=finite.idle_watch(),
+        shrunk=np.array([0.0, 1.0] if rule.regularized else []),
+        guard=finite.idle_guard(),
     )
 
 
@@ -192,7 +192,7 @@ def _restore_shrunk(name: str, table: Table, arrays: Mapping[str, Stored]) -> No
         apply_regularisation(table._replace(shrunk=state))
 
 
-def predicting(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
+def arrays_for_prediction(arrays: Mapping[str, Stored]) -> dict[str, Stored]:
     """Return the arrays of a model without those that only learning needs, as --predict_only_model saves them."""
     tables = [name[: -len(".range")] for name in arrays if name.endswith(".range")]
     dropped = {f"{table}.{c}" for table in tables if f"{table}.shrunk" not in arrays for c in ("g", "n", "sums")}

@@ -42,7 +42,7 @@ HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("Passes and cache", ("passes", "cache", "shuffle"), ()),
     ("Features", ("parser", "features", "interactions"), ()),
     (LEARNER, ("learner",), ()),
-    (PROBABILITIES, ("answers",), ()),
+    (PROBABILITIES, ("listing_options",), ()),
 )
 
 

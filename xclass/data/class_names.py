@@ -157,22 +157,22 @@ class Names:
     ----------
     names : list of str in the order of the classes; it grows while data are read, ahead of learning, so it is shared
         and never copied
-    met : highest class that the learner has seen; only classes up to it are saved and shown, because the others depend
-        on how far reading is ahead
+    highest_seen : highest class that the learner has seen; only classes up to it are saved and shown, because the
+        others depend on how far reading is ahead
     """
 
     def __init__(self, listed: tuple[str, ...] = (), growing: bool = False) -> None:
         self.names = list(listed)
-        self.met = len(listed)
+        self.highest_seen = len(listed)
         self.growing = growing
         self._table: Table | None = None
 
     @property
-    def shown(self) -> list[str] | None:
+    def class_list(self) -> list[str] | None:
         """Return `names`, or None if labels are numbers."""
         return self.names if self.names or self.growing else None
 
-    def meet(self, label: Float64s) -> Float64s:
+    def note_labels(self, label: Float64s) -> Float64s:
         """Note the labels of examples that were learned or predicted.
 
         Parameters
@@ -183,10 +183,10 @@ class Names:
         -------
         float64[n], highest class seen up to and including each example
         """
-        met = np.fmax.accumulate(np.concatenate(([self.met], label)))[1:]
-        if len(met):
-            self.met = int(met[-1])
-        return met
+        highest_seen = np.fmax.accumulate(np.concatenate(([self.highest_seen], label)))[1:]
+        if len(highest_seen):
+            self.highest_seen = int(highest_seen[-1])
+        return highest_seen
 
     def add(self, names: list[str]) -> None:
         """Add names in their order; known names are skipped."""
@@ -254,6 +254,6 @@ def listed_table(names: Sequence[str]) -> Table:
     return new_table(names, 1 << len(names).bit_length() if names else 0)
 
 
-def shown(classes: AnyArray, met: AnyArray) -> AnyArray:
-    """Return the classes with NAMELESS in place of those above `met`, in the same shape."""
-    return np.where(classes > met, NAMELESS, classes)
+def hide_unseen(classes: AnyArray, highest_seen: AnyArray) -> AnyArray:
+    """Return the classes with NAMELESS in place of those above `highest_seen`, in the same shape."""
+    return np.where(classes > highest_seen, NAMELESS, classes)

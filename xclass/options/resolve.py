@@ -307,7 +307,7 @@ def _refuse_unanswerable(given: Values, groups: OptionGroups, records: Mapping[s
     """Raise UsageError if an option needs probabilities and the chosen reduction does not estimate them."""
     if records[chosen].probabilities:
         return
-    for name, entry in options_of(groups["answers"]).items():
+    for name, entry in options_of(groups["listing_options"]).items():
         if name in given:
             giving = [f"--{record.name}" for record in records.values() if record.probabilities]
             lacks = "the learner without a reduction" if chosen == SCALAR else f"--{chosen}"

@@ -12,7 +12,7 @@ from ..api.configuration import Config
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import Progress
-from ..api.untaken import SkippedSteps
+from ..api.skipped_steps import SkippedSteps
 from ..cache.source import Source
 from ..errors import DataError, XclassError
 from ..reductions.core.base import Inspectable
@@ -35,7 +35,7 @@ class RunParts(NamedTuple):
     reader: Source
     console: Console
     signals: SignalHandler
-    untaken: SkippedSteps
+    skipped_steps: SkippedSteps
     stopwatch: Stopwatch
     inspector: Inspector | None
     dump: Dump
@@ -132,7 +132,7 @@ def _own_summary(run: RunParts, seconds: float) -> list[str]:
     return [
         *console.best_pass(run.progress, run.saver.pass_kept() if saves else None, run.signals.stopped is not None),
         *slots,
-        *run.untaken.lines(),
+        *run.skipped_steps.lines(),
         *([run.stopwatch.line(run.reader.parsing_seconds)] if run.config.timing.timing else []),
         console.cost(seconds, run.progress.examples),
     ]

@@ -124,7 +124,7 @@ def previewed(items: Iterator[BatchTask | SavePoint], learner: Previews) -> Iter
     yield from items
 
 
-class Holdout:
+class HeldOutLines:
     """Decide which lines are held out.
 
     Attributes
@@ -162,7 +162,7 @@ class Stream:
     """
 
     def __init__(
-        self, source: Source, options: Options, holdout: Holdout, shuffler: Shuffler | None, model: str | None
+        self, source: Source, options: Options, holdout: HeldOutLines, shuffler: Shuffler | None, model: str | None
     ) -> None:
         self._source = source
         self._passes = options.passes

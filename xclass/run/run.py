@@ -23,7 +23,7 @@ from ..api.configuration import Config, chosen_name, exact_option, seed_option
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import Progress
-from ..api.untaken import SkippedSteps
+from ..api.skipped_steps import SkippedSteps
 from ..cache import cache_key
 from ..cache.source import Source
 from ..data.batch import Batch
@@ -36,8 +36,8 @@ from ..reductions.core.base import Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..system import address_space
 from ..text.reader import Reader
+from . import file_conflicts, passes, timing, warm_up
 from . import finish as ending
-from . import output_places, passes, timing, warm_up
 from .checkpoints import Saver
 from .inspect.readable_model import Inspector
 from .inspect.tree_dump import Dump
@@ -107,7 +107,7 @@ def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None
     UsageError, DataError, ModelError, BrokenPipeError
         the error that ended the run early.
     """
-    output_places.check(config)
+    file_conflicts.check(config)
     return _Run(config, notes, begun).go(model)
 
 
@@ -120,7 +120,7 @@ class _Run:
     inspector: Inspector | None
     dump: Dump
     reader: Source
-    untaken: SkippedSteps
+    skipped_steps: SkippedSteps
     stream: passes.Stream
     writers: dict[str, Writer]
 
@@ -195,12 +195,12 @@ class _Run:
         with model_contents.naming(o.initial_regressor):
             self.model = Learner.from_config(c, purpose_of(c), contents)
         closing.callback(self.model.close)
-        holdout = passes.Holdout(c.passes)
+        holdout = passes.HeldOutLines(c.passes)
         self.progress = self.model.progress = Progress(
-            c.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.model.names.shown, o.vw_exact,
-            o.vw_exact and bool(self.model.reduction.lists_scores or c.answers.probabilities),
+            c.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.model.names.class_list, o.vw_exact,
+            o.vw_exact and bool(self.model.reduction.lists_scores or c.listing_options.probabilities),
         )  # fmt: skip
-        if o.vw_exact and c.answers.probabilities:
+        if o.vw_exact and c.listing_options.probabilities:
             self.progress.log_loss_sum = 0.0  # VW shows the log loss even if there are no examples
         self.saver = Saver(c, self.model, self.progress)
         closing.callback(self.saver.close)
@@ -212,14 +212,14 @@ class _Run:
         self.dump = Dump(c.tree_dump, self.model.reduction, c.reduction.name, self.model.names.names)
         self.reader = self._source()
         closing.callback(self.reader.close)
-        self.untaken = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)
+        self.skipped_steps = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)
         self.stream = passes.Stream(self.reader, c.passes, holdout, self._shuffler(), o.final_regressor)
 
     def _parts(self) -> ending.RunParts:
         """Return the parts that `finish` needs."""
         return ending.RunParts(
-            self.config, self.model, self.saver, self.progress, self.reader, self.console, self.signals, self.untaken,
-            self.stopwatch, self.inspector, self.dump,
+            self.config, self.model, self.saver, self.progress, self.reader, self.console, self.signals,
+            self.skipped_steps, self.stopwatch, self.inspector, self.dump,
         )  # fmt: skip
 
     def _source(self) -> Source:
@@ -372,14 +372,14 @@ class _Run:
 
     def _count(self, task: BatchTask) -> None:
         """Count a task that has passed the stages; show its messages and rows, and write its predictions."""
-        met = self.model.note(task)
+        highest_seen = self.model.note(task)
         while self.reader.notes:
             self.console.warn(self.reader.notes.pop(0))
-        for note in [*task.notes, *self.untaken.count(task)]:
+        for note in [*task.notes, *self.skipped_steps.count(task)]:
             self.console.warn(note)
-        for row in self.progress.count(task, met):
+        for row in self.progress.count(task, highest_seen):
             self.console.line(row)
         if self.model.progress is not self.progress:  # the learner counts earlier runs, too
-            self.model.progress.count(task, met)
+            self.model.progress.count(task, highest_seen)
         self.console.move_bar(self.reader.position, self.progress.examples)
-        self.stopwatch.timed("writing", outputs.write)(self.writers, task, met)
+        self.stopwatch.timed("writing", outputs.write)(self.writers, task, highest_seen)

@@ -150,7 +150,7 @@ def implied_options(
     if not known:
         if any(reductions & group and proposed not in group for group in groups):
             return {}, ""  # an option of another reduction, or of the binary learner alone
-        known = any(proposed in group or "answers" in group for group in groups)
+        known = any(proposed in group or "listing_options" in group for group in groups)
         known = known or "named_labels" in given or "learn_names" in given
         if known:
             chosen["multiclass"] = 0

@@ -52,7 +52,7 @@ def oracle_of(config) -> oracle.OneAgainstAll:
     def row_slot(index, c):
         return index % rows * k + c
 
-    return (Linked if o.link == "logistic" and not config.answers.probabilities else oracle.OneAgainstAll)(
+    return (Linked if o.link == "logistic" and not config.listing_options.probabilities else oracle.OneAgainstAll)(
         k,
         bits=bits,
         slot=row_slot if o.layout == "odd" else None,
@@ -79,7 +79,7 @@ def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
         where = f"example {i} of {words}"
         answer = plain.predict(features)
         scores = np.array(plain.scores, F)
-        if config.answers.probabilities:
+        if config.listing_options.probabilities:
             scores = F(1) / (F(1) + np.exp(-scores))
             scores /= scores.sum()
         lists = (task.scores, task.score_labels, task.score_start) if task.listing is None else task.listing

@@ -91,11 +91,13 @@ class Learner(ABC):
 
         Parameters
         ----------
-        task : the batch; `missed` and `span` are written
+        task : the batch; `skipped` and `value_range` are written
         exact : follow VW, which refuses no example
         """
         learns = ~np.isnan(task.batch.label) & task.learns()
-        finite.survey(task.batch, learns, exact, self.largest_step, self.scales_examples, task.missed, task.span)
+        finite.survey(
+            task.batch, learns, exact, self.largest_step, self.scales_examples, task.skipped, task.value_range
+        )
 
     def banner(self) -> list[str]:
         """Return lines to print before the first batch, such as memory and shape."""

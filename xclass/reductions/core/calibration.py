@@ -1,6 +1,6 @@
 """Measure the quality of predicted probabilities over a run: losses, calibration, and the cost of top-k searches.
 
-Cost      O(1) per example and statistic; `tops` takes O(k) for the k best labels.
+Cost      O(1) per example and statistic; `count_top_k` takes O(k) for the k best labels.
 Names     p probability of the label, forecast probability of the predicted class.
 """
 
@@ -32,7 +32,7 @@ class Report:
         self, asked: probabilities.Options, regressors: int = 1, unknown: str = "labels seen for the first time"
     ):
         self.calibration, self.perplexity, self.top_k = asked.calibration, asked.perplexity, asked.top_k
-        self.calibrated = asked.listed or asked.calibration is not None  # whether `answers` has anything to do
+        self.calibrated = asked.listed or asked.calibration is not None  # whether `count_calibration` counts
         self.of_node, self.unknown = regressors, unknown
         self.weight = self.squared = 0.0  # sums of weight and squared loss over labelled examples
         self.missed = 0.0  # weight of the examples whose label was not among the top k
@@ -64,7 +64,7 @@ class Report:
         self.log += float((w[known] * -np.log(np.maximum(p[known], 1e-300))).sum())
         self.new += int(np.count_nonzero(new & (weight > 0)))
 
-    def tops(self, labelled: Bools, weight: Float64s, label: AnyArray, top: Int64s) -> None:
+    def count_top_k(self, labelled: Bools, weight: Float64s, label: AnyArray, top: Int64s) -> None:
         """Add the examples whose label is not among the k best; called after `losses` of the same batch.
 
         Parameters
@@ -103,7 +103,7 @@ class Report:
         self.stopped += int(np.count_nonzero(gap))
         self.gap = max(self.gap, float(gap.max(initial=0.0)))
 
-    def answers(self, forecast: Float64s, labelled: Bools, weight: Float64s, right: Bools) -> None:
+    def count_calibration(self, forecast: Float64s, labelled: Bools, weight: Float64s, right: Bools) -> None:
         """Add predicted classes to the reliability table.
 
         Parameters

@@ -27,7 +27,7 @@ class BatchTask:
     prediction: Float64s | None = None  # float64[n]
     loss: Float64s | None = None  # float64[n], loss times weight, 0 for unlabelled examples; None if not reported
     log_loss: Float64s | None = None  # float64[n], log loss times weight, if probabilities are requested
-    shown: Float64s | None = None  # float64[n], probability shown beside the prediction in the progress table
+    shown_probability: Float64s | None = None  # float64[n], probability printed in the progress table
     listing: Listing | None = None  # lists of classes that -p writes instead of predictions
     scores: Float32s | None = None  # float32[...], scores that -r writes, in the order of `score_labels`
     score_labels: Int64s | None = None  # int64[...], class of each score, as written in the file
@@ -38,21 +38,21 @@ class BatchTask:
     plan: Any = None  # result of an earlier stage for a later one; its type is up to the reduction
     # bool[n], whether no regressor was scored: VW then does not count the features of interactions; None if unknown
     not_scored: Bools | None = None
-    held: Bools | None = None  # bool[n], held out: predicted but not learned from; None if no example is
+    held_out: Bools | None = None  # bool[n], held out: predicted but not learned from; None if no example is
     unnamed_batch: Batch | None = None  # the batch with all its features, if it comes from a cache, which has no names
-    missed: UInt8s = field(init=False)  # uint8[n], see `finite.Watch`; set by `survey`
-    span: Float32s = field(init=False)  # float32[n, 3], the same
+    skipped: UInt8s = field(init=False)  # uint8[n], see `finite.StepGuard`; set by `survey`
+    value_range: Float32s = field(init=False)  # float32[n, 3], the same
 
     def __post_init__(self) -> None:
-        self.missed = np.zeros(self.batch.n, np.uint8)
-        self.span = finite.ordinary_span(self.batch.n)
+        self.skipped = np.zeros(self.batch.n, np.uint8)
+        self.value_range = finite.ordinary_value_range(self.batch.n)
 
     def learns(self) -> Bools:
         """Return bool[n]: whether each example may be learned from if it has a label."""
         if not self.learn:
             return np.zeros(self.batch.n, bool)
-        allowed: Bools = self.missed != finite.REFUSED
-        return allowed if self.held is None else allowed & ~self.held
+        allowed: Bools = self.skipped != finite.EXAMPLE_SKIPPED
+        return allowed if self.held_out is None else allowed & ~self.held_out
 
     def learned(self) -> Bools:
         """Return bool[n]: whether each example is learned from, having a label and a weight above 0."""

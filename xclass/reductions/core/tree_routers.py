@@ -204,7 +204,7 @@ def learn(
     square = weight * slope * slope
     step = -routers.rule.rate * weight * slope
     if not (square <= MOST_STEP and abs(step) <= MOST_STEP):  # only the slope of `classic` is unbounded
-        finite.note(routers.table.watch)
+        finite.mark_step_skipped(routers.table.guard)
         return s
     if row.block[g] != number >> 3:
         enter(routers, row, g, number >> 3)
@@ -299,9 +299,9 @@ def largest_step(routers: Routers) -> float:
     return math.inf if routers.exact else finite.largest_step(float(routers.weights.rate))
 
 
-def watched(routers: Routers, task: BatchTask) -> Routers:
-    """Return the routers as one thread uses them for a batch, see `finite.watched`."""
-    return routers._replace(table=finite.watched(routers.table, task))
+def guarded(routers: Routers, task: BatchTask) -> Routers:
+    """Return the routers as one thread uses them for a batch, see `finite.guarded`."""
+    return routers._replace(table=finite.guarded(routers.table, task))
 
 
 def memory(routers: Routers) -> int:

@@ -240,7 +240,7 @@ def check(spec: LearnerSpec) -> None:
             if name in given:
                 raise UsageError(f"--{name} has no effect: --cpt_search greedy looks at one path only")
     if o.cpt_report == "losses":
-        a = spec.wanted.answers
+        a = spec.wanted.listing_options
         for flag, chosen in (
             ("--top_k", a.top_k), ("--calibration", a.calibration), ("--probabilities", a.probabilities),
             ("--cpt_search", "cpt_search" in given), ("--max_expand", "max_expand" in given),

@@ -307,11 +307,11 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
             task.loss = np.where(labelled & ~right, weight, 0.0)
             for t in range(len(self.members)):
                 self.report.searches(predictions.opened[t], predictions.gap[t])
-            self.report.answers(top_p[:, 0], labelled, weight, right)
+            self.report.count_calibration(top_p[:, 0], labelled, weight, right)
         else:
             task.loss = np.where(labelled, weight * (1.0 - p) ** 2, 0.0)
         if self.asked.top_k is not None:
-            self.report.tops(labelled, weight, task.batch.label, top)
+            self.report.count_top_k(labelled, weight, task.batch.label, top)
         if self.listing:
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
             task.listing = probabilities.listing(top, top_p, np.count_nonzero(top, axis=1), rest)
@@ -324,7 +324,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
 
     def want(self, wanted: Wanted) -> None:
         """Set what the caller wants to be computed."""
-        self.asked = wanted.answers
+        self.asked = wanted.listing_options
         self.listing = self.asked.top_k is not None or wanted.scores
         self.whole = (
             self.listing

@@ -233,7 +233,7 @@ def _fetch(bracket: Bracket, table: gd.Table, batch: Batch, i: int, label: Int) 
 @jit
 def learn_batch(
     bracket: Bracket, table: gd.Table, rule: gd.Rule, batch: Batch, label: Int64s, clock: Float64s, drift: Float64s,
-    answers: Answers, row: gd_sequential.Row, won: Bools,
+    results: Answers, row: gd_sequential.Row, won: Bools,
 ) -> None:  # fmt: skip
     """Predict every example of a batch, then learn from it where its label is known.
 
@@ -245,11 +245,11 @@ def learn_batch(
     label : int64[n], 0-based, -1 for examples that are not learned from
     clock : float64[n], weight of the labelled examples up to and including this one
     drift : float64[1], written: sum by which VW's changes of weights have advanced the clock beyond `clock`
-    answers : written
+    results : written
     row : scratch, written
     won : bool[E + 2], scratch, written
     """
-    prediction, counted, scored, score, first = answers
+    prediction, counted, scored, score, first = results
     keeps_matches = first.shape[0] > 0
     begin = 0
     for i in range(batch.label.shape[0]):

@@ -187,10 +187,10 @@ class Tournament(Learner, TreeViewable, Inspectable):
         first = np.zeros(n + 1 if self.keep_scores else 0, np.int64)
         counted = batch.weight.copy()
         task.prediction = np.empty(n)
-        answers = matches.Answers(task.prediction, counted, scored, score, first)
+        results = matches.Answers(task.prediction, counted, scored, score, first)
         matches.learn_batch(
-            self.bracket, finite.watched(self.tables[0], task), self.rule, batch, self._labels(task), task.clock,
-            self.drift, answers, gd_sequential.new_row(batch), np.empty(self.errors + 2, np.bool_),
+            self.bracket, finite.guarded(self.tables[0], task), self.rule, batch, self._labels(task), task.clock,
+            self.drift, results, gd_sequential.new_row(batch), np.empty(self.errors + 2, np.bool_),
         )  # fmt: skip
         if self.bracket.vw:
             task.batch = batch = batch._replace(weight=counted)

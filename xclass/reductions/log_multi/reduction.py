@@ -233,7 +233,7 @@ class LomTree(Learner, TreeViewable, Inspectable):
     ) -> int:
         """Predict and learn the examples [begin, end) of a batch; return the first one not processed."""
         done: int = split_walk.learn_batch(
-            self.tree, self.cells, self.settings, tree_routers.watched(self.routers, task), task.batch, label, learns,
+            self.tree, self.cells, self.settings, tree_routers.guarded(self.routers, task), task.batch, label, learns,
             task.clock, begin, end, row, output,
         )  # fmt: skip
         return done

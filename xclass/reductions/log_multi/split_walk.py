@@ -233,7 +233,7 @@ def learn_batch(tree, cells, settings, regressors, batch, label, learns, clock, 
             if learns[i]:
                 if regressors.exact:
                     known = 0
-                regressors.table.watch.now[0] = i
+                regressors.table.guard.now[0] = i
                 _learn(tree, cells, settings, regressors, row, g, known, label[i], batch.weight[i], clock[i])
                 output.asked[i] |= not split_tree.is_leaf(tree, tree.size[split_tree.ROOT])
     return end

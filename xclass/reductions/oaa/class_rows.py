@@ -162,10 +162,10 @@ def _block_is_safe(
     ----------
     g2 : float32[size], squared slopes, read only
     """
-    if not finite.is_safe(rule, table.watch, weight, weight, gd.step_scale(rule, weight, clock)):
+    if not finite.is_safe(rule, table.guard, weight, weight, gd.step_scale(rule, weight, clock)):
         return False
     sums = table.sums.reshape(-1)[2 * c : 2 * (c + size)]
-    least = table.watch.span[table.watch.now[0], 2]
+    least = table.guard.value_range[table.guard.now[0], 2]
     unsafe = False
     far = False
     for j in range(size):
@@ -311,7 +311,7 @@ def learn_batch(
     best, best_score, scores = output
     row, place, x, final, owner, s, p, y = scratch[:8]
     fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
-    fast = fast and not rule.regular
+    fast = fast and not rule.regularized
     wanted = scores.shape[0] > 0
     draws = sampled.shape[1]
     limits = table.range.copy()  # the range that clips scores changes after an example, not within it
@@ -319,8 +319,8 @@ def learn_batch(
         count = _find_rows(table, rows, batch, i, row, place, x)
         learn = learns[i]
         all_learn = learn and draws == 0
-        table.watch.now[0] = i
-        quick = all_learn and fast and count <= LONGEST and finite.is_plain(table.watch)
+        table.guard.now[0] = i
+        quick = all_learn and fast and count <= LONGEST and finite.is_plain(table.guard)
         if quick:
             for f in range(count):
                 owner[row[f]] = f
@@ -391,7 +391,7 @@ def learn_batch_sequentially(
     classes = table.sums.shape[0]
     draws = sampled.shape[1]
     for i in range(batch.label.shape[0]):
-        table.watch.now[0] = i
+        table.guard.now[0] = i
         count = _find_rows(table, rows, batch, i, row, place, x)
         best[i] = -1
         for c in range(classes):

@@ -104,7 +104,7 @@ def label_range(spec: LearnerSpec) -> tuple[int, int, str]:
 
 def _kind(spec: LearnerSpec) -> str:
     """Return the suffix that VW appends to the name of the reduction, depending on its output."""
-    if spec.wanted.answers.probabilities:
+    if spec.wanted.listing_options.probabilities:
         return "-prob"
     if spec.options.scores:
         return "-scores"
@@ -130,7 +130,7 @@ class OneAgainstAll(Learner, Inspectable):
         o: Options = spec.options
         self.options = o
         self.classes = o.oaa
-        self.lists_scores = bool(o.scores or spec.wanted.answers.probabilities)
+        self.lists_scores = bool(o.scores or spec.wanted.listing_options.probabilities)
         self.enabled = ENABLED + _kind(spec)
         self.as_vw = spec.vw_exact
         self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
@@ -166,7 +166,7 @@ class OneAgainstAll(Learner, Inspectable):
         self.want(spec.wanted)
         self.raw_vw = o.raw_order == "vw"
         # one thread if updates change the label range or the regularisation that all classes share
-        single = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regular
+        single = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regularized
         shares = 1 if single else processors.count()
         shares = max(1, min(shares, self.classes // LEAST_SHARE))
         self.shares = split_range(self.classes, shares)
@@ -236,8 +236,8 @@ class OneAgainstAll(Learner, Inspectable):
         inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock)
 
         def run_share(t: int) -> None:
-            table, output = finite.watched(self.table, task), class_rows.Found(best[t], best_score[t], scores)
-            if self.rule.regular:
+            table, output = finite.guarded(self.table, task), class_rows.Found(best[t], best_score[t], scores)
+            if self.rule.regularized:
                 scratch = class_rows.new_scratch(longest, 0, self.classes)
                 class_rows.learn_batch_sequentially(table, self.rule, self.rows, self.link, inputs, output, scratch)
                 return
@@ -249,8 +249,8 @@ class OneAgainstAll(Learner, Inspectable):
         self.share(run_share, [(t,) for t in range(len(self.shares))])
         winner = np.empty(n, np.int64)
         class_rows.merge(best, best_score, winner)
-        shown = after if per_class else base
-        task.prediction = (winner + shown).astype(np.float64)
+        output_base = after if per_class else base
+        task.prediction = (winner + output_base).astype(np.float64)
         labelled = ~np.isnan(batch.label)
         weight = batch.weight.astype(np.float64)
         if not self.sampled:
@@ -260,10 +260,10 @@ class OneAgainstAll(Learner, Inspectable):
         if self.asked.wanted:
             # like VW, look up labels that are no class, and -1 for no label, modulo 2**32 and then modulo K
             place = (np.where(labelled, batch.label, -1).astype(np.int64) - after) % 2**32 % self.classes
-            listed = self._class_probabilities(task, scores, label, place, winner, shown)
+            listed = self._class_probabilities(task, scores, label, place, winner, output_base)
         if per_class or self.raw:
             start = np.arange(n + 1, dtype=np.int64) * self.classes
-            labels = (np.arange(self.classes) + shown[:, None]).reshape(-1)
+            labels = (np.arange(self.classes) + output_base[:, None]).reshape(-1)
             if per_class:
                 task.listing = probabilities.Listing(listed.reshape(-1), labels, start, others=False)
             else:
@@ -272,7 +272,7 @@ class OneAgainstAll(Learner, Inspectable):
                 task.scores, task.score_labels, task.score_start = scores.reshape(-1), labels, start
 
     def _class_probabilities(
-        self, task: BatchTask, scores: Float32s, label: Int64s, place: Int64s, winner: Int64s, shown: Int64s
+        self, task: BatchTask, scores: Float32s, label: Int64s, place: Int64s, winner: Int64s, output_base: Int64s
     ) -> Float32s:
         """Compute the probabilities of all classes, report them and list those that were requested.
 
@@ -282,7 +282,7 @@ class OneAgainstAll(Learner, Inspectable):
         label : int64[n], 0-based class, -1 for labels that are no class
         place : int64[n], class whose probability is reported as the label's
         winner : int64[n], predicted class, 0-based
-        shown : int64[n], label base of the output
+        output_base : int64[n], label base of the output
 
         Returns
         -------
@@ -307,18 +307,18 @@ class OneAgainstAll(Learner, Inspectable):
                 task.log_loss = np.where(own > 0, -np.log(own) * weight, NO_PROBABILITY)
             if self.rule.checked:
                 task.log_loss = np.minimum(task.log_loss, float(finite.LARGEST))
-            task.shown = best
+            task.shown_probability = best
         self.report.losses(labelled, weight, known, np.where(known, own, 0.0))
-        self.report.answers(best, labelled, weight, (winner + shown) == task.batch.label)
+        self.report.count_calibration(best, labelled, weight, (winner + output_base) == task.batch.label)
         if k > 0:
-            self.report.tops(labelled, weight, label, top)
+            self.report.count_top_k(labelled, weight, label, top)
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1)) if k < self.classes else np.zeros(n)
-            task.listing = probabilities.listing(top + shown[:, None], top_p, np.full(n, k), rest)
+            task.listing = probabilities.listing(top + output_base[:, None], top_p, np.full(n, k), rest)
         return p
 
     def want(self, wanted: Wanted) -> None:
         """Set the outputs wanted besides predictions and restart the sums of the report."""
-        self.asked, self.raw = wanted.answers, wanted.scores
+        self.asked, self.raw = wanted.listing_options, wanted.scores
         self.link = self.learner_options.link == "logistic" and not self.asked.probabilities
         self.report = Report(self.asked, unknown="labels that are no class")
 

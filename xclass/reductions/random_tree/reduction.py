@@ -245,7 +245,7 @@ def learn_batch(
                 if regressors.exact:
                     known = 0
                 leaf = np.int64(order.leaf[label[i]])
-                regressors.table.watch.now[0] = i
+                regressors.table.guard.now[0] = i
                 _learn(regressors, row, g, known, leaf, inner, batch.weight[i], clock[i])
 
 
@@ -344,7 +344,7 @@ class RandomTree(Learner, TreeViewable, Inspectable):
 
         def job(begin: int, end: int) -> None:
             row = tree_routers.new_row(batch, self.levels)
-            routers = tree_routers.watched(self.routers, task)
+            routers = tree_routers.guarded(self.routers, task)
             learn_batch(self.order, routers, batch, label, task.clock, begin, end, row, decisions)
 
         self.share(job, [(0, n)] if task.learn else self.thread_ranges(n))

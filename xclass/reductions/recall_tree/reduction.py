@@ -167,7 +167,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         batch = task.batch
         plan = task.plan = self._new_plan(task)
         row = self._row_scratch(batch)
-        table = finite.watched(self.tables[0], task)
+        table = finite.guarded(self.tables[0], task)
         done = 0
         while True:
             done = routing.route(
@@ -183,7 +183,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
 
         def run_shard(shard: int) -> None:
             scratch = scoring.new_scratch(self._row_scratch(batch), self.candidates)
-            table = finite.watched(self.tables[1 + shard], task)
+            table = finite.guarded(self.tables[1 + shard], task)
             scoring.score_shard(
                 self.tree, self.settings, self.pairs, table, self.rule, shard, batch, task.clock, plan, scratch
             )
@@ -196,7 +196,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         batch = task.batch
         plan = task.plan = self._new_plan(task)
         scratch = scoring.new_scratch(self._row_scratch(batch), self.candidates, self.routers + self.classes)
-        table = finite.watched(self.tables[0], task)
+        table = finite.guarded(self.tables[0], task)
         done = 0
         while True:
             done = scoring.learn_sequentially(
@@ -235,9 +235,9 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         scoring.candidate_probabilities(plan, self.classes, label, odds, own)
         scoring.best_candidates(plan, odds, top, top_p)
         self.report.losses(labelled, weight, (label >= 0) & (label < self.classes), own)
-        self.report.answers(top_p[:, 0], labelled, weight, top[:, 0] == batch.label)
+        self.report.count_calibration(top_p[:, 0], labelled, weight, top[:, 0] == batch.label)
         if self.asked.top_k is not None:
-            self.report.tops(labelled, weight, batch.label, top)
+            self.report.count_top_k(labelled, weight, batch.label, top)
             size = np.count_nonzero(top, axis=1)
             rest = np.where(size == self.classes, 0.0, np.maximum(0.0, 1.0 - top_p.sum(axis=1)))
             task.listing = probabilities.listing(top, top_p, size, rest)
@@ -246,7 +246,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
 
     def want(self, wanted: Wanted) -> None:
         """Set the outputs wanted besides predictions and restart the sums of the report."""
-        self.asked, self.keep_scores = wanted.answers, wanted.scores
+        self.asked, self.keep_scores = wanted.listing_options, wanted.scores
         self.report = Report(self.asked, unknown="labels that are no class")
 
     def results(self) -> list[Result]:

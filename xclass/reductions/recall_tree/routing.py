@@ -239,7 +239,7 @@ def route(
         label = plan.label[i]
         if label >= 0 and not label_counts.has_capacity(settings.depth, counts):
             return i
-        table.watch.now[0] = i
+        table.guard.now[0] = i
         count = load(batch, i, table.width, place, x)
         a = descend(tree, counts, settings, table, place, x, count, batch.initial[i])
         at = plan.first[i]

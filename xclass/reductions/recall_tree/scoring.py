@@ -215,7 +215,7 @@ def score_shard(
     """
     (place, x), lane_scratch, position, out, _ = scratch
     for i in range(batch.label.shape[0]):
-        table.watch.now[0] = i
+        table.guard.now[0] = i
         label = plan.label[i]
         count = routing.load(batch, i, table.width, place, x)
         full = path(tree, settings, pairs, plan.node[i], table.width, batch, i, place, x, count)
@@ -402,12 +402,12 @@ def learn_sequentially(
     routers = settings.routers
     unscaled = np.uint64(1)
     # Otherwise learning in one lane changes the range or the weights of all, or there are too many places to compare.
-    independent = not rule.widen and not rule.regular and pairs.shape[0] == 0
+    independent = not rule.widen and not rule.regularized and pairs.shape[0] == 0
     for i in range(begin, batch.label.shape[0]):
         label = plan.label[i]
         if label >= 0 and not label_counts.has_capacity(settings.depth, counts):
             return i
-        table.watch.now[0] = i
+        table.guard.now[0] = i
         count = routing.load(batch, i, table.width, place, x)
         a = routing.descend(tree, counts, settings, table, place, x, count, batch.initial[i])
         crossed = 0 if rule.checked else _crossed(batch, i)

@@ -64,7 +64,7 @@ def run(
         for f in range(count):
             place[f] = np.uint64(batch.index[begin + f])
             x[f] = batch.value[begin + f]
-        table.watch.now[0] = i
+        table.guard.now[0] = i
         labelled = batch.label[i] == batch.label[i]
         learning = learns[i]
         low, high = table.range[0], table.range[1]
@@ -73,7 +73,7 @@ def run(
         if rule.checked and not abs(y) <= finite.LARGEST:
             y = ZERO
             if learning:
-                finite.note(table.watch)
+                finite.mark_step_skipped(table.guard)
                 learning = False
         if labelled and learning and rule.widen:
             gd.widen(table.range, y)
@@ -90,7 +90,7 @@ def run(
                 lost[i] = LARGEST
             if learning and weight > ZERO:
                 gd.learn(table, rule, place, x, count, np.uint64(0), p, y, weight, clock[i])
-                if table.watch.missed[i] != 0:
+                if table.guard.skipped[i] != 0:
                     table.range[0], table.range[1] = low, high
 
 
@@ -144,7 +144,7 @@ class Scalar(Learner, Inspectable):
                     f"as --loss_function {name} expects"
                 )
         run(
-            finite.watched(self.table, task), self.rule, self.link, batch, task.learns(), task.clock,
+            finite.guarded(self.table, task), self.rule, self.link, batch, task.learns(), task.clock,
             np.empty(longest, np.uint64), np.empty(longest, np.float32), raw, task.prediction, task.loss,
         )  # fmt: skip
         task.raw = raw

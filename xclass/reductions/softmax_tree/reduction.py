@@ -129,7 +129,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         most = max(5, self.asked.top_k or 0)
         if self.asked.probabilities:
             most = self.largest
-        answers = inference.new_found(n, most)
+        results = inference.new_found(n, most)
         scaled = batch if self.scales is None else self.scales.scaled(batch, np.zeros(n, bool))
         value = row_store.values(scaled, self.unit)
         index = batch.index[int(batch.start[0]) : int(batch.start[-1])]
@@ -138,18 +138,18 @@ class SoftmaxTree(Learner, LearnsAtEnd):
 
         def job(low: int, high: int) -> None:
             scratch = inference.new_scratch(self.paths, most)
-            inference.walk(self.paths, start, index, value, label, node, low, high, scratch, answers)
+            inference.walk(self.paths, start, index, value, label, node, low, high, scratch, results)
 
         self.share(job, self.thread_ranges(n, SHARE))
-        task.prediction = answers.answer.astype(np.float64)
+        task.prediction = results.answer.astype(np.float64)
         weight = batch.weight.astype(np.float64)
-        right = answers.answer == label
+        right = results.answer == label
         task.loss = np.where(labelled & ~right, weight, 0.0)
-        self._count(answers, labelled, label, weight, right)
+        self._count(results, labelled, label, weight, right)
         if self.asked.listed or self.listing:
-            scale = 1.0 / (1.0 + self.eps * (self.classes - answers.size))
-            top, top_p = answers.top, answers.top_p * scale[:, None]
-            size = np.minimum(answers.size, most)
+            scale = 1.0 / (1.0 + self.eps * (self.classes - results.size))
+            top, top_p = results.top, results.top_p * scale[:, None]
+            size = np.minimum(results.size, most)
             if self.asked.probabilities:
                 order = np.argsort(np.where(top > 0, top, np.iinfo(np.int64).max), axis=1, kind="stable")
                 top, top_p = np.take_along_axis(top, order, axis=1), np.take_along_axis(top_p, order, axis=1)
@@ -174,9 +174,9 @@ class SoftmaxTree(Learner, LearnsAtEnd):
         within = np.exp(np.where(inside, found.log_p, 0.0))
         p = np.where(inside, within, self.eps) / total
         self.report.losses(labelled, weight, p > 0.0, p)
-        self.report.answers(found.top_p[:, 0] / total, labelled, weight, right)
+        self.report.count_calibration(found.top_p[:, 0] / total, labelled, weight, right)
         if self.asked.top_k is not None:
-            self.report.tops(labelled, weight, label, found.top[:, : self.asked.top_k])
+            self.report.count_top_k(labelled, weight, label, found.top[:, : self.asked.top_k])
         counted = np.where(labelled, weight, 0.0)
         self.missed_top += float(counted[~(found.top[:, :5] == label[:, None]).any(axis=1)].sum())
         self.inside += float(counted[inside].sum())
@@ -184,7 +184,7 @@ class SoftmaxTree(Learner, LearnsAtEnd):
 
     def want(self, wanted: Wanted) -> None:
         """Set what the caller wants to be computed."""
-        self.asked = wanted.answers
+        self.asked = wanted.listing_options
         self.listing = self.asked.top_k is not None or wanted.scores
         self.report = Report(self.asked)
 

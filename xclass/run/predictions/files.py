@@ -22,38 +22,38 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
     """
     o = c.driver
     kind = c.reduction.labels
-    if c.answers.listed or lists_scores:
+    if c.listing_options.listed or lists_scores:
         kind = "scores"
     writers = {}
     if o.predictions is not None:
-        writers["predictions"] = Writer(o.predictions, kind, names.shown, rounded=o.vw_exact)
+        writers["predictions"] = Writer(o.predictions, kind, names.class_list, rounded=o.vw_exact)
     if o.raw_predictions is not None:
         raw = "simple" if c.reduction.labels == "simple" else "raw_scores"
         writers["raw"] = Writer(o.raw_predictions, raw)
     return writers
 
 
-def write(writers: dict[str, Writer], task: BatchTask, met: np.ndarray | None = None) -> None:
+def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray | None = None) -> None:
     """Write a line for each example of a task to each file.
 
     Parameters
     ----------
     writers : as returned by `open_writers`
     task : a task of n examples that has passed the stages
-    met : float64[n], the highest class that has a name at each example; None if all classes do
+    highest_seen : float64[n], the highest class that has a name at each example; None if all classes do
     """
     batch, prediction, listing = task.batch, task.prediction, task.listing
-    if prediction is not None and met is not None:
-        prediction = class_names.shown(prediction, met)
+    if prediction is not None and highest_seen is not None:
+        prediction = class_names.hide_unseen(prediction, highest_seen)
     for name, writer in writers.items():
         if writer.kind == "simple":
             writer.write(batch, values=task.raw if name == "raw" else prediction)
         elif writer.kind == "multiclass":
             writer.write(batch, values=prediction)
         elif name == "predictions" and listing is not None:
-            if met is not None:
-                met_of_label = np.repeat(met, np.diff(listing.start))
-                listing = listing._replace(labels=class_names.shown(listing.labels, met_of_label))
+            if highest_seen is not None:
+                met_of_label = np.repeat(highest_seen, np.diff(listing.start))
+                listing = listing._replace(labels=class_names.hide_unseen(listing.labels, met_of_label))
             writer.write(batch, scores=listing.scores, labels=listing.labels, start=listing.start)
         else:
             writer.write(batch, scores=task.scores, labels=task.score_labels, start=task.score_start)

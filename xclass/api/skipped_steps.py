@@ -31,7 +31,7 @@ class SkippedSteps:
         """Count the skipped updates of a learned task; return a message if the first one of the run is among them."""
         batch = task.batch
         empty = np.diff(batch.start) == 0  # an example without features has no update to skip
-        rows = np.flatnonzero((task.missed == finite.REFUSED) | ((task.missed != 0) & ~empty))
+        rows = np.flatnonzero((task.skipped == finite.EXAMPLE_SKIPPED) | ((task.skipped != 0) & ~empty))
         before = self.examples
         self.examples += len(rows)
         if before or not len(rows):
@@ -42,8 +42,8 @@ class SkippedSteps:
         smallest = values.min(initial=largest)
         weight = f"weight {batch.weight[i]:g}" if batch.weight[i] > 0 else "a weight that is not finite"
         return [
-            f"{self.place}{batch.line[i]}: learning from this example would make a weight or a sum infinite; such "
-            f"steps are not taken (values from {smallest:g} to {largest:g}, {weight}, label {batch.label[i]:g}); "
+            f"{self.place}{batch.line[i]}: the update of this example is skipped, as it would make a weight or a "
+            f"sum infinite (values from {smallest:g} to {largest:g}, {weight}, label {batch.label[i]:g}); "
             f"{ADVICE}"
         ]
 
@@ -51,4 +51,4 @@ class SkippedSteps:
         """Return the line for the summary, if there was more than one such example."""
         if self.examples < 2:
             return []
-        return [f"examples with steps not taken, which would have made a number infinite = {self.examples}"]
+        return [f"examples with skipped updates, which would have made a number infinite = {self.examples}"]
