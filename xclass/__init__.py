@@ -31,7 +31,7 @@ __all__ = [
     "read_vw",
 ]
 
-WINDOWS = "xclass runs on Linux and macOS; on Windows, use the Windows Subsystem for Linux (WSL)"
+NOT_ON_WINDOWS = "xclass runs on Linux and macOS; on Windows, use the Windows Subsystem for Linux (WSL)"
 
 if TYPE_CHECKING:
     from .api.inputs import read_vw
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .data.batch import Batch
     from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
 
-_PLACES = {
+_MODULES = {
     "Batch": "data.batch", "DataError": "errors", "Learner": "api.learner", "ModelError": "errors",
     "Outcome": "api.learner", "UsageError": "errors", "XclassError": "errors", "XclassWarning": "errors",
     "load": "api.learner", "read_vw": "api.inputs",
@@ -48,14 +48,14 @@ _PLACES = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name on its first use."""
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import os
     from importlib import import_module
 
     if os.name == "nt":  # model files are replaced under locks and while they are open, which Windows does not offer
-        raise ImportError(WINDOWS)
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+        raise ImportError(NOT_ON_WINDOWS)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

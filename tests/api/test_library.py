@@ -330,7 +330,10 @@ def test_probabilities_are_those_of_the_command(tmp_path, reduction, options, wo
 
 
 def test_probabilities_of_a_reduction_without_them_are_refused():
-    with xclass.Learner("ect", 3) as model, pytest.raises(xclass.UsageError, match="ect gives no probabilities"):
+    with (
+        xclass.Learner("ect", 3) as model,
+        pytest.raises(xclass.UsageError, match="ect does not estimate probabilities"),
+    ):
         model.top_k("| a", 2)
     with xclass.Learner("oaa", 3) as model, pytest.raises(xclass.UsageError, match="k: 0 is not"):
         model.top_k("| a", 0)
@@ -367,7 +370,7 @@ def test_a_matrix_without_rows_is_nothing():
     [
         (("nothing",), "'nothing' is not a reduction"),
         (("recal_tree", 3), "did you mean 'recall_tree'"),
-        (("oaa",), "classes: 'oaa' has to be told how many classes there are"),
+        (("oaa",), "classes: 'oaa' needs the number of classes"),
         (("oaa", 0), "classes: 0 is not a whole number of at least 1"),
         (("scalar", 3), "classes: 'scalar' learns numbers"),
         (("oaa", 3, {"bitz": 3}), "there is no option 'bitz'; did you mean 'bits'?"),
@@ -638,7 +641,7 @@ def test_messages_about_data_name_keywords():
 
 
 def test_softmax_tree_has_to_be_told_how_many_classes():
-    with pytest.raises(xclass.UsageError, match="'softmax_tree' has to be told how many classes there are"):
+    with pytest.raises(xclass.UsageError, match="'softmax_tree' needs the number of classes"):
         xclass.Learner("softmax_tree")
 
 
@@ -727,7 +730,7 @@ def test_a_keyword_may_be_an_alias():
 
 def test_text_that_is_no_line_is_noticed():
     with xclass.Learner("multiclass", learn_names=True, bits=12) as model:
-        with pytest.raises(xclass.DataError, match=r"^batch:2: 'b | first.*holds a newline, which ends an example"):
+        with pytest.raises(xclass.DataError, match=r"^batch:2: 'b | first.*contains a newline, which ends an example"):
             model.learn(["a | x", "b | first\nsecond line"])
         model.learn(["a | x", "b | y"])
         assert model.classes == ["a", "b"]
@@ -741,7 +744,7 @@ def test_labels_of_a_matrix_are_numbers_of_classes():
     scipy_sparse = pytest.importorskip("scipy.sparse")
     x = scipy_sparse.csr_matrix([[1, 2], [0, 1]])
     with xclass.Learner("oaa", 3, bits=10) as model:
-        with pytest.raises(xclass.UsageError, match="labels: a matrix has none"):
+        with pytest.raises(xclass.UsageError, match="a matrix has no labels"):
             model.learn(x)
         with pytest.raises(xclass.DataError, match=r"labels: <U1\[2\]; .*numpy.unique"):
             model.learn(x, labels=["a", "b"])

@@ -237,8 +237,8 @@ def test_going_on_with_another_rate(tmp_path, reduction):
     learn(*words, "-f", "m", stdin=TEXT, cwd=tmp_path)
     power = () if "--log_multi" in reduction else ("--power_t", 0.4)  # its routers have none
     done = learn("-i", "m", "-l", 0.1, *power, "-f", "n", stdin=TEXT, cwd=tmp_path)
-    assert "going on with --learning_rate 0.1; m was trained with --learning_rate " in done.err
-    assert ("going on with --power_t 0.4; m was trained with --power_t 0.5\n" in done.err) == bool(power)
+    assert "continuing with --learning_rate 0.1; m was trained with --learning_rate " in done.err
+    assert ("continuing with --power_t 0.4; m was trained with --power_t 0.5\n" in done.err) == bool(power)
     options = model_contents.load(str(tmp_path / "n")).options
     assert (options["learning_rate"], options["power_t"]) == (0.1, 0.4 if power else 0.5)
     learn("-i", "m", "-f", "o", stdin=TEXT, cwd=tmp_path)

@@ -70,7 +70,7 @@ def test_multiclass_table_is_vws(tmp_path, text, reduction):
         "loss": np.where(wrong, weight.astype(np.float64), 0.0),
     }
     for sizes in ([n], [1], batches(rng, n)):
-        assert ours(stats.Progress("multiclass", progress_table.pace(text)), sizes, columns) == expected
+        assert ours(stats.Progress("multiclass", progress_table.parse_schedule(text)), sizes, columns) == expected
 
 
 def test_table_without_reported_loss_is_vws(tmp_path):
@@ -84,7 +84,7 @@ def test_table_without_reported_loss_is_vws(tmp_path):
         "prediction": np.loadtxt(tmp_path / "p"),
         "loss": None,
     }
-    progress = stats.Progress("multiclass", progress_table.pace("2.0"))
+    progress = stats.Progress("multiclass", progress_table.parse_schedule("2.0"))
     assert ours(progress, [7], columns) == expected
     assert progress.average_loss is None
 
@@ -107,7 +107,7 @@ def test_table_of_probabilities_is_vws(tmp_path):
         "log_loss": -np.log(scores[np.arange(len(label)), label.astype(int) - 1]) * weight,
         "shown_probability": scores.max(1),
     }
-    found = ours(stats.Progress("multiclass", progress_table.pace("9")), [50, 1, 33], columns)
+    found = ours(stats.Progress("multiclass", progress_table.parse_schedule("9")), [50, 1, 33], columns)
     place = next(i for i, line in enumerate(expected) if "log loss" in line)
     assert found[:place] == expected[:place]
     assert found[place + 1 :] == expected[place + 1 :]
@@ -168,12 +168,12 @@ def test_simple_table_is_vws(tmp_path, loss, kind, text):
         "loss": each.astype(np.float64),
     }
     for sizes in ([n], batches(rng, n)):
-        progress = stats.Progress("simple", progress_table.pace(text))
+        progress = stats.Progress("simple", progress_table.parse_schedule(text))
         assert ours(progress, sizes, columns, loss=loss, tau=0.3) == expected
 
 
 def test_negative_weights_enter_the_sums():
-    progress = stats.Progress("simple", progress_table.pace("1"))
+    progress = stats.Progress("simple", progress_table.parse_schedule("1"))
     columns = {
         "label": np.array([1.0, 1.0, 1.0, 1.0]),
         "weight": np.array([1, -2, 1, 1], np.float32),

@@ -15,16 +15,16 @@ def test_cells_that_are_too_long_are_cut():
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.x", "nan", "-2.0", "-1.0"])
-def test_pace_that_is_no_number_is_refused(text):
+def test_values_of_progress_that_are_no_numbers_are_refused(text):
     with pytest.raises(UsageError, match="--progress"):
-        progress_table.pace(text)
+        progress_table.parse_schedule(text)
 
 
-def test_pace_out_of_range_is_told():
-    assert "every example" in progress_table.pace("-3").note
-    assert "1 is added" in progress_table.pace("0.5").note
-    assert "every 10 examples" in progress_table.pace("10.0").note
-    assert not progress_table.pace("2.0").note
+def test_values_of_progress_out_of_range_get_a_note():
+    assert "every example" in progress_table.parse_schedule("-3").note
+    assert "1.5 is used" in progress_table.parse_schedule("0.5").note
+    assert "every 10 examples" in progress_table.parse_schedule("10.0").note
+    assert not progress_table.parse_schedule("2.0").note
 
 
 def test_banner_is_vws(tmp_path):

@@ -76,8 +76,8 @@ def test_words_become_values(argv, given):
             "--loss_function: 'logistc' is none of squared, logistic, quantile; did you mean logistic?",
         ),
         (["--max_depth", "7", "--max_depth", "9"], "--max_depth is given twice, as 7 and as 9; give it once"),
-        (["a", "b"], "one data file at a time: found 'a' and 'b'"),
-        (["a", "-d", "b"], "two data files: 'a' or -d 'b'; give one"),
+        (["a", "b"], "'a' and 'b' are two data files; give one"),
+        (["a", "-d", "b"], "'a' and -d 'b' are two data files; give one"),
         (["-b"], "option '-b' requires an argument"),
         (["--quiet=yes"], "option '--quiet' does not take a value"),
     ],
@@ -146,7 +146,9 @@ def test_terminal_without_data_shows_how_to_begin():
     os.close(ours)
     os.close(theirs)
     assert done.returncode == 2
-    assert done.stderr.startswith("xclass: no data\n\nUsage: xclass [OPTIONS] [DATA]\n")
+    assert done.stderr.startswith(
+        "xclass: no data: give a file, or pipe examples to standard input\n\nUsage: xclass [OPTIONS] [DATA]\n"
+    )
     assert done.stdout == ""
 
 
@@ -184,7 +186,7 @@ def test_help_of_an_unknown_reduction_proposes_one(capsys):
     message = "xclass: --help: there is no reduction 'recal_tree'; did you mean xclass --help recall_tree?\n"
     assert capsys.readouterr().err == message
     assert cli.status(["--help", "zzz"]) == 2
-    assert "there are " in capsys.readouterr().err
+    assert "the reductions are " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

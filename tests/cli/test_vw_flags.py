@@ -123,7 +123,7 @@ def test_strict_parse_has_its_effect_where_lines_would_be_read_as_vw_reads_them(
     [
         (("--strict_parse", "--on_bad_line", "skip"), "--strict_parse stands for --on_bad_line stop"),
         (("--save_resume", "--predict_only_model"), "--save_resume and --predict_only_model exclude each other"),
-        (("--sort_features", "--vw_exact"), "--vw_exact cannot be had with --sort_features"),
+        (("--sort_features", "--vw_exact"), "--vw_exact and --sort_features exclude each other"),
         (("--save_resumes",), "there is no option --save_resumes"),
         (("--save_resume=1",), "--save_resume"),
     ],

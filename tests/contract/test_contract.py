@@ -19,7 +19,7 @@ from streams import multiclass, real
 from variants import AT_THE_END, BITS, BY_NAME, VARIANTS, K, chosen, learner, name_of, words_of
 
 from xclass.api import configuration, model_contents
-from xclass.api.configuration import Purpose
+from xclass.api.configuration import LearnerUse
 from xclass.api.learner import Learner, load
 from xclass.reductions.core import base
 from xclass.reductions.oaa import class_rows
@@ -70,8 +70,8 @@ def learned(name: str, options: dict, text: str) -> tuple[list[float], dict]:
 def only_predicting(path: str) -> Learner:
     """The learner of a model as a test run makes it, with no more than predictions need."""
     contents = model_contents.load(path)
-    purpose = Purpose(loaded=True, testing=True, weights_only=True)
-    return Learner.from_config(configuration.of_model(path, contents.options), purpose, contents)
+    use = LearnerUse(loaded=True, testing=True, weights_only=True)
+    return Learner.from_config(configuration.of_model(path, contents.options), use, contents)
 
 
 def without(text: str, drop) -> str:
@@ -99,7 +99,7 @@ def test_size_of_batches_does_not_matter(place, monkeypatch, name, options):
 def test_a_batch_of_no_examples_changes_nothing(name, options):
     text = stream(name, 1, 60)
     with learner(name, **options) as model:
-        warm_up.go_through(model.reduction, learning=True)
+        warm_up.compile_stages(model.reduction, learning=True)
         assert (all_of(model, text), state_of(model)) == learned(name, options, text)
 
 
@@ -111,7 +111,7 @@ def test_a_run_that_compiles_first_gives_the_same_bytes(place, monkeypatch, name
 
     def prepare(learner, learning, reads):
         calls.append(learner)
-        warm_up.go_through(learner, learning)
+        warm_up.compile_stages(learner, learning)
 
     monkeypatch.setattr(warm_up, "prepare", prepare)
     assert run(place, *chosen(name), *BITS, stdin=text) == straight
@@ -164,8 +164,8 @@ def test_learning_again_gives_the_same_bytes(name, options):
     assert learned(name, options, text) == first
     with learner(name, **options) as model:
         config = model.config
-    for purpose in (Purpose(scores=True), Purpose(exact_answer=False)):  # what else is asked for changes no model
-        with Learner.from_config(config, purpose) as model:
+    for use in (LearnerUse(scores=True), LearnerUse(exact_answer=False)):  # what else is asked for changes no model
+        with Learner.from_config(config, use) as model:
             all_of(model, text)
             assert state_of(model) == first[1]
 

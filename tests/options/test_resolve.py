@@ -51,10 +51,10 @@ def test_default_holds_where_nobody_says_otherwise():
 
 def test_a_part_is_found_by_the_class_that_declares_it():
     found = resolve({"bits": 20})
-    assert found.part(OPTION_GROUPS["learner"]) is found.learner
-    assert found.part(OPTION_GROUPS["learner"]).bits == 20
+    assert found.group_values(OPTION_GROUPS["learner"]) is found.learner
+    assert found.group_values(OPTION_GROUPS["learner"]).bits == 20
     with pytest.raises(LookupError, match="no group declares"):
-        found.part(ModelError)
+        found.group_values(ModelError)
 
 
 def test_command_line_comes_before_preset_and_preset_before_default():
@@ -89,7 +89,7 @@ def test_presets_name_only_options_that_exist():
 def test_no_effect_rules_name_only_options_that_exist():
     rooms, _ = cli.option_groups()
     names = {name for group in rooms.values() for name in options_of(group)}
-    others = ((rule.given,) if isinstance(rule.given, str) else rule.given for rule in config.NO_EFFECT)
+    others = ((rule.deciding,) if isinstance(rule.deciding, str) else rule.deciding for rule in config.NO_EFFECT)
     assert {rule.option for rule in config.NO_EFFECT}.union(*others) <= names
 
 
@@ -138,11 +138,11 @@ def test_probabilities_are_asked_only_of_reductions_that_give_them():
     assert resolve({"top_k": 3, "oaa": 3}).listing_options.top_k == 3
     assert resolve({"top_k": 3}, {"oaa": 3}).listing_options.top_k == 3
     assert refusal({"top_k": 3, "filter_tree": 3}) == (
-        "--top_k needs probabilities of classes, which --filter_tree does not give; choose one of --oaa"
+        "--top_k needs probabilities of classes, which --filter_tree does not estimate; choose one of --oaa"
     )
     for stored in (None, {}):
         assert refusal({"top_k": 3}, stored) == (
-            "--top_k needs probabilities of classes, which the learner without a reduction does not give; "
+            "--top_k needs probabilities of classes, which the learner without a reduction does not estimate; "
             "choose one of --oaa"
         )
 
@@ -185,7 +185,7 @@ def test_options_of_how_learning_goes_on_may_differ_from_the_model():
     found = resolve({"learning_rate": 0.25}, stored)
     assert found.learner.learning_rate == 0.25
     assert found.stored()["learning_rate"] == 0.25
-    assert found.adjusted == ("going on with --learning_rate 0.25; model.bin was trained with --learning_rate 0.5",)
+    assert found.adjusted == ("continuing with --learning_rate 0.25; model.bin was trained with --learning_rate 0.5",)
     assert resolve({"learning_rate": 0.5}, stored).adjusted == ()
     assert "disagrees with model.bin" in refusal({"learning_rate": 0.25, "testonly": True}, stored)
 

@@ -166,8 +166,8 @@ def test_counters_are_asked_for_where_there_are_some(tmp_path):
     data = noisy(1)
     learn("--oaa", 4, "-b", 10, "-f", "m", "--predict_only_model", stdin=data, cwd=tmp_path)
     for args, said in (
-        (["--oaa", 4], "--preserve_performance_counters has no effect: it says what -i takes from a model"),
-        (["-i", "m", "-t"], "--preserve_performance_counters has no effect: with -t nothing is added"),
+        (["--oaa", 4], "--preserve_performance_counters has no effect: it needs -i FILE, which loads a model"),
+        (["-i", "m", "-t"], "--preserve_performance_counters has no effect: with -t no examples are added"),
         (["-i", "m"], "m has no counters; it was saved with --predict_only_model"),
     ):
         done = xclass(*args, "--preserve_performance_counters", stdin=data, cwd=tmp_path)
@@ -200,7 +200,7 @@ def test_stopped_while_the_model_is_saved_it_is_saved(tmp_path, name):
     prepare = LATE.format(folder="model", room="model_file", function="save", times=1, name=name)
     done = script(prepare, *args, "m", cwd=tmp_path)
     assert done.status == (130 if name == "SIGINT" else 143)
-    assert f"{name} came when all was read; the run has ended as it should" in done.err
+    assert f"{name} came after all examples were read; the run was completed" in done.err
     assert "Traceback" not in done.err
     assert (tmp_path / "m").read_bytes() == (tmp_path / "wanted").read_bytes()
     assert (tmp_path / "text").read_bytes() == text
@@ -236,7 +236,7 @@ def test_checkpoint_that_cannot_be_saved_does_not_end_the_run(tmp_path):
     learn(*args, "wanted", cwd=tmp_path)
     done = script(FULL.format(where="m"), *args, "m", "--checkpoint", 100, cwd=tmp_path)
     assert done.status == 0
-    assert "checkpoint after 100 examples: m: not done: m: cannot save the model: no room" in done.err
+    assert "checkpoint after 100 examples: m: the model was not saved: m: cannot save the model: no room" in done.err
     assert "checkpoint after 200 examples: m\n" in done.err
     assert (tmp_path / "m").read_bytes() == (tmp_path / "wanted").read_bytes()
 
@@ -253,7 +253,7 @@ def test_pass_whose_model_cannot_be_saved_ends_the_run_and_nothing_is_lost(tmp_p
 
 def test_testing_without_a_model_is_pointed_out(tmp_path):
     done = learn("--oaa", 4, "-t", stdin=noisy(1), cwd=tmp_path)
-    assert "warning: -t without -i predicts with a new model, which knows nothing; give -i MODEL\n" in done.err
+    assert "warning: -t without -i predicts with a new model, which has learned nothing; give -i MODEL\n" in done.err
     learn("--oaa", 4, "-f", "m", stdin=noisy(1), cwd=tmp_path)
     assert "without -i" not in learn("-i", "m", "-t", stdin=noisy(1), cwd=tmp_path).err
     assert learn("--oaa", 4, "-t", "--quiet", stdin=noisy(1), cwd=tmp_path).err == ""

@@ -54,7 +54,7 @@ def place(tmp_path):
         ("data --oaa 2 -f m -p m.2", None),
         (
             "data --oaa 2 -f m -p m.interrupted",
-            "-p m.interrupted is where -f m puts what an interrupted run",
+            "-p m.interrupted is where an interrupted run saves the model of -f m",
         ),
         ("data --cpt 2 --calibration same", "--calibration same would write over the data file data"),
     ],

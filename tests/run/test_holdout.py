@@ -147,7 +147,7 @@ def test_batches_do_not_matter_for_the_table():
     columns["loss"] = np.where(columns["label"] != columns["prediction"], columns["weight"], 0).astype(float)
     found = []
     for size in (1, 7, 64, n):
-        progress = stats.Progress("multiclass", progress_table.pace("5"), holdout=True)
+        progress = stats.Progress("multiclass", progress_table.parse_schedule("5"), holdout=True)
         printed = []
         for _ in range(3):
             for i in range(0, n, size):

@@ -235,7 +235,7 @@ def test_save_tags_write_nowhere_else_and_over_nothing_but_models(tmp_path, name
     folder.mkdir()
     (folder / "data").write_text(f"1 |a b\n2 |a c\n1 save_{name}|\n")
     done = learn("data", "--oaa", 2, cwd=folder)
-    assert f"saving regressor to {name}: not done: " in done.err
+    assert f"saving regressor to {name}: the model was not saved: " in done.err
     assert os.listdir(tmp_path) == ["here"] and os.listdir(folder) == ["data"]
     assert (folder / "data").read_text().startswith("1 |a b")
     assert not os.path.exists("/tmp/xclass_outside")
@@ -243,10 +243,10 @@ def test_save_tags_write_nowhere_else_and_over_nothing_but_models(tmp_path, name
 
 def test_save_tags_without_a_model_to_save(tmp_path):
     done = learn("--oaa", 2, stdin="1 |a b\n2 |a c\n1 save|\n", cwd=tmp_path)
-    assert "not done: no -f was given" in done.err
+    assert "the model was not saved: no -f was given" in done.err
     learn("--oaa", 2, "-f", "m", stdin="1 |a b\n2 |a c\n", cwd=tmp_path)
     done = learn("-i", "m", "-t", stdin="1 |a b\n1 save_x|\n", cwd=tmp_path)
-    assert "not done: with -t the model does not change" in done.err
+    assert "the model was not saved: with -t the model does not change" in done.err
     assert os.listdir(tmp_path) == ["m"]
 
 
@@ -280,4 +280,7 @@ def test_checkpoints_go_on_through_passes_and_the_best_pass_is_there_in_the_end(
 def test_options_that_need_a_model_are_refused_without_one(tmp_path):
     for option in (["--checkpoint", 5], ["--save_per_pass"]):
         done = xclass("--oaa", K, *option, stdin="1 |a\n", cwd=tmp_path)
-        assert (done.status, done.err) == (2, f"xclass: {option[0]} has no effect: it says how often -f is saved\n")
+        assert (done.status, done.err) == (
+            2,
+            f"xclass: {option[0]} has no effect: it needs -f FILE, the model to save\n",
+        )

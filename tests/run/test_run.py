@@ -194,14 +194,14 @@ def test_indexing_moves_the_labels_allowed(place, indexing):
 def test_run_that_learns_nothing_fails_and_saves_nothing(place, args, text):
     done = xclass(*args, "-f", "model", "--quiet", stdin=text)
     assert done.status == 1
-    assert done.err.startswith("xclass: stdin: not one example was learned from")
+    assert done.err.startswith("xclass: stdin: no example was learned from")
     assert not os.listdir(place)
 
 
 def test_run_whose_lines_were_all_skipped_fails(place):
     done = xclass(*OAA, "--on_bad_line", "skip", "--quiet", stdin="1 |w a:1:2\n2 |w a:nan\n")
     assert done.status == 1
-    assert "not one example was learned from" in done.err
+    assert "no example was learned from" in done.err
 
 
 def test_unlabelled_lines_are_enough_to_predict(data):

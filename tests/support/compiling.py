@@ -47,4 +47,4 @@ def _learn(name: str) -> None:
                 model.learn(multiclass(1, K, 60))
                 model.end_pass()
             else:
-                warm_up.go_through(model.reduction, learning=True)
+                warm_up.compile_stages(model.reduction, learning=True)

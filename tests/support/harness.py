@@ -19,7 +19,7 @@ from xclass.reductions.core import base
 from xclass.reductions.core.contract import BatchTask
 from xclass.reductions.core.spec import LearnerSpec
 from xclass.reductions.presets import PRESETS
-from xclass.run import purpose
+from xclass.run import learner_use
 from xclass.text import reader
 
 
@@ -35,18 +35,18 @@ def configure(*words) -> config.Config:
     """Return the value of every option for a command line."""
     found, reductions = cli.option_groups()
     given = arguments.read(help_text.sections(found, reductions), [str(word) for word in words])
-    return config.resolve(given, None, found, reductions, presets=PRESETS, resolve_defaults=purpose.with_defaults)
+    return config.resolve(given, None, found, reductions, presets=PRESETS, resolve_defaults=learner_use.with_defaults)
 
 
 def spec_of(settled: config.Config) -> LearnerSpec:
     """Return the spec that the reduction of a command line is built from."""
-    return configuration.spec_of(settled, purpose.purpose_of(settled))
+    return configuration.spec_of(settled, learner_use.of_run(settled))
 
 
 def learner_of(settled: config.Config, **changed) -> base.Learner:
-    """Return the reduction of a command line, built as in a run; `changed` are fields of its `Purpose` to replace."""
+    """Return the reduction of a command line, built as in a run; `changed` are fields of `LearnerUse` to replace."""
     jit.activate()
-    return Learner.from_config(settled, purpose.purpose_of(settled)._replace(**changed)).reduction
+    return Learner.from_config(settled, learner_use.of_run(settled)._replace(**changed)).reduction
 
 
 def batch_of(settled: config.Config, text: str) -> Batch:

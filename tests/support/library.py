@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xclass.api import configuration
-from xclass.api.configuration import Purpose
+from xclass.api.configuration import LearnerUse
 from xclass.api.inputs import Inputs
 from xclass.api.learner import Learner
 from xclass.api.model_contents import Contents
@@ -38,7 +38,7 @@ class Shown(NamedTuple):
 
 def with_scores(reduction: str, classes: int, **options) -> Learner:
     """Return a learner that returns the scores behind its predictions, as with `-r`."""
-    return Learner.from_config(configuration.configured(reduction, classes, options), Purpose(scores=True))
+    return Learner.from_config(configuration.configured(reduction, classes, options), LearnerUse(scores=True))
 
 
 def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Shown:

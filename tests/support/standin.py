@@ -10,7 +10,7 @@ from xclass.reductions.core.base import Reduction
 
 
 @dataclass(frozen=True)
-class Driver:
+class Run:
     data: str = option("data file", flags=("-d", "--data"), metavar="FILE")
     initial_regressor: str = option("model to load", flags=("-i", "--initial_regressor"), metavar="FILE")
     testonly: bool = option("predict only", flags=("-t", "--testonly"), kind=bool)
@@ -105,7 +105,7 @@ REDUCTIONS = (
     _record("filter_tree", Filter),
 )
 OPTION_GROUPS = {
-    "driver": Driver,
+    "run": Run,
     "interactions": Interactions,
     "learner": Learner,
     "listing_options": Answers,

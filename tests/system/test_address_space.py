@@ -81,7 +81,7 @@ def test_what_is_needed_counts_from_what_is_used(monkeypatch):
             MemoryError("Unable to allocate 9 GiB"),
             "xclass: not enough memory (Unable to allocate 9 GiB); try a smaller",
         ),
-        (RuntimeError("can't start new thread"), "xclass: the system starts no more threads: raise the limit"),
+        (RuntimeError("can't start new thread"), "xclass: the system cannot start another thread: raise the limit"),
     ],
 )
 def test_what_the_system_refuses_is_one_message(monkeypatch, error, told):

@@ -371,7 +371,7 @@ def test_save_tags_follow_no_link(tmp_path, target):
     before = (here / "m").read_bytes()
     done = learn("data", "--oaa", 2, "-b", 8, cwd=here)
     assert (
-        "warning: saving regressor to l: not done: l: data may only name files in the current folder, "
+        "warning: saving regressor to l: the model was not saved: l: data may only name files in the current folder, "
         "and it is a symbolic link\n"
     ) in done.err
     assert names(here) == {"data", "m", "l"} and names(outside) == {"model"}
@@ -386,12 +386,15 @@ def test_save_tags_follow_no_link_among_the_folders(tmp_path):
     (here / "sub" / "out").symlink_to(outside)
     learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/out/x"), cwd=here)
     done = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/out/x"), cwd=here)
-    assert "not done: sub/out/x: data may only name files in the current folder, and its folder out is a" in done.err
+    assert (
+        "the model was not saved: sub/out/x: data may only name files in the current folder, and its folder out is a"
+        in done.err
+    )
     assert names(outside) == set()
     done = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/inner/x"), cwd=here)
-    assert "not done" not in done.err
+    assert "not saved" not in done.err
     assert names(here / "sub" / "inner") == {"x"}
-    assert "not done: " in learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="no/x"), cwd=here).err
+    assert "the model was not saved: " in learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="no/x"), cwd=here).err
 
 
 @pytest.mark.parametrize("when", ["_write", "_refuse_others"])
@@ -413,7 +416,7 @@ def test_link_planted_while_a_save_tag_is_carried_out_is_replaced_and_not_follow
         assert not os.path.islink("l")
         assert model_file.load("l").options["oaa"] == 2
     else:
-        assert "not done: " in done.err
+        assert "the model was not saved: " in done.err
         assert os.path.islink("l")
     assert names(tmp_path) == {"l", "outside"}
 

@@ -38,21 +38,21 @@ class Rows(Protocol):
 # arrays to batches
 
 
-def rows_of(given: Any) -> Rows | None:
-    """Return `given` as a matrix in compressed sparse rows, or None if it is not a matrix.
+def rows_of(examples: Any) -> Rows | None:
+    """Return `examples` as a matrix in compressed sparse rows, or None if it is not a matrix.
 
     Raises
     ------
     UsageError
-        if `given` is a dense array.
+        if `examples` is a dense array.
     """
-    if hasattr(given, "tocsr"):  # convert first: SciPy's CSC has the attributes of CSR with another meaning
-        rows = given.tocsr()
+    if hasattr(examples, "tocsr"):  # convert first: SciPy's CSC has the attributes of CSR with another meaning
+        rows = examples.tocsr()
         return rows if isinstance(rows, Rows) else None
-    if isinstance(given, Rows):
-        return given
-    if hasattr(given, "__array__"):
-        raise UsageError("examples are a dense array; give scipy.sparse.csr_matrix(...) of it")
+    if isinstance(examples, Rows):
+        return examples
+    if hasattr(examples, "__array__"):
+        raise UsageError("the examples are a dense array; give scipy.sparse.csr_matrix(array) instead")
     return None
 
 
@@ -76,11 +76,15 @@ def batch_of(rows: Rows, constant: bool) -> Batch:
     start = np.asarray(rows.indptr, np.int64)
     index, value = np.asarray(rows.indices), np.asarray(rows.data, np.float32)
     if start.ndim != 1 or not len(start) or start[0] != 0 or (np.diff(start) < 0).any() or start[-1] > len(index):
-        raise DataError("indptr: has to rise from 0 to at most the length of indices")
+        raise DataError(
+            f"indptr has to start at 0, never decrease, and end at most at {len(index)}, the length of indices"
+        )
     if len(index) != len(value):
-        raise DataError(f"indices and data have {len(index)} and {len(value)} entries; they have to be equally long")
+        raise DataError(
+            f"indices and data have {len(index)} and {len(value)} entries; they have to have the same length"
+        )
     if index.size and (index.min() < 0 or index.max() > LARGEST_HASH):
-        raise DataError(f"indices: holds {index.min()}..{index.max()}; allowed are 0..{LARGEST_HASH}")
+        raise DataError(f"indices contains values from {index.min()} to {index.max()}; allowed are 0 to {LARGEST_HASH}")
     n, end = len(start) - 1, int(start[-1])
     index, value = index[:end].astype(np.uint32), value[:end]
     group_first = np.arange(n + 1, dtype=np.int64) * (2 if constant else 1)
@@ -124,11 +128,13 @@ def column(name: str, values: ArrayLike, n: int, kind: DTypeLike) -> np.ndarray:
     array = np.asarray(values)
     if array.shape == (n,) and array.dtype.kind in "UOS":
         raise DataError(
-            f"{name}: {array.dtype}{list(array.shape)}; {name} of a matrix are numbers: "
-            "`names, y = numpy.unique(labels, return_inverse=True)` gives them, from 0 on"
+            f"{name} have the type {array.dtype}, and have to be numbers for a matrix; "
+            "`names, y = numpy.unique(labels, return_inverse=True)` numbers names from 0 on"
         )
     if array.shape != (n,) or array.dtype.kind not in "iufb":
-        raise DataError(f"{name}: {array.dtype}{list(array.shape)}; allowed are {n} numbers, one for each example")
+        raise DataError(
+            f"{name} have the type {array.dtype} and the shape {array.shape}; give {n} numbers, one for each example"
+        )
     return np.ascontiguousarray(array, kind)
 
 
@@ -174,7 +180,7 @@ def copied(batch: Batch) -> Batch:
 # listed probabilities to arrays
 
 
-def top_of(listings: Sequence[Listing], k: int) -> tuple[np.ndarray, np.ndarray]:
+def top_k_arrays(listings: Sequence[Listing], k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the first k labels of each example and their probabilities.
 
     Parameters
@@ -191,14 +197,14 @@ def top_of(listings: Sequence[Listing], k: int) -> tuple[np.ndarray, np.ndarray]
     labels, p = np.full((n, k), -1), np.zeros((n, k))
     first = 0
     for listing in listings:
-        row, real = _classes_of(listing)
-        place = np.arange(len(row)) - np.searchsorted(row, row)
-        labels[first + row, place], p[first + row, place] = listing.labels[real], listing.scores[real]
+        row, single = _single_classes(listing)
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        labels[first + row, rank], p[first + row, rank] = listing.labels[single], listing.scores[single]
         first += len(listing.start) - 1
     return labels, p
 
 
-def matrix_of(listings: Sequence[Listing]) -> tuple[np.ndarray, np.ndarray]:
+def probability_matrix(listings: Sequence[Listing]) -> tuple[np.ndarray, np.ndarray]:
     """Return all labels that are listed for any example, and a matrix of their probabilities.
 
     Parameters
@@ -211,27 +217,27 @@ def matrix_of(listings: Sequence[Listing]) -> tuple[np.ndarray, np.ndarray]:
     p : float64[n, m], 0 where a label is not listed for an example
     """
     n = sum(len(listing.start) - 1 for listing in listings)
-    listed = [listing.labels[_classes_of(listing)[1]] for listing in listings]
-    labels = np.unique(np.concatenate([np.zeros(0, np.int64), *listed]))
+    labels_of_listings = [listing.labels[_single_classes(listing)[1]] for listing in listings]
+    labels = np.unique(np.concatenate([np.zeros(0, np.int64), *labels_of_listings]))
     p = np.zeros((n, len(labels)))
     first = 0
     for listing in listings:
-        row, real = _classes_of(listing)
-        p[first + row, np.searchsorted(labels, listing.labels[real])] = listing.scores[real]
+        row, single = _single_classes(listing)
+        p[first + row, np.searchsorted(labels, listing.labels[single])] = listing.scores[single]
         first += len(listing.start) - 1
     return labels, p
 
 
-def _classes_of(listing: Listing) -> tuple[np.ndarray, np.ndarray]:
+def _single_classes(listing: Listing) -> tuple[np.ndarray, np.ndarray]:
     """Select the probabilities of single classes, without those that stand for all other classes together.
 
     Returns
     -------
     row : int64[m], example of each selected probability
-    real : bool[all], whether each probability is selected
+    single : bool[all], whether each probability is that of a single class
     """
     row = np.repeat(np.arange(len(listing.start) - 1), np.diff(listing.start))
-    real = np.ones(len(row), bool)
+    single = np.ones(len(row), bool)
     if listing.others:
-        real[listing.start[1:] - 1] = False
-    return row[real], real
+        single[listing.start[1:] - 1] = False
+    return row[single], single

@@ -11,7 +11,7 @@ import numpy as np
 
 
 def find(
-    seen: Sequence[np.float32],
+    first_labels: Sequence[np.float32],
     label_sum: float,
     weight: float,
     loss: str,
@@ -25,7 +25,7 @@ def find(
 
     Parameters
     ----------
-    seen : the first different labels, three at most
+    first_labels : the first different labels, three at most
     label_sum : sum of label times weight over all labelled examples
     weight : sum of the weights of all labelled examples
     loss : name of the loss function
@@ -37,9 +37,9 @@ def find(
     the best constant and its average loss, which is None if there is a third label; None in place of the pair if the
     best constant is not known
     """
-    if not seen:
+    if not first_labels:
         return None
-    low, high = sorted([seen[0], seen[1] if len(seen) > 1 else np.float32(0)])
+    low, high = sorted([first_labels[0], first_labels[1] if len(first_labels) > 1 else np.float32(0)])
     if low == high:
         return None
     low_weight = np.float32(label_sum - float(high) * weight) / (low - high)
@@ -47,7 +47,7 @@ def find(
     total_weight = low_weight + high_weight
     if total_weight <= 0:
         return None
-    third_label = len(seen) > 2
+    third_label = len(first_labels) > 2
     if loss in ("squared", "classic"):
         best = np.float32(label_sum) / np.float32(weight)
     elif third_label:
@@ -64,18 +64,17 @@ def find(
         best = high if np.float32(tau) * total_weight < high_weight else low
     if third_label:
         return best, None
-    cost = np.float32(0)
-    for label, share in ((low, low_weight), (high, high_weight)):
-        if share > 0:
-            cost += _loss(loss, best, label, np.float32(tau), label_range) * share
-    return best, cost / total_weight
+    loss_sum = np.float32(0)
+    for label, weight_of_label in ((low, low_weight), (high, high_weight)):
+        if weight_of_label > 0:
+            loss_sum += _loss(loss, best, label, np.float32(tau), label_range) * weight_of_label
+    return best, loss_sum / total_weight
 
 
 def _loss(
     name: str, prediction: np.float32, label: np.float32, tau: np.float32, label_range: tuple[float, float] | None
 ) -> np.float32:
     """Return the loss of one prediction, with the float32 rounding of VW."""
-    one = np.float32(1)
     loss: np.float32
     if name == "classic":
         loss = (prediction - label) * (prediction - label)
@@ -83,14 +82,15 @@ def _loss(
         if label_range is None or label_range[0] <= prediction <= label_range[1]:
             loss = (prediction - label) * (prediction - label)
         else:  # VW continues the loss as a straight line outside the range
-            end = label_range[0] if prediction < label_range[0] else label_range[1]
-            off = float(label) - end
-            loss = np.float32(0.0 if off == 0 else off * off + 2.0 * off * (end - float(prediction)))
+            bound = label_range[0] if prediction < label_range[0] else label_range[1]
+            distance = float(label) - bound
+            slope = 2.0 * distance
+            loss = np.float32(0.0 if distance == 0 else distance * distance + slope * (bound - float(prediction)))
     elif name == "hinge":
-        loss = max(one - label * prediction, np.float32(0))
+        loss = max(np.float32(1) - label * prediction, np.float32(0))
     elif name == "logistic":
-        loss = np.float32(np.log(np.float64(one + np.float32(np.exp(np.float64(-label * prediction))))))
+        loss = np.float32(np.log(np.float64(np.float32(1) + np.float32(np.exp(np.float64(-label * prediction))))))
     else:
         error = label - prediction
-        loss = tau * error if error > 0 else -(one - tau) * error
+        loss = tau * error if error > 0 else -(np.float32(1) - tau) * error
     return loss

@@ -2,8 +2,8 @@
 
     keywords of `Learner`, or options of a model file  ->  Config  ->  LearnerSpec
 
-The command line uses the same functions: it adds the options of a run, and describes with a `Purpose` how the run uses
-its learner.
+The command line uses the same functions: it adds the options of a run, and describes with a `LearnerUse` how the run
+uses its learner.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from ..binary import gd
 from ..data import interactions, namespaces
 from ..errors import DataError, ModelError, UsageError
-from ..options import resolve as resolving
+from ..options import resolve as options_resolve
 from ..options.declare import Option, allowed_values, from_stored, long_flag, option, options_of
 from ..options.resolve import SCALAR, resolve
 from ..reductions import presets, registry
@@ -30,8 +30,8 @@ from ..reductions.core.base import Reduction
 from ..reductions.core.spec import LearnerSpec, Wanted
 from ..text import parser
 
-Config: TypeAlias = resolving.Config[Reduction]
-OF_A_RUN = {*options_of(probabilities.Options), "save_tree"}  # options that select the output of a run
+Config: TypeAlias = options_resolve.Config[Reduction]
+RUN_ONLY = {*options_of(probabilities.Options), "save_tree"}  # options that select the output of a run
 
 
 def seed_option() -> Any:
@@ -60,7 +60,7 @@ class Options:
     vw_exact: bool = exact_option()
 
 
-class Purpose(NamedTuple):
+class LearnerUse(NamedTuple):
     """Describe how a learner will be used, as far as this does not follow from its options.
 
     Attributes
@@ -82,14 +82,14 @@ class LabelRange(NamedTuple):
 
     lowest: int | None = None
     highest: int | None = None
-    because: str = ""
+    set_by: str = ""
 
 
 def option_groups() -> dict[str, type]:
     """Return the `Options` dataclasses of a learner by the names of their groups, in the order of the help."""
     groups: dict[str, type] = {
         "multiclass": presets.Options,
-        "driver": Options,
+        "run": Options,
         "parser": parser.Options,
         "features": namespaces.Options,
         "interactions": interactions.Options,
@@ -100,34 +100,34 @@ def option_groups() -> dict[str, type]:
     return groups
 
 
-def spec_of(config: Config, purpose: Purpose) -> LearnerSpec:
+def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
     """Return the spec that the chosen reduction is built from."""
     name = config.reduction.name
     return LearnerSpec(
         name=name,
         options=getattr(config, name),
         binary=config.learner,
-        wanted=Wanted(config.listing_options, purpose.scores, purpose.exact_answer, purpose.weights_only),
-        given=config.given & _names_of_learners(config),
-        seed=config.driver.random_seed,
+        wanted=Wanted(config.listing_options, use.scores, use.exact_answer, use.weights_only),
+        given=config.given & _options_of_learners(config),
+        seed=config.run.random_seed,
         names=tuple(config.parser.label_names()),
         learn_names=config.parser.learn_names,
         constant=not config.parser.noconstant,
         any_label=config.parser.on_bad_line == "vw",
-        vw_exact=config.driver.vw_exact,
-        passes=purpose.passes,
-        loaded=purpose.loaded,
-        testing=purpose.testing,
+        vw_exact=config.run.vw_exact,
+        passes=use.passes,
+        loaded=use.loaded,
+        testing=use.testing,
     )
 
 
-def _names_of_learners(config: Config) -> frozenset[str]:
+def _options_of_learners(config: Config) -> frozenset[str]:
     """Return the names of the options that a reduction can see: its own and those shared by all learners."""
     visible = (config.reduction.options, gd.Options, probabilities.Options, Options, presets.Options)
     return frozenset(name for group in visible for name in options_of(group))
 
 
-def with_defaults(config: Config, purpose: Purpose) -> Config:
+def with_defaults(config: Config, use: LearnerUse) -> Config:
     """Check the options of the chosen reduction and compute the defaults that depend on other options.
 
     Raises
@@ -135,11 +135,11 @@ def with_defaults(config: Config, purpose: Purpose) -> Config:
     UsageError
         if the reduction refuses an option or a combination of options.
     """
-    spec = spec_of(config, purpose)
+    spec = spec_of(config, use)
     config.reduction.check(spec)
-    for name, why in config.reduction.refused(spec).items():
+    for name, message in config.reduction.refused(spec).items():
         if name in config.given:
-            raise UsageError(why)
+            raise UsageError(message)
     return config.with_values(config.reduction.resolve_defaults(spec))
 
 
@@ -168,15 +168,17 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
         declared.update(options_of(group))
     known = _reductions()
     if reduction not in known:
-        raise UsageError(f"{reduction!r} is not a reduction{_hint(reduction, known)}; there are {', '.join(known)}")
+        raise UsageError(
+            f"{reduction!r} is not a reduction{_hint(reduction, known)}; the reductions are {', '.join(known)}"
+        )
     aliases = {alias.lstrip("-"): name for name, option in declared.items() for alias in option.aliases}
     given: dict[str, Any] = {}
     for keyword, value in options.items():
         name = aliases.get(keyword, keyword)
-        if name in OF_A_RUN:
-            raise UsageError(
-                f"{name} belongs to a run of the command; top_k() and probabilities() give what it asks for"
-            )
+        if name in RUN_ONLY:
+            listing = name in ("top_k", "probabilities")
+            advice = "call top_k() or probabilities()" if listing else "a Learner does not have it"
+            raise UsageError(f"{name} belongs to a run of the command; {advice}")
         if name in ("passes", "holdout_off", "holdout_period", "holdout_after", "early_terminate"):
             raise UsageError(f"{name} belongs to a run of the command; call learn() and end_pass() for each pass")
         if name not in declared or name in known:
@@ -186,11 +188,11 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
         given[name] = checked_value(keyword, declared[name], value)
     if reduction != SCALAR:
         if classes is None and declared[reduction].minimum != 0:
-            raise UsageError(f"classes: {reduction!r} has to be told how many classes there are")
+            raise UsageError(f"classes: {reduction!r} needs the number of classes, such as classes=10")
         given[reduction] = checked_value("classes", declared[reduction], classes or 0)
     elif classes is not None:
         raise UsageError("classes: 'scalar' learns numbers; choose another reduction for classes")
-    resolve_defaults = partial(with_defaults, purpose=Purpose())
+    resolve_defaults = partial(with_defaults, use=LearnerUse())
     return resolve(given, None, groups, registry.REDUCTIONS, presets=presets.PRESETS, resolve_defaults=resolve_defaults)
 
 
@@ -207,7 +209,7 @@ def of_model(path: str, stored: Mapping[str, Any]) -> Config:
     ModelError
         if no learner can have these options.
     """
-    resolve_defaults = partial(with_defaults, purpose=Purpose(loaded=True))
+    resolve_defaults = partial(with_defaults, use=LearnerUse(loaded=True))
     return resolve(
         {},
         stored,

@@ -33,32 +33,32 @@ class Holdout:
         self.misses = 0
 
     @property
-    def found(self) -> bool:
+    def has_loss(self) -> bool:
         """Return whether the best pass had a labelled held-out example."""
         return bool(self.best < LARGEST_FLOAT / 2)
 
-    def add(self, apart: np.ndarray, loss: np.ndarray | None, weight: np.ndarray, begin: int, end: int) -> None:
+    def add(self, held_out: np.ndarray, loss: np.ndarray | None, weight: np.ndarray, begin: int, end: int) -> None:
         """Add the losses and weights of the held-out examples among begin .. end - 1.
 
         Parameters
         ----------
-        apart : bool[n], whether each example of the batch is held out
+        held_out : bool[n], whether each example of the batch is held out
         loss : float64[n], loss times weight; None if it is not known
         weight : float64[n]
         begin, end : range of examples
         """
-        chosen = np.flatnonzero(apart[begin:end]) + begin
-        losses = np.zeros(len(chosen)) if loss is None else loss[chosen].astype(np.float32).astype(np.float64)
+        rows = np.flatnonzero(held_out[begin:end]) + begin
+        losses = np.zeros(len(rows)) if loss is None else loss[rows].astype(np.float32).astype(np.float64)
         self.loss, self.row_loss, self.pass_loss = (
-            float(running(total, losses)[-1]) for total in (self.loss, self.row_loss, self.pass_loss)
+            float(running_sums(total, losses)[-1]) for total in (self.loss, self.row_loss, self.pass_loss)
         )
         self.weight, self.row_weight, self.pass_weight = (
-            float(running(total, weight[chosen])[-1]) for total in (self.weight, self.row_weight, self.pass_weight)
+            float(running_sums(total, weight[rows])[-1]) for total in (self.weight, self.row_weight, self.pass_weight)
         )
 
     def take_row(self) -> tuple[str, str]:
         """Return the average loss of the run and since the last row, as text; start a new row."""
-        average, recent = _held_ratio(self.loss, self.weight), _held_ratio(self.row_loss, self.row_weight)
+        average, recent = _average_text(self.loss, self.weight), _average_text(self.row_loss, self.row_weight)
         self.row_loss = self.row_weight = 0.0
         return average, recent
 
@@ -74,22 +74,22 @@ class Holdout:
         return False
 
 
-def _held_ratio(total: float, weight: float) -> str:
+def _average_text(total: float, weight: float) -> str:
     """Return an average loss as VW prints it."""
     return format(total / weight, ".6f") if weight else UNKNOWN if not total else "inf"
 
 
-def running(begin: float, values: np.ndarray) -> np.ndarray:
-    """Return the running sums of `values` on top of `begin`, added one after the other.
+def running_sums(initial: float, values: np.ndarray) -> np.ndarray:
+    """Return the running sums of `values` on top of `initial`, added one after the other.
 
     Parameters
     ----------
-    begin : sum before the first value
+    initial : sum before the first value
     values : float64[n]
 
     Returns
     -------
-    sums : float64[n], element i includes values 0..i; float64[1] with `begin` alone if there are no values
+    sums : float64[n], element i includes values 0..i; float64[1] with `initial` alone if there are no values
     """
-    sums = np.add.accumulate(np.concatenate(([begin], values)))
+    sums = np.add.accumulate(np.concatenate(([initial], values)))
     return sums[1:] if len(values) else sums

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 Examples: TypeAlias = Batch | str | bytes | Iterable[str] | Rows
-BITS = 32  # bits of the hashes of `read_vw`; a learner uses the lowest bits, as many as its weight table needs
+HASH_BITS = 32  # bits of the hashes of `read_vw`; a learner uses the lowest bits, as many as its weight table needs
 
 
 class Inputs:
@@ -55,13 +55,13 @@ class Inputs:
         return parser_of_learner
 
     def batch(
-        self, given: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None, learn: bool = False
+        self, examples: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None, learn: bool = False
     ) -> Batch:
         """Return examples as a batch after checking them.
 
         Parameters
         ----------
-        given, labels, weights : as in `Learner.learn`
+        examples, labels, weights : as in `Learner.learn`
         learn : whether new label names become classes
 
         Raises
@@ -71,17 +71,17 @@ class Inputs:
         UsageError
             if the examples have a type that is not supported, or a constant feature that the learner does not expect.
         """
-        if isinstance(given, Batch):
-            self._check_constant(given)
-            batch = given
-        elif (rows := arrays.rows_of(given)) is not None:
+        if isinstance(examples, Batch):
+            self._check_constant(examples)
+            batch = examples
+        elif (rows := arrays.rows_of(examples)) is not None:
             if learn and labels is None:
-                raise UsageError("labels: a matrix has none; give labels=, one number for each row (NaN for none)")
+                raise UsageError("a matrix has no labels; give labels=, a number for each row (NaN for none)")
             batch = arrays.batch_of(rows, not self._config.parser.noconstant)
         else:
             if labels is not None or weights is not None:
                 raise UsageError("labels and weights of VW text are in the text; give them with a matrix only")
-            return self._parsed(given, learn)
+            return self._parsed(examples, learn)
         batch = arrays.masked(batch, self._config.learner.bits)
         if labels is not None:
             batch = batch._replace(label=arrays.column("labels", labels, batch.n, np.float64))
@@ -105,11 +105,11 @@ class Inputs:
 
     def _check_constant(self, batch: Batch) -> None:
         """Check that a batch has the constant feature if and only if the learner uses it."""
-        wanted = not self._config.parser.noconstant
-        if batch.n and bool(arrays.have_constant(batch)[0]) != wanted:
+        has_constant = not self._config.parser.noconstant
+        if batch.n and bool(arrays.have_constant(batch)[0]) != has_constant:
             raise UsageError(
-                f"the examples of the batch have {'no' if wanted else 'a'} constant feature, and this learner takes "
-                f"{'one' if wanted else 'none'}: read them by read_vw(..., noconstant={not wanted})"
+                f"the examples of the batch have {'no' if has_constant else 'a'} constant feature, and this learner "
+                f"expects {'one' if has_constant else 'none'}; read them by read_vw(..., noconstant={not has_constant})"
             )
 
     def _check_labels(self, label: np.ndarray) -> None:
@@ -125,7 +125,9 @@ class Inputs:
             allowed = f"allowed are whole numbers from {lowest} to {highest}"
             if self._names.class_list is not None:
                 allowed = (
-                    f"{allowed}, the classes that have a name" if highest else "no class has a name yet: give text"
+                    f"{allowed}, the classes that have a name"
+                    if highest
+                    else "no class has a name yet; learn from text first"
                 )
             raise DataError(f"labels[{at}] is {label[at]:g}; {allowed}")
 
@@ -138,11 +140,11 @@ class Inputs:
                 lines = _lines_of(text)
             else:  # lines are looked at only where some have no bar
                 lines = text.split("\n") if text.count("|") < text.count("\n") else [text]
-            bare = next((i for i, line in enumerate(lines) if "|" not in line and line.strip()), None)
-            if bare is not None:
+            without_bar = next((i for i, line in enumerate(lines) if "|" not in line and line.strip()), None)
+            if without_bar is not None:
                 self.notes.append(
-                    f"batch:{bare + 1}: {shortened(lines[bare])} has no bar and so no features; a line is "
-                    "`label | features`, or `| features`"
+                    f"batch:{without_bar + 1}: {shortened(lines[without_bar])} has no bar and so no features; a line "
+                    "is `label | features`, or `| features`"
                 )
             content = "\n".join(lines).encode("utf-8", "surrogateescape")
         if not content.endswith(b"\n"):
@@ -166,13 +168,13 @@ def _lines_of(text: object) -> list[str]:
     for line in text if isinstance(text, Iterable) else [text]:
         if not isinstance(line, str):
             raise UsageError(
-                f"examples hold {type(line).__name__} {shortened(line)}; give a Batch, lines of VW text, or a "
-                "sparse matrix"
+                f"the examples contain {shortened(line)}, which is of type {type(line).__name__}; give a Batch, lines "
+                "of VW text, or a sparse matrix"
             )
         line = line.rstrip("\n")
         if "\n" in line:
             raise DataError(
-                f"batch:{len(lines) + 1}: {shortened(line)} holds a newline, which ends an example; replace it by a "
+                f"batch:{len(lines) + 1}: {shortened(line)} contains a newline, which ends an example; replace it by a "
                 "space, or give the text as one string"
             )
         lines.append(line)
@@ -226,7 +228,7 @@ def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bo
     jit.activate(quick=False)
     data = tuple(str(fspath(path)) for path in paths)
     options = parser.Options(noconstant=noconstant)
-    batches = reader.Reader(reader.Options(data=data), options, BITS, labels == "classes")
+    batches = reader.Reader(reader.Options(data=data), options, HASH_BITS, labels == "classes")
     try:
         with configuration.naming_keywords():
             yield from batches

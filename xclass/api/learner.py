@@ -16,10 +16,10 @@ from ..options.declare import options_of
 from ..reductions import registry
 from ..reductions.core.base import Previews
 from ..reductions.core.contract import BatchTask
-from ..reductions.core.probabilities import Options as Listed
+from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
 from . import arrays, configuration, model_contents
-from .configuration import Config, Purpose
+from .configuration import Config, LearnerUse
 from .inputs import Examples, Inputs
 from .learner_core import LearnerCore
 from .model_contents import Contents
@@ -103,28 +103,28 @@ class Learner(LearnerCore):
     def __init__(self, reduction: str = "multiclass", classes: int | None = None, **options: Any) -> None:
         jit.activate(quick=False)
         with configuration.naming_keywords():
-            self._start(configuration.configured(reduction, classes, options), Purpose(), None)
+            self._start(configuration.configured(reduction, classes, options), LearnerUse(), None)
 
     @classmethod
-    def from_config(cls, config: Config, purpose: Purpose, contents: Contents | None = None) -> Learner:
+    def from_config(cls, config: Config, use: LearnerUse, contents: Contents | None = None) -> Learner:
         """Return a learner with options that are already resolved.
 
         The caller has to call `jit.activate` first.
 
         Parameters
         ----------
-        config, purpose, contents : see `LearnerCore`
+        config, use, contents : see `LearnerCore`
         """
         learner = cls.__new__(cls)
-        learner._start(config, purpose, contents)
+        learner._start(config, use, contents)
         return learner
 
-    def _start(self, config: Config, purpose: Purpose, contents: Contents | None) -> None:
+    def _start(self, config: Config, use: LearnerUse, contents: Contents | None) -> None:
         """Initialise the learner with resolved options."""
-        super().__init__(config, purpose, contents)
+        super().__init__(config, use, contents)
         self._inputs = Inputs(config, self.names, self.label_range)
-        self._held: list[BatchTask] = []  # passed to `learn` before the reduction had seen enough examples
-        self._shown = False  # whether `preview` was called
+        self._pending: list[BatchTask] = []  # passed to `learn` before the reduction had seen enough examples
+        self._previewed = False  # whether `preview` was called
         self._wants_more = True  # whether the reduction wants to see more examples in `preview`
         self._skipped_steps = SkippedSteps("batch")
 
@@ -172,21 +172,22 @@ class Learner(LearnerCore):
         4
         >>> model.close()
         """
-        if self._shown:
+        if self._previewed:
             self._end_preview()
         if self.preview_size == 0:
             raise UsageError(
-                "this learner looks at all of the data before it learns from any: show them by preview(), batch by "
-                "batch, and then call learn()"
+                "this learner needs to see all of the data before it learns; pass every batch to preview() first, and "
+                "then to learn()"
             )
         learned: list[BatchTask] = []
-        checked = self._batch(batch, labels, weights, learn=True)
-        for task in self.tasks(checked if self.preview_size is None else arrays.copied(checked), True, self._clock):
+        checked_batch = self._batch(batch, labels, weights, learn=True)
+        own_batch = checked_batch if self.preview_size is None else arrays.copied(checked_batch)
+        for task in self.tasks(own_batch, True, self._clock):
             if self.preview_size is None:
-                learned.append(self._learned(task))
+                learned.append(self._learn_task(task))
                 continue
-            self._held.append(task)
-            if not self._show(task):
+            self._pending.append(task)
+            if not self._preview_task(task):
                 learned += self._end_preview()
         outcome = self._outcome(learned)
         _warn(outcome.warnings)
@@ -223,13 +224,14 @@ class Learner(LearnerCore):
         ...     model.predict("| sunny warm").tolist()
         [1]
         """
-        if self.preview_size is None or self._held:
-            why = "it has been given examples to learn from" if self._held else "it does not look at examples first"
-            raise UsageError(f"this learner has no use for preview(): {why}")
-        checked = self._batch(batch, labels, weights, learn=True)
-        self._shown = True
-        for task in self.tasks(checked, True, self.clock):
-            self._wants_more = self._wants_more and self._show(task)
+        if self.preview_size is None or self._pending:
+            if self._pending:
+                raise UsageError("learn() was already called; call preview() before it")
+            raise UsageError("this learner does not need to see examples first; call learn() without preview()")
+        checked_batch = self._batch(batch, labels, weights, learn=True)
+        self._previewed = True
+        for task in self.tasks(checked_batch, True, self.clock):
+            self._wants_more = self._wants_more and self._preview_task(task)
         _warn(self._notes([]))
         return self._wants_more
 
@@ -264,11 +266,11 @@ class Learner(LearnerCore):
         ['dry', 'wet']
         >>> model.close()
         """
-        outcome = self._outcome(self._predicted(self._batch(batch)))
+        outcome = self._outcome(self._predict_tasks(self._batch(batch)))
         _warn(outcome.warnings)
         if self.config.reduction.labels != "multiclass":
             return outcome.prediction
-        return self._shown_as(outcome.prediction.astype(np.int64), "")
+        return self._class_labels(outcome.prediction.astype(np.int64), "")
 
     def top_k(self, batch: Examples, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the k most probable classes of each example with their probabilities, the most probable first.
@@ -307,11 +309,11 @@ class Learner(LearnerCore):
         True
         >>> model.close()
         """
-        k = configuration.checked_value("k", options_of(Listed)["top_k"], k)
-        tasks = self._listed(batch, Listed(top_k=k))
+        k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
+        tasks = self._predict_listings(batch, ListingOptions(top_k=k))
         _warn(self._notes(tasks))
-        labels, p = arrays.top_of([task.listing for task in tasks if task.listing is not None], k)
-        return self._shown_as(labels, None), p
+        labels, p = arrays.top_k_arrays([task.listing for task in tasks if task.listing is not None], k)
+        return self._class_labels(labels, None), p
 
     def probabilities(self, batch: Examples) -> tuple[np.ndarray, np.ndarray]:
         """Return the probability of every class for each example.
@@ -348,10 +350,10 @@ class Learner(LearnerCore):
         (2, 2)
         >>> model.close()
         """
-        tasks = self._listed(batch, Listed(probabilities=True))
+        tasks = self._predict_listings(batch, ListingOptions(probabilities=True))
         _warn(self._notes(tasks))
-        labels, p = arrays.matrix_of([task.listing for task in tasks if task.listing is not None])
-        return self._shown_as(labels, None), p
+        labels, p = arrays.probability_matrix([task.listing for task in tasks if task.listing is not None])
+        return self._class_labels(labels, None), p
 
     def end_pass(self) -> Outcome:
         """End a pass over the data.
@@ -403,7 +405,9 @@ class Learner(LearnerCore):
 
     def __getstate__(self) -> NoReturn:
         """Refuse to be pickled, copied, or sent to another process."""
-        raise TypeError("a Learner cannot be pickled; save() it, and xclass.load() the file in the other process")
+        raise TypeError(
+            "a Learner cannot be pickled or copied; save() it, and xclass.load() the file where it is needed"
+        )
 
     def __repr__(self) -> str:
         classes = self._spec.classes or None
@@ -442,7 +446,9 @@ class Learner(LearnerCore):
         True
         """
         if self.preview_size is not None or self.unlearned:
-            raise UsageError("what was given is not learned yet: call end_pass() at the end of the data, then save()")
+            raise UsageError(
+                "some examples are not learned yet; call end_pass() at the end of the data, and then save()"
+            )
         model_contents.save(path, self.contents)
 
     def close(self) -> None:
@@ -450,7 +456,7 @@ class Learner(LearnerCore):
 
         Leaving a `with` block closes the learner, too.
         """
-        self._held.clear()
+        self._pending.clear()
         super().close()
 
     def __enter__(self) -> Learner:
@@ -464,19 +470,19 @@ class Learner(LearnerCore):
     # batches, tasks and outcomes
 
     def _batch(
-        self, given: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None, learn: bool = False
+        self, examples: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None, learn: bool = False
     ) -> Batch:
         """Convert examples into a batch; raise UsageError if the learner is closed."""
         _ = self.reduction  # a closed learner has none
         with configuration.naming_keywords():
-            return self._inputs.batch(given, labels, weights, learn)
+            return self._inputs.batch(examples, labels, weights, learn)
 
     @property
     def _clock(self) -> float:
         """Return the sum of the weights of the labelled examples, held examples included."""
-        return next((float(task.clock[-1]) for task in reversed(self._held) if task.batch.n), self.clock)
+        return next((float(task.clock[-1]) for task in reversed(self._pending) if task.batch.n), self.clock)
 
-    def _learned(self, task: BatchTask) -> BatchTask:
+    def _learn_task(self, task: BatchTask) -> BatchTask:
         """Pass a task through the stages, count it and return it."""
         for stage in self.stages:
             stage(task)
@@ -485,7 +491,7 @@ class Learner(LearnerCore):
         task.notes.extend(self._skipped_steps.count(task))
         return task
 
-    def _predicted(self, batch: Batch) -> list[BatchTask]:
+    def _predict_tasks(self, batch: Batch) -> list[BatchTask]:
         """Return the tasks of a batch after predicting it."""
         tasks = []
         for task in self.tasks(batch, False, self.clock):
@@ -494,7 +500,7 @@ class Learner(LearnerCore):
             tasks.append(task)
         return tasks
 
-    def _show(self, task: BatchTask) -> bool:
+    def _preview_task(self, task: BatchTask) -> bool:
         """Show a task to the reduction; return whether it wants to see more."""
         assert isinstance(self.reduction, Previews)
         return self.reduction.preview(task)
@@ -503,26 +509,26 @@ class Learner(LearnerCore):
         """End the preview, learn from the examples that were held, and return their tasks."""
         assert isinstance(self.reduction, Previews)
         self.reduction.end_preview()
-        if self._shown:
-            self.preparation.begin()  # interactions see the namespaces of all examples again, from the first on
-        self._shown = False
-        held_out, self._held = self._held, []
-        return [self._learned(task) for task in held_out]
+        if self._previewed:
+            self.preparation.forget_namespaces()  # interactions see those of all examples again, from the first on
+        self._previewed = False
+        pending, self._pending = self._pending, []
+        return [self._learn_task(task) for task in pending]
 
-    def _listed(self, batch: Examples, asked: Listed) -> list[BatchTask]:
-        """Predict examples with the listings of classes and probabilities that `asked` describes."""
+    def _predict_listings(self, batch: Examples, listing_options: ListingOptions) -> list[BatchTask]:
+        """Predict examples with the listings of classes and probabilities that `listing_options` describes."""
         record = self.config.reduction
         if not record.probabilities:
             names = ", ".join(other.name for other in registry.REDUCTIONS if other.probabilities)
-            raise UsageError(f"{record.name} gives no probabilities; choose one of {names}")
-        checked = self._batch(batch)
-        self.reduction.want(Wanted(listing_options=asked))
+            raise UsageError(f"{record.name} does not estimate probabilities; choose one of {names}")
+        checked_batch = self._batch(batch)
+        self.reduction.want(Wanted(listing_options=listing_options))
         try:
-            return self._predicted(checked)
+            return self._predict_tasks(checked_batch)
         finally:
             self.reduction.want(self._spec.wanted)
 
-    def _shown_as(self, labels: np.ndarray, other: object) -> np.ndarray:
+    def _class_labels(self, labels: np.ndarray, other: object) -> np.ndarray:
         """Return labels as numbers, or as names if the classes have names, with `other` for label 0."""
         if self.names.class_list is None:
             return labels
@@ -588,4 +594,4 @@ def load(path: str) -> Learner:
         contents = model_contents.load(path)
         config = configuration.of_model(path, contents.options)
     with model_contents.naming(path), configuration.naming_keywords():
-        return Learner.from_config(config, Purpose(loaded=True), contents)
+        return Learner.from_config(config, LearnerUse(loaded=True), contents)

@@ -20,7 +20,7 @@ from ..reductions.core import base
 from ..reductions.core.base import PATH_GROUP, CrossesPath, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from . import configuration
-from .configuration import Config, Purpose
+from .configuration import Config, LearnerUse
 from .model_contents import Contents
 from .preparation import Preparation
 from .progress import Progress
@@ -32,7 +32,7 @@ class LearnerCore:
     Parameters
     ----------
     config : the value of every option
-    purpose : the purpose for which the options were resolved, see `configuration.with_defaults`
+    use : how the learner will be used, as the options were resolved for, see `configuration.with_defaults`
     contents : contents of the model that learning continues from; None for a new learner
 
     Attributes
@@ -50,9 +50,9 @@ class LearnerCore:
 
     _reduction: base.Learner | None = None
 
-    def __init__(self, config: Config, purpose: Purpose, contents: Contents | None = None) -> None:
+    def __init__(self, config: Config, use: LearnerUse, contents: Contents | None = None) -> None:
         self.config = config
-        self._spec = spec = configuration.spec_of(config, purpose)
+        self._spec = spec = configuration.spec_of(config, use)
         self.label_range = configuration.label_range(config, spec)
         self.names = class_names.Names(spec.names, spec.learn_names and not spec.testing)
         self.examples, self.clock = 0, 0.0
@@ -70,7 +70,7 @@ class LearnerCore:
     def reduction(self) -> base.Learner:
         """Return the learner of the reduction; raise UsageError if this learner is closed."""
         if self._reduction is None:
-            raise UsageError("this learner is closed; load its model, or make another learner")
+            raise UsageError("this learner is closed; load its model, or create another learner")
         return self._reduction
 
     def _build(self, contents: Contents | None) -> None:
@@ -80,8 +80,8 @@ class LearnerCore:
         try:
             if contents is not None:
                 weights_only = self._spec.wanted.weights_only
-                learned = gd.arrays_for_prediction(contents.arrays) if weights_only else contents.arrays
-                self.reduction.restore(learned, contents.learner)
+                arrays = gd.arrays_for_prediction(contents.arrays) if weights_only else contents.arrays
+                self.reduction.restore(arrays, contents.learner)
             self._cross_path()
         except BaseException:
             self.reduction.close()
@@ -89,18 +89,18 @@ class LearnerCore:
 
     def _cross_path(self) -> None:
         """Pass the interactions that include path features to the reduction, which creates these features."""
-        named = self.preparation.crosser.with_group(PATH_GROUP)
-        if not named:
+        path_crosses = self.preparation.crosser.with_group(PATH_GROUP)
+        if not path_crosses:
             return
         if not isinstance(self.reduction, CrossesPath):
             raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
-        ignored = [group for terms in named for group in terms if self.preparation.features.unlinear[group]]
+        ignored = [group for terms in path_crosses for group in terms if self.preparation.features.unlinear[group]]
         if ignored:
             raise UsageError(
-                f"--ignore_linear leaves nothing of namespace {chr(ignored[0])!r} to cross with the path, "
-                "namespace \\x88: drop one of them"
+                f"--ignore_linear drops namespace {chr(ignored[0])!r}, so it cannot be crossed with the path, "
+                "namespace \\x88; leave out --ignore_linear or this interaction"
             )
-        self.reduction.cross_path(named)
+        self.reduction.cross_path(path_crosses)
 
     @property
     def stages(self) -> list[Callable[[BatchTask], None]]:
@@ -164,7 +164,7 @@ class LearnerCore:
             arrays=self.reduction.arrays(),
         )
 
-    def exchange(self, contents: Contents) -> None:
+    def replace_contents(self, contents: Contents) -> None:
         """Replace what was learned by the contents of a model with the same options, without holding both in memory."""
         self.close()
         self._build(contents)

@@ -27,7 +27,7 @@ from .progress import SUMS, VW, VW_COUNTS, VW_SUMS
 
 CLASS_NAMES = "class_names"  # name of the array
 FACTS = ("learner", "examples", "clock", "counters")
-CURE = "train the model again, or take another copy of the file"
+REMEDY = "train the model again, or take another copy of the file"
 LARGEST_COUNT = 2**62
 
 
@@ -46,14 +46,14 @@ class Contents(NamedTuple):
 
 
 def save(
-    path: str, take: Callable[[], Contents], links: str = "follow", into: leftovers.Unfinished | None = None
+    path: str, get_contents: Callable[[], Contents], links: str = "follow", into: leftovers.Unfinished | None = None
 ) -> None:
     """Save a model.
 
     Parameters
     ----------
     path : path of the model file
-    take : returns the contents
+    get_contents : returns the contents
     links, into : as in `model_file.save`
 
     Raises
@@ -62,7 +62,7 @@ def save(
         if the file cannot be written. After any exception, an existing file at `path` is unchanged.
     """
     try:
-        model = take()
+        model = get_contents()
         arrays = dict(model.arrays)
         names = model.options.get("named_labels")
         if names:
@@ -93,10 +93,10 @@ def load(path: str) -> Contents:
     options, facts, arrays = model_file.load(path)
     for name in facts:
         if name not in FACTS:
-            raise ModelError(f"{path}: it holds a fact {shortened(name)}, which this xclass does not know; {CURE}")
+            raise ModelError(f"{path}: it holds a fact {shortened(name)}, which this xclass does not know; {REMEDY}")
     for name in FACTS:
         if name not in facts:
-            raise ModelError(f"{path}: it does not hold the fact {name!r}; {CURE}")
+            raise ModelError(f"{path}: it does not hold the fact {name!r}; {REMEDY}")
     if not isinstance(facts["learner"], dict):
         raise _damaged(path, "learner", facts["learner"], "an object")
     examples = _count(path, "examples", facts["examples"])
@@ -106,7 +106,7 @@ def load(path: str) -> Contents:
         counters = _counters(path, counters)
     if CLASS_NAMES in arrays:
         if options.get("named_labels") is not None:
-            raise ModelError(f"{path}: it holds the names of its classes twice; {CURE}")
+            raise ModelError(f"{path}: it holds the names of its classes twice; {REMEDY}")
         options["named_labels"] = _names(path, arrays.pop(CLASS_NAMES))
     return Contents(options, facts["learner"], examples, clock, counters, arrays)
 
@@ -135,34 +135,34 @@ def save_with_fallback(save_to: Callable[..., None], path: str) -> None:
     try:
         save_to(path)
     except Exception as error:
-        other = path + ".interrupted"
+        fallback = path + ".interrupted"
         try:
-            save_to(other, links="replace")
-        except Exception as second:
-            kept = f"what was learned is lost: {second}"
+            save_to(fallback, links="replace")
+        except Exception as fallback_error:
+            outcome = f"what was learned is lost: {fallback_error}"
         else:
-            kept = f"what was learned is in {other}"
+            outcome = f"what was learned is in {fallback}"
         if isinstance(error, ModelError):
-            raise ModelError(*error.args, f"xclass: {kept}") from error
-        error.args = (f"{error}; {kept}",)
+            raise ModelError(*error.args, f"xclass: {outcome}") from error
+        error.args = (f"{error}; {outcome}",)
         raise
 
 
-def _names(path: str, letters: np.ndarray) -> str:
+def _names(path: str, name_bytes: np.ndarray) -> str:
     """Check the array of class names, uint8[...], and return the names as text, separated by commas."""
-    if letters.dtype != np.uint8 or letters.ndim != 1 or not len(letters):
-        shape = f"{letters.dtype}{list(letters.shape)}"
-        raise ModelError(f"{path}: the array {CLASS_NAMES!r} is {shape}, and has to be uint8[any]; {CURE}")
-    if (letters < 32).any():
-        raise ModelError(f"{path}: the array {CLASS_NAMES!r} holds control characters, which no name has; {CURE}")
-    return letters.tobytes().decode("utf-8", "surrogateescape")
+    if name_bytes.dtype != np.uint8 or name_bytes.ndim != 1 or not len(name_bytes):
+        shape = f"{name_bytes.dtype}{list(name_bytes.shape)}"
+        raise ModelError(f"{path}: the array {CLASS_NAMES!r} is {shape}, and has to be uint8[any]; {REMEDY}")
+    if (name_bytes < 32).any():
+        raise ModelError(f"{path}: the array {CLASS_NAMES!r} holds control characters, which no name has; {REMEDY}")
+    return name_bytes.tobytes().decode("utf-8", "surrogateescape")
 
 
 def _counters(path: str, counters: object) -> dict[str, Any]:
     """Check and return the counters of earlier runs; sums are text, because JSON has no infinity."""
-    wanted = {"features", *SUMS}
-    if not isinstance(counters, dict) or set(counters) - {VW} != wanted:
-        raise _damaged(path, "counters", counters, f"an object of {', '.join(sorted(wanted))}")
+    expected = {"features", *SUMS}
+    if not isinstance(counters, dict) or set(counters) - {VW} != expected:
+        raise _damaged(path, "counters", counters, f"an object of {', '.join(sorted(expected))}")
     for name in SUMS:
         if counters[name] is not None and not isinstance(counters[name], str):
             raise _damaged(path, f"counters.{name}", counters[name], "a number as text")
@@ -176,9 +176,9 @@ def _counters(path: str, counters: object) -> dict[str, Any]:
 
 def _vw_counters(path: str, counters: object) -> None:
     """Check the counters that VW stores, which models of --vw_exact hold as well."""
-    wanted = {"t", *VW_SUMS, *VW_COUNTS}
-    if not isinstance(counters, dict) or set(counters) != wanted:
-        raise _damaged(path, f"counters.{VW}", counters, f"an object of {', '.join(sorted(wanted))}")
+    expected = {"t", *VW_SUMS, *VW_COUNTS}
+    if not isinstance(counters, dict) or set(counters) != expected:
+        raise _damaged(path, f"counters.{VW}", counters, f"an object of {', '.join(sorted(expected))}")
     for name in ("t", *VW_SUMS):
         if not isinstance(counters[name], str):
             raise _damaged(path, f"counters.{VW}.{name}", counters[name], "a number as text")
@@ -209,6 +209,6 @@ def _sum(path: str, name: str, value: object) -> float:
     raise _damaged(path, name, value, "a number")
 
 
-def _damaged(path: str, name: str, value: object, wanted: str) -> ModelError:
+def _damaged(path: str, name: str, value: object, expected: str) -> ModelError:
     """Return an error that names a fact, its value and the expected value."""
-    return ModelError(f"{path}: the fact {name!r} is {shortened(value)}, and has to be {wanted}; {CURE}")
+    return ModelError(f"{path}: the fact {name!r} is {shortened(value)}, and has to be {expected}; {REMEDY}")

@@ -37,30 +37,30 @@ class Preparation:
         self.crosser = interactions.Crosser(config.interactions)
         self.one_by_one = self.keep_names = False
 
-    def begin(self) -> None:
+    def forget_namespaces(self) -> None:
         """Forget the namespaces seen so far, on which wildcard interactions depend, to restart at example 1."""
         self.crosser = interactions.Crosser(self._config.interactions)
 
     def tasks(
-        self, learner: Learner, read: Batch, held_out: np.ndarray, learn: bool, clock: float
+        self, learner: Learner, raw_batch: Batch, held_out: np.ndarray, learn: bool, clock: float
     ) -> Iterator[BatchTask]:
         """Yield the tasks of a batch.
 
         Parameters
         ----------
         learner : the learner of the tasks
-        read : n examples from the parser
+        raw_batch : n examples from the parser
         held_out : bool[n], examples that are held out of learning
         learn : whether the other labelled examples are learned from
         clock : sum of the weights of the labelled examples before this batch
         """
         low = 0
-        for batch, count, unnamed_batch in self.batches(learner, read):
-            held_here = held_out[low : low + batch.n]
+        for batch, count, unnamed_batch in self.batches(learner, raw_batch):
+            held_out_here = held_out[low : low + batch.n]
             low += batch.n
-            batch, odd = (batch, None) if self._exact else finite.clean(batch)
-            idle = np.isnan(batch.label) | held_here
-            weight = np.where(idle, 0.0, batch.weight.astype(np.float64))
+            batch, not_finite = (batch, None) if self._exact else finite.clean(batch)
+            not_learned = np.isnan(batch.label) | held_out_here
+            weight = np.where(not_learned, 0.0, batch.weight.astype(np.float64))
             with np.errstate(invalid="ignore"):  # infinite weights, under --on_bad_line vw
                 clocks = np.add.accumulate(np.concatenate(([clock], weight)))
             clock = float(clocks[-1])
@@ -68,17 +68,17 @@ class Preparation:
                 batch,
                 learn,
                 clocks[1:],
-                held_out=held_here if held_here.any() else None,
+                held_out=held_out_here if held_out_here.any() else None,
                 features=count,
                 unnamed_batch=unnamed_batch,
             )
             if learn:
                 learner.survey(task, self._exact)
-                if odd is not None:
-                    task.skipped[odd & ~idle] = finite.EXAMPLE_SKIPPED
+                if not_finite is not None:
+                    task.skipped[not_finite & ~not_learned] = finite.EXAMPLE_SKIPPED
             yield task
 
-    def batches(self, learner: Learner, read: Batch) -> Iterator[tuple[Batch, np.ndarray, Batch | None]]:
+    def batches(self, learner: Learner, raw_batch: Batch) -> Iterator[tuple[Batch, np.ndarray, Batch | None]]:
         """Yield the prepared batches of a batch, split to the size that the learner accepts.
 
         Yields
@@ -87,15 +87,15 @@ class Preparation:
         count : int64[n], number of features of each example as shown to the user, ignored linear terms included
         unnamed_batch : with `keep_names` the same examples with ignored linear terms included; else None
         """
-        for kept in self.features.apply(read):
-            for crossed in self.crosser.cross(kept) if self.crosser.active else (kept,):
+        for filtered in self.features.apply(raw_batch):
+            for crossed in self.crosser.cross(filtered) if self.crosser.active else (filtered,):
                 count = np.diff(crossed.start)
                 batch = self.features.linear(crossed)
-                most = 1 if self.one_by_one else learner.most_rows
-                if most is None:
+                max_rows = 1 if self.one_by_one else learner.most_rows
+                if max_rows is None:
                     yield batch, count, crossed if self.keep_names else None
                     continue
-                for low in range(0, batch.n, most):
-                    high = min(low + most, batch.n)
+                for low in range(0, batch.n, max_rows):
+                    high = min(low + max_rows, batch.n)
                     unnamed_batch = batch_ops.cut(crossed, low, high) if self.keep_names else None
                     yield batch_ops.cut(batch, low, high), count[low:high], unnamed_batch

@@ -24,8 +24,8 @@ import numpy as np
 from ..data import class_names, interactions
 from ..reductions.core.contract import BatchTask
 from . import best_constant, progress_table
-from .holdout import LARGEST_FLOAT, UNKNOWN, Holdout, running
-from .progress_table import Pace
+from .holdout import LARGEST_FLOAT, UNKNOWN, Holdout, running_sums
+from .progress_table import RowSchedule
 
 NO_VALUE = "n.a."
 VW_NO_LABEL = str(2**32 - 1)  # printed by VW for a missing label if it lists scores
@@ -50,14 +50,14 @@ class Progress:
     Parameters
     ----------
     labels : "simple" or "multiclass"
-    pace : when rows are due; None for no rows
+    schedule : when rows are due; None for no rows
     holdout : whether examples may be held out. Their losses are then in `holdout`, and rows show these losses from the
         second pass on
     names : names of the classes 1, 2, ..., or None if labels are numbers; the list may grow
     as_vw : whether to follow VW: the summary shows numbers that are not finite, and examples whose loss is not known
         are not held out
-    lists : whether to treat unlabelled examples as VW does when it lists scores: rows show a number in place of the
-        label, and the loss is counted
+    lists_scores : whether to treat unlabelled examples as VW does when it lists scores: rows show a number in place of
+        the label, and the loss is counted
 
     Attributes
     ----------
@@ -70,25 +70,25 @@ class Progress:
     label_sum : sum of label times weight, for real-valued labels
     loss_sum : sum of the losses times weight
     log_loss_sum : sum of the log losses times weight; None if there were no probabilities
-    held_log_loss_sum : the same of held-out examples
-    seen : the first different labels, three at most, float32
+    held_out_log_loss_sum : the same of held-out examples
+    first_labels : the first different labels, three at most, float32
     holdout : losses of the held-out examples, or None
     """
 
     def __init__(
         self,
         labels: str,
-        pace: Pace | None,
+        schedule: RowSchedule | None,
         holdout: bool = False,
         names: Sequence[str] | None = None,
         as_vw: bool = False,
-        lists: bool = False,
+        lists_scores: bool = False,
     ) -> None:
         self.simple = labels == "simple"
         self.names = names
         self.as_vw = as_vw
-        self.lists = lists
-        self.pace = pace
+        self.lists_scores = lists_scores
+        self.schedule = schedule
         self.holdout = Holdout() if holdout else None
         self.passes = 0
         self.examples = 0
@@ -99,9 +99,9 @@ class Progress:
         self.label_sum = 0.0
         self.loss_sum = 0.0
         self.log_loss_sum: float | None = None
-        self.held_log_loss_sum = 0.0
-        self.seen: list[np.float32] = []
-        self._due = float(pace.first) if pace is not None else math.inf
+        self.held_out_log_loss_sum = 0.0
+        self.first_labels: list[np.float32] = []
+        self._due = float(schedule.first) if schedule is not None else math.inf
         self._since_loss = 0.0
         self._since_weight = 0.0  # labelled_weight at the last row
 
@@ -110,32 +110,32 @@ class Progress:
 
         Sums are text, because they may be infinite. Examples without label or weight are not counted.
         """
-        kept: dict[str, object] = {"features": self.learned_features}
+        counters: dict[str, object] = {"features": self.learned_features}
         for name in SUMS:
             value = getattr(self, name)
-            kept[name] = None if value is None else repr(float(value))
-        return kept
+            counters[name] = None if value is None else repr(float(value))
+        return counters
 
-    def resume(self, kept: Mapping[str, Any], examples: int) -> None:
+    def resume(self, counters: Mapping[str, Any], examples: int) -> None:
         """Continue from the `counters` of earlier runs; the next row is the first that is due after their examples.
 
         Parameters
         ----------
-        kept : as returned by `counters`
+        counters : as returned by `counters`
         examples : number of examples that the earlier runs learned from
         """
         self.examples = examples
-        self.features = self.learned_features = int(kept["features"])
+        self.features = self.learned_features = int(counters["features"])
         for name in SUMS:
-            setattr(self, name, None if kept[name] is None else float(kept[name]))
+            setattr(self, name, None if counters[name] is None else float(counters[name]))
         self._since_weight = self.labelled_weight
-        if self.pace is None or not self.weight >= self._due:
+        if self.schedule is None or not self.weight >= self._due:
             return
-        step = float(self.pace.step)
-        if self.pace.additive and math.isfinite(self.weight):
+        step = float(self.schedule.step)
+        if self.schedule.additive and math.isfinite(self.weight):
             self._due += step * (math.floor((self.weight - self._due) / step) + 1)
         while self._due <= self.weight < math.inf:
-            self._due = float(np.float32(self._due) * self.pace.step)
+            self._due = float(np.float32(self._due) * self.schedule.step)
 
     def vw_counters(self, clock: float) -> dict[str, object]:
         """Return the counters that VW writes into a readable model.
@@ -149,7 +149,7 @@ class Progress:
             "t": float(clock + self.other_weight + held_out),
             "sum_loss": float(self.loss_sum),
             "sum_loss_since_last_dump": float(self._since_loss),
-            "dump_interval": self._due if self.pace is not None else 1.0,
+            "dump_interval": self._due if self.schedule is not None else 1.0,
             "min_label": 0.0,
             "max_label": 0.0,
             "weighted_labeled_examples": float(self.labelled_weight),
@@ -162,12 +162,12 @@ class Progress:
             "current_pass": self.passes,
         }
 
-    def resume_vw(self, kept: Mapping[str, Any]) -> None:
+    def resume_vw(self, counters: Mapping[str, Any]) -> None:
         """Continue from the `vw_counters` of earlier runs as VW does, including the next row and the pass number."""
         for name, attribute in VW_SUMS.items():
-            setattr(self, attribute, float(kept[name]))
+            setattr(self, attribute, float(counters[name]))
         for name, attribute in VW_COUNTS.items():
-            setattr(self, attribute, kept[name])
+            setattr(self, attribute, counters[name])
 
     @property
     def weight(self) -> float:
@@ -228,47 +228,49 @@ class Progress:
         labelled = ~np.isnan(label)
         if self.simple:
             with np.errstate(over="ignore"):
-                self._see(label[labelled].astype(np.float32))
+                self._note_labels(label[labelled].astype(np.float32))
         scored_held_out = None
-        judging = loss is not None or not self.as_vw  # VW holds no examples out if their loss is not known
-        if held_out is not None and self.holdout is not None and judging and (held_out & labelled).any():
+        may_hold_out = loss is not None or not self.as_vw  # VW holds no examples out if their loss is not known
+        if held_out is not None and self.holdout is not None and may_hold_out and (held_out & labelled).any():
             scored_held_out = held_out & labelled
             labelled = labelled & ~scored_held_out
         if self.simple:
             with np.errstate(over="ignore"):
                 weighted_label = label.astype(np.float32).astype(np.float64) * weight
-            self.label_sum = running(self.label_sum, np.where(labelled, weighted_label, 0.0))[-1]
+            self.label_sum = running_sums(self.label_sum, np.where(labelled, weighted_label, 0.0))[-1]
         counted = labelled if loss is not None else np.zeros(n, bool)
-        judged = labelled | (np.isnan(label) & self.lists)
-        losses = np.zeros(n) if loss is None else np.where(judged, loss.astype(np.float32).astype(np.float64), 0.0)
+        has_counted_loss = labelled | (np.isnan(label) & self.lists_scores)
+        losses = np.zeros(n)
+        if loss is not None:
+            losses = np.where(has_counted_loss, loss.astype(np.float32).astype(np.float64), 0.0)
         if log_loss is not None:
             log_held_out = scored_held_out
             if self.as_vw and self.holdout is not None:  # VW counts the log loss of unlabelled examples as held out
                 log_held_out = np.isnan(label) if scored_held_out is None else scored_held_out | np.isnan(label)
             if log_held_out is not None:
                 addends = np.where(log_held_out, log_loss.astype(np.float32).astype(np.float64), 0.0)
-                self.held_log_loss_sum = running(self.held_log_loss_sum, addends)[-1]
+                self.held_out_log_loss_sum = running_sums(self.held_out_log_loss_sum, addends)[-1]
             addends = np.where(labelled, log_loss.astype(np.float32).astype(np.float64), 0.0)
-            self.log_loss_sum = running(self.log_loss_sum or 0.0, addends)[-1]
-        known = running(self.labelled_weight, np.where(counted, weight, 0.0))
-        uncounted = counted if scored_held_out is None else counted | scored_held_out
-        other = running(self.other_weight, np.where(uncounted, 0.0, weight))
+            self.log_loss_sum = running_sums(self.log_loss_sum or 0.0, addends)[-1]
+        labelled_weights = running_sums(self.labelled_weight, np.where(counted, weight, 0.0))
+        excluded = counted if scored_held_out is None else counted | scored_held_out
+        other_weights = running_sums(self.other_weight, np.where(excluded, 0.0, weight))
         number = self.examples + (np.arange(1, n + 1) if scored_held_out is None else np.cumsum(~scored_held_out))
-        marked = self.holdout is not None and self.passes > 0
-        total = known + other
-        loss_sum = running(self.loss_sum, losses)
+        shows_holdout = self.holdout is not None and self.passes > 0
+        total = labelled_weights + other_weights
+        loss_sum = running_sums(self.loss_sum, losses)
 
         rows = []
         begin = 0  # first example after the last row
-        while self.pace is not None and (i := self._next_row(total, begin, weight)) < n:
-            self._since_loss = running(self._since_loss, losses[begin : i + 1])[-1]
+        while self.schedule is not None and (i := self._next_row(total, begin, weight)) < n:
+            self._since_loss = running_sums(self._since_loss, losses[begin : i + 1])[-1]
             if scored_held_out is not None and self.holdout is not None:
                 self.holdout.add(scored_held_out, loss, weight, begin, i + 1)
-            average = _ratio(loss_sum[i], known[i]) if known[i] > 0 else NO_VALUE
+            average = _ratio(loss_sum[i], labelled_weights[i]) if labelled_weights[i] > 0 else NO_VALUE
             since = NO_VALUE
-            if known[i] != self._since_weight:
-                since = _ratio(self._since_loss, float(known[i]) - self._since_weight)
-            if marked and self.holdout is not None:
+            if labelled_weights[i] != self._since_weight:
+                since = _ratio(self._since_loss, float(labelled_weights[i]) - self._since_weight)
+            if shows_holdout and self.holdout is not None:
                 average, since = self.holdout.take_row()
             rows.append(
                 progress_table.row(
@@ -279,23 +281,24 @@ class Progress:
                     self._label_text(label[i]),
                     self._prediction_text(prediction[i], None if shown_probability is None else shown_probability[i]),
                     int(features[i]),
-                    " h" if marked else "",
+                    " h" if shows_holdout else "",
                 )
             )
             self._since_loss = 0.0
-            self._since_weight = float(known[i])
+            self._since_weight = float(labelled_weights[i])
             with np.errstate(over="ignore"):  # after an overflow to infinity no further row is due
                 now = np.float32(total[i])
-                self._due = float(now + self.pace.step if self.pace.additive else now * self.pace.step)
+                self._due = float(now + self.schedule.step if self.schedule.additive else now * self.schedule.step)
             begin = i + 1
-        self._since_loss = running(self._since_loss, losses[begin:])[-1]
+        self._since_loss = running_sums(self._since_loss, losses[begin:])[-1]
         if scored_held_out is not None and self.holdout is not None:
             self.holdout.add(scored_held_out, loss, weight, begin, n)
 
         self.examples = int(number[-1])
         self.features += int(features.sum() if scored_held_out is None else features[~scored_held_out].sum())
         self.learned_features += int(features[labelled & (weight > 0)].sum())
-        self.labelled_weight, self.other_weight, self.loss_sum = float(known[-1]), float(other[-1]), float(loss_sum[-1])
+        self.labelled_weight, self.other_weight = float(labelled_weights[-1]), float(other_weights[-1])
+        self.loss_sum = float(loss_sum[-1])
         return rows
 
     def _next_row(self, total: np.ndarray, begin: int, weight: np.ndarray) -> int:
@@ -307,8 +310,8 @@ class Progress:
         begin : example to start from
         weight : float64[n]
         """
-        uneven = not weight.min() >= 0 or math.isnan(total[-1])
-        return _first_at_least(total, self._due, begin, uneven)
+        unsorted = not weight.min() >= 0 or math.isnan(total[-1])
+        return _first_at_least(total, self._due, begin, unsorted)
 
     def end_pass(self) -> bool:
         """Count a pass; return whether its held-out loss is the lowest so far."""
@@ -333,9 +336,9 @@ class Progress:
         constant : whether to include the best constant prediction for real-valued labels
         """
         average = self.average_loss
-        shown_probability = NO_VALUE if average is None else format(average, ".6f")
+        average_text = NO_VALUE if average is None else format(average, ".6f")
         if self.holdout is not None:
-            shown_probability = f"{self.holdout.best:.6f} h" if self.holdout.found else "undefined (no holdout)"
+            average_text = f"{self.holdout.best:.6f} h" if self.holdout.has_loss else "undefined (no holdout)"
         lines = [
             "",
             "finished run",
@@ -346,19 +349,21 @@ class Progress:
             ),
             f"weighted example sum = {self.weight:.6f}",
             f"weighted label sum = {self.label_sum:.6f}",
-            f"average loss = {shown_probability}",
+            f"average loss = {average_text}",
         ]
         if self.log_loss_sum is not None:
             mark = " h" if self.holdout is not None else ""
-            total = self.log_loss_sum if self.holdout is None else self.held_log_loss_sum
-            shown_probability = _ratio(total, self.labelled_weight)
+            total = self.log_loss_sum if self.holdout is None else self.held_out_log_loss_sum
+            log_loss_text = _ratio(total, self.labelled_weight)
             if self.as_vw and not self.labelled_weight:
-                shown_probability = "inf" if total > 0 else "nan"
-            lines.append(f"average multiclass log loss = {shown_probability}{mark}")
+                log_loss_text = "inf" if total > 0 else "nan"
+            lines.append(f"average multiclass log loss = {log_loss_text}{mark}")
         best = None
         if self.simple and constant:
             with np.errstate(all="ignore"):
-                best = best_constant.find(self.seen, self.label_sum, self.labelled_weight, loss, tau, label_range)
+                best = best_constant.find(
+                    self.first_labels, self.label_sum, self.labelled_weight, loss, tau, label_range
+                )
         if best is not None and (self.as_vw or math.isfinite(best[0])):
             lines.append(f"best constant = {best[0]:.6f}")
             if best[1] is not None:
@@ -371,8 +376,8 @@ class Progress:
         if self.simple:
             return f"{np.float32(label):.4f}" if label < LARGEST_FLOAT else UNKNOWN
         if math.isnan(label):
-            return VW_NO_LABEL if self.lists and self.names is None else UNKNOWN
-        return self._class_text(label) if label < LARGEST_LABEL or self.lists else UNKNOWN
+            return VW_NO_LABEL if self.lists_scores and self.names is None else UNKNOWN
+        return self._class_text(label) if label < LARGEST_LABEL or self.lists_scores else UNKNOWN
 
     def _class_text(self, label: float) -> str:
         """Return a class as a number, or its name."""
@@ -388,32 +393,32 @@ class Progress:
             return self._class_text(prediction)
         return f"{self._class_text(prediction)}({np.float32(100) * np.float32(probability):.0f}%)"
 
-    def _see(self, labels: np.ndarray) -> None:
+    def _note_labels(self, labels: np.ndarray) -> None:
         """Add new labels, from float32[n], to the first three different ones."""
-        while len(self.seen) < 3:
+        while len(self.first_labels) < 3:
             fresh = np.ones(len(labels), bool)
-            for label in self.seen:
+            for label in self.first_labels:
                 fresh &= labels != label
             if not fresh.any():
                 return
             labels = labels[fresh]
-            self.seen.append(labels[0])
+            self.first_labels.append(labels[0])
 
 
-def _first_at_least(rising: np.ndarray, bound: float, begin: int, uneven: bool) -> int:
+def _first_at_least(values: np.ndarray, bound: float, begin: int, unsorted: bool) -> int:
     """Return the first position from `begin` on whose value is at least `bound`, or the length.
 
     Parameters
     ----------
-    rising : float64[n], sorted in rising order unless `uneven`
+    values : float64[n], sorted in rising order unless `unsorted`
     bound : value to search for
     begin : position to start from
-    uneven : whether the values may be unsorted
+    unsorted : whether the values may be unsorted
     """
-    if uneven:  # a negative or NaN weight: the sums are not sorted
-        reached = np.flatnonzero(rising[begin:] >= bound)
-        return begin + int(reached[0]) if len(reached) else len(rising)
-    return begin + int(np.searchsorted(rising[begin:], bound))
+    if unsorted:  # a negative or NaN weight: the sums are not sorted
+        reached = np.flatnonzero(values[begin:] >= bound)
+        return begin + int(reached[0]) if len(reached) else len(values)
+    return begin + int(np.searchsorted(values[begin:], bound))
 
 
 def _ratio(total: float, weight: float) -> str:

@@ -1,4 +1,4 @@
-"""Format VW's banner and the rows of its progress table, and parse -P, which says when rows are due.
+"""Format VW's banner and the rows of its progress table, and parse -P, which determines when rows are due.
 
 The text is VW's, character for character. Counting is done in `progress`.
 """
@@ -18,7 +18,7 @@ HEADER = (
 )
 
 
-class Pace(NamedTuple):
+class RowSchedule(NamedTuple):
     """Define when rows are due, by the sum of the weights of the examples so far.
 
     The first row is due when the sum reaches `first`. The next is due when the sum has grown by `step` if `additive` is
@@ -31,7 +31,7 @@ class Pace(NamedTuple):
     note: str = ""  # warning about the value of -P
 
 
-def pace(text: str) -> Pace:
+def parse_schedule(text: str) -> RowSchedule:
     """Parse the value of -P: a whole number is added to the weight, a number with a decimal point multiplies it.
 
     Raises
@@ -45,22 +45,26 @@ def pace(text: str) -> Pace:
         step = np.float32(np.nan)
     if not np.isfinite(step):
         raise UsageError(
-            f"--progress: {text!r} is not a number; give 1000 for a row every 1000 examples, 2.0 to double"
+            f"--progress: {text!r} is not a number; give 1000 for a row every 1000 examples, or 2.0 for a row whenever "
+            "their number has doubled"
         )
     if "." not in text:
         if step < 1:
-            one = np.float32(1)
-            return Pace(True, one, one, f"-P {text}: rows are at least 1 apart, so a row for every example")
-        return Pace(True, step, step)
+            note = f"-P {text}: the number of examples between rows is at least 1; a row is printed for every example"
+            return RowSchedule(True, np.float32(1), np.float32(1), note)
+        return RowSchedule(True, step, step)
     note = ""
     if step <= 1:
-        note = f"-P {text}: a factor is above 1, so 1 is added"
+        note = f"-P {text}: a number with a point is a factor and has to be above 1; {step + np.float32(1):g} is used"
         step += np.float32(1)
         if step <= 1:
-            raise UsageError(f"--progress: {text} cannot multiply; give a number above 1, such as 2.0")
+            raise UsageError(
+                f"--progress: {text} is a factor and has to be above 1; give 2.0, or a whole number for a row every "
+                "N examples"
+            )
     elif step > 9:
-        note = f"-P {text}: a factor of more than 9; for a row every {step:g} examples leave the point out"
-    return Pace(False, step, np.float32(1), note)
+        note = f"-P {text}: a number with a point is a factor; for a row every {step:g} examples leave the point out"
+    return RowSchedule(False, step, np.float32(1), note)
 
 
 def row(

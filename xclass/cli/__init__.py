@@ -3,13 +3,13 @@
 import os
 import sys
 
-from .. import WINDOWS
+from .. import NOT_ON_WINDOWS
 
 
 def main() -> None:
     """Run the command `xclass`, or exit with a message if the address space is too small for its imports."""
     if os.name == "nt":
-        sys.exit(f"xclass: {WINDOWS}")
+        sys.exit(f"xclass: {NOT_ON_WINDOWS}")
     from ..errors import XclassError
     from ..system import address_space
 

@@ -15,7 +15,7 @@ from ..errors import UsageError
 from ..options.declare import Option, allowed_values, in_range, long_flag
 from . import completion, help_text, vw_flags
 
-ABSENT = "\0"  # marks an option that was given without a value
+BARE = "\0"  # marks an option that was given without a value
 NUMBER = re.compile(r"[+-]?[0-9]+")
 PRESETS = {"multiclass": "cpt", "hsm": "cpt"}  # preset -> reduction whose options it sets
 LONGEST_NUMBER = 400  # characters of a whole number that is converted; a longer one is out of range anyway
@@ -33,16 +33,18 @@ def command(sections: Sequence[help_text.Section]) -> help_text.HelpCommand:
             if option.kind is bool:
                 params[name] = click.Option([name, *option.flags, *option.aliases], count=True, help=option.help)
             else:
-                alone: dict[str, Any] = {} if option.absent is None else {"is_flag": False, "flag_value": ABSENT}
+                bare_allowed: dict[str, Any] = {}
+                if option.value_if_bare is not None:
+                    bare_allowed = {"is_flag": False, "flag_value": BARE}
                 params[name] = click.Option(
                     [name, *option.flags, *option.aliases], multiple=True, type=str, help=option.help,
-                    shell_complete=completion.values_of(option), **alone,
+                    shell_complete=completion.values_of(option), **bare_allowed,
                 )  # fmt: skip
     for flag in vw_flags.ACCEPTED:
         params[flag] = click.Option([_vw_name(flag), flag], count=True)
     names = [section.record.name for section in sections if section.record is not None]
     params["help"] = click.Option(
-        ["-h", "--help", "help"], is_flag=False, flag_value=ABSENT, shell_complete=completion.completer(names)
+        ["-h", "--help", "help"], is_flag=False, flag_value=BARE, shell_complete=completion.completer(names)
     )
     params["help_all"] = click.Option(["--help_all", "help_all"], is_flag=True)
     params["version"] = click.Option(["--version", "version"], is_flag=True)
@@ -102,9 +104,9 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
             given[name] = True
             continue
         texts = words[name]
-        if option.absent is not None:  # the value is optional, so a word that is no number is a data file
-            words["words"] += tuple(text for text in texts if text != ABSENT and not NUMBER.fullmatch(text))
-            texts = tuple(text if NUMBER.fullmatch(text) else str(option.absent) for text in texts)
+        if option.value_if_bare is not None:  # the value is optional, so a word that is no number is a data file
+            words["words"] += tuple(text for text in texts if text != BARE and not NUMBER.fullmatch(text))
+            texts = tuple(text if NUMBER.fullmatch(text) else str(option.value_if_bare) for text in texts)
         values = tuple(_value(option, text) for text in texts)
         if option.repeated:
             given[name] = values
@@ -113,7 +115,7 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
             first, second = list(dict.fromkeys(values))[:2]
             raise UsageError(f"{long_flag(option)} is given twice, as {first} and as {second}; give it once")
         given[name] = values[0]
-    _take_data(given, words["words"], declared)
+    _add_data_files(given, words["words"], declared)
     accepted = [flag for flag in vw_flags.ACCEPTED if words[_vw_name(flag)]]
     if accepted:
         given["accepted"] = accepted
@@ -141,7 +143,7 @@ def _vw_name(flag: str) -> str:
     return "vw_" + flag.lstrip("-")
 
 
-def _take_data(given: dict[str, Any], words: Sequence[str], declared: Mapping[str, Option]) -> None:
+def _add_data_files(given: dict[str, Any], words: Sequence[str], declared: Mapping[str, Option]) -> None:
     """Add the words that belong to no option to `given` as data files."""
     name = next(name for name, option in declared.items() if "-d" in option.flags)
     if declared[name].repeated:
@@ -149,10 +151,10 @@ def _take_data(given: dict[str, Any], words: Sequence[str], declared: Mapping[st
             given[name] = (*given.get(name, ()), *words)
         return
     if len(words) > 1:
-        raise UsageError(f"one data file at a time: found {words[0]!r} and {words[1]!r}")
+        raise UsageError(f"{words[0]!r} and {words[1]!r} are two data files; give one")
     if words:
         if name in given:
-            raise UsageError(f"two data files: {words[0]!r} or -d {given[name]!r}; give one")
+            raise UsageError(f"{words[0]!r} and -d {given[name]!r} are two data files; give one")
         given[name] = words[0]
 
 
@@ -178,8 +180,8 @@ def _value(option: Option, text: str) -> Any:
         if value is not None and not math.isfinite(value):
             value = None
     if value is None:
-        what = "a whole number" if option.kind is int else "a number"
-        raise UsageError(f"{flag}: {text!r} is not {what}; give {allowed_values(option)}")
+        number = "a whole number" if option.kind is int else "a number"
+        raise UsageError(f"{flag}: {text!r} is not {number}; give {allowed_values(option)}")
     if not in_range(option, value):
         raise UsageError(f"{flag}: {text} is out of range; give {allowed_values(option)}")
     return value

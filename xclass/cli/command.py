@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__
 from ..errors import UsageError, XclassError
-from ..options import resolve as config
+from ..options import resolve as options_resolve
 from ..options.declare import OptionGroup, options_of
 from ..system import terminal
 from ..system.printable import printable
@@ -30,7 +30,7 @@ from . import arguments, completion, help_text, subcommands, vw_flags
 if TYPE_CHECKING:  # importing reductions takes time
     from ..reductions.core.base import Reduction
 
-BUG = 70  # exit status after an unexpected exception; EX_SOFTWARE in sysexits.h
+EXIT_DEFECT = 70  # exit status after an unexpected exception; EX_SOFTWARE in sysexits.h
 
 
 def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
@@ -39,13 +39,13 @@ def option_groups() -> tuple[dict[str, type[OptionGroup]], Sequence[Reduction]]:
     from ..cache import source as cache
     from ..reductions import presets, registry
     from ..run import passes, shuffle, timing
-    from ..run import run as driver
     from ..run.inspect import readable_model, tree_dump
+    from ..run.run import Options as RunOptions
     from ..text import reader
 
     groups: dict[str, type[OptionGroup]] = {
         "multiclass": presets.Options,
-        "driver": driver.Options,
+        "run": RunOptions,
         "reader": reader.Options,
         "cache": cache.Options,
         "passes": passes.Options,
@@ -71,9 +71,9 @@ def run(argv: Sequence[str]) -> int:
     if completion.is_asked_for():
         return completion.complete(arguments.command(arranged))
     given = arguments.read(arranged, argv)
-    for eager in ("help", "version"):
-        if eager in given:
-            print(given[eager].rstrip())
+    for information in ("help", "version"):
+        if information in given:
+            print(given[information].rstrip())
             return 0
     notes = vw_flags.take(given.pop("accepted", ()), given)
     flags = {flag: name for section in arranged for name, option in section.options.items() for flag in option.flags}
@@ -84,33 +84,45 @@ def run(argv: Sequence[str]) -> int:
         else:
             examples = (f"  {line}" for line, _ in help_text.EXAMPLES)
             raise UsageError(
-                "no data", "", f"Usage: {help_text.USAGE}", "", *examples, "", "xclass --help explains more."
+                "no data: give a file, or pipe examples to standard input",
+                "",
+                f"Usage: {help_text.USAGE}",
+                "",
+                *examples,
+                "",
+                "xclass --help explains more.",
             )
 
     from ..api import model_contents
     from ..reductions.presets import PRESETS
-    from ..run import purpose
-    from ..run import run as driver
+    from ..run import learner_use
+    from ..run.run import run as execute_run
     from ..text import label_words
 
     names = given.get("named_labels")
     if names is not None and names.startswith("@"):
         given["named_labels"] = label_words.read_names(names[1:])
-        _keep_names(names[1:], given, flags)
+        _refuse_overwriting_names(names[1:], given, flags)
     elif names is not None:
         label_words.check_names(names)
     model = given.get(flags["-i"])
     contents = model_contents.load(model) if model is not None else None
     stored = contents.options if contents is not None else None
     begun = bytearray()  # bytes that label detection takes from standard input
-    notes += _take_multiclass(given, groups, reductions, begun)
-    settled = config.resolve(
-        given, stored, groups, reductions, model=model or "", presets=PRESETS, resolve_defaults=purpose.with_defaults
+    notes += _add_implied_options(given, groups, reductions, begun)
+    config = options_resolve.resolve(
+        given,
+        stored,
+        groups,
+        reductions,
+        model=model or "",
+        presets=PRESETS,
+        resolve_defaults=learner_use.with_defaults,
     )
-    return driver.run(settled, notes, contents, bytes(begun))
+    return execute_run(config, notes, contents, bytes(begun))
 
 
-def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -> None:
+def _refuse_overwriting_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -> None:
     """Raise UsageError if an output file is the file that --named_labels was read from."""
     for flag in ("-f", "-p", "-r", "--readable_model", "--invert_hash", "--calibration", "--save_tree"):
         other = given.get(flags[flag])
@@ -118,7 +130,7 @@ def _keep_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -
             raise UsageError(f"{flag} {other} would write over the names of --named_labels: give another file")
 
 
-def _take_multiclass(
+def _add_implied_options(
     given: dict[str, Any], groups: Mapping[str, type[OptionGroup]], reductions: Sequence[Reduction], begun: bytearray
 ) -> list[str]:
     """Add --multiclass and --learn_names to `given` if the other options or the first labels of the data imply them.
@@ -148,7 +160,7 @@ def _take_multiclass(
     proposed = next(record for record in reductions if record.name == presets.PROPOSED)
     common = set(proposed.learner_options or ()) - {"loss_function", "sgd"}
     from_file = bool(given.get("data"))
-    wanted, note = label_detection.implied_options(
+    implied, note = label_detection.implied_options(
         given,
         owners,
         names,
@@ -157,7 +169,7 @@ def _take_multiclass(
         lambda labels: reader.peek_labels(given.get("data"), labels, begun),
         from_file,
     )
-    given.update(wanted)
+    given.update(implied)
     return [note] if note else []
 
 
@@ -166,10 +178,10 @@ def main() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the process that started this one
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (until the end of the process)
-    _leave(status(sys.argv[1:]))
+    _end_process(status(sys.argv[1:]))
 
 
-def _leave(code: int) -> NoReturn:
+def _end_process(code: int) -> NoReturn:
     """Flush the output, call the functions registered with `atexit`, and end the process at once.
 
     This skips the clean-up of loaded modules by the interpreter, which takes .06 s with numba. Under a profiler or
@@ -191,40 +203,41 @@ def status(argv: Sequence[str]) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # the reader of the output has closed it
-        _forget_output()
+        _discard_output()
         return 0
     except KeyboardInterrupt as error:
         return 128 + getattr(error, "signal", signal.SIGINT)
     except XclassError as error:
-        return _complain(error.exit_code, *map(str, error.args))
+        return _report(error.exit_code, *map(str, error.args))
     except OSError as error:
         place = f"{error.filename}: " if error.filename is not None else ""
-        return _complain(1, f"{place}{error.strerror or error}")
+        return _report(1, f"{place}{error.strerror or error}")
     except MemoryError as error:
-        return _complain(1, f"not enough memory{f' ({error})' if str(error) else ''}; try a smaller -b")
+        return _report(1, f"not enough memory{f' ({error})' if str(error) else ''}; try a smaller -b")
     except Exception as error:
         if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
-            return _complain(
-                1, "the system starts no more threads: raise the limit of processes (`ulimit -u`) or of memory"
+            return _report(
+                1, "the system cannot start another thread: raise the limit of processes (`ulimit -u`) or of memory"
             )
         traceback.print_exc()
-        return _complain(
-            BUG, "this is an error in xclass itself, not in the data: please report it with the lines above and the "
-            "command line"
-        )  # fmt: skip
+        return _report(
+            EXIT_DEFECT,
+            "this is an error in xclass itself, not in the data: please report it with the lines above and the "
+            "command line",
+        )
 
 
-def _complain(code: int, *lines: str) -> int:
+def _report(code: int, *lines: str) -> int:
     """Write the lines of an error message, with characters that are not printable escaped, and return `code`."""
     message = "\n".join(map(printable, lines))
     try:
         print(f"{terminal.styled('xclass:', terminal.RED, sys.stderr)} {message}", file=sys.stderr, flush=True)
     except BrokenPipeError:
-        _forget_output()
+        _discard_output()
     return code
 
 
-def _forget_output() -> None:
+def _discard_output() -> None:
     """Send buffered output for a closed pipe to the null device, so that no error follows when the interpreter ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):

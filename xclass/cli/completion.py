@@ -39,8 +39,8 @@ def completer(
 ) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """Return a function that lists the words that begin with the typed text, and also files if `files` is set."""
 
-    def listed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        found = [CompletionItem(word) for word in words if word.startswith(incomplete)]
-        return [*found, CompletionItem(incomplete, type="file")] if files else found
+    def complete_word(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        items = [CompletionItem(word) for word in words if word.startswith(incomplete)]
+        return [*items, CompletionItem(incomplete, type="file")] if files else items
 
-    return listed
+    return complete_word

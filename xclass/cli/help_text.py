@@ -38,7 +38,7 @@ HEADINGS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     # heading, option groups, flags moved here from other groups
     ("Default reduction", ("multiclass",), ()),
     ("Input", ("reader",), ("-d", "--no_stdin", "-i", "-t", "--on_bad_line")),
-    ("Output and progress", ("driver", "timing", "readable", "tree_dump"), ()),
+    ("Output and progress", ("run", "timing", "readable", "tree_dump"), ()),
     ("Passes and cache", ("passes", "cache", "shuffle"), ()),
     ("Features", ("parser", "features", "interactions"), ()),
     (LEARNER, ("learner",), ()),
@@ -169,7 +169,7 @@ def of_reduction(
     if section is None or section.record is None:
         names = [*known, *presets]
         close = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean xclass --help {close[0]}?" if close else f"there are {', '.join(names)}"
+        hint = f"did you mean xclass --help {close[0]}?" if close else f"the reductions are {', '.join(names)}"
         raise UsageError(f"--help: there is no reduction {given!r}; {hint}")
     record = section.record
     flags = {flag: option for part in sections for option in part.options.values() for flag in option.flags}

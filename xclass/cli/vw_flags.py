@@ -16,23 +16,22 @@ ONLINE = (
     "xclass learns by online gradient descent, see --sgd, --adaptive, --normalized, --invariant; the exception is "
     "--softmax_tree, which is fitted to all examples at once"
 )
-NOTHING = "xclass has nothing of the kind"
-BANDITS = f"contextual bandits: {NOTHING}; it learns from labelled classes"
-COSTS = f"classes with costs: {NOTHING}; {CLASSES}, and weight examples by their importance"
-ACTIVE = f"active learning: {NOTHING}"
-STRUCTURE = f"structured prediction: {NOTHING}"
+BANDITS = "xclass does not support contextual bandits; it learns from labelled classes"
+COSTS = f"xclass does not support costs of classes; {CLASSES}, and weight examples by their importance"
+ACTIVE = "xclass does not support active learning"
+STRUCTURE = "xclass does not support structured prediction"
 TEXT_ONLY = "data is text in VW's format; convert it first"
-SERVER = "xclass does not serve; start it for a file, or write to its standard input"
+SERVER = "xclass does not run as a server; give it a file, or write examples to its standard input"
 ONE_MACHINE = "xclass learns on one machine, with a thread for every core"
-PROCESSORS = "xclass uses every processor the system lets it use; `taskset -c 0-3` before the command leaves it four"
+PROCESSORS = "xclass uses every processor that the system allows; put `taskset -c 0-3` before the command to use four"
 MODEL_TEXT = "models are written as text by --readable_model and --invert_hash"
-STREAMS = "results go to standard output or a file, talk to standard error; use --quiet or redirect it (2>FILE)"
+STREAMS = "results go to standard output or a file, messages to standard error; use --quiet, or redirect them (2>FILE)"
 FEATURE_SOURCES = "make such features when writing the data, or use --ngram, --skips, -q"
 
 ADVICE: tuple[tuple[str, str], ...] = (
     # flags, advice
-    ("--dry_run", "there is no run without data; give --no_stdin"),
-    ("--expectile_q", "the losses are those of --loss_function; see --quantile_tau"),
+    ("--dry_run", "give --no_stdin for a run that reads no data"),
+    ("--expectile_q", "xclass has only the losses of --loss_function; see --quantile_tau"),
     ("--logistic_min --logistic_max", "labels of --loss_function logistic are -1 and 1"),
     ("--no_bias_regularization", "--l1 and --l2 act on all weights; see --noconstant"),
     ("--ignore_features_dsjson_experimental", f"{TEXT_ONLY}; see --ignore"),
@@ -55,12 +54,15 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "regularisation is the same for all weights: --l1, --l2",
     ),
     ("--l1_state --l2_state", "a model holds the state of --l1 and --l2; it cannot be set"),
-    ("--id", "name the model file itself"),
+    ("--id", "use the name of the model file instead"),
     ("--span_server --unique_id --total --node --span_server_port", ONE_MACHINE),
-    ("--ring_size --example_queue_limit", "leave it out: batches are sized by themselves"),
+    ("--ring_size --example_queue_limit", "leave it out: xclass chooses the size of batches"),
     ("--feature_mask", "every weight can be learned; see --ignore and --keep"),
     ("--random_weights --normal_weights --truncated_normal_weights", "weights start at --initial_weight"),
-    ("--sparse_weights", "leave it out: memory is taken where weights are touched, and models are saved sparsely"),
+    (
+        "--sparse_weights",
+        "leave it out: memory is used only for weights that are learned, and models are saved sparsely",
+    ),
     ("--classweight", "give examples of a class a weight: `label weight |...`"),
     ("--active --simulation --direct --mellowness", ACTIVE),
     ("--active_cover --alpha --beta_scale --cover --oracular", ACTIVE),
@@ -77,9 +79,12 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "--fixed_significance_level --reward_as_cost --tol_x --opt_func",
         BANDITS,
     ),
-    ("--baseline --lr_multiplier --global_only --check_enabled", f"a baseline of its own: {NOTHING}; see --constant"),
+    ("--baseline --lr_multiplier --global_only --check_enabled", "xclass does not support a baseline; see --constant"),
     ("--baseline_challenger_cb --cb_c_alpha --cb_c_tau", BANDITS),
-    ("--boosting --gamma --alg --bootstrap --bs_type", f"ensembles: {NOTHING}; start it with different --random_seed"),
+    (
+        "--boosting --gamma --alg --bootstrap --bs_type",
+        "xclass does not support ensembles; run it with different values of --random_seed",
+    ),
     ("--cats_tree --tree_bandwidth --cb_dro --cb_dro_alpha --cb_dro_tau --cb_dro_wmax --cb_sample", BANDITS),
     (
         "--cbify --cbify_cs --cbify_reg --cats --cb_discrete --min_value --max_value --loss_option --loss_report "
@@ -87,7 +92,10 @@ ADVICE: tuple[tuple[str, str], ...] = (
         BANDITS,
     ),
     ("--ccb_explore_adf --all_slots_loss --no_predict --ccb_no_slot_index --cb_type", BANDITS),
-    ("--confidence --confidence_after_training", f"confidence of predictions: {NOTHING}; see --oaa K --probabilities"),
+    (
+        "--confidence --confidence_after_training",
+        "xclass does not compute confidences of predictions; see --oaa K --probabilities",
+    ),
     ("--cb_explore --first --epsilon --bag --nounif --psi", BANDITS),
     ("--cb_explore_adf --regcb --regcbopt --cb_min_cost --cb_max_cost --first_only", BANDITS),
     ("--squarecb --gamma_scale --gamma_exponent --elim --greedify --rnd --rnd_alpha --rnd_invlambda", BANDITS),
@@ -99,7 +107,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--cb --eval --cb_force_legacy --cb_adf --rank_all --clip_p --cb_to_cbadf", BANDITS),
     ("--cbzo --policy --radius --cats_pdf --bandwidth --get_pmf --sample_pdf --cb_explore_pdf --pmf_to_pdf", BANDITS),
     ("--csoaa --cs_absolute_loss --csoaa_ldf --ldf_override --csoaa_rank --wap_ldf", COSTS),
-    ("--extra_metrics", "the summary on standard error tells what is known"),
+    ("--extra_metrics", "the summary on standard error shows all metrics"),
     (
         "--emt --emt_tree --emt_leaf --emt_scorer --emt_initial --emt_router",
         "the nearest is --recall_tree K, a tree that proposes classes",
@@ -118,7 +126,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--no_progress", "it has no effect in VW; leave it out"),
     (
         "--replay_b --replay_b_count --replay_c --replay_c_count --replay_m --replay_m_count",
-        f"replayed examples: {NOTHING}; read the data more often",
+        "xclass does not replay examples; read the data several times with --passes",
     ),
     ("--graph_feedback --experimental_igl", BANDITS),
     (
@@ -136,19 +144,22 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "--OjaNewton --sketch_size --epoch_size --alpha_inverse --learning_rate_cnt --normalize --random_init",
         ONLINE,
     ),
-    ("--rank --new_mf --lrq --lrqdropout --lrqfa", f"factorisation: {NOTHING}; cross features with -q"),
+    (
+        "--rank --new_mf --lrq --lrqdropout --lrqfa",
+        "xclass does not support matrix factorisation; cross features with -q",
+    ),
     (
         "--ksvm --reprocess --pool_greedy --para_active --pool_size --subsample --kernel --degree",
-        f"kernels: {NOTHING}; cross features with -q",
+        "xclass does not support kernel methods; cross features with -q",
     ),
     (
         "--lda --lda_alpha --lda_rho --lda_D --lda_epsilon --minibatch --math --metrics",
-        f"topic models: {NOTHING}",
+        "xclass does not support topic models",
     ),
     (
         "--marginal --initial_denominator --initial_numerator --compete --update_before_learn --unweighted_marginals "
         "--decay",
-        f"marginal features: {NOTHING}; {FEATURE_SOURCES}",
+        f"xclass does not support marginal features; {FEATURE_SOURCES}",
     ),
     ("--multilabel_oaa", "an example has one class; write a line for each of its labels, and see --oaa K --scores"),
     (
@@ -156,8 +167,11 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "an example has one class; the nearest is --recall_tree K, and -r writes the scores of its candidates",
     ),
     ("--multiworld_test --learn --exclude_eval", BANDITS),
-    ("--sendto --print", "xclass sends and prints no examples; see --audit"),
-    ("--nn --inpass --multitask --dropout --meanfield", f"neural networks: {NOTHING}; cross features with -q"),
+    ("--sendto --print", "xclass does not send or print examples; see --audit"),
+    (
+        "--nn --inpass --multitask --dropout --meanfield",
+        "xclass does not support neural networks; cross features with -q",
+    ),
     ("--noop", "use -t, which learns nothing"),
     ("--ot", BANDITS),
     (
@@ -189,15 +203,15 @@ ELSEWHERE: tuple[tuple[str, str], ...] = (  # options of older versions of VW an
 )
 
 ACCEPTED: dict[str, str] = {  # flag -> its effect, for the note; empty if no note is needed
-    "--save_resume": "changes nothing, models always hold what learning needs to go on",
-    "--compressed": "changes nothing, data are unpacked where the name of the file ends in .gz or .zst, and a cache is "
-    "never compressed",
+    "--save_resume": "has no effect, because models always hold what is needed to continue learning",
+    "--compressed": "has no effect; files whose names end in .gz or .zst are decompressed anyway, and a cache is never "
+    "compressed",
     "--strict_parse": "stands for --on_bad_line stop",
-    "--sort_features": "features are learned in the order of the line, and one that is repeated in a namespace adds to "
-    "the first; VW would sort them and leave the repeated one out",
+    "--sort_features": "features are learned in the order of the line, and the values of a feature that is repeated "
+    "in a namespace are added; VW would sort the features and leave the repeated one out",
     "--driver_output_off": "",
-    "--onethread": "changes nothing, xclass uses every processor the system lets it use and learns the same with one; "
-    "`taskset -c 0` before the command leaves it one",
+    "--onethread": "has no effect; xclass uses every processor that the system allows, and learns the same model with "
+    "one; put `taskset -c 0` before the command to use one processor",
 }
 
 
@@ -224,13 +238,13 @@ def take(accepted: Sequence[str], given: dict[str, object]) -> list[str]:
     """
     if "--save_resume" in accepted and "predict_only_model" in given:
         raise UsageError(
-            "--save_resume and --predict_only_model exclude each other: one keeps what learning needs to go on, the "
-            "other leaves it out"
+            "--save_resume and --predict_only_model exclude each other: one keeps what is needed to continue learning, "
+            "the other leaves it out"
         )
     if "--sort_features" in accepted and "vw_exact" in given:
         raise UsageError(
-            "--vw_exact cannot be had with --sort_features: VW leaves out repeated features then, and xclass adds them "
-            "up; leave one of the two options out"
+            "--vw_exact and --sort_features exclude each other: VW would leave out repeated features, and xclass adds "
+            "their values; leave one of the two options out"
         )
     if "--strict_parse" in accepted and given.setdefault("on_bad_line", "stop") != "stop":
         raise UsageError(

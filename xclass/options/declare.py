@@ -41,7 +41,7 @@ class Option:
     default_text : description of a computed default in the help
     choices : allowed words, or None for any text
     metavar : name of the value in the help (`K`, `FILE`)
-    absent : value to use if the option is given without one; None if a value is required
+    value_if_bare : value to use if the option is given without one; None if a value is required
     repeated : whether the option may be given several times; its value is a tuple
     stored : whether the option is kept in the model file, because it changes predictions or how learning continues
     adjustable : whether a stored option may get another value when learning continues from a model
@@ -57,7 +57,7 @@ class Option:
     default_text: str | None = None
     choices: tuple[str, ...] | None = None
     metavar: str | None = None
-    absent: object = None
+    value_if_bare: object = None
     repeated: bool = False
     stored: bool = False
     adjustable: bool = False
@@ -66,7 +66,7 @@ class Option:
     maximum: float | None = None
 
 
-def option(help: str, **facts: Any) -> Any:
+def option(help: str, **attributes: Any) -> Any:
     """Return a dataclass field that declares an option; the default of the field is that of the option.
 
     The return type is Any, because the result is assigned to a field that has its own type.
@@ -76,7 +76,7 @@ def option(help: str, **facts: Any) -> Any:
     help : description for the help
     **facts : further attributes of `Option`
     """
-    declared = Option(help=help, **facts)
+    declared = Option(help=help, **attributes)
     default = () if declared.repeated and declared.default is None else declared.default
     if declared.kind is bool and default is None:
         default = False

@@ -9,39 +9,41 @@ from typing import NamedTuple
 class NoEffect(NamedTuple):
     """Define when an option that the user typed has no effect because of the values of other options."""
 
-    option: str  # field of the option that was typed
-    given: str | tuple[str, ...]  # field or fields of the options that decide
-    idle: Callable[..., bool]  # called with their values; returns whether `option` has no effect
-    why: str  # reason for the message
+    option: str  # field of the option that the user typed
+    deciding: str | tuple[str, ...]  # field or fields of the options that decide
+    is_idle: Callable[..., bool]  # called with their values; returns whether `option` has no effect
+    reason: str  # reason for the message
 
 
 CROSSES = ("quadratic", "cubic", "interactions")
 NO_EFFECT = (
-    NoEffect("resume", "initial_regressor", lambda model: model is None, "it says what -i takes from a model"),
+    NoEffect("resume", "initial_regressor", lambda model: model is None, "it needs -i FILE, which loads a model"),
     NoEffect(
         "preserve_performance_counters",
         "initial_regressor",
         lambda model: model is None,
-        "it says what -i takes from a model",
+        "it needs -i FILE, which loads a model",
     ),
-    NoEffect("preserve_performance_counters", "testonly", bool, "with -t nothing is added to what a model counted"),
+    NoEffect(
+        "preserve_performance_counters", "testonly", bool, "with -t no examples are added to the counts of a model"
+    ),
     NoEffect(
         "decay_learning_rate",
         ("passes", "initial_pass_length"),
         lambda passes, length: passes == 1 and length is None,
-        "it acts between passes, and there is one; give --passes",
+        "it changes the learning rate between passes, and there is only one pass; give --passes",
     ),
-    NoEffect("decay_learning_rate", "testonly", bool, "-t learns nothing"),
-    NoEffect("raw_predictions", "scores", bool, "-p writes the scores already"),
+    NoEffect("decay_learning_rate", "testonly", bool, "with -t nothing is learned"),
+    NoEffect("raw_predictions", "scores", bool, "with --scores -p writes the scores already"),
     NoEffect("raw_predictions", "probabilities", bool, "with --probabilities only -p is written"),
-    NoEffect("save_per_pass", "final_regressor", lambda model: model is None, "it says how often -f is saved"),
-    NoEffect("checkpoint", "final_regressor", lambda model: model is None, "it says how often -f is saved"),
-    NoEffect("holdout_period", "holdout_off", bool, "nothing is held out"),
-    NoEffect("holdout_after", "holdout_off", bool, "nothing is held out"),
+    NoEffect("save_per_pass", "final_regressor", lambda model: model is None, "it needs -f FILE, the model to save"),
+    NoEffect("checkpoint", "final_regressor", lambda model: model is None, "it needs -f FILE, the model to save"),
+    NoEffect("holdout_period", "holdout_off", bool, "with --holdout_off no example is held out"),
+    NoEffect("holdout_after", "holdout_off", bool, "with --holdout_off no example is held out"),
     NoEffect("early_terminate", "holdout_off", bool, "without held-out examples no pass is better than another"),
     NoEffect("progress", "quiet", bool, "--quiet leaves the progress table out"),
     NoEffect("quantile_tau", "loss_function", lambda loss: loss != "quantile", "it needs --loss_function quantile"),
-    NoEffect("skips", "ngram", lambda sizes: not sizes, "it lets the grams of --ngram have gaps"),
+    NoEffect("skips", "ngram", lambda sizes: not sizes, "it needs --ngram"),
     NoEffect(
         "predict_only_model",
         ("final_regressor", "readable_model", "invert_hash"),

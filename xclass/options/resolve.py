@@ -22,7 +22,7 @@ Owners = Mapping[str, Mapping[str, Option]]  # field -> group -> option
 Presets = Mapping[str, Values | Callable[[Any], Values]]  # preset -> values, or a function of the preset's own value
 
 
-class Named(Protocol):
+class ReductionRecord(Protocol):
     """Describe the attributes of a reduction that this module uses, see `reductions.core.base.Reduction`."""
 
     @property
@@ -32,15 +32,15 @@ class Named(Protocol):
     def probabilities(self) -> bool: ...
 
 
-Record = TypeVar("Record", bound=Named)
-Declared = TypeVar("Declared", bound=OptionGroup)
+Record = TypeVar("Record", bound=ReductionRecord)
+Group = TypeVar("Group", bound=OptionGroup)
 
 
 SCALAR = "scalar"  # the reduction if none is chosen: the binary learner alone
 
 
 class Config(Generic[Record]):
-    """Hold the value of every option, by group: `config.part(gd.Options).bits`, or `config.learner.bits`.
+    """Hold the value of every option, by group: `config.group_values(gd.Options).bits`, or `config.learner.bits`.
 
     Attributes
     ----------
@@ -56,16 +56,16 @@ class Config(Generic[Record]):
         groups: Mapping[str, OptionGroup],
         given: frozenset[str],
         reduction: Record,
-        idle: frozenset[str],
+        unchosen: frozenset[str],
         adjusted: Sequence[str] = (),
     ) -> None:
         self.given = given
         self.reduction = reduction
         self.adjusted = tuple(adjusted)
         self._groups = dict(groups)
-        self._idle = idle  # names of the reductions that were not chosen
+        self._unchosen = unchosen  # names of the reductions that were not chosen
 
-    def part(self, declared: type[Declared]) -> Declared:
+    def group_values(self, declared: type[Group]) -> Group:
         """Return the option values of the group with this `Options` class; raise LookupError if there is none."""
         for values in self._groups.values():
             if isinstance(values, declared):
@@ -80,38 +80,40 @@ class Config(Generic[Record]):
 
     def values(self) -> dict[str, object]:
         """Return the value of every option by field name, without those of reductions that were not chosen."""
-        return {name: getattr(self._groups[group], name) for name, group, _ in self._declared()}
+        return {name: getattr(self._groups[group], name) for name, group, _ in self._all_options()}
 
     def stored(self) -> dict[str, object]:
         """Return the options for a model file: the JSON value of every option marked `stored`, by field name."""
-        kept = {name: getattr(self._groups[group], name) for name, group, entry in self._declared() if entry.stored}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+        stored = {
+            name: getattr(self._groups[group], name) for name, group, option in self._all_options() if option.stored
+        }
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in stored.items()}
 
     def files(self) -> list[tuple[str, str, bool]]:
         """Return the files that options name: the shortest flag, the path, and whether the file is written."""
         files = []
-        for name, group, entry in self._declared():
+        for name, group, option in self._all_options():
             value = getattr(self._groups[group], name)
-            if entry.metavar == "FILE" and value is not None:
+            if option.metavar == "FILE" and value is not None:
                 paths = value if isinstance(value, tuple) else (value,)
-                files += [(min(entry.flags, key=len), path, not entry.read) for path in paths]
+                files += [(min(option.flags, key=len), path, not option.read) for path in paths]
         return files
 
-    def with_values(self, found: Values) -> Config[Record]:
-        """Return a copy in which the options in `found`, field -> value, have these values."""
+    def with_values(self, changed: Values) -> Config[Record]:
+        """Return a copy in which the options in `changed`, field -> value, have these values."""
         groups = dict(self._groups)
-        for name, group, _ in self._declared():
-            if name in found:
-                groups[group] = dataclasses.replace(groups[group], **{name: found[name]})
-        return Config(groups, self.given, self.reduction, self._idle, self.adjusted)
+        for name, group, _ in self._all_options():
+            if name in changed:
+                groups[group] = dataclasses.replace(groups[group], **{name: changed[name]})
+        return Config(groups, self.given, self.reduction, self._unchosen, self.adjusted)
 
-    def _declared(self) -> list[tuple[str, str, Option]]:
+    def _all_options(self) -> list[tuple[str, str, Option]]:
         """Return (field, group, option) of every option, without those of reductions that were not chosen."""
         return [
-            (name, group, entry)
+            (name, group, option)
             for group, values in self._groups.items()
-            if group not in self._idle
-            for name, entry in options_of(type(values)).items()
+            if group not in self._unchosen
+            for name, option in options_of(type(values)).items()
         ]
 
 
@@ -148,24 +150,24 @@ def resolve(
     """
     owners: dict[str, dict[str, Option]] = {}  # field -> group -> option
     for group, declared in groups.items():
-        for name, entry in options_of(declared).items():
-            owners.setdefault(name, {})[group] = entry
+        for name, option in options_of(declared).items():
+            owners.setdefault(name, {})[group] = option
     records = {record.name: record for record in reductions}
     if stored is None:
         return _resolve(given, {}, False, groups, records, owners, model, presets, resolve_defaults)
     stored = _checked(stored, owners, records, model)
     try:  # first without the typed options, so that contradictions within the model are reported as errors of the model
-        alone = {"initial_regressor": model} if "initial_regressor" in owners else {}
-        _resolve(alone, stored, True, groups, records, owners, model, presets, resolve_defaults)
+        model_option = {"initial_regressor": model} if "initial_regressor" in owners else {}
+        _resolve(model_option, stored, True, groups, records, owners, model, presets, resolve_defaults)
     except UsageError as error:
-        raise ModelError(f"{model}: its options contradict each other: {error}. {CURE}") from None
+        raise ModelError(f"{model}: its options contradict each other: {error}. {REMEDY}") from None
     return _resolve(given, stored, True, groups, records, owners, model, presets, resolve_defaults)
 
 
-CURE = "Train the model again, or take another copy of the file"
+REMEDY = "Train the model again, or take another copy of the file"
 
 
-def _checked(stored: Values, owners: Owners, records: Mapping[str, Named], model: str) -> Values:
+def _checked(stored: Values, owners: Owners, records: Mapping[str, ReductionRecord], model: str) -> Values:
     """Check the options of a model file, which may come from an untrusted source, and return them: field -> value.
 
     Only options that are declared `stored` are accepted. Any other option would let the file choose which files a run
@@ -173,27 +175,29 @@ def _checked(stored: Values, owners: Owners, records: Mapping[str, Named], model
     """
     for name in stored:
         if name not in owners:
-            shown = ascii(name)[1:-1][:MOST_SHOWN]
-            raise ModelError(f"{model} was written with an option --{shown}, which this xclass does not know")
-    kept = [name for name in records if name in owners and stored.get(name) is not None]
-    if len(kept) > 1:
-        raise ModelError(f"{model}: it holds both --{kept[0]} and --{kept[1]}, and a model has one reduction. {CURE}")
-    chosen = (kept or [SCALAR])[0]
+            printable_name = ascii(name)[1:-1][:LONGEST_VALUE]
+            raise ModelError(f"{model} was written with an option --{printable_name}, which this xclass does not know")
+    of_model = [name for name in records if name in owners and stored.get(name) is not None]
+    if len(of_model) > 1:
+        raise ModelError(
+            f"{model}: it holds both --{of_model[0]} and --{of_model[1]}, and a model has one reduction. {REMEDY}"
+        )
+    chosen = (of_model or [SCALAR])[0]
     options: dict[str, object] = {}
     for name, value in stored.items():
-        groups = {group: entry for group, entry in owners[name].items() if group not in records or group == chosen}
-        entry = next(iter(groups.values()), None)
-        if entry is None or not entry.stored:
+        groups = {group: option for group, option in owners[name].items() if group not in records or group == chosen}
+        option = next(iter(groups.values()), None)
+        if option is None or not option.stored:
             flag = long_flag(next(iter(owners[name].values())))
-            why = "belongs to another reduction" if entry is None else "belongs to a run and not to a model"
-            raise ModelError(f"{model}: it holds a value of {flag}, which {why}. {CURE}")
+            problem = "belongs to another reduction" if option is None else "belongs to a run and not to a model"
+            raise ModelError(f"{model}: it holds a value of {flag}, which {problem}. {REMEDY}")
         try:
-            options[name] = from_stored(entry, value)
+            options[name] = from_stored(option, value)
         except ValueError as error:
-            raise ModelError(f"{model}: its {long_flag(entry)} is damaged: {error}. {CURE}") from None
+            raise ModelError(f"{model}: its {long_flag(option)} is damaged: {error}. {REMEDY}") from None
     missing = [name for name in REQUIRED if name in owners and options.get(name) is None]
     if missing:
-        raise ModelError(f"{model}: it has no {long_flag(next(iter(owners[missing[0]].values())))}. {CURE}")
+        raise ModelError(f"{model}: it has no {long_flag(next(iter(owners[missing[0]].values())))}. {REMEDY}")
     return options
 
 
@@ -213,19 +217,19 @@ def _resolve(
 ) -> Config[Record]:
     """Resolve the value of every option as `resolve` does, with options of a model that are already checked."""
     preset: dict[str, object] = {}
-    choosing: dict[str, str] = {}  # preset that was typed -> the reduction that it chooses
-    for name, stands_for in presets.items():
+    reduction_of_preset: dict[str, str] = {}  # preset that was typed -> the reduction that it chooses
+    for name, preset_value in presets.items():
         if name in given:
-            meant = stands_for(given[name]) if callable(stands_for) else stands_for
-            preset.update(meant)
-            for reduction in records.keys() & meant.keys():
-                choosing[name] = reduction
-    chosen = _choose(given, stored, loaded, records, owners, model, choosing)
-    _refuse_foreign(given, loaded, records, owners, chosen, model)
-    _refuse_unanswerable(given, groups, records, chosen)
+            values_of_preset = preset_value(given[name]) if callable(preset_value) else preset_value
+            preset.update(values_of_preset)
+            for reduction in records.keys() & values_of_preset.keys():
+                reduction_of_preset[name] = reduction
+    chosen = _choose(given, stored, loaded, records, owners, model, reduction_of_preset)
+    _refuse_other_reductions(given, loaded, records, owners, chosen, model)
+    _refuse_without_probabilities(given, groups, records, chosen)
     adjusted = _refuse_contradiction(given, stored, owners, chosen, model)
-    if loaded and choosing:
-        _refuse_other_preset(next(iter(choosing)), preset, given, stored, owners, chosen, model)
+    if loaded and reduction_of_preset:
+        _refuse_other_preset(next(iter(reduction_of_preset)), preset, given, stored, owners, chosen, model)
 
     built = {}
     for group, declared in groups.items():
@@ -239,53 +243,53 @@ def _resolve(
                     break
         built[group] = declared(**values)
 
-    idle = frozenset(group for group in groups if group in records and group != chosen)
-    config = Config(built, frozenset(given), records[chosen], idle, adjusted)
+    unchosen = frozenset(group for group in groups if group in records and group != chosen)
+    config = Config(built, frozenset(given), records[chosen], unchosen, adjusted)
     _refuse_no_effect(config, owners)
     return resolve_defaults(config)
 
 
-MOST_SHOWN = 200  # characters of a value in a message
+LONGEST_VALUE = 200  # characters of a value in a message
 
 
-def typed(declared: Option, value: object) -> str:
+def as_typed(declared: Option, value: object) -> str:
     """Return an option and its value as they are written on a command line."""
     flag = long_flag(declared)
     if declared.kind is bool:
         return flag
-    if declared.absent is not None and value == declared.absent:
+    if declared.value_if_bare is not None and value == declared.value_if_bare:
         return flag
     values = value if isinstance(value, tuple) else (value,)
-    shown = [format(v, "g") if isinstance(v, float) and float(format(v, "g")) == v else str(v) for v in values]
-    shown = [v if len(v) <= MOST_SHOWN else v[:MOST_SHOWN] + "..." for v in shown]
-    return " ".join(f"{flag} {v}" for v in shown)
+    texts = [format(v, "g") if isinstance(v, float) and float(format(v, "g")) == v else str(v) for v in values]
+    texts = [v if len(v) <= LONGEST_VALUE else v[:LONGEST_VALUE] + "..." for v in texts]
+    return " ".join(f"{flag} {v}" for v in texts)
 
 
 def _choose(
     given: Values,
     stored: Values,
     loaded: bool,
-    records: Mapping[str, Named],
+    records: Mapping[str, ReductionRecord],
     owners: Owners,
     model: str,
-    choosing: Mapping[str, str],
+    reduction_of_preset: Mapping[str, str],
 ) -> str:
     """Return the name of the chosen reduction, after checking that there is only one and that it is the model's."""
     requested = [name for name in records if name in owners and given.get(name) is not None]
-    if len([*requested, *choosing]) > 1:
-        first, second = (_typed(owners, given, name) for name in [*requested, *choosing][:2])
+    if len([*requested, *reduction_of_preset]) > 1:
+        first, second = (_typed(owners, given, name) for name in [*requested, *reduction_of_preset][:2])
         raise UsageError(f"{first} and {second} exclude each other: choose one reduction")
-    requested = requested or list(choosing.values())
-    kept = [name for name in records if name in owners and stored.get(name) is not None]
-    if loaded and requested and requested != kept:
-        option_typed = _typed(owners, given, requested[0] if requested[0] in given else next(iter(choosing)))
-        was = " ".join(typed(owners[name][name], stored[name]) for name in kept) or "no reduction"
-        raise UsageError(_disagrees(option_typed, model, f"with {was}"))
-    return (requested or kept or [SCALAR])[0]
+    requested = requested or list(reduction_of_preset.values())
+    of_model = [name for name in records if name in owners and stored.get(name) is not None]
+    if loaded and requested and requested != of_model:
+        option_typed = _typed(owners, given, requested[0] if requested[0] in given else next(iter(reduction_of_preset)))
+        was = " ".join(as_typed(owners[name][name], stored[name]) for name in of_model) or "no reduction"
+        raise UsageError(_contradiction(option_typed, model, f"with {was}"))
+    return (requested or of_model or [SCALAR])[0]
 
 
-def _refuse_foreign(
-    given: Values, loaded: bool, records: Mapping[str, Named], owners: Owners, chosen: str, model: str
+def _refuse_other_reductions(
+    given: Values, loaded: bool, records: Mapping[str, ReductionRecord], owners: Owners, chosen: str, model: str
 ) -> None:
     """Raise UsageError if an option of a reduction that was not chosen is given."""
     for name in given:
@@ -303,17 +307,19 @@ def _refuse_foreign(
         raise UsageError(f"{flag} belongs to {belongs}, {verb}")
 
 
-def _refuse_unanswerable(given: Values, groups: OptionGroups, records: Mapping[str, Named], chosen: str) -> None:
+def _refuse_without_probabilities(
+    given: Values, groups: OptionGroups, records: Mapping[str, ReductionRecord], chosen: str
+) -> None:
     """Raise UsageError if an option needs probabilities and the chosen reduction does not estimate them."""
     if records[chosen].probabilities:
         return
-    for name, entry in options_of(groups["listing_options"]).items():
+    for name, option in options_of(groups["listing_options"]).items():
         if name in given:
-            giving = [f"--{record.name}" for record in records.values() if record.probabilities]
-            lacks = "the learner without a reduction" if chosen == SCALAR else f"--{chosen}"
+            alternatives = [f"--{record.name}" for record in records.values() if record.probabilities]
+            chosen_learner = "the learner without a reduction" if chosen == SCALAR else f"--{chosen}"
             raise UsageError(
-                f"{long_flag(entry)} needs probabilities of classes, which {lacks} does not give; "
-                f"choose one of {', '.join(giving)}"
+                f"{long_flag(option)} needs probabilities of classes, which {chosen_learner} does not estimate; "
+                f"choose one of {', '.join(alternatives)}"
             )
 
 
@@ -324,16 +330,16 @@ def _refuse_contradiction(given: Values, stored: Values, owners: Owners, chosen:
     """
     adjusted = []
     for name, value in given.items():
-        entry = owners[name].get(chosen) or next(iter(owners[name].values()))
-        if not entry.stored or name not in stored or stored[name] == value:
+        option = owners[name].get(chosen) or next(iter(owners[name].values()))
+        if not option.stored or name not in stored or stored[name] == value:
             continue
-        if entry.kind is bool or stored[name] in (None, ()):
-            was = f"without {long_flag(entry)}"
+        if option.kind is bool or stored[name] in (None, ()):
+            was = f"without {long_flag(option)}"
         else:
-            was = f"with {typed(entry, stored[name])}"
-        if not entry.adjustable or given.get("testonly"):
-            raise UsageError(_disagrees(typed(entry, value), model, was))
-        adjusted.append(f"going on with {typed(entry, value)}; {model} was trained {was}")
+            was = f"with {as_typed(option, stored[name])}"
+        if not option.adjustable or given.get("testonly"):
+            raise UsageError(_contradiction(as_typed(option, value), model, was))
+        adjusted.append(f"continuing with {as_typed(option, value)}; {model} was trained {was}")
     return adjusted
 
 
@@ -342,29 +348,29 @@ def _refuse_other_preset(
 ) -> None:
     """Raise UsageError if a preset stands for other values than the model was trained with."""
     for field, value in preset.items():
-        entry = owners[field].get(chosen) or next(iter(owners[field].values()))
-        if field in given or field == chosen or not entry.stored or field not in stored or stored[field] == value:
+        option = owners[field].get(chosen) or next(iter(owners[field].values()))
+        if field in given or field == chosen or not option.stored or field not in stored or stored[field] == value:
             continue
-        was = f"without {long_flag(entry)}" if entry.kind is bool else f"with {typed(entry, stored[field])}"
-        raise UsageError(_disagrees(_typed(owners, given, name), model, was))
+        was = f"without {long_flag(option)}" if option.kind is bool else f"with {as_typed(option, stored[field])}"
+        raise UsageError(_contradiction(_typed(owners, given, name), model, was))
 
 
 def _typed(owners: Owners, given: Values, name: str) -> str:
     """Return an option that the user typed and its value, as written on a command line."""
-    return typed(next(iter(owners[name].values())), given[name])
+    return as_typed(next(iter(owners[name].values())), given[name])
 
 
-def _disagrees(asked: str, model: str, was: str) -> str:
+def _contradiction(option_typed: str, model: str, was: str) -> str:
     """Return the message for an option that contradicts the model."""
-    return f"{asked} disagrees with {model}, which was trained {was}; leave the option out, or train a new model"
+    return f"{option_typed} disagrees with {model}, which was trained {was}; leave the option out, or train a new model"
 
 
 def _refuse_no_effect(config: Config[Record], owners: Owners) -> None:
     """Raise UsageError if a typed option has no effect, see `no_effect`."""
     values = config.values()
     for rule in NO_EFFECT:
-        others = (rule.given,) if isinstance(rule.given, str) else rule.given
+        others = (rule.deciding,) if isinstance(rule.deciding, str) else rule.deciding
         known = all(other in values for other in others)
-        if rule.option in config.given and known and rule.idle(*(values[other] for other in others)):
+        if rule.option in config.given and known and rule.is_idle(*(values[other] for other in others)):
             flag = long_flag(next(iter(owners[rule.option].values())))
-            raise UsageError(f"{flag} has no effect: {rule.why}")
+            raise UsageError(f"{flag} has no effect: {rule.reason}")

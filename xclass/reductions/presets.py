@@ -24,7 +24,7 @@ class Options:
         "values",
         kind=int,
         metavar="[K]",
-        absent=0,
+        value_if_bare=0,
         minimum=0,
         maximum=HIGHEST_LABEL,
     )

@@ -33,37 +33,37 @@ class Saver:
 
     Attributes
     ----------
-    early : whether --early_terminate has ended the passes
+    terminated_early : whether --early_terminate has ended the passes
     """
 
     def __init__(self, config: Config, model: Learner, progress: Progress) -> None:
         self._learner = model
-        self._before = model.examples  # number of examples learned from in earlier runs
+        self._examples_before = model.examples  # number of examples learned from in earlier runs
         self.progress = progress
-        self.early = False
+        self.terminated_early = False
         self._config = config
-        self._learning = not config.driver.testonly
-        self._model: str | None = config.driver.final_regressor
+        self._learning = not config.run.testonly
+        self._model: str | None = config.run.final_regressor
         text = config.readable.readable_model or config.readable.invert_hash
         # the model of the best pass is written beside this file until the passes have ended
-        self._beside = self._model if self._model is not None and _is_file(self._model) else text
-        if self._beside is not None and not _is_file(self._beside):
-            self._beside = os.path.join(leftovers.temporary_folder(), "xclass-model")
+        self._best_target = self._model if self._model is not None and _is_file(self._model) else text
+        if self._best_target is not None and not _is_file(self._best_target):
+            self._best_target = os.path.join(leftovers.temporary_folder(), "xclass-model")
         self._best: leftovers.Unfinished | None = None
         self._best_counters: dict[str, Any] = {}
         self._counters: dict[str, Any] | None = None  # counters of the model of -i
         # path of a model of this run -> identity of the file when it was last saved, number of examples learned from
-        self._noted: dict[str, tuple[object, int]] = {}
-        for path in self._places():
+        self._saved: dict[str, tuple[object, int]] = {}
+        for path in self._model_paths():
             self._record_saved(path, 0)
-        for path in filter(None, (self._model, self._beside)):
-            for place in {os.path.abspath(path), os.path.realpath(path)}:
-                leftovers.remove(place, derived=True)
+        for path in filter(None, (self._model, self._best_target)):
+            for location in {os.path.abspath(path), os.path.realpath(path)}:
+                leftovers.remove(location, derived=True)
 
     @property
     def learned(self) -> int:
         """Return the number of examples that this run has learned from."""
-        return self._learner.examples - self._before
+        return self._learner.examples - self._examples_before
 
     def resume(self, contents: Contents, preserve: bool) -> None:
         """Continue the counters of the model of -i.
@@ -79,27 +79,28 @@ class Saver:
             if `preserve` is set and the model has no counters.
         """
         self._counters = contents.counters
-        kept = (self._counters or {}).get(VW) if self._config.driver.vw_exact else None
-        if kept is not None:  # VW continues from `t`, less the unlabelled examples if their count continues, too
-            other = float(kept["weighted_unlabeled_examples"]) if preserve else 0.0
-            self._learner.clock = float(kept["t"]) - self._config.learner.initial_t - other
-        if preserve and kept is not None:
-            self.progress.resume_vw(kept)
+        vw_counters = (self._counters or {}).get(VW) if self._config.run.vw_exact else None
+        if vw_counters is not None:  # VW continues from `t`, less the unlabelled examples if their count continues, too
+            other = float(vw_counters["weighted_unlabeled_examples"]) if preserve else 0.0
+            self._learner.clock = float(vw_counters["t"]) - self._config.learner.initial_t - other
+        if preserve and vw_counters is not None:
+            self.progress.resume_vw(vw_counters)
         elif preserve:
             if self._counters is None:
                 raise UsageError(
-                    f"--preserve_performance_counters: {self._config.driver.initial_regressor} has no counters; it was "
+                    f"--preserve_performance_counters: {self._config.run.initial_regressor} has no counters; it was "
                     "saved with --predict_only_model"
                 )
             self.progress.resume(self._counters, contents.examples)
-        elif self._counters is not None and self._learning and kept is None:  # a second Progress counts over all runs
+        elif self._counters is not None and self._learning and vw_counters is None:
+            # a second Progress counts over all runs
             self._learner.progress = Progress(self._config.reduction.labels, None, self.progress.holdout is not None)
             self._learner.progress.resume(self._counters, contents.examples)
 
     def save(self, path: str, links: str = "follow", into: leftovers.Unfinished | None = None) -> None:
         """Save the current model; the parameters are those of `model_file.save`."""
         model_contents.save(path, self._contents, links=links, into=into)
-        if path in self._noted and into is None:
+        if path in self._saved and into is None:
             self._record_saved(path, self.learned)
 
     def _contents(self) -> Contents:
@@ -109,21 +110,21 @@ class Saver:
             return contents
         if not self._learning:
             return contents._replace(counters=self._counters)
-        if not self._config.driver.vw_exact:
+        if not self._config.run.vw_exact:
             return contents
         counters = self.counters()
-        kept: dict[str, object] = {name: repr(float(counters[name])) for name in ("t", *VW_SUMS)}
-        kept.update((name, int(counters[name])) for name in VW_COUNTS)
-        return contents._replace(counters={**contents.counters, VW: kept})
+        vw_counters: dict[str, object] = {name: repr(float(counters[name])) for name in ("t", *VW_SUMS)}
+        vw_counters.update((name, int(counters[name])) for name in VW_COUNTS)
+        return contents._replace(counters={**contents.counters, VW: vw_counters})
 
     def save_at(self, point: SavePoint) -> str:
         """Save the model at a save point; return the reason if it was not saved, or an empty string."""
-        if point.refused or point.path is None:
-            return point.refused
+        if point.refusal or point.path is None:
+            return point.refusal
         if not self._learning:
             return "with -t the model does not change"
         if self._learner.unlearned:
-            return "what was read is learned at the end of the data only"
+            return "this reduction learns only at the end of the data"
         try:
             self.save(point.path, links="refuse" if point.by_data else "follow")
         except ModelError as error:  # not fatal, because the model is saved again at the end of the run
@@ -138,31 +139,31 @@ class Saver:
         better : whether the held-out loss of the pass is the lowest so far
         last : whether no other pass follows
         """
-        plan, holdout = self._config.passes, self.progress.holdout
+        options, holdout = self._config.passes, self.progress.holdout
         if self._learning and self._config.learner.predict_only_model:
             reduction = self._learner.reduction
             tables = reduction.tables if isinstance(reduction, Inspectable) else ()
             for table in tables:  # as VW does if it stores no state of --l1 and --l2
                 gd.apply_regularisation(table)
-        if self._model is not None and plan.save_per_pass:
+        if self._model is not None and options.save_per_pass:
             self.save(f"{self._model}.{self.progress.passes}", links="replace")
-        if holdout is None or not (holdout.found or plan.keep_last):  # passes cannot be compared
+        if holdout is None or not (holdout.has_loss or options.keep_last):  # passes cannot be compared
             return last
-        if better and not last and self._learning and self._beside is not None:
+        if better and not last and self._learning and self._best_target is not None:
             if self._best is None:
-                with model_file.explained(self._beside):
-                    self._best = leftovers.Unfinished(self._beside, kind="best")
-            self.save(self._beside, into=self._best)
+                with model_file.explained(self._best_target):
+                    self._best = leftovers.Unfinished(self._best_target, kind="best")
+            self.save(self._best_target, into=self._best)
             self._best_counters = self.counters()
-        self.early = holdout.misses >= plan.early_terminate
-        return last or self.early
+        self.terminated_early = holdout.misses >= options.early_terminate
+        return last or self.terminated_early
 
-    def pass_kept(self) -> int:
+    def saved_pass(self) -> int:
         """Return the number of the pass whose model is saved."""
         holdout = self.progress.holdout
         if holdout is None or self.progress.passes < 2:
             return self.progress.passes
-        best = self.early or (holdout.found and not self._config.passes.keep_last)
+        best = self.terminated_early or (holdout.has_loss and not self._config.passes.keep_last)
         return holdout.best_pass if best else self.progress.passes
 
     def finish(self) -> tuple[str | None, dict[str, Any]]:
@@ -174,7 +175,7 @@ class Saver:
             if the model is that of the learner now
         counters : VW's counters of the saved model
         """
-        if self._best is None or self.pass_kept() == self.progress.passes:
+        if self._best is None or self.saved_pass() == self.progress.passes:
             self.close()
             if self._model is not None:
                 model_contents.save_with_fallback(self.save, self._model)
@@ -193,7 +194,7 @@ class Saver:
             else:
                 self._best.copy(path, links)
 
-    def interrupted(self) -> str:
+    def save_interrupted(self) -> str:
         """Save the model of an interrupted run as MODEL.interrupted; return a message about it."""
         if not self._learning:
             return ""
@@ -209,30 +210,30 @@ class Saver:
         before = "is as it was before" if os.path.exists(self._model) else "was not written"
         return f"what was learned from {self.learned} examples is in {path}; {self._model} {before}"
 
-    def left(self) -> str:
+    def second_signal_message(self) -> str:
         """Return the message about saved models after a second signal, which may have come while a model was saved."""
         if not self._learning or self.learned == 0:
             return "nothing was learned"
         if self._model is None:
             return "no -f was given, so nothing was saved"
-        for path in self._places():
-            if _identity(path) != self._noted[path][0]:  # saving was complete but not yet noted
+        for path in self._model_paths():
+            if _identity(path) != self._saved[path][0]:  # saving was complete but not yet noted
                 return f"{path} holds what was learned from {self.learned} examples"
-        for path in self._places():
-            count = self._noted[path][1]
+        for path in self._model_paths():
+            count = self._saved[path][1]
             if count:
-                lost = "" if count == self.learned else "; what was learned after that is lost"
-                return f"{path} holds what was learned from {count} examples{lost}"
+                rest = "" if count == self.learned else "; what was learned after that is lost"
+                return f"{path} holds what was learned from {count} examples{rest}"
         before = "is as it was before" if os.path.exists(self._model) else "was not written"
         return f"what was learned from {self.learned} examples is lost; {self._model} {before}"
 
-    def _places(self) -> tuple[str, ...]:
+    def _model_paths(self) -> tuple[str, ...]:
         """Return the paths where this run may save its model."""
         return () if self._model is None else (self._model, self._model + ".interrupted")
 
     def _record_saved(self, path: str, examples: int) -> None:
         """Note that the file at `path` holds the model learned from this number of examples."""
-        self._noted[path] = _identity(path), examples
+        self._saved[path] = _identity(path), examples
 
     def counters(self) -> dict[str, Any]:
         """Return VW's counters of the run, which a readable model shows."""

@@ -19,13 +19,13 @@ from ..errors import UsageError
 STDOUT = "stdout"  # file name that means standard output
 
 
-class Place(NamedTuple):
+class RunFile(NamedTuple):
     """Hold a file that an option names."""
 
     option: str  # the flag
     path: str
     written: bool
-    what: object  # identity, equal for the same file; None if the file cannot be overwritten
+    identity: object  # identity, equal for the same file; None if the file cannot be overwritten
 
 
 def check(config: Config) -> None:
@@ -36,76 +36,83 @@ def check(config: Config) -> None:
     UsageError
         if it does; the message names both options.
     """
-    places = list(_places(config))
-    for i, place in enumerate(places):
-        for other in places[:i]:
-            if place.what is None or place.what != other.what or not (place.written or other.written):
+    files = list(_files(config))
+    for i, file in enumerate(files):
+        for other in files[:i]:
+            if file.identity is None or file.identity != other.identity or not (file.written or other.written):
                 continue
-            written, kept = (place, other) if place.written else (other, place)
-            if {written.option, kept.option} == {"-f", "-i"}:
+            written, other_file = (file, other) if file.written else (other, file)
+            if {written.option, other_file.option} == {"-f", "-i"}:
                 continue
-            if kept.written:
-                raise UsageError(f"{kept.option} and {written.option} both write {kept.path}; give each its own file")
+            if other_file.written:
+                raise UsageError(
+                    f"{other_file.option} and {written.option} both write {other_file.path}; give each its own file"
+                )
             raise UsageError(
-                f"{written.option} {written.path} would write over {_called(kept)}; give another name to one of them"
+                f"{written.option} {written.path} would write over {_described(other_file)}; give another name to one "
+                "of them"
             )
-    _check_derived(config, places)
+    _check_derived(config, files)
 
 
-def _places(config: Config) -> Iterator[Place]:
+def _files(config: Config) -> Iterator[RunFile]:
     """Yield the files that the run reads and writes."""
     for flag, path, written in config.files():
         if written and path == STDOUT and flag in ("-p", "-r", "--print_tree", "--dot_tree"):
-            yield Place(flag, "standard output", True, STDOUT)
+            yield RunFile(flag, "standard output", True, STDOUT)
             with contextlib.suppress(OSError, ValueError, AttributeError):
-                yield Place(flag, "standard output", True, _file_of(os.fstat(sys.stdout.fileno())))
+                yield RunFile(flag, "standard output", True, _regular_file_identity(os.fstat(sys.stdout.fileno())))
         else:
-            yield Place(flag, path, written, what_is(path))
+            yield RunFile(flag, path, written, file_identity(path))
     data = config.reader.data
     if config.cache.cache and config.cache.cache_file is None and data:
         path = f"{data[0]}.cache"
-        yield Place("-c", path, True, what_is(path))
-    if not data and not config.driver.no_stdin:
+        yield RunFile("-c", path, True, file_identity(path))
+    if not data and not config.run.no_stdin:
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            yield Place("", "standard input", False, _file_of(os.fstat(sys.stdin.fileno())))
+            yield RunFile("", "standard input", False, _regular_file_identity(os.fstat(sys.stdin.fileno())))
 
 
-def _check_derived(config: Config, places: list[Place]) -> None:
+def _check_derived(config: Config, files: list[RunFile]) -> None:
     """Check that no option names a file that the run may save a model to: MODEL.1, MODEL.2, ..., MODEL.interrupted."""
-    model = config.driver.final_regressor
+    model = config.run.final_regressor
     if model is None:
         return
-    begin = os.path.realpath(model) + "."
-    for place in places:
-        name = os.path.realpath(place.path)
-        if place.option in ("-f", "-i") or place.what is None or not name.startswith(begin):
+    prefix = os.path.realpath(model) + "."
+    for file in files:
+        name = os.path.realpath(file.path)
+        if file.option in ("-f", "-i") or file.identity is None or not name.startswith(prefix):
             continue
-        end = name[len(begin) :]
-        if end == "interrupted":
+        suffix = name[len(prefix) :]
+        if suffix == "interrupted":
             raise UsageError(
-                f"{place.option} {place.path} is where -f {model} puts what an interrupted run has learned"
+                f"{file.option} {file.path} is where an interrupted run saves the model of -f {model}; give another "
+                "name"
             )
-        if config.passes.save_per_pass and end.isdecimal():
-            raise UsageError(f"{place.option} {place.path} is where --save_per_pass saves the model of pass {end}")
+        if config.passes.save_per_pass and suffix.isdecimal():
+            raise UsageError(
+                f"{file.option} {file.path} is where --save_per_pass saves the model of pass {suffix}; give another "
+                "name"
+            )
 
 
-def what_is(path: str) -> object:
+def file_identity(path: str) -> object:
     """Return the identity of the file at `path`, equal for all paths to it; None if it is not a regular file."""
     try:
-        return _file_of(os.stat(path))
+        return _regular_file_identity(os.stat(path))
     except OSError:
         return os.path.realpath(path)
 
 
-def _file_of(found: os.stat_result) -> object:
+def _regular_file_identity(status: os.stat_result) -> object:
     """Return device and inode of a regular file, None for anything else."""
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
-def _called(place: Place) -> str:
+def _described(file: RunFile) -> str:
     """Return a description of a file for messages."""
-    if place.option == "-d":
-        return f"the data file {place.path}"
-    if place.option == "-i":
-        return f"the model {place.path} of -i"
-    return f"{place.option} {place.path}".lstrip()
+    if file.option == "-d":
+        return f"the data file {file.path}"
+    if file.option == "-i":
+        return f"the model {file.path} of -i"
+    return f"{file.option} {file.path}".lstrip()

@@ -77,8 +77,8 @@ class SavePoint(NamedTuple):
 
     path: str | None
     by_data: bool  # whether a tag in the data names the file
-    words: str  # message to show when the model is saved
-    refused: str = ""  # reason for not saving, or empty
+    message: str  # message to show when the model is saved
+    refusal: str = ""  # reason for not saving, or empty
 
 
 class PassSegment:
@@ -107,18 +107,18 @@ def previewed(items: Iterator[BatchTask | SavePoint], learner: Previews) -> Iter
     The first tasks are held in memory meanwhile, so a run that a signal stops during the preview has learned nothing.
     An error that ends `items` during the preview is raised after the tasks before it are yielded.
     """
-    held: list[BatchTask | SavePoint] = []
+    buffered: list[BatchTask | SavePoint] = []
     error, more = None, True
     try:
         while more and (item := next(items, None)) is not None:
-            held.append(item)
+            buffered.append(item)
             more = isinstance(item, SavePoint) or learner.preview(item)
     except DataError as caught:
         error = caught
     learner.end_preview()
-    held.reverse()
-    while held:
-        yield held.pop()
+    buffered.reverse()
+    while buffered:
+        yield buffered.pop()
     if error is not None:
         raise error
     yield from items
@@ -129,17 +129,17 @@ class HeldOutLines:
 
     Attributes
     ----------
-    on : whether any lines are held out
+    enabled : whether any lines are held out
     """
 
     def __init__(self, options: Options) -> None:
-        self.on = (options.passes > 1 or options.holdout_after > 0) and not options.holdout_off
+        self.enabled = (options.passes > 1 or options.holdout_after > 0) and not options.holdout_off
         self._after = options.holdout_after
         self._period = options.holdout_period
 
     def mask(self, line: np.ndarray) -> np.ndarray:
         """Return, as bool[n], whether each line is held out; `line` is int64[n], numbers of lines."""
-        if not self.on:
+        if not self.enabled:
             return np.zeros(len(line), bool)
         return line > self._after if self._after else line % self._period == 0
 
@@ -170,10 +170,10 @@ class Stream:
         # a round is --passes passes over the same number of lines, see the head of this module
         self._length = options.initial_pass_length  # number of lines in each pass of the current round
         self._ended = 0  # number of passes of the round that have ended
-        self._reached = False  # whether the data had at least `_length` lines for the last pass
-        self._rest: Iterator[tuple[Batch, np.ndarray]] | None = None  # rest of a single pass that is continued
-        self._left: tuple[Batch, np.ndarray] | None = None  # rest of the last batch of that pass
-        self._begin = 0  # lines before the current part of that pass
+        self._length_reached = False  # whether the data had at least `_length` lines for the last pass
+        self._rest_of_pass: Iterator[tuple[Batch, np.ndarray]] | None = None  # rest of a single pass that is continued
+        self._rest_of_batch: tuple[Batch, np.ndarray] | None = None  # rest of the last batch of that pass
+        self._lines_before = 0  # lines before the current part of that pass
         self._holdout = holdout
         self._shuffler = shuffler
         self._model = model
@@ -181,30 +181,30 @@ class Stream:
         self._every = options.checkpoint if model is not None else None
         self._seen = 0  # number of examples in all passes
 
-    def plain(self) -> Iterator[tuple[Batch, np.ndarray]]:
+    def unshuffled(self) -> Iterator[tuple[Batch, np.ndarray]]:
         """Return the batches of one pass in the order of the data, with masks of held-out examples."""
         return ((batch, self._holdout.mask(line)) for batch, line in self._numbered())
 
     def __iter__(self) -> Iterator[tuple[Batch, np.ndarray] | SavePoint]:
-        marked: Iterator[tuple[Batch, np.ndarray]] = (
+        masked: Iterator[tuple[Batch, np.ndarray]] = (
             (batch, self._holdout.mask(line)) for batch, line in self._lines()
         )
         if self._shuffler is not None:
-            marked = self._shuffler.pass_through(marked)
-        for batch, held in marked:
+            masked = self._shuffler.pass_through(masked)
+        for batch, held_out in masked:
             low = 0
             for i in save_commands(batch):
-                yield from self._piece(batch, held, low, i)
+                yield from self._with_checkpoints(batch, held_out, low, i)
                 yield self._save_point(batch, i)
                 low = i + 1
-            yield from self._piece(batch, held, low, batch.n)
+            yield from self._with_checkpoints(batch, held_out, low, batch.n)
 
-    def another(self) -> bool:
+    def count_pass(self) -> bool:
         """Count a pass that has ended, and return whether another one follows."""
         self._ended += 1
         if self._ended < self._passes:
             return True
-        if self._length is None or not self._reached:
+        if self._length is None or not self._length_reached:
             return False
         self._ended = 0
         self._length = 2 * self._length + 1
@@ -226,50 +226,50 @@ class Stream:
 
     def _first(self, length: int) -> Iterator[tuple[Batch, np.ndarray]]:
         """Yield the examples of the first `length` lines of the data."""
-        self._reached = False
+        self._length_reached = False
         for batch, line in self._numbered():
-            if self._reached:
+            if self._length_reached:
                 continue
             high = int(np.searchsorted(line, length, side="right"))
             if high:
                 yield batch_ops.cut(batch, 0, high), line[:high]
-            self._reached = line[-1] >= length
-            if self._reached and not self._source.writing:
+            self._length_reached = line[-1] >= length
+            if self._length_reached and not self._source.writing:
                 return
-        self._reached |= self._source.lines >= length and length <= (self._limit or length)
+        self._length_reached |= self._source.lines >= length and length <= (self._limit or length)
 
     def _next(self, length: int) -> Iterator[tuple[Batch, np.ndarray]]:
         """Yield the examples of the next `length` lines after the previous pass."""
-        if self._rest is None:
-            self._rest = self._numbered()
-        last = self._begin + min(length, self._limit or length)
+        if self._rest_of_pass is None:
+            self._rest_of_pass = self._numbered()
+        last = self._lines_before + min(length, self._limit or length)
         while True:
-            item = self._left or next(self._rest, None)
-            self._left = None
+            item = self._rest_of_batch or next(self._rest_of_pass, None)
+            self._rest_of_batch = None
             if item is None:
                 ended = self._source.lines < last
                 break
             batch, line = item
             high = int(np.searchsorted(line, last, side="right"))
             if high:
-                yield batch_ops.cut(batch, 0, high), line[:high] - self._begin
+                yield batch_ops.cut(batch, 0, high), line[:high] - self._lines_before
             if high < batch.n:
-                self._left = batch_ops.cut(batch, high, batch.n), line[high:]
+                self._rest_of_batch = batch_ops.cut(batch, high, batch.n), line[high:]
             if line[-1] >= last:
                 ended = False
                 break
-        self._begin = last
-        self._reached = not ended and length <= (self._limit or length)
+        self._lines_before = last
+        self._length_reached = not ended and length <= (self._limit or length)
 
-    def _piece(
-        self, batch: Batch, held: np.ndarray, low: int, end: int
+    def _with_checkpoints(
+        self, batch: Batch, held_out: np.ndarray, low: int, end: int
     ) -> Iterator[tuple[Batch, np.ndarray] | SavePoint]:
         """Yield examples low .. end - 1 of a batch, with a save point after every --checkpoint examples."""
         while low < end:
             high = end
             if self._every is not None:
                 high = min(end, low + self._every - self._seen % self._every)
-            yield batch_ops.cut(batch, low, high), held[low:high]
+            yield batch_ops.cut(batch, low, high), held_out[low:high]
             self._seen += high - low
             low = high
             if self._every is not None and self._seen % self._every == 0:
@@ -279,16 +279,16 @@ class Stream:
         """Return the save point for the tag `save` or `save_NAME` of example i."""
         tag = batch.text[batch.tag_start[i] : batch.tag_end[i]].tobytes()
         name = os.fsdecode(tag[5:]) if tag[4:5] == b"_" and len(tag) > 5 else ""
-        refused = ""
+        refusal = ""
         if name:
-            refused = _why_not(name)
+            refusal = _refusal(name)
         elif self._model is None:
-            refused = "no -f was given"
+            refusal = "no -f was given"
         path = name or self._model
-        words = f"saving regressor to {path}"
+        message = f"saving regressor to {path}"
         if path is not None and self._numbered_saves:
             path += ".0"
-        return SavePoint(path, bool(name), words, refused)
+        return SavePoint(path, bool(name), message, refusal)
 
 
 def save_commands(batch: Batch) -> list[int]:
@@ -305,7 +305,7 @@ def save_commands(batch: Batch) -> list[int]:
     return rows
 
 
-def _why_not(name: str) -> str:
+def _refusal(name: str) -> str:
     """Return why a tag in the data may not name this file, or an empty string if it may."""
     if os.path.isabs(name) or ".." in name.split("/"):
         return "data may only name files in the current folder"

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
-WAITING = 3  # items that may wait before each stage
+QUEUE_SIZE = 3  # items that may wait before each stage
 
 
 class _End:
@@ -30,7 +30,7 @@ class Pipeline(Generic[Item]):
 
     def __init__(self, source: Iterable[Item], stages: Sequence[Callable[[Item], object]]) -> None:
         self._source = source
-        self._queues: list[queue.Queue[Item | _End]] = [queue.Queue(WAITING) for _ in range(len(stages) + 1)]
+        self._queues: list[queue.Queue[Item | _End]] = [queue.Queue(QUEUE_SIZE) for _ in range(len(stages) + 1)]
         self._stopping = threading.Event()
         self._ended = False
         self._start(self._feed)
@@ -73,17 +73,20 @@ class Pipeline(Generic[Item]):
             self._queues[0].put(_End(error))
 
     def _serve(
-        self, stage: Callable[[Item], object], before: queue.Queue[Item | _End], after: queue.Queue[Item | _End]
+        self,
+        stage: Callable[[Item], object],
+        input_queue: queue.Queue[Item | _End],
+        output_queue: queue.Queue[Item | _End],
     ) -> None:
         """Apply a stage to every item of one queue and put it into the next."""
         while True:
-            item = before.get()
+            item = input_queue.get()
             if not isinstance(item, _End):
                 try:
                     stage(item)
                 except BaseException as caught:
                     self._stopping.set()
                     item = _End(caught)
-            after.put(item)
+            output_queue.put(item)
             if isinstance(item, _End):
                 return

@@ -36,16 +36,15 @@ from ..reductions.core.base import Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..system import address_space
 from ..text.reader import Reader
-from . import file_conflicts, passes, timing, warm_up
+from . import file_conflicts, learner_use, passes, timing, warm_up
 from . import finish as ending
 from .checkpoints import Saver
 from .inspect.readable_model import Inspector
-from .inspect.tree_dump import Dump
+from .inspect.tree_dump import TreeDump
 from .passes import SavePoint
 from .pipeline import Pipeline
 from .predictions import files as outputs
 from .predictions.writer import Writer
-from .purpose import purpose_of
 from .report import console
 from .report.console import Console
 from .shuffle import Shuffler
@@ -108,17 +107,17 @@ def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None
         the error that ended the run early.
     """
     file_conflicts.check(config)
-    return _Run(config, notes, begun).go(model)
+    return _Run(config, notes, begun).execute(model)
 
 
 class _Run:
-    """Execute a run of the command; `go` sets the attributes below in this order."""
+    """Execute a run of the command; `execute` sets the attributes below in this order."""
 
     model: Learner
     progress: Progress
     saver: Saver
     inspector: Inspector | None
-    dump: Dump
+    tree_dump: TreeDump
     reader: Source
     skipped_steps: SkippedSteps
     stream: passes.Stream
@@ -128,7 +127,7 @@ class _Run:
         self.config = config
         self.begun = begun
         self.notes = notes
-        self.options: Options = config.driver
+        self.options: Options = config.run
         self.learning = not self.options.testonly
         self.console = Console(self.options.quiet)
         self.signals = SignalHandler(self._stop)
@@ -137,9 +136,9 @@ class _Run:
 
     # start
 
-    def go(self, contents: Contents | None) -> int:
+    def execute(self, contents: Contents | None) -> int:
         """Execute the run and return its exit status; `contents` are those of the model of -i."""
-        began = time.perf_counter()
+        started = time.perf_counter()
         o = self.options
         if o.final_regressor is not None:
             model_file.check_place(o.final_regressor)
@@ -151,14 +150,14 @@ class _Run:
             del contents
             self._banner()
             self.writers = outputs.open_writers(self.config, self.model.names, self.model.reduction.lists_scores)
-            self.stopwatch.add("start", timing.since_start() or time.perf_counter() - began)
+            self.stopwatch.add("start", timing.since_start() or time.perf_counter() - started)
             if isinstance(self.model.reduction, LearnsAtEnd):
                 self.model.reduction.report_to(self.console, self.reader.part)
             address_space.check_threads()
             warm_up.prepare(self.model.reduction, self.learning, self.reader.parsing)
             try:
                 with self.signals:
-                    error = self._loop()
+                    error = self._run_passes()
                     self.signals.end()
                     self.pipeline = None
                     for writer in self.writers.values():
@@ -166,11 +165,12 @@ class _Run:
                             writer.close()
                         except (DataError, BrokenPipeError) as failed:
                             error = error or failed
-                    status = ending.finish(self._parts(), error, time.perf_counter() - began)
+                    status = ending.finish(self._parts(), error, time.perf_counter() - started)
             except Stopped as stopped:
                 self.console.end_bar()
                 self.console.line(
-                    f"xclass: a second signal, {stopped.signal.name}, ended the run at once; {self.saver.left()}"
+                    f"xclass: a second signal, {stopped.signal.name}, ended the run at once; "
+                    f"{self.saver.second_signal_message()}"
                 )
                 raise
             jit.note_compiled(self.config.reduction.name)
@@ -184,7 +184,7 @@ class _Run:
         if not jit.is_first_run(name) or self.options.quiet:
             return
         owner = "" if name == SCALAR else f" of --{name}"
-        once = "" if jit.why_not_cached() else "; the first run only"
+        once = "" if jit.why_not_cached() else " (in the first run only)"
         self.console.line(f"xclass: compiling the kernels{owner} for this machine{once}")
         if jit.why_not_cached():
             self.console.warn(jit.why_not_cached())
@@ -193,12 +193,12 @@ class _Run:
         """Create the parts of the run; those that must be closed at its end are added to `closing`."""
         c, o = self.config, self.options
         with model_contents.naming(o.initial_regressor):
-            self.model = Learner.from_config(c, purpose_of(c), contents)
+            self.model = Learner.from_config(c, learner_use.of_run(c), contents)
         closing.callback(self.model.close)
         holdout = passes.HeldOutLines(c.passes)
         self.progress = self.model.progress = Progress(
-            c.reduction.labels, None if o.quiet else self._pace(), holdout.on, self.model.names.class_list, o.vw_exact,
-            o.vw_exact and bool(self.model.reduction.lists_scores or c.listing_options.probabilities),
+            c.reduction.labels, None if o.quiet else self._schedule(), holdout.enabled, self.model.names.class_list,
+            o.vw_exact, o.vw_exact and bool(self.model.reduction.lists_scores or c.listing_options.probabilities),
         )  # fmt: skip
         if o.vw_exact and c.listing_options.probabilities:
             self.progress.log_loss_sum = 0.0  # VW shows the log loss even if there are no examples
@@ -207,9 +207,9 @@ class _Run:
         if contents is not None:
             self.saver.resume(contents, o.preserve_performance_counters)
         elif o.testonly:
-            self.console.warn("-t without -i predicts with a new model, which knows nothing; give -i MODEL")
+            self.console.warn("-t without -i predicts with a new model, which has learned nothing; give -i MODEL")
         self.inspector = self._inspector()
-        self.dump = Dump(c.tree_dump, self.model.reduction, c.reduction.name, self.model.names.names)
+        self.tree_dump = TreeDump(c.tree_dump, self.model.reduction, c.reduction.name, self.model.names.names)
         self.reader = self._source()
         closing.callback(self.reader.close)
         self.skipped_steps = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)
@@ -219,7 +219,7 @@ class _Run:
         """Return the parts that `finish` needs."""
         return ending.RunParts(
             self.config, self.model, self.saver, self.progress, self.reader, self.console, self.signals,
-            self.skipped_steps, self.stopwatch, self.inspector, self.dump,
+            self.skipped_steps, self.stopwatch, self.inspector, self.tree_dump,
         )  # fmt: skip
 
     def _source(self) -> Source:
@@ -237,12 +237,12 @@ class _Run:
         if c.parser.learn_names and not self.learning:
             key["names"] = "those of the model"
         readings = c.passes.passes + (self.model.preview_size == 0)
-        return Source(text, c.cache, key, not c.parser.noconstant, readings, self._names_wanted())
+        return Source(text, c.cache, key, not c.parser.noconstant, readings, self._shows_feature_names())
 
-    def _names_wanted(self) -> bool:
+    def _shows_feature_names(self) -> bool:
         """Return whether names of features are shown; VW's audit shows none for examples from a cache."""
-        lost = self.options.vw_exact and self.config.shuffle.shuffle is None
-        return self.config.readable.invert_hash is not None or (self.config.readable.audit and not lost)
+        vw_shows_none = self.options.vw_exact and self.config.shuffle.shuffle is None
+        return self.config.readable.invert_hash is not None or (self.config.readable.audit and not vw_shows_none)
 
     def _inspector(self) -> Inspector | None:
         """Return the inspector that writes weights as text if an option requires it, else None."""
@@ -257,14 +257,14 @@ class _Run:
     def _shuffler(self) -> Shuffler | None:
         """Return the shuffle buffer of --shuffle, or None."""
         size = self.config.shuffle.shuffle
-        return None if size is None else Shuffler(size, self.options.random_seed, self._names_wanted())
+        return None if size is None else Shuffler(size, self.options.random_seed, self._shows_feature_names())
 
-    def _pace(self) -> progress_table.Pace:
+    def _schedule(self) -> progress_table.RowSchedule:
         """Return when rows of the progress table are due, and warn about doubtful values of -P."""
-        pace = progress_table.pace(self.options.progress)
-        if pace.note:
-            self.console.warn(pace.note)
-        return pace
+        schedule = progress_table.parse_schedule(self.options.progress)
+        if schedule.note:
+            self.console.warn(schedule.note)
+        return schedule
 
     def _banner(self) -> None:
         """Show the banner, the header of the table, and warnings."""
@@ -284,27 +284,27 @@ class _Run:
 
     def _tasks(self, stream: Iterable[tuple[Batch, np.ndarray] | SavePoint]) -> Iterator[BatchTask | SavePoint]:
         """Yield the tasks of one pass, and the save points between them."""
-        last = self.model.clock
+        clock = self.model.clock
         for item in self.stopwatch.each("source", stream):
             if isinstance(item, SavePoint):
                 yield item
                 continue
-            read, held_out = item
+            batch, held_out = item
             if self.inspector is not None:
                 self.model.preparation.one_by_one = self.inspector.one_by_one
                 self.model.preparation.keep_names = not self.reader.parsing  # not known before the pass has begun
-            tasks = self.model.tasks(read, self.learning, last, held_out)
+            tasks = self.model.tasks(batch, self.learning, clock, held_out)
             for task in self.stopwatch.each("features", tasks):
-                last = float(task.clock[-1]) if task.batch.n else last
+                clock = float(task.clock[-1]) if task.batch.n else clock
                 yield task
 
-    def _loop(self) -> BaseException | None:
+    def _run_passes(self) -> BaseException | None:
         """Execute all passes; return the error that ended the run early, or None."""
         try:
             if self.model.preview_size == 0:
                 self._preview_all()
             while not self.signals.stopped:
-                self._go_through()
+                self._run_pass()
                 if self.signals.stopped or self._end_pass():
                     return None
         except Exception as error:  # `finish` saves what was learned and then raises the error
@@ -332,14 +332,14 @@ class _Run:
         """Show the learner all of the data in a separate pass, before it learns."""
         reduction = self.model.reduction
         assert isinstance(reduction, Previews)
-        self.pipeline = Pipeline(passes.PassSegment(self._tasks(self.stream.plain())), [reduction.preview])
+        self.pipeline = Pipeline(passes.PassSegment(self._tasks(self.stream.unshuffled())), [reduction.preview])
         for _ in self.pipeline:
             self.console.move_bar(self.reader.position, self.progress.examples)
         if not self.signals.stopped:
             reduction.end_preview()
-        self.model.preparation.begin()  # interactions see the namespaces of all examples again, from the first on
+        self.model.preparation.forget_namespaces()  # interactions see those of all examples again, from the first on
 
-    def _go_through(self) -> None:
+    def _run_pass(self) -> None:
         """Execute one pass, emptying the pipeline at each save point so that all examples before it are learned."""
         tasks = self._tasks(self.stream)
         reduction = self.model.reduction
@@ -357,18 +357,18 @@ class _Run:
                 self._count(task)
             if self.signals.stopped or segment.save_point is None:
                 return
-            refused = self.saver.save_at(segment.save_point)
-            if refused:
-                self.console.warn(f"{segment.save_point.words}: not done: {refused}")
+            refusal = self.saver.save_at(segment.save_point)
+            if refusal:
+                self.console.warn(f"{segment.save_point.message}: the model was not saved: {refusal}")
             else:
-                self.console.info(segment.save_point.words)
+                self.console.info(segment.save_point.message)
 
     def _end_pass(self) -> bool:
         """End a pass; return whether it was the last one."""
         better = self.progress.end_pass()
         if self.learning:
             self.model.reduction.end_pass()
-        return self.saver.end_pass(better, last=not self.stream.another())
+        return self.saver.end_pass(better, last=not self.stream.count_pass())
 
     def _count(self, task: BatchTask) -> None:
         """Count a task that has passed the stages; show its messages and rows, and write its predictions."""

@@ -21,7 +21,7 @@ from ..kernels.constants import GOLDEN
 from ..kernels.jit import jit
 from ..options.declare import option
 
-GIVEN = 1 << 16  # approximate number of features in a batch that is yielded
+BATCH_FEATURES = 1 << 16  # approximate number of features in a batch that is yielded
 
 
 @dataclass(frozen=True)
@@ -72,42 +72,42 @@ class Shuffler:
         ------
         batch, mark : the same for the shuffled examples, in batches of other sizes
         """
-        held: list[tuple[Batch, np.ndarray]] = []
+        buffered: list[tuple[Batch, np.ndarray]] = []
         count = 0
         for batch, mark in source:
             low = 0
             while low < batch.n:
                 high = min(batch.n, low + self.size - count)
                 # copy the examples, because a batch keeps all of its text alive and only the tags are needed
-                held.append((self._pick(batch, np.arange(low, high)), mark[low:high].copy()))
+                buffered.append((self._pick(batch, np.arange(low, high)), mark[low:high].copy()))
                 count += high - low
                 low = high
                 if count == self.size:
-                    joined, marks, order = self._mix(held, count)
+                    joined, marks, order = self._mix(buffered, count)
                     half = count // 2
-                    yield from self._give(joined, marks, order[:half])
-                    kept = order[half:]
-                    held, count = [(self._pick(joined, kept), marks[kept])], len(kept)
+                    yield from self._batches(joined, marks, order[:half])
+                    rest = order[half:]
+                    buffered, count = [(self._pick(joined, rest), marks[rest])], len(rest)
         if count:
-            yield from self._give(*self._mix(held, count))
+            yield from self._batches(*self._mix(buffered, count))
 
-    def _mix(self, held: Sequence[tuple[Batch, np.ndarray]], count: int) -> tuple[Batch, np.ndarray, np.ndarray]:
-        """Join the batches that are held; return the joint batch, its flags and a random order of its examples."""
-        joined = batch_ops.pick([(batch, np.arange(batch.n)) for batch, _ in held], self._lines)
+    def _mix(self, buffered: Sequence[tuple[Batch, np.ndarray]], count: int) -> tuple[Batch, np.ndarray, np.ndarray]:
+        """Join the batches in the buffer; return the joint batch, its flags and a random order of its examples."""
+        joined = batch_ops.pick([(batch, np.arange(batch.n)) for batch, _ in buffered], self._lines)
         order = np.arange(count)
         permute(order, self._random)
-        return joined, np.concatenate([mark for _, mark in held]), order
+        return joined, np.concatenate([mark for _, mark in buffered]), order
 
     def _pick(self, batch: Batch, chosen: np.ndarray) -> Batch:
         """Return a copy of the chosen rows of a batch."""
         return batch_ops.pick([(batch, chosen)], self._lines)
 
-    def _give(self, joined: Batch, marks: np.ndarray, order: np.ndarray) -> Iterator[tuple[Batch, np.ndarray]]:
-        """Yield the examples in `order` in batches of about GIVEN features."""
+    def _batches(self, joined: Batch, marks: np.ndarray, order: np.ndarray) -> Iterator[tuple[Batch, np.ndarray]]:
+        """Yield the examples in `order` in batches of about BATCH_FEATURES features."""
         ends = np.cumsum(joined.start[order + 1] - joined.start[order])
         low = 0
         while low < len(order):
             before = ends[low - 1] if low else 0
-            high = max(low + 1, int(np.searchsorted(ends, before + GIVEN, side="right")))
+            high = max(low + 1, int(np.searchsorted(ends, before + BATCH_FEATURES, side="right")))
             yield self._pick(joined, order[low:high]), marks[order[low:high]]
             low = high

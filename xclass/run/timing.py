@@ -54,12 +54,12 @@ class Stopwatch:
     def timed(self, name: str, task: Callable[P, R]) -> Callable[P, R]:
         """Return a function that calls `task` and adds the time it takes to the activity `name`."""
 
-        def timed(*args: P.args, **more: P.kwargs) -> R:
-            begin = time.perf_counter()
+        def timed(*args: P.args, **kwargs: P.kwargs) -> R:
+            start = time.perf_counter()
             try:
-                return task(*args, **more)
+                return task(*args, **kwargs)
             finally:
-                self.add(name, time.perf_counter() - begin)
+                self.add(name, time.perf_counter() - start)
 
         return timed
 

@@ -31,7 +31,7 @@ def prepare(learner: Learner, learning: bool, reads: bool) -> None:
 
     Parameters
     ----------
-    learner, learning : as in `go_through`
+    learner, learning : as in `compile_stages`
     reads : whether the run reads text
     """
     if not (reads and jit.folder() and jit.is_first_run(READING) and processors.count() > 1):
@@ -41,14 +41,14 @@ def prepare(learner: Learner, learning: bool, reads: bool) -> None:
     except OSError:  # without another process, kernels are compiled when they are first called
         return
     try:
-        go_through(learner, learning)
+        compile_stages(learner, learning)
         child.wait()
     finally:
         child.kill()
         child.wait()
 
 
-def go_through(learner: Learner, learning: bool) -> None:
+def compile_stages(learner: Learner, learning: bool) -> None:
     """Compile the kernels of a learner by passing an empty batch through its stages.
 
     Parameters
@@ -73,17 +73,17 @@ def _start() -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
-def read() -> None:
+def compile_reading() -> None:
     """Compile the kernels of the parser and of model files by parsing a line and storing a table."""
     jit.activate()
     parser = Parser(Options(), 18, True)
     text = np.zeros(len(LINE) + 64, np.uint8)
     text[: len(LINE)] = np.frombuffer(LINE, np.uint8)
     parser.parse(text, len(LINE), "")
-    _keep_and_take()
+    _compile_tables()
 
 
-def _keep_and_take() -> None:
+def _compile_tables() -> None:
     """Convert a weight table to its stored form and back, as saving and loading a model do."""
     table = np.zeros((SLOTS, 4), np.float32)
     table[0] = 1
@@ -92,4 +92,4 @@ def _keep_and_take() -> None:
 
 
 if __name__ == "__main__":
-    read()
+    compile_reading()

@@ -413,7 +413,7 @@ def test_where_there_are_no_probabilities_asking_is_an_error(tmp_path, words):
     done = run(*words, "--binary", stdin="1 |w a\n")
     assert done.status == 2
     assert done.err == (
-        f"xclass: {words[0]} needs probabilities of classes, which the learner without a reduction does not give; "
+        f"xclass: {words[0]} needs probabilities of classes, which the learner without a reduction does not estimate; "
         "choose one of --oaa, --recall_tree, --cpt, --softmax_tree\n"
     )
     with xclass.Learner("scalar") as model:

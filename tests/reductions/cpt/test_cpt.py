@@ -18,7 +18,7 @@ from tests.oracles.cpt import Tree
 from tests.oracles.feature_scales import as_learned
 from xclass import DataError, Learner, ModelError, UsageError, load
 from xclass.api import configuration
-from xclass.api.configuration import Purpose
+from xclass.api.configuration import LearnerUse
 from xclass.data.batch import HIGHEST_LABEL
 from xclass.model import model_file
 from xclass.reductions.core import calibration
@@ -380,7 +380,7 @@ def test_several_trees_differ_and_agree_on_the_best_by_the_sum_of_logarithms():
             arrays["random"] = contents.arrays["random"][t : t + 1]
             one = contents._replace(options={**contents.options, "trees": 1, "bits": 18}, arrays=arrays)
             config = configuration.of_model("one", one.options)
-            with Learner.from_config(config, Purpose(loaded=True), one) as alone:
+            with Learner.from_config(config, LearnerUse(loaded=True), one) as alone:
                 lists.append(go_through(alone, test, learn=False, top_k=k).lists)
     for (label,), (p,), *each in zip(*got, *lists, strict=True):
         candidates = {y for one in each for y in list(one)[:5]}

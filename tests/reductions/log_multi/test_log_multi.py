@@ -303,7 +303,7 @@ def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch, red
         with xclass.load(tmp_path / "m") as model:
             found.append(model.predict(test).tolist())
     with with_scores(reduction, k) as model:  # one thread, which lists the routers asked
-        model.exchange(contents)
+        model.replace_contents(contents)
         assert found == [go_through(model, test, learn=False).predictions] * 3
 
 

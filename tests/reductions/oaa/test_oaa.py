@@ -59,7 +59,7 @@ def oracle_of(config) -> oracle.OneAgainstAll:
         indexing=config.oaa.indexing,
         subsample=config.oaa.oaa_subsample or 0,
         own_class="true",
-        seed=config.driver.random_seed,
+        seed=config.run.random_seed,
         **{**rule, "tau": o.quantile_tau, "label_range": o.label_range},
     )
 

@@ -22,9 +22,7 @@ def check(k: int, *words, n: int = 250) -> float:
     batch = batch_of(config, text)
     task, _ = go_through_stages(found, batch)
     o = config.learner
-    plain = oracle.RandomTree(
-        k, config.driver.random_seed, loss=o.loss_function, rate=o.learning_rate, tau=o.quantile_tau
-    )
+    plain = oracle.RandomTree(k, config.run.random_seed, loss=o.loss_function, rate=o.learning_rate, tau=o.quantile_tau)
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         learned = label is not None and weight > 0
         row = plain.routers.look(features, learned)

@@ -77,7 +77,7 @@ def oracle_of(config, tree: recall_tree.RecallTree) -> oracle.RecallTree:
         router_weight=o.router_weight,
         square_sum="plain",
         skip_zero_weight=True,
-        seed=config.driver.random_seed,
+        seed=config.run.random_seed,
         **more,
         **rule,
     )

@@ -616,7 +616,7 @@ def test_what_ends_before_the_end_of_the_data_learns_nothing(place):
     assert "nothing was learned yet, so nothing was saved" in done.err
     assert not list(place.iterdir())
     done = learn(*TREE, "-f", "m", stdin="1 |w a\n2 |w b\n save_s|\n1 |w a\n")
-    assert "what was read is learned at the end of the data only" in done.err
+    assert "this reduction learns only at the end of the data" in done.err
     assert [one.name for one in place.iterdir()] == ["m"]
 
 

@@ -296,9 +296,9 @@ def test_slots_are_counted_with_and_without_knowledge_of_pages(planes, monkeypat
             gd.columns(table)["w"][slots] += 0.5
     columns = gd.columns(table)
     wanted = np.count_nonzero((columns["w"] != 0) | (columns["g"] != 0) | (columns["n"] != 0))
-    assert table_occupancy.used([table], rule) == (wanted, 1 << 16, True)
+    assert table_occupancy.count_used([table], rule) == (wanted, 1 << 16, True)
     monkeypatch.setattr(table_occupancy, "_pages_in_use", lambda *_: np.empty(0, bool))
-    assert table_occupancy.used([table], rule) == (wanted, 1 << 16, True)
+    assert table_occupancy.count_used([table], rule) == (wanted, 1 << 16, True)
 
 
 @pytest.mark.parametrize("planes", [False, True])
@@ -310,7 +310,7 @@ def test_large_tables_are_sampled(planes):
     slots = np.unique(rng.integers(0, 1 << 23, 1 << 18))
     for one in gd.columns(table).values():
         one[slots] = 1
-    found, total, exact = table_occupancy.used([table], rule)
+    found, total, exact = table_occupancy.count_used([table], rule)
     assert (total, exact) == (1 << 23, False)
     assert abs(found / len(slots) - 1) < 0.03
     assert table_occupancy.line([table], rule).startswith("slots in use = about ")

@@ -19,11 +19,11 @@ from ...data import batch_ops, interactions, namespaces
 from ...data.batch import CONSTANT, CONSTANT_GROUP, Batch
 from ...text import numbers, parser
 
-WORD = 2**32 - 1
+UINT32 = 2**32 - 1
 ENDS = b" \t|\r"
 
 
-class Part(NamedTuple):
+class FeatureName(NamedTuple):
     """Hold the parts of the name of a feature that is not an interaction."""
 
     namespace: bytes
@@ -36,10 +36,12 @@ class Part(NamedTuple):
         return text + b"^" + self.word if self.word else text
 
 
-Groups: TypeAlias = dict[int, list[tuple[Part, int, np.float32]]]  # group -> name, index and value of its features
+Groups: TypeAlias = dict[
+    int, list[tuple[FeatureName, int, np.float32]]
+]  # group -> name, index and value of its features
 
 
-class Named(NamedTuple):
+class NamedFeature(NamedTuple):
     """Hold one feature of an example: its name, and its index and value as in a Batch."""
 
     text: bytes
@@ -75,13 +77,13 @@ class Namer:
         self._permuted = cross.permutations
         self.wild = self._crosser.wild
 
-    def of(self, batch: Batch, i: int) -> list[Named]:
+    def of(self, batch: Batch, i: int) -> list[NamedFeature]:
         """Return the named features of example i, including those with ignored linear terms.
 
         If `wild` is set, this method must be called for all examples in their order.
         """
         groups: Groups = {}
-        self._walk(line_of(batch, i), groups)
+        self._parse_line(line_of(batch, i), groups)
         for group in list(groups):
             if self._features.dropped[group]:
                 del groups[group]
@@ -89,29 +91,29 @@ class Namer:
             plain = list(groups[group])
             for pattern in self._features.patterns[group]:
                 for at in range(len(plain) - pattern[-1]):
-                    groups[group].append(_gram([plain[at], *(plain[at + d] for d in pattern)]))
+                    groups[group].append(_ngram([plain[at], *(plain[at + d] for d in pattern)]))
         if self._constant:
-            groups.setdefault(CONSTANT_GROUP, []).append((Part(b"", b"Constant"), CONSTANT, np.float32(1)))
-        named = [Named(part.text(), index, value) for group in groups.values() for part, index, value in group]
+            groups.setdefault(CONSTANT_GROUP, []).append((FeatureName(b"", b"Constant"), CONSTANT, np.float32(1)))
+        named = [NamedFeature(part.text(), index, value) for group in groups.values() for part, index, value in group]
         for terms in self._crosser.after(list(groups)):
             if all(term in groups for term in terms):
                 self._cross(groups, terms, named)
         return named
 
-    def _cross(self, groups: Groups, terms: bytes, found: list[Named]) -> None:
-        """Append the interactions of the groups `terms` to `found`, in VW's order."""
+    def _cross(self, groups: Groups, terms: bytes, crossed: list[NamedFeature]) -> None:
+        """Append the interactions of the groups `terms` to `crossed`, in VW's order."""
 
         def extend(place: int, first: int, hashed: int, value: np.float32, texts: list[bytes]) -> None:
-            again = place > 0 and terms[place] == terms[place - 1] and not self._permuted
+            same_group = place > 0 and terms[place] == terms[place - 1] and not self._permuted
             group = groups[terms[place]]
-            for i in range(first if again else 0, len(group)):
+            for i in range(first if same_group else 0, len(group)):
                 part, index, x = group[i]
                 product = x if place == 0 else value * x
                 names = [*texts, part.text()]
                 if place == len(terms) - 1:
-                    found.append(Named(b"*".join(names), (hashed ^ index) & WORD, product))
+                    crossed.append(NamedFeature(b"*".join(names), (hashed ^ index) & UINT32, product))
                 else:
-                    extend(place + 1, i, int(interactions.PRIME) * (hashed ^ index) & WORD, product, names)
+                    extend(place + 1, i, int(interactions.PRIME) * (hashed ^ index) & UINT32, product, names)
 
         with np.errstate(all="ignore"):
             extend(0, 0, 0, np.float32(1), [])
@@ -123,11 +125,11 @@ class Namer:
         if not self._all:
             stripped = name.strip(bytes(range(33)))
             if all(48 <= c <= 57 for c in stripped):
-                return (int(stripped or b"0") + seed) & WORD
+                return (int(stripped or b"0") + seed) & UINT32
             name = stripped
-        return self._murmur(name, seed & WORD, signed=False)
+        return self._murmur(name, seed & UINT32, signed=False)
 
-    def _walk(self, line: bytes, groups: Groups) -> None:
+    def _parse_line(self, line: bytes, groups: Groups) -> None:
         """Parse a line and append its features to `groups`."""
         at = line.find(b"|")
         if at < 0:
@@ -165,27 +167,27 @@ class Namer:
                             value = np.float32(0) if np.isnan(number) else np.float32(number) * scale
                     else:
                         value = np.float32(1)
-                        gap = _begin(rb"[ \t\r\n]*", line, at + 1)
+                        gap = _match_at(rb"[ \t\r\n]*", line, at + 1)
                         gap = b"" if at + 1 + len(gap) == end else gap
-                        word = _begin(rb"[^ \t\r\n]*", line, at + 1 + len(gap))
+                        word = _match_at(rb"[^ \t\r\n]*", line, at + 1 + len(gap))
                         at += 1 + len(gap) + len(word)
                 if word:
                     index = self._hash(word, self._hash(name, seed)) & self._mask
                 elif name:
                     index = self._hash(name, seed) & self._mask
                 else:
-                    index = (seed + unnamed) & WORD
+                    index = (seed + unnamed) & UINT32
                     unnamed += 1
                 if value != 0:
-                    groups.setdefault(group, []).append((Part(namespace, name, word), index, value))
+                    groups.setdefault(group, []).append((FeatureName(namespace, name, word), index, value))
 
 
-def nameless(batch: Batch) -> list[Named]:
+def nameless(batch: Batch) -> list[NamedFeature]:
     """Return the features of the only example of `batch` with empty names, as VW shows them if the names are lost."""
     text = [b"Constant" if group == CONSTANT_GROUP else b"" for group in batch.group_name.tolist()]
     named = []
     for name, low, high in zip(text, batch.group_start[:-1].tolist(), batch.group_start[1:].tolist(), strict=True):
-        named += [Named(name, int(batch.index[p]), batch.value[p]) for p in range(low, high)]
+        named += [NamedFeature(name, int(batch.index[p]), batch.value[p]) for p in range(low, high)]
     return named
 
 
@@ -197,18 +199,18 @@ def line_of(batch: Batch, i: int) -> bytes:
 
 def _name(line: bytes, at: int) -> bytes:
     """Return the name of a namespace or feature that begins at `at`."""
-    return _begin(rb"[^ \t:|\r]*", line, at)
+    return _match_at(rb"[^ \t:|\r]*", line, at)
 
 
-def _begin(pattern: bytes, line: bytes, at: int) -> bytes:
+def _match_at(pattern: bytes, line: bytes, at: int) -> bytes:
     """Return the text that a pattern matches at position `at`, or an empty string."""
     matched = re.match(pattern, line[at:])
     return matched[0] if matched is not None else b""
 
 
-def _gram(parts: list[tuple[Part, int, np.float32]]) -> tuple[Part, int, np.float32]:
+def _ngram(parts: list[tuple[FeatureName, int, np.float32]]) -> tuple[FeatureName, int, np.float32]:
     """Return the n-gram of features: its name, index and value."""
     index = parts[0][1]
     for part in parts[1:]:
-        index = (index * int(namespaces.GRAM) + part[1]) & WORD
-    return Part(parts[0][0].namespace, b"^".join(part[0].name for part in parts)), index, np.float32(1)
+        index = (index * int(namespaces.GRAM) + part[1]) & UINT32
+    return FeatureName(parts[0][0].namespace, b"^".join(part[0].name for part in parts)), index, np.float32(1)

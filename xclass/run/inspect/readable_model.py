@@ -74,26 +74,26 @@ class Inspector:
     def __init__(self, config: Config, model: Inspectable) -> None:
         self.options: Options = config.readable
         self._config = config
-        self.show(model)
+        self.attach(model)
         slots = [int(table.mask) + 1 for table in self._tables]
-        self._first = np.cumsum([0, *slots])  # number of the first slot of each table
+        self._first_slots = np.cumsum([0, *slots])  # number of the first slot of each table
         self._named = self.options.invert_hash is not None
-        self._by_row = self._named and model.rows_are_exclusive
-        self.one_by_one = self.options.audit or (self._named and not self._by_row)
+        self._named_by_row = self._named and model.rows_are_exclusive
+        self.one_by_one = self.options.audit or (self._named and not self._named_by_row)
         self._names: dict[int, bytes] = {}  # row of the weight table, or slot -> name
-        if self._by_row:
+        if self._named_by_row:
             self._width = int(self._tables[0].width)
-            self._met = np.zeros(slots[0] // self._width, bool)
+            self._row_seen = np.zeros(slots[0] // self._width, bool)
         if self.options.audit or self._named:
             self._namer = feature_names.Namer(config.parser, config.features, config.interactions, config.learner.bits)
 
-    def show(self, model: Inspectable) -> None:
+    def attach(self, model: Inspectable) -> None:
         """Inspect this learner from now on."""
         self._model = model
         self._tables = model.tables
 
     def detach(self) -> None:
-        """Drop the references to the learner, to free its memory, until `show` is called."""
+        """Drop the references to the learner, to free its memory, until `attach` is called."""
         del self._model, self._tables
 
     def stages(self, stages: list[Callable[[BatchTask], None]]) -> list[Callable[[BatchTask], None]]:
@@ -101,10 +101,10 @@ class Inspector:
         if self.one_by_one:
 
             def together(task: BatchTask) -> None:
-                self._before(task)
+                self._prepare_example(task)
                 for stage in stages:
                     stage(task)
-                if self._named and not self._by_row and task.unnamed_batch is None:
+                if self._named and not self._named_by_row and task.unnamed_batch is None:
                     self._name_slots(task)
 
             return [together]
@@ -118,13 +118,13 @@ class Inspector:
             return
         batch = task.batch
         rows = self._rows_of(batch.index)
-        fresh = np.flatnonzero(~self._met[rows])
+        fresh = np.flatnonzero(~self._row_seen[rows])
         examples = np.unique(np.searchsorted(batch.start, fresh, side="right") - 1)
         if self._namer.wild:
             examples = np.arange(batch.n)
         for i in examples.tolist():
-            self._keep(self._namer.of(batch, i))
-        self._met[rows] = True
+            self._add_names(self._namer.of(batch, i))
+        self._row_seen[rows] = True
 
     def _rows_of(self, index: np.ndarray) -> np.ndarray:
         """Return the row of the first weight table, int64[...], for each feature index."""
@@ -132,64 +132,66 @@ class Inspector:
         rows: np.ndarray = ((self._model.places(0, index) & table.mask) // table.width).astype(np.int64)
         return rows
 
-    def _keep(self, found: list[feature_names.Named]) -> None:
+    def _add_names(self, features: list[feature_names.NamedFeature]) -> None:
         """Keep the names of the rows of features; the first name of a row stays."""
-        rows = self._rows_of(np.array([feature.hash for feature in found], np.uint32))
-        for row, feature in zip(rows.tolist(), found, strict=True):
+        rows = self._rows_of(np.array([feature.hash for feature in features], np.uint32))
+        for row, feature in zip(rows.tolist(), features, strict=True):
             self._names.setdefault(row, feature.text)
 
     def _name_slots(self, task: BatchTask) -> None:
         """Keep the names of all slots that the regressors of an example use."""
-        named = self._last or self._namer.of(task.batch, 0)
-        for lookup in [*self._last_lookups, *self._model.weight_lookups(task.batch)]:
+        named = self._example_features or self._namer.of(task.batch, 0)
+        for lookup in [*self._example_lookups, *self._model.weight_lookups(task.batch)]:
             for slot, feature in zip(self._slots(lookup, named).tolist(), named, strict=True):
                 self._names.setdefault(slot, feature.text + _bracket(lookup.number))
             for place, _ in lookup.extra:
                 slot = (place + lookup.sub) & int(self._tables[lookup.table].mask)
-                self._names.setdefault(slot + int(self._first[lookup.table]), _bracket(lookup.number))
+                self._names.setdefault(slot + int(self._first_slots[lookup.table]), _bracket(lookup.number))
 
-    def _slots(self, lookup: WeightLookup, found: list[feature_names.Named]) -> np.ndarray:
+    def _slots(self, lookup: WeightLookup, features: list[feature_names.NamedFeature]) -> np.ndarray:
         """Return the slots, int64[...], in which a regressor has the weights of features."""
         table = self._tables[lookup.table]
-        places = self._model.places(lookup.table, np.array([feature.hash for feature in found], np.uint32))
-        slots: np.ndarray = ((places + np.uint64(lookup.sub)) & table.mask).astype(np.int64) + self._first[lookup.table]
+        places = self._model.places(lookup.table, np.array([feature.hash for feature in features], np.uint32))
+        slots: np.ndarray = ((places + np.uint64(lookup.sub)) & table.mask).astype(np.int64) + self._first_slots[
+            lookup.table
+        ]
         return slots
 
     # audit
 
-    def _before(self, task: BatchTask) -> None:
+    def _prepare_example(self, task: BatchTask) -> None:
         """Name the features of an example and write its audit, before it is predicted."""
-        self._last = (
+        self._example_features = (
             self._namer.of(task.batch, 0) if task.unnamed_batch is None else feature_names.nameless(task.unnamed_batch)
         )
-        self._last_lookups = self._model.weight_lookups(task.batch)
-        if self._by_row and task.unnamed_batch is None:
-            self._keep(self._last)
+        self._example_lookups = self._model.weight_lookups(task.batch)
+        if self._named_by_row and task.unnamed_batch is None:
+            self._add_names(self._example_features)
         if not self.options.audit:
             return
         out = terminal.output_of(sys.stdout.buffer)
-        for lookup in self._last_lookups:
-            for line in self._audited(task, lookup):
+        for lookup in self._example_lookups:
+            for line in self._audit_lines(task, lookup):
                 out.write(line + b"\n")
         out.flush()
 
-    def _audited(self, task: BatchTask, lookup: WeightLookup) -> Iterator[bytes]:
+    def _audit_lines(self, task: BatchTask, lookup: WeightLookup) -> Iterator[bytes]:
         """Yield the two audit lines of one regressor of an example: its prediction, and its features and weights."""
-        batch, features = task.batch, self._last
+        batch, features = task.batch, self._example_features
         table = self._tables[lookup.table]
-        base = int(self._first[lookup.table])
+        base = int(self._first_slots[lookup.table])
         extra = [(place + lookup.sub) & int(table.mask) for place, _ in lookup.extra]
-        more = [np.float32(value) for _, value in lookup.extra]
+        extra_values = [np.float32(value) for _, value in lookup.extra]
         count = int(batch.start[1])
         place = np.empty(count + len(extra), np.uint64)
         place[:count] = self._model.places(lookup.table, batch.index)
         place[count:] = [place for place, _ in lookup.extra]
-        x = np.array([*batch.value, *more], np.float32)
-        driver = self._config.driver
+        x = np.array([*batch.value, *extra_values], np.float32)
+        run = self._config.run
         # VW puts the path features before the interactions, which are the last features of the batch
-        crossed = int(interactions.crossed(batch)[0]) if driver.vw_exact else 0
-        turn = _turned(count, crossed, len(extra))
-        score = gd.score(table, place[turn], x[turn], len(place), np.uint64(lookup.sub), batch.initial[0])
+        crossed = int(interactions.crossed(batch)[0]) if run.vw_exact else 0
+        permutation = _extra_before_crossed(count, crossed, len(extra))
+        score = gd.score(table, place[permutation], x[permutation], len(place), np.uint64(lookup.sub), batch.initial[0])
         limits = table.range.copy()
         labelled = not np.isnan(batch.label[0])
         if task.learn and labelled and self._model.rule.widen and self._config.reduction.labels == "simple":
@@ -198,28 +200,33 @@ class Inspector:
         yield _decimal(gd.clip(score, limits)).encode() + (b" " + tag if tag else b"")
 
         columns = gd.columns(table)
-        turn = _turned(len(features), crossed, len(extra))  # features with ignored linear terms included
-        slots = np.concatenate([self._slots(lookup, features) - base, np.array(extra, np.int64)])[turn]
-        values, texts = [item.value for item in features] + more, [item.text for item in features] + [b""] * len(extra)
-        values, texts = [values[j] for j in turn], [texts[j] for j in turn]
-        tests_as_vw = driver.vw_exact and driver.testonly  # then VW sorts by regularised weights and shows no G
+        permutation = _extra_before_crossed(
+            len(features), crossed, len(extra)
+        )  # features with ignored linear terms included
+        slots = np.concatenate([self._slots(lookup, features) - base, np.array(extra, np.int64)])[permutation]
+        values, texts = (
+            [feature.value for feature in features] + extra_values,
+            [feature.text for feature in features] + [b""] * len(extra),
+        )
+        values, texts = [values[j] for j in permutation], [texts[j] for j in permutation]
+        tests_as_vw = run.vw_exact and run.testonly  # then VW sorts by regularised weights and shows no G
         w, g = columns["w"][slots], columns["g"][slots]
-        shown = w
+        shown_weights = w
         if len(table.shrunk):
             gravity, contraction = np.float32(table.shrunk[0]), np.float32(table.shrunk[1])
-            shown = np.sign(w) * np.maximum(np.abs(w) - gravity, ZERO) * contraction
-        if driver.vw_exact:  # VW shows 0 for a NaN, as for a weight that --l1 has set to 0
-            shown = np.where(np.isnan(shown), ZERO, shown)
+            shown_weights = np.sign(w) * np.maximum(np.abs(w) - gravity, ZERO) * contraction
+        if run.vw_exact:  # VW shows 0 for a NaN, as for a weight that --l1 has set to 0
+            shown_weights = np.where(np.isnan(shown_weights), ZERO, shown_weights)
         with np.errstate(all="ignore"):
-            mattering = shown if tests_as_vw else w
-            order = np.argsort(-np.abs(mattering * np.array(values, np.float32)), kind="stable")
+            sort_weights = shown_weights if tests_as_vw else w
+            order = np.argsort(-np.abs(sort_weights * np.array(values, np.float32)), kind="stable")
         line = []
         with_state = self._model.rule.adaptive and not tests_as_vw
         for j in order.tolist():
             state = f"@{float(g[j]):g}" if with_state else ""
             line.append(
                 b"\t%s:%d:" % (texts[j], int(slots[j]) + base)
-                + f"{float(values[j]):g}:{float(shown[j]) + 0.0:g}{state}".encode()
+                + f"{float(values[j]):g}:{float(shown_weights[j]) + 0.0:g}{state}".encode()
             )
         yield b"".join(line)
 
@@ -244,11 +251,11 @@ class Inspector:
         """Yield the lines before the weights."""
         config, model = self._config, self._model
         table = self._tables[0]
-        low, high = (_shown(end) for end in table.range)
+        low, high = (_as_text(end) for end in table.range)
         yield from ("Version 9.11.9", f"Id xclass {__version__}", f"Min label:{low}", f"Max label:{high}")
         yield from (f"bits:{config.learner.bits}", "lda:0")
-        for what, sizes in (("ngram", config.features.ngram), ("skip", config.features.skips)):
-            yield f"{len(sizes)} {what}:" + "".join(f"{size} " for size in sizes)
+        for kind, sizes in (("ngram", config.features.ngram), ("skip", config.features.skips)):
+            yield f"{len(sizes)} {kind}:" + "".join(f"{size} " for size in sizes)
         yield "options:" + _command(config, stored)
         yield "Checksum: "
         yield from model.readable_lines()
@@ -256,8 +263,8 @@ class Inspector:
             yield ":0"
             return
         yield ":1"
-        yield f"initial_t {_shown(config.learner.initial_t)}"
-        yield f"norm normalizer {_shown(table.sums[0, 0])}"
+        yield f"initial_t {_as_text(config.learner.initial_t)}"
+        yield f"norm normalizer {_as_text(table.sums[0, 0])}"
         shrunk = table.shrunk if len(table.shrunk) else (0.0, 1.0)
         for name, value in (
             *counters.items(),
@@ -267,29 +274,29 @@ class Inspector:
             value = {"min_label": table.range[0], "max_label": table.range[1], "total_weight": table.sums[0, 1]}.get(
                 name, value
             )
-            yield f"{name} {_shown(value)}"
+            yield f"{name} {_as_text(value)}"
 
     def _lines(self, named: bool) -> Iterator[bytes]:
         """Yield a line for each slot in use, with the name of its feature if `named`."""
         rule, with_state = self._model.rule, not self._config.learner.predict_only_model
-        if named and self._by_row:
+        if named and self._named_by_row:
             added = {
                 (place + lookup.sub) & int(self._tables[0].mask): lookup.number
                 for lookup in self._model.extra_features()
                 for place, _ in lookup.extra
             }
-        for base, table in zip(self._first.tolist(), self._tables, strict=False):
+        for base, table in zip(self._first_slots.tolist(), self._tables, strict=False):
             if not with_state:
                 gd.apply_regularisation(table)
             columns = gd.columns(table)
-            kept = ["w"] + ["g"] * (with_state and rule.adaptive) + ["n"] * (with_state and rule.normalized)
+            shown_columns = ["w"] + ["g"] * (with_state and rule.adaptive) + ["n"] * (with_state and rule.normalized)
             for low in range(0, int(table.mask) + 1, PIECE):
-                piece = [columns[c][low : low + PIECE] for c in kept]
+                piece = [columns[c][low : low + PIECE] for c in shown_columns]
                 for j in np.flatnonzero(np.any([column != 0 for column in piece], axis=0)).tolist():
                     slot = base + low + j
                     front = b"%d:" % slot
                     if named:
-                        if self._by_row:
+                        if self._named_by_row:
                             row, sub = divmod(slot, self._width)
                             name = self._names.get(row)
                             if name is not None:
@@ -305,17 +312,17 @@ class Inspector:
                     yield front + " ".join(f"{float(column[j]):g}" for column in piece).encode() + b"\n"
 
 
-def _turned(count: int, crossed: int, extra: int) -> np.ndarray:
+def _extra_before_crossed(count: int, crossed: int, extra: int) -> np.ndarray:
     """Return the permutation that moves the last `extra` of count + extra features before the `crossed` ones.
 
     The crossed features are the last ones among the first `count`.
     """
-    turn = np.arange(count + extra)
+    permutation = np.arange(count + extra)
     plain = count - crossed
-    return np.concatenate([turn[:plain], turn[count:], turn[plain:count]])
+    return np.concatenate([permutation[:plain], permutation[count:], permutation[plain:count]])
 
 
-VW_KEEPS = (
+VW_STORED_OPTIONS = (
     "adaptive", "binary", "cubic", "ect", "error", "hash", "hash_seed", "ignore", "ignore_linear", "indexing",
     "interactions", "invariant", "keep", "learning_rate", "link", "max_candidates", "max_depth", "named_labels",
     "node_only", "noconstant", "normalized", "oaa", "power_t", "quadratic", "randomized_routing", "recall_tree", "sgd",
@@ -331,7 +338,7 @@ def _command(config: Config, stored: dict[str, Any]) -> str:
         for name, entry in options_of(type(group)).items():
             value = stored.get(name)
             if (
-                name not in VW_KEEPS
+                name not in VW_STORED_OPTIONS
                 or value in (None, [], False)
                 or (name not in config.given and value == entry.default)
             ):
@@ -344,7 +351,7 @@ def _command(config: Config, stored: dict[str, Any]) -> str:
     return "".join(sorted(words))
 
 
-def _shown(value: object) -> str:
+def _as_text(value: object) -> str:
     """Return a value as text; numbers are formatted as by C++ streams."""
     return format(float(value), "g") if isinstance(value, (float, np.floating)) else str(value)
 

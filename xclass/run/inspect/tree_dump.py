@@ -38,7 +38,7 @@ class Options:
     )
 
 
-class Dump:
+class TreeDump:
     """Write the tree of a learner at the end of a run.
 
     Parameters
@@ -99,9 +99,9 @@ class Dump:
             style = "" if node.children else ", style=rounded"
             yield f"  {_quoted(node.name)} [label={_quoted(*rows)}{style}];"
             if self._is_cut(node):
-                below = node.name + " below"
-                yield f'  {_quoted(below)} [label="...", shape=plaintext];'
-                yield f"  {_quoted(node.name)} -> {_quoted(below)} [style=dotted];"
+                rest = node.name + " below"
+                yield f'  {_quoted(rest)} [label="...", shape=plaintext];'
+                yield f"  {_quoted(node.name)} -> {_quoted(rest)} [style=dotted];"
                 continue
             for child, side in zip(node.children, ("left", "right"), strict=False):
                 yield f"  {_quoted(node.name)} -> {_quoted(child)} [label={side}];"

@@ -20,7 +20,7 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
     names : names of the classes
     lists_scores : whether predictions are the scores of all classes
     """
-    o = c.driver
+    o = c.run
     kind = c.reduction.labels
     if c.listing_options.listed or lists_scores:
         kind = "scores"
@@ -52,8 +52,8 @@ def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray 
             writer.write(batch, values=prediction)
         elif name == "predictions" and listing is not None:
             if highest_seen is not None:
-                met_of_label = np.repeat(highest_seen, np.diff(listing.start))
-                listing = listing._replace(labels=class_names.hide_unseen(listing.labels, met_of_label))
+                highest_of_label = np.repeat(highest_seen, np.diff(listing.start))
+                listing = listing._replace(labels=class_names.hide_unseen(listing.labels, highest_of_label))
             writer.write(batch, scores=listing.scores, labels=listing.labels, start=listing.start)
         else:
             writer.write(batch, scores=task.scores, labels=task.score_labels, start=task.score_start)

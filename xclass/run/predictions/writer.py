@@ -24,7 +24,7 @@ from ...array_types import Int
 from ...data.batch import Batch
 from ...errors import DataError
 from ...system import terminal
-from . import lines
+from . import line_kernels
 
 STDOUT = "stdout"  # as a file name: standard output
 KINDS = ("simple", "multiclass", "scores", "raw_scores")
@@ -55,17 +55,18 @@ class Writer:
         self.path = path
         self._rounded = rounded and kind == "multiclass"
         self._names = () if names is None else names
-        self._laid_out = 0  # number of names in `_letters`
+        self._encoded = 0  # number of names in `_class_names`
         named = names is not None and kind in ("multiclass", "scores")
-        self._letters = lines.Letters(named, np.zeros(2, np.int64), np.empty(0, np.uint8))
-        self._longest = 0  # bytes of the longest name
-        self._own = path != STDOUT
+        self._class_names = line_kernels.ClassNames(named, np.zeros(2, np.int64), np.empty(0, np.uint8))
+        self._longest_name = 0  # bytes of the longest name
+        self._owns_file = path != STDOUT
         try:
-            self._file: BinaryIO = open(path, "wb") if self._own else sys.stdout.buffer  # noqa: SIM115 (closed by close)
+            # `close` closes the file
+            self._file: BinaryIO = open(path, "wb") if self._owns_file else sys.stdout.buffer  # noqa: SIM115
         except OSError as error:
             raise DataError(f"{path}: predictions cannot be written there: {error.strerror}") from None
-        self._shown = terminal.output_of(self._file)
-        self._at_once = not _is_regular(self._file)  # flush after each batch, because a reader may be waiting
+        self._output = terminal.output_of(self._file)
+        self._flush_batches = not _is_regular(self._file)  # flush after each batch, because a reader may be waiting
         self._out = np.empty(BUFFER, np.uint8)
 
     def write(
@@ -94,49 +95,49 @@ class Writer:
         """
         if batch.n == 0:
             return
-        if self._letters.named and len(self._names) > self._laid_out:
-            self._lay_out()
+        if self._class_names.named and len(self._names) > self._encoded:
+            self._encode_new_names()
         tags = (batch.text, batch.tag_start, batch.tag_end)
-        most = int((batch.tag_end - batch.tag_start).max()) + lines.NUMBER_ROOM + self._longest
+        line_size = int((batch.tag_end - batch.tag_start).max()) + line_kernels.MAX_NUMBER_BYTES + self._longest_name
         if start is not None:
-            most += int((start[1:] - start[:-1]).max()) * (lines.SCORE_ROOM + self._longest)
-        if most > len(self._out):
-            self._out = np.empty(most, np.uint8)
+            line_size += int((start[1:] - start[:-1]).max()) * (line_kernels.MAX_SCORE_BYTES + self._longest_name)
+        if line_size > len(self._out):
+            self._out = np.empty(line_size, np.uint8)
         if self._rounded:
             values = np.asarray(values).astype(np.float32)
         row: Int = 0
         while row < batch.n:
             if self.kind == "simple":
-                row, size = lines.simple_lines(np.asarray(values, np.float64), *tags, row, self._out)
+                row, size = line_kernels.simple_lines(np.asarray(values, np.float64), *tags, row, self._out)
             elif self.kind == "multiclass":
-                row, size = lines.multiclass_lines(
-                    np.asarray(values, np.float64), self._letters, self._longest, *tags, row, self._out
+                row, size = line_kernels.multiclass_lines(
+                    np.asarray(values, np.float64), self._class_names, self._longest_name, *tags, row, self._out
                 )
             else:
                 assert scores is not None and labels is not None and start is not None
-                first = self.kind == "raw_scores"
-                row, size = lines.score_lines(
-                    scores, labels, start, first, self._letters, self._longest, *tags, row, self._out
+                space_first = self.kind == "raw_scores"
+                row, size = line_kernels.score_lines(
+                    scores, labels, start, space_first, self._class_names, self._longest_name, *tags, row, self._out
                 )
-            self._do(self._shown.write, self._out[:size].data)
-        if self._at_once:
-            self._do(self._file.flush)
+            self._report_errors(self._output.write, self._out[:size].data)
+        if self._flush_batches:
+            self._report_errors(self._file.flush)
 
-    def _lay_out(self) -> None:
+    def _encode_new_names(self) -> None:
         """Append the names that are new since the last batch to the arrays for the kernels."""
-        fresh = [name.encode("utf-8", "surrogateescape") for name in self._names[self._laid_out :]]
-        self._laid_out += len(fresh)
-        old = self._letters
-        ends = old.start[-1] + np.cumsum([len(name) for name in fresh])
-        letters = np.concatenate((old.letters, np.frombuffer(b"".join(fresh), np.uint8)))
-        self._letters = old._replace(start=np.concatenate((old.start, ends)), letters=letters)
-        self._longest = max(self._longest, *map(len, fresh))
+        new_names = [name.encode("utf-8", "surrogateescape") for name in self._names[self._encoded :]]
+        self._encoded += len(new_names)
+        old = self._class_names
+        ends = old.start[-1] + np.cumsum([len(name) for name in new_names])
+        text = np.concatenate((old.text, np.frombuffer(b"".join(new_names), np.uint8)))
+        self._class_names = old._replace(start=np.concatenate((old.start, ends)), text=text)
+        self._longest_name = max(self._longest_name, *map(len, new_names))
 
     def close(self) -> None:
         """Close the file, or flush standard output."""
-        self._do(self._file.close if self._own else self._file.flush)
+        self._report_errors(self._file.close if self._owns_file else self._file.flush)
 
-    def _do(self, action: Callable[..., object], *arguments: object) -> None:
+    def _report_errors(self, action: Callable[..., object], *arguments: object) -> None:
         """Call a function that writes, and report its errors as DataError."""
         try:
             action(*arguments)

@@ -100,7 +100,7 @@ def banner(c: Config, learner: Learner, source: list[str], namespaces: list[str]
     namespaces : lines about ignored namespaces
     data : name of the data
     """
-    o = c.driver
+    o = c.run
     labels = "SIMPLE" if c.reduction.labels == "simple" else "MULTICLASS"
     output = {"SIMPLE": "SCALAR", "MULTICLASS": "MULTICLASS"}[labels]
     if learner.lists_scores:
@@ -152,10 +152,10 @@ def best_pass(progress: Progress, saved: int | None, stopped: bool) -> list[str]
     holdout = progress.holdout
     if holdout is None:
         return []
-    if progress.passes > 1 and holdout.found:
-        kept = f"; the model saved is that of pass {saved}" if saved is not None else ""
-        return [f"best pass = {holdout.best_pass}{kept}"]
-    if not stopped and progress.passes and not holdout.found:
+    if progress.passes > 1 and holdout.has_loss:
+        saved_model = f"; the model saved is that of pass {saved}" if saved is not None else ""
+        return [f"best pass = {holdout.best_pass}{saved_model}"]
+    if not stopped and progress.passes and not holdout.has_loss:
         return ["no labelled example was held out, so no pass is the best one; see --holdout_period"]
     return []
 
@@ -170,5 +170,5 @@ def cost(seconds: float, examples: int) -> str:
 
 def peak_memory() -> int:
     """Return the peak memory of this process in bytes."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -2,8 +2,8 @@
 
 Idea      A slot is in use if its weight, G or N differs from its initial value. Most pages of a sparse table were never
           written. On Linux, which lists these pages, they are skipped, because reading a page would allocate it.
-          If more than EXACT slots remain, only one block of BLOCK slots in EVERY blocks is counted; the estimate is
-          good because hashing spreads features evenly.
+          If more than MAX_COUNTED slots remain, only one block of BLOCK slots in EVERY blocks is counted; the estimate
+          is good because hashing spreads features evenly.
 Cost      At most about 15 ms for 2**24 slots, once at the end of a run.
 Names     w weight | G, N sums of the update rule | rate scratch of one update | plane: all w, or all G, and so on, in
           one contiguous array, see `binary.weight_table`.
@@ -21,7 +21,7 @@ from ...binary import gd
 from ...kernels.jit import jit
 
 PRESENT = np.uint64(3 << 62)  # bits of an entry of pagemap: in memory, or swapped out
-EXACT = 1 << 22  # number of slots up to which all are counted
+MAX_COUNTED = 1 << 22  # number of slots up to which all are counted
 BLOCK, EVERY = 1024, 8  # slots in a block; one block in EVERY is counted
 
 
@@ -79,7 +79,7 @@ def count_changed(
     return used
 
 
-def used(tables: Sequence[gd.Table], rule: gd.Rule) -> tuple[int, int, bool]:
+def count_used(tables: Sequence[gd.Table], rule: gd.Rule) -> tuple[int, int, bool]:
     """Count the slots in use of all tables.
 
     Parameters
@@ -96,7 +96,7 @@ def used(tables: Sequence[gd.Table], rule: gd.Rule) -> tuple[int, int, bool]:
     start = np.float32(rule.initial_t if rule.adaptive else 0)
     changed = rule.initial_weight != 0 or start != 0  # the initial values were written to every page
     runs = [[(0, int(table.mask) + 1)] if changed else _runs(table) for table in tables]
-    every = 1 if sum(end - begin for table_runs in runs for begin, end in table_runs) <= EXACT else EVERY
+    every = 1 if sum(end - begin for table_runs in runs for begin, end in table_runs) <= MAX_COUNTED else EVERY
     counted = 0
     for table, table_runs in zip(tables, runs, strict=True):
         stride, field = int(table.stride), int(table.field)
@@ -147,5 +147,5 @@ def _pages_in_use(address: int, size: int, page: int) -> np.ndarray:
 
 def line(tables: Sequence[gd.Table], rule: gd.Rule) -> str:
     """Return the line of the summary about the slots in use."""
-    count, total, exact = used(tables, rule)
+    count, total, exact = count_used(tables, rule)
     return f"slots in use = {'' if exact else 'about '}{count} of {total} ({100 * count / total:.1f}%)"

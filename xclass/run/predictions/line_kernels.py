@@ -17,40 +17,46 @@ import numpy as np
 from ...array_types import Float, Float32s, Float64s, Int, Int64s, UInt8s
 from ...kernels.jit import jit
 
-NUMBER_ROOM = 48  # upper bound of the bytes of a number: 39 digits, a sign, and some more
-SCORE_ROOM = 40  # upper bound of the bytes of `label:score`
+MAX_NUMBER_BYTES = 48  # upper bound of the bytes of a number: 39 digits, a sign, and some more
+MAX_SCORE_BYTES = 40  # upper bound of the bytes of `label:score`
 
-LEAST, MOST = -33, 50  # exponents of the powers of ten that scale a float32 to between 10**5 and 10**6
+MIN_EXPONENT, MAX_EXPONENT = -33, 50  # exponents of the powers of ten that scale a float32 to between 10**5 and 10**6
 
 
 class Powers(NamedTuple):
-    """Hold 10**k for k from LEAST to MOST as sums of three float64; a float32 times `high` or `middle` is exact."""
+    """Hold 10**k for k from MIN_EXPONENT to MAX_EXPONENT as sums of three float64.
 
-    whole: np.ndarray  # float64[MOST - LEAST + 1], the nearest float64, equal to high + middle
-    high: np.ndarray  # float64[MOST - LEAST + 1]
-    middle: np.ndarray  # float64[MOST - LEAST + 1]
-    low: np.ndarray  # float64[MOST - LEAST + 1], 10**k - whole
+    A float32 times `high` or `middle` is exact.
+    """
+
+    whole: np.ndarray  # float64[exponents], the nearest float64, equal to high + middle
+    high: np.ndarray  # float64[exponents]
+    middle: np.ndarray  # float64[exponents]
+    low: np.ndarray  # float64[exponents], 10**k - whole
 
 
 def _powers() -> Powers:
     """Compute the table of powers of ten."""
-    whole = [float(f"1e{k}") for k in range(LEAST, MOST + 1)]
+    whole = [float(f"1e{k}") for k in range(MIN_EXPONENT, MAX_EXPONENT + 1)]
     low = []
-    for k, near in zip(range(LEAST, MOST + 1), whole, strict=True):
-        above, below = near.as_integer_ratio()
-        ten = 10 ** abs(k)
-        low.append((ten * below - above) / below if k >= 0 else (below - above * ten) / (below * ten))
+    for k, near in zip(range(MIN_EXPONENT, MAX_EXPONENT + 1), whole, strict=True):
+        numerator, denominator = near.as_integer_ratio()
+        power = 10 ** abs(k)
+        if k >= 0:
+            low.append((power * denominator - numerator) / denominator)
+        else:
+            low.append((denominator - numerator * power) / (denominator * power))
     nearest = np.array(whole)
     high = (nearest.view(np.int64) & ~np.int64((1 << 27) - 1)).view(np.float64)
     return Powers(nearest, high, nearest - high, np.array(low))
 
 
-class Letters(NamedTuple):
-    """Hold names of classes: class j has `letters[start[j]:start[j + 1]]`; class 0 and unknown classes have none."""
+class ClassNames(NamedTuple):
+    """Hold names of classes: class j has `text[start[j]:start[j + 1]]`; class 0 and unknown classes have none."""
 
     named: bool  # whether classes are written as names, and not as numbers
     start: np.ndarray  # int64[classes + 2]
-    letters: np.ndarray  # uint8[...]
+    text: np.ndarray  # uint8[...], the names one after the other
 
 
 POWERS = _powers()
@@ -99,9 +105,9 @@ def put_whole(out: UInt8s, at: Int, x: Float) -> Int:
     for j in range(5):
         rest = np.int64(0)
         for i in range(4):
-            now = (rest << 32) + bits[i]
-            bits[i] = now // 1000000000
-            rest = now % 1000000000
+            dividend = (rest << 32) + bits[i]
+            bits[i] = dividend // 1000000000
+            rest = dividend % 1000000000
         part[4 - j] = rest
     first = 0
     while part[first] == 0:
@@ -135,7 +141,7 @@ def six_digits(x: Float) -> tuple[Int, Int]:
     """Return the six leading decimal digits of a positive float32, rounded, and the exponent of the first digit."""
     exponent = np.int64(np.floor(np.log10(x)))
     while True:
-        k = 5 - exponent - LEAST
+        k = 5 - exponent - MIN_EXPONENT
         scaled = x * POWERS.whole[k]
         if scaled < 1e5:
             exponent -= 1
@@ -145,8 +151,8 @@ def six_digits(x: Float) -> tuple[Int, Int]:
             continue
         error = ((x * POWERS.high[k] - scaled) + x * POWERS.middle[k]) + x * POWERS.low[k]
         digits = np.int64(scaled)
-        above = ((scaled - digits) - 0.5) + error  # distance from the half
-        if above > 1e-18 or (above > -1e-18 and digits % 2 == 1):  # a smaller distance is a tie
+        excess = ((scaled - digits) - 0.5) + error  # distance from the half
+        if excess > 1e-18 or (excess > -1e-18 and digits % 2 == 1):  # a smaller distance is a tie
             digits += 1
         if digits == 1000000:
             return 100000, exponent + 1
@@ -211,13 +217,13 @@ def put_tag(out: UInt8s, at: Int, text: UInt8s, begin: Int, end: Int) -> Int:
 
 
 @jit
-def put_class(out: UInt8s, at: Int, label: Int, names: Letters) -> Int:
+def put_class(out: UInt8s, at: Int, label: Int, names: ClassNames) -> Int:
     """Write a class as a number, or its name."""
     if not names.named:
         return put_digits(out, at, label, 1)
     if label + 1 < len(names.start):
         for p in range(names.start[label], names.start[label + 1]):
-            out[at] = names.letters[p]
+            out[at] = names.text[p]
             at += 1
     return at
 
@@ -242,7 +248,7 @@ def simple_lines(
     at : number of bytes written
     """
     at = 0
-    while row < len(values) and at + NUMBER_ROOM + tag_end[row] - tag_start[row] <= len(out):
+    while row < len(values) and at + MAX_NUMBER_BYTES + tag_end[row] - tag_start[row] <= len(out):
         at = put_fixed(out, at, values[row])
         at = put_tag(out, at, text, tag_start[row], tag_end[row])
         row += 1
@@ -252,17 +258,17 @@ def simple_lines(
 @jit
 def multiclass_lines(
     values: Float64s,
-    names: Letters,
-    longest: Int,
+    names: ClassNames,
+    longest_name: Int,
     text: UInt8s,
     tag_start: Int64s,
     tag_end: Int64s,
     row: Int,
     out: UInt8s,
 ) -> tuple[Int, Int]:
-    """Write lines with a class each as `simple_lines` does; no name is longer than `longest` bytes."""
+    """Write lines with a class each as `simple_lines` does; no name is longer than `longest_name` bytes."""
     at = 0
-    space = NUMBER_ROOM + longest
+    space = MAX_NUMBER_BYTES + longest_name
     while row < len(values) and at + space + tag_end[row] - tag_start[row] <= len(out):
         at = put_class(out, at, np.int64(values[row]), names)
         at = put_tag(out, at, text, tag_start[row], tag_end[row])
@@ -276,8 +282,8 @@ def score_lines(
     labels: Int64s,
     start: Int64s,
     space_first: bool,
-    names: Letters,
-    longest: Int,
+    names: ClassNames,
+    longest_name: Int,
     text: UInt8s,
     tag_start: Int64s,
     tag_end: Int64s,
@@ -295,7 +301,12 @@ def score_lines(
     """
     at = 0
     while row < len(tag_start):
-        space = (start[row + 1] - start[row]) * (SCORE_ROOM + longest) + NUMBER_ROOM + tag_end[row] - tag_start[row]
+        space = (
+            (start[row + 1] - start[row]) * (MAX_SCORE_BYTES + longest_name)
+            + MAX_NUMBER_BYTES
+            + tag_end[row]
+            - tag_start[row]
+        )
         if at + space > len(out):
             break
         for i in range(start[row], start[row + 1]):

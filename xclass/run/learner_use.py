@@ -1,0 +1,25 @@
+"""Derive from the options of a run how it uses its learner."""
+
+from __future__ import annotations
+
+from ..api import configuration
+from ..api.configuration import Config, LearnerUse
+
+
+def of_run(config: Config) -> LearnerUse:
+    """Return how a run uses its learner."""
+    run, readable = config.run, config.readable
+    writes_text = readable.readable_model or readable.invert_hash or readable.audit
+    return LearnerUse(
+        scores=run.raw_predictions is not None,
+        exact_answer=run.predictions is not None or "progress" in config.given,
+        weights_only=bool(run.testonly and run.final_regressor is None and not writes_text),
+        passes=config.passes.passes,
+        loaded=run.initial_regressor is not None,
+        testing=run.testonly,
+    )
+
+
+def with_defaults(config: Config) -> Config:
+    """Check the options of the reduction of a run and compute the defaults that depend on other options."""
+    return configuration.with_defaults(config, of_run(config))
