@@ -197,7 +197,10 @@ def test_rate_decays_at_the_end_of_each_part_of_a_single_pass(tmp_path):
     assert decayed[7:] != plain[7:]
     done = xclass(*args, "--decay_learning_rate", 0.5, stdin=numbered(5), cwd=tmp_path)
     assert done.status == 2
-    assert "--decay_learning_rate has no effect: it acts between passes, and there is one; give --passes" in done.err
+    assert (
+        "--decay_learning_rate has no effect: it changes the learning rate between passes, and there is only"
+        in done.err
+    )
 
 
 # -- saving on the way

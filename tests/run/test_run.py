@@ -336,7 +336,7 @@ def test_every_stored_option_that_contradicts_the_model_names_both_values(data, 
         if one.kind is bool or stored[option] in (None, []):
             assert f"trained without {flag};" in done.err
         else:
-            assert f"trained with {config.typed(one, stored[option])};" in done.err
+            assert f"trained with {config.as_typed(one, stored[option])};" in done.err
 
 
 def test_options_repeated_with_the_values_of_the_model_are_fine(data, place):

@@ -24,7 +24,7 @@ def compile_shared(folder: Path) -> None:
     for name in (warm_up.READING, *BY_NAME):
         mark = f"tests-{name}"
         if jit.folder() and jit.is_first_run(mark) and _claim(folder / mark):
-            warm_up.read() if name == warm_up.READING else _learn(name)
+            warm_up.compile_reading() if name == warm_up.READING else _learn(name)
             jit.note_compiled(mark)
 
 

@@ -128,12 +128,12 @@ def column(name: str, values: ArrayLike, n: int, kind: DTypeLike) -> np.ndarray:
     array = np.asarray(values)
     if array.shape == (n,) and array.dtype.kind in "UOS":
         raise DataError(
-            f"{name} have the type {array.dtype}, and have to be numbers for a matrix; "
+            f"{name} are of type {array.dtype}, and have to be numbers for a matrix; "
             "`names, y = numpy.unique(labels, return_inverse=True)` numbers names from 0 on"
         )
     if array.shape != (n,) or array.dtype.kind not in "iufb":
         raise DataError(
-            f"{name} have the type {array.dtype} and the shape {array.shape}; give {n} numbers, one for each example"
+            f"{name} are of type {array.dtype} and shape {array.shape}; give a number for each of the {n} examples"
         )
     return np.ascontiguousarray(array, kind)
 

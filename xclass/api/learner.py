@@ -227,7 +227,7 @@ class Learner(LearnerCore):
         if self.preview_size is None or self._pending:
             if self._pending:
                 raise UsageError("learn() was already called; call preview() before it")
-            raise UsageError("this learner does not need to see examples first; call learn() without preview()")
+            raise UsageError("this learner does not need to see examples first, or has seen enough; call learn()")
         checked_batch = self._batch(batch, labels, weights, learn=True)
         self._previewed = True
         for task in self.tasks(checked_batch, True, self.clock):

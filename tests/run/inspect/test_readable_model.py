@@ -335,4 +335,4 @@ def test_namespace_without_linear_terms_is_not_crossed_with_the_path(table):
     args = ["--recall_tree", "3", "--interactions", "w\\x88", "--ignore_linear", "w"]
     done = xclass("-d", "data", *args, cwd=table)
     assert done.status == 2
-    assert "--ignore_linear leaves nothing of namespace 'w' to cross with the path" in done.err
+    assert "--ignore_linear drops namespace 'w', so it cannot be crossed with the path" in done.err

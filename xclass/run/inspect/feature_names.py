@@ -36,9 +36,8 @@ class FeatureName(NamedTuple):
         return text + b"^" + self.word if self.word else text
 
 
-Groups: TypeAlias = dict[
-    int, list[tuple[FeatureName, int, np.float32]]
-]  # group -> name, index and value of its features
+# group -> name, index and value of its features
+Groups: TypeAlias = dict[int, list[tuple[FeatureName, int, np.float32]]]
 
 
 class NamedFeature(NamedTuple):

@@ -152,10 +152,9 @@ class Inspector:
         """Return the slots, int64[...], in which a regressor has the weights of features."""
         table = self._tables[lookup.table]
         places = self._model.places(lookup.table, np.array([feature.hash for feature in features], np.uint32))
-        slots: np.ndarray = ((places + np.uint64(lookup.sub)) & table.mask).astype(np.int64) + self._first_slots[
-            lookup.table
-        ]
-        return slots
+        slots = ((places + np.uint64(lookup.sub)) & table.mask).astype(np.int64)
+        numbered: np.ndarray = slots + self._first_slots[lookup.table]
+        return numbered
 
     # audit
 
@@ -200,14 +199,11 @@ class Inspector:
         yield _decimal(gd.clip(score, limits)).encode() + (b" " + tag if tag else b"")
 
         columns = gd.columns(table)
-        permutation = _extra_before_crossed(
-            len(features), crossed, len(extra)
-        )  # features with ignored linear terms included
+        # `features` includes those with ignored linear terms
+        permutation = _extra_before_crossed(len(features), crossed, len(extra))
         slots = np.concatenate([self._slots(lookup, features) - base, np.array(extra, np.int64)])[permutation]
-        values, texts = (
-            [feature.value for feature in features] + extra_values,
-            [feature.text for feature in features] + [b""] * len(extra),
-        )
+        values = [feature.value for feature in features] + extra_values
+        texts = [feature.text for feature in features] + [b""] * len(extra)
         values, texts = [values[j] for j in permutation], [texts[j] for j in permutation]
         tests_as_vw = run.vw_exact and run.testonly  # then VW sorts by regularised weights and shows no G
         w, g = columns["w"][slots], columns["g"][slots]
