@@ -343,7 +343,7 @@ def _whole(found: list[bytearray], text: bytes) -> bytes:
         head = np.frombuffer(block[: 8 * batch_codec.HEADER], "<i8").copy()
         body = np.frombuffer(bytes(block[8 * batch_codec.HEADER :]), np.uint8)
         sum_ = batch_codec.block_checksum(head, body)
-        head[batch_codec.SUM : batch_codec.SUM + 1].view(np.uint64)[0] = sum_
+        head[batch_codec.CHECKSUM : batch_codec.CHECKSUM + 1].view(np.uint64)[0] = sum_
         block[: 8 * batch_codec.HEADER] = head.tobytes()
         total = zlib.crc32(sum_.to_bytes(8, "little"), total)
     end = np.array([len(text), zlib.crc32(text), total], "<i8").tobytes()

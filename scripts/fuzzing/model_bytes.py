@@ -46,8 +46,8 @@ def packed(options: Any, facts: Any, arrays: Mapping[str, np.ndarray], raw: str 
     if raw == "long header":
         text += b" " * (1 << 20)
     head = bytearray(len(text).to_bytes(8, "little") + text)
-    head[model_header.DIGITS] = b"0" * 8
-    head[model_header.DIGITS] = b"%08x" % zlib.crc32(head)
+    head[model_header.CHECKSUM_DIGITS] = b"0" * 8
+    head[model_header.CHECKSUM_DIGITS] = b"%08x" % zlib.crc32(head)
     body = b"".join(contents.values())
     return bytes(head) + (body[:-1] if raw == "short" else body + tail)
 

@@ -110,14 +110,16 @@ def test_named_update_rules_switch_off_the_others_and_change_the_rate():
 
 def test_table_size_follows_the_number_of_classes():
     sizes = [gd.resolve_defaults(gd.Options(), k, reduction=True)["bits"] for k in (10, 1000, 10_000, 10**6)]
-    assert sizes[0] == table_size.LEAST_BITS
+    assert sizes[0] == table_size.MIN_BITS
     assert sizes == sorted(sizes)
-    assert sizes[-1] <= table_size.MOST_BITS
+    assert sizes[-1] <= table_size.MAX_BITS
 
 
 def test_table_that_cannot_fit_is_refused_with_the_largest_that_does(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 100 << 20)
-    with pytest.raises(UsageError, match=r"-b 24 asks for 256 MB of weights, 100 MB are free: .* -b 22"):
+    with pytest.raises(
+        UsageError, match=r"-b 24 needs 256 MB for the weights, but only 100 MB of memory are free; .* -b 22"
+    ):
         gd.check_memory(24)
     gd.check_memory(22)
 

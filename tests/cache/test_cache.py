@@ -106,26 +106,28 @@ def test_every_way_to_store_a_column_gives_its_numbers_back():
         column_codec.WIDE2: rng.integers(0, 1 << 16, 1000),
         column_codec.WIDE3: rng.integers(0, 1 << 24, 1000),
         column_codec.WIDE4: rng.integers(0, 1 << 32, 1000),
-        column_codec.LIST1: rng.choice(rng.integers(1 << 20, 1 << 32, 200), 3000),
-        column_codec.LIST2: rng.choice(rng.integers(1 << 20, 1 << 32, 700), 9000),
+        column_codec.DICTIONARY1: rng.choice(rng.integers(1 << 20, 1 << 32, 200), 3000),
+        column_codec.DICTIONARY2: rng.choice(rng.integers(1 << 20, 1 << 32, 700), 9000),
     }
-    table, listed = np.empty(1 << 18, np.uint32), np.empty(1 << 16, np.uint32)
+    table, dictionary = np.empty(1 << 18, np.uint32), np.empty(1 << 16, np.uint32)
     for kind, numbers in ways.items():
         m = len(numbers)
         out = np.zeros(4 * m + 1000, np.uint8)
-        how = np.zeros(3, np.int64)
+        encoding = np.zeros(3, np.int64)
         secret = hash_table.new_secret()
-        end = column_codec.put(numbers.astype(np.uint32), m, table, np.empty(m, np.uint16), listed, out, 8, how, secret)
-        assert how[0] == kind
+        end = column_codec.encode_column(
+            numbers.astype(np.uint32), m, table, np.empty(m, np.uint16), dictionary, out, 8, encoding, secret
+        )
+        assert encoding[0] == kind
         size = end - 8
-        assert size == column_codec.size_of(how, m, size)
-        assert column_codec.size_of(how, m, size - 1) == (0 if kind == column_codec.SAME else -1)
+        assert size == column_codec.encoded_size(encoding, m, size)
+        assert column_codec.encoded_size(encoding, m, size - 1) == (0 if kind == column_codec.SAME else -1)
         got = np.empty(m, np.uint32)
-        column_codec.get(out, 8, how, m, listed, got)
+        column_codec.decode_column(out, 8, encoding, m, dictionary, got)
         np.testing.assert_array_equal(got, numbers)
         rows = np.array([0, 3, 3, m])  # of one, two or no numbers, each with one more behind
         together = np.empty(m + 3, np.uint32)
-        column_codec.decode_rows(out, 8, how, m, rows + np.arange(4), 3, np.uint32(77), listed, together)
+        column_codec.decode_rows(out, 8, encoding, m, rows + np.arange(4), 3, np.uint32(77), dictionary, together)
         np.testing.assert_array_equal(together, [*numbers[:3], 77, 77, *numbers[3:], 77])
 
 
@@ -192,7 +194,7 @@ def test_several_files_and_compressed_ones_are_kept_apart(tmp_path):
         several = learn("-d", "a", "b.gz", *args, *more, cwd=tmp_path)
         assert several.out == one.out
     assert "using cache_file = a.cache" in several.err
-    assert "made of 2 files, these are 1" in learn("a", *args, "-c", cwd=tmp_path).err
+    assert "the number of its data files was 2 and is now 1" in learn("a", *args, "-c", cwd=tmp_path).err
 
 
 # -- what is used, and what is made anew
@@ -222,7 +224,7 @@ def why(done) -> str:
     if "using cache_file = data.cache\nignoring text input in favor of cache input" in done.err:
         return ""
     assert "creating cache_file = data.cache\nReading datafile = data" in done.err
-    return next((line for line in done.err.splitlines() if "made anew" in line), "silent")
+    return next((line for line in done.err.splitlines() if "made again" in line), "silent")
 
 
 def test_fitting_cache_is_used_and_gives_the_same_answers_and_model(made):
@@ -239,19 +241,19 @@ def test_fitting_cache_is_used_and_gives_the_same_answers_and_model(made):
 @pytest.mark.parametrize(
     ("args", "reason"),
     [
-        (["--oaa", "6"], "it was made with highest 5, and this is highest 6"),
-        (["--oaa", "5", "-b", "20"], "and this is bits 20"),
-        (["--oaa", "5", "--hash", "all"], "it was made with hash strings, and this is hash all"),
-        (["--oaa", "5", "--hash_seed", "3"], "it was made with hash_seed 0, and this is hash_seed 3"),
+        (["--oaa", "6"], "it was made with highest 5, but this run has highest 6"),
+        (["--oaa", "5", "-b", "20"], "but this run has bits 20"),
+        (["--oaa", "5", "--hash", "all"], "it was made with hash strings, but this run has hash all"),
+        (["--oaa", "5", "--hash_seed", "3"], "it was made with hash_seed 0, but this run has hash_seed 3"),
         (["--oaa", "5", "--noconstant"], "it was made with noconstant False"),
-        (["--oaa", "5", "--examples", "9"], "it was made with examples None, and this is examples 9"),
+        (["--oaa", "5", "--examples", "9"], "it was made with examples None, but this run has examples 9"),
         (["--oaa", "5", "--on_bad_line", "skip"], "on_bad_line"),
-        ([], "and this is "),
+        ([], "but this run has "),
     ],
 )
 def test_cache_of_other_options_is_made_anew(made, args, reason):
     said = why(run(made, *args))
-    assert said.startswith("warning: data.cache is made anew: ")
+    assert said.startswith("warning: data.cache: the cache is made again: ")
     assert reason in said
     assert why(run(made, *args)) == ""
 
@@ -284,11 +286,11 @@ def test_unsettled_data_are_compared_by_content(tmp_path):
     path.write_text("1 |a b\n")
     then = cache_key.file_entry(str(path), cache_key.digest_of(str(path)))
     assert not then["settled"]
-    assert cache_key.why_stale({"files": [then]}, {}, [str(path)]) == ""
+    assert cache_key.stale_reason({"files": [then]}, {}, [str(path)]) == ""
     then["sha256"] = "0" * 64
-    assert cache_key.why_stale({"files": [then]}, {}, [str(path)]) == f"{path} has changed"
+    assert cache_key.stale_reason({"files": [then]}, {}, [str(path)]) == f"{path} has changed"
     then["settled"] = True
-    assert cache_key.why_stale({"files": [then]}, {}, [str(path)]) == ""
+    assert cache_key.stale_reason({"files": [then]}, {}, [str(path)]) == ""
 
 
 def test_any_damage_is_noticed_and_changes_no_answer(made):
@@ -303,7 +305,7 @@ def test_any_damage_is_noticed_and_changes_no_answer(made):
             content[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
         (made / "data.cache").write_bytes(content)
         done = run(made, "--oaa", "5")
-        assert "is made anew: " in done.err
+        assert "the cache is made again: " in done.err
         assert done.out == wanted
         assert blocks_of((made / "data.cache").read_bytes()) == blocks_of(whole)
 
@@ -328,14 +330,14 @@ def test_a_record_under_a_right_sum_is_checked_before_it_is_used(made, facts):
         (made / "data.cache").write_bytes(body + text + end(text, last))
         done = run(made, "--oaa", "5")
         assert done.out == wanted
-        assert "data.cache is made anew: it is damaged" in done.err
+        assert "data.cache: the cache is made again: it is damaged" in done.err
 
 
 def test_a_record_too_deep_to_be_read_is_damage(made):
     content = (made / "data.cache").read_bytes()
     text = b"[" * 100_000
     (made / "data.cache").write_bytes(blocks_of(content) + text + end(text, content[-24 - len(cache_file.END) :]))
-    assert "data.cache is made anew: it is damaged" in run(made, "--oaa", "5").err
+    assert "data.cache: the cache is made again: it is damaged" in run(made, "--oaa", "5").err
 
 
 def end(text: bytes, last: bytes) -> bytes:
@@ -372,7 +374,7 @@ def test_damage_in_the_middle_goes_on_from_the_text_where_it_was(tmp_path):
     content[len(whole) * 2 // 3] ^= 16
     (tmp_path / "data.cache").write_bytes(content)
     done = run(tmp_path, "--oaa", "50", "--passes", "2")
-    assert "data.cache is made anew: it is damaged at byte " in done.err
+    assert "data.cache: the cache is made again: it is damaged at byte " in done.err
     assert done.out == wanted
     assert blocks_of((tmp_path / "data.cache").read_bytes()) == blocks_of(whole)
 
@@ -382,7 +384,7 @@ def test_damage_in_the_middle_goes_on_from_the_text_where_it_was(tmp_path):
 )
 def test_foreign_files_are_no_cache(made, content):
     (made / "data.cache").write_bytes(content)
-    assert "made anew: it is" in why(run(made, "--oaa", "5"))
+    assert "made again: it is" in why(run(made, "--oaa", "5"))
     assert why(run(made, "--oaa", "5")) == ""
 
 
@@ -421,7 +423,7 @@ def test_pipe_with_passes_and_with_a_cache_file(tmp_path):
     assert learn(*args, "--cache_file", "c", stdin=text, cwd=tmp_path).out == wanted
     done = learn(*args, "--cache_file", "c", stdin=text, cwd=tmp_path)
     assert done.out == wanted
-    assert "c is made anew: what comes through a pipe cannot be compared with it" in done.err
+    assert "c: the cache is made again: data from a pipe cannot be compared with it" in done.err
     assert sorted(os.listdir(tmp_path)) == ["c", "data"]
     alone = begin(*args, "--cache_file", "c", cwd=tmp_path, stdin=subprocess.DEVNULL)
     out, err = alone.communicate(timeout=400)
@@ -429,7 +431,7 @@ def test_pipe_with_passes_and_with_a_cache_file(tmp_path):
     done = xclass("--oaa", "5", "-c", stdin=text, cwd=tmp_path)
     assert (done.status, done.err) == (
         2,
-        "xclass: -c names the cache after the data file; for standard input give --cache_file FILE\n",
+        "xclass: -c names the cache after the data file, and standard input has no name; give --cache_file FILE\n",
     )
 
 
@@ -437,7 +439,7 @@ def test_cache_that_cannot_be_written_stops_nothing(made):
     wanted = run(made, "--oaa", "5", "--passes", "2").out
     for place in ("no/folder/c", "/proc/c"):
         done = learn("data", "--oaa", "5", "--passes", "2", "--cache_file", place, "-p", "stdout", cwd=made)
-        assert f"{place}: cannot be written" in done.err
+        assert f"{place}: the cache cannot be written" in done.err
         assert done.out == wanted
         piped = xclass("--oaa", "5", "--passes", "2", "--cache_file", place, stdin="1 |a b\n", cwd=made)
         assert piped.status == 1
@@ -454,7 +456,7 @@ def test_data_that_change_while_they_are_read_are_not_kept(tmp_path):
         file.write("2 |a c\n")
     for _ in batches:
         pass
-    assert any("the data changed while it was read" in note for note in one.notes)
+    assert any("the data changed while they were read" in note for note in one.notes)
     assert os.listdir(tmp_path) == ["data"]
     assert sum(batch.n for batch, _ in one) == 30001
 
@@ -500,7 +502,7 @@ def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path, named):
             assert not [name for name in left if not name.endswith(".tmp")]
             if file.exists():
                 one = source(path, file)
-                assert one._used
+                assert one._reused
                 whole += 1
                 for (found, _), (batch, _) in zip(copies(one), wanted, strict=True):
                     assert_same(found, batch)

@@ -116,7 +116,7 @@ def test_names_belong_to_the_features(seed):
     )
     namer = feature_names.Namer(options, chosen, crossed, 18)
     crosser = interactions.Crosser(crossed)
-    for kept in namespaces.Features(chosen, constant=True).apply(read):
+    for kept in namespaces.NamespaceTransformer(chosen, constant=True).apply(read):
         for batch in crosser.cross(kept):
             for i in range(batch.n):
                 found = namer.of(batch, i)
@@ -130,8 +130,8 @@ def test_pieces_make_the_same_batches(piece):
     text = streams.namespaces(5, 20, ("1 ",))
     read, _ = batch_of(text)
     options = namespaces.Options(ngram=("3",), skips=("1",), ignore=("b",))
-    (whole,) = namespaces.Features(options, constant=True).apply(read)
-    pieces = list(namespaces.Features(options, constant=True, piece=piece).apply(read))
+    (whole,) = namespaces.NamespaceTransformer(options, constant=True).apply(read)
+    pieces = list(namespaces.NamespaceTransformer(options, constant=True, piece=piece).apply(read))
     assert len(pieces) > 1
     assert np.array_equal(np.concatenate([one.index for one in pieces]), whole.index)
     assert np.array_equal(np.concatenate([np.diff(one.start) for one in pieces]), np.diff(whole.start))
@@ -140,7 +140,7 @@ def test_pieces_make_the_same_batches(piece):
 
 def test_constant_is_never_left_out():
     read, _ = batch_of("1 |a x y |b z\n1 |\n")
-    (batch,) = namespaces.Features(namespaces.Options(ignore=("\\x80ab",)), constant=True).apply(read)
+    (batch,) = namespaces.NamespaceTransformer(namespaces.Options(ignore=("\\x80ab",)), constant=True).apply(read)
     assert np.diff(batch.start).tolist() == [1, 1]
     assert batch.group_name.tolist() == [CONSTANT_GROUP] * 2
 
@@ -154,13 +154,13 @@ def test_grams_come_in_vws_order():
 
 @pytest.mark.parametrize(("ngram", "skips"), [(1000, 1000), (9999, 0), (9999, 9999)])
 def test_grams_of_very_many_parts_are_refused(ngram, skips):
-    with pytest.raises(UsageError, match="use shorter ones or fewer skips"):
-        namespaces.Features(namespaces.Options(ngram=(str(ngram),), skips=(str(skips),)), constant=True)
+    with pytest.raises(UsageError, match="give a smaller --ngram or --skips"):
+        namespaces.NamespaceTransformer(namespaces.Options(ngram=(str(ngram),), skips=(str(skips),)), constant=True)
 
 
 def test_batch_is_passed_on_where_nothing_is_asked():
     read, _ = batch_of("1 |a x\n")
-    chosen = namespaces.Features(namespaces.Options(), constant=True)
+    chosen = namespaces.NamespaceTransformer(namespaces.Options(), constant=True)
     assert not chosen.active
     assert next(chosen.apply(read)) is read
     assert chosen.linear(read) is read
@@ -169,12 +169,12 @@ def test_batch_is_passed_on_where_nothing_is_asked():
 @pytest.mark.parametrize("argument", ["foo2", "a", "0", "2.5", ""])
 def test_malformed_gram_is_refused(argument):
     with pytest.raises(UsageError, match=r"--ngram .*give the longest gram as a number of at least 1"):
-        namespaces.Features(namespaces.Options(ngram=(argument,)), constant=True)
+        namespaces.NamespaceTransformer(namespaces.Options(ngram=(argument,)), constant=True)
 
 
 def test_too_many_kinds_of_grams_are_refused():
     with pytest.raises(UsageError, match="more than 65536 kinds of grams"):
-        namespaces.Features(namespaces.Options(ngram=("12",), skips=("12",)), constant=True)
+        namespaces.NamespaceTransformer(namespaces.Options(ngram=("12",), skips=("12",)), constant=True)
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_a_warm_start_makes_few_dispatchers(tmp_path):
     code = (
         "import sys; from xclass.cli import command as cli; from xclass.kernels import jit; "
         "status = cli.status(['--oaa', '2', '--quiet', '-d', sys.argv[1]]); "
-        "print(status, len(jit._waiting))"
+        "print(status, len(jit._without_dispatcher))"
     )
     waiting = []
     for _ in range(2):  # the first may have to compile
@@ -151,7 +151,7 @@ def test_numba_cache_dir_that_cannot_be_used_is_named(tmp_path):
         done = subprocess.run(words[:-1], env=environment, capture_output=True, text=True, timeout=60)
         assert done.returncode == 1
         assert done.stderr.startswith(f"xclass: NUMBA_CACHE_DIR={place}: compiled kernels cannot be kept there (")
-        assert done.stderr.endswith("; give that variable a folder that can be made and written, or unset it\n")
+        assert done.stderr.endswith("; set that variable to a folder that can be created and written to, or unset it\n")
         assert done.stderr.count("\n") == 1
 
 
@@ -160,7 +160,7 @@ import pathlib
 from xclass.kernels import jit
 jit._choose_folder()
 assert jit.folder().is_dir()
-print(jit.folder(), jit.why_not_cached(), sep="\\n")
+print(jit.folder(), jit.cache_problem(), sep="\\n")
 """
 
 
@@ -174,7 +174,7 @@ def test_kernels_are_kept_nowhere_where_there_is_no_home(tmp_path):
         assert done.returncode == 0, done.stderr
         folder, why = done.stdout.splitlines()
         assert folder.startswith(str(tmp_path / "xclass-"))
-        assert "so that every run compiles them again; set XDG_CACHE_HOME to a folder that can be written" in why
+        assert "so every run compiles them again; set XDG_CACHE_HOME to a folder that can be written to" in why
         assert not os.path.exists(folder)
 
 
@@ -186,8 +186,8 @@ def test_a_user_without_a_home_gets_no_traceback(monkeypatch, tmp_path):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(jit.Path, "home", no_home)
     monkeypatch.setattr(jit.tempfile, "tempdir", str(tmp_path))
-    for name in ("_folder", "_unkept"):
+    for name in ("_folder", "_cache_problem"):
         monkeypatch.setattr(jit, name, getattr(jit, name))
     jit._choose_folder()
     assert jit.folder().parent == tmp_path
-    assert "Could not determine home directory." in jit.why_not_cached()
+    assert "Could not determine home directory." in jit.cache_problem()

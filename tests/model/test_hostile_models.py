@@ -395,7 +395,7 @@ def test_sizes_are_looked_at_before_a_learner_is_built(models, variant, words):
     asked = configure(*VARIANTS[variant], "-b", 8)
     asked.reduction.check_arrays(spec_of(asked), arrays)
     asked = configure(*words, "-b", 24)
-    with pytest.raises(ModelError, match="options ask for"):
+    with pytest.raises(ModelError, match="options require"):
         asked.reduction.check_arrays(spec_of(asked), arrays)
 
 

@@ -61,14 +61,14 @@ def test_one_other_number_is_enough(before, other):
 
 def test_only_the_first_are_looked_at():
     labels = label_detection.LabelDetector()
-    for i in range(label_detection.LABELS):
+    for i in range(label_detection.MAX_LABELS):
         assert labels.classes is None
         labels.add(b"%d | x" % (i + 1))
     assert labels.classes
     labels.add(b"-1 | x")
     assert labels.classes
     quiet = label_detection.LabelDetector()
-    for _ in range(label_detection.LINES):
+    for _ in range(label_detection.MAX_LINES):
         quiet.add(b"| x")
     assert quiet.classes is False
 
@@ -230,7 +230,7 @@ def test_data_that_are_not_there_are_named():
         ("120312", "labels are whole numbers, one of them 0: learning numbers, as VW does; classes are counted from"),
         (
             "121212",
-            "labels are two whole numbers: learning numbers, as VW does; to learn two classes give --multiclass",
+            "labels are two whole numbers: learning numbers, as VW does; to learn two classes, give --multiclass",
         ),
         ("111111", ""),
         ("0101", ""),

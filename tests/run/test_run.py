@@ -151,10 +151,13 @@ def test_real_label_that_is_no_number_stops(place):
 
 def test_label_before_a_tab_is_pointed_out(place):
     done = learn("--oaa", 3, "-p", "stdout", stdin="1 | a\n2\t| b\nname\t3 | c\n")
-    assert "stdin:2: '2' stands before a tab and is left out, so the line is unlabelled; write '2 |'" in done.err
+    assert (
+        "stdin:2: '2' is before a tab and therefore ignored, so the line is unlabelled; if it is a label, write '2 |'"
+        in done.err
+    )
     assert "stdin:1" not in done.err and "stdin:3" not in done.err
     named = learn("--oaa", 2, "--named_labels", "cat,dog", stdin="cat | a\ndog\t| b\n")
-    assert "stdin:2: 'dog' stands before a tab" in named.err
+    assert "stdin:2: 'dog' is before a tab" in named.err
     assert "tab" not in learn("--oaa", 3, stdin="1 | a\nname\t3 | c\n9\t2 | d\n").err
 
 
@@ -163,13 +166,16 @@ def test_compressed_bytes_where_text_is_expected_are_named(place):
     done = xclass("--oaa", 3, stdin=packed)
     assert done.status == 1
     assert (
-        "stdin: is compressed, and not named as such; unpack it, `zcat FILE.gz | xclass ...`, or give -d FILE.gz"
-        in done.err
+        "stdin: the data are compressed, but the name does not end in .gz; decompress it, `zcat FILE.gz | "
+        "xclass ...`, or give -d FILE.gz" in done.err
     )
     (place / "data.vw").write_bytes(packed)
-    assert "data.vw: is compressed, and not named as such; rename it to end in .gz" in xclass("--oaa", 3, "data.vw").err
+    assert (
+        "data.vw: the data are compressed, but the name does not end in .gz; rename the file so that it does"
+        in xclass("--oaa", 3, "data.vw").err
+    )
     (place / "data.vw.gz").write_bytes(gzip.compress(packed))
-    assert "data.vw.gz: is compressed twice; unpack it once" in xclass("--oaa", 3, "data.vw.gz").err
+    assert "data.vw.gz: the file is compressed twice; decompress it once" in xclass("--oaa", 3, "data.vw.gz").err
 
 
 def test_label_that_touches_the_bar_is_pointed_out(place):
@@ -227,7 +233,7 @@ def test_testing_without_a_model_answers_what_a_new_one_answers(data, args):
         (("train.vw", "-i", "."), ".: cannot load the model: this is not a regular file"),
         (("train.vw", *OAA, "-p", "no/p"), "no/p: predictions cannot be written there"),
         (("train.vw", *OAA, "-f", "no/m"), "/no/m: cannot save the model: there is no folder"),
-        (("train.vw", *OAA, "-f", "."), "cannot save the model, this is a folder"),
+        (("train.vw", *OAA, "-f", "."), "cannot save the model, because this is a folder"),
     ],
 )
 def test_files_that_cannot_be_used_are_named(data, args, said):
@@ -276,7 +282,7 @@ def test_compressed_file_that_was_cut_short_stops_after_what_it_holds(place, cut
     done = xclass("train.vw.gz", *OAA, "-f", "model", "--quiet")
     assert done.status == 1
     assert done.err.startswith("xclass: train.vw.gz: ")
-    assert "cut short" in done.err
+    assert "truncated" in done.err
     assert not (place / "model").exists()
     learned = int(re.search(r"learned from (\d+) examples", done.err)[1])
     assert 700 < learned <= 800

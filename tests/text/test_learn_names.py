@@ -368,11 +368,14 @@ def test_more_names_than_classes(tmp_path):
     words = ("-d", "d", "--oaa", 2, "-b", 14, "-f", "m", "-p", "p")
     done = xclass(*words, cwd=tmp_path)
     assert done.status == 1
-    assert "d:4:1: label 'c' is new, and there are no more than 1..2 (--oaa 2). Correct the line" in done.err
+    assert (
+        "d:4:1: label 'c' is a new name, but all classes 1..2 (--oaa 2) have names already. Correct the line"
+        in done.err
+    )
     assert (tmp_path / "p").read_text().count("\n") == 2
     done = learn(*words, "--on_bad_line", "skip", cwd=tmp_path)
     assert "2 malformed lines were skipped" in done.err
-    assert "d:6:1: label 'd' is new, and there are no more than 1..2" in done.err
+    assert "d:6:1: label 'd' is a new name, but all classes 1..2" in done.err
     assert (tmp_path / "p").read_text().count("\n") == 3
     assert _names_of(tmp_path / "m") == ["a", "b"]
 
@@ -382,10 +385,10 @@ def test_more_names_than_classes(tmp_path):
     [
         (
             "a | x\nb,c | y\n",
-            "batch:2:1: label 'b,c' has a comma or an unprintable sign, which the name of a class may not have",
+            "batch:2:1: label 'b,c' contains a comma or an unprintable character, which the name of a class must",
         ),
-        ("x\ta\tb |\n", "batch:1:3: label 'a' has a comma or an unprintable sign"),
-        ("a b c | x\n", "batch:1:1: 'a' begins more words than label and weight"),
+        ("x\ta\tb |\n", "batch:1:3: label 'a' contains a comma or an unprintable character"),
+        ("a b c | x\n", "batch:1:1: the words from 'a' to the first bar . are more than a label and a weight"),
         ("a | x\nb heavy | y\n", "batch:2:3: weight 'heavy' is not a finite number"),
     ],
 )
@@ -397,10 +400,13 @@ def test_lines_that_are_wrong_are_named(text, said):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("cat|f x", "'cat' touches the bar and is read as a tag, so the line is unlabelled; write 'cat |' for a label"),
+        (
+            "cat|f x",
+            "'cat' touches the bar and is read as a tag, so the line is unlabelled; if it is a label, write 'cat |'",
+        ),
         (
             "cat\t|f x",
-            "'cat' stands before a tab and is left out, so the line is unlabelled; write 'cat |', with a blank",
+            "'cat' is before a tab and therefore ignored, so the line is unlabelled; if it is a label, write 'cat |'",
         ),
     ],
 )
@@ -416,21 +422,26 @@ def test_refused_without_classes():
     why = "learn_names has no effect on real-valued labels; choose a reduction, or multiclass"
     with pytest.raises(UsageError, match=why):
         Learner("scalar", binary=True, learn_names=True)
-    why = "label 'a' is not a finite number; a line is `label . features`, and names of classes need a reduc"
+    why = "label 'a' is not a finite number; a line is `label . features`, and names of classes are learned only"
     with Learner("scalar", bits=14) as model, pytest.raises(DataError, match=why):
         model.learn("a | x")
     with pytest.raises(UsageError, match="learn_names counts classes from 1: leave indexing 0 out"):
         Learner("oaa", 3, indexing=0, learn_names=True)
-    with pytest.raises(UsageError, match="classes 2 and 3 named_labels: give at least as many classes"):
+    with pytest.raises(
+        UsageError, match="classes 2 is given, but named_labels lists 3 names; give at least as many classes"
+    ):
         Learner("oaa", 2, named_labels="a,b,c", learn_names=True)
     done = xclass("--binary", "--learn_names", stdin="a | x\n")
     assert done.status == 2
     assert "--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass" in done.err
     done = xclass("--loss_function", "squared", stdin="a | x\n")
-    assert "label 'a' is not a finite number; a line is `label | features`, and names of classes need" in done.err
+    assert (
+        "label 'a' is not a finite number; a line is `label | features`, and names of classes are learned only"
+        in done.err
+    )
 
 
 def test_every_table_of_names_has_a_key_of_its_own():
     """So nobody can choose names that collide, which would make each search pass all of them."""
-    keys = [tuple(class_names.listed_table(("one", "two")).key.tolist()) for _ in range(3)]
+    keys = [tuple(class_names.fixed_table(("one", "two")).key.tolist()) for _ in range(3)]
     assert len(set(keys)) == 3

@@ -69,8 +69,8 @@ def test_model_knows_the_names(tmp_path):
 @pytest.mark.parametrize(
     ("make", "names", "why"),
     [
-        (("oaa", 3), "a,b", "classes 3 and 2 named_labels: give as many names as classes"),
-        (("recall_tree", 2), "a,a", "named_labels names 'a' twice; every name is one label"),
+        (("oaa", 3), "a,b", "classes 3 is given, but named_labels lists 2 names; give as many names as classes"),
+        (("recall_tree", 2), "a,a", "named_labels lists 'a' twice; list every name once"),
         (("scalar",), "a,b", "named_labels has no effect on real-valued labels"),
     ],
 )
@@ -82,14 +82,14 @@ def test_names_that_do_not_fit_are_refused(make, names, why):
 def test_names_that_do_not_fit_are_refused_by_their_flag():
     done = xclass("-d", "data", "--oaa", "3", "--named_labels", "a,b")
     assert done.status == 2
-    assert "--oaa 3 and 2 --named_labels: give as many names as classes" in done.err
+    assert "--oaa 3 is given, but --named_labels lists 2 names; give as many names as classes" in done.err
 
 
 def test_label_without_a_name_ends_the_run(tmp_path):
     (tmp_path / "data").write_text("a |f x\nc |f y\n")
     done = xclass("-d", "data", "--oaa", "2", "--named_labels", "a,b", cwd=tmp_path)
     assert done.status == 1
-    assert "data:2:1: label 'c' is none of --named_labels" in done.err
+    assert "data:2:1: label 'c' is not one of --named_labels" in done.err
 
 
 def test_names_may_be_the_lines_of_a_file(tmp_path):
@@ -117,12 +117,12 @@ def test_more_names_than_a_command_line_could_hold(tmp_path):
     [
         (
             None,
-            "--named_labels @names: cannot be read (No such file or directory); name a file that has a name",
+            "--named_labels @names: cannot read the file (No such file or directory); give a file with one name",
         ),
-        ("", "--named_labels @names: the file is empty; write a name on each line"),
-        ("cat\n\ndog\n", "names:2: an empty line; a label is one word of a line of data"),
-        ("cat\nbig dog\n", "names:2: 'big dog' has a blank, a tab, a comma or a bar; a label is one word"),
-        ("cat\ncat\n", "--named_labels names 'cat' twice"),
+        ("", "--named_labels @names: the file is empty; write one name on each line"),
+        ("cat\n\ndog\n", "names:2: the line is empty; every line must be a name of one word"),
+        ("cat\nbig dog\n", "names:2: the name 'big dog' contains a blank, a tab, a comma or a bar; every line"),
+        ("cat\ncat\n", "--named_labels lists 'cat' twice"),
     ],
 )
 def test_a_file_of_names_that_is_none_is_refused(content, said, tmp_path, monkeypatch):

@@ -266,29 +266,39 @@ MALFORMED = [  # line, column, what the message says, label kind
     (b"2x |f a", 1, "label '2x' is not a class number", True),
     (b"-1 |f a", 1, "label -1 is negative", True),
     (b"99999999999 |f a", 1, "label 99999999999 is outside 0..4294967295", True),
-    (b"1 2 3 |f a", 1, "begins more words than label and weight", True),
+    (b"1 2 3 |f a", 1, "are more than a label and a weight;", True),
     (b"1 -2 |f a", 3, "weight '-2' is not a finite number of at least 0", True),
     (b"1 2x |f a", 3, "weight '2x'", True),
     (b"1 inf |f a", 3, "weight 'inf'", True),
-    (b"1 |f a:1x b", 8, "'1x' is not a number; a feature is name, name:number", True),
-    (b"1 |f a:1:2 b", 8, "'1:2' is not a number", True),
-    (b"1 |f a:- b", 8, "'-' is not a number", True),
-    (b"1 |f abc:information", 10, "'information' is not a finite number", True),
-    (b"1 |f a:nan b", 8, "'nan' is not a finite number", True),
-    (b"1 |f a:inf b", 8, "'inf' is not a finite number", True),
-    (b"1 |f a:1e39", 8, "'1e39' is not a finite number", True),
-    (b"1 |f:1e30 a:1e30", 13, "'1e30' is not a finite number", True),
-    (b"1 |f:x a", 6, "'x' is not a finite number; a namespace is", True),
+    (b"1 |f a:1x b", 8, "the value '1x' of a feature is not a number; a feature is name, name:number", True),
+    (b"1 |f a:1:2 b", 8, "the value '1:2' of a feature is not a number", True),
+    (b"1 |f a:- b", 8, "the value '-' of a feature is not a number", True),
+    (
+        b"1 |f abc:information",
+        10,
+        "the value 'information' of a feature, times the weight of its",
+        True,
+    ),
+    (b"1 |f a:nan b", 8, "the value 'nan' of a feature, times the weight of its", True),
+    (b"1 |f a:inf b", 8, "the value 'inf' of a feature, times the weight of its", True),
+    (b"1 |f a:1e39", 8, "the value '1e39' of a feature, times the weight of its", True),
+    (
+        b"1 |f:1e30 a:1e30",
+        13,
+        "the value '1e30' of a feature, times the weight of its",
+        True,
+    ),
+    (b"1 |f:x a", 6, "weight 'x' of a namespace is not a finite number; a namespace is", True),
     (b"1 |f: |g a", 6, "not a finite number; a namespace is", True),
-    (b"1 |f:nan a", 6, "'nan' is not a finite number; a namespace is", True),
-    (b"1 |f:1:2 a", 6, "'1:2' is not a finite number; a namespace is", True),
-    (b"1 |:2 a", 4, "':2' is no name of a namespace", True),
-    (b"1 |f a\rb", 7, "a carriage return within the line", True),
+    (b"1 |f:nan a", 6, "weight 'nan' of a namespace is not a finite number; a namespace is", True),
+    (b"1 |f:1:2 a", 6, "weight '1:2' of a namespace is not a finite number; a namespace is", True),
+    (b"1 |:2 a", 4, "':2' is not the name of a namespace", True),
+    (b"1 |f a\rb", 7, "there is a carriage return inside the line", True),
     (b"cat |f a", 1, "label 'cat' is not a finite number", False),
     (b"nan |f a", 1, "label 'nan' is not a finite number", False),
     (b"1 x |f a", 3, "weight 'x'", False),
     (b"1 1 x |f a", 5, "initial prediction 'x' is not a finite number", False),
-    (b"1 2 3 4 |f a", 1, "begins more words than label, weight and initial", False),
+    (b"1 2 3 4 |f a", 1, "are more than a label, a weight and an initial", False),
 ]
 
 
@@ -321,7 +331,7 @@ def test_vw_reads_on_but_not_after_a_bad_class():
     assert batch.line.tolist() == [1, 2, 3, 4]
     assert np.diff(batch.start).tolist() == [2, 2, 1, 2]
     assert str(error).startswith("train.vw:5:1: label 'cat'")
-    assert reading.skipped == 0 and reading.report()[0] == "3 malformed places were read the way VW does:"
+    assert reading.skipped == 0 and reading.report()[0] == "3 malformed places were read as VW reads them:"
     assert "the rest of the line is ignored" in reading.report()[1]
 
 

@@ -20,7 +20,7 @@ from xclass.text.name_weights import NameWeights
 
 SMALL = ("-b", 10)
 OTHER = "is read as class"
-ALONE = "all labelled lines have the same name"
+ALONE = "all labelled lines have the same class"
 pytestmark = pytest.mark.filterwarnings("ignore::xclass.XclassWarning")
 
 
@@ -33,16 +33,17 @@ def told_of(text: str, **options) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("class 0001 | a\nclass 0002 | b\n", "batch:1:7: weight '0001' has zeros in front, which are no part of a "
-         "weight; the name of a class is one word: write class_0001 for a name of several words"),
-        ("a 2 | a\nx 007.5 'tag | b\n", "batch:2:3: weight '007.5' has zeros in front"),
-        ("tire change | a\n", "batch:1:6: weight 'change' is not a finite number of at least 0; the name of a class is "
-         "one word: write tire_change for a name of several words"),
-        ("a | a\nb | b\nNew York City 'tag | c\n", "batch:3:1: 'New' begins more words than label and weight; features "
-         "come after a bar |; write a "
-         "tag as 'tag, or touching the bar; the name of a class is one word: write New_York_City for"),
-        ("id\ttire  change | a\n", "write tire_change for"),
-        ("a -1 | a\n", "weight '-1' is not a finite number of at least 0; the name of a class is one word: write a_-1"),
+        ("class 0001 | a\nclass 0002 | b\n", "batch:1:7: weight '0001' has leading zeros; write a weight without "
+         "them; if the words before the bar are the name of a class, write them as one word: class_0001"),
+        ("a 2 | a\nx 007.5 'tag | b\n", "batch:2:3: weight '007.5' has leading zeros"),
+        ("tire change | a\n", "batch:1:6: weight 'change' is not a finite number of at least 0; if the words "
+         "before the bar are the name of a class, write them as one word: tire_change"),
+        ("a | a\nb | b\nNew York City 'tag | c\n", "batch:3:1: the words from 'New' to the first bar | are more than a "
+         "label and a weight; write features after a bar, and a tag as 'tag or directly before the bar; if the words "
+         "before the bar are the name of a class, write them as one word: New_York_City"),
+        ("id\ttire  change | a\n", "write them as one word: tire_change"),
+        ("a -1 | a\n", "weight '-1' is not a finite number of at least 0; if the words before the bar are the name of "
+         "a class, write them as one word: a_-1"),
     ],
 )  # fmt: skip
 def test_words_that_are_no_weights_are_refused_with_the_name_in_one_word(text, told):
@@ -55,21 +56,21 @@ def test_words_that_are_no_weights_end_the_run(words, tmp_path):
     text = "a | a\nb | b\nNew York City 'tag | c\n"
     done = xclass("--oaa", 9, *SMALL, *words, "-f", "m", "--quiet", stdin=text, cwd=tmp_path)
     assert done.status == 1
-    assert "stdin:3:1: 'New' begins more words than label and weight" in done.err
-    assert "the name of a class is one word: write New_York_City for" in done.err
+    assert "stdin:3:1: the words from 'New' to the first bar | are more than a label and a weight" in done.err
+    assert "write them as one word: New_York_City" in done.err
     assert not (tmp_path / "m").exists()
 
 
 def test_names_that_were_listed_are_explained_in_the_same_way():
     with Learner("oaa", 2, bits=10, named_labels="tire_change,oil") as model:
-        why = "label 'tire' is none of named_labels; the name of a class is one word: write tire_change for"
+        why = "label 'tire' is not one of named_labels; if the words before the bar are .* as one word: tire_change"
         with pytest.raises(DataError, match=why):
             model.learn("oil | a\ntire change | b\n")
-        with pytest.raises(DataError, match="write oil_well for"):
+        with pytest.raises(DataError, match="write them as one word: oil_well"):
             model.learn("oil well | a\n")
     done = xclass("--oaa", 2, "--named_labels", "tire change,oil", stdin="oil | a\n")
     assert done.status == 2
-    assert "--named_labels: 'tire change' has a blank, a tab or a bar" in done.err
+    assert "--named_labels: the name 'tire change' contains a blank, a tab or a bar" in done.err
     assert "write tire_change" in done.err
 
 
@@ -85,13 +86,14 @@ def test_numbers_with_zeros_in_front_stay_weights_of_classes_that_are_numbers():
     [
         (
             "class 1 | a\nclass 2 | b\nclass 3 | c\n",
-            "batch:2: 'class 2' is read as class 'class' with weight 2, and a line before gives that class "
-            "weight 1; where this is a name of several words, write class_2: the name of a class is one word",
+            "batch:2: 'class 2' is read as class 'class' with importance weight 2, but an earlier line gives that "
+            "class weight 1; if the words before the bar are the name of a class, write them as one word, such as "
+            "class_2",
         ),
         ("Rocky | a\nJaws | b\n'tag | q\nRocky 2 't| c\n", "batch:4: 'Rocky 2' is read as class 'Rocky' with"),
         (
             "Rocky 2 | a\nJaws | b\n\nRocky | c\n",
-            "batch:4: 'Rocky' is read as class 'Rocky' with weight 1, and",
+            "batch:4: 'Rocky' is read as class 'Rocky' with importance weight 1, but",
         ),
         ("python 3.10 | a\npython 3.9 | b\nx | c\n", "batch:2: 'python 3.9' is read as class 'python' with"),
         ("x" * 900 + " 2 | a\n" + "x" * 900 + " 3 | a\n", "batch:2: '" + "x" * 40 + "...' is read as class"),
@@ -112,7 +114,7 @@ def test_a_run_that_is_quiet_tells_of_no_other_weight():
 def test_zeros_in_front_are_told_of_where_every_line_is_read_as_vw_reads_it():
     text = "class 0001 | a\nclass 0002 | b\n"
     found = told_of(text, learn_names=True, on_bad_line="vw")
-    assert any("'class 0002' is read as class 'class' with weight 2" in note for note in found)
+    assert any("'class 0002' is read as class 'class' with importance weight 2" in note for note in found)
     found = told_of(text + "a | a\n", learn_names=True, on_bad_line="skip")
     assert any("2 malformed lines were skipped" in note for note in found)
 
@@ -154,7 +156,7 @@ def test_the_same_line_is_told_however_data_are_read(count, tmp_path, monkeypatc
         ((), "stdin:20001"),
     ):
         done = learn(*words, *more, stdin=text, cwd=tmp_path)
-        assert f"warning: {place}: 'name-0 2' is read as class 'name-0' with weight 2" in done.err
+        assert f"warning: {place}: 'name-0 2' is read as class 'name-0' with importance weight 2" in done.err
         assert done.err.count(OTHER) == 1
 
 
@@ -194,9 +196,9 @@ def test_the_first_line_with_another_weight_is_found_in_any_batches(lines, liste
     result = None
     for low, high in itertools.pairwise(edges):
         count = int(np.fmax.reduce(label[low:high], initial=names))
-        if not found.idle(weight[low:high]):
+        if not found.can_skip(weight[low:high]):
             row, was = found.compare(label[low:high], weight[low:high], names, count)
             result = (low + row, was) if row >= 0 else result
         names = count
     assert result == wanted
-    assert found.found == (wanted is not None)
+    assert found.differs == (wanted is not None)

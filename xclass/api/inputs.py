@@ -13,7 +13,7 @@ from ..data.batch import Batch
 from ..data.class_names import Names
 from ..errors import DataError, UsageError
 from ..kernels import jit
-from ..system.printable import shortened
+from ..system.printable import short_repr
 from ..text import parser, reader
 from . import arrays, configuration
 from .arrays import Rows
@@ -93,7 +93,7 @@ class Inputs:
     def _parsed(self, text: object, learn: bool) -> Batch:
         """Parse lines of VW text; new label names become classes only with `learn`."""
         growing, self._names.growing = self._names.growing, self._names.growing and learn
-        self._parser.begin()
+        self._parser.restart_lines()
         try:
             batch, error, _ = self._parser.parse(*self._padded(text), "batch")
         finally:
@@ -143,7 +143,7 @@ class Inputs:
             without_bar = next((i for i, line in enumerate(lines) if "|" not in line and line.strip()), None)
             if without_bar is not None:
                 self.notes.append(
-                    f"batch:{without_bar + 1}: {shortened(lines[without_bar])} has no bar and so no features; a line "
+                    f"batch:{without_bar + 1}: {short_repr(lines[without_bar])} has no bar and so no features; a line "
                     "is `label | features`, or `| features`"
                 )
             content = "\n".join(lines).encode("utf-8", "surrogateescape")
@@ -168,13 +168,13 @@ def _lines_of(text: object) -> list[str]:
     for line in text if isinstance(text, Iterable) else [text]:
         if not isinstance(line, str):
             raise UsageError(
-                f"the examples contain {shortened(line)}, which is of type {type(line).__name__}; give a Batch, lines "
+                f"the examples contain {short_repr(line)}, which is of type {type(line).__name__}; give a Batch, lines "
                 "of VW text, or a sparse matrix"
             )
         line = line.rstrip("\n")
         if "\n" in line:
             raise DataError(
-                f"batch:{len(lines) + 1}: {shortened(line)} contains a newline, which ends an example; replace it by a "
+                f"batch:{len(lines) + 1}: {short_repr(line)} contains a newline, which ends an example; replace it by a "
                 "space, or give the text as one string"
             )
         lines.append(line)
@@ -225,7 +225,7 @@ def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bo
     """
     if labels not in ("classes", "numbers"):
         raise UsageError(f"labels: {labels!r} is none of 'classes', 'numbers'")
-    jit.activate(quick=False)
+    jit.activate(hide_scipy=False)
     data = tuple(str(fspath(path)) for path in paths)
     options = parser.Options(noconstant=noconstant)
     batches = reader.Reader(reader.Options(data=data), options, HASH_BITS, labels == "classes")

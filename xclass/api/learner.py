@@ -101,7 +101,7 @@ class Learner(LearnerCore):
     """
 
     def __init__(self, reduction: str = "multiclass", classes: int | None = None, **options: Any) -> None:
-        jit.activate(quick=False)
+        jit.activate(hide_scipy=False)
         with configuration.naming_keywords():
             self._start(configuration.configured(reduction, classes, options), LearnerUse(), None)
 
@@ -589,7 +589,7 @@ def load(path: str) -> Learner:
     ...     model.predict(["| warm", "| cold rainy"]).tolist()
     [1, 2]
     """
-    jit.activate(quick=False)
+    jit.activate(hide_scipy=False)
     with configuration.naming_keywords():
         contents = model_contents.load(path)
         config = configuration.of_model(path, contents.options)

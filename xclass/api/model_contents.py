@@ -22,7 +22,7 @@ from ..errors import ModelError, UsageError
 from ..model import model_file
 from ..model.stored_arrays import Stored
 from ..system import leftovers
-from ..system.printable import shortened
+from ..system.printable import short_repr
 from .progress import SUMS, VW, VW_COUNTS, VW_SUMS
 
 CLASS_NAMES = "class_names"  # name of the array
@@ -93,7 +93,7 @@ def load(path: str) -> Contents:
     options, facts, arrays = model_file.load(path)
     for name in facts:
         if name not in FACTS:
-            raise ModelError(f"{path}: it holds a fact {shortened(name)}, which this xclass does not know; {REMEDY}")
+            raise ModelError(f"{path}: it holds a fact {short_repr(name)}, which this xclass does not know; {REMEDY}")
     for name in FACTS:
         if name not in facts:
             raise ModelError(f"{path}: it does not hold the fact {name!r}; {REMEDY}")
@@ -211,4 +211,4 @@ def _sum(path: str, name: str, value: object) -> float:
 
 def _damaged(path: str, name: str, value: object, expected: str) -> ModelError:
     """Return an error that names a fact, its value and the expected value."""
-    return ModelError(f"{path}: the fact {name!r} is {shortened(value)}, and has to be {expected}; {REMEDY}")
+    return ModelError(f"{path}: the fact {name!r} is {short_repr(value)}, and has to be {expected}; {REMEDY}")

@@ -33,7 +33,7 @@ class Preparation:
 
     def __init__(self, config: Config, exact: bool) -> None:
         self._config, self._exact = config, exact
-        self.features = namespaces.Features(config.features, constant=not config.parser.noconstant)
+        self.features = namespaces.NamespaceTransformer(config.features, constant=not config.parser.noconstant)
         self.crosser = interactions.Crosser(config.interactions)
         self.one_by_one = self.keep_names = False
 

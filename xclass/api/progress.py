@@ -190,7 +190,7 @@ class Progress:
         batch, prediction = task.batch, task.prediction
         assert prediction is not None  # the stages have set it
         return self.update(
-            batch.label, batch.weight, interactions.counted(task),
+            batch.label, batch.weight, interactions.feature_counts(task),
             prediction if highest_seen is None else class_names.hide_unseen(prediction, highest_seen),
             task.loss, task.log_loss, task.shown_probability, task.held_out,
         )  # fmt: skip

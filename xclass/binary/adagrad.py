@@ -36,7 +36,7 @@ from ..model.stored_arrays import Stored
 from . import loss
 
 SLOT_BYTES = 8
-LEAST = 0.01  # with squared loss, probabilities are clipped to [LEAST, 1 - LEAST]
+MIN_PROBABILITY = 0.01  # with squared loss, probabilities are clipped to [MIN_PROBABILITY, 1 - MIN_PROBABILITY]
 EIGHT, SEVEN, THREE = np.uint64(8), np.uint64(7), np.uint64(3)
 
 
@@ -60,7 +60,7 @@ def new_weights(bits: int, kind: int, rate: float, plain: bool = False) -> Weigh
 
 def weights_arrays(name: str, weights: Weights) -> dict[str, Stored]:
     """Return the arrays of a table that are stored in a model file."""
-    return stored_arrays.sparse(name, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
+    return stored_arrays.pack_table(name, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
 
 
 def restore_weights(name: str, weights: Weights, arrays: Mapping[str, Stored]) -> None:
@@ -73,10 +73,10 @@ def restore_weights(name: str, weights: Weights, arrays: Mapping[str, Stored]) -
     ModelError
         If a G is negative or an array does not fit the table.
     """
-    sums = stored_arrays.take(f"{name}.g", arrays, np.float32, None)
-    if len(sums) and not sums.min() >= 0:
-        raise stored_arrays.unfit(f"{name}.g", f"it holds {sums.min()}, allowed are numbers of at least 0")
-    stored_arrays.dense(name, arrays, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
+    g = stored_arrays.take(f"{name}.g", arrays, np.float32, None)
+    if len(g) and not g.min() >= 0:
+        raise stored_arrays.unfit(f"{name}.g", f"it holds {g.min()}, but only numbers of at least 0 are allowed")
+    stored_arrays.unpack_table(name, arrays, {"w": weights.flat[0::2], "g": weights.flat[1::2]})
 
 
 # -- kernels
@@ -168,7 +168,7 @@ def probability(weights: Weights, s: np.float32) -> float:
         return 1.0 / (1.0 + e) if s > ZERO else e / (1.0 + e)
     if math.isnan(s):
         return 0.5
-    return min(max(0.5 + 0.5 * np.float64(s), LEAST), 1.0 - LEAST)
+    return min(max(0.5 + 0.5 * np.float64(s), MIN_PROBABILITY), 1.0 - MIN_PROBABILITY)
 
 
 @jit
@@ -217,7 +217,7 @@ def find_rates(
 
 
 @bare
-def reach(x: Float32s, count: Int, rate: Float32s) -> np.float32:
+def score_change(x: Float32s, count: Int, rate: Float32s) -> np.float32:
     """Return by how much a step of size 1 changes the score: the sum of x * rate (float32[count] each)."""
     total = ZERO
     for f in range(count):
@@ -262,7 +262,7 @@ def learn(
         return
     find_rates(flat, at, begin, np.int64(0), x, count, weight * d * d, rate)
     if weights.kind != loss.LOGISTIC:
-        change = reach(x, count, rate)
+        change = score_change(x, count, rate)
         if abs(step) * change > abs(s - y):
             step = (s - y) / change
     move(flat, at, begin, np.int64(0), count, step, rate)

@@ -16,9 +16,9 @@ size: the standard deviation of log M, weighted by the number of values, is at l
 
 Scale. M is the mean of |x| over the examples in which the feature is not 0, including an example that is being learned.
 From `window` values on, M += (|x| - M) / window, so that the mean follows a change of unit. A value counts at most as
-MOST times M, and scaled values are clipped to [-MOST, MOST]. If one of the first YOUNG values is smaller than M by a
-factor of more than MOST**2, the mean starts again from this value, so that a wrong first value affects few examples. A
-feature without M, which occurs for the first time in a prediction, is scaled to 1 or -1.
+MAX_RATIO times M, and scaled values are clipped to [-MAX_RATIO, MAX_RATIO]. If one of the first FIRST_VALUES values is
+smaller than M by a factor of more than MAX_RATIO**2, the mean starts again from this value, so that a wrong first value
+affects few examples. A feature without M, which occurs for the first time in a prediction, is scaled to 1 or -1.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ..options.declare import option
 DECISION_EXAMPLES = 1024  # number of examples after which it is decided whether features are columns
 RARE, FEW, SPREAD = 8, 4, 1.0  # thresholds of the decision, see above
 WINDOW = 1000.0  # default number of values in the mean of a feature
-MOST, YOUNG = 10.0, 10.0  # limits of the scale, see above
+MAX_RATIO, FIRST_VALUES = 10.0, 10.0  # limits of the scale, see above
 BITS = 20  # log2 of the size of the table of scales
 SHIFT = np.uint64(64 - BITS)
 EXAMPLES, COLUMNS, NUMBERS = range(3)  # positions in `state`, and its size
@@ -59,9 +59,9 @@ def normalize_option(size: str) -> Any:
     )
 
 
-def from_option(how: str, window: float = WINDOW) -> Scales | None:
+def from_option(mode: str, window: float = WINDOW) -> Scales | None:
     """Return new scales for a value of --normalize_features, or None if it does not scale features."""
-    return Scales(how == "columns", window) if how in ("auto", "columns") else None
+    return Scales(mode == "columns", window) if mode in ("auto", "columns") else None
 
 
 class Scales:
@@ -138,7 +138,7 @@ class Scales:
         """Return the arrays stored in a model file."""
         stored: dict[str, Stored] = {"scales.state": self.state}
         if not self.idle:
-            stored.update(stored_arrays.sparse("scales", self._planes()))
+            stored.update(stored_arrays.pack_table("scales", self._planes()))
         return stored
 
     def restore(self, arrays: Mapping[str, Stored]) -> None:
@@ -153,14 +153,14 @@ class Scales:
             If an array does not fit or contains a number out of range.
         """
         state = stored_arrays.take("scales.state", arrays, np.int64, (NUMBERS,))
-        stored_arrays.check_range("scales.state", state[EXAMPLES : EXAMPLES + 1], 0, stored_arrays.MOST_COUNTED)
+        stored_arrays.check_range("scales.state", state[EXAMPLES : EXAMPLES + 1], 0, stored_arrays.MAX_COUNT)
         stored_arrays.check_range("scales.state", state[COLUMNS : COLUMNS + 1], int(self.always), 1)
         self.state[:] = state
         if self.idle:
             return
-        stored_arrays.dense("scales", arrays, self._planes())
-        most = sys.float_info.max
-        for plane, high in (("size", most), ("seen", min(self.window, most)), ("valued", 1)):
+        stored_arrays.unpack_table("scales", arrays, self._planes())
+        largest = sys.float_info.max
+        for plane, high in (("size", largest), ("seen", min(self.window, largest)), ("valued", 1)):
             stored_arrays.check_range(f"scales.{plane}", arrays[f"scales.{plane}"], 0, high)
 
 
@@ -182,7 +182,7 @@ def scale(
     """
     for i in range(len(learns)):
         if learns[i]:
-            count_one(batch, i, always, window, state, size, seen, valued)
+            count_example(batch, i, always, window, state, size, seen, valued)
         for f in range(batch.start[i], batch.start[i + 1]):
             value[f] = scaled_value(batch.index[f], batch.value[f], size) if state[COLUMNS] else batch.value[f]
 
@@ -201,7 +201,7 @@ def count(
     """
     for i in range(len(learns)):
         if learns[i]:
-            count_one(batch, i, always, window, state, size, seen, valued)
+            count_example(batch, i, always, window, state, size, seen, valued)
 
 
 @jit
@@ -219,13 +219,13 @@ def divide(index: UInt32s, value: Float32s, size: Float64s) -> None:
 
 
 @jit
-def place_of(index: np.uint32) -> np.int64:
+def slot_of(index: np.uint32) -> np.int64:
     """Return the position of a feature in the table of scales."""
     return np.int64((np.uint64(index) * GOLDEN) >> SHIFT)
 
 
 @jit
-def count_one(
+def count_example(
     batch: Batch, i: int, always: bool, window: float, state: Int64s, size: Float64s, seen: Float64s, valued: UInt8s
 ) -> None:
     """Count example i and, after some numbers of examples, decide whether features are columns (see the module).
@@ -240,17 +240,17 @@ def count_one(
         x = abs(np.float64(batch.value[f]))
         if not 0.0 < x < np.inf:  # the product of crossed features may overflow float32
             continue
-        place = place_of(batch.index[f])
-        mean = size[place]
-        if seen[place] > 0.0:
-            x = min(x, MOST * mean)
-            if seen[place] < YOUNG and MOST * MOST * x < mean:
-                seen[place] = 0.0
+        slot = slot_of(batch.index[f])
+        mean = size[slot]
+        if seen[slot] > 0.0:
+            x = min(x, MAX_RATIO * mean)
+            if seen[slot] < FIRST_VALUES and MAX_RATIO * MAX_RATIO * x < mean:
+                seen[slot] = 0.0
                 mean = 0.0
-        seen[place] = min(seen[place] + 1.0, window)
-        size[place] = mean + (x - mean) / seen[place]
+        seen[slot] = min(seen[slot] + 1.0, window)
+        size[slot] = mean + (x - mean) / seen[slot]
         if batch.value[f] != 1.0:
-            valued[place] = 1
+            valued[slot] = 1
     state[EXAMPLES] += 1
     n = state[EXAMPLES]
     if not always and n <= DECISION_EXAMPLES and n >= FEW and n & (n - 1) == 0:
@@ -260,14 +260,14 @@ def count_one(
 @jit
 def are_columns(examples: int, size: Float64s, seen: Float64s, valued: UInt8s) -> bool:
     """Return whether features are columns with different units, after `examples` examples; arrays are read only."""
-    places = np.flatnonzero(valued)
+    slots = np.flatnonzero(valued)
     total = mean = square = 0.0
-    for place in places:
-        log = math.log(size[place])
-        total += seen[place]
-        mean += seen[place] * log
-        square += seen[place] * log * log
-    if total < FEW * len(places) or total * RARE < np.float64(len(places)) * examples or total == 0.0:
+    for slot in slots:
+        log = math.log(size[slot])
+        total += seen[slot]
+        mean += seen[slot] * log
+        square += seen[slot] * log * log
+    if total < FEW * len(slots) or total * RARE < np.float64(len(slots)) * examples or total == 0.0:
         return False
     mean /= total
     return square / total - mean * mean >= SPREAD * SPREAD
@@ -278,9 +278,9 @@ def scaled_value(index: np.uint32, x: np.float32, size: Float64s) -> np.float32:
     """Return the scaled value x of a feature; `size` (float64[2**BITS]) is read only."""
     if x == 0.0 or math.isnan(x):
         return x
-    mean = size[place_of(index)]
+    mean = size[slot_of(index)]
     if mean == 0.0:
         mean = abs(np.float64(x))
     if math.isinf(x):
-        return np.float32(MOST if x > 0.0 else -MOST)
-    return np.float32(min(max(np.float64(x) / mean, -MOST), MOST))
+        return np.float32(MAX_RATIO if x > 0.0 else -MAX_RATIO)
+    return np.float32(min(max(np.float64(x) / mean, -MAX_RATIO), MAX_RATIO))

@@ -64,12 +64,12 @@ class StepGuard(NamedTuple):
 
 
 def idle_guard() -> StepGuard:
-    """Return the watch of a single example with ordinary values."""
+    """Return the guard of a single example with ordinary values."""
     return StepGuard(np.zeros(1, np.int64), np.zeros(1, np.uint8), ordinary_value_range(1))
 
 
 def ordinary_value_range(n: int) -> Float32s:
-    """Return the span of n examples with values of 1, as float32[n, 3]."""
+    """Return the value ranges of n examples with values of 1, as float32[n, 3]."""
     return np.tile(np.array([1, 1, LEAST_SLOPE], np.float32), (n, 1))
 
 
@@ -84,7 +84,7 @@ class _Surveyed(Protocol):
 
 
 class _Guarded(Protocol):
-    """Require a named tuple with a watch, such as `weight_table.Table`."""
+    """Require a named tuple with a guard, such as `weight_table.Table`."""
 
     def _replace(self: GuardedTable, *, guard: StepGuard) -> GuardedTable: ...
 
@@ -93,7 +93,7 @@ GuardedTable = TypeVar("GuardedTable", bound=_Guarded)  # a `weight_table.Table`
 
 
 def guarded(table: GuardedTable, task: _Surveyed) -> GuardedTable:
-    """Return a table for one thread, with a watch over the batch of `task`."""
+    """Return a table for one thread, with a guard for the batch of `task`."""
     return table._replace(guard=StepGuard(np.zeros(1, np.int64), task.skipped, task.value_range))
 
 
@@ -105,16 +105,16 @@ def clean(batch: Batch) -> tuple[Batch, Bools | None]:
     Returns
     -------
     batch : the batch, itself or a copy
-    odd : bool[n], examples in which a number was replaced, or None if there are none
+    replaced : bool[n], examples in which a number was replaced, or None if there are none
     """
     begin, end = int(batch.start[0]), int(batch.start[-1])
     if _all_finite(batch.value[begin:end]) and _all_finite(batch.weight):
         return batch, None
-    odd = ~np.isfinite(batch.weight)
+    replaced = ~np.isfinite(batch.weight)
     places = begin + np.flatnonzero(~np.isfinite(batch.value[begin:end]))
-    weight = np.where(odd, ZERO, batch.weight)
-    odd[np.searchsorted(batch.start, places, side="right") - 1] = True
-    return batch._replace(value=np.nan_to_num(batch.value), weight=weight), odd
+    weight = np.where(replaced, ZERO, batch.weight)
+    replaced[np.searchsorted(batch.start, places, side="right") - 1] = True
+    return batch._replace(value=np.nan_to_num(batch.value), weight=weight), replaced
 
 
 def _all_finite(numbers: Float32s) -> bool:
@@ -134,9 +134,9 @@ def largest_step(rate: float) -> float:
 
 
 @bare
-def least_slope(least: np.float64) -> np.float32:
-    """Return the smallest g2 for which sums and rates stay positive and finite if all x**2 are at least `least`."""
-    return np.float32(max(LEAST_SLOPE, 2.0**-140 / least, 2.0**-240 / (least * least)))
+def least_slope(smallest: np.float64) -> np.float32:
+    """Return the smallest g2 for which sums and rates stay positive and finite if all x**2 are at least `smallest`."""
+    return np.float32(max(LEAST_SLOPE, 2.0**-140 / smallest, 2.0**-240 / (smallest * smallest)))
 
 
 @jit
@@ -156,26 +156,30 @@ def survey(
     value_range : float32[n, 3], written
     """
     for i in range(len(learns)):
-        least, most = ONE, ONE
+        smallest, largest = ONE, ONE
         for f in range(batch.start[i], batch.start[i + 1]):
             size = abs(batch.value[f])
-            least = min(least, size)
-            most = max(most, size)
+            smallest = min(smallest, size)
+            largest = max(largest, size)
         if exact:
             value_range[i, 0] = ONE
-            value_range[i, 1] = INFINITE if most > HUGE_VALUE else ONE
+            value_range[i, 1] = INFINITE if largest > HUGE_VALUE else ONE
             value_range[i, 2] = np.float32(LEAST_SLOPE)
             continue
         if learns[i]:
             weight = np.float64(batch.weight[i])
-            large = weight if scaled else max(weight, 1.0) * np.float64(most) * np.float64(most)
+            large = weight if scaled else max(weight, 1.0) * np.float64(largest) * np.float64(largest)
             if not large <= largest_step:
                 skipped[i] = EXAMPLE_SKIPPED
-        if most > LARGEST_VALUE or batch.start[i + 1] - batch.start[i] > MOST_FEATURES:
+        if largest > LARGEST_VALUE or batch.start[i + 1] - batch.start[i] > MOST_FEATURES:
             value_range[i, 0], value_range[i, 1], value_range[i, 2] = ZERO, INFINITE, INFINITE
         else:
-            small = max(least * least, SMALLEST_SQUARE)
-            value_range[i, 0], value_range[i, 1], value_range[i, 2] = small, most * most, least_slope(np.float64(small))
+            small = max(smallest * smallest, SMALLEST_SQUARE)
+            value_range[i, 0], value_range[i, 1], value_range[i, 2] = (
+                small,
+                largest * largest,
+                least_slope(np.float64(small)),
+            )
 
 
 @bare
@@ -202,12 +206,12 @@ def is_safe(rule: Rule, guard: StepGuard, weight: np.float32, g2: np.float32, s:
     """
     if not (rule.bounds_hold and weight <= 2.0**40 and s <= 2.0**20 and g2 <= 2.0**40 * np.float64(weight)):
         return False
-    least, most = guard.value_range[guard.now[0], 0], np.float64(guard.value_range[guard.now[0], 1])
-    if not (np.float64(g2) * most <= 2.0**100 and g2 >= guard.value_range[guard.now[0], 2]):
+    smallest, largest = guard.value_range[guard.now[0], 0], np.float64(guard.value_range[guard.now[0], 1])
+    if not (np.float64(g2) * largest <= 2.0**100 and g2 >= guard.value_range[guard.now[0], 2]):
         return False
-    if rule.adaptive and not rule.normalized and not np.float64(s) * s * most <= 2.0**150 * np.float64(g2):
+    if rule.adaptive and not rule.normalized and not np.float64(s) * s * largest <= 2.0**150 * np.float64(g2):
         return False
-    no_overshoot: bool = rule.no_overshoot or least >= 2.0**-80
+    no_overshoot: bool = rule.no_overshoot or smallest >= 2.0**-80
     return no_overshoot
 
 

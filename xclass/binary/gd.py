@@ -29,7 +29,7 @@ from ..array_types import Float32s, Int, Int64s, UInt64s
 from ..kernels.constants import ONE, ZERO
 from ..kernels.jit import allocating, bare, jit
 from . import finite, loss, weight_table
-from .table_size import SLOT_BYTES, check_memory, crowding
+from .table_size import SLOT_BYTES, check_memory, crowding_warning
 from .update_rule import Options, Rule, after_pass, check, make_rule, resolve_defaults
 from .weight_table import (
     LOGISTIC_RANGE,
@@ -56,7 +56,7 @@ __all__ = [  # contains no kernels: a kernel is called through the module that d
     "check",
     "check_memory",
     "columns",
-    "crowding",
+    "crowding_warning",
     "make_rule",
     "new_table",
     "odd_width",
@@ -146,7 +146,7 @@ def _regularise(table: Table, rule: Rule, p: np.float32, y: np.float32, u: np.fl
 def _rate_of(rule: Rule, g: np.float32, n: np.float32) -> np.float32:
     """Return the rate of a weight whose G is g and whose N is n."""
     r = ONE
-    if rule.root:
+    if rule.uses_sqrt:
         if rule.adaptive:
             r = ONE / np.float32(math.sqrt(g))
         if rule.normalized:
@@ -163,7 +163,7 @@ def _rate_of(rule: Rule, g: np.float32, n: np.float32) -> np.float32:
 @jit
 def _rescale_of(rule: Rule, old: np.float32, new: np.float32) -> np.float32:
     """Return the factor that rescales a weight when the N of its feature grows from `old` to `new`."""
-    if rule.root:
+    if rule.uses_sqrt:
         r = old / new
         return r if rule.adaptive else r * r
     r = new / old
@@ -178,7 +178,7 @@ def mean_scale(rule: Rule, sum_norm: np.float64, total: np.float64) -> np.float3
     ----------
     sum_norm, total : S and T of a subproblem
     """
-    if rule.root:
+    if rule.uses_sqrt:
         mean = np.float32(total) / np.float32(sum_norm)
         return np.float32(math.sqrt(mean)) if rule.adaptive else mean
     return np.float32(math.pow(np.float32(sum_norm) / np.float32(total), rule.power_t - ONE))
@@ -232,12 +232,12 @@ def learn(
     g2 = weight * loss.squared_slope(rule.loss, rule.tau, p, y)
     s = step_scale(rule, weight, clock)
     if not rule.checked or is_safe(table, rule, place, x, count, sub, weight, g2, s):
-        taken = _step(table, rule, place, x, count, sub, p, y, weight, g2, s)
+        outcome = _step(table, rule, place, x, count, sub, p, y, weight, g2, s)
     else:
-        taken = _try_step(table, rule, place, x, count, sub, p, y, weight, g2, s)
-    if taken < 0 and rule.checked:
+        outcome = _try_step(table, rule, place, x, count, sub, p, y, weight, g2, s)
+    if outcome < 0 and rule.checked:
         finite.mark_step_skipped(table.guard)
-    if taken > 0 and rule.regularized and (table.shrunk[1] < 1e-9 or table.shrunk[0] > 1e3):
+    if outcome > 0 and rule.regularized and (table.shrunk[1] < 1e-9 or table.shrunk[0] > 1e3):
         weight_table.apply_shrunk(table)
 
 
@@ -261,12 +261,12 @@ def norms_are_safe(table: Table, place: UInt64s, x: Float32s, count: Int, sub: n
     norm, total = table.sums[sub, 0], table.sums[sub, 1] + weight
     if total * finite.MEAN_NORM <= norm:
         return True
-    longest = ONE
+    largest = ONE
     for f in range(count):
-        longest = max(longest, abs(x[f]))
+        largest = max(largest, abs(x[f]))
     for f in range(count):
         at = ((place[f] + sub) & table.mask) * table.stride
-        share = np.float64(x[f]) / np.float64(max(longest, table.flat[at + np.uint64(2) * table.field]))
+        share = np.float64(x[f]) / np.float64(max(largest, table.flat[at + np.uint64(2) * table.field]))
         norm += weight * share * share
     safe: bool = total * finite.MEAN_NORM <= norm
     return safe
@@ -333,27 +333,27 @@ def _try_step(
 ) -> int:  # fmt: skip
     """Take a step as `_step` does, but undo it and return -1 if a number that it changes is not finite afterwards."""
     flat, field = table.flat, table.field
-    before = np.empty((count, 3), np.float32)
+    saved = np.empty((count, 3), np.float32)
     for f in range(count):
         at = ((place[f] + sub) & table.mask) * table.stride
         for k in range(3):
-            before[f, k] = flat[at + np.uint64(k) * field]
+            saved[f, k] = flat[at + np.uint64(k) * field]
     norm, total = table.sums[sub, 0], table.sums[sub, 1]
     gravity, contraction = (table.shrunk[0], table.shrunk[1]) if rule.regularized else (0.0, 1.0)
-    taken = _step(table, rule, place, x, count, sub, p, y, weight, g2, s)
-    fine = taken >= 0 and finite.is_finite_sum(table.sums[sub, 0]) and finite.is_finite_sum(table.sums[sub, 1])
+    outcome = _step(table, rule, place, x, count, sub, p, y, weight, g2, s)
+    all_finite = outcome >= 0 and finite.is_finite_sum(table.sums[sub, 0]) and finite.is_finite_sum(table.sums[sub, 1])
     if rule.regularized:
-        fine = fine and finite.is_finite_sum(table.shrunk[0]) and abs(table.shrunk[1]) <= MOST_CONTRACTION
+        all_finite = all_finite and finite.is_finite_sum(table.shrunk[0]) and abs(table.shrunk[1]) <= MOST_CONTRACTION
     for f in range(count):
         at = ((place[f] + sub) & table.mask) * table.stride
         for k in range(3):
-            fine = fine and math.isfinite(flat[at + np.uint64(k) * field])
-    if fine:
-        return taken
-    for f in range(count):  # features that share a slot have the same numbers in `before`
+            all_finite = all_finite and math.isfinite(flat[at + np.uint64(k) * field])
+    if all_finite:
+        return outcome
+    for f in range(count):  # features that share a slot have the same numbers in `saved`
         at = ((place[f] + sub) & table.mask) * table.stride
         for k in range(3):
-            flat[at + np.uint64(k) * field] = before[f, k]
+            flat[at + np.uint64(k) * field] = saved[f, k]
     table.sums[sub, 0], table.sums[sub, 1] = norm, total
     if rule.regularized:
         table.shrunk[0], table.shrunk[1] = gravity, contraction
@@ -403,9 +403,13 @@ class Lanes(NamedTuple):
     u: Float32s  # float32[lanes], rate of the current slot, then the step
 
 
-def new_lanes(most: int) -> Lanes:
-    """Return buffers for up to `most` lanes."""
-    return Lanes(np.empty(most, np.uint64), np.empty(most, np.int64), *(np.empty(most, np.float32) for _ in range(9)))
+def new_lanes(max_lanes: int) -> Lanes:
+    """Return buffers for up to `max_lanes` lanes."""
+    return Lanes(
+        np.empty(max_lanes, np.uint64),
+        np.empty(max_lanes, np.int64),
+        *(np.empty(max_lanes, np.float32) for _ in range(9)),
+    )
 
 
 @jit
@@ -418,12 +422,12 @@ def _lanes_are_safe(
         return False
     least = table.guard.value_range[table.guard.now[0], 2]
     safe = True
-    near = True
+    ratios_are_safe = True
     for j in range(lanes):
         g2, k = scratch.g2[j], np.int64(scratch.sub[j])
         safe &= not g2 > ZERO or weight * g2 >= least
-        near &= not g2 > ZERO or (table.sums[k, 1] + weight) * finite.MEAN_NORM <= table.sums[k, 0]
-    if safe and not near:
+        ratios_are_safe &= not g2 > ZERO or (table.sums[k, 1] + weight) * finite.MEAN_NORM <= table.sums[k, 0]
+    if safe and not ratios_are_safe:
         for j in range(lanes):
             if scratch.g2[j] > ZERO:
                 safe = safe and norms_are_safe(table, place, x, count, scratch.sub[j], weight)
@@ -449,7 +453,7 @@ def learn_lanes(
     weight : importance weight
     clock : weight of the labelled examples up to and including this one
     """
-    fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
+    fast = rule.adaptive and rule.normalized and rule.invariant and rule.uses_sqrt and rule.loss == loss.LOGISTIC
     fast = fast and not rule.regularized and finite.is_plain(table.guard)
     if fast:
         loss.logistic_slopes(scratch.p, scratch.y, scratch.d, scratch.g2, lanes)
@@ -461,14 +465,14 @@ def learn_lanes(
     flat, mask = table.flat, table.mask
     sub, at, p, y = scratch.sub, scratch.at, scratch.p, scratch.y
     d, g2, g, n, q, norm, u = scratch.d, scratch.g2, scratch.g, scratch.n, scratch.q, scratch.norm, scratch.u
-    kept = 0
+    active = 0
     for j in range(lanes):  # drop lanes without loss
         if g2[j] > ZERO:
-            sub[kept], p[kept], y[kept], d[kept] = sub[j], p[j], y[j], d[j]
-            g2[kept] = weight * g2[j]
-            q[kept] = ZERO
-            norm[kept] = ZERO
-            kept += 1
+            sub[active], p[active], y[active], d[active] = sub[j], p[j], y[j], d[j]
+            g2[active] = weight * g2[j]
+            q[active] = ZERO
+            norm[active] = ZERO
+            active += 1
     for f in range(count):
         base = place[f]
         xv = x[f]
@@ -478,37 +482,37 @@ def learn_lanes(
             x2 = TINY_X2
         size = abs(xv)
         grown = False
-        for j in range(kept):
+        for j in range(active):
             i = np.int64(((base + sub[j]) & mask) << np.uint64(2))
             at[j] = i
             g[j] = flat[i + 1]
             n[j] = flat[i + 2]
-        for j in range(kept):
+        for j in range(active):
             grown |= n[j] < size
         if grown:
-            for j in range(kept):
+            for j in range(active):
                 if n[j] < size:
                     if n[j] > ZERO:
                         flat[at[j]] *= n[j] / size
                     n[j] = size
                     flat[at[j] + 2] = size
-        for j in range(kept):
+        for j in range(active):
             g[j] += g2[j] * x2
             u[j] = (ONE / np.float32(math.sqrt(g[j]))) * (ONE / n[j])
             q[j] += x2 * u[j]
             norm[j] += x2 / (n[j] * n[j])
-        for j in range(kept):
+        for j in range(active):
             flat[at[j] + 1] = g[j]
             flat[at[j] + 3] = u[j]
-    for j in range(kept):
+    for j in range(active):
         k = np.int64(sub[j])
         table.sums[k, 0] += weighted(rule, weight, norm[j])
         table.sums[k, 1] += weight
         n[j] = np.float32(math.sqrt(np.float32(table.sums[k, 1]) / np.float32(table.sums[k, 0])))
         q[j] *= n[j]
-    loss.logistic_steps(p, y, d, step_scale(rule, weight, clock), q, u, kept)
+    loss.logistic_steps(p, y, d, step_scale(rule, weight, clock), q, u, active)
     moved = 0
-    for j in range(kept):  # drop lanes without a finite step, whose rates may be infinite
+    for j in range(active):  # drop lanes without a finite step, whose rates may be infinite
         if u[j] != ZERO and math.isfinite(u[j]):
             sub[moved], u[moved] = sub[j], u[j] * n[j]
             moved += 1

@@ -37,19 +37,19 @@ class Row(NamedTuple):
     g: Float32s  # float32[s], G
     n: Float32s  # float32[s], N
     rate: Float32s  # float32[s], rate
-    part: Float32s  # float32[s], x**2 / N**2
+    norm_part: Float32s  # float32[s], x**2 / N**2
     seen: UInt64s  # uint64[cells], hash table of slots, to find duplicates
-    of: Int64s  # int64[cells], example that filled each cell, -1 for none
+    owner: Int64s  # int64[cells], example that filled each cell, -1 for none
     secret: np.uint64  # secret of the hash function, see `hash_table`
 
 
 def new_row(batch: Batch) -> Row:
     """Return buffers for any example of a batch; they must not be reused for another batch."""
-    longest = int(np.diff(batch.start).max(initial=0))
-    cells = 1 << (4 * longest).bit_length()
-    x, square, size, w, g, n, rate, part = (np.empty(longest, np.float32) for _ in range(8))
+    max_features = int(np.diff(batch.start).max(initial=0))
+    cells = 1 << (4 * max_features).bit_length()
+    x, square, size, w, g, n, rate, norm_part = (np.empty(max_features, np.float32) for _ in range(8))
     return Row(
-        np.empty(longest, np.uint64), x, square, size, np.empty(longest, np.int64), w, g, n, rate, part,
+        np.empty(max_features, np.uint64), x, square, size, np.empty(max_features, np.int64), w, g, n, rate, norm_part,
         np.empty(cells, np.uint64), np.full(cells, -1, np.int64), hash_table.new_secret(),
     )  # fmt: skip
 
@@ -64,14 +64,14 @@ def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tupl
     Returns
     -------
     count : number of features
-    quick : whether `update` can use the vectorised loops
+    vectorised : whether `update` can use the vectorised loops
     """
     begin = batch.start[i]
     count = batch.start[i + 1] - begin
     last = row.seen.shape[0] - 1
     table.guard.now[0] = i
-    quick = rule.adaptive and rule.normalized and rule.invariant and rule.root and not rule.regularized
-    quick = quick and finite.is_plain(table.guard)
+    vectorised = rule.adaptive and rule.normalized and rule.invariant and rule.uses_sqrt and not rule.regularized
+    vectorised = vectorised and finite.is_plain(table.guard)
     for f in range(count):
         row.place[f] = np.uint64(batch.index[begin + f]) * table.width
         xv = batch.value[begin + f]
@@ -80,17 +80,17 @@ def load(row: Row, table: gd.Table, rule: gd.Rule, batch: Batch, i: Int) -> tupl
         tiny = x2 < gd.TINY_X2
         row.square[f] = gd.TINY_X2 if tiny else x2
         row.size[f] = gd.TINY_X if tiny else abs(xv)
-    if quick:
+    if vectorised:
         for f in range(count):
             slot = row.place[f] & table.mask
             # unlike in `hash_table.probe`, cells that other examples filled count as empty, so nothing is cleared
             cell = np.int64(hash_table.hashed(slot, row.secret)) & last
-            while row.of[cell] == i and row.seen[cell] != slot:
+            while row.owner[cell] == i and row.seen[cell] != slot:
                 cell = (cell + 1) & last
-            quick = quick and row.of[cell] != i
-            row.of[cell] = i
+            vectorised = vectorised and row.owner[cell] != i
+            row.owner[cell] = i
             row.seen[cell] = slot
-    return count, quick
+    return count, vectorised
 
 
 @jit
@@ -101,7 +101,7 @@ def score(row: Row, table: gd.Table, count: Int, sub: np.uint64) -> np.float32:
 
 @jit
 def update(
-    row: Row, table: gd.Table, rule: gd.Rule, count: Int, quick: bool, sub: np.uint64, y: np.float32,
+    row: Row, table: gd.Table, rule: gd.Rule, count: Int, vectorised: bool, sub: np.uint64, y: np.float32,
     weight: np.float32, clock: np.float64,
 ) -> np.float32:  # fmt: skip
     """Extend the label range to include y, and update a subproblem towards y.
@@ -110,7 +110,7 @@ def update(
     ----------
     row : example from `load`, whose buffers are written
     table : written
-    quick : second result of `load`
+    vectorised : second result of `load`
     weight : importance weight
     clock : weight of the labelled examples up to and including this one
 
@@ -120,7 +120,7 @@ def update(
     """
     if rule.widen:
         gd.widen(table.range, y)
-    if not quick:
+    if not vectorised:
         s = gd.score(table, row.place, row.x, count, sub, ZERO)
         if weight > ZERO:
             p = gd.clip(s, table.range)
@@ -144,7 +144,7 @@ def update(
     if g2 == ZERO or (rule.checked and not gd.is_safe(table, rule, row.place, x, count, sub, weight, g2, step)):
         gd.learn(table, rule, row.place, x, count, sub, p, y, weight, clock)
         return gd.score(table, row.place, x, count, sub, ZERO)
-    g, n, rate, part, square, size = row.g, row.n, row.rate, row.part, row.square, row.size
+    g, n, rate, norm_part, square, size = row.g, row.n, row.rate, row.norm_part, row.square, row.size
     grown = False
     for f in range(count):
         g[f] = flat[at[f] + 1]
@@ -160,12 +160,12 @@ def update(
     for f in range(count):
         g[f] += g2 * square[f]
         rate[f] = (ONE / np.float32(math.sqrt(g[f]))) * (ONE / n[f])
-        part[f] = square[f] / (n[f] * n[f])
+        norm_part[f] = square[f] / (n[f] * n[f])
     q = ZERO
     norm = ZERO
     for f in range(count):
         q += square[f] * rate[f]
-        norm += part[f]
+        norm += norm_part[f]
     k = np.int64(sub)
     table.sums[k, 0] += weight * norm
     table.sums[k, 1] += weight

@@ -24,7 +24,7 @@ SQUARED, LOGISTIC, HINGE, QUANTILE, CLASSIC = 0, 1, 2, 3, 4
 CODES = {"squared": SQUARED, "logistic": LOGISTIC, "hinge": HINGE, "quantile": QUANTILE, "classic": CLASSIC}
 
 TINY_STEP = np.float32(1e-6)  # below this s * q the invariant step is replaced by its first-order form
-NO_LOSS = np.float32(24 * math.log(2))  # from this margin on, 1 + e**-margin is 1 in float32 and the loss is 0
+ZERO_LOSS_MARGIN = np.float32(24 * math.log(2))  # from this margin on, 1 + e**-margin is 1 in float32 and the loss is 0
 
 
 @jit
@@ -181,7 +181,7 @@ def logistic_slopes(p: Float32s, y: Float32s, d: Float32s, out: Float32s, count:
         yp = y[j] * p[j]
         d[j] = fast_math.expf(yp)
         slope = ONE / (ONE + d[j])
-        out[j] = slope * slope if yp < NO_LOSS else ZERO
+        out[j] = slope * slope if yp < ZERO_LOSS_MARGIN else ZERO
 
 
 @jit
@@ -208,8 +208,8 @@ def logistic_steps(
         r = big - fast_math.log(w) - w
         t = 1.0 + w
         v = 2.0 * t * (t + 2.0 * r / 3.0)
-        more = np.float32(w * (1.0 + r / t * (v - r) / (v - 2.0 * r)) - big)
-        out[j] = -(y[j] * more + p[j]) / q[j]
+        w_less_x = np.float32(w * (1.0 + r / t * (v - r) / (v - 2.0 * r)) - big)
+        out[j] = -(y[j] * w_less_x + p[j]) / q[j]
     for j in range(count):
         out[j] = y[j] * s / (ONE + d[j]) if s * q[j] < TINY_STEP else out[j]
     if small:

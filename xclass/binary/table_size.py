@@ -7,18 +7,18 @@ from ..system import memory
 
 FIELDS = 4  # number of float32 in a slot
 SLOT_BYTES = 4 * FIELDS
-LEAST_BITS, MOST_BITS = 18, 26  # range of log2 of the table's size if -b is not given
-PLACES = 10  # log2 of the slots per class if -b is not given
+MIN_BITS, MAX_BITS = 18, 26  # range of log2 of the table's size if -b is not given
+CLASS_SLOTS_LOG2 = 10  # log2 of the slots per class if -b is not given
 
 
-def check_memory(bits: int, slot_bytes: int = SLOT_BYTES, more: int = 0) -> None:
+def check_memory(bits: int, slot_bytes: int = SLOT_BYTES, extra_bytes: int = 0) -> None:
     """Check that a table of 2**bits slots fits into free memory.
 
     Parameters
     ----------
     bits : log2 of the number of slots
     slot_bytes : size of a slot
-    more : bytes that the reduction needs besides the table
+    extra_bytes : bytes that the reduction needs besides the table
 
     Raises
     ------
@@ -26,29 +26,29 @@ def check_memory(bits: int, slot_bytes: int = SLOT_BYTES, more: int = 0) -> None
         If it does not fit; the message names the largest table that does.
     """
     free = memory.available()
-    if free is None or (slot_bytes << bits) + more <= free:
+    if free is None or (slot_bytes << bits) + extra_bytes <= free:
         return
-    fits = max((b for b in range(1, 32) if (slot_bytes << b) + more <= free), default=0)
-    advice = f"the largest that fits is -b {fits}" if fits else "no table fits beside it; choose a smaller --max_depth"
+    fits = max((b for b in range(1, 32) if (slot_bytes << b) + extra_bytes <= free), default=0)
+    advice = f"the largest that fits is -b {fits}" if fits else "no table fits; give a smaller --max_depth"
     raise UsageError(
-        f"-b {bits} asks for {(slot_bytes << bits) / 2**20:,.0f} MB of weights"
-        + (f" and {more / 2**20:,.0f} MB of tree" if more > 2**20 else "")
-        + f", {free / 2**20:,.0f} MB are free: {advice}"
+        f"-b {bits} needs {(slot_bytes << bits) / 2**20:,.0f} MB for the weights"
+        + (f" and {extra_bytes / 2**20:,.0f} MB for the tree" if extra_bytes > 2**20 else "")
+        + f", but only {free / 2**20:,.0f} MB of memory are free; {advice}"
     )
 
 
-FEW_PLACES = 64  # slots per class below which collisions make most of the error
+FEW_CLASS_SLOTS = 64  # slots per class below which collisions make most of the error
 
 
-def crowding(bits: int, classes: int, width: int, layout: str) -> list[str]:
+def crowding_warning(bits: int, classes: int, width: int, layout: str) -> list[str]:
     """Return a warning for the banner if a table has too few slots per class, otherwise no line."""
-    places = (1 << bits) // (width if layout == "vw" else classes)
-    if places >= FEW_PLACES:
+    class_slots = (1 << bits) // (width if layout == "vw" else classes)
+    if class_slots >= FEW_CLASS_SLOTS:
         return []
     enough = bits
-    while (1 << enough) // (width if layout == "vw" else classes) < FEW_PLACES and enough < 31:
+    while (1 << enough) // (width if layout == "vw" else classes) < FEW_CLASS_SLOTS and enough < 31:
         enough += 1
     return [
-        f"warning: -b {bits} leaves {places} slots for the features of each class; expect collisions, "
-        f"or give at least -b {enough}"
+        f"warning: -b {bits} leaves {class_slots} slots for the features of each class, so many features share "
+        f"a slot; give at least -b {enough}"
     ]

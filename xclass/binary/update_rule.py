@@ -16,9 +16,9 @@ from ..errors import UsageError
 from ..options.declare import option
 from ..system import memory
 from . import loss
-from .table_size import LEAST_BITS, MOST_BITS, PLACES, SLOT_BYTES
+from .table_size import CLASS_SLOTS_LOG2, MAX_BITS, MIN_BITS, SLOT_BYTES
 
-MOST = 1e30  # limit of all numeric options; float32 ends at 3.4e38
+MAX_OPTION = 1e30  # limit of all numeric options; float32 ends at 3.4e38
 SAFE_RATE = 1024  # largest learning rate for which the bounds of `finite.is_safe` hold
 
 
@@ -40,7 +40,7 @@ class Options:
         "learning rate",
         flags=("-l", "--learning_rate"),
         kind=float,
-        maximum=MOST,
+        maximum=MAX_OPTION,
         metavar="RATE",
         minimum=0,
         default_text="0.5; 10 if an update rule is given, see --sgd",
@@ -65,8 +65,8 @@ class Options:
     power_t: float = option(
         "exponent p of the decay of the learning rate: G**-p, or t**-p with --sgd",
         kind=float,
-        minimum=-MOST,
-        maximum=MOST,
+        minimum=-MAX_OPTION,
+        maximum=MAX_OPTION,
         default=0.5,
         metavar="P",
         stored=True,
@@ -75,7 +75,7 @@ class Options:
     initial_t: float = option(
         "initial value of the clock t and of the sums G",
         kind=float,
-        maximum=MOST,
+        maximum=MAX_OPTION,
         metavar="T",
         minimum=0,
         default_text="0; 1 without --adaptive and --normalized",
@@ -100,7 +100,7 @@ class Options:
         "strength of L1 regularisation: how much every update takes from all weights; with --softmax_tree its "
         "coefficient in the objective [alpha]",
         kind=float,
-        maximum=MOST,
+        maximum=MAX_OPTION,
         default=0.0,
         default_text="0; 0.15 with --softmax_tree",
         minimum=0,
@@ -111,7 +111,7 @@ class Options:
     l2: float = option(
         "strength of L2 regularisation: the fraction by which every update shrinks all weights",
         kind=float,
-        maximum=MOST,
+        maximum=MAX_OPTION,
         default=0.0,
         minimum=0,
         metavar="LAMBDA",
@@ -119,14 +119,20 @@ class Options:
         adjustable=True,
     )
     initial_weight: float = option(
-        "initial value of all weights", kind=float, minimum=-MOST, maximum=MOST, default=0.0, metavar="W", stored=True
+        "initial value of all weights",
+        kind=float,
+        minimum=-MAX_OPTION,
+        maximum=MAX_OPTION,
+        default=0.0,
+        metavar="W",
+        stored=True,
     )
     constant: float | None = option(
         "initial value of the weight of the constant feature",
         flags=("-C", "--constant"),
         kind=float,
-        minimum=-MOST,
-        maximum=MOST,
+        minimum=-MAX_OPTION,
+        maximum=MAX_OPTION,
         metavar="W",
         default_text="--initial_weight",
         stored=True,
@@ -134,7 +140,7 @@ class Options:
     decay_learning_rate: float = option(
         "multiply the learning rate by this factor at the end of every pass",
         kind=float,
-        maximum=MOST,
+        maximum=MAX_OPTION,
         default=1.0,
         minimum=0,
         metavar="FACTOR",
@@ -144,16 +150,16 @@ class Options:
     min_prediction: float | None = option(
         "smallest prediction of the binary learner; its range then no longer follows the labels",
         kind=float,
-        minimum=-MOST,
-        maximum=MOST,
+        minimum=-MAX_OPTION,
+        maximum=MAX_OPTION,
         metavar="P",
         default_text="see --label_range",
     )
     max_prediction: float | None = option(
         "largest prediction of the binary learner; its range then no longer follows the labels",
         kind=float,
-        minimum=-MOST,
-        maximum=MOST,
+        minimum=-MAX_OPTION,
+        maximum=MAX_OPTION,
         metavar="P",
         default_text="see --label_range",
     )
@@ -191,7 +197,11 @@ class Options:
 
 
 def resolve_defaults(
-    options: Options, classes: int, reduction: bool, slot_bytes: int = SLOT_BYTES, places: int = PLACES
+    options: Options,
+    classes: int,
+    reduction: bool,
+    slot_bytes: int = SLOT_BYTES,
+    class_slots_log2: int = CLASS_SLOTS_LOG2,
 ) -> dict[str, object]:
     """Return values for options that were not given: loss, label range, rate, clock and table size.
 
@@ -204,20 +214,20 @@ def resolve_defaults(
     classes : number of classes or subproblems
     reduction : whether a reduction uses the learner, with labels -1 and 1
     slot_bytes : size of a slot
-    places : log2 of the slots per class
+    class_slots_log2 : log2 of the slots per class
     """
     defaults: dict[str, object] = {}
     if options.loss_function is None:
         defaults["loss_function"] = "logistic" if reduction else "squared"
     if options.label_range is None:
         defaults["label_range"] = "known" if reduction else "seen"
-    named = options.sgd or options.adaptive or options.normalized or options.invariant
+    any_rule_given = options.sgd or options.adaptive or options.normalized or options.invariant
     if options.learning_rate is None:
-        defaults["learning_rate"] = 10.0 if named and not (options.adaptive and options.normalized) else 0.5
+        defaults["learning_rate"] = 10.0 if any_rule_given and not (options.adaptive and options.normalized) else 0.5
     if options.initial_t is None:
-        defaults["initial_t"] = 1.0 if named and not (options.adaptive or options.normalized) else 0.0
+        defaults["initial_t"] = 1.0 if any_rule_given and not (options.adaptive or options.normalized) else 0.0
     if options.bits is None:
-        bits = min(MOST_BITS, max(LEAST_BITS, max(0, classes - 1).bit_length() + places))
+        bits = min(MAX_BITS, max(MIN_BITS, max(0, classes - 1).bit_length() + class_slots_log2))
         free = memory.available()
         while free is not None and bits > 10 and (slot_bytes << bits) > free // 4:
             bits -= 1
@@ -236,7 +246,7 @@ class Rule(NamedTuple):
     adaptive: bool  # rates fall with G, as in AdaGrad
     normalized: bool  # rates do not depend on the scale of a feature
     invariant: bool  # steps are importance-aware, see `loss.step`
-    root: bool  # power_t is 1/2: square roots instead of powers
+    uses_sqrt: bool  # power_t is 1/2: square roots instead of powers
     widen: bool  # the label range follows the labels seen
     regularized: bool  # l1 or l2 is above 0
     l1: float
@@ -263,10 +273,10 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
     UsageError
         If the learning rate is not finite or the range of predictions is empty.
     """
-    named = options.sgd or options.adaptive or options.normalized or options.invariant
-    adaptive = options.adaptive if named else True
-    normalized = options.normalized if named else True
-    invariant = options.invariant if named else True
+    any_rule_given = options.sgd or options.adaptive or options.normalized or options.invariant
+    adaptive = options.adaptive if any_rule_given else True
+    normalized = options.normalized if any_rule_given else True
+    invariant = options.invariant if any_rule_given else True
     rate = options.learning_rate
     initial_t = options.initial_t
     if not adaptive and not normalized:
@@ -278,7 +288,7 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
                 "smaller --power_t, or another --initial_t"
             )
     kind = loss.CODES[options.loss_function]
-    root = options.power_t == 0.5
+    uses_sqrt = options.power_t == 0.5
     regularized = options.l1 > 0 or options.l2 > 0
     known = options.label_range == "known" and reduction
     lowest, highest = (
@@ -287,7 +297,8 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
     pinned = not (np.isnan(lowest) and np.isnan(highest))
     if options.min_prediction is not None and options.max_prediction is not None and lowest > highest:
         raise UsageError(
-            f"--min_prediction {lowest:g} is above --max_prediction {highest:g}: no prediction is left; exchange them"
+            f"--min_prediction {lowest:g} is above --max_prediction {highest:g}, so no prediction is allowed; "
+            "exchange them"
         )
     return Rule(
         loss=kind,
@@ -298,7 +309,7 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
         adaptive=adaptive,
         normalized=normalized,
         invariant=invariant,
-        root=root,
+        uses_sqrt=uses_sqrt,
         widen=not (known or pinned),
         regularized=regularized,
         l1=float(np.float32(options.l1)),
@@ -307,7 +318,7 @@ def make_rule(options: Options, reduction: bool, exact: bool = False) -> Rule:
         lowest=lowest,
         highest=highest,
         checked=not exact,
-        bounds_hold=rate <= SAFE_RATE and not regularized and (root or not (adaptive or normalized)),
+        bounds_hold=rate <= SAFE_RATE and not regularized and (uses_sqrt or not (adaptive or normalized)),
         no_overshoot=invariant and kind in (loss.LOGISTIC, loss.SQUARED),
     )
 
@@ -340,9 +351,15 @@ def check(spec: Spec) -> None:
     if spec.learn_names and reduction == "scalar":
         raise UsageError("--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass")
     if spec.learn_names and classes and len(labels) > classes:
-        raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give at least as many classes")
+        raise UsageError(
+            f"--{reduction} {classes} is given, but --named_labels lists {len(labels)} names; give at least as many "
+            "classes"
+        )
     if labels and len(labels) != classes and not spec.learn_names:
-        raise UsageError(f"--{reduction} {classes} and {len(labels)} --named_labels: give as many names as classes")
+        raise UsageError(
+            f"--{reduction} {classes} is given, but --named_labels lists {len(labels)} names; give as many names as "
+            "classes"
+        )
     if o.constant is not None and spec.name != "scalar":
         raise UsageError(
             f"-C has no effect with --{spec.name}, whose subproblems each have a constant of their own; "

@@ -127,7 +127,7 @@ def table_arrays(name: str, table: Table, weights_only: bool = False) -> dict[st
     planes = columns(table)
     if weights_only:
         planes = {"w": effective_weights(table)}
-    stored = stored_arrays.sparse(name, planes)
+    stored = stored_arrays.pack_table(name, planes)
     stored[name + ".range"] = table.range
     if not weights_only:
         stored[name + ".sums"] = table.sums
@@ -166,7 +166,7 @@ def restore_table(
         planes = {"w": planes["w"]}
     if rule is not None and rule.initial_weight != 0:
         planes["w"][:] = 0
-    stored_arrays.dense(name, arrays, planes)
+    stored_arrays.unpack_table(name, arrays, planes)
     if "g" in planes:
         stored_arrays.fill(name + ".sums", arrays, table.sums)
         _restore_shrunk(name + ".shrunk", table, arrays)

@@ -27,10 +27,10 @@ COLUMNS = 10
 # Positions in the header: the constant BLOCK, size of the block in bytes, its checksum, the numbers of examples,
 # features and namespace groups, bytes of tags, number of the first line, number of lines in the files before, whether
 # each example ends with the constant; then three numbers per column, which describe its encoding.
-MAGIC, BYTES, SUM, N, Z, G, T, FIRST, BEFORE, WITH_CONSTANT, HOW = range(11)
-HEADER = HOW + 3 * COLUMNS
+MAGIC, BYTES, CHECKSUM, N, Z, G, T, FIRST, LINES_BEFORE, WITH_CONSTANT, ENCODING = range(11)
+HEADER = ENCODING + 3 * COLUMNS
 BLOCK = 0x6B636F6C62
-ONE = np.uint32(0x3F800000)  # the bits of 1.0
+ONE_BITS = np.uint32(0x3F800000)  # the bits of 1.0
 UNLABELLED = np.uint32(0xFFFFFFFF)
 
 
@@ -42,18 +42,18 @@ class DamagedCacheError(Exception):
 
 
 @jit
-def fill_column(batch: Batch, which: int, classes: bool, less: int, column: UInt32s) -> int:
+def fill_column(batch: Batch, field: int, classes: bool, omitted: int, column: UInt32s) -> int:
     """Copy a column of a batch and return its length.
 
     Parameters
     ----------
-    which : LABEL, WEIGHT, ... or TAG
+    field : LABEL, WEIGHT, ... or TAG
     classes : whether labels are classes
-    less : 1 if each example ends with the constant, which is left out, else 0
+    omitted : 1 if each example ends with the constant, which is left out, else 0
     column : uint32[length or more], written
     """
     n: int = batch.label.shape[0]
-    if which == LABEL:
+    if field == LABEL:
         reals = column.view(np.float32)
         for i in range(n):
             if not classes:
@@ -63,36 +63,36 @@ def fill_column(batch: Batch, which: int, classes: bool, less: int, column: UInt
             else:
                 column[i] = UNLABELLED
         return n
-    if which in (WEIGHT, INITIAL):
-        source = (batch.weight if which == WEIGHT else batch.initial).view(np.uint32)
+    if field in (WEIGHT, INITIAL):
+        source = (batch.weight if field == WEIGHT else batch.initial).view(np.uint32)
         for i in range(n):
             column[i] = source[i]
         return n
-    if which == GROUPS:
+    if field == GROUPS:
         for i in range(n):
-            column[i] = np.uint32(batch.group_first[i + 1] - batch.group_first[i] - less)
+            column[i] = np.uint32(batch.group_first[i + 1] - batch.group_first[i] - omitted)
         return n
-    if which == LINE:
+    if field == LINE:
         for i in range(n):
             column[i] = np.uint32(batch.line[i] - batch.line[i - 1] - 1) if i > 0 else np.uint32(0)
         return n
-    if which == TAG:
+    if field == TAG:
         for i in range(n):
             column[i] = np.uint32(batch.tag_end[i] - batch.tag_start[i])
         return n
     m = 0
-    if which in (NAME, LENGTH):
+    if field in (NAME, LENGTH):
         for i in range(n):
-            for j in range(batch.group_first[i], batch.group_first[i + 1] - less):
-                if which == NAME:
+            for j in range(batch.group_first[i], batch.group_first[i + 1] - omitted):
+                if field == NAME:
                     column[m] = batch.group_name[j]
                 else:
                     column[m] = np.uint32(batch.group_start[j + 1] - batch.group_start[j])
                 m += 1
         return m
-    numbers = batch.index if which == INDEX else batch.value.view(np.uint32)
+    numbers = batch.index if field == INDEX else batch.value.view(np.uint32)
     for i in range(n):
-        for p in range(batch.start[i], batch.start[i + 1] - less):
+        for p in range(batch.start[i], batch.start[i + 1] - omitted):
             column[m] = numbers[p]
             m += 1
     return m
@@ -100,7 +100,7 @@ def fill_column(batch: Batch, which: int, classes: bool, less: int, column: UInt
 
 @jit
 def encode_block(
-    batch: Batch, classes: bool, constant: bool, before: int, table: UInt32s, codes: UInt16s, listed: UInt32s,
+    batch: Batch, classes: bool, constant: bool, lines_before: int, table: UInt32s, codes: UInt16s, dictionary: UInt32s,
     column: UInt32s, out: UInt8s, head: Int64s, secret: np.uint64,
 ) -> int:  # fmt: skip
     """Encode a batch after the space for its header and return the size of the block in bytes.
@@ -109,37 +109,38 @@ def encode_block(
     ----------
     classes : whether labels are classes
     constant : whether each example ends with the constant
-    before : number of lines in the files before this one
-    table, codes, listed, column : uint32[2**18], uint16[m], uint32[2**16], uint32[m], scratch; m is the longest column
+    lines_before : number of lines in the files before this one
+    table, codes, dictionary, column : uint32[2**18], uint16[m], uint32[2**16], uint32[m], scratch; m is the length of
+        the longest column
     out : uint8[...], written from byte 8 * HEADER on
     head : int64[HEADER], written except for the checksum
     secret : secret key of the hash of numbers, see `hash_table`
     """
     n: int = batch.label.shape[0]
-    less = 1 if constant else 0
+    omitted = 1 if constant else 0
     end = HEADER * 8
     g = z = t = 0
-    for which in range(COLUMNS):
-        m = fill_column(batch, which, classes, less, column)
-        how = head[HOW + 3 * which : HOW + 3 * which + 3]
-        end = column_codec.put(column, m, table, codes, listed, out, end, how, secret)
-        if which == NAME:
+    for field in range(COLUMNS):
+        m = fill_column(batch, field, classes, omitted, column)
+        encoding = head[ENCODING + 3 * field : ENCODING + 3 * field + 3]
+        end = column_codec.encode_column(column, m, table, codes, dictionary, out, end, encoding, secret)
+        if field == NAME:
             g = m
-        elif which == INDEX:
+        elif field == INDEX:
             z = m
     for i in range(n):
         for p in range(batch.tag_start[i], batch.tag_end[i]):
             out[end + t] = batch.text[p]
             t += 1
-    end = column_codec.padded(out, end + t)
+    end = column_codec.pad(out, end + t)
     head[MAGIC], head[BYTES], head[N], head[Z], head[G], head[T] = BLOCK, end, n, z, g, t
     head[FIRST] = batch.line[0] if n > 0 else 0
-    head[BEFORE], head[WITH_CONSTANT] = before, less
+    head[LINES_BEFORE], head[WITH_CONSTANT] = lines_before, omitted
     return end
 
 
 @jit
-def total(counts: UInt32s, low: int, high: int) -> Int:
+def sum_range(counts: UInt32s, low: int, high: int) -> Int:
     """Return the sum of `counts[low:high]` (uint32[...])."""
     count = intrinsics.pointer(counts)
     running: Int = 0
@@ -149,7 +150,7 @@ def total(counts: UInt32s, low: int, high: int) -> Int:
 
 
 @jit
-def get_groups(head: Int64s, counts: UInt32s, names: UInt32s, lengths: UInt32s, out: Batch) -> None:
+def decode_groups(head: Int64s, counts: UInt32s, names: UInt32s, lengths: UInt32s, out: Batch) -> None:
     """Fill in where the features of each example and of each namespace group begin.
 
     Parameters
@@ -159,7 +160,7 @@ def get_groups(head: Int64s, counts: UInt32s, names: UInt32s, lengths: UInt32s, 
     names, lengths : uint32[g], namespace and number of features of each group
     out : its `start`, `group_first`, `group_name` and `group_start` are written
     """
-    n, less = head[N], head[WITH_CONSTANT]
+    n, omitted = head[N], head[WITH_CONSTANT]
     count, name, length = intrinsics.pointer(counts), intrinsics.pointer(names), intrinsics.pointer(lengths)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
     start, first = intrinsics.pointer(out.start), intrinsics.pointer(out.group_first)
@@ -172,7 +173,7 @@ def get_groups(head: Int64s, counts: UInt32s, names: UInt32s, lengths: UInt32s, 
             p += np.int64(length[j])
             j += 1
             k += 1
-        if less:
+        if omitted:
             group_name[k] = np.uint8(CONSTANT_GROUP)
             group_start[k] = p
             p += 1
@@ -183,7 +184,7 @@ def get_groups(head: Int64s, counts: UInt32s, names: UInt32s, lengths: UInt32s, 
 
 
 @jit
-def get_labels(head: Int64s, classes: bool, labels: UInt32s, out: Batch) -> None:
+def decode_labels(head: Int64s, classes: bool, labels: UInt32s, out: Batch) -> None:
     """Fill in the labels from `labels` (uint32[n]): classes, or the bits of float32 values."""
     label, target, real = (
         intrinsics.pointer(labels),
@@ -199,7 +200,7 @@ def get_labels(head: Int64s, classes: bool, labels: UInt32s, out: Batch) -> None
 
 
 @jit
-def get_lines(head: Int64s, gaps: UInt32s, out: Batch) -> None:
+def decode_lines(head: Int64s, gaps: UInt32s, out: Batch) -> None:
     """Fill in the line numbers from `gaps` (uint32[n]), the lines between an example and the previous one."""
     gap, line = intrinsics.pointer(gaps), intrinsics.pointer(out.line)
     number = head[FIRST] - 1
@@ -209,7 +210,7 @@ def get_lines(head: Int64s, gaps: UInt32s, out: Batch) -> None:
 
 
 @jit
-def get_tags(data: UInt8s, at: int, head: Int64s, sizes: UInt32s, out: Batch, tags: UInt8s) -> None:
+def decode_tags(data: UInt8s, at: int, head: Int64s, sizes: UInt32s, out: Batch, tags: UInt8s) -> None:
     """Copy the tags and fill in where each begins and ends.
 
     Parameters
@@ -236,7 +237,7 @@ def get_tags(data: UInt8s, at: int, head: Int64s, sizes: UInt32s, out: Batch, ta
 
 @jit
 def decode_block(
-    data: UInt8s, at: int, head: Int64s, classes: bool, scratch: UInt32s, listed: UInt32s, out: Batch, tags: UInt8s
+    data: UInt8s, at: int, head: Int64s, classes: bool, scratch: UInt32s, dictionary: UInt32s, out: Batch, tags: UInt8s
 ) -> bool:
     """Decode the block at `data[at]`, whose checksum is right, and return whether its sizes are consistent.
 
@@ -246,47 +247,51 @@ def decode_block(
     head : int64[HEADER], header of the block
     classes : whether labels are classes
     scratch : uint32[2 n + 2 g or more], written
-    listed : uint32[2**16], scratch
+    dictionary : uint32[2**16], scratch
     out : batch of n examples, written
     tags : uint8[t], written
     """
-    n, z, g, t, less = head[N], head[Z], head[G], head[T], head[WITH_CONSTANT]
+    n, z, g, t, omitted = head[N], head[Z], head[G], head[T], head[WITH_CONSTANT]
     end = at + head[BYTES]
     at += HEADER * 8
-    place = np.empty(COLUMNS, np.int64)
-    for which in range(COLUMNS):
-        m = z if which in (INDEX, VALUE) else g if which in (NAME, LENGTH) else n
-        size = column_codec.size_of(head[HOW + 3 * which : HOW + 3 * which + 3], m, end - at)
+    offset = np.empty(COLUMNS, np.int64)
+    for field in range(COLUMNS):
+        m = z if field in (INDEX, VALUE) else g if field in (NAME, LENGTH) else n
+        size = column_codec.encoded_size(head[ENCODING + 3 * field : ENCODING + 3 * field + 3], m, end - at)
         if size < 0:
             return False
-        place[which] = at
+        offset[field] = at
         at += size
     if at + t > end:
         return False
 
     numbers, counts, names, lengths = scratch[:n], scratch[n:], scratch[2 * n :], scratch[2 * n + g :]
-    column_codec.get(data, place[GROUPS], head[HOW + 3 * GROUPS :], n, listed, counts)
-    column_codec.get(data, place[LENGTH], head[HOW + 3 * LENGTH :], g, listed, lengths)
-    column_codec.get(data, place[TAG], head[HOW + 3 * TAG :], n, listed, numbers)
-    if total(counts, 0, n) != g or total(lengths, 0, g) != z or total(numbers, 0, n) != t:
+    column_codec.decode_column(data, offset[GROUPS], head[ENCODING + 3 * GROUPS :], n, dictionary, counts)
+    column_codec.decode_column(data, offset[LENGTH], head[ENCODING + 3 * LENGTH :], g, dictionary, lengths)
+    column_codec.decode_column(data, offset[TAG], head[ENCODING + 3 * TAG :], n, dictionary, numbers)
+    if sum_range(counts, 0, n) != g or sum_range(lengths, 0, g) != z or sum_range(numbers, 0, n) != t:
         return False
-    get_tags(data, at, head, numbers, out, tags)
-    column_codec.get(data, place[NAME], head[HOW + 3 * NAME :], g, listed, names)
-    get_groups(head, counts, names, lengths, out)
-    column_codec.get(data, place[LABEL], head[HOW + 3 * LABEL :], n, listed, numbers)
-    get_labels(head, classes, numbers, out)
-    column_codec.get(data, place[LINE], head[HOW + 3 * LINE :], n, listed, numbers)
-    get_lines(head, numbers, out)
-    column_codec.get(data, place[WEIGHT], head[HOW + 3 * WEIGHT :], n, listed, out.weight.view(np.uint32))
-    column_codec.get(data, place[INITIAL], head[HOW + 3 * INITIAL :], n, listed, out.initial.view(np.uint32))
-    for which in range(INDEX, VALUE + 1):
-        target = out.index if which == INDEX else out.value.view(np.uint32)
-        how = head[HOW + 3 * which :]
-        if less:
-            last = np.uint32(CONSTANT) if which == INDEX else ONE
-            column_codec.decode_rows(data, place[which], how, z, out.start, n, last, listed, target)
+    decode_tags(data, at, head, numbers, out, tags)
+    column_codec.decode_column(data, offset[NAME], head[ENCODING + 3 * NAME :], g, dictionary, names)
+    decode_groups(head, counts, names, lengths, out)
+    column_codec.decode_column(data, offset[LABEL], head[ENCODING + 3 * LABEL :], n, dictionary, numbers)
+    decode_labels(head, classes, numbers, out)
+    column_codec.decode_column(data, offset[LINE], head[ENCODING + 3 * LINE :], n, dictionary, numbers)
+    decode_lines(head, numbers, out)
+    column_codec.decode_column(
+        data, offset[WEIGHT], head[ENCODING + 3 * WEIGHT :], n, dictionary, out.weight.view(np.uint32)
+    )
+    column_codec.decode_column(
+        data, offset[INITIAL], head[ENCODING + 3 * INITIAL :], n, dictionary, out.initial.view(np.uint32)
+    )
+    for field in range(INDEX, VALUE + 1):
+        target = out.index if field == INDEX else out.value.view(np.uint32)
+        encoding = head[ENCODING + 3 * field :]
+        if omitted:
+            last = np.uint32(CONSTANT) if field == INDEX else ONE_BITS
+            column_codec.decode_rows(data, offset[field], encoding, z, out.start, n, last, dictionary, target)
         else:
-            column_codec.get(data, place[which], how, z, listed, target)
+            column_codec.decode_column(data, offset[field], encoding, z, dictionary, target)
     return True
 
 
@@ -294,10 +299,10 @@ def decode_block(
 
 
 class _Scratch(NamedTuple):
-    """Hold the hash table and the list of distinct numbers that `column_codec.put` needs."""
+    """Hold the hash table and the dictionary that `column_codec.encode_column` needs."""
 
     table: UInt32s  # uint32[2**18]
-    listed: UInt32s  # uint32[2**16]
+    dictionary: UInt32s  # uint32[2**16]
 
 
 class Packer:
@@ -311,19 +316,19 @@ class Packer:
 
     def __init__(self, classes: bool, constant: bool) -> None:
         self._classes, self._constant = classes, constant
-        self._scratch = _Scratch(np.empty(1 << 18, np.uint32), np.empty(column_codec.LONGEST_LIST, np.uint32))
+        self._scratch = _Scratch(np.empty(1 << 18, np.uint32), np.empty(column_codec.MAX_DICTIONARY, np.uint32))
         self._codes = np.empty(0, np.uint16)
         self._column = np.empty(0, np.uint32)
         self._secret = hash_table.new_secret()
         self._out = np.empty(0, np.uint8)
         self._head = np.zeros(HEADER, np.int64)
 
-    def pack(self, batch: Batch, before: int) -> tuple[UInt8s, int]:
+    def pack(self, batch: Batch, lines_before: int) -> tuple[UInt8s, int]:
         """Encode a batch.
 
         Parameters
         ----------
-        before : number of lines in the files before this one
+        lines_before : number of lines in the files before this one
 
         Returns
         -------
@@ -331,21 +336,21 @@ class Packer:
         checksum : as `block_checksum` computes it
         """
         n, z, g = batch.n, len(batch.index), len(batch.group_name)
-        longest = max(n, z, g)
+        max_length = max(n, z, g)
         tags = int((batch.tag_end - batch.tag_start).sum())
-        if len(self._column) < longest:
-            self._column = np.empty(2 * longest, np.uint32)
-            self._codes = np.empty(2 * longest, np.uint16)
-        capacity = 8 * HEADER + 4 * (6 * n + 2 * z) + 8 * g + tags + 4 * column_codec.LONGEST_LIST + 16 * COLUMNS
+        if len(self._column) < max_length:
+            self._column = np.empty(2 * max_length, np.uint32)
+            self._codes = np.empty(2 * max_length, np.uint16)
+        capacity = 8 * HEADER + 4 * (6 * n + 2 * z) + 8 * g + tags + 4 * column_codec.MAX_DICTIONARY + 16 * COLUMNS
         if len(self._out) < capacity:
             self._out = np.empty(2 * capacity, np.uint8)
         head = self._head
         size = encode_block(
-            batch, self._classes, self._constant, before, self._scratch.table, self._codes, self._scratch.listed,
-            self._column, self._out, head, self._secret,
+            batch, self._classes, self._constant, lines_before, self._scratch.table, self._codes,
+            self._scratch.dictionary, self._column, self._out, head, self._secret,
         )  # fmt: skip
         checksum = block_checksum(head, self._out[8 * HEADER : size])
-        head[SUM : SUM + 1].view(np.uint64)[0] = checksum
+        head[CHECKSUM : CHECKSUM + 1].view(np.uint64)[0] = checksum
         self._out[: 8 * HEADER] = head.view(np.uint8)
         return self._out[:size], checksum
 
@@ -364,7 +369,7 @@ class Unpacker:
         self._data, self._end, self._classes = data, end, classes
         self._pool = Pool()
         self._scratch = np.empty(0, np.uint32)
-        self._listed = np.zeros(column_codec.LONGEST_LIST, np.uint32)
+        self._dictionary = np.zeros(column_codec.MAX_DICTIONARY, np.uint32)
 
     def unpack(self, at: int) -> tuple[Batch, int, int, int]:
         """Decode the block at byte `at`.
@@ -372,7 +377,7 @@ class Unpacker:
         Returns
         -------
         batch : the examples
-        before : number of lines in the files before the block's file
+        lines_before : number of lines in the files before the block's file
         size : bytes of the block
         checksum : as `block_checksum` computes it
 
@@ -385,19 +390,19 @@ class Unpacker:
         if body > self._end:
             raise DamagedCacheError(f"it is damaged at byte {at}")
         head = self._data[at:body].view(np.int64).copy()
-        _, size, checksum, n, z, g, t, _, before, less = head[:HOW].tolist()
+        _, size, checksum, n, z, g, t, _, lines_before, omitted = head[:ENCODING].tolist()
         plausible = head[MAGIC] == BLOCK and size % 8 == 0 and 8 * HEADER <= size <= self._end - at
         if not plausible or block_checksum(head, self._data[body : at + size]) != checksum % (1 << 64):
             raise DamagedCacheError(f"it is damaged at byte {at}")
-        if min(n, z, g, t) < 0 or less not in (0, 1) or max(n, z, g, t) >= 1 << 40:
+        if min(n, z, g, t) < 0 or omitted not in (0, 1) or max(n, z, g, t) >= 1 << 40:
             raise DamagedCacheError(f"it is damaged at byte {at}")
         if len(self._scratch) < 2 * (n + g):
             self._scratch = np.empty(4 * (n + g), np.uint32)
         tags = np.empty(t, np.uint8)
-        out = self._pool.batch(n, z + n * less, g + n * less, tags)
-        if not decode_block(self._data, at, head, self._classes, self._scratch, self._listed, out, tags):
+        out = self._pool.batch(n, z + n * omitted, g + n * omitted, tags)
+        if not decode_block(self._data, at, head, self._classes, self._scratch, self._dictionary, out, tags):
             raise DamagedCacheError(f"it is damaged at byte {at}")
-        return out, before, size, checksum % (1 << 64)
+        return out, lines_before, size, checksum % (1 << 64)
 
 
 def block_checksum(head: Int64s, body: UInt8s) -> int:
@@ -409,7 +414,7 @@ def block_checksum(head: Int64s, body: UInt8s) -> int:
     body : uint8[...], the rest of the block
     """
     words = head.view(np.uint64).copy()
-    words[SUM] = 0
+    words[CHECKSUM] = 0
     words.flags.writeable = False  # numba compiles a kernel again for writable arrays; one kernel is enough
     rest = body.view(np.uint64)
     rest.flags.writeable = False

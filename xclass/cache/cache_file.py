@@ -55,9 +55,9 @@ class Writer:
 
     def __init__(self, path: str | None, classes: bool, constant: bool):
         self._unfinished = None if path is None else leftovers.Unfinished(path)
-        self.file = leftovers.spill() if self._unfinished is None else self._unfinished.file
+        self.file = leftovers.open_spill_file() if self._unfinished is None else self._unfinished.file
         self._packer = Packer(classes, constant)
-        self._sum = 0
+        self._crc = 0
         self.blocks = 0
         self.file.write(MAGIC)
 
@@ -66,12 +66,12 @@ class Writer:
         """Return the number of bytes written so far."""
         return self.file.tell()
 
-    def write(self, batch: Batch, before: int) -> None:
-        """Append a batch; `before` is the number of lines in the files before its own."""
+    def write(self, batch: Batch, lines_before: int) -> None:
+        """Append a batch; `lines_before` is the number of lines in the files before its own."""
         if batch.n == 0:
             return
-        block, checksum = self._packer.pack(batch, before)
-        self._sum = zlib.crc32(checksum.to_bytes(8, "little"), self._sum)
+        block, checksum = self._packer.pack(batch, lines_before)
+        self._crc = zlib.crc32(checksum.to_bytes(8, "little"), self._crc)
         self.blocks += 1
         self.file.write(block.data)
 
@@ -79,7 +79,7 @@ class Writer:
         """Write the trailer with `facts`, flush everything to the disk and give the file its name."""
         text = json.dumps({**facts, "blocks": self.blocks}).encode()
         self.file.write(text)
-        self.file.write(np.array([len(text), zlib.crc32(text), self._sum], "<i8").tobytes())
+        self.file.write(np.array([len(text), zlib.crc32(text), self._crc], "<i8").tobytes())
         if self._unfinished is None:
             self.file.write(END)
             self.file.flush()
@@ -125,7 +125,7 @@ class Reader:
     Attributes
     ----------
     facts : what `Writer.finish` was given, and the number of blocks
-    part : fraction read, 0 to 1
+    fraction_read : fraction read, 0 to 1
     end : offset in bytes where the last block ends
 
     Raises
@@ -135,21 +135,21 @@ class Reader:
     """
 
     def __init__(self, file: IO[bytes], classes: bool) -> None:
-        self.part = 0.0
+        self.fraction_read = 0.0
         size = os.fstat(file.fileno()).st_size
-        last = 24 + len(END)
-        if size < len(MAGIC) + last:
+        trailer_size = 24 + len(END)
+        if size < len(MAGIC) + trailer_size:
             raise DamagedCacheError("it is truncated")
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if self._map[: len(MAGIC)] != MAGIC:
             raise DamagedCacheError("it is not a cache of xclass")
         if self._map[size - len(END) :] != END:
             raise DamagedCacheError("it is truncated")
-        length, crc, self._sum = np.frombuffer(self._map[size - last : size - len(END)], "<i8").tolist()
-        self.end: int = size - last - length
-        if not len(MAGIC) <= self.end <= size - last:
+        length, crc, self._crc = np.frombuffer(self._map[size - trailer_size : size - len(END)], "<i8").tolist()
+        self.end: int = size - trailer_size - length
+        if not len(MAGIC) <= self.end <= size - trailer_size:
             raise DamagedCacheError("its end is damaged")
-        text = self._map[self.end : size - last]
+        text = self._map[self.end : size - trailer_size]
         if zlib.crc32(text) != crc:
             raise DamagedCacheError("its end is damaged")
         self.facts = _facts(text)
@@ -158,26 +158,26 @@ class Reader:
     def __iter__(self) -> Iterator[tuple[Batch, int]]:
         """Yield each batch and the number of lines in the files before its own."""
         at = len(MAGIC)
-        blocks = total = ready = 0
+        blocks = crc = requested = 0
         while at < self.end:
-            while at >= ready:
-                ready = self._look_ahead(ready)
-            batch, before, size, checksum = self._unpacker.unpack(at)
-            total = zlib.crc32(checksum.to_bytes(8, "little"), total)
+            while at >= requested:
+                requested = self._look_ahead(requested)
+            batch, lines_before, size, checksum = self._unpacker.unpack(at)
+            crc = zlib.crc32(checksum.to_bytes(8, "little"), crc)
             blocks += 1
             at += size
-            self.part = at / self.end
-            yield batch, before
-        if blocks != self.facts["blocks"] or total != self._sum:
-            raise DamagedCacheError("blocks are missing")
+            self.fraction_read = at / self.end
+            yield batch, lines_before
+        if blocks != self.facts["blocks"] or crc != self._crc:
+            raise DamagedCacheError("some of its blocks are missing")
 
-    def _look_ahead(self, ready: int) -> int:
-        """Request the window that begins at `ready`, release the one before the last, and return its end."""
+    def _look_ahead(self, requested: int) -> int:
+        """Request the window that begins at `requested`, release the one before the last, and return its end."""
         if not hasattr(self._map, "madvise"):
             return self.end
-        behind = ready - 2 * WINDOW
+        behind = requested - 2 * WINDOW
         if behind >= 0:
             self._map.madvise(mmap.MADV_DONTNEED, behind, WINDOW)
         with contextlib.suppress(OSError):  # older kernels lack POPULATE and map page by page
-            self._map.madvise(POPULATE, ready, min(WINDOW, len(self._map) - ready))
-        return ready + WINDOW
+            self._map.madvise(POPULATE, requested, min(WINDOW, len(self._map) - requested))
+        return requested + WINDOW

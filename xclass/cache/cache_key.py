@@ -19,7 +19,7 @@ from typing import Any
 from ..options.declare import OptionGroup
 
 VERSION = 2  # incremented whenever the format of blocks changes
-MOST_SHOWN = 200  # characters of a value in a message
+SHOWN_LENGTH = 200  # characters of a value in a message
 RACY = 2 * 10**9  # nanoseconds: a file changed this recently may change again without a new time
 
 
@@ -68,37 +68,35 @@ def digest_of(path: str) -> str:
     return digest.hexdigest()
 
 
-def why_stale(kept: dict[str, Any], wanted: dict[str, Any], paths: Sequence[str] | None) -> str:
+def stale_reason(stored_key: dict[str, Any], current_key: dict[str, Any], paths: Sequence[str] | None) -> str:
     """Return why a cache does not fit, or an empty string if it does.
 
     Parameters
     ----------
-    kept : key of the cache
-    wanted : key made now, as `make_key` returns it
+    stored_key : key of the cache
+    current_key : key made now, as `make_key` returns it
     paths : files of the data; None accepts a cache made of any data
     """
-    for name, value in json.loads(json.dumps(wanted)).items():
-        if kept.get(name) != value:
+    for name, value in json.loads(json.dumps(current_key)).items():
+        if stored_key.get(name) != value:
             if name == "version":
                 return "another version of xclass made it"
-            shown = [
-                str(shown_value) if len(str(shown_value)) <= MOST_SHOWN else "..."
-                for shown_value in (kept.get(name), value)
-            ]
-            return f"it was made with {name} {shown[0]}, and this is {name} {shown[1]}"
-    if set(kept) - {"files"} != set(wanted):
+            texts = [str(setting) for setting in (stored_key.get(name), value)]
+            then, now = (text if len(text) <= SHOWN_LENGTH else "..." for text in texts)
+            return f"it was made with {name} {then}, but this run has {name} {now}"
+    if set(stored_key) - {"files"} != set(current_key):
         return "another version of xclass made it"
     if paths is None:
         return ""
-    files = kept.get("files")
+    files = stored_key.get("files")
     if not files:
-        return "what it was made of came through a pipe"
+        return "it was made from a pipe, which cannot be compared with the data"
     if len(files) != len(paths):
-        return f"it was made of {len(files)} files, these are {len(paths)}"
+        return f"the number of its data files was {len(files)} and is now {len(paths)}"
     for path, stored in zip(paths, files, strict=True):
         current = file_entry(path, None)
         if current["size"] != stored["size"]:
-            return f"{path} has changed: {stored['size']} bytes then, {current['size']} now"
+            return f"{path} has changed: it had {stored['size']} bytes and now has {current['size']}"
         if stored["settled"] and current["time"] == stored["time"] and current["place"] == stored["place"]:
             continue
         if digest_of(path) != stored["sha256"]:

@@ -1,8 +1,8 @@
 """Encode columns of 32-bit unsigned numbers in as few bytes as possible, and compute checksums.
 
-For each column the smallest of these encodings is chosen: one number for all rows, 1 to 4 bytes per number, or a list
-of the distinct numbers and 1 or 2 bytes of code per row. Three int64 describe the encoding: its kind, the length of
-the list, and the number that all rows share. A column, and a list, begins at a multiple of 8 bytes.
+For each column the smallest of these encodings is chosen: one number for all rows, 1 to 4 bytes per number, or a
+dictionary of the distinct numbers and 1 or 2 bytes of code per row. Three int64 describe the encoding: its kind, the
+size of the dictionary, and the number that all rows share. A column, and a dictionary, begins at a multiple of 8 bytes.
 
 Cost      Decoding takes .3 to .6 ns per number, half of that if all numbers are equal; the checksum takes .4 ns per
           8 bytes.
@@ -17,20 +17,20 @@ from ..kernels import hash_table, intrinsics
 from ..kernels.constants import GOLDEN
 from ..kernels.jit import jit
 
-SAME, WIDE1, WIDE2, WIDE3, WIDE4, LIST1, LIST2 = range(7)  # how a column is stored
-LONGEST_LIST = 1 << 16
+SAME, WIDE1, WIDE2, WIDE3, WIDE4, DICTIONARY1, DICTIONARY2 = range(7)  # how a column is stored
+MAX_DICTIONARY = 1 << 16  # maximum size of a dictionary
 HALF = np.uint64(32)
 
 
 @jit
-def checksum(words: UInt64s, n: int, begin: np.uint64) -> np.uint64:
-    """Return the checksum of `words[:n]` (uint64[...]), continued from the checksum `begin`.
+def checksum(words: UInt64s, n: int, initial: np.uint64) -> np.uint64:
+    """Return the checksum of `words[:n]` (uint64[...]), continued from the checksum `initial`.
 
     Eight sums run side by side, so that the processor overlaps the multiplications. Each word is mixed in by invertible
     steps, so a change of any single word changes the result.
     """
     word = intrinsics.pointer(words)
-    a = b = c = d = e = f = g = h = np.uint64(begin)
+    a = b = c = d = e = f = g = h = np.uint64(initial)
     for i in range(0, n - 7, 8):
         a = (a ^ word[i]) * GOLDEN
         b = (b ^ word[i + 1]) * GOLDEN
@@ -59,7 +59,7 @@ def checksum(words: UInt64s, n: int, begin: np.uint64) -> np.uint64:
 
 
 @jit
-def padded(out: UInt8s, at: Int) -> int:
+def pad(out: UInt8s, at: Int) -> int:
     """Write zeros to `out` (uint8[...]) from `at` up to a multiple of 8 and return that offset."""
     while at % 8 != 0:
         out[at] = 0
@@ -68,18 +68,18 @@ def padded(out: UInt8s, at: Int) -> int:
 
 
 @jit
-def put(
-    column: UInt32s, m: int, table: UInt32s, codes: UInt16s, listed: UInt32s, out: UInt8s, at: int, how: Int64s,
-    secret: np.uint64,
+def encode_column(
+    column: UInt32s, m: int, table: UInt32s, codes: UInt16s, dictionary: UInt32s, out: UInt8s, at: int,
+    encoding: Int64s, secret: np.uint64,
 ) -> int:  # fmt: skip
     """Encode `column[:m]` with the fewest bytes and return the offset after it, a multiple of 8.
 
     Parameters
     ----------
     column : uint32[m or more]
-    table, codes, listed : uint32[2**18], uint16[m or more], uint32[2**16], scratch
+    table, codes, dictionary : uint32[2**18], uint16[m or more], uint32[2**16], scratch
     out : uint8[...], written from `at` on
-    how : int64[3], written: kind of the encoding, length of the list, the number that all rows share
+    encoding : int64[3], written: kind of the encoding, size of the dictionary, the number that all rows share
     secret : secret key of the hash of numbers, see `hash_table`
     """
     largest = np.uint32(0)
@@ -87,36 +87,38 @@ def put(
     for i in range(m):
         largest = max(largest, column[i])
         same &= column[i] == column[0]
-    how[1] = 0
-    how[2] = 0
+    encoding[1] = 0
+    encoding[2] = 0
     if m == 0 or same:
-        how[0] = SAME
-        how[2] = column[0] if m > 0 else 0
+        encoding[0] = SAME
+        encoding[2] = column[0] if m > 0 else 0
         return at
     width: Int = 1 + (largest > 0xFF) + (largest > 0xFFFF) + (largest > 0xFFFFFF)
-    longest_list: int = min(LONGEST_LIST, (width - 2) * m // 4) if width > 2 else min(256, m // 4) if width == 2 else 0
-    if longest_list < 256 < (width - 1) * m // 4:
-        longest_list = 256
+    max_distinct: int = (
+        min(MAX_DICTIONARY, (width - 2) * m // 4) if width > 2 else min(256, m // 4) if width == 2 else 0
+    )
+    if max_distinct < 256 < (width - 1) * m // 4:
+        max_distinct = 256
     distinct = 0
-    if longest_list > 0:
+    if max_distinct > 0:
         cells = 1024
-        while cells < 4 * longest_list:
+        while cells < 4 * max_distinct:
             cells *= 2
         table[:cells] = 0
         for i in range(m):
-            # `hash_table.probe` does not fit: a cell holds the place of its number in `listed`, not the number
+            # `hash_table.probe` does not fit: a cell holds the place of its number in `dictionary`, not the number
             slot = np.int64(hash_table.hashed(column[i], secret)) & (cells - 1)
-            while table[slot] != 0 and listed[table[slot] - 1] != column[i]:
+            while table[slot] != 0 and dictionary[table[slot] - 1] != column[i]:
                 slot = (slot + 1) & (cells - 1)
             if table[slot] == 0:
-                if distinct == longest_list:
+                if distinct == max_distinct:
                     distinct += 1
                     break
-                listed[distinct] = column[i]
+                dictionary[distinct] = column[i]
                 distinct += 1
                 table[slot] = distinct
             codes[i] = np.uint16(table[slot] - 1)
-    if distinct > longest_list or distinct == 0 or (distinct > 256 and width == 2):
+    if distinct > max_distinct or distinct == 0 or (distinct > 256 and width == 2):
         if width == 1:
             for i in range(m):
                 out[at + i] = column[i]
@@ -133,35 +135,35 @@ def put(
             words = out[at : at + 4 * m].view(np.uint32)
             for i in range(m):
                 words[i] = column[i]
-        how[0] = width
-        return padded(out, at + width * m)
-    how[1] = distinct
+        encoding[0] = width
+        return pad(out, at + width * m)
+    encoding[1] = distinct
     words = out[at : at + 4 * distinct].view(np.uint32)
     for i in range(distinct):
-        words[i] = listed[i]
-    at = padded(out, at + 4 * distinct)
+        words[i] = dictionary[i]
+    at = pad(out, at + 4 * distinct)
     if distinct <= 256:
-        how[0] = LIST1
+        encoding[0] = DICTIONARY1
         for i in range(m):
             out[at + i] = codes[i]
-        return padded(out, at + m)
-    how[0] = LIST2
+        return pad(out, at + m)
+    encoding[0] = DICTIONARY2
     halves = out[at : at + 2 * m].view(np.uint16)
     for i in range(m):
         halves[i] = codes[i]
-    return padded(out, at + 2 * m)
+    return pad(out, at + 2 * m)
 
 
 @jit
-def size_of(how: Int64s, m: int, limit: int) -> int:
-    """Return the bytes of a column of m numbers encoded as `how` (int64[3]) says; -1 if invalid or above `limit`."""
-    kind, size = how[0], how[1]
+def encoded_size(encoding: Int64s, m: int, limit: int) -> int:
+    """Return the bytes of a column of m numbers with an encoding (int64[3]); -1 if it is invalid or above `limit`."""
+    kind, size = encoding[0], encoding[1]
     if kind == SAME:
         return 0
     if WIDE1 <= kind <= WIDE4:
         needed = (kind * m + 7) // 8 * 8
-    elif LIST1 <= kind <= LIST2 and 1 <= size <= LONGEST_LIST:
-        needed = (4 * size + 7) // 8 * 8 + ((1 if kind == LIST1 else 2) * m + 7) // 8 * 8
+    elif DICTIONARY1 <= kind <= DICTIONARY2 and 1 <= size <= MAX_DICTIONARY:
+        needed = (4 * size + 7) // 8 * 8 + ((1 if kind == DICTIONARY1 else 2) * m + 7) // 8 * 8
     else:
         return -1
     fits: int = needed if needed <= limit else -1
@@ -169,35 +171,35 @@ def size_of(how: Int64s, m: int, limit: int) -> int:
 
 
 @jit
-def take_list(data: UInt8s, at: int, how: Int64s, listed: UInt32s) -> int:
-    """Copy the list of the column at `data[at]` and return the offset after it.
+def read_dictionary(data: UInt8s, at: int, encoding: Int64s, dictionary: UInt32s) -> int:
+    """Copy the dictionary of the column at `data[at]` and return the offset after it.
 
     Parameters
     ----------
     data : uint8[...]
-    how : int64[3], encoding of the column
-    listed : uint32[2**16], written; it has a place for every code, so that damaged codes stay inside it
+    encoding : int64[3], encoding of the column
+    dictionary : uint32[2**16], written; it has a place for every code, so that damaged codes stay inside it
     """
-    source, out = intrinsics.pointer(data[at : at + 4 * how[1]].view(np.uint32)), intrinsics.pointer(listed)
-    for i in range(how[1]):
+    source, out = intrinsics.pointer(data[at : at + 4 * encoding[1]].view(np.uint32)), intrinsics.pointer(dictionary)
+    for i in range(encoding[1]):
         out[i] = source[i]
-    end: int = at + (4 * how[1] + 7) // 8 * 8
+    end: int = at + (4 * encoding[1] + 7) // 8 * 8
     return end
 
 
 @jit
-def get(data: UInt8s, at: int, how: Int64s, m: int, listed: UInt32s, column: UInt32s) -> None:
+def decode_column(data: UInt8s, at: int, encoding: Int64s, m: int, dictionary: UInt32s, column: UInt32s) -> None:
     """Decode a column.
 
     Parameters
     ----------
     data : uint8[...], which holds the column from byte `at` on
-    how : int64[3], its encoding
+    encoding : int64[3], its encoding
     m : its length
-    listed : uint32[2**16], scratch
+    dictionary : uint32[2**16], scratch
     column : uint32[m or more], written
     """
-    kind, shared = how[0], np.uint32(how[2])
+    kind, shared = encoding[0], np.uint32(encoding[2])
     out = intrinsics.pointer(column)
     if kind == SAME:
         for i in range(m):
@@ -220,9 +222,9 @@ def get(data: UInt8s, at: int, how: Int64s, m: int, listed: UInt32s, column: UIn
         for i in range(m):
             out[i] = byte[i]
     else:
-        at = take_list(data, at, how, listed)
-        number = intrinsics.pointer(listed)
-        if kind == LIST1:
+        at = read_dictionary(data, at, encoding, dictionary)
+        number = intrinsics.pointer(dictionary)
+        if kind == DICTIONARY1:
             byte = intrinsics.pointer(data[at : at + m])
             for i in range(m):
                 out[i] = number[byte[i]]
@@ -234,20 +236,28 @@ def get(data: UInt8s, at: int, how: Int64s, m: int, listed: UInt32s, column: UIn
 
 @jit
 def decode_rows(
-    data: UInt8s, at: int, how: Int64s, z: int, rows: Int64s, n: int, last: np.uint32, listed: UInt32s, target: UInt32s
+    data: UInt8s,
+    at: int,
+    encoding: Int64s,
+    z: int,
+    rows: Int64s,
+    n: int,
+    last: np.uint32,
+    dictionary: UInt32s,
+    target: UInt32s,
 ) -> None:
     """Decode a column into rows that each end with the number `last`, which is not stored.
 
     Parameters
     ----------
     data : uint8[...], which holds the column from byte `at` on
-    how : int64[3], its encoding
+    encoding : int64[3], its encoding
     z : its length
     rows : int64[n + 1], row i is `target[rows[i]:rows[i + 1]]`
-    listed : uint32[2**16], scratch
+    dictionary : uint32[2**16], scratch
     target : uint32[z + n], written
     """
-    kind, shared = how[0], np.uint32(how[2])
+    kind, shared = encoding[0], np.uint32(encoding[2])
     out, start = intrinsics.pointer(target), intrinsics.pointer(rows)
     p = 0
     if kind == SAME:
@@ -281,9 +291,9 @@ def decode_rows(
                 out[q] = byte[p]
                 p += 1
     else:
-        at = take_list(data, at, how, listed)
-        number = intrinsics.pointer(listed)
-        if kind == LIST1:
+        at = read_dictionary(data, at, encoding, dictionary)
+        number = intrinsics.pointer(dictionary)
+        if kind == DICTIONARY1:
             byte = intrinsics.pointer(data[at : at + z])
             for i in range(n):
                 for q in range(start[i], start[i + 1] - 1):

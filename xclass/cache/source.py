@@ -78,7 +78,7 @@ class Source:
         names: bool = False,
     ) -> None:
         self._text = reader
-        self._reread = names and reader.again
+        self._reparse = names and reader.rereadable
         self._key = key
         self._limit: int | None = key["examples"]
         self._classes = key["labels"] == "classes"
@@ -87,25 +87,29 @@ class Source:
         self._pass = 0
         self._writer: Writer | None = None
         self._cache: Reader | None = None
-        self._used = False  # whether the cache existed and fits
+        self._reused = False  # whether the cache existed and fits
         self.notes: list[str] = []
         self.lines = 0
         self.parsing = True
-        self._told: list[str] = []  # all messages about the text, which are stored in the cache
+        self._text_notes: list[str] = []  # all messages about the text, which are stored in the cache
         self.path = options.cache_file
         if self.path is None and options.cache:
             if reader.paths[0] is None:
-                raise UsageError("-c names the cache after the data file; for standard input give --cache_file FILE")
+                raise UsageError(
+                    "-c names the cache after the data file, and standard input has no name; give --cache_file FILE"
+                )
             self.path = f"{reader.paths[0]}.cache"
         if self.path is not None:
             leftovers.remove(os.path.realpath(self.path))
         if self.path is not None and os.path.exists(self.path):
-            self._use(self.path, kill=options.kill_cache)
-        elif self.path is not None and self._alone:
-            raise DataError(f"{self.path}: there is no such cache, and no data to make it of; give the data with -d")
+            self._open_cache(self.path, kill=options.kill_cache)
+        elif self.path is not None and self._cache_only:
+            raise DataError(
+                f"{self.path}: there is no such cache, and there are no data to make it from; give the data with -d"
+            )
 
     @property
-    def _alone(self) -> bool:
+    def _cache_only(self) -> bool:
         """Return whether there is no data but the cache."""
         return self._text.paths == (None,) and no_input()
 
@@ -114,43 +118,47 @@ class Source:
         """Return the text files; the list is empty for standard input."""
         return [path for path in self._text.paths if path is not None]
 
-    def _use(self, path: str, kill: bool) -> None:
+    def _open_cache(self, path: str, kill: bool) -> None:
         """Open the existing cache, or add a note why it cannot be used."""
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise DataError(f"{path}: the cache cannot be kept there, this is not a regular file; give another name")
-        alone = self._alone
-        if kill or (self._reread and not alone):
+            raise DataError(
+                f"{path}: the cache cannot be kept here, because this is not a regular file; give another name"
+            )
+        cache_only = self._cache_only
+        if kill or (self._reparse and not cache_only):
             return
-        why = ""
+        reason = ""
         try:
             with open(path, "rb") as file:
                 cache = Reader(file, self._classes)
-            if not self._files and not alone:
-                why = "what comes through a pipe cannot be compared with it"
+            if not self._files and not cache_only:
+                reason = "data from a pipe cannot be compared with it"
             else:
-                why = cache_key.why_stale(cache.facts["key"], self._key, None if alone else self._files)
+                reason = cache_key.stale_reason(cache.facts["key"], self._key, None if cache_only else self._files)
         except (DamagedCacheError, KeyError, TypeError, ValueError) as error:
-            why = str(error) if isinstance(error, DamagedCacheError) else "it is damaged"
+            reason = str(error) if isinstance(error, DamagedCacheError) else "it is damaged"
         except OSError as error:
-            why = f"it cannot be read ({error.strerror})"
-        if not why:
-            self._take(cache)
-            self._used = True
-        elif alone:
-            raise DataError(f"{path}: cannot be used: {why}; give the data with -d, or the options it was made with")
+            reason = f"it cannot be read ({error.strerror})"
+        if not reason:
+            self._read_from(cache)
+            self._reused = True
+        elif cache_only:
+            raise DataError(
+                f"{path}: the cache cannot be used: {reason}; give the data with -d, or the options it was made with"
+            )
         else:
-            self.notes.append(f"{path} is made anew: {why}")
+            self.notes.append(f"{path}: the cache is made again: {reason}")
 
-    def _take(self, cache: Reader) -> None:
+    def _read_from(self, cache: Reader) -> None:
         """Read from this cache in the passes to come and restore the counts and notes of the text."""
         self._cache = cache
         parser = self._text.parser
         parser.bad, parser.skipped = cache.facts["bad"], cache.facts["skipped"]
-        parser.kept = list(cache.facts["kept"])
+        parser.first_messages = list(cache.facts["kept"])
         parser.names.add(cache.facts.get("names", []))
-        self._told = list(cache.facts["told"])
+        self._text_notes = list(cache.facts["told"])
         if self._pass == 0:
-            self.notes += self._told
+            self.notes += self._text_notes
 
     # state, for the run and its reports
 
@@ -177,13 +185,15 @@ class Source:
     def position(self) -> int:
         """Return the progress over all passes in bytes, between 0 and `size`."""
         pass_size = self._text.size or 0
-        here = int(self._cache.part * pass_size) if self._cache is not None else self._text.position()
-        return max(0, self._pass - 1) * pass_size + here
+        position_in_pass = (
+            int(self._cache.fraction_read * pass_size) if self._cache is not None else self._text.position()
+        )
+        return max(0, self._pass - 1) * pass_size + position_in_pass
 
-    def part(self) -> float | None:
+    def fraction_read(self) -> float | None:
         """Return the fraction of this pass that is read, 0 to 1, or None if the size of the data is unknown."""
         if self._cache is not None:
-            return self._cache.part
+            return self._cache.fraction_read
         return self._text.position() / self._text.size if self._text.size else None
 
     def report(self) -> list[str]:
@@ -192,7 +202,7 @@ class Source:
 
     def banner(self) -> list[str]:
         """Return VW's lines about the cache and the data."""
-        if self._used:
+        if self._reused:
             lines = [f"using cache_file = {self.path}"]
             if self._text.paths != (None,):
                 lines.append("ignoring text input in favor of cache input")
@@ -226,23 +236,23 @@ class Source:
         self.parsing = self._cache is None
         if self._cache is not None:
             try:
-                for batch, before in self._cache:
-                    yield batch, before
-                    last = before + int(batch.line[-1])
+                for batch, lines_before in self._cache:
+                    yield batch, lines_before
+                    last = lines_before + int(batch.line[-1])
                 self.lines = self._cache.facts["lines"]
                 return
             except DamagedCacheError as error:
                 self._cache = None
                 self.parsing = True
-                if not self._text.again:
-                    raise DataError(f"the cache cannot be read on: {error}; start again with -k") from None
-                self.notes.append(f"{self.path or 'the temporary cache'} is made anew: {error}")
+                if not self._text.rereadable:
+                    raise DataError(f"the rest of the cache cannot be read: {error}; start again with -k") from None
+                self.notes.append(f"{self.path or 'temporary cache'}: the cache is made again: {error}")
                 self._text.parser.bad = self._text.parser.skipped = 0
-                self._text.parser.kept = []
+                self._text.parser.first_messages = []
         yield from self._parse(last)
 
-    def _parse(self, after: int) -> Iterator[tuple[Batch, int]]:
-        """Parse all of the text into the cache, and yield the batches from line `after` + 1 on."""
+    def _parse(self, after_line: int) -> Iterator[tuple[Batch, int]]:
+        """Parse all of the text into the cache, and yield the batches from line `after_line` + 1 on."""
         writer = self._writer = self._new_writer()
         entries = None
         keyed = writer is not None and self.path is not None and bool(self._files)
@@ -250,49 +260,54 @@ class Source:
         if keyed:
             entries = [cache_key.file_entry(path, None) for path in self._files]
         for batch in self._text:
-            before = self._text.before
-            self._pass_notes()
+            lines_before = self._text.lines_before
+            self._forward_notes()
             uncut = batch
             if self._limit is not None:
-                batch = batch_ops.cut(batch, 0, int(np.searchsorted(batch.line, self._limit - before, side="right")))
+                batch = batch_ops.cut(
+                    batch, 0, int(np.searchsorted(batch.line, self._limit - lines_before, side="right"))
+                )
             if writer is not None:
                 try:
-                    writer.write(batch, before)
+                    writer.write(batch, lines_before)
                 except OSError as error:
-                    self._give_up(error)
+                    self._continue_without_cache(error)
                     writer = None
-            lines = batch.line + before
-            low = int(np.searchsorted(lines, after, side="right")) if after else 0
+            lines = batch.line + lines_before
+            low = int(np.searchsorted(lines, after_line, side="right")) if after_line else 0
             if low < batch.n:
-                yield batch_ops.cut(batch, low, batch.n), before
-            if self._limit is not None and (batch.n < uncut.n or before + self._text.lines >= self._limit):
-                self.lines = before + self._text.lines
+                yield batch_ops.cut(batch, low, batch.n), lines_before
+            if self._limit is not None and (batch.n < uncut.n or lines_before + self._text.lines >= self._limit):
+                self.lines = lines_before + self._text.lines
                 break
         else:
-            self.lines = self._text.before
-        self._pass_notes()
+            self.lines = self._text.lines_before
+        self._forward_notes()
         if writer is not None:
-            self._end(writer, entries)
+            self._complete_cache(writer, entries)
 
-    def _end(self, writer: Writer, then: list[dict[str, Any]] | None) -> None:
+    def _complete_cache(self, writer: Writer, entries_before: list[dict[str, Any]] | None) -> None:
         """Complete the cache and read the next passes from it, unless the data changed during the pass.
 
         Parameters
         ----------
         writer : writer of the cache, to which all batches are written
-        then : size, times and place of each file before the pass; None if the cache is not compared with its data
+        entries_before : size, times and place of each file before the pass; None if the cache is not compared with its
+            data
         """
         parser = self._text.parser
         key = dict(self._key)
-        if then is not None:
-            digests = [file.digest() for file in self._text.wrapped] + [None] * len(then)  # None: not read to its end
+        if entries_before is not None:
+            digests = [file.digest() for file in self._text.wrapped]
+            digests += [None] * len(entries_before)  # None: not read to its end
             key["files"] = [
                 {**entry, "sha256": digest or cache_key.digest_of(path)}
-                for entry, digest, path in zip(then, digests, self._files, strict=False)
+                for entry, digest, path in zip(entries_before, digests, self._files, strict=False)
             ]
             entries_now = [cache_key.file_entry(path, None) for path in self._files]
-            if any(a["size"] != b["size"] or a["time"] != b["time"] for a, b in zip(then, entries_now, strict=True)):
-                self.notes.append(f"{self.path} is not kept: the data changed while it was read")
+            pairs = zip(entries_before, entries_now, strict=True)
+            if any(a["size"] != b["size"] or a["time"] != b["time"] for a, b in pairs):
+                self.notes.append(f"{self.path}: the cache is not kept, because the data changed while they were read")
                 writer.abandon()
                 self._writer = None
                 return
@@ -300,35 +315,35 @@ class Source:
             "key": key,
             "bad": parser.bad,
             "skipped": parser.skipped,
-            "kept": parser.kept,
-            "told": self._told,
+            "kept": parser.first_messages,
+            "told": self._text_notes,
             "lines": self.lines,
         }
         if parser.names.growing:
             facts["names"] = parser.names.names
         try:
             writer.finish(facts)
-            if not self._reread:
-                self._take(Reader(writer.file, self._classes))
+            if not self._reparse:
+                self._read_from(Reader(writer.file, self._classes))
         except OSError as error:
-            self._give_up(error)
+            self._continue_without_cache(error)
             return
         writer.abandon()
         self._writer = None
 
     def _new_writer(self) -> Writer | None:
         """Return a writer for the cache of this pass, or None if it needs none or cannot be written."""
-        if self.path is None and (self._pass >= self._passes or self._reread):
+        if self.path is None and (self._pass >= self._passes or self._reparse):
             return None
-        if self._reread and self._pass > 1:
+        if self._reparse and self._pass > 1:
             return None
         try:
             return Writer(self.path, self._classes, self._constant)
         except OSError as error:
-            self._give_up(error)
+            self._continue_without_cache(error)
             return None
 
-    def _give_up(self, error: OSError) -> None:
+    def _continue_without_cache(self, error: OSError) -> None:
         """Continue without a cache after an error.
 
         Raises
@@ -337,25 +352,26 @@ class Source:
             if a further pass is needed and the text cannot be read again.
         """
         folder = leftovers.temporary_folder() if self.path is None else os.path.dirname(os.path.realpath(self.path))
-        where = self.path or f"a temporary cache in {folder}"
-        another = "set TMPDIR to a folder with room" if self.path is None else "name another place with --cache_file"
+        failure = f"{self.path}: the cache cannot" if self.path is not None else f"{folder}: a temporary cache cannot"
+        remedy = (
+            "set TMPDIR to a folder with more space" if self.path is None else "give another file with --cache_file"
+        )
         written = "" if self._writer is None else f"; {self._writer.size / 1e6:,.1f} MB were written"
-        why = f"{error.strerror or error}{written}, {leftovers.free_space(folder)}"
+        failure += f" be written ({error.strerror or error}{written}, {leftovers.free_space(folder)})"
         if self._writer is not None:
             self._writer.abandon()
         self._writer = None
-        if self._pass < self._passes and not self._text.again:
+        if self._pass < self._passes and not self._text.rereadable:
             raise DataError(
-                f"{where}: cannot be written ({why}), and what comes through a pipe can be read once only; "
-                f"make room, or {another}"
+                f"{failure}, and data from a pipe can be read only once; free some space there, or {remedy}"
             )
-        self.notes.append(f"{where}: cannot be written ({why}); going on without it")
+        self.notes.append(f"{failure}; the run continues without it")
 
-    def _pass_notes(self) -> None:
+    def _forward_notes(self) -> None:
         """Move the notes of the reader to `notes`, and remember them for the cache."""
         while self._text.notes:
             note = self._text.notes.pop(0)
-            self._told.append(note)
+            self._text_notes.append(note)
             self.notes.append(note)
 
 

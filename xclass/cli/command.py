@@ -108,8 +108,8 @@ def run(argv: Sequence[str]) -> int:
     model = given.get(flags["-i"])
     contents = model_contents.load(model) if model is not None else None
     stored = contents.options if contents is not None else None
-    begun = bytearray()  # bytes that label detection takes from standard input
-    notes += _add_implied_options(given, groups, reductions, begun)
+    peeked = bytearray()  # bytes that label detection takes from standard input
+    notes += _add_implied_options(given, groups, reductions, peeked)
     config = options_resolve.resolve(
         given,
         stored,
@@ -119,7 +119,7 @@ def run(argv: Sequence[str]) -> int:
         presets=PRESETS,
         resolve_defaults=learner_use.with_defaults,
     )
-    return execute_run(config, notes, contents, bytes(begun))
+    return execute_run(config, notes, contents, bytes(peeked))
 
 
 def _refuse_overwriting_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -> None:
@@ -131,7 +131,7 @@ def _refuse_overwriting_names(path: str, given: Mapping[str, Any], flags: Mappin
 
 
 def _add_implied_options(
-    given: dict[str, Any], groups: Mapping[str, type[OptionGroup]], reductions: Sequence[Reduction], begun: bytearray
+    given: dict[str, Any], groups: Mapping[str, type[OptionGroup]], reductions: Sequence[Reduction], peeked: bytearray
 ) -> list[str]:
     """Add --multiclass and --learn_names to `given` if the other options or the first labels of the data imply them.
 
@@ -140,7 +140,7 @@ def _add_implied_options(
     given : the options that the user typed, field -> value; written
     groups : group -> its `Options` dataclass
     reductions : all `Reduction` records
-    begun : written: the bytes taken from standard input to detect the type of the labels
+    peeked : written: the bytes taken from standard input to detect the type of the labels
 
     Returns
     -------
@@ -166,7 +166,7 @@ def _add_implied_options(
         names,
         presets.PROPOSED,
         common,
-        lambda labels: reader.peek_labels(given.get("data"), labels, begun),
+        lambda labels: reader.peek_labels(given.get("data"), labels, peeked),
         from_file,
     )
     given.update(implied)

@@ -82,17 +82,17 @@ class Pool:
     Only one thread may call `take`; arrays may be released in any thread.
     """
 
-    KEPT = 32  # maximum number of pieces; others are left to the garbage collector
+    MAX_PIECES = 32  # maximum number of pieces; others are left to the garbage collector
 
     def __init__(self) -> None:
         self._pieces: list[UInt8s] = []
         probe = np.empty(0, np.uint8)
         self._pieces.append(probe)
         del probe
-        self._unheld = self._holders(0)
+        self._free_count = self._reference_count(0)
         self._pieces.clear()
 
-    def _holders(self, i: int) -> int:
+    def _reference_count(self, i: int) -> int:
         """Return the reference count of piece i."""
         return sys.getrefcount(self._pieces[i])
 
@@ -100,10 +100,10 @@ class Pool:
         """Return uint8[...] of at least `size` bytes with undefined contents."""
         pieces = self._pieces
         for i in range(len(pieces)):
-            if len(pieces[i]) >= size and self._holders(i) == self._unheld:
+            if len(pieces[i]) >= size and self._reference_count(i) == self._free_count:
                 return pieces[i]
         piece = np.empty(1 << max(12, (size - 1).bit_length()), np.uint8)
-        if len(pieces) >= self.KEPT:
+        if len(pieces) >= self.MAX_PIECES:
             pieces.pop(min(range(len(pieces)), key=lambda i: len(pieces[i])))
         pieces.append(piece)
         return piece

@@ -26,7 +26,7 @@ from ..kernels.jit import jit
 from . import hashing
 
 SPACE = 32  # the byte after a name
-DONE, NO_ROOM, ONE_TOO_MANY = range(3)  # why `number_names` returned
+DONE, TABLE_FULL, TOO_MANY_NAMES = range(3)  # why `number_names` returned
 UNKNOWN = 2**32 - 2  # label of a name that the model of -t does not know; it is no class
 NAMELESS = 2**53  # stands for a class whose name has not occurred yet when a prediction is written
 
@@ -81,7 +81,7 @@ def class_of(data: UInt8s, begin: Int, end: Int, table: Table) -> int:
 
 @jit
 def number_names(
-    data: UInt8s, label: Float64s, row: int, table: Table, count: int, most: int, fixed: bool
+    data: UInt8s, label: Float64s, row: int, table: Table, count: int, max_names: int, fixed: bool
 ) -> tuple[int, int, int]:
     """Replace positions of names in `label` by the numbers of the names; new names are added to the table.
 
@@ -92,14 +92,14 @@ def number_names(
     row : first example to number
     table : names, written
     count : number of known names
-    most : maximum number of names
+    max_names : maximum number of names
     fixed : whether unknown names get the label UNKNOWN instead of being added
 
     Returns
     -------
     row : the example that could not be numbered, or n
     count : number of known names
-    why : DONE, NO_ROOM if the table is full, or ONE_TOO_MANY
+    status : DONE, TABLE_FULL, or TOO_MANY_NAMES
     """
     text = intrinsics.pointer(data)
     for i in range(row, len(label)):
@@ -115,11 +115,11 @@ def number_names(
             if fixed:
                 label[i] = UNKNOWN
                 continue
-            if count >= most:
-                return i, count, ONE_TOO_MANY
+            if count >= max_names:
+                return i, count, TOO_MANY_NAMES
             low = table.start[count]
             if 2 * (count + 1) > len(table.slot) or low + end - begin > len(table.letters):
-                return i, count, NO_ROOM
+                return i, count, TABLE_FULL
             for p in range(end - begin):
                 table.letters[low + p] = data[begin + p]
             table.hash[count] = h
@@ -194,7 +194,7 @@ class Names:
         self.names += [name for name in names if name not in known]
         self._table = None
 
-    def number(self, text: UInt8s, label: Float64s, row: int, most: int | None = None) -> int:
+    def number(self, text: UInt8s, label: Float64s, row: int, max_names: int | None = None) -> int:
         """Number the names of a block, see `number_names`; return the first example with a name too many, or n.
 
         Unknown names become UNKNOWN unless `growing` is set.
@@ -204,44 +204,44 @@ class Names:
         text : uint8[...], the block
         label : float64[n], positions of the names; replaced by numbers
         row : first example to number
-        most : maximum number of names, None for no limit
+        max_names : maximum number of names, None for no limit
         """
         table = self._table or self._new_table(0)
         count = known = len(self.names)
         while True:
-            limit = 1 << 31 if most is None else most
-            row, count, why = number_names(text, label, row, table, count, limit, not self.growing)
+            limit = 1 << 31 if max_names is None else max_names
+            row, count, status = number_names(text, label, row, table, count, limit, not self.growing)
             if count > known:
                 ends = table.start[known : count + 1].tolist()
                 for low, high in itertools.pairwise(ends):
                     self.names.append(table.letters[low:high].tobytes().decode("utf-8", "surrogateescape"))
                 known = count
-            if why != NO_ROOM:
+            if status != TABLE_FULL:
                 return row
             begin = int(label[row])
             table = self._new_table(text[begin:].tobytes().index(b" "))
 
-    def _new_table(self, needed: int) -> Table:
-        """Return a new table with space for at least twice as many names as now, and for `needed` more letters."""
+    def _new_table(self, extra_letters: int) -> Table:
+        """Return a new table with space for at least twice as many names, and for `extra_letters` more letters."""
         count = len(self.names)
-        self._table = new_table(self.names, 1 << max(10, (2 * count).bit_length()), needed)
+        self._table = new_table(self.names, 1 << max(10, (2 * count).bit_length()), extra_letters)
         return self._table
 
 
-def new_table(names: Sequence[str], capacity: int, needed: int = 0) -> Table:
+def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> Table:
     """Return a table of names; the first one is class 1.
 
     Parameters
     ----------
     names : in the order of the classes
     capacity : maximum number of names; 0 or a power of two
-    needed : space for additional letters, in bytes
+    extra_letters : space for additional letters, in bytes
     """
     raw = [name.encode("utf-8", "surrogateescape") for name in names]
     count = len(raw)
     end = np.zeros(capacity + 1, np.int64)
     end[1 : count + 1] = np.cumsum([len(name_bytes) for name_bytes in raw])
-    letters = np.zeros(2 * int(end[count]) + needed + 16 * capacity, np.uint8)
+    letters = np.zeros(2 * int(end[count]) + extra_letters + 16 * capacity, np.uint8)
     letters[: end[count]] = np.frombuffer(b"".join(raw), np.uint8)
     key = np.array([secrets.randbits(64) for _ in range(2)], np.uint64)
     table = Table(np.zeros(max(1, 2 * capacity), np.int32), np.zeros(capacity, np.uint64), end, letters, key)
@@ -249,7 +249,7 @@ def new_table(names: Sequence[str], capacity: int, needed: int = 0) -> Table:
     return table
 
 
-def listed_table(names: Sequence[str]) -> Table:
+def fixed_table(names: Sequence[str]) -> Table:
     """Return a table of names without space for more."""
     return new_table(names, 1 << len(names).bit_length() if names else 0)
 

@@ -11,14 +11,14 @@ FEATURE_BYTES = 64  # upper bound of the memory per feature on its way through a
 ORDINARY_FEATURES = 1 << 20  # up to this number, free memory is not checked
 
 
-def check_features(counts: Float64s, line: Int64s, what: str, advice: str) -> None:
+def check_features(counts: Float64s, line: Int64s, source: str, advice: str) -> None:
     """Refuse an example that would have more than MOST_FEATURES features or more than memory can hold.
 
     Parameters
     ----------
     counts : float64[n], number of features of each example
     line : int64[n], line of each example
-    what : the source of the features, with a verb, for the message: "--ngram makes"
+    source : the source of the features, with a verb, for the message: "--ngram makes"
     advice : how to avoid it, for the message
 
     Raises
@@ -31,9 +31,11 @@ def check_features(counts: Float64s, line: Int64s, what: str, advice: str) -> No
         return
     free = memory.available()
     if counts[row] > MOST_FEATURES:
-        most = f"the {MOST_FEATURES:,} that an example may have"
+        limit = f"the {MOST_FEATURES:,} that an example may have"
     elif free is not None and counts[row] > free // FEATURE_BYTES:
-        most = f"the {free // FEATURE_BYTES:,} that this machine has memory for"
+        limit = f"the {free // FEATURE_BYTES:,} that this machine has memory for"
     else:
         return
-    raise DataError(f"line {line[row]}: {what} {counts[row]:.3g} features of one example, more than {most}; {advice}")
+    raise DataError(
+        f"line {line[row]}: {source} {counts[row]:.3g} features of one example, more than {limit}; {advice}"
+    )

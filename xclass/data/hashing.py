@@ -116,15 +116,15 @@ def short_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32) -> np.uint32:
 
 
 @jit
-def name_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32, every: bool) -> np.uint32:
+def name_at(text: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool) -> np.uint32:
     """Return the hash of the name `text[begin:end]`: of `--hash all` if `every`, else of `--hash strings`."""
-    if every:
+    if hash_all:
         return murmur3_at(text, begin, end, seed)
     return strings_at(text, begin, end, seed)
 
 
 @jit
-def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, every: bool) -> np.uint32:
+def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, hash_all: bool) -> np.uint32:
     """Return `name_at` for an array `data` (uint8[...]); short names are hashed by `short_at`."""
     if begin + 8 > len(data) or end + 3 > len(data):
         data = np.concatenate((data[begin:end], np.zeros(8, np.uint8)))
@@ -132,7 +132,7 @@ def name_hash(data: UInt8s, begin: Int, end: Int, seed: np.uint32, every: bool) 
     text = intrinsics.pointer(data)
     if is_short(text, begin, end):
         return short_at(text, begin, end, seed)
-    return name_at(text, begin, end, seed, every)
+    return name_at(text, begin, end, seed, hash_all)
 
 
 @jit

@@ -123,7 +123,7 @@ def count_crossed(batch: Batch, terms: UInt8s, term_start: Int64s, permuted: boo
 
 @jit
 def cross_rows(
-    batch: Batch, low: int, terms: UInt8s, term_start: Int64s, permuted: bool, longest: int, out: Batch
+    batch: Batch, low: int, terms: UInt8s, term_start: Int64s, permuted: bool, max_terms: int, out: Batch
 ) -> int:
     """Write examples low..low+n-1 of `batch`, with the features that interactions generate, to `out`.
 
@@ -133,7 +133,7 @@ def cross_rows(
     low : first example
     terms, term_start : uint8[...], int64[...]; interaction t is `terms[term_start[t]:term_start[t + 1]]`
     permuted : whether a repeated group gives all pairs
-    longest : number of terms of the longest interaction
+    max_terms : number of terms of the longest interaction
     out : batch of n examples, written
 
     Returns
@@ -143,9 +143,9 @@ def cross_rows(
     begin = np.empty(256, np.int64)
     end = np.empty(256, np.int64)
     row_of = np.full(256, -1, np.int64)
-    position = np.empty(longest, np.int64)
-    hashed = np.empty(longest, np.uint32)
-    product = np.empty(longest, np.float32)
+    position = np.empty(max_terms, np.int64)
+    hashed = np.empty(max_terms, np.uint32)
+    product = np.empty(max_terms, np.float32)
     old_index, old_value = intrinsics.pointer(batch.index), intrinsics.pointer(batch.value)
     index, value = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
     z = g = 0
@@ -210,8 +210,8 @@ def cross_rows(
     return g
 
 
-class Counted(Protocol):
-    """Describe what `counted` needs of a batch task, see `reductions.core.contract.BatchTask`."""
+class CountableTask(Protocol):
+    """Describe what `feature_counts` needs of a batch task, see `reductions.core.contract.BatchTask`."""
 
     @property
     def batch(self) -> Batch: ...
@@ -223,7 +223,7 @@ class Counted(Protocol):
     def not_scored(self) -> Bools | None: ...
 
 
-def counted(task: Counted) -> Int64s:
+def feature_counts(task: CountableTask) -> Int64s:
     """Return int64[n]: the number of features of each example, as the progress table shows it.
 
     If no regressor was scored for an example, its crosses are not counted, because VW generates them only for scoring.
@@ -231,10 +231,10 @@ def counted(task: Counted) -> Int64s:
     assert task.features is not None  # set before a learner gets the batch
     if task.not_scored is None:
         return task.features
-    return task.features - np.where(task.not_scored, crossed(task.batch), 0)
+    return task.features - np.where(task.not_scored, crossed_counts(task.batch), 0)
 
 
-def crossed(batch: Batch) -> Int64s:
+def crossed_counts(batch: Batch) -> Int64s:
     """Return int64[n]: the number of generated features of each example; they form its last group."""
     last = batch.group_first[1:] - 1
     nonempty = batch.group_first[:-1] <= last
@@ -248,9 +248,9 @@ def crossed(batch: Batch) -> Int64s:
 # -- which interactions --------------------------------------------------------------------------------------------
 
 
-def _in_order(found: list[bytes]) -> list[bytes]:
+def _sorted(interactions: list[bytes]) -> list[bytes]:
     """Return interactions sorted by length, then by their bytes."""
-    return sorted(found, key=lambda terms: (len(terms), terms))
+    return sorted(interactions, key=lambda terms: (len(terms), terms))
 
 
 def _is_mixed(ordered: bytes) -> bool:
@@ -258,47 +258,47 @@ def _is_mixed(ordered: bytes) -> bool:
     return 1 < len(set(ordered)) < len(ordered)
 
 
-def without_duplicates(found: list[bytes], leave: bool = False) -> tuple[list[bytes], int, int]:
+def without_duplicates(interactions: list[bytes], keep_duplicates: bool = False) -> tuple[list[bytes], int, int]:
     """Drop interactions that are equal except for order, and sort those with a repeated group.
 
     Parameters
     ----------
-    found : interactions
-    leave : keep duplicates
+    interactions : interactions in any order
+    keep_duplicates : whether to keep duplicates
 
     Returns
     -------
-    kept : interactions; those with a repeated group and others are sorted
+    unique : interactions; those with a repeated group and others are sorted
     removed : number of interactions dropped
-    moved : number of interactions sorted, as VW counts, including those already in order
+    reordered : number of interactions sorted, as VW counts, including those already in order
     """
-    kept: list[bytes] = []
+    unique: list[bytes] = []
     seen: set[bytes] = set()
-    moved = 0
-    for interaction in found:
+    reordered = 0
+    for interaction in interactions:
         ordered = bytes(sorted(interaction))
-        if leave or ordered not in seen:
+        if keep_duplicates or ordered not in seen:
             seen.add(ordered)
             mixed = _is_mixed(ordered)
-            moved += mixed
-            kept.append(ordered if mixed else interaction)
-    return kept, len(found) - len(kept), moved
+            reordered += mixed
+            unique.append(ordered if mixed else interaction)
+    return unique, len(interactions) - len(unique), reordered
 
 
-def expand(found: list[bytes], groups: list[int], leave: bool = False) -> list[bytes]:
+def expand(interactions: list[bytes], groups: list[int], keep_duplicates: bool = False) -> list[bytes]:
     """Replace the wildcards of interactions by all combinations of `groups`, in VW's order."""
     result = []
-    for interaction in found:
+    for interaction in interactions:
         wildcards = interaction.count(WILDCARD)
         if wildcards == 0:
             result.append(interaction)
             continue
         # VW makes pairs in ascending order and everything else in descending order
         choices = itertools.combinations_with_replacement(sorted(groups, reverse=wildcards != 2), wildcards)
-        for chosen in itertools.product(sorted(groups), repeat=wildcards) if leave else choices:
+        for chosen in itertools.product(sorted(groups), repeat=wildcards) if keep_duplicates else choices:
             filling = iter(chosen)
             result.append(bytes(next(filling) if name == WILDCARD else name for name in interaction))
-    return without_duplicates(_in_order(result), leave)[0]
+    return without_duplicates(_sorted(result), keep_duplicates)[0]
 
 
 class Crosser:
@@ -313,14 +313,14 @@ class Crosser:
     ----------
     interactions : given interactions in order, with wildcards
     active : whether there are any
-    wild : whether any has wildcards
+    has_wildcards : whether any has wildcards
     notes : VW's messages about the arguments
     """
 
     def __init__(self, options: Options, piece: int = PIECE) -> None:
         self.notes: list[str] = []
-        given = []
-        for arguments, flag, length, what in (
+        parsed = []
+        for arguments, flag, length, requirement in (
             (options.quadratic, "-q", 2, "two namespaces, such as -q ab"),
             (options.cubic, "--cubic", 3, "three namespaces, such as --cubic abc"),
             (options.interactions, "--interactions", 0, "two or more namespaces, such as --interactions abcd"),
@@ -328,27 +328,27 @@ class Crosser:
             for argument in arguments:
                 interaction = decode(argument, self.notes)
                 if len(interaction) < 2 or (length and len(interaction) != length):
-                    many = "1 namespace" if len(interaction) == 1 else f"{len(interaction)} namespaces"
-                    raise UsageError(f"{flag} {argument} names {many}; it takes {what}")
-                given.append(interaction)
-        self.wild = any(WILDCARD in interaction for interaction in given)
+                    count = "1 namespace" if len(interaction) == 1 else f"{len(interaction)} namespaces"
+                    raise UsageError(f"{flag} {argument} names {count}; it takes {requirement}")
+                parsed.append(interaction)
+        self.has_wildcards = any(WILDCARD in interaction for interaction in parsed)
         self._permuted = options.permutations
-        self._leave = options.leave_duplicate_interactions
-        if self.wild and not self._leave:
+        self._keep_duplicates = options.leave_duplicate_interactions
+        if self.has_wildcards and not self._keep_duplicates:
             self.notes.append("[info] Any duplicate namespace interactions will be removed")
-        self.interactions, removed, moved = without_duplicates(_in_order(given), self._leave)
+        self.interactions, removed, reordered = without_duplicates(_sorted(parsed), self._keep_duplicates)
         if removed:
             self.notes.append(f"[warning] Duplicate namespace interactions were found. Removed: {removed}.")
-        if moved:
+        if reordered:
             self.notes.append(
                 "[warning] Some interactions contain duplicate characters and their characters order has been "
-                f"changed. Interactions affected: {moved}."
+                f"changed. Interactions affected: {reordered}."
             )
         self._piece = piece
         self._pool = Pool()
         self._seen = np.zeros(256, np.uint8)
         self._rows = np.empty(256, np.int64)
-        self._list([] if self.wild else self.interactions)
+        self._set_current([] if self.has_wildcards else self.interactions)
 
     @property
     def active(self) -> bool:
@@ -359,32 +359,32 @@ class Crosser:
         """Return the given interactions that name `group`."""
         return [interaction for interaction in self.interactions if group in interaction]
 
-    def after(self, groups: list[int]) -> list[bytes]:
+    def interactions_for(self, groups: list[int]) -> list[bytes]:
         """Note the groups of an example; return the interactions that apply to it, with wildcards replaced."""
-        fresh = [group for group in groups if 32 <= group <= 126 and not self._seen[group]]
-        if self.wild and fresh:
-            self._seen[fresh] = 1
-            self._list(expand(self.interactions, np.flatnonzero(self._seen).tolist(), self._leave))
+        new_groups = [group for group in groups if 32 <= group <= 126 and not self._seen[group]]
+        if self.has_wildcards and new_groups:
+            self._seen[new_groups] = 1
+            self._set_current(expand(self.interactions, np.flatnonzero(self._seen).tolist(), self._keep_duplicates))
         return self._current
 
     def cross(self, batch: Batch) -> Iterator[Batch]:
         """Yield `batch` with generated features after the constant of each example, in pieces."""
         low = 0
-        if self.wild:
+        if self.has_wildcards:
             first_rows(batch, self._seen, self._rows)
             for row in sorted(set(self._rows[self._rows >= 0].tolist())):
                 if row > low:
                     yield from self._cross(batch_ops.cut(batch, low, row))
                     low = row
                 self._seen[self._rows == row] = 1
-                self._list(expand(self.interactions, np.flatnonzero(self._seen).tolist(), self._leave))
+                self._set_current(expand(self.interactions, np.flatnonzero(self._seen).tolist(), self._keep_duplicates))
         yield from self._cross(batch_ops.cut(batch, low, batch.n) if low else batch)
 
-    def _list(self, found: list[bytes]) -> None:
+    def _set_current(self, interactions: list[bytes]) -> None:
         """Convert interactions without wildcards to arrays for the kernels."""
-        self._current = found
-        self._terms = np.frombuffer(bytearray(b"".join(found) or b"\0"), np.uint8)
-        self._term_start = np.cumsum([0] + [len(interaction) for interaction in found], dtype=np.int64)
+        self._current = interactions
+        self._terms = np.frombuffer(bytearray(b"".join(interactions) or b"\0"), np.uint8)
+        self._term_start = np.cumsum([0] + [len(interaction) for interaction in interactions], dtype=np.int64)
 
     def _cross(self, batch: Batch) -> Iterator[Batch]:
         """Yield `batch` with the features of the current interactions, in pieces."""
@@ -412,7 +412,7 @@ class Crosser:
                 group_name=memory.group_name,
                 group_start=memory.group_start,
             )
-            longest = int(np.diff(self._term_start).max())
-            g = cross_rows(batch, low, self._terms, self._term_start, self._permuted, longest, out)
+            max_terms = int(np.diff(self._term_start).max())
+            g = cross_rows(batch, low, self._terms, self._term_start, self._permuted, max_terms, out)
             yield out._replace(group_name=out.group_name[:g], group_start=out.group_start[: g + 1])
             low = high

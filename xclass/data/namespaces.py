@@ -35,7 +35,7 @@ from . import batch_ops
 from .batch import Batch
 from .feature_limit import check_features
 
-GRAM = np.uint64(27942141)
+GRAM_MULTIPLIER = np.uint64(27942141)
 PIECE = 1 << 23  # maximum features of one batch, 64 MB
 MOST_PATTERNS = 1 << 16  # maximum patterns of a group
 MOST_PARTS = 1 << 22  # maximum length of all patterns of a group
@@ -76,7 +76,7 @@ class Options:
 
 @jit
 def count_features(
-    batch: Batch, constant: bool, dropped: Bools, first_pattern: Int64s, span: Int64s, counts: Float64s
+    batch: Batch, constant: bool, dropped: Bools, first_pattern: Int64s, last_offset: Int64s, counts: Float64s
 ) -> None:
     """Count the features that each example will have.
 
@@ -86,7 +86,7 @@ def count_features(
     constant : whether the last group of each example is the constant
     dropped : bool[256], groups to drop
     first_pattern : int64[256, 2], range of the patterns of each group
-    span : int64[...], distance of the last part of each pattern
+    last_offset : int64[...], distance of the last part of each pattern
     counts : float64[n], written
     """
     for i in range(len(batch.label)):
@@ -102,13 +102,13 @@ def count_features(
                 continue
             counts[i] += size
             for t in range(first_pattern[name, 0], first_pattern[name, 1]):
-                counts[i] += max(0, size - span[t])
+                counts[i] += max(0, size - last_offset[t])
 
 
 @jit
 def add_ngrams(
     batch: Batch, low: int, constant: bool, dropped: Bools, first_pattern: Int64s, pattern_start: Int64s,
-    pattern: Int64s, span: Int64s, out: Batch,
+    pattern: Int64s, last_offset: Int64s, out: Batch,
 ) -> int:  # fmt: skip
     """Write examples low..low+n-1 of `batch`, without dropped groups and with their grams, to `out`.
 
@@ -121,7 +121,7 @@ def add_ngrams(
     first_pattern : int64[256, 2], range of the patterns of each group
     pattern_start : int64[...], pattern t is `pattern[pattern_start[t]:pattern_start[t + 1]]`
     pattern : int64[...], distances of a gram's parts from its first one
-    span : int64[...], last distance of each pattern
+    last_offset : int64[...], last distance of each pattern
     out : batch of n examples, written
 
     Returns
@@ -148,10 +148,10 @@ def add_ngrams(
             if is_constant:
                 continue
             for t in range(first_pattern[name, 0], first_pattern[name, 1]):
-                for p in range(begin, end - span[t]):
+                for p in range(begin, end - last_offset[t]):
                     h = np.uint64(batch.index[p])
                     for q in range(pattern_start[t], pattern_start[t + 1]):
-                        h = h * GRAM + np.uint64(batch.index[p + pattern[q]])
+                        h = h * GRAM_MULTIPLIER + np.uint64(batch.index[p + pattern[q]])
                     out.index[z] = np.uint32(h)
                     out.value[z] = np.float32(1)
                     z += 1
@@ -167,13 +167,13 @@ def add_ngrams(
 def decode(argument: str, notes: list[str]) -> bytes:
     r"""Return the groups that an argument names, where `\xHH` is a byte; warnings are appended to `notes`."""
 
-    def byte(found: re.Match[bytes]) -> bytes:
+    def byte(match: re.Match[bytes]) -> bytes:
         try:
-            return bytes([int(found[1], 16)])
+            return bytes([int(match[1], 16)])
         except ValueError:
-            shown = found[1].decode("utf-8", "replace")
-            notes.append(f"[warning] Possibly malformed hex representation of a namespace: '\\x{shown}'")
-            return found[0]
+            digits = match[1].decode("utf-8", "replace")
+            notes.append(f"[warning] Possibly malformed hex representation of a namespace: '\\x{digits}'")
+            return match[0]
 
     return re.sub(rb"\\x(..)", byte, argument.encode("utf-8", "surrogateescape"), flags=re.DOTALL)
 
@@ -183,22 +183,24 @@ def gram_patterns(n: int, skips: int) -> Iterator[tuple[int, ...]]:
     return itertools.combinations(range(1, n + skips), n - 1)
 
 
-def _sizes(arguments: tuple[str, ...], flag: str, what: str, least: int, notes: list[str]) -> tuple[list[int], str]:
+def _sizes(
+    arguments: tuple[str, ...], flag: str, meaning: str, minimum: int, notes: list[str]
+) -> tuple[list[int], str]:
     """Return the number given for each of the 256 groups (0 if none), and the last argument."""
     sizes = [0] * 256
     for argument in arguments:
         match = re.fullmatch(rb"([^0-9]?)([0-9]{1,4})", decode(argument, notes), flags=re.DOTALL)
-        if match is None or int(match[2]) < least:
+        if match is None or int(match[2]) < minimum:
             raise UsageError(
-                f"{flag} {argument}: give {what} as a number of at least {least}, such as {least + 1}, "
-                f"or the first letter of a namespace and a number, such as a{least + 1}"
+                f"{flag} {argument}: give {meaning} as a number of at least {minimum}, such as {minimum + 1}, "
+                f"or the first letter of a namespace and a number, such as a{minimum + 1}"
             )
         for group in match[1] or range(256):
             sizes[group] = int(match[2])
     return sizes, arguments[-1] if arguments else ""
 
 
-class Features:
+class NamespaceTransformer:
     """Apply the options about namespaces to batches.
 
     Parameters
@@ -210,7 +212,7 @@ class Features:
     Attributes
     ----------
     active : whether `apply` changes anything
-    dropped, unlinear : bool[256], groups that are dropped, and groups used for interactions only
+    dropped, interaction_only : bool[256], groups that are dropped, and groups used for interactions only
     patterns : for each group the patterns of its grams, in order
     banner : VW's lines about dropped namespaces
     notes : warnings about the arguments
@@ -221,57 +223,59 @@ class Features:
         self.constant = constant
         self._piece = piece
         self.dropped = np.zeros(256, bool)
-        self.unlinear = np.zeros(256, bool)
+        self.interaction_only = np.zeros(256, bool)
         self.banner: list[str] = []
         for argument in options.ignore:
             self.dropped[list(decode(argument, self.notes))] = True
         if options.ignore:
-            self.banner.append("ignoring namespaces beginning with:" + _listed(self.dropped))
+            self.banner.append("ignoring namespaces beginning with:" + _group_list(self.dropped))
         for argument in options.ignore_linear:
-            self.unlinear[list(decode(argument, self.notes))] = True
+            self.interaction_only[list(decode(argument, self.notes))] = True
         if options.ignore_linear:
-            self.banner.append("ignoring linear terms for namespaces beginning with:" + _listed(self.unlinear))
+            self.banner.append(
+                "ignoring linear terms for namespaces beginning with:" + _group_list(self.interaction_only)
+            )
         if options.keep:  # overrides --ignore, as in VW
             self.dropped[:] = True
             for argument in options.keep:
                 self.dropped[list(decode(argument, self.notes))] = False
-            self.banner.append("using namespaces beginning with:" + _listed(~self.dropped))
+            self.banner.append("using namespaces beginning with:" + _group_list(~self.dropped))
         grams, _ = _sizes(options.ngram, "--ngram", "the longest gram", 1, self.notes)
-        skips, shown = _sizes(options.skips, "--skips", "how many features may be left out", 0, self.notes)
-        made: dict[tuple[int, int], list[tuple[int, ...]]] = {(0, 0): []}
-        for size in set(zip(grams, skips, strict=True)) - set(made):
-            made[size] = []
+        skips, last_skips = _sizes(options.skips, "--skips", "how many features may be left out", 0, self.notes)
+        patterns_of_size: dict[tuple[int, int], list[tuple[int, ...]]] = {(0, 0): []}
+        for size in set(zip(grams, skips, strict=True)) - set(patterns_of_size):
+            patterns_of_size[size] = []
             parts = 0
             for n in range(2, size[0] + 1):
                 for pattern in gram_patterns(n, size[1]):
-                    made[size].append(pattern)
+                    patterns_of_size[size].append(pattern)
                     parts += n
-                    if len(made[size]) > MOST_PATTERNS:
+                    if len(patterns_of_size[size]) > MOST_PATTERNS:
                         raise UsageError(
-                            f"--ngram {size[0]} with --skips {shown or 0} makes more than {MOST_PATTERNS} kinds of "
-                            "grams; use shorter ones or fewer skips"
+                            f"--ngram {size[0]} with --skips {last_skips or 0} makes more than {MOST_PATTERNS} kinds "
+                            "of grams; give a smaller --ngram or --skips"
                         )
                     if parts > MOST_PARTS:
                         raise UsageError(
-                            f"--ngram {size[0]} with --skips {shown or 0} makes grams of more than {MOST_PARTS} parts "
-                            "in all; use shorter ones or fewer skips"
+                            f"--ngram {size[0]} with --skips {last_skips or 0} makes grams of more than {MOST_PARTS} "
+                            "parts in all; give a smaller --ngram or --skips"
                         )
-        self.patterns = [made.get(size, []) for size in zip(grams, skips, strict=True)]
-        self._list()
+        self.patterns = [patterns_of_size.get(size, []) for size in zip(grams, skips, strict=True)]
+        self._make_arrays()
 
-    def _list(self) -> None:
+    def _make_arrays(self) -> None:
         """Convert the patterns to arrays for the kernels."""
-        places: dict[int, tuple[int, int]] = {}  # keyed by identity, because groups share lists
+        ranges: dict[int, tuple[int, int]] = {}  # keyed by identity, because groups share lists
         flat: list[tuple[int, ...]] = []
         self._first_pattern = np.zeros((256, 2), np.int64)
         for group, patterns in enumerate(self.patterns):
-            if id(patterns) not in places:
-                places[id(patterns)] = len(flat), len(flat) + len(patterns)
+            if id(patterns) not in ranges:
+                ranges[id(patterns)] = len(flat), len(flat) + len(patterns)
                 flat += patterns
-            self._first_pattern[group] = places[id(patterns)]
+            self._first_pattern[group] = ranges[id(patterns)]
         self._pattern_start = np.cumsum([0] + [len(pattern) for pattern in flat], dtype=np.int64)
         self._pattern = np.array([distance for pattern in flat for distance in pattern] or [0], np.int64)
-        self._span = np.array([pattern[-1] for pattern in flat] or [0], np.int64)
+        self._last_offset = np.array([pattern[-1] for pattern in flat] or [0], np.int64)
         self.active = bool(self.dropped.any() or flat)
 
     def apply(self, batch: Batch) -> Iterator[Batch]:
@@ -280,7 +284,7 @@ class Features:
             yield batch
             return
         counts = np.empty(batch.n, np.float64)
-        count_features(batch, self.constant, self.dropped, self._first_pattern, self._span, counts)
+        count_features(batch, self.constant, self.dropped, self._first_pattern, self._last_offset, counts)
         check_features(counts, batch.line, "--ngram makes", "use shorter grams or fewer skips")
         total = np.cumsum(counts)
         low = 0
@@ -300,16 +304,16 @@ class Features:
             )
             g = add_ngrams(
                 batch, low, self.constant, self.dropped, self._first_pattern, self._pattern_start, self._pattern,
-                self._span, out,
+                self._last_offset, out,
             )  # fmt: skip
             yield out._replace(group_name=out.group_name[:g], group_start=out.group_start[: g + 1])
             low = high
 
     def linear(self, batch: Batch) -> Batch:
         """Return `batch` without the groups used for interactions only; shown counts still include them."""
-        if not self.unlinear.any() or not self.unlinear[batch.group_name].any():
+        if not self.interaction_only.any() or not self.interaction_only[batch.group_name].any():
             return batch
-        removed = self.unlinear[batch.group_name]
+        removed = self.interaction_only[batch.group_name]
         kept_features = np.repeat(~removed, np.diff(batch.group_start))
         groups_before = np.concatenate([[0], np.cumsum(~removed)])
         features_before = np.concatenate([[0], np.cumsum(kept_features)])
@@ -323,6 +327,6 @@ class Features:
         )
 
 
-def _listed(groups: Bools) -> str:
+def _group_list(groups: Bools) -> str:
     """Return the groups (bool[256]) as VW prints them."""
     return "".join(f" {chr(g)}" if 32 < g < 127 else f" \\x{g:02x}" for g in np.flatnonzero(groups))

@@ -34,10 +34,10 @@ INVERSE_STEP = 32 * LOG2_E
 CUBE = float.fromhex("0x1.c6af84b912394p-5") / 32**3
 SQUARE = float.fromhex("0x1.ebfce50fac4f3p-3") / 32**2
 SLOPE = float.fromhex("0x1.62e42ff0c52d6p-1") / 32
-FARTHEST = 150.0  # beyond +-FARTHEST, e**x is infinite or 0 in single precision
+MAX_X = 150.0  # beyond +-MAX_X, e**x is infinite or 0 in single precision
 C6, C5, C4, C3 = (np.float32(1.0 / d) for d in (720, 120, 24, 6))
-LEAST32, MOST32 = np.float32(-87), np.float32(88)
-PLACE32 = np.int32(23)
+MIN_X32, MAX_X32 = np.float32(-87), np.float32(88)
+FRACTION_BITS32 = np.int32(23)
 
 
 @jit
@@ -68,7 +68,7 @@ def exp(x: float) -> float:
 @jit
 def expf(x: np.float32) -> np.float32:
     """Return e**x for float32 x, rounded as the C library's `expf` rounds it."""
-    z = min(max(np.float64(x), -FARTHEST), FARTHEST) * INVERSE_STEP
+    z = min(max(np.float64(x), -MAX_X), MAX_X) * INVERSE_STEP
     shifted = z + ROUND
     # x / ln 2 as a multiple of 1/32: the low five bits are the fraction, the others the exponent
     steps = intrinsics.bits_of(shifted)
@@ -104,10 +104,12 @@ def log(x: float) -> float:
 @jit
 def exp32(x: np.float32) -> np.float32:
     """Return e**x for float32 x, clamped so that it is never infinite or 0."""
-    x = min(max(x, LEAST32), MOST32)
+    x = min(max(x, MIN_X32), MAX_X32)
     shifted = x * LOG2_E32 + ROUND32
     k = shifted - ROUND32
     r = (x - k * LN2_HIGH32) - k * LN2_LOW32
     p = ((((C6 * r + C5) * r + C4) * r + C3) * r + HALF) * r + ONE
     p = p * r + ONE
-    return intrinsics.from_bits32(np.int32(intrinsics.bits_of32(p) + (intrinsics.bits_of32(shifted) << PLACE32)))
+    return intrinsics.from_bits32(
+        np.int32(intrinsics.bits_of32(p) + (intrinsics.bits_of32(shifted) << FRACTION_BITS32))
+    )

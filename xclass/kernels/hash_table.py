@@ -47,22 +47,22 @@ def hashed_pair(key: Int) -> np.uint64:
 
 
 @jit
-def search(keys: AnyArray, key: Int, empty: Int, begin: Int, most: int) -> np.int64:
-    """Return the cell of a key, or the empty cell where it belongs; -1 after `most` steps.
+def search(keys: AnyArray, key: Int, empty: Int, start_hash: Int, max_steps: int) -> np.int64:
+    """Return the cell of a key, or the empty cell where it belongs; -1 after `max_steps` steps.
 
     Parameters
     ----------
     keys : integers[cells], read only
     key : key to look up
     empty : value of empty cells
-    begin : hash of the key; its lowest bits give the cell where the search begins
-    most : largest number of steps
+    start_hash : hash of the key; its lowest bits give the cell where the search begins
+    max_steps : largest number of steps
     """
     last = np.int64(keys.shape[0] - 1)
-    at = np.int64(begin) & last
+    at = np.int64(start_hash) & last
     steps = 0
     while keys[at] != key and keys[at] != empty:
-        if steps == most:
+        if steps == max_steps:
             return np.int64(-1)
         at = (at + 1) & last
         steps += 1

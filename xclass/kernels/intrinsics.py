@@ -100,8 +100,8 @@ def install() -> None:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             kind = signature.args[0]
             view = context.make_array(kind)(context, builder, args[0])
-            where = cgutils.get_item_pointer(context, builder, kind, view, [args[1]])
-            byte = builder.bitcast(where, ir.IntType(8).as_pointer())
+            address = cgutils.get_item_pointer(context, builder, kind, view, [args[1]])
+            byte = builder.bitcast(address, ir.IntType(8).as_pointer())
             i32 = ir.IntType(32)
             call = builder.module.declare_intrinsic(
                 "llvm.prefetch", [byte.type], ir.FunctionType(ir.VoidType(), [byte.type, i32, i32, i32])
@@ -111,15 +111,15 @@ def install() -> None:
 
         return types.void(array, types.intp), codegen
 
-    def cast(given: Any, wanted: Any) -> Any:
-        """Return an intrinsic that reinterprets the bits of a number of type `given` as type `wanted`."""
+    def cast(source: Any, target: Any) -> Any:
+        """Return an intrinsic that reinterprets the bits of a number of type `source` as type `target`."""
 
         @intrinsic
         def cast(typingctx: Any, x: Any) -> Any:
             def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
                 return builder.bitcast(args[0], context.get_value_type(signature.return_type))
 
-            return wanted(given), codegen
+            return target(source), codegen
 
         return cast
 
@@ -133,8 +133,8 @@ def install() -> None:
     @intrinsic
     def load32(typingctx: Any, text: Any, position: Any) -> Typed:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            where = builder.bitcast(builder.gep(args[0], [args[1]]), ir.IntType(32).as_pointer())
-            return builder.load(where, align=1)
+            address = builder.bitcast(builder.gep(args[0], [args[1]]), ir.IntType(32).as_pointer())
+            return builder.load(address, align=1)
 
         return types.uint32(text, types.intp), codegen
 
@@ -142,12 +142,12 @@ def install() -> None:
     def equal64(typingctx: Any, text: Any, position: Any, byte: Any) -> Typed:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             lanes = ir.VectorType(ir.IntType(8), 64)
-            where = builder.bitcast(builder.gep(args[0], [args[1]]), lanes.as_pointer())
-            loaded = builder.load(where, align=1)
+            address = builder.bitcast(builder.gep(args[0], [args[1]]), lanes.as_pointer())
+            loaded = builder.load(address, align=1)
             first = builder.insert_element(ir.Constant(lanes, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
             all_lanes = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-            wanted = builder.shuffle_vector(first, ir.Constant(lanes, ir.Undefined), all_lanes)
-            return builder.bitcast(builder.icmp_unsigned("==", loaded, wanted), ir.IntType(64))
+            target = builder.shuffle_vector(first, ir.Constant(lanes, ir.Undefined), all_lanes)
+            return builder.bitcast(builder.icmp_unsigned("==", loaded, target), ir.IntType(64))
 
         return types.uint64(text, types.intp, types.uint8), codegen
 

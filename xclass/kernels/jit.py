@@ -39,22 +39,22 @@ from . import kernel_cache
 F = TypeVar("F", bound=Callable[..., Any])  # a decorator does not change the type of a kernel
 
 _marked: list[FunctionType] = []
-_waiting: list[_Kernel] = []  # kernels that may have no dispatcher yet
-_making = threading.RLock()  # stages on different threads may call kernels for the first time at once
+_without_dispatcher: list[_Kernel] = []  # kernels that may have no dispatcher yet
+_dispatcher_lock = threading.RLock()  # stages on different threads may call kernels for the first time at once
 _active = False
-_quick = True  # whether SciPy is hidden while numba is imported and kernels are loaded
+_hide_scipy = True  # whether SciPy is hidden while numba is imported and kernels are loaded
 _can_compile = False  # whether numba's types and functions are registered
 _folder: Path | None = None
 _tidied = False  # whether incomplete files of other processes have been removed
-_unkept = ""  # see `why_not_cached`
+_cache_problem = ""  # see `cache_problem`
 
-FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of kernel
+KIND_FLAGS: dict[str, dict[str, bool]] = {  # numba's flags for each kind of kernel
     "": {},
     "bare": {"_nrt": False, "forceinline": True},
     "allocating": {"_nrt": True},
     "inlined": {"forceinline": True},
 }
-COMMON = {"nogil": True, "error_model": "numpy"}  # flags of every kernel
+COMMON_FLAGS = {"nogil": True, "error_model": "numpy"}  # flags of every kernel
 KEPT_FOLDERS = 3  # folders of the latest versions of Python and numba; older ones are removed
 
 
@@ -87,16 +87,16 @@ def allocating(function: F) -> F:
     return jit(function)
 
 
-def activate(quick: bool = True) -> None:
+def activate(hide_scipy: bool = True) -> None:
     """Prepare every function marked so far to be compiled; later calls include functions marked since.
 
     Parameters
     ----------
-    quick : start faster by hiding SciPy while numba is imported and while kernels are loaded or compiled. Only the
+    hide_scipy : start faster by hiding SciPy while numba is imported and while kernels are loaded or compiled. Only the
         command `xclass` may set this: in other programs another thread may import SciPy at the same time.
     """
-    global _active, _quick
-    _quick = _quick and quick
+    global _active, _hide_scipy
+    _hide_scipy = _hide_scipy and hide_scipy
     if not _active:
         address_space.check_run()
         _choose_folder()
@@ -115,57 +115,57 @@ class _Kernel:
     def __init__(self, function: FunctionType) -> None:
         self.py_func = function  # the name that numba's dispatchers use
         self._dispatcher: Callable[..., Any] | None = None
-        self._place(self)
-        _waiting.append(self)
+        self._put_in_module(self)
+        _without_dispatcher.append(self)
 
     def __call__(self, *args: Any) -> Any:
         return self.dispatcher()(*args)
 
     def dispatcher(self) -> Callable[..., Any]:
         """Return the compiled kernel, and put it in the place of this object."""
-        with _making:
+        with _dispatcher_lock:
             if self._dispatcher is None:
                 import numba
 
-                flags = FLAGS[getattr(self.py_func, "kernel_kind", "")]
-                compiled = numba.njit(**COMMON, **flags)(self.py_func)
+                flags = KIND_FLAGS[getattr(self.py_func, "kernel_kind", "")]
+                compiled = numba.njit(**COMMON_FLAGS, **flags)(self.py_func)
                 if hasattr(compiled, "_compiler"):  # absent if NUMBA_DISABLE_JIT is set
-                    compiling = compiled._compiler.compile
-                    compiled._compiler.compile = functools.partial(_compile, compiling)
+                    compile_kernel = compiled._compiler.compile
+                    compiled._compiler.compile = functools.partial(_compile, compile_kernel)
                     if _folder is not None:
                         compiled._cache = _new_cache(self.py_func, _folder)
                 self._dispatcher = compiled
-                self._place(compiled)
+                self._put_in_module(compiled)
             return self._dispatcher
 
-    def _place(self, what: Callable[..., Any]) -> None:
-        """Put `what` in the place of the kernel in its module."""
-        setattr(sys.modules[self.py_func.__module__], self.py_func.__name__, what)
+    def _put_in_module(self, kernel: Callable[..., Any]) -> None:
+        """Put `kernel` in the place of the function in its module."""
+        setattr(sys.modules[self.py_func.__module__], self.py_func.__name__, kernel)
 
 
-def _compile(compiling: Callable[..., Any], *args: Any) -> Any:
+def _compile(compile_kernel: Callable[..., Any], *args: Any) -> Any:
     """Compile a kernel, after creating the dispatchers of all kernels that it may call."""
-    _make_all()
-    return compiling(*args)
+    _create_dispatchers()
+    return compile_kernel(*args)
 
 
 def _new_cache(function: FunctionType, folder: Path) -> Any:
     """Return the cache of a kernel, which loads compiled code while SciPy is hidden."""
     from numba import config
 
-    settings = repr((COMMON, FLAGS, config.BOUNDSCHECK, config.OPT))
+    settings = repr((COMMON_FLAGS, KIND_FLAGS, config.BOUNDSCHECK, config.OPT))
     cache = kernel_cache.new_cache(function, folder, settings, _save)
-    loading = cache.load_overload
+    load_compiled = cache.load_overload
 
     def load(*args: Any) -> Any:
-        with _making, _without_scipy():
-            return loading(*args)
+        with _dispatcher_lock, _without_scipy():
+            return load_compiled(*args)
 
     cache.load_overload = load
     return cache
 
 
-def _save(saving: Callable[[], None]) -> None:
+def _save(write: Callable[[], None]) -> None:
     """Write a compiled kernel to the cache while no other process does.
 
     numba reads a kernel's list of versions, adds a file and writes the list. Two processes that do so at once could
@@ -182,13 +182,13 @@ def _save(saving: Callable[[], None]) -> None:
             _tidied = True
             for path in _folder.glob("*.tmp.*"):  # left by killed processes, since this one has the lock
                 path.unlink()
-        saving()
+        write()
 
 
-def _make_all() -> None:
+def _create_dispatchers() -> None:
     """Initialise numba and create the dispatchers of all kernels; a kernel that is compiled may call any of them."""
     global _can_compile
-    with _making:
+    with _dispatcher_lock:
         if not _can_compile:
             from numba.core.registry import cpu_target
 
@@ -198,17 +198,17 @@ def _make_all() -> None:
                 cpu_target.target_context.refresh()
             intrinsics.install()
             _can_compile = True
-        while _waiting:
-            _waiting.pop().dispatcher()
+        while _without_dispatcher:
+            _without_dispatcher.pop().dispatcher()
 
 
 @contextlib.contextmanager
 def _without_scipy() -> Iterator[None]:
-    """Hide SciPy from imports if `activate` was called with `quick`.
+    """Hide SciPy from imports if `activate` was called with `hide_scipy`.
 
     numba imports SciPy, which takes 0.2 s, only for its linear algebra (BLAS), which no kernel uses.
     """
-    absent = _quick and "scipy" not in sys.modules
+    absent = _hide_scipy and "scipy" not in sys.modules
     if absent:
         sys.modules["scipy"] = None  # type: ignore[assignment]  # the documented way to prevent an import
     try:
@@ -223,30 +223,30 @@ def folder() -> Path | None:
     return _folder
 
 
-def why_not_cached() -> str:
+def cache_problem() -> str:
     """Return why compiled code cannot be stored for later runs, and what to do; empty if it is stored."""
-    return _unkept
+    return _cache_problem
 
 
-def is_first_run(what: str) -> bool:
-    """Return whether the kernels for `what` (see `note_compiled`) have yet to be compiled on this machine."""
-    return _folder is None or not _ready(_folder, what).exists()
+def is_first_run(component: str) -> bool:
+    """Return whether the kernels for `component` (see `note_compiled`) have yet to be compiled on this machine."""
+    return _folder is None or not _ready_file(_folder, component).exists()
 
 
-def note_compiled(what: str) -> None:
-    """Record that all kernels for `what`, the name of a reduction or another user of kernels, are compiled."""
+def note_compiled(component: str) -> None:
+    """Record that all kernels for `component`, the name of a reduction or another user of kernels, are compiled."""
     if _folder is not None:
         with contextlib.suppress(OSError):  # only an announcement depends on this file
-            ready = _ready(_folder, what)
+            ready = _ready_file(_folder, component)
             ready.touch()
-            for path in _folder.glob(f"{what}-*.ready"):  # files of earlier versions
+            for path in _folder.glob(f"{component}-*.ready"):  # files of earlier versions
                 if path != ready:
                     path.unlink(missing_ok=True)
 
 
-def _ready(folder: Path, what: str) -> Path:
-    """Return the file that records, for this version of the package, that the kernels for `what` are compiled."""
-    return folder / f"{what}-{_source_hash()}.ready"
+def _ready_file(folder: Path, component: str) -> Path:
+    """Return the file that records, for this version of the package, that the kernels for `component` are compiled."""
+    return folder / f"{component}-{_source_hash()}.ready"
 
 
 @functools.cache
@@ -261,7 +261,7 @@ def _source_hash() -> str:
 
 def _choose_folder() -> None:
     """Choose and create the folder of compiled code."""
-    global _folder, _unkept
+    global _folder, _cache_problem
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return
     if os.environ.get("NUMBA_CACHE_DIR"):
@@ -270,8 +270,8 @@ def _choose_folder() -> None:
             _make_writable(_folder)
         except OSError as error:
             raise XclassError(
-                f"NUMBA_CACHE_DIR={_folder}: compiled kernels cannot be kept there ({error.strerror or error}); give "
-                "that variable a folder that can be made and written, or unset it"
+                f"NUMBA_CACHE_DIR={_folder}: compiled kernels cannot be kept there ({error.strerror or error}); set "
+                "that variable to a folder that can be created and written to, or unset it"
             ) from None
         return
     kind = "-checked" if os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0") else ""
@@ -283,10 +283,10 @@ def _choose_folder() -> None:
         os.utime(folder)
         _remove_old(base, folder)
     except (OSError, RuntimeError) as error:  # home is missing or read-only: use a folder of this process
-        why = getattr(error, "strerror", None) or error
-        _unkept = (
-            f"compiled kernels cannot be kept in {base} ({why}), so that every run compiles them again; set "
-            "XDG_CACHE_HOME to a folder that can be written"
+        problem = getattr(error, "strerror", None) or error
+        _cache_problem = (
+            f"compiled kernels cannot be kept in {base} ({problem}), so every run compiles them again; set "
+            "XDG_CACHE_HOME to a folder that can be written to"
         )
         try:
             folder = leftovers.private_folder()

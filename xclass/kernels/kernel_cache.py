@@ -37,8 +37,8 @@ def fingerprint(function: FunctionType, settings: str = "") -> str:
     settings : settings of the compiler
     """
     digest = hashlib.sha256(settings.encode())
-    for called in sorted(_closure(function), key=_name):
-        digest.update(_own_hash(called))
+    for callee in sorted(_closure(function), key=_name):
+        digest.update(_own_hash(callee))
     return digest.hexdigest()[:16]
 
 
@@ -51,23 +51,23 @@ def _closure(function: FunctionType) -> set[FunctionType]:
     """Return a function and all functions that it may call, directly or indirectly."""
     closure, waiting = {function}, [function]
     while waiting:
-        for called in _parts(waiting.pop())[1]:
-            if called not in closure:
-                closure.add(called)
-                waiting.append(called)
+        for callee in _hash_and_callees(waiting.pop())[1]:
+            if callee not in closure:
+                closure.add(callee)
+                waiting.append(callee)
     return closure
 
 
 def _own_hash(function: FunctionType) -> bytes:
     """Return a hash of a function without the functions that it calls."""
-    return _parts(function)[0]
+    return _hash_and_callees(function)[0]
 
 
 @functools.cache
-def _parts(function: FunctionType) -> tuple[bytes, tuple[FunctionType, ...]]:
+def _hash_and_callees(function: FunctionType) -> tuple[bytes, tuple[FunctionType, ...]]:
     """Return a hash of a function without those it calls, and the functions that it may call."""
     digest = hashlib.sha256(f"{_name(function)} {vars(function)}".encode())
-    called: list[FunctionType] = []
+    callees: list[FunctionType] = []
     names: set[str] = set()
     for code in _codes(function.__code__):
         digest.update(code.co_code)
@@ -84,10 +84,10 @@ def _parts(function: FunctionType) -> tuple[bytes, tuple[FunctionType, ...]]:
                 digest.update(_source_hash(value))
             else:
                 for inner in sorted(names & vars(value).keys()):
-                    _note(digest, f"{name}.{inner}", vars(value)[inner], called)
+                    _add_global(digest, f"{name}.{inner}", vars(value)[inner], callees)
         else:
-            _note(digest, name, value, called)
-    return digest.digest(), tuple(called)
+            _add_global(digest, name, value, callees)
+    return digest.digest(), tuple(callees)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -98,14 +98,14 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _note(digest: Any, name: str, value: Any, called: list[FunctionType]) -> None:
-    """Add the value of a global to a hash or, if it is a function of the package, to the list `called`."""
+def _add_global(digest: Any, name: str, value: Any, callees: list[FunctionType]) -> None:
+    """Add the value of a global to a hash or, if it is a function of the package, to the list `callees`."""
     function = getattr(value, "py_func", value)
     if isinstance(value, ModuleType):
         return  # the name refers to something else in the kernel's own code
     if isinstance(function, FunctionType):
         if function.__module__.partition(".")[0] == _PACKAGE:
-            called.append(function)
+            callees.append(function)
         return
     if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
         content: object = (value.__qualname__, value._fields)
@@ -133,16 +133,18 @@ def _fields(kind: Any) -> Any:
     return (getattr(record, "_fields", None), inner) if record is not None or inner else None
 
 
-def new_cache(function: FunctionType, folder: Path, settings: str, saving: Callable[[Callable[[], None]], None]) -> Any:
+def new_cache(
+    function: FunctionType, folder: Path, settings: str, run_locked: Callable[[Callable[[], None]], None]
+) -> Any:
     """Return the cache that numba's dispatcher of a kernel uses.
 
     Parameters
     ----------
     folder : folder of compiled code
     settings : settings of the compiler
-    saving : called with a function that writes to `folder`; it calls that function when writing is safe
+    run_locked : called with a function that writes to `folder`; it calls that function when writing is safe
     """
-    return _cache_class()(function, folder, settings, saving)
+    return _cache_class()(function, folder, settings, run_locked)
 
 
 @functools.cache
@@ -151,7 +153,7 @@ def _cache_class() -> type:
     from numba.core import caching
     from numba.core.runtime import rtsys
 
-    class Code(caching.CompileResultCacheImpl):  # type: ignore[misc]  # numba has no types
+    class CodeSerializer(caching.CompileResultCacheImpl):  # type: ignore[misc]  # numba has no types
         """Serialise compiled code as numba does."""
 
         def __init__(self) -> None:
@@ -161,10 +163,10 @@ def _cache_class() -> type:
         """Store the compiled versions of one kernel, by the types of its arguments."""
 
         def __init__(
-            self, function: FunctionType, folder: Path, settings: str, saving: Callable[[Callable[[], None]], None]
+            self, function: FunctionType, folder: Path, settings: str, run_locked: Callable[[Callable[[], None]], None]
         ) -> None:
-            self._py_func, self._folder, self._settings, self._saving = function, folder, settings, saving
-            self._name, self._cache_path, self._impl = _name(function), str(folder), Code()
+            self._py_func, self._folder, self._settings, self._run_locked = function, folder, settings, run_locked
+            self._name, self._cache_path, self._impl = _name(function), str(folder), CodeSerializer()
             self.enable()
 
         @functools.cached_property
@@ -187,7 +189,7 @@ def _cache_class() -> type:
 
         def save_overload(self, signature: Any, compiled: Any) -> None:
             """Write a compiled version when that is safe."""
-            self._saving(lambda: self._save(signature, compiled))
+            self._run_locked(lambda: self._save(signature, compiled))
 
         def _save(self, signature: Any, compiled: Any) -> None:
             """Write a compiled version now, replacing an index that cannot be read."""

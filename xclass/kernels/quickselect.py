@@ -15,19 +15,19 @@ from .jit import jit
 
 
 @jit
-def _before(worth: AnyArray, a: int, b: int) -> bool:
-    """Return whether item a is worth more than item b; the lower item wins a tie."""
-    return worth[a] > worth[b] or (worth[a] == worth[b] and a < b)
+def _ranks_before(score: AnyArray, a: int, b: int) -> bool:
+    """Return whether item a has the higher score; the lower item wins a tie."""
+    return score[a] > score[b] or (score[a] == score[b] and a < b)
 
 
 @jit
-def select(item: Int64s, begin: int, end: int, middle: int, worth: AnyArray) -> None:
-    """Reorder `item[begin:end]` so that the items of largest worth are in `item[begin:middle]`, in any order.
+def select(item: Int64s, begin: int, end: int, middle: int, score: AnyArray) -> None:
+    """Reorder `item[begin:end]` so that the items of the highest scores are in `item[begin:middle]`, in any order.
 
     Parameters
     ----------
     item : int64, items, written between `begin` and `end`
-    worth : numbers, `worth[i]` is the worth of item i, read only; the lower of two equal items is worth more
+    score : numbers, `score[i]` is the score of item i, read only; the lower item wins a tie
     """
     low, high = begin, end - 1
     seed = np.uint64(begin)
@@ -36,9 +36,9 @@ def select(item: Int64s, begin: int, end: int, middle: int, worth: AnyArray) -> 
         pivot = item[low + np.int64(seed % np.uint64(high - low + 1))]
         i, j = low, high
         while i <= j:
-            while _before(worth, item[i], pivot):
+            while _ranks_before(score, item[i], pivot):
                 i += 1
-            while _before(worth, pivot, item[j]):
+            while _ranks_before(score, pivot, item[j]):
                 j -= 1
             if i <= j:
                 item[i], item[j] = item[j], item[i]

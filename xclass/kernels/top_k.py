@@ -16,22 +16,22 @@ def _worse(score: AnyArray, a: int, b: int) -> bool:
 
 
 @jit
-def _sink(score: AnyArray, place: Int64s, at: int, size: int) -> None:
+def _sink(score: AnyArray, best: Int64s, at: int, size: int) -> None:
     """Move the item at position `at` down the heap `place[:size]`, whose root is the worst item."""
-    item = place[at]
+    item = best[at]
     while 2 * at + 1 < size:
-        below = 2 * at + 1
-        if below + 1 < size and _worse(score, place[below + 1], place[below]):
-            below += 1
-        if not _worse(score, place[below], item):
+        child = 2 * at + 1
+        if child + 1 < size and _worse(score, best[child + 1], best[child]):
+            child += 1
+        if not _worse(score, best[child], item):
             break
-        place[at] = place[below]
-        at = below
-    place[at] = item
+        best[at] = best[child]
+        at = child
+    best[at] = item
 
 
 @jit
-def rank(score: AnyArray, begin: int, end: int, place: Int64s) -> int:
+def rank(score: AnyArray, begin: int, end: int, best: Int64s) -> int:
     """Find the positions of the largest numbers in `score[begin:end]`, in descending order; the earlier wins a tie.
 
     A number costs one comparison unless it is among the best so far, as about k log(m / k) of m numbers in random order
@@ -40,56 +40,56 @@ def rank(score: AnyArray, begin: int, end: int, place: Int64s) -> int:
     Parameters
     ----------
     score : numbers, read only
-    place : int64[k], positions in `score`, written
+    best : int64[k], positions in `score`, written
 
     Returns
     -------
     Number of positions written, at most k.
     """
-    size: int = min(end - begin, place.shape[0])
+    size: int = min(end - begin, best.shape[0])
     for j in range(size):
-        place[j] = begin + j
+        best[j] = begin + j
     for at in range(size // 2 - 1, -1, -1):
-        _sink(score, place, at, size)
+        _sink(score, best, at, size)
     if size > 0:
         for j in range(begin + size, end):
-            if score[j] > score[place[0]]:
-                place[0] = j
-                _sink(score, place, 0, size)
+            if score[j] > score[best[0]]:
+                best[0] = j
+                _sink(score, best, 0, size)
     for last in range(size - 1, 0, -1):
-        worst = place[0]
-        place[0] = place[last]
-        place[last] = worst
-        _sink(score, place, 0, last)
+        worst = best[0]
+        best[0] = best[last]
+        best[last] = worst
+        _sink(score, best, 0, last)
     return size
 
 
 @jit
-def insert(top: AnyArray, worth: AnyArray, size: int, item: Any, value: Any) -> int:
-    """Insert an item into a list of the best items, in descending order of their worth; the earlier wins a tie.
+def insert(items: AnyArray, top_scores: AnyArray, size: int, item: Any, score: Any) -> int:
+    """Insert an item into a list of the best items, in descending order of their scores; the earlier wins a tie.
 
-    If the list is full, the last item is dropped, or the new one if it is worth no more.
+    If the list is full, the last item is dropped, or the new one if its score is not higher.
 
     Parameters
     ----------
-    top : [k], items, written
-    worth : [k], their worth, written
+    items : [k], items, written
+    top_scores : [k], their scores, written
     size : number of items in the list
     item : item to insert
-    value : its worth
+    score : its score
 
     Returns
     -------
     Number of items in the list afterwards, at most k.
     """
-    k: int = top.shape[0]
-    if size == k and value <= worth[k - 1]:
+    k: int = items.shape[0]
+    if size == k and score <= top_scores[k - 1]:
         return size
     at = min(size, k - 1)
-    while at > 0 and worth[at - 1] < value:
-        top[at] = top[at - 1]
-        worth[at] = worth[at - 1]
+    while at > 0 and top_scores[at - 1] < score:
+        items[at] = items[at - 1]
+        top_scores[at] = top_scores[at - 1]
         at -= 1
-    top[at] = item
-    worth[at] = value
+    items[at] = item
+    top_scores[at] = score
     return min(size + 1, k)

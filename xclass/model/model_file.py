@@ -25,10 +25,11 @@ from ..array_types import AnyArray, UInt8s
 from ..errors import ModelError
 from ..system import leftovers
 from . import model_header
-from .stored_arrays import SparseColumn, Stored, check_range, dense, fill, rows, sparse, take
+from .stored_arrays import SparseColumn, Stored, check_range, fill, pack_table, take, take_row_numbers, unpack_table
 
 __all__ = [  # also exports the helpers of stored_arrays for callers that store arrays
-    "Model", "check_place", "check_range", "dense", "fill", "load", "rows", "save", "sparse", "take",
+    "Model", "check_range", "check_writable", "fill", "load", "pack_table", "save", "take", "take_row_numbers",
+    "unpack_table",
 ]  # fmt: skip
 
 PIECE = 1 << 20  # bytes to write, copy or verify at a time
@@ -60,8 +61,8 @@ def save(
     ----------
     path : file to write
     options, facts : JSON-serialisable; NumPy scalars are allowed, NaN and infinity are not
-    arrays : name -> array, or the result of `sparse`. They are streamed: contiguous arrays are never copied, strided
-        arrays of one dimension piece by piece.
+    arrays : name -> array, or the result of `pack_table`. They are streamed: contiguous arrays are never copied,
+        strided arrays of one dimension piece by piece.
     links : what to do if `path` is a symbolic link. "follow" is for names given by the user: the model is written
         to the target of the link, which is created if it does not exist. "replace" is for names derived from such a
         name: the link is replaced by the model. "refuse" is for names taken from data: no link on the way is
@@ -73,25 +74,25 @@ def save(
     ModelError
         if the file cannot be written; nothing is left behind then.
     """
-    given = path = os.fspath(path)
+    given_path = path = os.fspath(path)
     order = sorted(arrays, key=lambda name: (-model_header.stored_dtype(arrays[name]).itemsize, name))
-    sums = {name: "0" * 8 for name in order}
-    size = len(model_header.make_header(options, facts, arrays, order, sums))
+    checksums = {name: "0" * 8 for name in order}
+    size = len(model_header.make_header(options, facts, arrays, order, checksums))
     size += sum(model_header.stored_bytes(arrays[name]) for name in order)
     try:
         if links == "follow":
             path = os.path.realpath(path)
-            if stat.S_ISCHR(_kind_of(path)):  # /dev/null must not be replaced by a file
+            if stat.S_ISCHR(_mode_of(path)):  # /dev/null must not be replaced by a file
                 with open(path, "wb") as file:
-                    _write(file, options, facts, arrays, order, sums)
+                    _write(file, options, facts, arrays, order, checksums)
                 return
         unfinished = into or leftovers.Unfinished(path, links)
         try:
             if links == "refuse":
-                _refuse_others(given, unfinished)
+                _refuse_non_model(given_path, unfinished)
             unfinished.file.seek(0)
             unfinished.file.truncate()
-            _write(unfinished.file, options, facts, arrays, order, sums)
+            _write(unfinished.file, options, facts, arrays, order, checksums)
             unfinished.flush()
             if into is None:
                 unfinished.take_place()
@@ -99,21 +100,23 @@ def save(
             if into is None:
                 unfinished.close()
     except leftovers.LinkRefused as error:
-        raise ModelError(f"{given}: data may only name files in the current folder, and {error.strerror}") from None
+        raise ModelError(
+            f"{given_path}: data may only name files in the current folder, but {error.strerror}"
+        ) from None
     except OSError as error:
-        raise ModelError(_why_not_saved(given, path, size, error)) from None
+        raise ModelError(_save_failure(given_path, path, size, error)) from None
 
 
 @contextlib.contextmanager
-def explained(path: str) -> Iterator[None]:
+def explain_save_errors(path: str) -> Iterator[None]:
     """Convert OSErrors of the file of a model to the ModelError that `save` would raise."""
     try:
         yield
     except OSError as error:
-        raise ModelError(_why_not_saved(path, os.path.realpath(path), 0, error)) from None
+        raise ModelError(_save_failure(path, os.path.realpath(path), 0, error)) from None
 
 
-def check_place(path: str | os.PathLike[str]) -> None:
+def check_writable(path: str | os.PathLike[str]) -> None:
     """Check that `save` can write to `path`, before spending the time to train the model.
 
     Raises
@@ -121,28 +124,28 @@ def check_place(path: str | os.PathLike[str]) -> None:
     ModelError
         if it cannot.
     """
-    given, path = os.fspath(path), os.path.realpath(path)
+    given_path, path = os.fspath(path), os.path.realpath(path)
     folder = os.path.dirname(path)
     if os.path.islink(path):  # realpath leaves a link only if it leads to itself
-        raise ModelError(_why_not_saved(given, path, 0, OSError(errno.ELOOP, "")))
-    if not stat.S_ISCHR(_kind_of(path)) and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
-        raise ModelError(_why_not_saved(given, path, 0, PermissionError()))
+        raise ModelError(_save_failure(given_path, path, 0, OSError(errno.ELOOP, "")))
+    if not stat.S_ISCHR(_mode_of(path)) and not (os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)):
+        raise ModelError(_save_failure(given_path, path, 0, PermissionError()))
 
 
-def _refuse_others(path: str, unfinished: leftovers.Unfinished) -> None:
+def _refuse_non_model(path: str, unfinished: leftovers.Unfinished) -> None:
     """Raise ModelError if the existing file is not a model."""
-    size = 8 + len(model_header.FIRST)
-    begin = unfinished.begins(size)
-    if begin is not None and begin[8:size] != model_header.FIRST:
-        raise ModelError(f"{path}: there is another file of that name, which is no model")
+    size = 8 + len(model_header.HEADER_PREFIX)
+    first_bytes = unfinished.first_bytes_of_target(size)
+    if first_bytes is not None and first_bytes[8:size] != model_header.HEADER_PREFIX:
+        raise ModelError(f"{path}: a file of this name exists and is not a model; rename it, or remove it")
 
 
-def _kind_of(path: str) -> int:
+def _mode_of(path: str) -> int:
     """Return the mode of the file at `path`, or of a regular file if there is none; refuse folders and other kinds."""
     mode = os.stat(path).st_mode if os.path.exists(path) else stat.S_IFREG
     if not stat.S_ISREG(mode) and not stat.S_ISCHR(mode):
-        what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
-        raise ModelError(f"{path}: cannot save the model, this is {what}; give the name of a file")
+        kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+        raise ModelError(f"{path}: cannot save the model, because this is {kind}; give the name of a file")
     return mode
 
 
@@ -152,18 +155,18 @@ def _write(
     facts: Mapping[str, object],
     arrays: Mapping[str, Stored],
     order: Sequence[str],
-    sums: dict[str, str],
+    checksums: dict[str, str],
 ) -> None:
     """Write zeros in place of the header, then the arrays while computing their checksums, then the header."""
-    file.write(bytes(len(model_header.make_header(options, facts, arrays, order, sums))))
+    file.write(bytes(len(model_header.make_header(options, facts, arrays, order, checksums))))
     for name in order:
         crc = 0
         for piece in _pieces(arrays[name]):
             crc = zlib.crc32(piece.data, crc)
             file.write(piece.data)
-        sums[name] = f"{crc:08x}"
+        checksums[name] = f"{crc:08x}"
     file.seek(0)
-    file.write(model_header.make_header(options, facts, arrays, order, sums))
+    file.write(model_header.make_header(options, facts, arrays, order, checksums))
 
 
 def _pieces(array: Stored) -> Iterator[UInt8s]:
@@ -180,24 +183,24 @@ def _pieces(array: Stored) -> Iterator[UInt8s]:
         yield np.ascontiguousarray(array[i : i + step], dtype).view(np.uint8)
 
 
-def _why_not_saved(given: str, path: str, size: int, error: OSError) -> str:
-    """Return the message that explains why a model could not be saved at `path`, to which `given` leads."""
+def _save_failure(given_path: str, path: str, size: int, error: OSError) -> str:
+    """Return the message that explains why a model could not be saved at `path`, to which `given_path` leads."""
     folder = os.path.dirname(path) or "."
     if error.errno == errno.ELOOP:
-        what, advice = "the symbolic link leads back to itself", "remove it, or give another file"
+        cause, advice = "the symbolic link leads back to itself", "remove it, or give another file"
     elif not os.path.isdir(folder):
-        what, advice = f"there is no folder {folder}", "create it, or give another file"
+        cause, advice = f"there is no folder {folder}", "create it, or give another file"
     elif error.errno == errno.EINVAL:
-        what, advice = str(error.strerror), "give the name of a file"
+        cause, advice = str(error.strerror), "give the name of a file"
     elif isinstance(error, PermissionError):
-        what, advice = f"no permission to write in {folder}", "give a file in a folder of your own"
+        cause, advice = f"there is no permission to write in {folder}", "give a file in a folder of your own"
     else:
         needed = f"it takes {size / 1e6:,.1f} MB in {folder}, " if size else ""
-        what = f"{error.strerror or error}; {needed}{leftovers.free_space(folder)}"
-        advice = "make room there, or give a file elsewhere"
-    shown_path = f"{given}, a link to {path}" if os.path.islink(given) else path
-    kept = "; the model that was there is unchanged" if os.path.exists(path) else ""
-    return f"{shown_path}: cannot save the model: {what}: {advice}{kept}"
+        cause = f"{error.strerror or error}; {needed}{leftovers.free_space(folder)}"
+        advice = "free some space there, or give a file elsewhere"
+    shown_path = f"{given_path}, a link to {path}" if os.path.islink(given_path) else path
+    unchanged = "; the model that was there is unchanged" if os.path.exists(path) else ""
+    return f"{shown_path}: cannot save the model: {cause}; {advice}{unchanged}"
 
 
 # -- loading -----------------------------------------------------------------------------------------------------
@@ -226,14 +229,14 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> Model:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             head = model_header.read_head(path, file, size)
-            options, facts, sums, places = model_header.parse_header(path, head, size)
+            options, facts, checksums, locations = model_header.parse_header(path, head, size)
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except FileNotFoundError:
         raise ModelError(f"{path}: cannot load the model: there is no such file") from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot load the model: {getattr(error, 'strerror', None) or error}") from None
     arrays = {}
-    for name, (dtype, shape, begin) in places.items():
+    for name, (dtype, shape, begin) in locations.items():
         try:
             array = np.ndarray(shape, dtype, mapped, begin) if 0 not in shape else np.empty(shape, dtype)
         except ValueError:
@@ -242,8 +245,8 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> Model:
             crc = 0
             for piece in _pieces(array):
                 crc = zlib.crc32(piece.data, crc)
-            if f"{crc:08x}" != sums[name]:
-                raise model_header.damaged(path, f"array {name!r}", "its bytes do not fit its checksum")
+            if f"{crc:08x}" != checksums[name]:
+                raise model_header.damaged(path, f"array {name!r}", "its bytes do not match its checksum")
             if hasattr(mmap, "MADV_DONTNEED"):  # limits resident memory; the pages stay in the system's cache
                 mapped.madvise(mmap.MADV_DONTNEED)
             if dtype.kind == "b" and not all((piece < 2).all() for piece in _pieces(array)):

@@ -37,8 +37,8 @@ from ..errors import ModelError
 from .stored_arrays import Stored
 
 VERSION = 1
-FIRST = b'{"__metadata__":{"format":"xclass model","header_crc32":"'  # start of the header in every version
-DIGITS = slice(8 + len(FIRST), 16 + len(FIRST))  # position of the header's own crc32
+HEADER_PREFIX = b'{"__metadata__":{"format":"xclass model","header_crc32":"'  # start of the header in every version
+CHECKSUM_DIGITS = slice(8 + len(HEADER_PREFIX), 16 + len(HEADER_PREFIX))  # position of the header's own crc32
 HEADER_LIMIT = 1 << 20  # bytes; parsed JSON takes up to thirty times its length
 ALIGN = 64  # the arrays begin at a multiple of this
 
@@ -50,7 +50,7 @@ DTYPES = {  # by their names in safetensors
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
-class Place(NamedTuple):
+class ArrayLocation(NamedTuple):
     """Locate an array in a file."""
 
     dtype: np.dtype[Any]
@@ -63,8 +63,8 @@ class Header(NamedTuple):
 
     options: dict[str, Any]
     facts: dict[str, Any]
-    sums: dict[str, Any]  # crc32 of each array, as recorded in the file
-    places: dict[str, Place]
+    checksums: dict[str, Any]  # crc32 of each array, as recorded in the file
+    locations: dict[str, ArrayLocation]
 
 
 # -- making ------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def make_header(
     facts: Mapping[str, object],
     arrays: Mapping[str, Stored],
     order: Sequence[str],
-    sums: Mapping[str, str],
+    checksums: Mapping[str, str],
 ) -> bytes:
     """Return the bytes of a file before the arrays; their number does not depend on the checksums.
 
@@ -84,7 +84,7 @@ def make_header(
     options, facts : JSON-serialisable records
     arrays : name -> array
     order : names of the arrays in the order of the file
-    sums : name -> crc32 in hexadecimal digits
+    checksums : name -> crc32 in hexadecimal digits
 
     Raises
     ------
@@ -98,7 +98,7 @@ def make_header(
             "version": str(VERSION),
             "options": _to_json(options),
             "facts": _to_json(facts),
-            "crc32": _to_json(sums),
+            "crc32": _to_json(checksums),
         }
     }
     end = 0
@@ -114,9 +114,11 @@ def make_header(
     text = json.dumps(entries, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % ALIGN)
     if len(text) > HEADER_LIMIT:
-        raise ValueError(f"options and facts take {len(text)} bytes, at most {HEADER_LIMIT} are allowed: use an array")
+        raise ValueError(
+            f"options and facts take {len(text)} bytes, but at most {HEADER_LIMIT} are allowed; use an array"
+        )
     head = bytearray(len(text).to_bytes(8, "little") + text)
-    head[DIGITS] = b"%08x" % zlib.crc32(head)
+    head[CHECKSUM_DIGITS] = b"%08x" % zlib.crc32(head)
     return bytes(head)
 
 
@@ -165,19 +167,19 @@ def read_head(path: str, file: BinaryIO, size: int) -> bytes:
     ModelError
         if the file is no model, truncated or damaged.
     """
-    begin = file.read(8 + len(FIRST))
-    if len(begin) < 8 + len(FIRST) or begin[8:] != FIRST:
-        raise ModelError(f"{path}: {_what_instead(begin, size)}")
-    length = int.from_bytes(begin[:8], "little")
+    first_bytes = file.read(8 + len(HEADER_PREFIX))
+    if len(first_bytes) < 8 + len(HEADER_PREFIX) or first_bytes[8:] != HEADER_PREFIX:
+        raise ModelError(f"{path}: {_describe_other_file(first_bytes, size)}")
+    length = int.from_bytes(first_bytes[:8], "little")
     if length > HEADER_LIMIT or (8 + length) % ALIGN:
         raise damaged(path, "the header", f"its length is given as {length} bytes")
     if 8 + length > size:
-        raise _truncated(path, size, f"its header alone takes {8 + length}")
-    head = begin + file.read(8 + length - len(begin))
-    plain = bytearray(head)
-    plain[DIGITS] = b"0" * 8
-    if head[DIGITS] != b"%08x" % zlib.crc32(plain):
-        raise damaged(path, "the header", "its bytes do not fit its checksum")
+        raise _truncated(path, size, f"but its header alone takes {8 + length}")
+    head = first_bytes + file.read(8 + length - len(first_bytes))
+    zeroed = bytearray(head)
+    zeroed[CHECKSUM_DIGITS] = b"0" * 8
+    if head[CHECKSUM_DIGITS] != b"%08x" % zlib.crc32(zeroed):
+        raise damaged(path, "the header", "its bytes do not match its checksum")
     return head
 
 
@@ -199,30 +201,32 @@ def parse_header(path: str, head: bytes, size: int) -> Header:
     if version != str(VERSION):
         if version.isascii() and version.isdigit() and len(version) < 10 and int(version) > VERSION:
             raise ModelError(
-                f"{path}: made by a newer version of xclass, in format {version}; this one reads format {VERSION}: "
-                "update xclass, or train the model again"
+                f"{path}: the model was made by a newer version of xclass, in format {version}, and this version reads "
+                f"format {VERSION}; update xclass, or train the model again"
             )
         raise damaged(path, "the header", f"its format version is {version[:20]!r}")
-    options, facts, sums = (_from_json(path, part, metadata.get(part, "")) for part in ("options", "facts", "crc32"))
-    places: dict[str, Place] = {}
+    options, facts, checksums = (
+        _from_json(path, part, metadata.get(part, "")) for part in ("options", "facts", "crc32")
+    )
+    locations: dict[str, ArrayLocation] = {}
     end = 0
     for name, entry in entries.items():
         dtype, shape, begin, array_end = _check_entry(path, name, entry)
         if begin != end or array_end < begin or begin % dtype.itemsize:
-            raise damaged(path, "the header", f"array {name!r} is said to lie at bytes {begin} to {array_end}")
+            raise damaged(path, "the header", f"array {name!r} is said to be at bytes {begin} to {array_end}")
         if array_end - begin != math.prod(shape) * dtype.itemsize:
             raise damaged(
                 path, "the header", f"array {name!r} of shape {shape} is said to have {array_end - begin} bytes"
             )
-        places[name] = Place(dtype, tuple(shape), len(head) + begin)
+        locations[name] = ArrayLocation(dtype, tuple(shape), len(head) + begin)
         end = array_end
     if len(head) + end > size:
-        raise _truncated(path, size, f"its header says {len(head) + end}")
+        raise _truncated(path, size, f"but its header says {len(head) + end}")
     if len(head) + end < size:
-        raise damaged(path, "the end", f"the file has {size} bytes, its header says {len(head) + end}")
-    if set(sums) != set(places):
-        raise damaged(path, "the header", "checksums and arrays do not belong together")
-    return Header(options, facts, sums, places)
+        raise damaged(path, "the end", f"the file has {size} bytes, but its header says {len(head) + end}")
+    if set(checksums) != set(locations):
+        raise damaged(path, "the header", "its checksums and arrays have different names")
+    return Header(options, facts, checksums, locations)
 
 
 def _check_entry(path: str, name: str, entry: object) -> tuple[np.dtype[Any], list[int], int, int]:
@@ -232,12 +236,12 @@ def _check_entry(path: str, name: str, entry: object) -> tuple[np.dtype[Any], li
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise damaged(path, "the header", f"array {name!r} is of the unknown type {str(dtype)[:20]!r}")
-    for numbers, most in ((shape, 32), (offsets, 2)):
-        valid = isinstance(numbers, list) and len(numbers) <= most
+    for numbers, max_length in ((shape, 32), (offsets, 2)):
+        valid = isinstance(numbers, list) and len(numbers) <= max_length
         if not valid or not all(type(n) is int and 0 <= n < 1 << 62 for n in numbers):
-            raise damaged(path, "the header", f"array {name!r} has a malformed shape or place")
+            raise damaged(path, "the header", f"array {name!r} has a malformed shape or position")
     if len(offsets) != 2:
-        raise damaged(path, "the header", f"array {name!r} has no place")
+        raise damaged(path, "the header", f"array {name!r} has no position")
     return DTYPES[dtype], shape, *offsets
 
 
@@ -268,45 +272,46 @@ def _from_json(path: str, part: str, text: str | bytes) -> dict[str, Any]:
             parse_constant=refuse,
         )
     except (ValueError, RecursionError) as error:
-        raise damaged(path, part, f"no well-formed JSON, {error}") from None
+        raise damaged(path, part, f"it is not well-formed JSON ({error})") from None
     if not isinstance(parsed, dict):
-        raise damaged(path, part, "no JSON object")
+        raise damaged(path, part, "it is not a JSON object")
     return parsed
 
 
-def model_that_begins(begin: bytes) -> str:
+def model_kind(first_bytes: bytes) -> str:
     """Return a description of the model file that begins with these bytes, or an empty string."""
-    if begin[8:].startswith(FIRST):
+    if first_bytes[8:].startswith(HEADER_PREFIX):
         return "a model of xclass"
-    version = begin[4:].split(b"\0")[0]
-    if begin[1:4] == b"\0\0\0" and begin[0] == len(version) + 1 and version.replace(b".", b"").isdigit():
+    version = first_bytes[4:].split(b"\0")[0]
+    if first_bytes[1:4] == b"\0\0\0" and first_bytes[0] == len(version) + 1 and version.replace(b".", b"").isdigit():
         return f"a model of Vowpal Wabbit {version.decode()}"
     return ""
 
 
-def _what_instead(begin: bytes, size: int) -> str:
-    """Return a description of a file that does not begin like a model of xclass."""
+def _describe_other_file(first_bytes: bytes, size: int) -> str:
+    """Return a description of a file that does not first_bytes like a model of xclass."""
     if size == 0:
         return "not an xclass model: the file is empty"
-    if begin.startswith(b"\x1f\x8b") or begin.startswith(b"\x28\xb5\x2f\xfd"):
+    if first_bytes.startswith(b"\x1f\x8b") or first_bytes.startswith(b"\x28\xb5\x2f\xfd"):
         return "not an xclass model but a compressed file; if there is a model in it, unpack it first"
-    if begin[8:] and FIRST.startswith(begin[8:]):
-        return f"truncated: has {size} bytes, not even a whole header; train the model again, or take another copy"
-    other = model_that_begins(begin)
+    if first_bytes[8:] and HEADER_PREFIX.startswith(first_bytes[8:]):
+        return f"the file is truncated: it has only {size} bytes; train the model again, or take another copy"
+    other = model_kind(first_bytes)
     if other:
         return f"{other}, which xclass cannot read; train it again with xclass"
-    if begin[8:].startswith(b'{"'):
+    if first_bytes[8:].startswith(b'{"'):
         return "not an xclass model: a safetensors file of another program, or its first bytes are damaged"
     return "not an xclass model, or its first bytes are damaged; models are made with -f"
 
 
-def damaged(path: str, part: str, why: str) -> ModelError:
+def damaged(path: str, part: str, reason: str) -> ModelError:
     """Return the error for a file with a damaged part."""
-    return ModelError(f"{path}: {part} is damaged: {why}; train the model again, or take another copy of the file")
+    return ModelError(f"{path}: {part} is damaged: {reason}; train the model again, or take another copy of the file")
 
 
-def _truncated(path: str, size: int, wanted: str) -> ModelError:
+def _truncated(path: str, size: int, expected: str) -> ModelError:
     """Return the error for a file that is shorter than its header says."""
     return ModelError(
-        f"{path}: truncated: has {size} bytes, {wanted}; train the model again, or take another copy of the file"
+        f"{path}: the file is truncated: it has {size} bytes, {expected}; train the model again, or take another copy "
+        "of the file"
     )

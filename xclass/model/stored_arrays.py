@@ -20,24 +20,24 @@ from numpy.typing import DTypeLike
 from ..array_types import AnyArray, Int32s, UInt8s, UInt32s
 from ..errors import ModelError
 from ..kernels.jit import bare
-from ..system.printable import shortened
+from ..system.printable import short_repr
 
 PIECE = 1 << 18  # rows to restore at a time
 PIECE_SLOTS = 1 << 17  # slots of a table to scan at a time; a multiple of 8
-MOST_COUNTED = 2**52  # largest count in a model; sums of a few such numbers are still exact in float64
+MAX_COUNT = 2**52  # largest count in a model; sums of a few such numbers are still exact in float64
 
 # -- kernels: a bitmap has a bit for every slot, the highest bit of a byte for the first of eight slots. A plane is
-#    accessed as words of four bytes, `wide` (1 or 2) per slot, at a distance of `step` from one slot to the next.
+#    accessed as words of four bytes, `width` (1 or 2) per slot, at a distance of `step` from one slot to the next.
 
 
 @bare
-def mark(words: UInt32s, step: int, wide: int, slots: int, bitmap: UInt8s) -> int:
+def mark(words: UInt32s, step: int, width: int, slots: int, bitmap: UInt8s) -> int:
     """Set the bits of the slots whose words are not zero; return how many bits are set.
 
     Parameters
     ----------
     words : uint32[...], plane
-    step, wide : words from one slot to the next, and words per slot
+    step, width : words from one slot to the next, and words per slot
     slots : number of slots
     bitmap : uint8[slots / 8, rounded up], written; bits that are already set stay set
     """
@@ -46,7 +46,7 @@ def mark(words: UInt32s, step: int, wide: int, slots: int, bitmap: UInt8s) -> in
         byte = bitmap[i]
         for slot in range(8 * i, min(8 * i + 8, slots)):
             word = words[slot * step]
-            if wide == 2:
+            if width == 2:
                 word |= words[slot * step + 1]
             byte |= np.uint8(word != 0) << np.uint8(7 - slot % 8)
         bitmap[i] = byte
@@ -56,7 +56,7 @@ def mark(words: UInt32s, step: int, wide: int, slots: int, bitmap: UInt8s) -> in
 
 
 @bare
-def gather(words: UInt32s, step: int, wide: int, slots: int, bitmap: UInt8s, out: UInt32s) -> int:
+def gather(words: UInt32s, step: int, width: int, slots: int, bitmap: UInt8s, out: UInt32s) -> int:
     """Copy the words of the slots whose bits are set; return the number of these slots.
 
     The compaction is branch-free within a byte: every slot is copied and the position advances only on set bits,
@@ -65,7 +65,7 @@ def gather(words: UInt32s, step: int, wide: int, slots: int, bitmap: UInt8s, out
     Parameters
     ----------
     words : uint32[...], plane
-    step, wide : words from one slot to the next, and words per slot
+    step, width : words from one slot to the next, and words per slot
     slots : number of slots
     bitmap : uint8[slots / 8, rounded up]
     out : uint32[...], written; it needs space for one slot more than there are set bits
@@ -75,15 +75,15 @@ def gather(words: UInt32s, step: int, wide: int, slots: int, bitmap: UInt8s, out
         byte = bitmap[i]
         if byte:
             for slot in range(8 * i, min(8 * i + 8, slots)):
-                out[n * wide] = words[slot * step]
-                if wide == 2:
-                    out[n * wide + 1] = words[slot * step + 1]
+                out[n * width] = words[slot * step]
+                if width == 2:
+                    out[n * width + 1] = words[slot * step + 1]
                 n += int(byte >> np.uint8(7 - slot % 8) & 1)
     return n
 
 
 @bare
-def number(bitmap: UInt8s, first: int, out: UInt32s) -> int:
+def list_rows(bitmap: UInt8s, first: int, out: UInt32s) -> int:
     """Write the numbers of the slots whose bits are set; return how many there are.
 
     Parameters
@@ -103,19 +103,19 @@ def number(bitmap: UInt8s, first: int, out: UInt32s) -> int:
 
 
 @bare
-def scatter(words: UInt32s, step: int, wide: int, index: UInt32s, rows: UInt32s) -> None:
+def scatter(words: UInt32s, step: int, width: int, index: UInt32s, rows: UInt32s) -> None:
     """Copy each row to the slot of its number, the inverse of `gather`.
 
     Parameters
     ----------
     words : uint32[...], plane, written
-    step, wide : words from one slot to the next, and words per slot
+    step, width : words from one slot to the next, and words per slot
     index : uint32[m], numbers of the slots
-    rows : uint32[m * wide]
+    rows : uint32[m * width]
     """
     for i in range(len(index)):
-        for j in range(wide):
-            words[np.int64(index[i]) * step + j] = rows[i * wide + j]
+        for j in range(width):
+            words[np.int64(index[i]) * step + j] = rows[i * width + j]
 
 
 # -- arrays ------------------------------------------------------------------------------------------------------
@@ -142,15 +142,15 @@ class SparseColumn:
 
     def pieces(self) -> Iterator[AnyArray]:
         """Yield the selected rows in order, as arrays of at most PIECE_SLOTS items."""
-        out = _wide(np.empty(PIECE_SLOTS + 1, self.dtype))  # kernels write one slot beyond the last
+        out = _widened(np.empty(PIECE_SLOTS + 1, self.dtype))  # kernels write one slot beyond the last
         step = PIECE_SLOTS // 8
         for i in range(0, len(self.bitmap), step):
             bitmap = self.bitmap[i : i + step]
             if self.plane is None:
-                n = number(bitmap, i * 8, out)
+                n = list_rows(bitmap, i * 8, out)
             else:
-                plane = _wide(self.plane[i * 8 : (i + step) * 8])
-                n = gather(*_words(plane), len(plane), bitmap, _words(out)[0])
+                plane = _widened(self.plane[i * 8 : (i + step) * 8])
+                n = gather(*_word_view(plane), len(plane), bitmap, _word_view(out)[0])
             yield out[:n].astype(self.dtype)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
@@ -163,14 +163,14 @@ class SparseColumn:
 Stored: TypeAlias = AnyArray | SparseColumn  # array in a form that `model_file.save` accepts
 
 
-def sparse(name: str, planes: Mapping[str, AnyArray]) -> dict[str, Stored]:
+def pack_table(name: str, planes: Mapping[str, AnyArray]) -> dict[str, Stored]:
     """Name the planes of a weight table for `model_file.save`, without rows that are all zero if that is smaller.
 
     Parameters
     ----------
     name : name of the table; arrays are called `name.plane`, and `name.index` holds the rising row numbers (uint32)
     planes : arrays of one dimension and equal length, possibly strided. They are read again while the model is written,
-        so they must not change between `sparse` and the end of `save`.
+        so they must not change between `pack_table` and the end of `save`.
 
     Returns
     -------
@@ -182,17 +182,17 @@ def sparse(name: str, planes: Mapping[str, AnyArray]) -> dict[str, Stored]:
     for i in range(0, slots, PIECE_SLOTS):  # the pieces of all planes stay in the cache together
         bits = bitmap[i // 8 : (i + PIECE_SLOTS) // 8]
         for plane in planes.values():
-            marked = mark(*_words(_wide(plane[i : i + PIECE_SLOTS])), min(PIECE_SLOTS, slots - i), bits)
+            marked = mark(*_word_view(_widened(plane[i : i + PIECE_SLOTS])), min(PIECE_SLOTS, slots - i), bits)
         count += marked
     row = sum(plane.itemsize for plane in planes.values())
     if slots > 1 << 32 or count * (4 + row) >= slots * row:
         return {f"{name}.{key}": plane for key, plane in planes.items()}
-    kept = {f"{name}.{key}": SparseColumn(plane, bitmap, count) for key, plane in planes.items()}
-    return {f"{name}.index": SparseColumn(None, bitmap, count), **kept}
+    columns = {f"{name}.{key}": SparseColumn(plane, bitmap, count) for key, plane in planes.items()}
+    return {f"{name}.index": SparseColumn(None, bitmap, count), **columns}
 
 
-def dense(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray]) -> None:
-    """Fill the planes of a new, zeroed table in place; the inverse of `sparse`.
+def unpack_table(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray]) -> None:
+    """Fill the planes of a new, zeroed table in place; the inverse of `pack_table`.
 
     `scatter` does not check row numbers, so they are checked here to be rising, hence distinct, and inside the table.
 
@@ -213,18 +213,18 @@ def dense(name: str, arrays: Mapping[str, Stored], planes: Mapping[str, AnyArray
         return
     index = np.asarray(arrays[f"{name}.index"])
     if index.dtype != np.uint32 or index.ndim != 1:
-        raise unfit(f"{name}.index", "it holds no row numbers")
+        raise unfit(f"{name}.index", "it does not hold row numbers")
     slots = len(next(iter(planes.values())))
     step = PIECE
     for i in range(0, len(index), step):
         piece = index[max(0, i - 1) : i + step]
         if piece[-1] >= slots or not (piece[1:] > piece[:-1]).all():
-            raise unfit(f"{name}.index", f"its row numbers are not rising or beyond the {slots} rows of the table")
+            raise unfit(f"{name}.index", f"its row numbers are not rising, or exceed the {slots} rows of the table")
     for key, plane in planes.items():
         plane_rows = take(f"{name}.{key}", arrays, plane.dtype, index.shape)
-        target, plane_rows = _wide(plane), _wide(plane_rows)
+        target, plane_rows = _widened(plane), _widened(plane_rows)
         for i in range(0, len(index), step):
-            scatter(*_words(target), index[i : i + step], _words(plane_rows[i : i + step])[0])
+            scatter(*_word_view(target), index[i : i + step], _word_view(plane_rows[i : i + step])[0])
         if target is not plane:
             plane[...] = target
 
@@ -240,11 +240,11 @@ def fill(name: str, arrays: Mapping[str, Stored], target: AnyArray) -> None:
     target[...] = take(name, arrays, target.dtype, target.shape)
 
 
-def rows(name: str, arrays: Mapping[str, Stored], below: int) -> Int32s:
-    """Return a stored int32 array of rising row numbers below `below`; raise ModelError if it is not one."""
+def take_row_numbers(name: str, arrays: Mapping[str, Stored], bound: int) -> Int32s:
+    """Return a stored int32 array of rising row numbers below `bound`; raise ModelError if it is not one."""
     numbers = take(name, arrays, np.int32, None)
-    if len(numbers) and (numbers[0] < 0 or numbers[-1] >= below or not (numbers[1:] > numbers[:-1]).all()):
-        raise unfit(name, f"its row numbers are not rising or not below {below}")
+    if len(numbers) and (numbers[0] < 0 or numbers[-1] >= bound or not (numbers[1:] > numbers[:-1]).all()):
+        raise unfit(name, f"its row numbers are not rising or not below {bound}")
     return numbers
 
 
@@ -252,24 +252,24 @@ def check_range(name: str, stored: Stored, low: float, high: float) -> None:
     """Raise ModelError if an array contains NaN or numbers outside low..high."""
     array = np.asarray(stored)
     if array.size and not (array.min() >= low and array.max() <= high):
-        seen = array[~((array >= low) & (array <= high))].flat[0]
-        raise unfit(name, f"it holds {seen!s}, allowed are numbers from {low} to {high}")
+        outside = array[~((array >= low) & (array <= high))].flat[0]
+        raise unfit(name, f"it holds {outside!s}, but only numbers from {low} to {high} are allowed")
 
 
 def check_rows(name: str, arrays: Mapping[str, Stored], rows: int) -> None:
     """Raise ModelError if a stored array has another number of rows; checked before memory is allocated for them."""
     shape = np.shape(arrays[name]) if name in arrays else (rows,)
     if shape[:1] != (rows,):
-        raise unfit(name, f"it has the shape {list(shape)}, the options ask for {rows} rows")
+        raise unfit(name, f"it has the shape {list(shape)}, but the options require {rows} rows")
 
 
 def check_permutation(name: str, array: AnyArray) -> None:
     """Raise ModelError unless an array contains each number from 0 to its length less 1 exactly once."""
     check_range(name, array, 0, len(array) - 1)
-    seen = np.zeros(len(array), bool)
-    seen[array] = True
-    if not seen.all():
-        raise unfit(name, f"it lacks {int(np.argmin(seen))}; every number from 0 to {len(array) - 1} is needed once")
+    present = np.zeros(len(array), bool)
+    present[array] = True
+    if not present.all():
+        raise unfit(name, f"it lacks {int(np.argmin(present))}; every number from 0 to {len(array) - 1} is needed once")
 
 
 def take(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple[int | None, ...] | None) -> AnyArray:
@@ -296,30 +296,32 @@ def take(name: str, arrays: Mapping[str, Stored], dtype: DTypeLike, shape: tuple
     )
     if array.dtype != dtype or not matches:
         wanted = ", ".join("any" if size is None else str(size) for size in shape)
-        raise unfit(name, f"it is {array.dtype}{list(array.shape)}, the options ask for {np.dtype(dtype)}[{wanted}]")
+        raise unfit(
+            name, f"it is {array.dtype}{list(array.shape)}, but the options require {np.dtype(dtype)}[{wanted}]"
+        )
     return array
 
 
 # -- facts -------------------------------------------------------------------------------------------------------
 
 
-Held = TypeVar("Held")
+Value = TypeVar("Value")
 
 
-class _TrackedDict(dict[str, Held]):
+class _TrackedDict(dict[str, Value]):
     """A dictionary read from a file that records which of its keys were used."""
 
-    def __init__(self, record: Mapping[str, Held]) -> None:
+    def __init__(self, record: Mapping[str, Value]) -> None:
         super().__init__(record)
-        self.names: set[str] = set()
+        self.used: set[str] = set()
 
-    def __getitem__(self, name: str) -> Held:
-        self.names.add(name)
+    def __getitem__(self, name: str) -> Value:
+        self.used.add(name)
         return super().__getitem__(name)
 
-    def unasked(self) -> str | None:
+    def first_unused(self) -> str | None:
         """Return the smallest key that was not used, None if all were."""
-        return min(self.keys() - self.names, default=None)
+        return min(self.keys() - self.used, default=None)
 
 
 @contextlib.contextmanager
@@ -333,19 +335,19 @@ def reject_unused(arrays: Mapping[str, Stored], facts: object) -> Iterator[tuple
     """
     if not isinstance(facts, Mapping):
         raise ModelError(
-            f"the model's fact 'learner' is {shortened(facts)}, allowed is a record; train the model again"
+            f"the model's fact 'learner' is {short_repr(facts)}, but a record is required; train the model again"
         )
-    asked_arrays, asked_facts = _TrackedDict(arrays), _TrackedDict(facts)
-    yield asked_arrays, asked_facts
-    name = asked_arrays.unasked()
+    tracked_arrays, tracked_facts = _TrackedDict(arrays), _TrackedDict(facts)
+    yield tracked_arrays, tracked_facts
+    name = tracked_arrays.first_unused()
     if name is not None:
         raise ModelError(
-            f"the model has an array {shortened(name)}, which its options do not ask for; train the model again"
+            f"the model has an array {short_repr(name)}, which its options do not use; train the model again"
         )
-    name = asked_facts.unasked()
+    name = tracked_facts.first_unused()
     if name is not None:
         raise ModelError(
-            f"the model has a fact 'learner' with {shortened(name)}, which its options do not ask for; train the model "
+            f"the model has a fact 'learner' with {short_repr(name)}, which its options do not use; train the model "
             "again"
         )
 
@@ -368,22 +370,22 @@ def take_fact(name: str, facts: Mapping[str, Any], kind: type[Number], low: floa
     ModelError
         if the fact is missing, of another type (such as a truth value) or out of range (such as NaN).
     """
-    what = "a whole number" if kind is int else "a number"
-    allowed = f"allowed is {what} from {low} to {high}; train the model again"
+    number = "a whole number" if kind is int else "a number"
+    required = f"{number} from {low} to {high} is required; train the model again"
     if name not in facts:
-        raise ModelError(f"the model's fact 'learner' lacks {name!r}; {allowed}")
+        raise ModelError(f"the model's fact 'learner' lacks {name!r}; {required}")
     value = facts[name]
     if type(value) not in (int, kind) or not low <= value <= high:
-        raise ModelError(f"the model's fact 'learner' has {name!r}: {shortened(value)}, {allowed}")
+        raise ModelError(f"the model's fact 'learner' has {name!r}: {short_repr(value)}, but {required}")
     return kind(value)
 
 
-def _wide(plane: AnyArray) -> AnyArray:
+def _widened(plane: AnyArray) -> AnyArray:
     """Return the plane itself, or a uint32 copy if its items have fewer than four bytes."""
     return plane if plane.itemsize >= 4 else plane.view(f"u{plane.itemsize}").astype(np.uint32)
 
 
-def _words(plane: AnyArray) -> tuple[UInt32s, int, int]:
+def _word_view(plane: AnyArray) -> tuple[UInt32s, int, int]:
     """Return a plane as uint32 words with its strides, so that kernels are compiled only once.
 
     Zero is decided by bits, so -0.0 counts as not zero.
@@ -391,13 +393,13 @@ def _words(plane: AnyArray) -> tuple[UInt32s, int, int]:
     Returns
     -------
     words : uint32[...], from the first item to the last, shared with the plane
-    step, wide : words from one item to the next, and words per item
+    step, width : words from one item to the next, and words per item
     """
-    wide, step = plane.itemsize // 4, plane.strides[0] // 4
+    width, step = plane.itemsize // 4, plane.strides[0] // 4
     words = plane[:1].view(np.uint32)
-    return as_strided(words, ((len(plane) - 1) * step + wide if len(plane) else 0,), (4,)), step, wide
+    return as_strided(words, ((len(plane) - 1) * step + width if len(plane) else 0,), (4,)), step, width
 
 
-def unfit(name: str, why: str) -> ModelError:
+def unfit(name: str, reason: str) -> ModelError:
     """Return the error for an array that does not fit the options of the model."""
-    return ModelError(f"the model's array {name!r} does not fit its options: {why}; train the model again")
+    return ModelError(f"the model's array {name!r} does not fit its options: {reason}; train the model again")

@@ -15,7 +15,7 @@ import functools
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from ..system.printable import shortened
+from ..system.printable import short_repr
 
 LARGEST_FLOAT = 3.4e38  # kernels use single precision
 LARGEST_INT = 2**64 - 1
@@ -156,7 +156,7 @@ def from_stored(declared: Option, value: object) -> object:
             return value
     elif isinstance(value, (int, float)) and not isinstance(value, bool) and in_range(declared, value):
         return float(value)
-    raise ValueError(f"{shortened(value)} is not {allowed_values(declared)}")
+    raise ValueError(f"{short_repr(value)} is not {allowed_values(declared)}")
 
 
 def _is_text(value: object) -> bool:

@@ -151,7 +151,7 @@ class Saver:
             return last
         if better and not last and self._learning and self._best_target is not None:
             if self._best is None:
-                with model_file.explained(self._best_target):
+                with model_file.explain_save_errors(self._best_target):
                     self._best = leftovers.Unfinished(self._best_target, kind="best")
             self.save(self._best_target, into=self._best)
             self._best_counters = self.counters()
@@ -188,7 +188,7 @@ class Saver:
     def _move_best(self, path: str, links: str = "follow") -> None:
         """Move the model of the best pass to the path of -f, or copy it to another path."""
         assert self._best is not None
-        with model_file.explained(path):
+        with model_file.explain_save_errors(path):
             if path == self._model:
                 self._best.take_place()
             else:

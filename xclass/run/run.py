@@ -91,7 +91,7 @@ class Options:
     vw_exact: bool = exact_option()
 
 
-def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None, begun: bytes = b"") -> int:
+def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None, peeked: bytes = b"") -> int:
     """Execute a run and return its exit status.
 
     Parameters
@@ -99,7 +99,7 @@ def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None
     config : options of the run
     notes : lines to show at the start of the run
     model : contents of the model of -i, or None
-    begun : bytes already read from standard input
+    peeked : bytes already read from standard input
 
     Raises
     ------
@@ -107,7 +107,7 @@ def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None
         the error that ended the run early.
     """
     file_conflicts.check(config)
-    return _Run(config, notes, begun).execute(model)
+    return _Run(config, notes, peeked).execute(model)
 
 
 class _Run:
@@ -123,9 +123,9 @@ class _Run:
     stream: passes.Stream
     writers: dict[str, Writer]
 
-    def __init__(self, config: Config, notes: Sequence[str], begun: bytes) -> None:
+    def __init__(self, config: Config, notes: Sequence[str], peeked: bytes) -> None:
         self.config = config
-        self.begun = begun
+        self.peeked = peeked
         self.notes = notes
         self.options: Options = config.run
         self.learning = not self.options.testonly
@@ -141,7 +141,7 @@ class _Run:
         started = time.perf_counter()
         o = self.options
         if o.final_regressor is not None:
-            model_file.check_place(o.final_regressor)
+            model_file.check_writable(o.final_regressor)
         jit.activate()
         self._announce_compiling()
         with contextlib.ExitStack() as closing:
@@ -152,7 +152,7 @@ class _Run:
             self.writers = outputs.open_writers(self.config, self.model.names, self.model.reduction.lists_scores)
             self.stopwatch.add("start", timing.since_start() or time.perf_counter() - started)
             if isinstance(self.model.reduction, LearnsAtEnd):
-                self.model.reduction.report_to(self.console, self.reader.part)
+                self.model.reduction.report_to(self.console, self.reader.fraction_read)
             address_space.check_threads()
             warm_up.prepare(self.model.reduction, self.learning, self.reader.parsing)
             try:
@@ -184,10 +184,10 @@ class _Run:
         if not jit.is_first_run(name) or self.options.quiet:
             return
         owner = "" if name == SCALAR else f" of --{name}"
-        once = "" if jit.why_not_cached() else " (in the first run only)"
+        once = "" if jit.cache_problem() else " (in the first run only)"
         self.console.line(f"xclass: compiling the kernels{owner} for this machine{once}")
-        if jit.why_not_cached():
-            self.console.warn(jit.why_not_cached())
+        if jit.cache_problem():
+            self.console.warn(jit.cache_problem())
 
     def _prepare(self, contents: Contents | None, closing: contextlib.ExitStack) -> None:
         """Create the parts of the run; those that must be closed at its end are added to `closing`."""
@@ -230,7 +230,7 @@ class _Run:
         empty = io.BytesIO() if o.no_stdin and not c.reader.data else None
         text = Reader(
             c.reader, c.parser, c.learner.bits, multiclass, *labels, stream=empty, names=self.model.names,
-            begun=self.begun,
+            peeked=self.peeked,
         )  # fmt: skip
         limit = passes.source_limit(c.passes)
         key = cache_key.make_key(c.parser, c.learner.bits, multiclass, labels.lowest, labels.highest, limit)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..data import batch_ops
 from ..kernels import jit
-from ..model.stored_arrays import dense, sparse
+from ..model.stored_arrays import pack_table, unpack_table
 from ..reductions.core.base import Learner, Previews
 from ..reductions.core.contract import BatchTask
 from ..system import processors
@@ -88,7 +88,7 @@ def _compile_tables() -> None:
     table = np.zeros((SLOTS, 4), np.float32)
     table[0] = 1
     planes = {"w": table[:, 0]}
-    dense("table", {name: np.asarray(array) for name, array in sparse("table", planes).items()}, planes)
+    unpack_table("table", {name: np.asarray(array) for name, array in pack_table("table", planes).items()}, planes)
 
 
 if __name__ == "__main__":

@@ -31,28 +31,28 @@ def check_threads() -> None:
     _check(THREADS, THREADS, ", or give a smaller -b")
 
 
-def left() -> int | None:
+def remaining() -> int | None:
     """Return the bytes that are left for weight tables, or None if there is no limit."""
     limit = _limit()
     return None if limit is None else max(0, limit - _used() - THREADS)
 
 
-def _check(more: int, whole: int, cure: str) -> None:
-    """Raise XclassError if the limit leaves fewer than `more` bytes.
+def _check(needed_now: int, needed_in_all: int, remedy: str) -> None:
+    """Raise XclassError if the limit leaves fewer than `needed_now` bytes.
 
     Parameters
     ----------
-    more : bytes that are needed now, in addition to those in use
-    whole : bytes that a whole run needs in addition to those in use, for the limit that the message recommends
-    cure : end of the message, another remedy
+    needed_now : bytes that are needed now, in addition to those in use
+    needed_in_all : bytes that a whole run needs in addition to those in use, for the limit that the message recommends
+    remedy : end of the message, another remedy
     """
     limit = _limit()
-    if limit is None or _used() + more <= limit:
+    if limit is None or _used() + needed_now <= limit:
         return
-    needed = _used() + whole
+    needed = _used() + needed_in_all
     raise XclassError(
         f"the address space is limited to {limit >> 20:,} MB, and this run needs about {needed >> 20:,} MB: raise the "
-        f"limit, `ulimit -v {needed >> 10}`, or remove it, `ulimit -v unlimited`{cure}"
+        f"limit, `ulimit -v {needed >> 10}`, or remove it, `ulimit -v unlimited`{remedy}"
     )
 
 

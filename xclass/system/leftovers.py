@@ -35,10 +35,10 @@ from typing import BinaryIO
 
 PIECE = 1 << 20  # bytes copied at a time
 ATTEMPTS = 3  # to create a file and lock it
-LONGEST = 200  # bytes of NAME that are used in the name of a temporary file
-DERIVED = r"(?:\.[0-9]+|\.interrupted)?"  # suffixes of the models that a run saves beside NAME
+MAX_NAME_BYTES = 200  # bytes of NAME that are used in the name of a temporary file
+DERIVED_SUFFIXES = r"(?:\.[0-9]+|\.interrupted)?"  # suffixes of the models that a run saves beside NAME
 FOLDER = re.compile(r"xclass-[a-z0-9_]{8}")
-UNTOUCHED = 86400  # seconds without a change after which a folder without an `owner` is removed
+ORPHAN_SECONDS = 86400  # seconds without a change after which a folder without an `owner` is removed
 
 _owners: list[int] = []  # handles of the locked `owner` files of this process
 
@@ -73,15 +73,15 @@ class Unfinished:
         path = os.fspath(path)
         if links == "follow":
             path = os.path.realpath(path)
-        self._place, self._kind = path, kind
-        self._own: str | None = None
+        self._target, self._kind = path, kind
+        self._temporary: str | None = None
         self._folder, self._name = open_folder(path, follow=links != "refuse"), os.path.basename(path)
         try:
             self.mode = self._mode(links)
             remove(path, folder=self._folder)
-            handle = _nameless(self._folder) if nameless else None
+            handle = _open_nameless(self._folder) if nameless else None
             if handle is None:
-                handle, self._own = _create(self._folder, self._name, kind)
+                handle, self._temporary = _create(self._folder, self._name, kind)
         except BaseException:
             os.close(self._folder)
             raise
@@ -101,22 +101,22 @@ class Unfinished:
             return 0
         if stat.S_ISLNK(status.st_mode):
             if links == "refuse":
-                raise LinkRefused(errno.ELOOP, "it is a symbolic link", self._place)
+                raise LinkRefused(errno.ELOOP, "it is a symbolic link", self._target)
             if links == "follow":  # `realpath` has resolved every link that does not lead back to itself
-                raise OSError(errno.ELOOP, "the symbolic link leads back to itself", self._place)
+                raise OSError(errno.ELOOP, "the symbolic link leads back to itself", self._target)
             return 0
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "this is not a regular file", self._place)
+            raise OSError(errno.EINVAL, "this is not a regular file", self._target)
         return stat.S_IMODE(status.st_mode)
 
     @property
     def path(self) -> str:
         """Return a path by which this process can open the new file."""
-        if self._own is None:
+        if self._temporary is None:
             return f"/proc/self/fd/{self.file.fileno()}"
-        return os.path.join(os.path.dirname(self._place), self._own)
+        return os.path.join(os.path.dirname(self._target), self._temporary)
 
-    def begins(self, size: int) -> bytes | None:
+    def first_bytes_of_target(self, size: int) -> bytes | None:
         """Return the first `size` bytes of the file to replace, or None if there is none; links are not followed."""
         try:
             handle = os.open(self._name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=self._folder)
@@ -124,7 +124,7 @@ class Unfinished:
             return None
         except OSError as error:
             if error.errno == errno.ELOOP:
-                raise LinkRefused(errno.ELOOP, "it is a symbolic link", self._place) from None
+                raise LinkRefused(errno.ELOOP, "it is a symbolic link", self._target) from None
             raise
         with os.fdopen(handle, "rb") as file:
             return file.read(size)
@@ -136,14 +136,14 @@ class Unfinished:
 
     def take_place(self) -> None:
         """Replace the other file atomically: at any moment the path leads to the old or to the complete new file."""
-        if self._own is None:
+        if self._temporary is None:
             try:
-                self._own = _link(self.file.fileno(), self._folder, self._name, self._kind)
+                self._temporary = _link(self.file.fileno(), self._folder, self._name, self._kind)
             except OSError:  # for example if there is no /proc
-                self._exchange()
-        assert self._own is not None
-        os.replace(self._own, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-        self._own = None
+                self._copy_to_named_file()
+        assert self._temporary is not None
+        os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self._temporary = None
         with contextlib.suppress(OSError):  # flush the folder to make the new name durable; not every system can
             handle = os.open(".", os.O_RDONLY, dir_fd=self._folder)
             try:
@@ -162,10 +162,10 @@ class Unfinished:
         finally:
             other.close()
 
-    def _exchange(self) -> None:
+    def _copy_to_named_file(self) -> None:
         """Copy the new file, which has no name, into one with a name, and continue with that."""
         nameless = self.file
-        handle, self._own = _create(self._folder, self._name, self._kind)
+        handle, self._temporary = _create(self._folder, self._name, self._kind)
         self.file = os.fdopen(handle, "w+b")
         with nameless:
             if self.mode:
@@ -176,10 +176,10 @@ class Unfinished:
 
     def close(self) -> None:
         """Remove the new file unless it has replaced the other; may be called more than once."""
-        if self._own is not None:
+        if self._temporary is not None:
             with contextlib.suppress(OSError):
-                os.unlink(self._own, dir_fd=self._folder)
-            self._own = None
+                os.unlink(self._temporary, dir_fd=self._folder)
+            self._temporary = None
         with contextlib.suppress(OSError, ValueError):  # errors in writing were reported before
             self.file.close()
         if self._folder >= 0:
@@ -216,16 +216,16 @@ def remove(path: str | os.PathLike[str], derived: bool = False, folder: int | No
     derived : whether to remove those of PATH.1, PATH.2, ... and PATH.interrupted, too
     folder : handle of the folder of the file; None to open it
     """
-    name = re.escape(_shortened(os.path.basename(path))) + (DERIVED if derived else "")
-    locked = re.compile(rf"\.{name}\.[0-9]+-[0-9a-f]{{8}}\.(?:tmp|best)")
-    before = re.compile(rf"\.(?:{name}|\.{name}\.[0-9]+\.best)\.([0-9]+)\.(?:tmp|best)")
+    name = re.escape(_shortened_name(os.path.basename(path))) + (DERIVED_SUFFIXES if derived else "")
+    lockable = re.compile(rf"\.{name}\.[0-9]+-[0-9a-f]{{8}}\.(?:tmp|best)")
+    of_older_versions = re.compile(rf"\.(?:{name}|\.{name}\.[0-9]+\.best)\.([0-9]+)\.(?:tmp|best)")
     with contextlib.suppress(OSError):
         outer = os.path.dirname(path) or "." if folder is None else "."
         handle = os.open(outer, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:
             for entry in os.listdir(handle):
-                old = before.fullmatch(entry)
-                if locked.fullmatch(entry) or (old and not _is_running(old[1])):
+                older = of_older_versions.fullmatch(entry)
+                if lockable.fullmatch(entry) or (older and not _is_running(older[1])):
                     _remove_file(handle, entry)
         finally:
             os.close(handle)
@@ -236,7 +236,7 @@ def _remove_file(folder: int, name: str) -> None:
     with contextlib.suppress(OSError):
         handle = _open_own(name, folder)
         try:
-            if _lock(handle) and _is(handle, name, folder):
+            if _lock(handle) and _has_name(handle, name, folder):
                 os.unlink(name, dir_fd=folder)
         finally:
             os.close(handle)
@@ -267,7 +267,7 @@ def _is_running(number: str) -> bool:
     return int(number) != os.getpid()
 
 
-def _is(handle: int, name: str, folder: int | None) -> bool:
+def _has_name(handle: int, name: str, folder: int | None) -> bool:
     """Return whether an open file still has that name."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(name, dir_fd=folder, follow_symlinks=False))
@@ -282,18 +282,18 @@ def _create(folder: int, name: str, kind: str) -> tuple[int, str]:
     """Create a temporary file for `name` and lock it; return its handle and its name."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     for lockable in (*[True] * ATTEMPTS, False):
-        own = _temporary_name(name, kind, lockable)
-        handle = os.open(own, flags, 0o666, dir_fd=folder)
+        temporary = _temporary_name(name, kind, lockable)
+        handle = os.open(temporary, flags, 0o666, dir_fd=folder)
         # another process that removes leftovers may have locked and removed the file before it is locked here
-        if not lockable or (_lock(handle) and _is(handle, own, folder)):
+        if not lockable or (_lock(handle) and _has_name(handle, temporary, folder)):
             break
         os.close(handle)
         with contextlib.suppress(OSError):
-            os.unlink(own, dir_fd=folder)
-    return handle, own
+            os.unlink(temporary, dir_fd=folder)
+    return handle, temporary
 
 
-def _nameless(folder: int) -> int | None:
+def _open_nameless(folder: int) -> int | None:
     """Open a new file that has no name; return its handle, or None if the system does not support that."""
     if hasattr(os, "O_TMPFILE"):
         with contextlib.suppress(OSError):
@@ -303,24 +303,24 @@ def _nameless(folder: int) -> int | None:
 
 def _link(handle: int, folder: int, name: str, kind: str) -> str:
     """Give a temporary name to a file that has none, and return the name."""
-    own = _temporary_name(name, kind, _lock(handle))
+    temporary = _temporary_name(name, kind, _lock(handle))
     root = os.open("/", os.O_RDONLY)
     try:  # os.link follows the link in /proc only if it is called with a folder's handle
-        os.link(f"/proc/self/fd/{handle}", own, src_dir_fd=root, dst_dir_fd=folder, follow_symlinks=True)
+        os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=root, dst_dir_fd=folder, follow_symlinks=True)
     finally:
         os.close(root)
-    return own
+    return temporary
 
 
 def _temporary_name(name: str, kind: str, locked: bool | None) -> str:
     """Return a new temporary name for `name`."""
     unlocked = "" if locked else ".unlocked"
-    return f".{_shortened(name)}.{os.getpid()}-{os.urandom(4).hex()}{unlocked}.{kind}"
+    return f".{_shortened_name(name)}.{os.getpid()}-{os.urandom(4).hex()}{unlocked}.{kind}"
 
 
-def _shortened(name: str) -> str:
+def _shortened_name(name: str) -> str:
     """Return the beginning of a name, short enough for the additions of a temporary name."""
-    return os.fsdecode(os.fsencode(name)[:LONGEST])
+    return os.fsdecode(os.fsencode(name)[:MAX_NAME_BYTES])
 
 
 def _lock(handle: int) -> bool | None:
@@ -356,19 +356,19 @@ def free_space(folder: str) -> str:
     try:
         status = os.statvfs(folder)
     except OSError:
-        return "how much is free is not known"
+        return "the free space is not known"
     return f"{status.f_bavail * status.f_frsize / 1e6:,.1f} MB are free"
 
 
-def spill() -> BinaryIO:
+def open_spill_file() -> BinaryIO:
     """Open a file without a name in the folder of temporary files, for reading and writing."""
     folder = open_folder(os.path.join(temporary_folder(), "spilled"))
     try:
-        handle = _nameless(folder)
+        handle = _open_nameless(folder)
         if handle is None:
             remove("xclass-spilled", folder=folder)
-            handle, own = _create(folder, "xclass-spilled", "tmp")
-            os.unlink(own, dir_fd=folder)
+            handle, temporary = _create(folder, "xclass-spilled", "tmp")
+            os.unlink(temporary, dir_fd=folder)
     finally:
         os.close(folder)
     return os.fdopen(handle, "w+b")
@@ -385,7 +385,7 @@ def private_folder() -> Path:
             locked = _lock(handle)
             if locked is None:  # a folder without `owner` is removed after a day without changes
                 os.unlink(folder / "owner")
-            if locked is None or (locked and _is(handle, str(folder / "owner"), None)):
+            if locked is None or (locked and _has_name(handle, str(folder / "owner"), None)):
                 _owners.append(handle)
                 return folder
             os.close(handle)  # another process that removes leftovers has locked the folder first, and removes it
@@ -413,7 +413,7 @@ def _remove_folder(path: str) -> None:
             try:
                 handle = _open_own("owner", folder)
             except FileNotFoundError:  # made by an older version or without locks, or just being created
-                if time.time() - status.st_mtime > UNTOUCHED:
+                if time.time() - status.st_mtime > ORPHAN_SECONDS:
                     shutil.rmtree(path, ignore_errors=True)
                 return
             try:

@@ -12,7 +12,7 @@ from . import address_space
 
 def available() -> int | None:
     """Return the number of bytes that this process can still allocate, or None if it is not known."""
-    bounds = [bound for bound in (_free_memory(), address_space.left()) if bound is not None]
+    bounds = [bound for bound in (_free_memory(), address_space.remaining()) if bound is not None]
     return min(bounds, default=None)
 
 

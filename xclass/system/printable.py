@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 
-LONGEST_SHOWN = 60  # characters of a value in a message
+REPR_LENGTH = 60  # characters of a value in a message
 SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
@@ -23,13 +23,13 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or unicodedata.category(c) == "Zs" else _escaped(c) for c in text)
 
 
-def shortened(value: object) -> str:
+def short_repr(value: object) -> str:
     """Return a value from a file as text for a message: printable ASCII of limited length."""
     try:
-        shown = ascii(value)
+        text = ascii(value)
     except ValueError:  # an int with more digits than Python converts to text
         return "a number of thousands of digits"
-    return shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + "..."
+    return text if len(text) <= REPR_LENGTH else text[:REPR_LENGTH] + "..."
 
 
 def _escaped(c: str) -> str:

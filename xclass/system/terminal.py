@@ -22,8 +22,8 @@ def styled(text: str, style: str, file: TextIO) -> str:
     style : BOLD, RED or YELLOW
     file : the stream that the text goes to
     """
-    shown = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and os.name != "nt"
-    return f"\x1b[{style}m{text}\x1b[0m" if shown and file.isatty() else text
+    coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and os.name != "nt"
+    return f"\x1b[{style}m{text}\x1b[0m" if coloured and file.isatty() else text
 
 
 class Output(Protocol):
@@ -43,8 +43,8 @@ class TerminalOutput:
 
     def write(self, data: bytes | memoryview, /) -> int:
         text = self._decoder.decode(bytes(data))
-        shown = "".join(part if part in "\n\t" else printable(part) for part in re.split(r"([\n\t])", text))
-        self._file.write(shown.encode("utf-8"))
+        escaped = "".join(part if part in "\n\t" else printable(part) for part in re.split(r"([\n\t])", text))
+        self._file.write(escaped.encode("utf-8"))
         return len(data)
 
     def flush(self) -> None:

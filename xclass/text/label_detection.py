@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 
 from ..data.batch import HIGHEST_LABEL
 
-LABELS, LINES = 100, 1000  # detection ends after this many labels or lines
-NAMES = 3  # labels are names once the first three are; a single name may be a heading
-MOST_SHOWN = 40  # characters of a name in a message
-DIFFERENT = 3  # number of different whole numbers that are taken for classes; two may be binary labels, or counts
-LABEL = re.compile(rb"0*[1-9][0-9]{0,9}")
-MEANT_AS_NUMBER = re.compile(rb"[+-]?\.?[0-9].*|[+-]?(nan|inf|infinity)", re.IGNORECASE)
-OTHERS = (b"shared",)  # words that begin lines in other formats of VW
+MAX_LABELS, MAX_LINES = 100, 1000  # detection ends after this many labels or lines
+MIN_NAMES = 3  # labels are names once the first three are; a single name may be a heading
+SHOWN_LENGTH = 40  # characters of a name in a message
+MIN_CLASSES = 3  # number of different whole numbers that are taken for classes; two may be binary labels, or counts
+CLASS_NUMBER = re.compile(rb"0*[1-9][0-9]{0,9}")
+NUMBER_LIKE = re.compile(rb"[+-]?\.?[0-9].*|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+NOT_NAMES = (b"shared",)  # words that begin lines in other formats of VW
 
 
 class LabelDetector:
@@ -26,7 +26,7 @@ class LabelDetector:
 
     Parameters
     ----------
-    patient : whether to read on where more lines improve the result: after a label 0, which is not a class, for a more
+    read_on : whether to read on where more lines improve the result: after a label 0, which is not a class, for a more
         precise message, and after an unlabelled line, to find names. False for a pipe, where the user would wait
     only_names : whether labels are known to be classes, and only names are to be detected
 
@@ -34,15 +34,15 @@ class LabelDetector:
     ----------
     classes : whether labels are classes; None until that is known
     name : the first label if labels are names, else empty
-    from_zero : whether labels look like classes counted from 0, which are learned as numbers
-    two : whether labels are two different whole numbers, which are learned as numbers
+    counted_from_zero : whether labels look like classes counted from 0, which are learned as numbers
+    two_labels : whether labels are two different whole numbers, which are learned as numbers
     """
 
-    def __init__(self, patient: bool = False, only_names: bool = False) -> None:
-        self._patient, self._only_names, self._zero = patient, only_names, False
+    def __init__(self, read_on: bool = False, only_names: bool = False) -> None:
+        self._read_on, self._only_names, self._has_zero = read_on, only_names, False
         self.classes: bool | None = None
         self.name = ""
-        self.from_zero = self.two = False
+        self.counted_from_zero = self.two_labels = False
         self._seen: set[int] = set()
         self._labels = self._names = self._lines = 0
 
@@ -59,20 +59,20 @@ class LabelDetector:
             if bar and not self._labels and _is_name(words[0]):
                 self.name = self.name or words[0].decode("utf-8", "replace")
                 self._names += 1
-                self.classes = True if self._names == NAMES else None
+                self.classes = True if self._names == MIN_NAMES else None
                 return
             if self.name or self._only_names:  # a number after names: the names were headings or mistakes
                 self.name, self.classes = "", self._only_names
                 return
-            self._zero = self._zero or not words[0].strip(b"0")
-            is_whole = not words[0].strip(b"0") or (LABEL.fullmatch(words[0]) and int(words[0]) <= HIGHEST_LABEL)
-            if not is_whole or (self._zero and not self._patient):
-                self.from_zero = bool(is_whole) and len(self._seen) >= DIFFERENT - 1
+            self._has_zero = self._has_zero or not words[0].strip(b"0")
+            is_whole = not words[0].strip(b"0") or (CLASS_NUMBER.fullmatch(words[0]) and int(words[0]) <= HIGHEST_LABEL)
+            if not is_whole or (self._has_zero and not self._read_on):
+                self.counted_from_zero = bool(is_whole) and len(self._seen) >= MIN_CLASSES - 1
                 self.classes = False
                 return
             self._labels += 1
             self._seen.add(int(words[0]))
-        if self._labels == LABELS or self._lines == LINES or (self._only_names and not self._patient):
+        if self._labels == MAX_LABELS or self._lines == MAX_LINES or (self._only_names and not self._read_on):
             self.end()
 
     def end(self) -> None:
@@ -80,49 +80,49 @@ class LabelDetector:
         if self.classes is None and (self._only_names or self.name):
             self.classes = True
         if self.classes is None:
-            several = len(self._seen) >= DIFFERENT
-            self.classes, self.from_zero = several and not self._zero, several and self._zero
-            self.two = len(self._seen) == DIFFERENT - 1 and not self._zero
+            several = len(self._seen) >= MIN_CLASSES
+            self.classes, self.counted_from_zero = several and not self._has_zero, several and self._has_zero
+            self.two_labels = len(self._seen) == MIN_CLASSES - 1 and not self._has_zero
 
     def note(self) -> str:
         """Return the message about what was detected, or an empty string if labels are plainly numbers."""
-        if self.from_zero:
+        if self.counted_from_zero:
             return (
                 "the first labels are whole numbers, one of them 0: learning numbers, as VW does; classes are counted "
-                "from 1: to learn them add 1 to every label, or give --multiclass and --named_labels 0,1,2,..."
+                "from 1: to learn classes, add 1 to every label, or give --multiclass and --named_labels 0,1,2,..."
             )
-        if self.two:
+        if self.two_labels:
             return (
-                "the first labels are two whole numbers: learning numbers, as VW does; to learn two classes give "
+                "the first labels are two whole numbers: learning numbers, as VW does; to learn two classes, give "
                 "--multiclass"
             )
         if self.name:
             action = "numbered in order of appearance, as with --learn_names"
             if not self._only_names:
                 action = "learning classes, as with --multiclass --learn_names"
-            name = self.name if len(self.name) <= MOST_SHOWN else self.name[:MOST_SHOWN] + "..."
+            name = self.name if len(self.name) <= SHOWN_LENGTH else self.name[:SHOWN_LENGTH] + "..."
             return f"labels are names, the first of them {name!r}: {action}"
         if not self.classes or self._only_names:
             return ""
         return (
             f"labels are whole numbers ({len(self._seen)} different among the first {self._labels}): learning classes, "
-            "as with --multiclass; for a number to be predicted give --loss_function squared"
+            "as with --multiclass; to predict numbers instead, give --loss_function squared"
         )
 
 
 def _is_name(word: bytes) -> bool:
     """Return whether a label cannot be meant as a number."""
-    return not MEANT_AS_NUMBER.fullmatch(word) and word not in OTHERS
+    return not NUMBER_LIKE.fullmatch(word) and word not in NOT_NAMES
 
 
 def implied_options(
     given: Mapping[str, object],
     owners: Mapping[str, set[str]],
     reductions: set[str],
-    proposed: str,
+    multiclass_reduction: str,
     common: set[str],
-    look: Callable[[LabelDetector], None],
-    patient: bool,
+    examine_lines: Callable[[LabelDetector], None],
+    read_on: bool,
 ) -> tuple[dict[str, object], str]:
     """Return the options that a command line implies: --multiclass if no reduction is given, and --learn_names.
 
@@ -131,11 +131,11 @@ def implied_options(
     given : the options that the user typed, field -> value
     owners : field -> the option groups that declare it
     reductions : names of the reductions
-    proposed : the reduction that `multiclass` stands for
+    multiclass_reduction : the reduction that `multiclass` stands for
     common : options of the binary learner that `multiclass` accepts, too; any other one implies the binary learner
         without a reduction
-    look : passes the first lines of the data to a `LabelDetector`; called only if the options do not decide
-    patient : see `LabelDetector`
+    examine_lines : passes the first lines of the data to a `LabelDetector`; called only if the options do not decide
+    read_on : see `LabelDetector`
 
     Returns
     -------
@@ -145,26 +145,26 @@ def implied_options(
     if any(name in given for name in ("initial_regressor", "testonly", "vw_exact")):
         return {}, ""
     groups = [owners[name] for name in given]
-    chosen: dict[str, object] = {}
-    known = bool((reductions | {"multiclass", "hsm"}) & given.keys())
-    if not known:
-        if any(reductions & group and proposed not in group for group in groups):
+    implied: dict[str, object] = {}
+    classes_known = bool((reductions | {"multiclass", "hsm"}) & given.keys())
+    if not classes_known:
+        if any(reductions & group and multiclass_reduction not in group for group in groups):
             return {}, ""  # an option of another reduction, or of the binary learner alone
-        known = any(proposed in group or "listing_options" in group for group in groups)
-        known = known or "named_labels" in given or "learn_names" in given
-        if known:
-            chosen["multiclass"] = 0
+        classes_known = any(multiclass_reduction in group or "listing_options" in group for group in groups)
+        classes_known = classes_known or "named_labels" in given or "learn_names" in given
+        if classes_known:
+            implied["multiclass"] = 0
         elif any("learner" in owners[name] and name not in common for name in given):
             return {}, ""
         elif any(name in given for name in ("readable_model", "invert_hash", "audit")):
             return {}, ""  # these options show the weight table of the binary learner alone
-    if known and ("named_labels" in given or "learn_names" in given):
-        return chosen, ""
-    labels = LabelDetector(patient, only_names=known)
-    look(labels)
+    if classes_known and ("named_labels" in given or "learn_names" in given):
+        return implied, ""
+    labels = LabelDetector(read_on, only_names=classes_known)
+    examine_lines(labels)
     labels.end()
-    if labels.classes and not known:
-        chosen["multiclass"] = 0
+    if labels.classes and not classes_known:
+        implied["multiclass"] = 0
     if labels.name:
-        chosen["learn_names"] = True
-    return chosen, labels.note()
+        implied["learn_names"] = True
+    return implied, labels.note()

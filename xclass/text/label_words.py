@@ -22,10 +22,10 @@ from .malformed import (
     LABEL_AS_TAG,
     LABEL_BEFORE_TAB,
     LABEL_WORDS,
-    NAME,
+    LEADING_ZEROS,
     NEGATIVE,
     OUTSIDE,
-    PADDED,
+    UNKNOWN_NAME,
     VW,
     WEIGHT,
 )
@@ -81,9 +81,9 @@ def read_label(
 
     Returns
     -------
-    label, weight, initial : label NaN for no label; with `rules.names_come` the position of the name in the text
+    label, weight, initial : label NaN for no label; with `rules.learn_names` the position of the name in the text
     tag_start, tag_end : position of the tag
-    problem, where : number of the problem in `malformed`, or 0, and its position; LABEL_AS_TAG and LABEL_BEFORE_TAB
+    problem, position : number of the problem in `malformed`, or 0, and its position; LABEL_AS_TAG and LABEL_BEFORE_TAB
         are only warnings
     """
     label, weight, initial = np.nan, np.float32(1), np.float32(0)
@@ -111,7 +111,7 @@ def read_label(
         words += 1
     tag_start = tag_end = end
     problem = 0
-    where = begin
+    position = begin
     if words > 0 and (last_end == end or text[last] == 39):  # 39 is '
         words -= 1
         tag_start, tag_end = last, last_end
@@ -121,26 +121,26 @@ def read_label(
             p = last
             while p < last_end and numbers.is_digit(text[p]):
                 p += 1
-            if p == last_end or rules.names_come:
-                problem, where = LABEL_AS_TAG, last
+            if p == last_end or rules.learn_names:
+                problem, position = LABEL_AS_TAG, last
     if words == 0:
         if tag_start == end and begin < first and rules.multiclass:
             p = begin
             while numbers.is_digit(text[p]):
                 p += 1
             number = p > begin and text[p] == TAB
-            if rules.names_come:
+            if rules.learn_names:
                 number = first - 1 > begin
             if number or (len(rules.names.hash) > 0 and class_names.class_of(text, begin, first - 1, rules.names) > 0):
-                problem, where = LABEL_BEFORE_TAB, begin
-        return label, weight, initial, tag_start, tag_end, problem, where
+                problem, position = LABEL_BEFORE_TAB, begin
+        return label, weight, initial, tag_start, tag_end, problem, position
 
     strict = rules.treatment != VW
     value: Int
     if rules.multiclass:
         if words > 2:
             return label, weight, initial, tag_start, tag_end, CLASS_WORDS, word0
-        if rules.names_come:
+        if rules.learn_names:
             value, p = word0, end0  # class_names replaces the position by a number later
             for q in range(word0, end0):
                 if text[q] == COMMA or text[q] < SPACE:
@@ -148,21 +148,21 @@ def read_label(
         elif len(rules.names.hash) > 0:
             value, p = class_names.class_of(text, word0, end0, rules.names), end0
             if value == 0:
-                problem, where = NAME, word0
+                problem, position = UNKNOWN_NAME, word0
         else:
             value, p = _read_class(text, word0)
         if p != end0 and (strict or (text[p] != SPACE and text[p] != 0)):
             return label, weight, initial, tag_start, tag_end, CLASS, word0
         if strict and value < 0:
-            problem, where = NEGATIVE, word0
+            problem, position = NEGATIVE, word0
         if strict and value > UNLABELLED:
-            problem, where = OUTSIDE, word0
+            problem, position = OUTSIDE, word0
         value &= UNLABELLED
         if value != UNLABELLED:
             label = np.float64(value)
-            in_range = rules.names_come or rules.highest < 0 or (value >= rules.lowest and value <= rules.highest)
+            in_range = rules.learn_names or rules.highest < 0 or (value >= rules.lowest and value <= rules.highest)
             if problem == 0 and not in_range:
-                problem, where = OUTSIDE, word0
+                problem, position = OUTSIDE, word0
     else:
         if words > 3:
             return label, weight, initial, tag_start, tag_end, LABEL_WORDS, word0
@@ -171,7 +171,7 @@ def read_label(
         if wrong:
             number = np.float32(0)
         if wrong or (strict and (p != end0 or digits == 0 or math.isinf(number))):
-            problem, where = LABEL, word0
+            problem, position = LABEL, word0
         label = np.float64(number)
         if number == np.float32(3.4028234663852886e38):  # VW's mark for no label
             label = np.nan
@@ -183,9 +183,9 @@ def read_label(
         if weight < 0 and not rules.multiclass:
             wrong = True
         if problem == 0 and (wrong or (strict and (p != end1 or digits == 0 or math.isinf(weight) or weight < 0))):
-            problem, where = WEIGHT, word1
-        if problem == 0 and strict and rules.names_come and text[word1] == ZERO and numbers.is_digit(text[word1 + 1]):
-            problem, where = PADDED, word1  # probably a name of two words, as in `class 0001 | ...`
+            problem, position = WEIGHT, word1
+        if problem == 0 and strict and rules.learn_names and text[word1] == ZERO and numbers.is_digit(text[word1 + 1]):
+            problem, position = LEADING_ZEROS, word1  # probably a name of two words, as in `class 0001 | ...`
         if rules.multiclass and not weight > 0:
             weight = np.float32(0)
     if words > 2:
@@ -194,8 +194,8 @@ def read_label(
         if wrong:
             initial = np.float32(0)
         if problem == 0 and (wrong or (strict and (p != end2 or digits == 0 or math.isinf(initial)))):
-            problem, where = INITIAL, word2
-    return label, weight, initial, tag_start, tag_end, problem, where
+            problem, position = INITIAL, word2
+    return label, weight, initial, tag_start, tag_end, problem, position
 
 
 # -- Python
@@ -212,8 +212,8 @@ def check_names(names: str) -> None:
     for name in names.split(","):
         if any(c in name for c in " \t|"):
             raise UsageError(
-                f"--named_labels: {name!r} has a blank, a tab or a bar; a label is one word of a line of data: write "
-                f"{'_'.join(name.replace('|', ' ').split())} here and there"
+                f"--named_labels: the name {name!r} contains a blank, a tab or a bar, but a label is one word of a "
+                f"line; write {'_'.join(name.replace('|', ' ').split())} here and in the data"
             )
 
 
@@ -230,12 +230,12 @@ def read_names(path: str) -> str:
             names = [line.removesuffix("\n").removesuffix("\r") for line in file]
     except OSError as error:
         raise UsageError(
-            f"--named_labels @{path}: cannot be read ({error.strerror}); name a file that has a name on each line"
+            f"--named_labels @{path}: cannot read the file ({error.strerror}); give a file with one name on each line"
         ) from None
     for number, name in enumerate(names, 1):
         if not name or any(c in name for c in " \t,|"):
-            fault = f"{name!r} has a blank, a tab, a comma or a bar" if name else "an empty line"
-            raise UsageError(f"{path}:{number}: {fault}; a label is one word of a line of data, without commas")
+            fault = f"the name {name!r} contains a blank, a tab, a comma or a bar" if name else "the line is empty"
+            raise UsageError(f"{path}:{number}: {fault}; every line must be a name of one word without commas")
     if not names:
-        raise UsageError(f"--named_labels @{path}: the file is empty; write a name on each line")
+        raise UsageError(f"--named_labels @{path}: the file is empty; write one name on each line")
     return ",".join(names)

@@ -3,8 +3,8 @@
 These kernels are inlined into `tokens.parse_lines`. Their arguments are numbers and pointers, not arrays: passing an
 array updates a reference count, which takes longer than reading a feature.
 
-Common arguments are `text`, a pointer to the bytes of the text, and `place`, a pointer to the positions of the
-delimiters (int32), so that delimiter k is the byte `text[place[k]]`. Neither is written.
+Common arguments are `text`, a pointer to the bytes of the text, and `delimiter`, a pointer to the positions of the
+delimiters (int32), so that delimiter k is the byte `text[delimiter[k]]`. Neither is written.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..array_types import Float32s, Int32s, Int64s, UInt8s, UInt32s
 from ..data import hashing
 from ..kernels.jit import inlined, jit
 from . import numbers
-from .malformed import INFINITE, KEPT, NAMESPACE, NAMESPACE_WEIGHT, VALUE, VW
+from .malformed import INFINITE, MAX_MESSAGES, NAMESPACE, NAMESPACE_WEIGHT, VALUE, VW
 from .numbers import BAR, COLON, NEWLINE, RETURN, SPACE
 
 
-class Reading(NamedTuple):
+class NameRules(NamedTuple):
     """Hold the fields of `Rules` that names and values need, all of them numbers; see `Rules`."""
 
     treatment: int
@@ -36,20 +36,20 @@ class Reading(NamedTuple):
 
 
 @jit
-def note(notes: Int64s, row: int, problem: int, line: int, start: int, where: int) -> None:
+def note(notes: Int64s, row: int, problem: int, line: int, start: int, position: int) -> None:
     """Write row `row` of `notes`, or the last row if `row` is -1; do nothing if there is no such row.
 
     Parameters
     ----------
-    notes : int64[(KEPT + 2) * 4], written: problem, line, start of the line, position of the problem
+    notes : int64[(MAX_MESSAGES + 2) * 4], written: problem, line, start of the line, position of the problem
     """
-    if row <= KEPT:
-        at = 4 * row if row >= 0 else 4 * (KEPT + 1)
-        notes[at], notes[at + 1], notes[at + 2], notes[at + 3] = problem, line, start, where
+    if row <= MAX_MESSAGES:
+        at = 4 * row if row >= 0 else 4 * (MAX_MESSAGES + 1)
+        notes[at], notes[at + 1], notes[at + 2], notes[at + 3] = problem, line, start, position
 
 
 @inlined
-def class_alone(text: UInt8s, at: int, e: int) -> np.int64:
+def read_lone_class(text: UInt8s, at: int, e: int) -> np.int64:
     """Return the class `text[at:e]` if it is one to nine digits, directly followed by a space and a bar, else -1."""
     if text[e] != SPACE or text[e + 1] != BAR or not at < e <= at + 9:
         return np.int64(-1)
@@ -62,24 +62,24 @@ def class_alone(text: UInt8s, at: int, e: int) -> np.int64:
 
 
 @inlined
-def end_of_label(text: UInt8s, place: Int32s, k: int, at: int) -> tuple[int, np.int64]:
+def end_of_label(text: UInt8s, delimiter: Int32s, k: int, at: int) -> tuple[int, np.int64]:
     """Return the first bar or newline from delimiter k on, and the end of the label that begins at byte `at`.
 
     The end excludes a CR before the newline.
     """
-    while text[place[k]] != BAR and text[place[k]] != NEWLINE:
+    while text[delimiter[k]] != BAR and text[delimiter[k]] != NEWLINE:
         k += 1
-    e = np.int64(place[k])
+    e = np.int64(delimiter[k])
     if text[e] == NEWLINE and e > at and text[e - 1] == RETURN:
         e -= 1
     return k, e
 
 
 @inlined
-def inner_return(text: UInt8s, place: Int32s, k: int) -> np.int64:
+def inner_return(text: UInt8s, delimiter: Int32s, k: int) -> np.int64:
     """Return the position of the first CR, from delimiter k on, that is not at the end of the line, or -1."""
-    while text[place[k]] != NEWLINE:
-        p = np.int64(place[k])
+    while text[delimiter[k]] != NEWLINE:
+        p = np.int64(delimiter[k])
         if text[p] == RETURN and text[p + 1] != NEWLINE:
             return p
         k += 1
@@ -88,13 +88,13 @@ def inner_return(text: UInt8s, place: Int32s, k: int) -> np.int64:
 
 @inlined
 def read_namespace(
-    text: UInt8s, place: Int32s, k: int, how: Reading, letters: UInt32s
+    text: UInt8s, delimiter: Int32s, k: int, name_rules: NameRules, letter_hashes: UInt32s
 ) -> tuple[int, np.uint8, np.uint32, np.float32, int, np.int64]:
     """Read the name and weight of the namespace after the bar that is delimiter k.
 
     Parameters
     ----------
-    letters : uint32[256], hashes of the namespaces whose name is one byte
+    letter_hashes : uint32[256], hashes of the namespaces whose name is one byte
 
     Returns
     -------
@@ -103,35 +103,42 @@ def read_namespace(
     seed : uint32, hash of the name
     scale : float32, weight of the namespace; NaN if it is not a number, which VW replaces by 1
     problem : number of the problem in `malformed`, or 0
-    where : position of the problem
+    position : position of the problem
     """
-    b = np.int64(place[k]) + 1
+    b = np.int64(delimiter[k]) + 1
     k += 1
-    e = np.int64(place[k])
+    e = np.int64(delimiter[k])
     scale = np.float32(1)
     if e == b:
-        return k, np.uint8(SPACE), how.unnamed, scale, NAMESPACE if text[e] == COLON else 0, b
+        return k, np.uint8(SPACE), name_rules.unnamed, scale, NAMESPACE if text[e] == COLON else 0, b
     group = text[b]
     if e == b + 1:
-        seed = letters[group]
+        seed = letter_hashes[group]
     else:
-        seed = hashing.name_at(text, b, e, how.hash_seed, how.hash_all)
+        seed = hashing.name_at(text, b, e, name_rules.hash_seed, name_rules.hash_all)
     if text[e] != COLON:
         return k, group, seed, scale, 0, b
     scale, q, digits = numbers.read_number(text, e + 1)
     b = e + 1
-    while place[k] < q:
+    while delimiter[k] < q:
         k += 1
-    e = np.int64(place[k])
+    e = np.int64(delimiter[k])
     wrong = e != q or text[e] == COLON
-    if how.treatment != VW:
+    if name_rules.treatment != VW:
         wrong = wrong or q == b or digits == 0 or not math.isfinite(scale)
     return k, group, seed, scale, NAMESPACE_WEIGHT if wrong else 0, b
 
 
 @inlined
 def _read_value(
-    text: UInt8s, place: Int32s, k: int, b: int, seed: np.uint32, scale: np.float32, unnamed: int, how: Reading
+    text: UInt8s,
+    delimiter: Int32s,
+    k: int,
+    b: int,
+    seed: np.uint32,
+    scale: np.float32,
+    unnamed: int,
+    name_rules: NameRules,
 ) -> tuple[int, np.uint32, np.float32, int, int, bool]:
     """Read the feature whose name begins at byte b and whose value follows the colon that is delimiter k.
 
@@ -149,18 +156,18 @@ def _read_value(
     problem : number of the problem in `malformed`, or 0
     noted : whether the value was replaced by 0 as in VW, which is to be reported
     """
-    name_end = np.int64(place[k])
+    name_end = np.int64(delimiter[k])
     value, q, digits = numbers.read_number(text, name_end + 1)
     word, word_end = q, q
     noted = False
     if q > name_end + 1:
-        if not math.isfinite(value) and (how.treatment != VW or math.isnan(value)):
-            if how.treatment != VW:
+        if not math.isfinite(value) and (name_rules.treatment != VW or math.isnan(value)):
+            if name_rules.treatment != VW:
                 return k, np.uint32(0), np.float32(0), unnamed, INFINITE, noted
             value = np.float32(0)
             noted = True
         value *= scale
-        if how.treatment != VW and not math.isfinite(value):
+        if name_rules.treatment != VW and not math.isfinite(value):
             return k, np.uint32(0), np.float32(0), unnamed, INFINITE, noted
     else:  # not a number: the next word is the value, even after blanks
         value = np.float32(1)
@@ -172,31 +179,31 @@ def _read_value(
             word_end += 1
         if word_end > word:
             q = word_end
-    while place[k] < q:
+    while delimiter[k] < q:
         k += 1
-    e = np.int64(place[k])
+    e = np.int64(delimiter[k])
     if word_end > word:
-        chained = hashing.name_at(text, b, name_end, seed, how.hash_all)
-        key = np.uint32(hashing.name_at(text, word, word_end, chained, how.hash_all) & how.mask)
+        chained = hashing.name_at(text, b, name_end, seed, name_rules.hash_all)
+        key = np.uint32(hashing.name_at(text, word, word_end, chained, name_rules.hash_all) & name_rules.mask)
     elif hashing.is_short(text, b, name_end):
-        key = np.uint32(hashing.short_at(text, b, name_end, seed) & how.mask)
+        key = np.uint32(hashing.short_at(text, b, name_end, seed) & name_rules.mask)
     elif name_end > b:
-        key = np.uint32(hashing.name_at(text, b, name_end, seed, how.hash_all) & how.mask)
+        key = np.uint32(hashing.name_at(text, b, name_end, seed, name_rules.hash_all) & name_rules.mask)
     else:
         key = np.uint32(np.uint64(seed) + np.uint64(unnamed))
         unnamed += 1
-    wrong = e != q or text[e] == COLON or (digits == 0 and how.treatment != VW)
+    wrong = e != q or text[e] == COLON or (digits == 0 and name_rules.treatment != VW)
     return k, key, value, unnamed, VALUE if wrong else 0, noted
 
 
 @inlined
 def read_features(
     text: UInt8s,
-    place: Int32s,
+    delimiter: Int32s,
     k: int,
     seed: np.uint32,
     scale: np.float32,
-    how: Reading,
+    name_rules: NameRules,
     features: tuple[UInt32s, Float32s],
     z: int,
     notes: Int64s,
@@ -211,7 +218,7 @@ def read_features(
     seed, scale : hash and weight of the namespace
     features : pointers to index (uint32) and value (float32), written from z on
     z : number of features before
-    notes : pointer to int64[(KEPT + 2) * 4], written: see `note`
+    notes : pointer to int64[(MAX_MESSAGES + 2) * 4], written: see `note`
     bad : number of malformed places before
     line, start : number and first byte of the line
 
@@ -219,39 +226,41 @@ def read_features(
     -------
     k : the delimiter after the last feature
     z : number of features
-    problem, where : number of the problem in `malformed`, or 0, and its position
+    problem, position : number of the problem in `malformed`, or 0, and its position
     bad : number of malformed places
     """
     index, value_of = features
-    where = start
+    position = start
     problem = unnamed = 0
-    e = np.int64(place[k])
+    e = np.int64(delimiter[k])
     c = text[e]
     while problem == 0 and numbers.is_blank(c):
         b = e + 1
         k += 1
-        e = np.int64(place[k])
+        e = np.int64(delimiter[k])
         c = text[e]
         if c != COLON:
             if hashing.is_short(text, b, e):
                 key = hashing.short_at(text, b, e, seed)
             elif e > b:
-                key = hashing.name_at(text, b, e, seed, how.hash_all)
+                key = hashing.name_at(text, b, e, seed, name_rules.hash_all)
             else:
                 continue
-            index[z] = np.uint32(key & how.mask)
+            index[z] = np.uint32(key & name_rules.mask)
             value_of[z] = scale
             z += scale != 0
             continue
-        where = e + 1
-        k, own, value, unnamed, problem, noted = _read_value(text, place, k, b, seed, scale, unnamed, how)
+        position = e + 1
+        k, feature, value, unnamed, problem, noted = _read_value(
+            text, delimiter, k, b, seed, scale, unnamed, name_rules
+        )
         if noted:
             bad += 1
-            note(notes, bad, INFINITE, line, start, where)
+            note(notes, bad, INFINITE, line, start, position)
         if value != 0:
-            index[z] = own
+            index[z] = feature
             value_of[z] = value
             z += 1
-        e = np.int64(place[k])
+        e = np.int64(delimiter[k])
         c = text[e]
-    return k, z, problem, where, bad
+    return k, z, problem, position, bad

@@ -15,22 +15,22 @@ from ..kernels.jit import jit
 
 
 @jit
-def first_other(label: Float64s, weight: Float32s, begin: int, known: Float32s) -> int:
+def first_conflict(label: Float64s, weight: Float32s, begin: int, first_weight: Float32s) -> int:
     """Return the first row from `begin` on whose name was seen with another weight, or -1.
 
     Parameters
     ----------
     label : float64[n], number of each name from 1, NaN for no label
     weight : float32[n]
-    known : float32[names], weight with which each name was first seen, NaN for a name not seen yet; written
+    first_weight : float32[names], weight with which each name was first seen, NaN for a name not seen yet; written
     """
     for i in range(begin, len(label)):
         if label[i] != label[i]:
             continue
         j = np.int64(label[i]) - 1
-        if known[j] != known[j]:
-            known[j] = weight[i]
-        elif known[j] != weight[i]:
+        if first_weight[j] != first_weight[j]:
+            first_weight[j] = weight[i]
+        elif first_weight[j] != weight[i]:
             return i
     return -1
 
@@ -40,30 +40,30 @@ class NameWeights:
 
     Parameters
     ----------
-    listed : number of names known before the data are read
+    initial_count : number of names known before the data are read
 
     Attributes
     ----------
-    found : whether a name has occurred with two weights
+    differs : whether a name has occurred with two weights
     """
 
-    def __init__(self, listed: int) -> None:
-        self.found = False
-        self._listed = listed
-        self._known: Float32s | None = None  # None until the first weight that is not 1
+    def __init__(self, initial_count: int) -> None:
+        self.differs = False
+        self._initial_count = initial_count
+        self._first_weight: Float32s | None = None  # None until the first weight that is not 1
 
-    def idle(self, weight: Float32s) -> bool:
+    def can_skip(self, weight: Float32s) -> bool:
         """Return whether a batch with these weights has nothing to compare."""
-        return self.found or (self._known is None and not (weight != 1).any())
+        return self.differs or (self._first_weight is None and not (weight != 1).any())
 
-    def compare(self, label: Float64s, weight: Float32s, before: int, count: int) -> tuple[int, float]:
+    def compare(self, label: Float64s, weight: Float32s, count_before: int, count: int) -> tuple[int, float]:
         """Return the first row whose name occurred with another weight before, and that weight.
 
         Parameters
         ----------
         label : float64[n], number of each name from 1, NaN for no label
         weight : float32[n]
-        before : number of names known before this batch
+        count_before : number of names known before this batch
         count : number of names known now
 
         Returns
@@ -72,16 +72,16 @@ class NameWeights:
         weight : the earlier weight, or 0.0
         """
         begin = 0
-        if self._known is None:
+        if self._first_weight is None:
             begin = int(np.argmax(weight != 1))
             # all new names up to here had weight 1; listed names may not have occurred yet
-            seen = int(np.fmax.reduce(label[:begin], initial=before))
-            self._known = np.full(count, np.nan, np.float32)
-            self._known[self._listed : seen] = 1
-        elif len(self._known) < count:
-            larger = np.full(max(count, 2 * len(self._known)), np.nan, np.float32)
-            larger[: len(self._known)] = self._known
-            self._known = larger
-        row = first_other(label, weight, begin, self._known)
-        self.found = row >= 0
-        return row, float(self._known[int(label[row]) - 1]) if self.found else 0.0
+            seen_names = int(np.fmax.reduce(label[:begin], initial=count_before))
+            self._first_weight = np.full(count, np.nan, np.float32)
+            self._first_weight[self._initial_count : seen_names] = 1
+        elif len(self._first_weight) < count:
+            larger = np.full(max(count, 2 * len(self._first_weight)), np.nan, np.float32)
+            larger[: len(self._first_weight)] = self._first_weight
+            self._first_weight = larger
+        row = first_conflict(label, weight, begin, self._first_weight)
+        self.differs = row >= 0
+        return row, float(self._first_weight[int(label[row]) - 1]) if self.differs else 0.0

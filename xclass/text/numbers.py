@@ -25,12 +25,12 @@ SPACE, TAB, COLON, BAR, RETURN, NEWLINE = 32, 9, 58, 124, 13, 10
 def _powers() -> Float32s:
     """Return VW's powers of ten, 10**-37 to 10**38 by repeated division and multiplication, as float32[76]."""
     ten = np.float32(10)
-    below, above = [np.float32(1)], [np.float32(1)]
+    negative, positive = [np.float32(1)], [np.float32(1)]
     for _ in range(37):
-        below.append(np.float32(below[-1] / ten))
+        negative.append(np.float32(negative[-1] / ten))
     for _ in range(38):
-        above.append(np.float32(above[-1] * ten))
-    return np.array(below[:0:-1] + above, np.float32)
+        positive.append(np.float32(positive[-1] * ten))
+    return np.array(negative[:0:-1] + positive, np.float32)
 
 
 POWERS = _powers()
@@ -121,13 +121,13 @@ def _read_rounding(text: UInt8s, begin: int) -> tuple[np.float32, int, int]:
     exponent = 0
     if text[p] == 101 or text[p] == 69:
         p += 1
-        below = text[p] == 45
-        if below:
+        negative_exponent = text[p] == 45
+        if negative_exponent:
             p += 1
         while is_digit(text[p]):
             exponent = (exponent * 10 + (np.int64(text[p]) - 48)) & 0xFFFFFFFF
             p += 1
-        if below:
+        if negative_exponent:
             exponent = -exponent
     if not ends_number(text, p):
         return _strtof(text, begin)
@@ -217,14 +217,14 @@ def _hexadecimal(text: UInt8s, p: int) -> tuple[float, int]:
             power -= 4
             p += 1
     if _lower(text[p]) == 112:
-        below = text[p + 1] == 45
-        q = p + 2 if below or text[p + 1] == 43 else p + 1
+        negative_exponent = text[p + 1] == 45
+        q = p + 2 if negative_exponent or text[p + 1] == 43 else p + 1
         if is_digit(text[q]):
             exponent = 0
             while is_digit(text[q]):
                 exponent = min(exponent * 10 + (np.int64(text[q]) - 48), 100000)
                 q += 1
-            power += -exponent if below else exponent
+            power += -exponent if negative_exponent else exponent
             p = q
     return math.ldexp(value, int(max(min(power, 2000), -2000))), p
 
@@ -234,7 +234,7 @@ def _decimal(text: UInt8s, begin: int) -> tuple[float, int]:
     """Return the decimal number at `begin` and one past its end, which is `begin` if there is no number."""
     p = begin
     mantissa = np.uint64(0)  # the first 19 digits
-    taken = 0
+    used_digits = 0
     digits = 0
     power = 0
     after_point = False
@@ -243,10 +243,10 @@ def _decimal(text: UInt8s, begin: int) -> tuple[float, int]:
             after_point = True
         else:
             digits += 1
-            if taken < 19:
+            if used_digits < 19:
                 mantissa = mantissa * np.uint64(10) + np.uint64(np.int64(text[p]) - 48)
                 if mantissa > np.uint64(0):
-                    taken += 1
+                    used_digits += 1
                 power -= after_point
             else:
                 power += not after_point
@@ -254,14 +254,14 @@ def _decimal(text: UInt8s, begin: int) -> tuple[float, int]:
     if digits == 0:
         return 0.0, begin
     if _lower(text[p]) == 101:
-        below = text[p + 1] == 45
-        q = p + 2 if below or text[p + 1] == 43 else p + 1
+        negative_exponent = text[p + 1] == 45
+        q = p + 2 if negative_exponent or text[p + 1] == 43 else p + 1
         if is_digit(text[q]):
             exponent = 0
             while is_digit(text[q]):
                 exponent = min(exponent * 10 + (np.int64(text[q]) - 48), 1000000)
                 q += 1
-            power += -exponent if below else exponent
+            power += -exponent if negative_exponent else exponent
             p = q
     value = np.float64(mantissa)
     power = max(min(power, 400), -400)

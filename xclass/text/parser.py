@@ -26,7 +26,7 @@ import numpy as np
 from ..array_types import Float64s, Int64s, UInt8s, UInt32s
 from ..data import batch_ops, hashing
 from ..data.batch import Batch, Pool
-from ..data.class_names import Names, listed_table
+from ..data.class_names import Names, fixed_table
 from ..errors import DataError, UsageError
 from ..options.declare import option
 from . import label_words, tokens
@@ -34,20 +34,20 @@ from .malformed import (
     CLASS,
     CLASS_WORDS,
     CURE,
-    FULL,
-    KEPT,
-    NAME,
-    NO_NAME,
-    ONE_NAME,
-    ONE_WORD,
-    OTHER_WEIGHT,
+    DIFFERENT_WEIGHT,
+    INVALID_NAME,
+    LEADING_ZEROS,
+    MAX_MESSAGES,
+    NAME_IS_ONE_WORD,
     OUTSIDE,
-    PADDED,
     SENTENCES,
+    SINGLE_NAME,
     SKIP,
+    TOO_MANY_CLASSES,
     TREATMENTS,
+    UNKNOWN_NAME,
     VW,
-    VW_DOES,
+    VW_TREATMENT,
     WARNINGS,
     WEIGHT,
     label_words_of,
@@ -95,7 +95,7 @@ class Options:
         known: set[str] = set()
         for name in self.label_names():
             if name in known:
-                raise UsageError(f"--named_labels names {name!r} twice; every name is one label")
+                raise UsageError(f"--named_labels lists {name!r} twice; list every name once")
             known.add(name)
 
     def label_names(self) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class Scan(NamedTuple):
     bad: int  # number of malformed places
     skipped: int  # number of lines left out
     stopped: bool  # whether the last line read ends the run
-    notes: Int64s  # int64[KEPT + 2, 4], see `tokens.parse_lines`
+    notes: Int64s  # int64[MAX_MESSAGES + 2, 4], see `tokens.parse_lines`
 
 
 class Parser:
@@ -125,16 +125,16 @@ class Parser:
     bits : number of bits of the index of a feature
     multiclass : whether labels are classes, and not real numbers
     lowest, highest : lowest and highest class allowed; None for every class. Ignored with `--on_bad_line vw`
-    because : the option that sets the range, for messages: `--oaa 1000`
+    range_option : the option that sets the range, for messages: `--oaa 1000`
     names : names of the classes; None for those of the options
 
     Attributes
     ----------
-    lines : number of lines read since `begin`
+    lines : number of lines read since `restart_lines`
     skipped : number of lines left out
     bad : number of malformed places
     notes : messages that are not yet shown to the user; the caller removes them
-    kept : the first messages about malformed lines, KEPT at most
+    first_messages : the first messages about malformed lines, MAX_MESSAGES at most
     """
 
     def __init__(
@@ -144,20 +144,20 @@ class Parser:
         multiclass: bool,
         lowest: int | None = None,
         highest: int | None = None,
-        because: str = "",
+        range_option: str = "",
         names: Names | None = None,
     ) -> None:
         self.options = options
         self.names = names or Names(options.label_names(), options.learn_names)
         self.lines = self.skipped = self.bad = 0
         self.notes: list[str] = []
-        self.kept: list[str] = []
-        self._told_label = False  # whether a warning about a word that looks like a label was given
+        self.first_messages: list[str] = []
+        self._label_warned = False  # whether a warning about a word that looks like a label was given
         self._weights: NameWeights | None = None  # None before the first block
         treatment = TREATMENTS.index(options.on_bad_line)
-        free = highest is None or treatment == VW
+        any_class = highest is None or treatment == VW
         low, high = (0, label_words.UNLABELLED) if highest is None else (lowest or 0, highest)
-        self._range = f"{low}..{high}" + (f" ({because})" if because else "")
+        self._range = f"{low}..{high}" + (f" ({range_option})" if range_option else "")
         hash_all = options.hash == "all"
         empty = np.zeros(PADDING, np.uint8)
         seed = np.uint32(options.hash_seed)
@@ -169,19 +169,19 @@ class Parser:
             unnamed=np.uint32(hashing.murmur3(empty, 0, 0, seed) if options.hash_seed else 0),
             constant=not options.noconstant,
             treatment=treatment,
-            lowest=0 if free else low,
-            highest=-1 if free else high,
-            names=listed_table(() if options.learn_names else options.label_names()),
-            names_come=options.learn_names,
+            lowest=0 if any_class else low,
+            highest=-1 if any_class else high,
+            names=fixed_table(() if options.learn_names else options.label_names()),
+            learn_names=options.learn_names,
         )
 
     @cached_property
-    def _letters(self) -> UInt32s:
+    def _letter_hashes(self) -> UInt32s:
         """Return the hash of each name of one byte, as uint32[256]."""
         names = np.arange(256 + PADDING).astype(np.uint8)
         rules = self._rules
-        letters = [hashing.name_hash(names, i, i + 1, rules.hash_seed, rules.hash_all) for i in range(256)]
-        return np.array(letters, np.uint32)
+        letter_hashes = [hashing.name_hash(names, i, i + 1, rules.hash_seed, rules.hash_all) for i in range(256)]
+        return np.array(letter_hashes, np.uint32)
 
     @cached_property
     def _scanner(self) -> Scanner:
@@ -190,9 +190,9 @@ class Parser:
 
     def scanner(self) -> Scanner:
         """Return a new scanner for the blocks of this parser; each thread needs its own."""
-        return Scanner(self._rules, self._letters)
+        return Scanner(self._rules, self._letter_hashes)
 
-    def begin(self) -> None:
+    def restart_lines(self) -> None:
         """Restart counting at line 1, before another pass or file."""
         self.lines = 0
 
@@ -229,7 +229,7 @@ class Parser:
         full = None
         if self.options.learn_names:
             batch, full = self._number_names(batch, name)
-        error = self._take_notes(scan.batch.text, scan.notes, min(scan.bad, KEPT), scan.stopped, name)
+        error = self._take_notes(scan.batch.text, scan.notes, min(scan.bad, MAX_MESSAGES), scan.stopped, name)
         return batch, full or error
 
     def _number_names(self, batch: Batch, name: str) -> tuple[Batch, DataError | None]:
@@ -237,108 +237,121 @@ class Parser:
 
         A name beyond the highest class ends the batch with an error, or its row is removed if bad lines are skipped.
         """
-        before = len(self.names.names)
+        count_before = len(self.names.names)
         if self._weights is None:
-            self._weights = NameWeights(before)
-        place = None if not self.names.growing or self._weights.idle(batch.weight) else batch.label.copy()
-        most = self._rules.highest if self._rules.highest >= 0 else None
-        kept = np.ones(batch.n, bool)
+            self._weights = NameWeights(count_before)
+        positions = None if not self.names.growing or self._weights.can_skip(batch.weight) else batch.label.copy()
+        max_classes = self._rules.highest if self._rules.highest >= 0 else None
+        keep = np.ones(batch.n, bool)
         row = 0
-        while (row := self.names.number(batch.text, batch.label, row, most)) < batch.n:
-            where = int(batch.label[row])
-            begin = batch.text[:where].tobytes().rfind(b"\n") + 1
-            message = self._message(batch.text, [FULL, int(batch.line[row]), begin, where], name)
+        while (row := self.names.number(batch.text, batch.label, row, max_classes)) < batch.n:
+            position = int(batch.label[row])
+            line_start = batch.text[:position].tobytes().rfind(b"\n") + 1
+            message = self._message(batch.text, [TOO_MANY_CLASSES, int(batch.line[row]), line_start, position], name)
             if self._rules.treatment != SKIP:
                 return batch_ops.cut(batch, 0, row), DataError(f"{message}. {CURE}")
             self.bad += 1
             self.skipped += 1
-            if len(self.kept) < KEPT:
-                self.kept.append(message)
-            kept[row] = False
+            if len(self.first_messages) < MAX_MESSAGES:
+                self.first_messages.append(message)
+            keep[row] = False
             batch.label[row] = np.nan
-        if place is not None:
-            self._compare_weights(batch, place, before, name)
-        if not kept.all():
-            batch = batch_ops.pick([(batch, np.flatnonzero(kept))], lines=True)
+        if positions is not None:
+            self._compare_weights(batch, positions, count_before, name)
+        if not keep.all():
+            batch = batch_ops.pick([(batch, np.flatnonzero(keep))], lines=True)
         return batch, None
 
-    def _compare_weights(self, batch: Batch, place: Float64s, before: int, name: str) -> None:
+    def _compare_weights(self, batch: Batch, positions: Float64s, count_before: int, name: str) -> None:
         """Add a note about the first name that occurs with another weight than before.
 
         Parameters
         ----------
         batch : n examples, labels are numbers of names
-        place : float64[n], positions of the names in the text
-        before : number of names known before this batch
+        positions : float64[n], positions of the names in the text
+        count_before : number of names known before this batch
         name : name of the file, for messages
         """
         assert self._weights is not None  # set by the caller
-        row, weight = self._weights.compare(batch.label, batch.weight, before, len(self.names.names))
+        row, weight = self._weights.compare(batch.label, batch.weight, count_before, len(self.names.names))
         if row < 0:
             return
-        begin = int(place[row])
-        words = label_words_of(batch.text, begin) or [word_at(batch.text, begin)]  # the name may be hundreds of bytes
-        message = OTHER_WEIGHT.format(
-            seen=" ".join(words), name=words[0], weight=f"{batch.weight[row]:g}", before=f"{weight:g}",
-            whole="_".join(words),
+        name_start = int(positions[row])
+        # a name of hundreds of bytes is not in what `label_words_of` reads
+        words = label_words_of(batch.text, name_start) or [word_at(batch.text, name_start)]
+        message = DIFFERENT_WEIGHT.format(
+            seen=" ".join(words), name=words[0], weight=f"{batch.weight[row]:g}", earlier=f"{weight:g}",
+            one_word="_".join(words if len(words) > 1 else [*words, f"{weight:g}"]),
         )  # fmt: skip
         self.notes.append(f"{name}:{int(batch.line[row])}: {message}")
 
     def report(self) -> list[str]:
         """Return the lines for the end of the run about malformed lines and a single name for all examples."""
-        alone = self.names.growing and self._weights is not None and len(self.names.names) == 1
-        return [*self._report_bad(), *([ONE_NAME.format(name=self.names.names[0])] if alone else [])]
+        single = self.names.growing and self._weights is not None and len(self.names.names) == 1
+        return [*self._report_bad(), *([SINGLE_NAME.format(name=self.names.names[0])] if single else [])]
 
     def take_report(self) -> list[str]:
         """Return the lines of `report` about malformed lines since the last call of this method."""
         lines = self._report_bad()
         self.skipped = self.bad = 0
-        self.kept.clear()
+        self.first_messages.clear()
         return lines
 
     def _report_bad(self) -> list[str]:
         """Return the lines about malformed lines, none if there were none."""
         if not self.bad:
             return []
-        summary = "malformed line was skipped" if self.skipped else "malformed place was read the way VW does"
-        if self.bad > 1:
-            summary = summary.replace("line was", "lines were").replace("place was", "places were")
-        return [f"{self.bad} {summary}" + ("; the first:" if self.bad > KEPT else ":"), *self.kept]
+        if self.skipped:
+            summary = "malformed line was skipped" if self.bad == 1 else "malformed lines were skipped"
+        else:
+            summary = "malformed place was read as VW reads it"
+            if self.bad > 1:
+                summary = "malformed places were read as VW reads them"
+        return [f"{self.bad} {summary}" + ("; the first:" if self.bad > MAX_MESSAGES else ":"), *self.first_messages]
 
     def _take_notes(self, text: UInt8s, notes: Int64s, bad: int, stopped: bool, name: str) -> DataError | None:
-        """Turn the notes of a block, int64[KEPT + 2, 4], into messages; return the error that ends the run, or None."""
-        if notes[0, 0] and not self._told_label:
-            self._told_label = True
-            problem, line, _, where = notes[0].tolist()
-            self.notes.append(f"{name}:{line}: {WARNINGS[problem].format(seen=word_at(text, where))}")
+        """Turn the notes of a block into messages; return the error that ends the run, or None.
+
+        Parameters
+        ----------
+        notes : int64[MAX_MESSAGES + 2, 4], see `tokens.parse_lines`
+        bad : number of notes about malformed lines
+        stopped : whether the last note is about the error that ends the run
+        """
+        if notes[0, 0] and not self._label_warned:
+            self._label_warned = True
+            problem, line, _, position = notes[0].tolist()
+            self.notes.append(f"{name}:{line}: {WARNINGS[problem].format(seen=word_at(text, position))}")
         for note in notes[1 : bad + 1].tolist():
-            if len(self.kept) < KEPT:
-                self.kept.append(self._message(text, note, name))
+            if len(self.first_messages) < MAX_MESSAGES:
+                self.first_messages.append(self._message(text, note, name))
         return DataError(f"{self._message(text, notes[-1].tolist(), name)}. {CURE}") if stopped else None
 
     def _message(self, text: UInt8s, note: list[int], name: str) -> str:
         """Return the message about one problem; `note` is its number, line, start of the line and position."""
-        problem, line, start, where = note
-        seen = word_at(text, where)
-        sentence = NO_NAME if problem == CLASS and self._rules.names_come else SENTENCES[problem]
+        problem, line, start, position = note
+        seen = word_at(text, position)
+        sentence = INVALID_NAME if problem == CLASS and self._rules.learn_names else SENTENCES[problem]
         sentence = sentence.format(seen=seen, range=self._range)
         if problem == OUTSIDE and seen == "0":
             sentence += "; classes are counted from 1"
-        if problem in (CLASS_WORDS, WEIGHT, PADDED, NAME) and (self._rules.names_come or len(self._rules.names.hash)):
+        if problem in (CLASS_WORDS, WEIGHT, LEADING_ZEROS, UNKNOWN_NAME) and (
+            self._rules.learn_names or len(self._rules.names.hash)
+        ):
             words = label_words_of(text, start)
             if len(words) > 1:
-                sentence += f"; {ONE_WORD.format(name='_'.join(words))}"
-        message = f"{name}:{line}:{where - start + 1}: {sentence}"
-        if self._rules.treatment == VW and problem in VW_DOES:
-            message += f"; {VW_DOES[problem]}"
+                sentence += f"; {NAME_IS_ONE_WORD.format(one_word='_'.join(words))}"
+        message = f"{name}:{line}:{position - start + 1}: {sentence}"
+        if self._rules.treatment == VW and problem in VW_TREATMENT:
+            message += f"; {VW_TREATMENT[problem]}"
         return message
 
 
 class Scanner:
     """Parse blocks of text for a `Parser`, independently of earlier lines; only one thread at a time may use it."""
 
-    def __init__(self, rules: Rules, letters: UInt32s) -> None:
-        self._rules, self._letters = rules, letters
+    def __init__(self, rules: Rules, letter_hashes: UInt32s) -> None:
+        self._rules, self._letter_hashes = rules, letter_hashes
         self._pool = Pool()  # memory of the batches
         self._positions = np.empty(0, np.int32)
         self._line_of = np.empty(256, np.int64)
@@ -347,16 +360,16 @@ class Scanner:
         """Parse the complete lines of `text[:end]`; `text` is as in `Parser.parse`."""
         if len(self._positions) < end + 64:
             self._positions = np.empty(end + 64, np.int32)
-        kept, blanks, bars, lines, returns = tokens.find_delimiters(text, end, self._positions)
+        complete, blanks, bars, lines, returns = tokens.find_delimiters(text, end, self._positions)
         out = self._pool.batch(lines, blanks + lines, bars + lines, text[:end])
-        notes = np.zeros((KEPT + 2, 4), np.int64)
-        if kept == 0:
+        notes = np.zeros((MAX_MESSAGES + 2, 4), np.int64)
+        if complete == 0:
             return Scan(out, (0, 0, 0), 0, 0, 0, 0, False, notes)
-        used = int(self._positions[kept - 1]) + 1
+        used = int(self._positions[complete - 1]) + 1
         self._line_of[:] = -1
         rules = self._rules
         n, z, g, line, bad, skipped, unmerged, stopped = tokens.parse_lines(
-            text, self._positions, kept, returns, rules, self._letters, 0, out, notes, self._line_of
+            text, self._positions, complete, returns, rules, self._letter_hashes, 0, out, notes, self._line_of
         )
         if unmerged > 0:
             index, value = np.empty(unmerged, np.uint32), np.empty(unmerged, np.float32)

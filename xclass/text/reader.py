@@ -36,8 +36,8 @@ from ..system import processors
 from . import parser
 from .label_detection import LabelDetector
 
-PACKED = ((b"\x1f\x8b", ".gz", "zcat"), (b"\x28\xb5\x2f\xfd", ".zst", "zstdcat"))  # first bytes, extension, tool
-NO_TEXT = b"xclass cache\n"  # first bytes of a cache
+COMPRESSED = ((b"\x1f\x8b", ".gz", "zcat"), (b"\x28\xb5\x2f\xfd", ".zst", "zstdcat"))  # first bytes, extension, tool
+CACHE_MAGIC = b"xclass cache\n"  # first bytes of a cache
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 18  # bytes
 LOOK_BACK = 1 << 12  # bytes searched at a time for the end of a line
 
@@ -56,7 +56,7 @@ class Options:
     )
 
 
-def peek_labels(paths: tuple[str, ...] | None, labels: LabelDetector, begun: bytearray) -> None:
+def peek_labels(paths: tuple[str, ...] | None, labels: LabelDetector, peeked: bytearray) -> None:
     """Peek at the first lines of the data until the type of the labels is known.
 
     Lines are passed on as soon as they arrive. Errors are ignored here, because the reader reports them later.
@@ -65,7 +65,7 @@ def peek_labels(paths: tuple[str, ...] | None, labels: LabelDetector, begun: byt
     ----------
     paths : data files, of which the first is read; None or empty for standard input
     labels : receives the lines until its `classes` is known
-    begun : written: the bytes taken from standard input, which the reader has to start with
+    peeked : written: the bytes taken from standard input, which the reader has to start with
     """
     line: list[bytes] = []  # pieces of an incomplete line, joined only once, because it may be gigabytes long
     with contextlib.ExitStack() as closing, contextlib.suppress(OSError, DataError, EOFError, zlib.error):
@@ -73,15 +73,15 @@ def peek_labels(paths: tuple[str, ...] | None, labels: LabelDetector, begun: byt
             if not stat.S_ISREG(os.stat(paths[0]).st_mode):
                 return  # a named pipe can be read only once
             file = closing.enter_context(open(paths[0], "rb", buffering=0))
-            stream = _unpacked(paths[0], file, closing)
+            stream = _decompressed(paths[0], file, closing)
         else:
             stream = _standard_input()
         buffer = bytearray(FIRST_BLOCK)
-        pull = getattr(stream, "readinto1", None) or stream.readinto
+        read_into = getattr(stream, "readinto1", None) or stream.readinto
         while labels.classes is None:
-            size = pull(buffer)
+            size = read_into(buffer)
             if not paths:
-                begun += buffer[:size]
+                peeked += buffer[:size]
             line.append(bytes(buffer[:size]))
             if size and parser.NEWLINE not in line[-1]:
                 continue
@@ -96,7 +96,7 @@ def peek_labels(paths: tuple[str, ...] | None, labels: LabelDetector, begun: byt
 class Stream(Protocol):
     """Describe an object that text can be read from."""
 
-    def readinto(self, room: bytearray | memoryview, /) -> int | None: ...
+    def readinto(self, buffer: bytearray | memoryview, /) -> int | None: ...
 
 
 class Wrapped(Stream, Protocol):
@@ -107,18 +107,18 @@ class Wrapped(Stream, Protocol):
     def digest(self) -> str | None: ...
 
 
-class _PushbackStream:
+class _PeekedStream:
     """Read bytes that were taken from standard input before, and then the rest of it."""
 
-    def __init__(self, begin: bytes, stream: Stream) -> None:
-        self._begin, self._stream = memoryview(begin), stream
+    def __init__(self, peeked: bytes, stream: Stream) -> None:
+        self._peeked, self._stream = memoryview(peeked), stream
 
-    def readinto(self, room: bytearray | memoryview) -> int | None:
-        if not self._begin:
-            return self._stream.readinto(room)
-        size = min(len(room), len(self._begin))
-        room[:size] = self._begin[:size]
-        self._begin = self._begin[size:]
+    def readinto(self, buffer: bytearray | memoryview) -> int | None:
+        if not self._peeked:
+            return self._stream.readinto(buffer)
+        size = min(len(buffer), len(self._peeked))
+        buffer[:size] = self._peeked[:size]
+        self._peeked = self._peeked[size:]
         return size
 
 
@@ -131,18 +131,18 @@ class Reader:
     Parameters
     ----------
     options, parse : options of the reader and of the parser
-    bits, multiclass, lowest, highest, because, names : as in `parser.Parser`
+    bits, multiclass, lowest, highest, range_option, names : as in `parser.Parser`
     block_bytes : size of a block; None for the usual sizes
     stream : object with `readinto` that is read instead of the files
-    begun : bytes that were taken from standard input before, see `peek_labels`
+    peeked : bytes that were taken from standard input before, see `peek_labels`
 
     Attributes
     ----------
     paths : paths of the files; (None,) for standard input
     name : name of the file being read, for messages
     size : bytes of all files; None if it is not known, as for a pipe
-    again : whether the files can be read again
-    before : number of lines in the files before the one being read
+    rereadable : whether the files can be read again
+    lines_before : number of lines in the files before the one being read
     wrap : function that is called with each open file and returns a stream to read instead; None for none
     wrapped : the streams that `wrap` returned in this pass
     bytes : bytes of text parsed in this pass
@@ -158,18 +158,18 @@ class Reader:
         multiclass: bool,
         lowest: int | None = None,
         highest: int | None = None,
-        because: str = "",
+        range_option: str = "",
         block_bytes: int | None = None,
         stream: Stream | None = None,
         names: Names | None = None,
-        begun: bytes = b"",
+        peeked: bytes = b"",
     ) -> None:
-        self._begun = begun
-        self.parser = parser.Parser(parse, bits, multiclass, lowest, highest, because, names)
+        self._peeked = peeked
+        self.parser = parser.Parser(parse, bits, multiclass, lowest, highest, range_option, names)
         self.paths: tuple[str | None, ...] = (options.data,) if isinstance(options.data, str) else options.data
         self.paths = tuple(self.paths or (None,))
         self.name: str = self.paths[0] or "stdin"
-        self.bytes = self.before = 0
+        self.bytes = self.lines_before = 0
         self.parsing_seconds = 0.0
         self._pool = Pool()  # memory of blocks
         self._scanners: list[parser.Scanner] = []
@@ -181,10 +181,10 @@ class Reader:
         self._stream = stream
         self._sizes = (block_bytes, block_bytes) if block_bytes else (FIRST_BLOCK, LARGEST_BLOCK)
         self._file: FileIO | Wrapped | None = None
-        self._whole = True  # whether to wait until a block is full
-        self.again = stream is None and self._path is not None
+        self._waits_for_full_blocks = True  # whether to wait until a block is full
+        self.rereadable = stream is None and self._path is not None
         sizes: list[int | None] = []
-        for path in self.paths if self.again else ():
+        for path in self.paths if self.rereadable else ():
             assert path is not None
             self.name = path
             try:
@@ -195,7 +195,7 @@ class Reader:
         self.name = self.paths[0] or "stdin"
         if sizes and None not in sizes:
             self.size = sum(filter(None, sizes))
-        self.again = self.size is not None
+        self.rereadable = self.size is not None
 
     @property
     def lines(self) -> int:
@@ -224,14 +224,14 @@ class Reader:
         return self.bytes
 
     def __iter__(self) -> Iterator[Batch]:
-        self.bytes = self.before = self._done = 0
+        self.bytes = self.lines_before = self._done = 0
         self.wrapped = []
         if not self._scanners:
             self._scanners = [self.parser.scanner() for _ in range(processors.count())]
         for path in self.paths:
             self._path = path
             self.name = path or "stdin"
-            self.parser.begin()
+            self.parser.restart_lines()
             with contextlib.ExitStack() as closing:
                 try:
                     stream = self._open(closing)
@@ -239,7 +239,7 @@ class Reader:
                     raise self._cannot_open(error) from None
                 yield from self._batches(stream)
                 self._done = self.position()
-            self.before += self.parser.lines
+            self.lines_before += self.parser.lines
 
     def _batches(self, stream: Stream) -> Iterator[Batch]:
         """Yield the batches of one file; raise its error after the examples before it."""
@@ -254,29 +254,29 @@ class Reader:
 
     def _blocks(self, stream: Stream) -> Iterator[Block]:
         """Yield the text of a file in blocks with padding; the complete lines of a block end after its last newline."""
-        size, largest = self._sizes
-        left = np.empty(0, np.uint8)  # the beginning of an incomplete line
+        size, largest_size = self._sizes
+        incomplete = np.empty(0, np.uint8)  # the beginning of an incomplete line
         first = True
         ended = False
         while not ended:
-            begin = len(left)
+            begin = len(incomplete)
             text = self._pool.take(begin + size + 1 + parser.PADDING)
-            text[:begin] = left
+            text[:begin] = incomplete
             filled, ended, error = self._fill(stream, text, begin, begin + size)
             if ended and error is None and filled and text[filled - 1] != parser.NEWLINE:
                 text[filled] = parser.NEWLINE
                 filled += 1
-            self._refuse_other(text[: min(filled, 128)].tobytes() if first else b"")
+            self._refuse_non_text(text[: min(filled, 128)].tobytes() if first else b"")
             end = _end_of_lines(text, begin, filled)
-            left = text[end:filled].copy()
+            incomplete = text[end:filled].copy()
             text[end : end + parser.PADDING] = 0
             first = first and end == 0
             yield text, end, error
-            size = min(size * 2, largest) if end else max(size, len(left))
+            size = min(size * 2, largest_size) if end else max(size, len(incomplete))
 
     def _scanned(self, blocks: Iterator[Block]) -> Iterator[tuple[parser.Scan, DataError | None]]:
         """Yield the scans of blocks in order; the blocks of a file are scanned on several threads."""
-        if not self._whole or len(self._scanners) == 1:
+        if not self._waits_for_full_blocks or len(self._scanners) == 1:
             for text, end, error in blocks:
                 start = time.perf_counter()
                 scan = self._scanners[0].scan(text, end)
@@ -294,7 +294,7 @@ class Reader:
             finally:
                 free.put(scanner)
 
-        def next_one() -> tuple[parser.Scan, DataError | None]:
+        def next_scan() -> tuple[parser.Scan, DataError | None]:
             future, error = waiting.popleft()
             start = time.perf_counter()
             scan = future.result()
@@ -306,25 +306,27 @@ class Reader:
             for text, end, error in blocks:
                 waiting.append((threads.submit(job, text, end), error))
                 if len(waiting) > len(self._scanners):
-                    yield next_one()
+                    yield next_scan()
             while waiting:
-                yield next_one()
+                yield next_scan()
 
-    def _refuse_other(self, begin: bytes) -> None:
+    def _refuse_non_text(self, first_bytes: bytes) -> None:
         """Raise DataError if the first bytes of a file are those of a model, a compressed file or a cache."""
-        kind = model_header.model_that_begins(begin)
+        kind = model_header.model_kind(first_bytes)
         if kind:
-            raise DataError(f"{self.name}: is {kind}, not data; name a file of examples, and a model with -i")
-        for magic, ending, tool in PACKED:
-            if begin.startswith(magic):
-                cure = f"unpack it, `{tool} FILE{ending} | xclass ...`, or give -d FILE{ending}"
+            raise DataError(
+                f"{self.name}: this is {kind}, not data; give a file of examples with -d, and a model with -i"
+            )
+        for magic, ending, tool in COMPRESSED:
+            if first_bytes.startswith(magic):
+                cure = f"decompress it, `{tool} FILE{ending} | xclass ...`, or give -d FILE{ending}"
                 if self._path is not None:
-                    cure = f"rename it to end in {ending}"
+                    cure = "rename the file so that it does"
                 if self.name.endswith((".gz", ".zst")):
-                    raise DataError(f"{self.name}: is compressed twice; unpack it once")
-                raise DataError(f"{self.name}: is compressed, and not named as such; {cure}")
-        if begin.startswith(NO_TEXT):
-            raise DataError(f"{self.name}: is a cache of xclass, not data; give it with --cache_file")
+                    raise DataError(f"{self.name}: the file is compressed twice; decompress it once")
+                raise DataError(f"{self.name}: the data are compressed, but the name does not end in {ending}; {cure}")
+        if first_bytes.startswith(CACHE_MAGIC):
+            raise DataError(f"{self.name}: this is a cache of xclass, not data; give it with --cache_file")
 
     def _fill(self, stream: Stream, text: UInt8s, begin: int, end: int) -> tuple[int, bool, DataError | None]:
         """Read into `text[begin:end]`.
@@ -336,58 +338,62 @@ class Reader:
         error : the error that ends the reading, or None
         """
         buffer = text.data
-        pull = getattr(stream, "readinto1", None) or stream.readinto
+        read_into = getattr(stream, "readinto1", None) or stream.readinto
         filled = begin
         while filled < end:
             try:
-                size = pull(buffer[filled:end])
+                size = read_into(buffer[filled:end])
             except EOFError:
                 return (
                     filled,
                     True,
                     DataError(
-                        f"{self.name}: the compressed data ends too early; the file was cut short, fetch it again"
+                        f"{self.name}: the compressed data end too early, so the file is truncated; get a complete copy"
                     ),
                 )
-            except _damage() as error:
-                return filled, True, DataError(f"{self.name}: cannot be read ({error}); check or fetch the file again")
+            except _read_errors() as error:
+                return (
+                    filled,
+                    True,
+                    DataError(f"{self.name}: the file cannot be read ({error}); check it, or get another copy"),
+                )
             if not size:
                 return filled, True, None
             filled += size
-            if not self._whole and parser.NEWLINE in buffer[filled - size : filled].tobytes():
+            if not self._waits_for_full_blocks and parser.NEWLINE in buffer[filled - size : filled].tobytes():
                 break
         return filled, False, None
 
     def _open(self, closing: contextlib.ExitStack) -> Stream:
         """Open the current file, or standard input, and return its decompressed bytes as a stream."""
         if self._stream is not None:
-            self._whole = False
+            self._waits_for_full_blocks = False
             return self._stream
         if self._path is None:
             stream = _standard_input()
             with contextlib.suppress(OSError, ValueError):
                 status = os.fstat(stream.fileno())
-                self._whole = stat.S_ISREG(status.st_mode)
-                if self._whole:
+                self._waits_for_full_blocks = stat.S_ISREG(status.st_mode)
+                if self._waits_for_full_blocks:
                     self.size = status.st_size
                     self._file = stream
-            begun, self._begun = self._begun, b""
-            return _PushbackStream(begun, stream) if begun else stream
+            peeked, self._peeked = self._peeked, b""
+            return _PeekedStream(peeked, stream) if peeked else stream
         self._file = closing.enter_context(open(self._path, "rb", buffering=0))  # noqa: SIM115
         closing.callback(setattr, self, "_file", None)
-        self._whole = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
+        self._waits_for_full_blocks = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
         if self.wrap is not None:
             self._file = self.wrap(self._file)
             self.wrapped.append(self._file)
-        return _unpacked(self._path, self._file, closing)
+        return _decompressed(self._path, self._file, closing)
 
     def _cannot_open(self, error: OSError) -> DataError:
         """Return the error for a file that cannot be opened."""
         if isinstance(error, FileNotFoundError):
             return DataError(f"{self.name}: there is no such file; check the name given to -d")
         if isinstance(error, IsADirectoryError):
-            return DataError(f"{self.name}: is a directory; name a file of examples")
-        return DataError(f"{self.name}: cannot be opened ({error.strerror}); check the name and its permissions")
+            return DataError(f"{self.name}: this is a directory; give a file of examples")
+        return DataError(f"{self.name}: the file cannot be opened ({error.strerror}); check its name and permissions")
 
 
 def _end_of_lines(text: UInt8s, begin: int, end: int) -> int:
@@ -409,7 +415,7 @@ def _standard_input() -> Any:
     return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
 
 
-def _unpacked(path: str, file: FileIO | Wrapped, closing: contextlib.ExitStack) -> Stream:
+def _decompressed(path: str, file: FileIO | Wrapped, closing: contextlib.ExitStack) -> Stream:
     """Return the stream of a file, decompressed if its name ends in .gz or .zst."""
     if path.endswith(".gz"):
         try:
@@ -421,45 +427,47 @@ def _unpacked(path: str, file: FileIO | Wrapped, closing: contextlib.ExitStack) 
         try:
             import zstandard
         except ImportError:
-            raise DataError(f"{path}: reading .zst needs a package; pip install zstandard") from None
-        return _Unpacked(file, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError)
+            raise DataError(
+                f"{path}: reading a .zst file needs a package; install it, `pip install zstandard`"
+            ) from None
+        return _ZstdStream(file, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError)
     return file
 
 
-def _damage() -> tuple[type[Exception], ...]:
+def _read_errors() -> tuple[type[Exception], ...]:
     """Return the types of the exceptions raised if a file cannot be read or decompressed."""
     isal = sys.modules.get("isal.isal_zlib")
     return (OSError, ValueError, zlib.error) if isal is None else (OSError, ValueError, zlib.error, isal.error)
 
 
-class _Unpacked:
+class _ZstdStream:
     """Decompress a .zst file of one or more frames; zstandard's own reader does not detect a truncated file."""
 
     CHUNK = 1 << 15  # compressed bytes read at a time, which decompress to some MB at most
 
-    def __init__(self, file: Any, new_frame: Callable[[], Any], damaged: type[Exception]) -> None:
-        self._file, self._new_frame, self._damaged = file, new_frame, damaged
+    def __init__(self, file: Any, new_frame: Callable[[], Any], error_type: type[Exception]) -> None:
+        self._file, self._new_frame, self._error_type = file, new_frame, error_type
         self._frame: Any = None
-        self._packed = b""
+        self._compressed = b""
         self._text = memoryview(b"")
 
-    def readinto(self, room: bytearray | memoryview) -> int:
+    def readinto(self, buffer: bytearray | memoryview) -> int:
         while not self._text:
-            packed = self._packed or self._file.read(self.CHUNK)
-            if not packed and self._frame is not None:
+            compressed = self._compressed or self._file.read(self.CHUNK)
+            if not compressed and self._frame is not None:
                 raise EOFError
-            if not packed:
+            if not compressed:
                 return 0
             if self._frame is None:
                 self._frame = self._new_frame()
             try:
-                self._text = memoryview(self._frame.decompress(packed))
-            except self._damaged as error:
+                self._text = memoryview(self._frame.decompress(compressed))
+            except self._error_type as error:
                 raise OSError(str(error)) from None
-            self._packed = self._frame.unused_data
+            self._compressed = self._frame.unused_data
             if self._frame.eof:
                 self._frame = None
-        size = min(len(room), len(self._text))
-        room[:size] = self._text[:size]
+        size = min(len(buffer), len(self._text))
+        buffer[:size] = self._text[:size]
         self._text = self._text[size:]
         return size

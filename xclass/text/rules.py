@@ -22,4 +22,4 @@ class Rules(NamedTuple):
     lowest: int  # lowest class allowed
     highest: int  # highest class allowed; -1 if every class is
     names: class_names.Table  # names of classes listed in advance
-    names_come: bool  # whether labels are names that are numbered later; `names` is empty then
+    learn_names: bool  # whether labels are names that are numbered later; `names` is empty then

@@ -47,12 +47,12 @@ def find_delimiters(data: UInt8s, end: int, positions: Int32s) -> tuple[int, int
 
     Returns
     -------
-    kept : number of the positions up to the last newline, included
+    complete : number of the positions up to the last newline, included
     blanks, bars, lines : numbers of SPACE and TAB, of '|' and of newlines in the text
     returns : number of CR that are not before a newline
     """
-    text, place = intrinsics.pointer(data), intrinsics.pointer(positions)
-    count = kept = blanks = bars = lines = returns = 0
+    text, delimiter = intrinsics.pointer(data), intrinsics.pointer(positions)
+    count = complete = blanks = bars = lines = returns = 0
     p = 0
     while p < end:
         blank = intrinsics.equal64(text, p, SPACE) | intrinsics.equal64(text, p, TAB)
@@ -76,19 +76,19 @@ def find_delimiters(data: UInt8s, end: int, positions: Int32s) -> tuple[int, int
             last = newline
             while last & (last - np.uint64(1)) != np.uint64(0):
                 last &= last - np.uint64(1)
-            kept = count + intrinsics.count_ones(mask & (last | (last - np.uint64(1))))
+            complete = count + intrinsics.count_ones(mask & (last | (last - np.uint64(1))))
         while mask != np.uint64(0):
-            place[count] = p + intrinsics.trailing_zeros(mask)
+            delimiter[count] = p + intrinsics.trailing_zeros(mask)
             mask &= mask - np.uint64(1)
             count += 1
         p += 64
-    return kept, blanks, bars, lines, returns
+    return complete, blanks, bars, lines, returns
 
 
 @jit
 def parse_lines(
-    data: UInt8s, positions: Int32s, count: int, returns: int, rules: Rules, letters: UInt32s, line: int, out: Batch,
-    notes: Int64s, line_of: Int64s,
+    data: UInt8s, positions: Int32s, count: int, returns: int, rules: Rules, letter_hashes: UInt32s, line: int,
+    out: Batch, notes: Int64s, line_of: Int64s,
 ) -> tuple[int, int, int, int, int, int, int, bool]:  # fmt: skip
     """Parse the lines whose delimiters are `positions[:count]`.
 
@@ -96,11 +96,11 @@ def parse_lines(
     ----------
     data, positions, count : as in `find_delimiters`, not written; the last position is that of a newline
     returns : number of CR within lines
-    letters : uint32[256], hashes of the namespaces whose name is one byte, not written
+    letter_hashes : uint32[256], hashes of the namespaces whose name is one byte, not written
     line : number of the line before the first
     out : Batch with capacity for everything that the lines may hold, written
-    notes : int64[KEPT + 2, 4], written: problem, line, start of the line, position of the problem. Row 0 is for words
-        that look like labels but are not, the last row for the problem that ended the reading
+    notes : int64[MAX_MESSAGES + 2, 4], written: problem, line, start of the line, position of the problem. Row 0 is
+        for words that look like labels but are not, the last row for the problem that ended the reading
     line_of : int64[256], scratch filled with -1: the line in which a group was last seen
 
     Returns
@@ -112,68 +112,68 @@ def parse_lines(
     stopped : whether the line `line` is malformed and ended the reading
     """
     text = intrinsics.pointer(data)
-    place = intrinsics.pointer(positions)
-    letter, notes_pointer = intrinsics.pointer(letters), intrinsics.pointer(notes.reshape(-1))
+    delimiter = intrinsics.pointer(positions)
+    letter, notes_pointer = intrinsics.pointer(letter_hashes), intrinsics.pointer(notes.reshape(-1))
     features = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
-    how = line_parts.Reading(rules.treatment, rules.mask, rules.hash_all, rules.hash_seed, rules.unnamed)
+    name_rules = line_parts.NameRules(rules.treatment, rules.mask, rules.hash_all, rules.hash_seed, rules.unnamed)
     group_name, group_start = intrinsics.pointer(out.group_name), intrinsics.pointer(out.group_start)
     n = z = g = k = start = bad = skipped = largest = 0
     scattered = stopped = False
     treatment = rules.treatment
-    numbered = rules.multiclass and len(rules.names.hash) == 0 and not rules.names_come
+    numbers_as_classes = rules.multiclass and len(rules.names.hash) == 0 and not rules.learn_names
     while k < count:
         line += 1
         at = start
         if text[at] == 0xEF and text[at + 1] == 0xBB and text[at + 2] == 0xBF:
             at += 3
-        e = np.int64(place[k])
+        e = np.int64(delimiter[k])
         c = text[e]
         if e == at and numbers.ends_number(text, e) and c != SPACE and c != TAB:  # an empty line is not an example
             k += 2 if c == RETURN else 1
-            start = np.int64(place[k - 1]) + 1
+            start = np.int64(delimiter[k - 1]) + 1
             continue
         z0, g0 = z, g
         label = np.nan
         weight, initial = np.float32(1), np.float32(0)
-        tag_start = tag_end = where = at
+        tag_start = tag_end = position = at
         problem = 0
-        number = line_parts.class_alone(text, at, e) if numbered else np.int64(-1)
+        number = line_parts.read_lone_class(text, at, e) if numbers_as_classes else np.int64(-1)
         if number >= 0:
             label = np.float64(number)
             if rules.highest >= 0 and (number < rules.lowest or number > rules.highest):
                 problem = OUTSIDE
             k += 1
         elif c != BAR or e > at:
-            k, e = line_parts.end_of_label(text, place, k, at)
-            label, weight, initial, tag_start, tag_end, problem, where = label_words.read_label(text, at, e, rules)
+            k, e = line_parts.end_of_label(text, delimiter, k, at)
+            label, weight, initial, tag_start, tag_end, problem, position = label_words.read_label(text, at, e, rules)
         if problem == LABEL_AS_TAG or problem == LABEL_BEFORE_TAB:
             if notes_pointer[0] == 0:
-                line_parts.note(notes_pointer, 0, problem, line, start, where)
+                line_parts.note(notes_pointer, 0, problem, line, start, position)
             problem = 0
         elif problem > CLASS_WORDS and treatment == VW:  # VW continues after a warning
             bad += 1
-            line_parts.note(notes_pointer, bad, problem, line, start, where)
+            line_parts.note(notes_pointer, bad, problem, line, start, position)
             problem = 0
 
         if returns > 0 and treatment != VW and problem == 0:
-            p = line_parts.inner_return(text, place, k)
+            p = line_parts.inner_return(text, delimiter, k)
             if p >= 0:
-                problem, where = INNER_RETURN, p
+                problem, position = INNER_RETURN, p
 
-        c = text[place[k]]
+        c = text[delimiter[k]]
         while c == BAR and problem == 0:
-            k, group, seed, scale, problem, where = line_parts.read_namespace(text, place, k, how, letter)
+            k, group, seed, scale, problem, position = line_parts.read_namespace(text, delimiter, k, name_rules, letter)
             if problem != 0:
                 break
             if math.isnan(scale):
                 scale = np.float32(1)
                 bad += 1
-                line_parts.note(notes_pointer, bad, NAMESPACE_WEIGHT, line, start, where)
+                line_parts.note(notes_pointer, bad, NAMESPACE_WEIGHT, line, start, position)
             first = z
-            k, z, problem, where, bad = line_parts.read_features(
-                text, place, k, seed, scale, how, features, z, notes_pointer, bad, line, start
+            k, z, problem, position, bad = line_parts.read_features(
+                text, delimiter, k, seed, scale, name_rules, features, z, notes_pointer, bad, line, start
             )
-            c = text[place[k]]
+            c = text[delimiter[k]]
             if z > first and not (g > g0 and group_name[g - 1] == group):
                 scattered = scattered or line_of[group] == line
                 line_of[group] = line
@@ -186,15 +186,15 @@ def parse_lines(
             if left_out:
                 z, g = z0, g0
             if left_out and treatment != SKIP:
-                line_parts.note(notes_pointer, -1, problem, line, start, where)
+                line_parts.note(notes_pointer, -1, problem, line, start, position)
                 stopped = True
                 break
             bad += 1
-            line_parts.note(notes_pointer, bad, problem, line, start, where)
+            line_parts.note(notes_pointer, bad, problem, line, start, position)
             skipped += left_out
-        while text[place[k]] != NEWLINE:
+        while text[delimiter[k]] != NEWLINE:
             k += 1
-        start = np.int64(place[k]) + 1
+        start = np.int64(delimiter[k]) + 1
         k += 1
         if problem != 0 and treatment != VW:
             continue

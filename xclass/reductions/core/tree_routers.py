@@ -212,7 +212,7 @@ def learn(
     slot, x, rate = row.slot[g], row.x[g], row.rate
     q = np.uint64(2 * (number & 7))
     adagrad.find_rates(flat, slot, 0, q, x, count, square, rate)
-    reach = adagrad.reach(x, count, rate)
+    reach = adagrad.score_change(x, count, rate)
     updated: np.float32 = s + step * reach
     if loss_kind != loss.LOGISTIC and loss_kind != loss.CLASSIC and abs(step) * reach > abs(y - s):
         step = (y - s) / reach
@@ -314,7 +314,7 @@ def arrays(routers: Routers, weights_only: bool) -> dict[str, Stored]:
     if routers.exact:
         return gd.table_arrays("weights", routers.table, weights_only)
     stored = adagrad.weights_arrays("weights", routers.weights)
-    stored.update(stored_arrays.sparse("largest", {"x": routers.largest}))
+    stored.update(stored_arrays.pack_table("largest", {"x": routers.largest}))
     return stored
 
 
@@ -324,4 +324,4 @@ def restore(routers: Routers, found: Mapping[str, Stored], resume: str) -> None:
         gd.restore_table("weights", routers.table, found, resume, routers.rule)
     else:
         adagrad.restore_weights("weights", routers.weights, found)
-        stored_arrays.dense("largest", found, {"x": routers.largest})
+        stored_arrays.unpack_table("largest", found, {"x": routers.largest})

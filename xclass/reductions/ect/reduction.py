@@ -144,7 +144,7 @@ class Tournament(Learner, TreeViewable, Inspectable):
         bits = spec.binary.bits
         total = bracket.matches(self.classes, self.errors)
         self.memory = gd.SLOT_BYTES << bits, MATCH_BYTES * total
-        gd.check_memory(bits, more=self.memory[1])
+        gd.check_memory(bits, extra_bytes=self.memory[1])
         drawn = self.draw = bracket.draw(self.classes, self.errors)
         self.longest = drawn.longest
         blocked = self._blocked = spec.binary.layout == "vw"
@@ -160,7 +160,7 @@ class Tournament(Learner, TreeViewable, Inspectable):
         )  # fmt: skip
         width = gd.vw_width(taken) if blocked else gd.odd_width(taken)
         self.tables = [gd.new_table(self.rule, bits, taken, width)]
-        self.crowding = gd.crowding(bits, max(1, total), width, spec.binary.layout)
+        self.crowding = gd.crowding_warning(bits, max(1, total), width, spec.binary.layout)
         self.drift = np.zeros(1)
         self.keep_scores = spec.wanted.scores
         self.stages = [self._play]
@@ -261,7 +261,7 @@ class Tournament(Learner, TreeViewable, Inspectable):
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             gd.restore_table("weights", self.tables[0], arrays, self.resume, self.rule)
             stored_arrays.fill("drift", arrays, self.drift)
-            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MOST_COUNTED)
+            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
 
 
 REDUCTION = Reduction(

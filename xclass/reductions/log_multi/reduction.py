@@ -368,7 +368,7 @@ class LomTree(Learner, TreeViewable, Inspectable):
         ]
         if self.exact:
             width = int(self.routers.table.width)
-            lines += gd.crowding(self.learner_options.bits, max(1, self.most), width, "vw")
+            lines += gd.crowding_warning(self.learner_options.bits, max(1, self.most), width, "vw")
         return lines
 
     def arrays(self) -> dict[str, Stored]:

@@ -268,7 +268,7 @@ def restored(name: str, stored: Mapping[str, Stored], version: np.ndarray, label
     stored_arrays.check_range(name, key & np.uint64(0xFFFFFFFF), *labels)
     if not (key[1:] > key[:-1]).all():
         raise stored_arrays.unfit(name, "its keys do not rise")
-    stored_arrays.check_range(name, words.view(np.int64)[:, TRAINED], 0, stored_arrays.MOST_COUNTED)
+    stored_arrays.check_range(name, words.view(np.int64)[:, TRAINED], 0, stored_arrays.MAX_COUNT)
     if not (halves[:, VERSION] == version[node.astype(np.int64) - 1]).all():
         raise stored_arrays.unfit(name, "it counts for nodes that have been taken back since")
     cells = new_cells(_cells_for(len(words)))

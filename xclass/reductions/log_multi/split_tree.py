@@ -432,7 +432,7 @@ def _check_size(size: np.ndarray, nodes: int, most: int) -> None:
         (ROOT, nodes - 1),
         (BLOCKS, routers),
         (DEEPEST, routers + 1),
-        (SWAPS, stored_arrays.MOST_COUNTED),
+        (SWAPS, stored_arrays.MAX_COUNT),
     ):
         stored_arrays.check_range("tree.size", size[place : place + 1], 0, high)
 
@@ -473,7 +473,7 @@ def _check_counts(link: np.ndarray, count: np.ndarray, labels: tuple[int, int]) 
     smallest leaf, which is not the leaf that splits.
     """
     for column in (SMALLEST, LARGEST, LABELS, TRAINED, ARRIVED):
-        stored_arrays.check_range("tree.count", count[:, column], 0, stored_arrays.MOST_COUNTED)
+        stored_arrays.check_range("tree.count", count[:, column], 0, stored_arrays.MAX_COUNT)
     stored_arrays.check_range("tree.count", count[:, RECYCLED], 0, 2**31)
     stored_arrays.check_range("tree.count", count[:, ANSWER], *labels)
     inner = link[:, ROUTER] >= 0

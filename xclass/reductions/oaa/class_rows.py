@@ -310,7 +310,7 @@ def learn_batch(
     batch, label, learns, sampled, clock = inputs
     best, best_score, scores = output
     row, place, x, final, owner, s, p, y = scratch[:8]
-    fast = rule.adaptive and rule.normalized and rule.invariant and rule.root and rule.loss == loss.LOGISTIC
+    fast = rule.adaptive and rule.normalized and rule.invariant and rule.uses_sqrt and rule.loss == loss.LOGISTIC
     fast = fast and not rule.regularized
     wanted = scores.shape[0] > 0
     draws = sampled.shape[1]

@@ -76,7 +76,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return the values of options that were not given and whose defaults depend on others."""
     first = {"indexing": 1} if spec.learn_names else {}
     return first | gd.resolve_defaults(
-        spec.binary, spec.options.oaa, reduction=True, slot_bytes=SLOT_BYTES, places=PLACES
+        spec.binary, spec.options.oaa, reduction=True, slot_bytes=SLOT_BYTES, class_slots_log2=PLACES
     )
 
 
@@ -146,7 +146,7 @@ class OneAgainstAll(Learner, Inspectable):
             )
         self.memory = SLOT_BYTES << bits
         gd.check_memory(bits, SLOT_BYTES)
-        self.crowding = gd.crowding(bits, self.classes, width, spec.binary.layout)
+        self.crowding = gd.crowding_warning(bits, self.classes, width, spec.binary.layout)
         self.rows = np.uint64((1 << bits) // width)
         self.table = gd.new_table(self.rule, bits, self.classes, width, planes=True)
         self.tables = [self.table]

@@ -416,7 +416,7 @@ class RandomTree(Learner, TreeViewable, Inspectable):
         """Restore a model; the order is drawn again from the seed, so no stored number is used as an index."""
         with stored_arrays.reject_unused(arrays, facts) as (arrays, facts):
             tree_routers.restore(self.routers, arrays, self.learner_options.resume)
-            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MOST_COUNTED)
+            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
 
 
 REDUCTION = Reduction(

@@ -359,7 +359,7 @@ def restored(c: Counts, stored: Mapping[str, Stored], classes: int, deepest: int
     ModelError
         If the arrays do not describe counts of this tree.
     """
-    seen = stored_arrays.rows("nodes.id", stored, len(c.node))
+    seen = stored_arrays.take_row_numbers("nodes.id", stored, len(c.node))
     for name, target in (
         ("nodes.state", c.node),
         ("nodes.top_label", c.top_label),

@@ -94,7 +94,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         nodes = (2 << self.depth) - 1
         node_bytes = routing.NODE_BYTES + label_counts.bytes_of_node(self.candidates)
         self.memory = gd.SLOT_BYTES << bits, nodes * node_bytes
-        gd.check_memory(bits, more=self.memory[1])
+        gd.check_memory(bits, extra_bytes=self.memory[1])
         self.tree, router_subs = routing.new_tree(self.depth, blocked=not self.in_turn)
         self.routers = router_subs
         self.counts = label_counts.new_counts(len(self.tree.left), self.candidates)
@@ -112,7 +112,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
                 self.tables.append(gd.new_table(self.rule, table_bits, shard, gd.odd_width(shard), planes))
             self.stages = [self._route, self._score]
         width = gd.vw_width(router_subs + self.classes)
-        self.crowding = gd.crowding(bits, self.classes, width, spec.binary.layout)
+        self.crowding = gd.crowding_warning(bits, self.classes, width, spec.binary.layout)
         self.workers = SHARDS
         self.want(spec.wanted)
 
@@ -364,7 +364,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
                 self.counts, arrays, self.classes, self.depth, self.tree.left, self.rule.checked and not self.testing
             )
             stored_arrays.fill("random", arrays, self.random)
-            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MOST_COUNTED)
+            self.outside = stored_arrays.take_fact("outside", facts, int, 0, stored_arrays.MAX_COUNT)
             for name, table in zip(self._names(), self.tables, strict=True):
                 gd.restore_table(name, table, arrays, self.resume, self.rule)
 

@@ -82,7 +82,7 @@ class Store:
         self._files: list[BinaryIO] = []
         try:
             for _ in self.KINDS:
-                self._files.append(leftovers.spill())
+                self._files.append(leftovers.open_spill_file())
         except OSError as error:
             self.close()
             raise self._no_room(error) from None

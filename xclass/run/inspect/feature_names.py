@@ -58,7 +58,7 @@ class Namer:
 
     Attributes
     ----------
-    wild : whether names depend on the namespaces of all examples before, because of wildcard interactions
+    has_wildcards : whether names depend on the namespaces of all examples before, because of wildcard interactions
     """
 
     def __init__(
@@ -71,15 +71,15 @@ class Namer:
         self._seed = parse.hash_seed
         self._all = parse.hash == "all"
         self._constant = not parse.noconstant
-        self._features = namespaces.Features(feature, constant=self._constant)
+        self._features = namespaces.NamespaceTransformer(feature, constant=self._constant)
         self._crosser = interactions.Crosser(cross)
         self._permuted = cross.permutations
-        self.wild = self._crosser.wild
+        self.has_wildcards = self._crosser.has_wildcards
 
     def of(self, batch: Batch, i: int) -> list[NamedFeature]:
         """Return the named features of example i, including those with ignored linear terms.
 
-        If `wild` is set, this method must be called for all examples in their order.
+        If `has_wildcards` is set, this method must be called for all examples in their order.
         """
         groups: Groups = {}
         self._parse_line(line_of(batch, i), groups)
@@ -94,7 +94,7 @@ class Namer:
         if self._constant:
             groups.setdefault(CONSTANT_GROUP, []).append((FeatureName(b"", b"Constant"), CONSTANT, np.float32(1)))
         named = [NamedFeature(part.text(), index, value) for group in groups.values() for part, index, value in group]
-        for terms in self._crosser.after(list(groups)):
+        for terms in self._crosser.interactions_for(list(groups)):
             if all(term in groups for term in terms):
                 self._cross(groups, terms, named)
         return named
@@ -159,9 +159,9 @@ class Namer:
                 name, word, value = _name(line, at), b"", scale
                 at += len(name)
                 if at < end and line[at] == 58:
-                    number, after, _ = numbers.read_number(text, at + 1)
-                    if after > at + 1:
-                        at = after
+                    number, number_end, _ = numbers.read_number(text, at + 1)
+                    if number_end > at + 1:
+                        at = number_end
                         with np.errstate(all="ignore"):
                             value = np.float32(0) if np.isnan(number) else np.float32(number) * scale
                     else:
@@ -211,5 +211,5 @@ def _ngram(parts: list[tuple[FeatureName, int, np.float32]]) -> tuple[FeatureNam
     """Return the n-gram of features: its name, index and value."""
     index = parts[0][1]
     for part in parts[1:]:
-        index = (index * int(namespaces.GRAM) + part[1]) & UINT32
+        index = (index * int(namespaces.GRAM_MULTIPLIER) + part[1]) & UINT32
     return FeatureName(parts[0][0].namespace, b"^".join(part[0].name for part in parts)), index, np.float32(1)

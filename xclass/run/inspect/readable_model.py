@@ -120,7 +120,7 @@ class Inspector:
         rows = self._rows_of(batch.index)
         fresh = np.flatnonzero(~self._row_seen[rows])
         examples = np.unique(np.searchsorted(batch.start, fresh, side="right") - 1)
-        if self._namer.wild:
+        if self._namer.has_wildcards:
             examples = np.arange(batch.n)
         for i in examples.tolist():
             self._add_names(self._namer.of(batch, i))
@@ -188,7 +188,7 @@ class Inspector:
         x = np.array([*batch.value, *extra_values], np.float32)
         run = self._config.run
         # VW puts the path features before the interactions, which are the last features of the batch
-        crossed = int(interactions.crossed(batch)[0]) if run.vw_exact else 0
+        crossed = int(interactions.crossed_counts(batch)[0]) if run.vw_exact else 0
         permutation = _extra_before_crossed(count, crossed, len(extra))
         score = gd.score(table, place[permutation], x[permutation], len(place), np.uint64(lookup.sub), batch.initial[0])
         limits = table.range.copy()

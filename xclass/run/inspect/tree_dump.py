@@ -64,7 +64,7 @@ class TreeDump:
                 chosen = "no reduction was chosen" if reduction == "scalar" else f"--{reduction} has none"
                 raise UsageError(f"--{flag} shows a tree, and {chosen}; leave it out, or choose a tree")
             if path != STDOUT:
-                model_file.check_place(path)
+                model_file.check_writable(path)
 
     @property
     def wanted(self) -> bool:
