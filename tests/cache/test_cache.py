@@ -443,7 +443,7 @@ def test_cache_that_cannot_be_written_stops_nothing(made):
         assert done.out == wanted
         piped = xclass("--oaa", "5", "--passes", "2", "--cache_file", place, stdin="1 |a b\n", cwd=made)
         assert piped.status == 1
-        assert "can be read once only" in piped.err
+        assert "can be read only once" in piped.err
 
 
 def test_data_that_change_while_they_are_read_are_not_kept(tmp_path):

@@ -306,7 +306,7 @@ def _set(name, key, value):
         (_set("none", "shape", [0, 2**61, 2**61]), "impossible|damaged"),
         (_set("w", "data_offsets", [0, 20]), "said to be at"),
         (_set("w", "data_offsets", [60, 40]), "said to be at"),
-        (_set("w", "data_offsets", [0]), "no place"),
+        (_set("w", "data_offsets", [0]), "no position"),
         (_set("w", "data_offsets", [48, 2**61]), "said to be at|has"),
         (_set("w", "more", 1), "malformed"),
         (
@@ -394,7 +394,7 @@ def test_saving_to_the_null_device_leaves_it_there():
 
 
 def test_what_cannot_be_written_is_said(tmp_path):
-    with pytest.raises(ModelError, match=r"no folder .*missing: create it"):
+    with pytest.raises(ModelError, match=r"no folder .*missing; create it"):
         small_model(tmp_path / "missing" / "m")
     with pytest.raises(ModelError, match="this is a folder"):
         small_model(tmp_path)

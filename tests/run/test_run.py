@@ -71,7 +71,7 @@ BAD_LINES = [  # line, column of what is wrong with it, words the message has to
     ("2 nan |w a", 3, ["weight 'nan'", "at least 0"]),
     ("2 -1 |w a", 3, ["weight '-1'", "at least 0"]),
     ("2 inf |w a", 3, ["weight 'inf'", "finite"]),
-    ("2 1 2 |w a", 1, ["'2'", "label and weight"]),
+    ("2 1 2 |w a", 1, ["'2'", "a label and a weight"]),
 ]
 
 
@@ -227,7 +227,7 @@ def test_testing_without_a_model_answers_what_a_new_one_answers(data, args):
     ("args", "said"),
     [
         (("no.vw", *OAA), "no.vw: there is no such file"),
-        ((".", *OAA), ".: is a directory"),
+        ((".", *OAA), ".: this is a directory"),
         (("train.vw", "-i", "no.model"), "no.model: cannot load the model: there is no such file"),
         (("train.vw", "-i", "train.vw"), "train.vw: not an xclass model"),
         (("train.vw", "-i", "."), ".: cannot load the model: this is not a regular file"),
@@ -266,9 +266,9 @@ def test_model_in_place_of_data_is_refused(data, args):
     ):
         done = xclass(file, *args, "--on_bad_line", "skip", "--quiet")
         assert done.status == 1
-        assert done.err.startswith(f"xclass: {file}: is {what}")
+        assert done.err.startswith(f"xclass: {file}: this is {what}")
     done = xclass(*args, "--quiet", stdin=model)
-    assert done.err.startswith("xclass: stdin: is a model of xclass")
+    assert done.err.startswith("xclass: stdin: this is a model of xclass")
 
 
 @pytest.mark.parametrize("cut", [1, 9, 40])
@@ -294,7 +294,7 @@ def test_compressed_file_that_is_none_is_refused(place):
     (place / "train.vw.gz").write_bytes(GOOD.encode())
     done = xclass("train.vw.gz", *OAA, "--quiet")
     assert done.status == 1
-    assert done.err.startswith("xclass: train.vw.gz: cannot be read")
+    assert done.err.startswith("xclass: train.vw.gz: the file cannot be read")
 
 
 # -- models and options that do not fit --------------------------------------------------------------------------

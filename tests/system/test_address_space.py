@@ -49,7 +49,7 @@ def test_help_needs_no_more_than_the_command(tmp_path):
 def test_a_table_beyond_the_limit_is_refused_with_the_largest_that_fits(monkeypatch):
     monkeypatch.setattr(address_space, "_limit", lambda: 2000 * MB)
     monkeypatch.setattr(address_space, "_used", lambda: 350 * MB)
-    assert address_space.left() == 900 * MB
+    assert address_space.remaining() == 900 * MB
     assert memory.available() <= 900 * MB
     monkeypatch.setattr(memory, "_free_memory", lambda: None)
     with pytest.raises(UsageError, match="the largest that fits is -b 25"):
@@ -58,7 +58,7 @@ def test_a_table_beyond_the_limit_is_refused_with_the_largest_that_fits(monkeypa
 
 def test_no_limit_is_no_bound(monkeypatch):
     monkeypatch.setattr(address_space, "_limit", lambda: None)
-    assert address_space.left() is None
+    assert address_space.remaining() is None
     address_space.check_command()
     address_space.check_run()
     address_space.check_threads()
