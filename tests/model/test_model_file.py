@@ -399,7 +399,7 @@ def test_what_cannot_be_written_is_said(tmp_path):
     with pytest.raises(ModelError, match="this is a folder"):
         small_model(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ModelError, match="no regular file"):
+    with pytest.raises(ModelError, match="not a regular file"):
         small_model(tmp_path / "pipe")
     os.unlink(tmp_path / "pipe")
     if os.geteuid() != 0:
