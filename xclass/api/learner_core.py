@@ -94,7 +94,9 @@ class LearnerCore:
             return
         if not isinstance(self.reduction, CrossesPath):
             raise UsageError("namespace \\x88 is the path of --recall_tree, which was not chosen")
-        ignored = [group for terms in path_crosses for group in terms if self.preparation.features.interaction_only[group]]
+        ignored = [
+            group for terms in path_crosses for group in terms if self.preparation.features.interaction_only[group]
+        ]
         if ignored:
             raise UsageError(
                 f"--ignore_linear drops namespace {chr(ignored[0])!r}, so it cannot be crossed with the path, "
