@@ -26,9 +26,9 @@ LIBRARY = """
 import xclass
 with xclass.Learner("recall_tree", classes=40000, bits=18) as model:
     for batch in xclass.read_vw("train.vw"):
-        model.learn(batch)
+        model.learn_many(batch)
     model.save("library.bin")
-labels, p = xclass.load("library.bin").top_k(open("test.vw").read(), 5)
+labels, p = xclass.load("library.bin").predict_many(open("test.vw").read(), 5)
 assert labels.shape == p.shape and labels.shape[1] == 5
 """
 

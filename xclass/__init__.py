@@ -4,11 +4,11 @@
 
     with xclass.Learner("recall_tree", classes=1000) as model:
         for batch in xclass.read_vw("train.vw.gz"):
-            model.learn(batch)
+            model.learn_many(batch)
         model.end_pass()
         model.save("model.bin")
 
-    print(xclass.load("model.bin").predict(["| height:1.5 length:2"]))
+    print(xclass.load("model.bin").predict_many(["| height:1.5 length:2"]))
 
 Importing this package compiles nothing and imports neither NumPy nor numba: its names are imported on first use.
 """
@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Batch",
     "DataError",
+    "Documents",
     "Learner",
     "ModelError",
     "Outcome",
@@ -34,15 +35,15 @@ __all__ = [
 NOT_ON_WINDOWS = "xclass runs on Linux and macOS; on Windows, use the Windows Subsystem for Linux (WSL)"
 
 if TYPE_CHECKING:
-    from .api.inputs import read_vw
+    from .api.inputs import Documents, read_vw
     from .api.learner import Learner, Outcome, load
     from .data.batch import Batch
     from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
 
 _MODULES = {
-    "Batch": "data.batch", "DataError": "errors", "Learner": "api.learner", "ModelError": "errors",
-    "Outcome": "api.learner", "UsageError": "errors", "XclassError": "errors", "XclassWarning": "errors",
-    "load": "api.learner", "read_vw": "api.inputs",
+    "Batch": "data.batch", "DataError": "errors", "Documents": "api.inputs", "Learner": "api.learner",
+    "ModelError": "errors", "Outcome": "api.learner", "UsageError": "errors", "XclassError": "errors",
+    "XclassWarning": "errors", "load": "api.learner", "read_vw": "api.inputs",
 }  # fmt: skip
 
 

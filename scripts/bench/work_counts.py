@@ -80,7 +80,7 @@ def count(name: str) -> Counts:
         for i, line in enumerate(stream(WARM + COUNTED)):
             for table in tables:
                 table.log = [0, set()]
-            model.learn([line])
+            model.learn_many([line])
             if i >= WARM:
                 accesses += sum(table.log[0] for table in tables)
                 slots += sum(len({at // table.slot for at in table.log[1]}) for table in tables)

@@ -63,7 +63,7 @@ def in_pieces(text: str, size: int):
 def learned(reduction: str, options: dict, text: str, size: int = 50) -> xclass.Learner:
     model = xclass.Learner(reduction, None if reduction == "scalar" else K, **options)
     for piece in in_pieces(text, size):
-        model.learn(piece)
+        model.learn_many(piece)
     model.end_pass()
     return model
 
@@ -87,7 +87,7 @@ def test_predictions_of_a_loaded_model_are_those_of_the_command(tmp_path, reduct
     run(*words, "-f", "m", "--quiet", stdin=text, cwd=tmp_path)
     wanted = run("-i", "m", "-t", "-p", "stdout", "--quiet", stdin=text_of(reduction, 300), cwd=tmp_path).lines
     with xclass.load(str(tmp_path / "m")) as model:
-        found = model.predict(text_of(reduction, 300))
+        found = model.predict_many(text_of(reduction, 300))
     if reduction == "scalar":
         assert np.allclose(found, [float(line.split()[0]) for line in wanted], rtol=1e-4, atol=1e-4)
     else:
@@ -98,25 +98,25 @@ def test_learning_goes_on_from_a_model(tmp_path):
     text = text_of("oaa")
     first, second = text.splitlines()[:100], text.splitlines()[100:]
     with xclass.Learner("oaa", K) as model:
-        model.learn(first)
+        model.learn_many(first)
         model.save(str(tmp_path / "half"))
     with xclass.load(str(tmp_path / "half")) as model:
-        model.learn(second)
+        model.learn_many(second)
         model.save(str(tmp_path / "parts"))
     with xclass.Learner("oaa", K) as model:
-        model.learn(text)
+        model.learn_many(text)
         model.save(str(tmp_path / "whole"))
     assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 def test_predictions_are_made_before_learning():
     with xclass.Learner("oaa", 2, indexing=1) as model:
-        found = model.learn(["1 | a", "2 | b"] * 20)
+        found = model.learn_many(["1 | a", "2 | b"] * 20)
         assert found.prediction.shape == found.loss.shape == (40,)
         assert found.loss.sum() > 0
         assert found.loss[10:].sum() == 0
         assert model.average_loss == found.loss.sum() / 40
-        assert model.predict(["| a", "| b"]).tolist() == [1, 2]
+        assert model.predict_many(["| a", "| b"]).tolist() == [1, 2]
         assert model.classes == 2
 
 
@@ -126,10 +126,10 @@ def test_files_are_read(tmp_path):
     with xclass.Learner("oaa", K) as model:
         for batch in xclass.read_vw(str(path)):
             assert isinstance(batch, xclass.Batch)
-            model.learn(batch)
+            model.learn_many(batch)
         model.save(str(tmp_path / "l"))
     with xclass.Learner("oaa", K) as model:
-        model.learn(text_of("oaa"))
+        model.learn_many(text_of("oaa"))
         model.save(str(tmp_path / "m"))
     assert (tmp_path / "l").read_bytes() == (tmp_path / "m").read_bytes()
 
@@ -140,27 +140,27 @@ def test_batches_without_a_constant_are_for_learners_without_one(tmp_path):
     for constant in (True, False):
         batch = next(xclass.read_vw(str(path), noconstant=not constant))
         with xclass.Learner("oaa", K, noconstant=not constant) as model:
-            model.learn(batch)
+            model.learn_many(batch)
         with xclass.Learner("oaa", K, noconstant=constant) as model, pytest.raises(xclass.UsageError, match="constant"):
-            model.learn(batch)
+            model.learn_many(batch)
 
 
 def test_names_are_numbered_as_they_come(tmp_path):
     lines = ["cat | a", "dog | b", "bird | c"] * 10
     with xclass.Learner("multiclass", learn_names=True) as model:
-        model.learn(lines)
+        model.learn_many(lines)
         assert model.classes == ["cat", "dog", "bird"]
-        assert model.predict(["| a", "| b", "| c"]).tolist() == ["cat", "dog", "bird"]
+        assert model.predict_many(["| a", "| b", "| c"]).tolist() == ["cat", "dog", "bird"]
         model.save(str(tmp_path / "m"))
     with xclass.load(str(tmp_path / "m")) as model:
-        assert model.predict("| c").tolist() == ["bird"]
+        assert model.predict_many("| c").tolist() == ["bird"]
 
 
 def test_predicting_learns_no_name():
     with xclass.Learner("multiclass", learn_names=True) as model:
-        model.learn(["cat | a", "dog | b"] * 10)
-        assert model.predict(["cow | a", "| b"]).tolist() == ["cat", "dog"]
-        model.learn(["bird | c"] * 5)
+        model.learn_many(["cat | a", "dog | b"] * 10)
+        assert model.predict_many(["cow | a", "| b"]).tolist() == ["cat", "dog"]
+        model.learn_many(["bird | c"] * 5)
         assert model.classes == ["cat", "dog", "bird"]
 
 
@@ -186,29 +186,29 @@ def test_examples_are_held_until_enough_were_seen(tmp_path):
     lines = text_of("cpt").splitlines()
     with xclass.Learner("cpt", K, **KMEANS) as model:
         assert model.preview_size == 70
-        assert len(model.learn(lines[:50]).prediction) == 0
+        assert len(model.learn_many(lines[:50]).prediction) == 0
         assert model.average_loss is None
-        assert model.predict(lines[:3]).tolist() == [0, 0, 0]
+        assert model.predict_many(lines[:3]).tolist() == [0, 0, 0]
         with pytest.raises(xclass.UsageError, match="not learned yet; call end_pass"):
             model.save(str(tmp_path / "m"))
         with pytest.raises(xclass.DataError):
-            model.learn("x | a")
-        first = model.learn(lines[50:100])
+            model.learn_many("x | a")
+        first = model.learn_many(lines[50:100])
         assert len(first.prediction) == len(first.loss) == 100
         assert model.preview_size is None
-        assert len(model.learn(lines[100:]).prediction) == len(lines) - 100
+        assert len(model.learn_many(lines[100:]).prediction) == len(lines) - 100
         assert len(model.end_pass().prediction) == 0
         model.save(str(tmp_path / "m"))
     with xclass.load(str(tmp_path / "m")) as model:
         assert model.preview_size is None
-        assert len(model.learn(lines[:5]).prediction) == 5
+        assert len(model.learn_many(lines[:5]).prediction) == 5
 
 
 def test_end_of_data_ends_the_look_at_them(tmp_path):
     lines = text_of("cpt").splitlines()[:40]
     run("--cpt", K, "--cpt_tree", "kmeans", "-f", "c", "--quiet", stdin="\n".join(lines), cwd=tmp_path)
     with xclass.Learner("cpt", K, cpt_tree="kmeans") as model:
-        model.learn(lines)
+        model.learn_many(lines)
         outcome = model.end_pass()
         assert len(outcome.prediction) == 40
         assert model.average_loss == outcome.loss.sum() / 40
@@ -226,7 +226,7 @@ def test_all_of_the_data_are_shown_before(tmp_path, tree, size):
         more = [model.preview(piece) for piece in in_pieces(text, 50)]
         assert more == ([True] * 5 if size == 0 else [True] + [False] * 4)
         for piece in in_pieces(text, 50):
-            assert len(model.learn(piece).prediction) == len(piece)
+            assert len(model.learn_many(piece).prediction) == len(piece)
         model.end_pass()
         model.save(str(tmp_path / "l"))
     assert (tmp_path / "l").read_bytes() == (tmp_path / "c").read_bytes()
@@ -236,9 +236,9 @@ def test_previews_are_asked_for_where_they_are_needed_and_refused_elsewhere():
     lines = text_of("cpt").splitlines()
     with xclass.Learner("cpt", K, cpt_tree="huffman", tree_sample=0) as model:
         with pytest.raises(xclass.UsageError, match=r"pass every batch to preview\(\) first"):
-            model.learn(lines)
+            model.learn_many(lines)
         model.preview(lines)
-        model.learn(lines)
+        model.learn_many(lines)
         with pytest.raises(xclass.UsageError, match="does not need to see examples first"):
             model.preview(lines)
     with (
@@ -247,7 +247,7 @@ def test_previews_are_asked_for_where_they_are_needed_and_refused_elsewhere():
     ):
         model.preview(lines)
     with xclass.Learner("cpt", K, **KMEANS) as model:
-        model.learn(lines[:10])
+        model.learn_many(lines[:10])
         with pytest.raises(xclass.UsageError, match=r"learn\(\) was already called"):
             model.preview(lines)
 
@@ -257,9 +257,9 @@ def test_names_come_in_the_order_of_the_data_where_examples_are_held(tmp_path):
     words = ("--cpt", 0, "--cpt_tree", "kmeans", "--tree_sample", 30, "--learn_names", "-f", "c", "--quiet")
     run(*words, stdin="\n".join(lines), cwd=tmp_path)
     with xclass.Learner("cpt", cpt_tree="kmeans", tree_sample=30, learn_names=True) as model:
-        model.learn(lines[:2])
+        model.learn_many(lines[:2])
         assert model.classes == []
-        model.learn(lines[2:])
+        model.learn_many(lines[2:])
         assert model.classes == ["cat", "dog", "bird", "ant"]
         model.save(str(tmp_path / "l"))
     assert (tmp_path / "l").read_bytes() == (tmp_path / "c").read_bytes()
@@ -270,7 +270,7 @@ def test_arrays_that_are_held_may_change(tmp_path):
         rows, labels = matrix(200)
         rows.data, labels = rows.data.astype(np.float32), labels.astype(np.float64)
         with xclass.Learner("cpt", 3, cpt_tree="kmeans", noconstant=True) as model:
-            model.learn(rows, labels)
+            model.learn_many(rows, labels)
             if name == "changed":
                 rows.data[:], labels[:], rows.indices[:] = 7, 1, 0
             model.end_pass()
@@ -280,7 +280,7 @@ def test_arrays_that_are_held_may_change(tmp_path):
 
 def test_what_is_learned_at_the_end_of_the_data_is_learned_before_it_is_saved(tmp_path):
     with xclass.Learner("softmax_tree", K, depth=1) as model:
-        model.learn(text_of("softmax_tree"))
+        model.learn_many(text_of("softmax_tree"))
         with pytest.raises(xclass.UsageError, match="not learned yet; call end_pass"):
             model.save(str(tmp_path / "m"))
         model.end_pass()
@@ -316,10 +316,10 @@ def test_probabilities_are_those_of_the_command(tmp_path, reduction, options, wo
     top = run(*going, "--top_k", 3, stdin=other, cwd=tmp_path).lines
     whole = run(*going, "--probabilities", stdin=other, cwd=tmp_path).lines
     with xclass.load(str(tmp_path / "m")) as model:
-        before = model.predict(other)
-        labels, p = model.top_k(other, 3)
+        before = model.predict_many(other)
+        labels, p = model.predict_many(other, 3)
         classes, matrix = model.probabilities(other)
-        assert np.array_equal(model.predict(other), before)
+        assert np.array_equal(model.predict_many(other), before)
     assert labels.shape == p.shape == (40, 3)
     assert matrix.shape == (40, len(classes))
     for i, (line, full) in enumerate(zip(top, whole, strict=True)):
@@ -337,17 +337,17 @@ def test_probabilities_of_a_reduction_without_them_are_refused():
         xclass.Learner("ect", 3) as model,
         pytest.raises(xclass.UsageError, match="ect does not estimate probabilities"),
     ):
-        model.top_k("| a", 2)
+        model.predict_many("| a", 2)
     with xclass.Learner("oaa", 3) as model, pytest.raises(xclass.UsageError, match="k: 0 is not"):
-        model.top_k("| a", 0)
+        model.predict_many("| a", 0)
 
 
 @pytest.mark.parametrize("constant", [True, False])
 def test_rows_of_a_matrix_are_examples(constant):
     rows, labels = matrix(200)
     with xclass.Learner("oaa", 3, noconstant=not constant) as model:
-        model.learn(rows, labels, np.ones(200))
-        assert (model.predict(rows) == labels).mean() > 0.95
+        model.learn_many(rows, labels, np.ones(200))
+        assert (model.predict_many(rows) == labels).mean() > 0.95
     begin = rows.indptr
     lines = [
         f"{label} | " + " ".join(f"{i}" for i in rows.indices[begin[j] : begin[j + 1]])
@@ -357,15 +357,18 @@ def test_rows_of_a_matrix_are_examples(constant):
         xclass.Learner("oaa", 3, noconstant=not constant) as model,
         xclass.Learner("oaa", 3, noconstant=not constant) as other,
     ):
-        a, b = model.learn(lines), other.learn(rows, labels)  # a number is its own hash in the namespace without a name
+        a, b = (
+            model.learn_many(lines),
+            other.learn_many(rows, labels),
+        )  # a number is its own hash in the namespace without a name
         assert np.array_equal(a.prediction, b.prediction)
 
 
 def test_a_matrix_without_rows_is_nothing():
     empty = SimpleNamespace(indptr=np.zeros(1, int), indices=np.zeros(0, int), data=np.zeros(0))
     with xclass.Learner("oaa", 3) as model:
-        assert model.learn(empty, np.zeros(0)).prediction.shape == (0,)
-        assert model.predict(empty).shape == (0,)
+        assert model.learn_many(empty, np.zeros(0)).prediction.shape == (0,)
+        assert model.predict_many(empty).shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -417,7 +420,7 @@ def test_bad_data_is_refused_and_nothing_learned(tmp_path, given, message):
     with xclass.Learner("oaa", 3) as model:
         model.save(str(tmp_path / "before"))
         with pytest.raises(xclass.DataError) as caught:
-            model.learn(*given) if isinstance(given, tuple) else model.learn(given)
+            model.learn_many(*given) if isinstance(given, tuple) else model.learn_many(given)
         assert message in str(caught.value)
         model.save(str(tmp_path / "after"))
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
@@ -426,7 +429,7 @@ def test_bad_data_is_refused_and_nothing_learned(tmp_path, given, message):
 def test_warnings_are_python_warnings():
     with xclass.Learner("recall_tree", 3, on_bad_line="vw") as model, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = model.learn("7 | a")
+        found = model.learn_many("7 | a")
     assert found.warnings
     assert [str(one.message) for one in caught] == list(found.warnings)
     assert caught[0].category is xclass.XclassWarning
@@ -463,12 +466,12 @@ def test_two_learners_at_once_from_two_threads_learn_what_each_learns_alone(alon
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_processes_made_by_multiprocessing_learn_what_this_one_learns(alone, method):
     with xclass.Learner("oaa", K) as model:  # alive here at the same time
-        model.learn(text_of("oaa"))
+        model.learn_many(text_of("oaa"))
         child = multiprocessing.get_context(method).Process(target=learn_two_at_once, args=(alone, method), daemon=True)
         child.start()
         child.join(240)
         assert child.exitcode == 0
-        assert len(model.predict(text_of("oaa"))) == 240
+        assert len(model.predict_many(text_of("oaa"))) == 240
     for reduction in ("oaa", "cpt"):
         assert (alone / f"{reduction}-{method}").read_bytes() == (alone / f"{reduction}-alone").read_bytes()
 
@@ -481,19 +484,19 @@ folder = numba.config.CACHE_DIR
 import xclass
 twice = numba.njit(lambda x: 2 * x)
 with xclass.Learner("oaa", 2, indexing=1) as model:
-    model.learn(["1 | a", "2 | b"] * 10)
+    model.learn_many(["1 | a", "2 | b"] * 10)
     import scipy
     from sklearn.linear_model import LogisticRegression
     assert twice(4) == 8
-    assert model.predict(["| a", "| b"]).tolist() == [1, 2]
+    assert model.predict_many(["| a", "| b"]).tolist() == [1, 2]
 assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM), list(logging.getLogger().handlers)) == before
 assert numba.config.CACHE_DIR == folder
 import os
 pid = os.fork()
 if pid == 0:
     with xclass.Learner("oaa", 2, indexing=1) as model:
-        model.learn(["1 | a", "2 | b"] * 10)
-        os._exit(0 if model.predict(["| a", "| b"]).tolist() == [1, 2] else 1)
+        model.learn_many(["1 | a", "2 | b"] * 10)
+        os._exit(0 if model.predict_many(["| a", "| b"]).tolist() == [1, 2] else 1)
 assert os.waitpid(pid, 0)[1] == 0
 """
 
@@ -574,8 +577,8 @@ def test_every_sparse_format_means_its_rows():
     found = []
     for given in (rows, rows.tocsc(), rows.tocoo()):
         with xclass.Learner("oaa", 3, indexing=1) as model:
-            model.learn(given, labels)
-            found.append(model.predict(given).tolist())
+            model.learn_many(given, labels)
+            found.append(model.predict_many(given).tolist())
     assert found[0] == found[1] == found[2] == labels.tolist()
 
 
@@ -583,12 +586,12 @@ def test_what_is_no_batch_is_refused():
     _, dense, labels = rows_and_labels()
     with xclass.Learner("oaa", 3) as model:
         with pytest.raises(xclass.UsageError, match="dense array; give scipy"):
-            model.learn(dense, labels)
+            model.learn_many(dense, labels)
         for given in (None, [1, 2, 3], [b"| a"]):
             with pytest.raises(xclass.UsageError, match="give a Batch, lines of VW text, or a sparse matrix"):
-                model.predict(given)
+                model.predict_many(given)
     with pytest.raises(xclass.UsageError, match="this learner is closed"):
-        model.predict(["| a"])
+        model.predict_many(["| a"])
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
@@ -597,7 +600,7 @@ def test_weights_are_finite_and_not_below_0(weight):
     weights = np.ones(60)
     weights[7] = weight
     with xclass.Learner("oaa", 3) as model, pytest.raises(xclass.DataError, match=r"weights\[7\] is .*; allowed are"):
-        model.learn(rows, labels, weights)
+        model.learn_many(rows, labels, weights)
 
 
 def test_steps_not_taken_are_warned_of():
@@ -607,21 +610,21 @@ def test_steps_not_taken_are_warned_of():
         xclass.Learner("oaa", 3, indexing=1) as model,
         pytest.warns(xclass.XclassWarning, match="example is skipped"),
     ):
-        outcome = model.learn(rows, labels)
+        outcome = model.learn_many(rows, labels)
     assert any(note.startswith("batch:6: ") for note in outcome.warnings)
 
 
 def test_lines_left_out_are_warned_of():
     with xclass.Learner("oaa", 3, indexing=1, on_bad_line="skip") as model:
         with pytest.warns(xclass.XclassWarning, match="1 malformed line was skipped"):
-            assert len(model.learn(["1 | a", "9 | b", "2 | c"]).prediction) == 2
+            assert len(model.learn_many(["1 | a", "9 | b", "2 | c"]).prediction) == 2
         with pytest.warns(xclass.XclassWarning, match="batch:2:1"):
-            model.learn(["1 | a", "9 | b"])
+            model.learn_many(["1 | a", "9 | b"])
 
 
 def test_classes_are_counted_where_their_number_was_not_said():
     with xclass.Learner("cpt") as model:
-        model.learn(["3 | a", "500 | b", "3 | c", "8 | a"])
+        model.learn_many(["3 | a", "500 | b", "3 | c", "8 | a"])
         assert model.classes == 3
 
 
@@ -641,7 +644,7 @@ def test_messages_keep_the_words_that_were_given(options, message):
 
 def test_messages_about_data_name_keywords():
     with xclass.Learner("oaa", 3) as model, pytest.raises(xclass.DataError) as caught:
-        model.learn(["1 | a", "9 | b"])
+        model.learn_many(["1 | a", "9 | b"])
     assert "classes 3" in str(caught.value) and "on_bad_line skip" in str(caught.value)
     assert "--" not in str(caught.value)
 
@@ -656,12 +659,12 @@ def test_softmax_tree_has_to_be_told_how_many_classes():
 def test_a_learner_goes_on_in_a_child_made_by_fork(reduction):
     text = multiclass(3, K, 4000)
     with xclass.Learner(reduction, K) as model:
-        model.learn(text)
-        expected = model.predict(text)
+        model.learn_many(text)
+        expected = model.predict_many(text)
         pid = os.fork()
         if pid == 0:
             signal.alarm(60)  # ends a child that waits for threads which only its parent has
-            os._exit(0 if (model.predict(text) == expected).all() else 1)
+            os._exit(0 if (model.predict_many(text) == expected).all() else 1)
         assert os.waitpid(pid, 0)[1] == 0
 
 
@@ -671,7 +674,7 @@ def test_a_bug_while_saving_stays_what_it_is(tmp_path, monkeypatch, error):
         raise error
 
     with xclass.Learner("oaa", 2) as model:
-        model.learn(["1 | a", "2 | b"])
+        model.learn_many(["1 | a", "2 | b"])
         monkeypatch.setattr(type(model.reduction), "arrays", broken)
         with pytest.raises(type(error)):
             model.save(str(tmp_path / "m"))
@@ -680,8 +683,8 @@ def test_a_bug_while_saving_stays_what_it_is(tmp_path, monkeypatch, error):
 
 def test_class_0_is_listed_as_the_others_are():
     with xclass.Learner("oaa", 3, indexing=0, bits=10) as model:
-        model.learn("0 | a\n1 | b\n2 | c\n" * 9)
-        labels, p = model.top_k("| a", 5)
+        model.learn_many("0 | a\n1 | b\n2 | c\n" * 9)
+        labels, p = model.predict_many("| a", 5)
         assert labels[0].tolist()[0] == 0
         assert sorted(labels[0].tolist()) == [-1, -1, 0, 1, 2]
         assert p[0, 3:].tolist() == [0, 0]
@@ -693,7 +696,7 @@ def test_class_0_is_listed_as_the_others_are():
 @pytest.mark.parametrize("name", list(dict.fromkeys(reduction for reduction, _, _ in CASES)))
 def test_closing_frees_what_was_learned_at_once(name):
     model = xclass.Learner(name, None if name == "scalar" else K, bits=12)
-    model.learn(text_of(name))
+    model.learn_many(text_of(name))
     model.end_pass()
     reduction = weakref.ref(model.reduction)
     gc.disable()
@@ -702,7 +705,12 @@ def test_closing_frees_what_was_learned_at_once(name):
         assert reduction() is None
     finally:
         gc.enable()
-    for use in (lambda: model.learn("1 | a"), lambda: model.predict("| a"), lambda: model.save("m"), model.end_pass):
+    for use in (
+        lambda: model.learn_many("1 | a"),
+        lambda: model.predict_many("| a"),
+        lambda: model.save("m"),
+        model.end_pass,
+    ):
         with pytest.raises(xclass.UsageError, match="this learner is closed"):
             use()
     model.close()
@@ -710,20 +718,20 @@ def test_closing_frees_what_was_learned_at_once(name):
 
 def test_labels_that_are_names_are_said_nothing_about(recwarn):
     with xclass.Learner("oaa", 2, bits=10, named_labels="a,b") as model:
-        model.learn("a | x\nb | y\n")
+        model.learn_many("a | x\nb | y\n")
     assert not recwarn.list
 
 
 def test_numbers_of_classes_without_a_name_are_refused():
     scipy_sparse = pytest.importorskip("scipy.sparse")
     with xclass.Learner("multiclass", learn_names=True, bits=12) as model:
-        model.learn(["a | x", "b | y"])
+        model.learn_many(["a | x", "b | y"])
         with pytest.raises(
             xclass.DataError,
             match=r"labels\[0\] is 7; allowed are whole numbers from 1 to 2, the classes that",
         ):
-            model.learn(scipy_sparse.csr_matrix([[1, 2]]), labels=[7])
-        model.learn(scipy_sparse.csr_matrix([[1, 2]]), labels=[2])
+            model.learn_many(scipy_sparse.csr_matrix([[1, 2]]), y=[7])
+        model.learn_many(scipy_sparse.csr_matrix([[1, 2]]), y=[2])
         assert repr(model) == "xclass.Learner('multiclass')"
 
 
@@ -737,13 +745,13 @@ def test_a_keyword_may_be_an_alias():
 def test_text_that_is_no_line_is_noticed():
     with xclass.Learner("multiclass", learn_names=True, bits=12) as model:
         with pytest.raises(xclass.DataError, match=r"^batch:2: 'b | first.*contains a newline, which ends an example"):
-            model.learn(["a | x", "b | first\nsecond line"])
-        model.learn(["a | x", "b | y"])
+            model.learn_many(["a | x", "b | first\nsecond line"])
+        model.learn_many(["a | x", "b | y"])
         assert model.classes == ["a", "b"]
         with pytest.warns(xclass.XclassWarning, match=r"^batch:1: 'free' has no bar and so no features"):
-            model.predict(["free", "| x"])
+            model.predict_many(["free", "| x"])
         with pytest.warns(xclass.XclassWarning, match=r"^batch:2: "):
-            model.learn("a | x\na\n")
+            model.learn_many("a | x\na\n")
 
 
 def test_labels_of_a_matrix_are_numbers_of_classes():
@@ -751,15 +759,15 @@ def test_labels_of_a_matrix_are_numbers_of_classes():
     x = scipy_sparse.csr_matrix([[1, 2], [0, 1]])
     with xclass.Learner("oaa", 3, bits=10) as model:
         with pytest.raises(xclass.UsageError, match="a matrix has no labels"):
-            model.learn(x)
+            model.learn_many(x)
         with pytest.raises(xclass.DataError, match=r"labels are of type <U1, .*numpy.unique"):
-            model.learn(x, labels=["a", "b"])
+            model.learn_many(x, y=["a", "b"])
         with pytest.raises(xclass.DataError, match=r"labels\[1\] is 1.5; allowed are whole numbers from 1 to 3"):
-            model.learn(x, labels=[1, 1.5])
-        assert model.learn(x, labels=[1, 2]).prediction.dtype == np.int64
-        assert model.learn(x, labels=[1, np.nan]).loss[1] == 0
+            model.learn_many(x, y=[1, 1.5])
+        assert model.learn_many(x, y=[1, 2]).prediction.dtype == np.int64
+        assert model.learn_many(x, y=[1, np.nan]).loss[1] == 0
     with xclass.Learner("scalar", bits=10) as model:
-        assert model.learn(x, labels=[0.5, 1]).prediction.dtype == np.float64
+        assert model.learn_many(x, y=[0.5, 1]).prediction.dtype == np.float64
 
 
 def test_a_learner_is_not_pickled():

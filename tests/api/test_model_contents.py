@@ -31,7 +31,7 @@ def edited(path, source, options=None, facts=None, arrays=None, drop=()) -> str:
 def named(tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("named")
     with Learner("cpt", 5, bits=10, learn_names=True) as model:
-        model.learn(TEXT)
+        model.learn_many(TEXT)
         model.save(str(folder / "m"))
     return str(folder / "m")
 
@@ -121,11 +121,11 @@ def test_more_names_than_a_header_holds(tmp_path):
     names = [f"label_number_{i}" for i in range(90_000)]
     path = str(tmp_path / "m")
     with Learner("random_tree", 90_000, bits=10, learn_names=True) as model:
-        model.learn(f"{name} | a{i % 50}" for i, name in enumerate(names))
+        model.learn_many(f"{name} | a{i % 50}" for i, name in enumerate(names))
         model.save(path)
     with load(path) as model:
         assert model.classes == names
-        assert model.predict("| a1")[0] in names
+        assert model.predict_many("| a1")[0] in names
 
 
 def test_names_of_older_models_are_an_option(tmp_path, named):
@@ -133,7 +133,7 @@ def test_names_of_older_models_are_an_option(tmp_path, named):
     older = edited(tmp_path / "older", named, {"named_labels": model.options["named_labels"]}, drop=("class_names",))
     assert model_contents.load(older).options == model.options
     with load(named) as one, load(older) as other:
-        assert one.predict(TEXT).tolist() == other.predict(TEXT).tolist()
+        assert one.predict_many(TEXT).tolist() == other.predict_many(TEXT).tolist()
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def stories(seed: int, n: int) -> str:
 def learned(text: str, reduction: str = "multiclass", **options) -> Learner:
     """A learner of twelve classes that has learned from a text."""
     model = Learner(reduction, 12, **{"bits": 18, **options})
-    model.learn(text)
+    model.learn_many(text)
     model.end_pass()
     return model
 
@@ -75,7 +75,7 @@ def loss_of(text: str, **options) -> float:
 def error(model: Learner, text: str) -> float:
     """The share of wrong predictions of a text that nothing is learned from."""
     answers = [int(line.split("|")[0]) for line in text.splitlines()]
-    return float(np.mean(model.predict(text) != answers))
+    return float(np.mean(model.predict_many(text) != answers))
 
 
 def scales_of(model: Learner) -> dict[str, list]:
@@ -127,7 +127,7 @@ def test_weights_of_words_are_left_as_they_are():
     found = {}
     for how in ("auto", "unit", "columns"):
         with Learner("multiclass", 9, bits=18, normalize_features=how) as model:
-            found[how] = model.learn(text).prediction.tolist()
+            found[how] = model.learn_many(text).prediction.tolist()
     assert found["auto"] == found["unit"]
     assert found["auto"] != found["columns"]
 
@@ -137,16 +137,16 @@ def test_a_model_goes_on_with_its_scales(make, tmp_path):
     lines = make(2, 1600).splitlines()
     test = make(3, 200)
     with learned(lines) as whole:
-        scales, answers = scales_of(whole), whole.predict(test).tolist()
+        scales, answers = scales_of(whole), whole.predict_many(test).tolist()
     assert "scales.state" in scales
     path = str(tmp_path / "half")
     for cut in (2, 500, 1023, 1400):
         with learned(lines[:cut]) as half:
             half.save(path)
         with load(path) as rest:
-            rest.learn(lines[cut:])
+            rest.learn_many(lines[cut:])
             assert scales_of(rest) == scales
-            assert rest.predict(test).tolist() == answers
+            assert rest.predict_many(test).tolist() == answers
 
 
 @pytest.mark.parametrize("at", [0, 1, 700])
@@ -160,7 +160,7 @@ def test_one_wild_value_spoils_one_example(reduction, at):
         assert error(spoilt, test) <= error(clean, test) + 0.06
         # and no value met later, however large, brings anything down
         for model in (spoilt, clean):
-            _, p = model.top_k(f"1 |{wild}\n| c1:1e38 c2:-1e38\n", 2)
+            _, p = model.predict_many(f"1 |{wild}\n| c1:1e38 c2:-1e38\n", 2)
             assert p.shape == (2, 2) and (p > 0).all() and (p < 1).all()
 
 
@@ -179,7 +179,7 @@ def test_columns_in_like_units_are_left_as_they_are():
     found = []
     for how in ("auto", "unit"):
         with Learner("multiclass", 12, bits=18, normalize_features=how) as model:
-            found.append(model.learn(table(20, 1500, (1,) * 6)).prediction.tolist())
+            found.append(model.learn_many(table(20, 1500, (1,) * 6)).prediction.tolist())
     assert found[0] == found[1]
 
 
@@ -220,8 +220,8 @@ def test_what_is_not_learned_from_changes_no_scale():
     with learned(text, "cpt") as model, learned(wild + text, "cpt") as other:
         assert "scales.size" in scales_of(model)
         assert scales_of(model) == scales_of(other)
-        one_by_one = [float(model.predict(line)[0]) for line in test.splitlines()[:3]]
-        assert model.predict(test).tolist()[:3] == one_by_one
+        one_by_one = [float(model.predict_many(line)[0]) for line in test.splitlines()[:3]]
+        assert model.predict_many(test).tolist()[:3] == one_by_one
 
 
 def test_trees_of_a_sample_see_scaled_columns():
@@ -239,13 +239,13 @@ def test_a_softmax_tree_sees_columns_by_the_scales_of_all_data(tmp_path):
     for how in ("unit", "columns", "auto"):
         with learned(text, "softmax_tree", normalize_features=how) as model:
             errors[how] = error(model, test)
-            answers = model.predict(test)
+            answers = model.predict_many(test)
             model.save(path)
     assert errors["auto"] == errors["columns"] < errors["unit"]
     with learned(table(1, 1500, (1,) * 6), "softmax_tree", normalize_features="columns") as alike:
-        assert np.count_nonzero(answers != alike.predict(table(8, 500, (1,) * 6))) <= 5
+        assert np.count_nonzero(answers != alike.predict_many(table(8, 500, (1,) * 6))) <= 5
     with load(path) as model:
-        model.learn(table(9, 700))
+        model.learn_many(table(9, 700))
         model.end_pass()
         assert scales_of(model)["scales.state"][0] == 2200
 

@@ -134,12 +134,12 @@ def test_saved_and_continued_is_as_learned_at_once(make, layout, tmp_path):
     lines = multiclass(11, 5, 200).splitlines()
     path = str(tmp_path / "m")
     with Learner(*make, **options) as model:
-        whole = model.learn(lines).prediction.tolist(), state_of(model)
+        whole = model.learn_many(lines).prediction.tolist(), state_of(model)
     with Learner(*make, **options) as model:
-        first = model.learn(lines[:120]).prediction.tolist()
+        first = model.learn_many(lines[:120]).prediction.tolist()
         model.save(path)
     with load(path) as model:
-        assert (first + model.learn(lines[120:]).prediction.tolist(), state_of(model)) == whole
+        assert (first + model.learn_many(lines[120:]).prediction.tolist(), state_of(model)) == whole
 
 
 def test_range_asked_for_holds_beside_a_models(tmp_path):

@@ -58,7 +58,7 @@ def run(place, *args, stdin: str) -> tuple[str, bytes]:
 
 def all_of(model: Learner, text: str) -> list[float]:
     """Learn from a text to its end; return the predictions made before."""
-    return [*model.learn(text).prediction.tolist(), *model.end_pass().prediction.tolist()]
+    return [*model.learn_many(text).prediction.tolist(), *model.end_pass().prediction.tolist()]
 
 
 def learned(name: str, options: dict, text: str) -> tuple[list[float], dict]:
@@ -215,10 +215,10 @@ def test_predicting_changes_nothing_and_has_no_order(name, options):
         before = state_of(model)
     test = stream(name, 9, 60)
     with load("m") as model:
-        answers = model.predict(test).tolist()
+        answers = model.predict_many(test).tolist()
         assert state_of(model) == before
     with only_predicting("m") as model:
-        assert model.predict(test.splitlines()[::-1]).tolist()[::-1] == answers
+        assert model.predict_many(test.splitlines()[::-1]).tolist()[::-1] == answers
 
 
 @EVERY_VARIANT
@@ -229,7 +229,7 @@ def test_predicting_does_not_look_at_labels(name, options):
     test = stream(name, 11, 60, tags=False)
     blind = [" |" + line.split("|", 1)[1] for line in test.splitlines()]
     with only_predicting("m") as model:
-        assert model.predict(blind).tolist() == model.predict(test).tolist()
+        assert model.predict_many(blind).tolist() == model.predict_many(test).tolist()
 
 
 @EVERY_VARIANT
@@ -274,7 +274,7 @@ def test_one_class_is_always_the_answer(name, layout):
     with learner(name, 1, **options) as model:
         predictions = all_of(model, text)
         if name in AT_THE_END:
-            predictions = model.predict(text).tolist()
+            predictions = model.predict_many(text).tolist()
     assert predictions[1:] == [1, 1, 1]
     assert predictions[0] in (0, 1)
 
@@ -283,7 +283,7 @@ def test_one_class_is_always_the_answer(name, layout):
 def test_class_never_seen_is_not_answered_and_does_no_harm(name):
     text = "".join(line for line in multiclass(14, K, 300, noise=0).splitlines(True) if line.split()[0] not in "47")
     with learner(name) as model:
-        predictions = all_of(model, text)[100:] + model.predict(text).tolist()
+        predictions = all_of(model, text)[100:] + model.predict_many(text).tolist()
     assert not set(predictions) & {4, 7}
 
 
@@ -314,7 +314,7 @@ def test_learns_a_stream_whose_answer_is_known(name, options):
         assert not predictions.any()
         with learner(name, **options) as model:
             all_of(model, "".join(text.splitlines(keepends=True)[: n // 2]))
-            predictions = model.predict(text)
+            predictions = model.predict_many(text)
     if simple:
         predictions = np.where(predictions >= (0.5 if "link" in options else 0.0), 1, -1)
     wrong = (answers != predictions)[n // 2 :].mean()

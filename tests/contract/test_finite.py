@@ -89,7 +89,7 @@ def learn_to_the_end(model: Learner, text: str) -> Shown:
     """What came of a text, all of which the learner sees before it learns where it wants to."""
     if model.preview_size is not None:
         model.preview(text)
-        model.learn("")  # ends the preview
+        model.learn_many("")  # ends the preview
     shown = go_through(model, text)
     model.end_pass()
     return shown._replace(summary=summary_of(model))
@@ -191,7 +191,7 @@ def test_values_that_crosses_make_infinite_are_not_learned_from():
     text = "1 |a x |b y\n2 |a z |b y\n" * 4 + "1 |a x:3e38 |b y:3e38\n" + "1 |a x |b y\n"
     with learner("oaa", 2, bits=8, quadratic=["ab"]) as model:
         with pytest.warns(XclassWarning, match="batch:9: the update"):
-            found = model.learn(text)
+            found = model.learn_many(text)
         assert_finite(floats_of(model))
     assert found.prediction[-1] == 1
 
@@ -202,10 +202,10 @@ def test_weights_that_are_no_numbers_count_for_nothing(name, weight):
     lines = ordinary(name, 4, 20)
     with learner(name, on_bad_line="vw") as model:
         with pytest.warns(XclassWarning, match="batch:21: the update.*weight that is not finite"):
-            model.learn([*lines, f"1 {weight} | p0_3\n", *lines])
+            model.learn_many([*lines, f"1 {weight} | p0_3\n", *lines])
         with_it = floats_of(model)
     with learner(name) as model:
-        model.learn([*lines, *lines])
+        model.learn_many([*lines, *lines])
         without = floats_of(model)
     assert all(np.array_equal(with_it[key], without[key]) for key in without)
 
@@ -213,12 +213,12 @@ def test_weights_that_are_no_numbers_count_for_nothing(name, weight):
 def test_vw_exact_does_what_vw_does(place):
     text = "1 | a:3e38 b\n2 | c\n"
     with Learner("oaa", 2, vw_exact=True, sgd=True, bits=8, indexing=1) as model:
-        assert model.learn(text).warnings == ()
+        assert model.learn_many(text).warnings == ()
         assert not all(np.isfinite(array).all() for array in floats_of(model).values())
         model.save("m")
     with load("m") as model:
-        assert model.learn(text).warnings == ()
-        assert len(model.predict(text)) == 2
+        assert model.learn_many(text).warnings == ()
+        assert len(model.predict_many(text)) == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not bind processes to processors")
@@ -354,4 +354,4 @@ def test_what_is_not_finite_is_replaced_and_found():
 @pytest.mark.parametrize("name", ["scalar", "oaa", "recall_tree", "log_multi", "cpt"])
 def test_examples_without_features_are_no_reason_to_warn(name):
     with learner(name, noconstant=True) as model:
-        assert model.learn("1 |\n2 | a\n1 |\n").warnings == ()
+        assert model.learn_many("1 |\n2 | a\n1 |\n").warnings == ()

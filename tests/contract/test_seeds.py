@@ -30,16 +30,16 @@ def test_the_largest_seed_works_and_is_kept(tmp_path, reduction, options):
     found = []
     for _ in range(2):
         with Learner(reduction, 6, bits=8, random_seed=LARGEST, **options) as model:
-            notes = model.learn(DATA).warnings + model.end_pass().warnings
+            notes = model.learn_many(DATA).warnings + model.end_pass().warnings
             model.save(path)
             found.append(state_of(model))
     assert found[0] == found[1]
     assert notes == ()
     with load(path) as model:
         assert model.options["random_seed"] == LARGEST
-        assert len(model.predict(DATA)) == 60
+        assert len(model.predict_many(DATA)) == 60
         if reduction != "softmax_tree":
-            assert len(model.learn(DATA).prediction) == 60
+            assert len(model.learn_many(DATA).prediction) == 60
 
 
 def test_a_run_shuffles_by_the_largest_seed(tmp_path):

@@ -195,11 +195,11 @@ def test_model_remembers_the_features(tmp_path):
     path = str(tmp_path / "m")
     options = {"ignore": ["b"], "ngram": ["a2"], "skips": ["1"], "ignore_linear": ["w"], "quadratic": ["aw"]}
     with Learner("oaa", 3, indexing=1, permutations=True, **options) as model:
-        model.learn(text)
-        answers = model.predict(text).tolist()
+        model.learn_many(text)
+        answers = model.predict_many(text).tolist()
         model.save(path)
     with load(path) as model:
-        assert model.predict(text).tolist() == answers
+        assert model.predict_many(text).tolist() == answers
     words = [f"--{name}={value[0]}" for name, value in options.items()]
     (tmp_path / "data").write_text(text)
     learn("-d", "data", "-t", "-i", "m", "-p", "p", "--quiet", *words, cwd=tmp_path)

@@ -355,8 +355,8 @@ def test_a_run_that_would_learn_from_an_edited_model_ends_without_one(models, va
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_model_as_it_was_is_taken(models, variant):
     with load(saved(models[variant])) as model:
-        assert len(model.predict(lines(variant, 8, 3))) == 3
-        assert len(model.learn(lines(variant, 8, 3)).prediction) == 3
+        assert len(model.predict_many(lines(variant, 8, 3))) == 3
+        assert len(model.learn_many(lines(variant, 8, 3)).prediction) == 3
         model.end_pass()
         model.save("n")
     assert run(models[variant], variant).status == 0

@@ -84,7 +84,7 @@ def text() -> str:
 def learned(text: str, reduction: str, classes: int | None = None, **options) -> tuple:
     """All that a learner holds after it has learned a text."""
     with xclass.Learner(reduction, classes, bits=16, **options) as model:
-        model.learn(text)
+        model.learn_many(text)
         return state_of(model)
 
 
@@ -99,10 +99,10 @@ def test_it_stands_for_ordinary_options(text):
 def test_learning_goes_on_from_a_model(tmp_path, text):
     lines = text.splitlines()
     with xclass.Learner("multiclass", bits=16) as model:
-        model.learn(lines[:200])
+        model.learn_many(lines[:200])
         model.save(tmp_path / "m")
     with xclass.load(tmp_path / "m") as model:
-        model.learn(lines[200:])
+        model.learn_many(lines[200:])
         assert state_of(model) == learned(text, "multiclass")
 
 
@@ -184,7 +184,7 @@ def test_options_of_classes_ask_for_classes():
 def test_a_model_goes_on_as_what_it_is(tmp_path, text):
     for reduction in ("multiclass", "recall_tree"):
         with xclass.Learner(reduction, 12, bits=14) as model:
-            model.learn(text)
+            model.learn_many(text)
             model.save(tmp_path / reduction)
     for words in ((), ("--multiclass",)):
         assert "trees = 4 rerank" in learn("-i", "multiclass", *words, stdin=text, cwd=tmp_path).err

@@ -44,7 +44,7 @@ def _learn(name: str) -> None:
     for options in [{}, *VARIANTS.get(name, [])]:
         with learner(name, **options) as model:
             if name in AT_THE_END:
-                model.learn(multiclass(1, K, 60))
+                model.learn_many(multiclass(1, K, 60))
                 model.end_pass()
             else:
                 warm_up.compile_stages(model.reduction, learning=True)

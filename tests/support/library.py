@@ -59,7 +59,7 @@ def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Show
     batch = Inputs(model.config, model.names, model.label_range).batch(text, learn=learn)
     if learn and model.preview_size is not None:
         model.preview(batch)
-        model.learn("")
+        model.learn_many("")
     tasks: list[BatchTask] = []
     for task in model.tasks(batch, learn, model.clock):
         for stage in model.stages:
@@ -89,7 +89,7 @@ def dicts_of(scores: np.ndarray, labels: np.ndarray, start: np.ndarray) -> list[
 def trained(reduction: str, classes: int | None, text: str, **options) -> Learner:
     """Return a new learner that has learned from a text, including the end of the pass."""
     model = Learner(reduction, classes, **options)
-    model.learn(text)
+    model.learn_many(text)
     model.end_pass()
     return model
 

@@ -46,5 +46,5 @@ def check_best_are_the_top_of_all(model: Learner, test: str, classes: int) -> No
             assert list(got.values()) == list(want.values())[:few]
             assert got.items() <= want.items()
             assert rest == pytest.approx(1 - sum(got.values()), abs=1e-6)
-    best = model.predict(test).tolist()
+    best = model.predict_many(test).tolist()
     assert all(want[label] == max(want.values()) for label, want in zip(best, every, strict=True))

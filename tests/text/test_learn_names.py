@@ -108,9 +108,9 @@ def test_learns_as_if_the_names_had_been_listed(make):
     found = []
     for options in ({"learn_names": True}, {"named_labels": listed}):
         with Learner(*make, bits=14, **options) as model:
-            outcome = model.learn(text)
+            outcome = model.learn_many(text)
             model.end_pass()
-            found.append((outcome.prediction.tolist(), model.predict(text).tolist()))
+            found.append((outcome.prediction.tolist(), model.predict_many(text).tolist()))
     assert found[0] == found[1]
     assert set(found[0][1]) <= set(NAMES)
 
@@ -169,13 +169,13 @@ def test_the_model_goes_on_with_its_names(tmp_path):
     lines = stream([*NAMES, "cow", "emu"], 600).splitlines()
     path = str(tmp_path / "half")
     with Learner(bits=14, learn_names=True) as model:
-        model.learn(lines)
+        model.learn_many(lines)
         whole = state_of(model)
     with Learner(bits=14, learn_names=True) as model:
-        model.learn(lines[:7])
+        model.learn_many(lines[:7])
         model.save(path)
     with load(path) as model:
-        model.learn(lines[7:])
+        model.learn_many(lines[7:])
         assert state_of(model) == whole
 
 
@@ -193,11 +193,11 @@ UNHEARD = "cat | a\nunheard-of | b\ndog | b\nspelt-wrong | c\n"
 def test_in_test_data_an_unknown_name_is_an_error_of_the_answer(make, tmp_path):
     path = str(tmp_path / "m")
     with Learner(*make, bits=14, learn_names=True) as model:
-        model.learn("cat | a\ndog | b\nowl | c\n" * 40)
+        model.learn_many("cat | a\ndog | b\nowl | c\n" * 40)
         model.end_pass()
         model.save(path)
     with load(path) as model:
-        assert model.predict(UNHEARD).tolist() == ["cat", "dog", "dog", "owl"]
+        assert model.predict_many(UNHEARD).tolist() == ["cat", "dog", "dog", "owl"]
         model.names.growing = False  # as in a test run
         shown = go_through(model, UNHEARD, learn=False)
         assert shown.predictions == [1, 2, 2, 3]
@@ -329,8 +329,8 @@ def test_a_given_tree_needs_the_names(tmp_path):
     with pytest.raises(UsageError, match=why):
         Learner("cpt", cpt_tree=tree, learn_names=True)
     with Learner("cpt", bits=14, cpt_tree=tree, named_labels="ham,spam", learn_names=True) as model:
-        model.learn(text)
-        assert model.predict(["| x", "| y"]).tolist() == ["spam", "ham"]
+        model.learn_many(text)
+        assert model.predict_many(["| x", "| y"]).tolist() == ["spam", "ham"]
     done = xclass("--cpt", 0, *SMALL, "--cpt_tree", "t", stdin=text, cwd=tmp_path)
     assert done.status == 2
     assert "--cpt_tree t has classes before their names come: list the names with --named_labels @FILE" in done.err
@@ -394,7 +394,7 @@ def test_more_names_than_classes(tmp_path):
 )
 def test_lines_that_are_wrong_are_named(text, said):
     with Learner(bits=14, learn_names=True) as model, pytest.raises(DataError, match=said):
-        model.learn(text)
+        model.learn_many(text)
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,7 @@ def test_lines_that_are_wrong_are_named(text, said):
 @pytest.mark.filterwarnings("ignore::xclass.XclassWarning")
 def test_names_that_are_no_label_are_pointed_out(line, said):
     with Learner(bits=14, learn_names=True) as model:
-        (note,) = model.learn(f"dog |f y\n{line}\n").warnings
+        (note,) = model.learn_many(f"dog |f y\n{line}\n").warnings
         assert note.startswith(f"batch:2: {said}")
         assert model.classes == ["dog"]
 
@@ -424,7 +424,7 @@ def test_refused_without_classes():
         Learner("scalar", binary=True, learn_names=True)
     why = "label 'a' is not a finite number; a line is `label . features`, and names of classes are learned only"
     with Learner("scalar", bits=14) as model, pytest.raises(DataError, match=why):
-        model.learn("a | x")
+        model.learn_many("a | x")
     with pytest.raises(UsageError, match="learn_names counts classes from 1: leave indexing 0 out"):
         Learner("oaa", 3, indexing=0, learn_names=True)
     with pytest.raises(

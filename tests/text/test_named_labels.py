@@ -60,10 +60,10 @@ def test_model_knows_the_names(tmp_path):
     lines = [f"{NAMES[i % 5]} |f w{i % 5}" for i in range(100)]
     path = str(tmp_path / "m")
     with Learner("oaa", 5, indexing=1, named_labels=",".join(NAMES)) as model:
-        model.learn(lines)
+        model.learn_many(lines)
         model.save(path)
     with load(path) as model:
-        assert model.predict(lines).tolist() == [NAMES[i % 5] for i in range(100)]
+        assert model.predict_many(lines).tolist() == [NAMES[i % 5] for i in range(100)]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::xclass.XclassWarning")
 def told_of(text: str, **options) -> list[str]:
     """What the learner of a text, whose names it learns unless told otherwise, tells the user."""
     with Learner("oaa", 9, bits=10, **(options or {"learn_names": True})) as model:
-        return list(model.learn(text).warnings)
+        return list(model.learn_many(text).warnings)
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_names_that_were_listed_are_explained_in_the_same_way():
     with Learner("oaa", 2, bits=10, named_labels="tire_change,oil") as model:
         why = "label 'tire' is not one of named_labels; if the words before the bar are .* as one word: tire_change"
         with pytest.raises(DataError, match=why):
-            model.learn("oil | a\ntire change | b\n")
+            model.learn_many("oil | a\ntire change | b\n")
         with pytest.raises(DataError, match="write them as one word: oil_well"):
-            model.learn("oil well | a\n")
+            model.learn_many("oil well | a\n")
     done = xclass("--oaa", 2, "--named_labels", "tire change,oil", stdin="oil | a\n")
     assert done.status == 2
     assert "--named_labels: the name 'tire change' contains a blank, a tab or a bar" in done.err
@@ -77,7 +77,7 @@ def test_names_that_were_listed_are_explained_in_the_same_way():
 def test_numbers_with_zeros_in_front_stay_weights_of_classes_that_are_numbers():
     assert told_of("1 01 | a\n2 002 | b\n", indexing=1) == []
     with Learner("oaa", 3, bits=10, named_labels="a,b,c") as model:
-        assert model.learn("a 01 | a\nb | b\n").warnings == ()
+        assert model.learn_many("a 01 | a\nb | b\n").warnings == ()
     assert learn("--oaa", 2, *SMALL, "--quiet", stdin="a 0.5 | a\nb 0 | b\na 0e3 | c\n").err == ""
 
 
@@ -125,7 +125,7 @@ def test_names_with_weights_are_learned_without_a_word():
     found = []
     for options in ({"learn_names": True}, {"named_labels": "spam,ham,news"}):
         with Learner("oaa", 3, bits=10, **options) as model:
-            outcome = model.learn(text)
+            outcome = model.learn_many(text)
             found.append((outcome.prediction.tolist(), state_of(model).arrays))
             assert not any("weight" in note for note in outcome.warnings)
     assert found[0] == found[1]
@@ -163,11 +163,11 @@ def test_the_same_line_is_told_however_data_are_read(count, tmp_path, monkeypatc
 def test_going_on_does_not_compare_with_what_was_read_before_the_model(tmp_path):
     path = str(tmp_path / "m")
     with Learner("oaa", 3, bits=10, learn_names=True) as model:
-        model.learn("a | a\nb | b\n")
+        model.learn_many("a | a\nb | b\n")
         model.save(path)
     for text, told in (("a 2 | a\nb 3 | b\n", False), ("b 2 | a\na 2 | b\nb | a\n", True)):
         with load(path) as model:
-            assert any(OTHER in note for note in model.learn(text).warnings) == told
+            assert any(OTHER in note for note in model.learn_many(text).warnings) == told
 
 
 weighted = st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, math.nan]), st.sampled_from([1.0, 1.0, 1.0, 0.5, 2.0])))

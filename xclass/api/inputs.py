@@ -1,29 +1,46 @@
-"""Convert the input of a program into batches: lines of VW text, sparse matrices, batches and files."""
+"""Convert the input of a program into batches: VW text, texts, dictionaries, matrices, DataFrames and files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..data import dicts, feature_names, matrix
 from ..data.batch import Batch
 from ..data.class_names import Names
 from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..system.printable import short_repr
 from ..text import parser, reader
-from . import arrays, configuration
-from .arrays import Rows
+from ..text.label_detection import MAX_LINES, LabelDetector
+from . import arrays, configuration, tables
 from .configuration import Config, LabelRange
+from .labels import LabelConverter, are_names, weights_of
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-Examples: TypeAlias = Batch | str | bytes | Iterable[str] | Rows
+Examples: TypeAlias = Any  # Batch, VW text, texts, dictionaries, matrix or DataFrame; `Inputs` checks it
+Example: TypeAlias = str | Mapping[Any, Any]
+KINDS = "give a sparse matrix, an array, a DataFrame, a list of texts or dictionaries, a Batch, or lines of VW text"
 HASH_BITS = 32  # bits of the hashes of `read_vw`; a learner uses the lowest bits, as many as its weight table needs
+
+
+class Documents(tuple[str, ...]):
+    """Mark texts as plain text, whose words are features; a bar in them has no meaning.
+
+    Texts in which no bar occurs are plain text without this mark.
+
+    Examples
+    --------
+    >>> import xclass
+    >>> texts = xclass.Documents(["red | green", "blue | black"])
+    >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
+    ...     _ = model.learn_many(texts, [1, 2])
+    ...     model.predict_many(texts).tolist()
+    [1, 2]
+    """
 
 
 class Inputs:
@@ -32,16 +49,24 @@ class Inputs:
     Parameters
     ----------
     config : options of the learner
-    names : names of its classes, to which the parser adds new names
+    names : names of its classes, to which new names are added
     label_range : labels that the learner accepts
+    identity : whether the number of a matrix's column is the index of the feature, instead of the name to hash
 
     Attributes
     ----------
     notes : messages about the text that are not yet shown to the user; the caller empties the list
     """
 
-    def __init__(self, config: Config, names: Names, label_range: LabelRange) -> None:
+    def __init__(self, config: Config, names: Names, label_range: LabelRange, identity: bool = False) -> None:
         self._config, self._names, self._label_range = config, names, label_range
+        self._labels = LabelConverter(names, label_range)
+        self._constant = not config.parser.noconstant
+        self._rule = feature_names.new_hashing(
+            config.parser.hash_seed, config.parser.hash == "all", config.learner.bits, identity
+        )
+        self._hasher = feature_names.NameHasher(self._rule)
+        self._dicts = dicts.DictConverter(self._hasher, self._constant)
         self.notes: list[str] = []
 
     @cached_property
@@ -54,48 +79,138 @@ class Inputs:
         parser_of_learner.notes = self.notes
         return parser_of_learner
 
-    def batch(
-        self, examples: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None, learn: bool = False
-    ) -> Batch:
-        """Return examples as a batch after checking them.
+    def batches(
+        self, given: Examples, y: Any = None, sample_weight: Any = None, learn: bool = False
+    ) -> Iterator[Batch]:
+        """Return examples as batches; everything is checked before the first batch is returned.
 
         Parameters
         ----------
-        examples, labels, weights : as in `Learner.learn`
-        learn : whether new label names become classes
+        given, y, sample_weight : as in `Learner.learn_many`
+        learn : whether the examples are learned from: labels are needed then, and new names become classes
 
         Raises
         ------
         DataError
-            if a line is malformed, or a label or weight is not allowed.
+            if an example is malformed, or a label or weight is not allowed.
         UsageError
             if the examples have a type that is not supported, or a constant feature that the learner does not expect.
         """
-        if isinstance(examples, Batch):
-            self._check_constant(examples)
-            batch = examples
-        elif (rows := arrays.rows_of(examples)) is not None:
-            if learn and labels is None:
-                raise UsageError("a matrix has no labels; give labels=, a number for each row (NaN for none)")
-            batch = arrays.batch_of(rows, not self._config.parser.noconstant)
-        else:
-            if labels is not None or weights is not None:
-                raise UsageError("labels and weights of VW text are in the text; give them with a matrix only")
-            return self._parsed(examples, learn)
-        batch = arrays.masked(batch, self._config.learner.bits)
-        if labels is not None:
-            batch = batch._replace(label=arrays.column("labels", labels, batch.n, np.float64))
-        if weights is not None:
-            batch = batch._replace(weight=arrays.weights_of(weights, batch.n))
-        self._check_labels(batch.label)
-        return batch
+        if isinstance(given, Batch):
+            self._check_constant(given)
+            batch = arrays.masked(given, self._config.learner.bits)
+            return iter([self._labelled(batch, given.label if y is None else y, sample_weight, learn)])
+        if isinstance(given, Mapping):
+            raise UsageError("a dictionary is a single example: call learn() or predict(), or give a list of them")
+        table = tables.table_of(given, self._rule, self._hasher)
+        if table is not None:
+            return self._pieces(table, y, sample_weight, learn)
+        if isinstance(given, bytes):
+            given = given.decode("utf-8", "surrogateescape")
+        examples = given.removesuffix("\n").split("\n") if isinstance(given, str) else _listed(given)
+        if isinstance(given, Documents) or _are_documents(examples):
+            return self._pieces(tables.TextTable(examples, self._rule), y, sample_weight, learn)
+        if examples and isinstance(examples[0], Mapping):
+            self._require_labels(y, learn)
+            batch = self._dicts.batch(_mappings(examples))
+            return iter([self._labelled(batch, y, sample_weight, learn)])
+        batch = self._parsed("\n".join(_lines(examples)), "batch", learn and y is None)
+        if y is not None and not np.isnan(batch.label).all():
+            line = int(batch.line[np.flatnonzero(~np.isnan(batch.label))[0]])
+            raise UsageError(
+                f"batch:{line}: the text has a label before its bar, and y has labels, too; if it is plain text, give "
+                "xclass.Documents(texts)"
+            )
+        return iter([self._labelled(batch, y, sample_weight, learn)])
 
-    def _parsed(self, text: object, learn: bool) -> Batch:
-        """Parse lines of VW text; new label names become classes only with `learn`."""
+    def example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
+        """Return a single example as a batch.
+
+        Parameters
+        ----------
+        given, label, weight : as in `Learner.learn`
+        learn : whether the example is learned from
+        """
+        if isinstance(given, Mapping):
+            batch = self._dicts.batch((given,))
+        elif not isinstance(given, str):
+            raise UsageError(
+                f"{type(given).__name__} {short_repr(given)} is not a single example, which is text or a dictionary; "
+                "many examples go to learn_many() and predict_many()"
+            )
+        else:
+            line = given.rstrip("\n")
+            if "\n" in line:
+                raise UsageError("the text holds several lines; many examples go to learn_many() and predict_many()")
+            if "|" not in line:
+                table = tables.TextTable((line,), self._rule)
+                batch = matrix.batch_of(1, table.parts(0, 1), self._constant)
+            else:
+                batch = self._parsed(line, "example", learn and label is None)
+            if label is not None and "|" in line and not np.isnan(batch.label[0]):
+                raise UsageError("the text has a label, and a label is given beside it; give one of them")
+        y = None if label is None else [label]
+        return self._labelled(batch, y, None if weight is None else [weight], learn)
+
+    def read(self, paths: Sequence[str], learn: bool) -> Iterator[Batch]:
+        """Yield the examples of files, standard input without any; new names become classes only with `learn`."""
+        multiclass = self._config.reduction.labels == "multiclass"
+        growing, self._names.growing = self._names.growing, self._names.growing and learn
+        source = reader.Reader(
+            reader.Options(data=tuple(paths)), self._config.parser, self._config.learner.bits, multiclass,
+            *self._label_range, names=self._names,
+        )  # fmt: skip
+        source.parser.notes = self.notes
+        try:
+            with configuration.naming_keywords():
+                yield from source
+            self.notes += source.report()
+        finally:
+            self._names.growing = growing
+
+    def _pieces(self, table: tables.Table, y: Any, sample_weight: Any, learn: bool) -> Iterator[Batch]:
+        """Return the rows of a table as batches after checking all of them."""
+        self._require_labels(y, learn)
+        table.check()
+        weight = None if sample_weight is None else weights_of(sample_weight, table.n)
+        label = None if y is None else self._labels.labels(y, table.n, learn)
+        return self._converted(table, label, weight)
+
+    def _converted(self, table: tables.Table, label: np.ndarray | None, weight: np.ndarray | None) -> Iterator[Batch]:
+        """Yield the rows of a table piece by piece, with labels, float64[n], and weights, float32[n]."""
+        for low, high in table.pieces():
+            batch = matrix.batch_of(high - low, table.parts(low, high), self._constant, low + 1)
+            if label is not None:
+                batch = batch._replace(label=label[low:high])
+            if weight is not None:
+                batch = batch._replace(weight=weight[low:high])
+            yield batch
+
+    def _labelled(self, batch: Batch, y: Any, sample_weight: Any, learn: bool) -> Batch:
+        """Return a batch with the labels and weights that are given beside it."""
+        weight = batch.weight if sample_weight is None else weights_of(sample_weight, batch.n)
+        label = batch.label if y is None else self._labels.labels(y, batch.n, learn)
+        return batch._replace(label=label, weight=weight)
+
+    @staticmethod
+    def _require_labels(y: Any, learn: bool) -> None:
+        """Raise UsageError if examples without labels are to be learned from."""
+        if learn and y is None:
+            raise UsageError(
+                "y is missing: these examples have no labels of their own; give one for each example, None or NaN for "
+                "no label (VW text has a bar before the features, as in `label | features`)"
+            )
+
+    def _parsed(self, text: str, name: str, learn: bool) -> Batch:
+        """Parse lines of VW text; new names of labels become classes only with `learn`."""
+        content = text.encode("utf-8", "surrogateescape") + b"\n"
+        buffer = np.zeros(len(content) + parser.PADDING, np.uint8)
+        buffer[: len(content)] = np.frombuffer(content, np.uint8)
+        self._note_lines_without_bar(text)
         growing, self._names.growing = self._names.growing, self._names.growing and learn
         self._parser.restart_lines()
         try:
-            batch, error, _ = self._parser.parse(*self._padded(text), "batch")
+            batch, error, _ = self._parser.parse(buffer, len(content), name)
         finally:
             self._names.growing = growing
         if error is not None:
@@ -103,59 +218,79 @@ class Inputs:
         self.notes += self._parser.take_report()
         return batch
 
-    def _check_constant(self, batch: Batch) -> None:
-        """Check that a batch has the constant feature if and only if the learner uses it."""
-        has_constant = not self._config.parser.noconstant
-        if batch.n and bool(arrays.have_constant(batch)[0]) != has_constant:
-            raise UsageError(
-                f"the examples of the batch have {'no' if has_constant else 'a'} constant feature, and this learner "
-                f"expects {'one' if has_constant else 'none'}; read them by read_vw(..., noconstant={not has_constant})"
+    def _note_lines_without_bar(self, text: str) -> None:
+        """Add a note about the first line without a bar, which has no features."""
+        if text.count("|") > text.count("\n"):  # most likely every line has one
+            return
+        lines = text.split("\n")
+        without_bar = next((i for i, line in enumerate(lines) if "|" not in line and line.strip()), None)
+        if without_bar is not None:
+            self.notes.append(
+                f"batch:{without_bar + 1}: {short_repr(lines[without_bar])} has no bar and so no features; a line is "
+                "`label | features`, or `| features`"
             )
 
-    def _check_labels(self, label: np.ndarray) -> None:
-        """Check that all labels, float64[n], are NaN or classes in the range of the learner."""
-        lowest, highest, _ = self._label_range
-        if self._names.class_list is not None:
-            highest = len(self._names.names)  # a class without a name cannot be predicted
-        if highest is None:
-            return
-        wrong = ~np.isnan(label) & ~((label >= lowest) & (label <= highest) & (label == np.floor(label)))
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            allowed = f"allowed are whole numbers from {lowest} to {highest}"
-            if self._names.class_list is not None:
-                allowed = (
-                    f"{allowed}, the classes that have a name"
-                    if highest
-                    else "no class has a name yet; learn from text first"
-                )
-            raise DataError(f"labels[{at}] is {label[at]:g}; {allowed}")
-
-    def _padded(self, text: object) -> tuple[np.ndarray, int]:
-        """Return text as an array for the parser: uint8[length + PADDING], with a final newline, and its length."""
-        if isinstance(text, bytes):
-            content = text
-        else:
-            if not isinstance(text, str):
-                lines = _lines_of(text)
-            else:  # lines are looked at only where some have no bar
-                lines = text.split("\n") if text.count("|") < text.count("\n") else [text]
-            without_bar = next((i for i, line in enumerate(lines) if "|" not in line and line.strip()), None)
-            if without_bar is not None:
-                self.notes.append(
-                    f"batch:{without_bar + 1}: {short_repr(lines[without_bar])} has no bar and so no features; a line "
-                    "is `label | features`, or `| features`"
-                )
-            content = "\n".join(lines).encode("utf-8", "surrogateescape")
-        if not content.endswith(b"\n"):
-            content += b"\n"
-        buffer = np.zeros(len(content) + parser.PADDING, np.uint8)
-        buffer[: len(content)] = np.frombuffer(content, np.uint8)
-        return buffer, len(content)
+    def _check_constant(self, batch: Batch) -> None:
+        """Check that a batch has the constant feature if and only if the learner uses it."""
+        if batch.n and bool(arrays.have_constant(batch)[0]) != self._constant:
+            raise UsageError(
+                f"the examples of the batch have {'no' if self._constant else 'a'} constant feature, and this learner "
+                f"takes {'one' if self._constant else 'none'}: read them by read_vw(..., "
+                f"noconstant={not self._constant})"
+            )
 
 
-def _lines_of(text: object) -> list[str]:
-    """Return the lines of VW text that a program has given one by one.
+def have_names(given: object, y: object) -> bool:
+    """Return whether the labels of examples are names: those given beside them, or those in VW text."""
+    if y is not None:
+        return are_names(y)
+    if isinstance(given, str):
+        given = given.split("\n", MAX_LINES)
+    if not isinstance(given, (list, tuple)):
+        return False
+    detector = LabelDetector(read_on=True, only_names=True)
+    for line in given[:MAX_LINES]:
+        if isinstance(line, str):
+            detector.add(line.encode("utf-8", "surrogateescape"))
+    detector.end()
+    return bool(detector.name)
+
+
+def are_names_in_file(path: str | None) -> bool:
+    """Return whether the labels of a file are names; False for standard input, which can be read only once."""
+    detector = LabelDetector(read_on=True, only_names=True)
+    if path is not None:
+        reader.peek_labels((path,), detector, bytearray())
+    detector.end()
+    return bool(detector.name)
+
+
+def _listed(given: object) -> Sequence[Any]:
+    """Return examples that a program has given one by one as a sequence."""
+    if isinstance(given, (list, tuple)):
+        return given
+    if isinstance(given, Iterable):
+        return list(given)
+    raise UsageError(f"examples are {type(given).__name__} {short_repr(given)}; {KINDS}")
+
+
+def _are_documents(examples: Sequence[Any]) -> bool:
+    """Return whether examples are plain text: there are some, and none of them holds a bar."""
+    return bool(examples) and not any(not isinstance(text, str) or "|" in text for text in examples)
+
+
+def _mappings(examples: Sequence[Any]) -> Sequence[Mapping[Any, Any]]:
+    """Check that all examples are dictionaries, and return them."""
+    for i, example in enumerate(examples):
+        if not isinstance(example, Mapping):
+            raise UsageError(
+                f"example {i}: {type(example).__name__} {short_repr(example)}; the others are dictionaries"
+            )
+    return examples
+
+
+def _lines(examples: Sequence[Any]) -> Iterator[str]:
+    """Yield the lines of VW text that a program has given one by one.
 
     Raises
     ------
@@ -164,21 +299,16 @@ def _lines_of(text: object) -> list[str]:
     DataError
         if a string holds several lines.
     """
-    lines: list[str] = []
-    for line in text if isinstance(text, Iterable) else [text]:
+    for i, line in enumerate(examples):
         if not isinstance(line, str):
-            raise UsageError(
-                f"the examples contain {short_repr(line)}, which is of type {type(line).__name__}; give a Batch, lines "
-                "of VW text, or a sparse matrix"
-            )
-        line = line.rstrip("\n")
-        if "\n" in line:
+            raise UsageError(f"examples hold {type(line).__name__} {short_repr(line)}; {KINDS}")
+        text = line.rstrip("\n")
+        if "\n" in text:
             raise DataError(
-                f"batch:{len(lines) + 1}: {short_repr(line)} contains a newline, which ends an example; replace it by a "
-                "space, or give the text as one string"
+                f"batch:{i + 1}: {short_repr(text)} holds a newline, which ends an example; replace it by a space, or "
+                "give the text as one string"
             )
-        lines.append(line)
-    return lines
+        yield text
 
 
 def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bool = False) -> Iterator[Batch]:
@@ -219,8 +349,8 @@ def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bo
     [1.0, 2.0]
     >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
     ...     for batch in batches * 10:
-    ...         _ = model.learn(batch)
-    ...     model.predict("| warm").tolist()
+    ...         _ = model.learn_many(batch)
+    ...     model.predict_many("| warm").tolist()
     [1]
     """
     if labels not in ("classes", "numbers"):
@@ -234,5 +364,5 @@ def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bo
             yield from batches
     except DataError as error:
         words = "where a model is new, learn_names takes names"
-        advice = "if labels are names, give the lines to a Learner with learn_names=True, as in learn(open(path))"
+        advice = "if labels are names, give the lines to a Learner with learn_names=True, as in learn_many(open(path))"
         raise DataError(str(error).replace(words, advice)) from None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike, fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,11 +20,12 @@ from ..reductions.core.base import Previews
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
-from . import arrays, configuration, model_contents
+from . import arrays, configuration, inputs, model_contents
 from .configuration import Config, LearnerUse
-from .inputs import Examples, Inputs
+from .inputs import Example, Examples, Inputs
 from .learner_core import LearnerCore
 from .model_contents import Contents
+from .progress import Progress
 from .skipped_steps import SkippedSteps
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ class Outcome(NamedTuple):
     --------
     >>> import xclass
     >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
-    ...     outcome = model.learn(["1 | sunny warm", "2 | rainy cold", "| no label"])
+    ...     outcome = model.learn_many(["1 | sunny warm", "2 | rainy cold", "| no label"])
     >>> outcome.prediction.tolist(), outcome.loss.tolist()
     ([1, 1, 1], [0.0, 1.0, 0.0])
     """
@@ -69,7 +72,8 @@ class Learner(LearnerCore):
         has no classes.
     **options
         Options by the long names of the command line without dashes, such as `learning_rate=0.1` or `bits=24`. An
-        option that may be repeated on the command line takes a list.
+        option that may be repeated on the command line takes a list. `feature_hash="identity"` belongs to the library
+        alone: the number of a matrix's column is then the index of the feature itself, and not a name to hash.
 
     Attributes
     ----------
@@ -93,20 +97,31 @@ class Learner(LearnerCore):
     Examples
     --------
     >>> import xclass
-    >>> model = xclass.Learner("oaa", classes=2, bits=10)
-    >>> _ = model.learn(["1 | sunny warm", "2 | rainy cold"] * 10)
-    >>> model.predict(["| warm", "| cold rainy"]).tolist()
-    [1, 2]
+    >>> model = xclass.Learner(bits=12)
+    >>> for _ in range(10):
+    ...     _ = model.learn({"sunny": 1, "temperature": 0.9}, "dry")
+    ...     _ = model.learn({"cold": 1, "temperature": 0.2}, "wet")
+    >>> model.predict({"sunny": 1})
+    'dry'
+    >>> model.predict_many([{"sunny": 1}, {"cold": 1, "temperature": 0.1}]).tolist()
+    ['dry', 'wet']
     >>> model.close()
     """
 
     def __init__(self, reduction: str = "multiclass", classes: int | None = None, **options: Any) -> None:
         jit.activate(hide_scipy=False)
+        self._identity = _is_identity(options.pop("feature_hash", "names"))
+        self._arguments: tuple[str, int | None, dict[str, Any]] | None = (reduction, classes, options)
         with configuration.naming_keywords():
             self._start(configuration.configured(reduction, classes, options), LearnerUse(), None)
 
+    _identity = False  # whether a column's number is the index of its feature
+    _arguments: tuple[str, int | None, dict[str, Any]] | None = None  # of the constructor, for `_expect_names`
+
     @classmethod
-    def from_config(cls, config: Config, use: LearnerUse, contents: Contents | None = None) -> Learner:
+    def from_config(
+        cls, config: Config, use: LearnerUse, contents: Contents | None = None, identity: bool = False
+    ) -> Learner:
         """Return a learner with options that are already resolved.
 
         The caller has to call `jit.activate` first.
@@ -114,15 +129,17 @@ class Learner(LearnerCore):
         Parameters
         ----------
         config, use, contents : see `LearnerCore`
+        identity : whether the number of a matrix's column is the index of its feature
         """
         learner = cls.__new__(cls)
+        learner._identity = identity
         learner._start(config, use, contents)
         return learner
 
     def _start(self, config: Config, use: LearnerUse, contents: Contents | None) -> None:
         """Initialise the learner with resolved options."""
         super().__init__(config, use, contents)
-        self._inputs = Inputs(config, self.names, self.label_range)
+        self._inputs = Inputs(config, self.names, self.label_range, self._identity)
         self._pending: list[BatchTask] = []  # passed to `learn` before the reduction had seen enough examples
         self._previewed = False  # whether `preview` was called
         self._wants_more = True  # whether the reduction wants to see more examples in `preview`
@@ -130,7 +147,89 @@ class Learner(LearnerCore):
 
     # learning and predicting
 
-    def learn(self, batch: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None) -> Outcome:
+    def learn(self, example: Example, label: Any = None, weight: float | None = None) -> Any:
+        """Predict a single example and then learn from it.
+
+        Parameters
+        ----------
+        example : str or dict
+            A line of VW text, `label | features`; plain text, whose words are features; a dictionary from names of
+            features to numbers or text; or a dictionary from names of namespaces to such dictionaries.
+        label : str or number, optional
+            Its label, unless VW text contains it; None for no label.
+        weight : float, optional
+            Its weight, 1 unless VW text contains another one.
+
+        Returns
+        -------
+        prediction : int, str, float or None
+            What was predicted before learning: a class, or a number for "scalar". None if there is no class to predict
+            yet, or while a learner holds examples, see `learn_many`.
+
+        Raises
+        ------
+        DataError
+            If the example is malformed or the label is not one of the classes.
+        UsageError
+            If `example` is not a single example, or the learner cannot learn from it, see `learn_many`.
+
+        Examples
+        --------
+        >>> import xclass
+        >>> with xclass.Learner(bits=12) as model:
+        ...     first = model.learn("tea | kettle leaf")
+        ...     second = model.learn({"kettle": 1, "leaf": 0.5}, "tea")
+        >>> first, second
+        (None, 'tea')
+        """
+        self._use_names_if(lambda: inputs.have_names(example, label))
+        outcome = self._outcome(self._learn_batches([self._example(example, label, weight, learn=True)]))
+        return self._single(outcome.prediction) if len(outcome.prediction) else None
+
+    def predict(self, example: Example, k: int | None = None) -> Any:
+        """Predict the label of a single example.
+
+        Parameters
+        ----------
+        example : str or dict
+            As in `learn`. A label in it is not used.
+        k : int, optional
+            Number of classes to list.
+
+        Returns
+        -------
+        prediction : int, str, float or None
+            A class, or a number for "scalar"; None if there is no class to predict yet.
+            With `k`: a list of up to k pairs of a class and its probability, the most probable first.
+
+        Raises
+        ------
+        DataError
+            If the example is malformed.
+        UsageError
+            If `example` is not a single example, or if the reduction does not estimate the probabilities that `k` asks
+            for.
+
+        Examples
+        --------
+        >>> import xclass
+        >>> with xclass.Learner("oaa", classes=2, bits=10, named_labels="dry,wet") as model:
+        ...     for _ in range(10):
+        ...         _ = model.learn("dry | sunny warm"), model.learn("wet | rainy cold")
+        ...     best = model.predict("| cold")
+        ...     listed = model.predict("| cold", k=2)
+        >>> best, [name for name, probability in listed]
+        ('wet', ['wet', 'dry'])
+        """
+        batch = self._example(example, None, None, learn=False)
+        if k is None:
+            return self._single(self._predictions([batch]))
+        labels, p = self._top([batch], k)
+        return [(label, float(q)) for label, q in zip(labels[0].tolist(), p[0], strict=True) if label not in (-1, None)]
+
+    learn_one, predict_one = learn, predict  # the names of these methods in River
+
+    def learn_many(self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None) -> Outcome:
         """Predict each example and then learn from it, one example after the other.
 
         Some learners need to see examples before they learn from any: `cpt_tree="kmeans"` and `"huffman"` need
@@ -139,13 +238,15 @@ class Learner(LearnerCore):
 
         Parameters
         ----------
-        batch : Batch, str, bytes, iterable of str, or sparse matrix
-            n examples. Text has one example per line in VW's format. A matrix has `indptr`, `indices` and `data`, as
-            SciPy's CSR matrices, or a method `tocsr`; its column numbers are used as hashes of features.
-        labels : array-like of shape (n,), optional
-            Labels of the rows of a matrix or batch; NaN for no label. Labels of text are in the text.
-        weights : array-like of shape (n,), optional
-            Weights of the rows of a matrix or batch, finite and at least 0.
+        X : sparse matrix, array, DataFrame, Batch, str, or iterable of str or dict
+            n examples. Column j of a matrix (`indptr`, `indices` and `data`, as SciPy's CSR matrices, a method `tocsr`,
+            or a dense array) is the feature named `j`. A column of a DataFrame is a feature of its name if it holds
+            numbers, and else a namespace of the words of its text. Texts without a bar are plain text, whose words are
+            features; other texts are lines of VW text.
+        y : array-like of shape (n,), optional
+            Labels, numbers or names; None or NaN for no label. The labels of VW text are in the text.
+        sample_weight : array-like of shape (n,), optional
+            Weights, finite and at least 0.
 
         Returns
         -------
@@ -155,7 +256,7 @@ class Learner(LearnerCore):
         Raises
         ------
         DataError
-            If a line is malformed or a label is not one of the classes. Nothing of the batch is learned then.
+            If an example is malformed, or a value, label or weight is not allowed. Nothing is learned then.
         UsageError
             If the learner needs to see all of the data first and `preview` was not called, if it is closed, or if the
             examples are of a type that is not supported.
@@ -164,36 +265,41 @@ class Learner(LearnerCore):
         --------
         >>> import xclass
         >>> model = xclass.Learner("oaa", classes=2, bits=10)
-        >>> model.learn("1 | sunny warm\\n2 | rainy cold").prediction.tolist()
+        >>> model.learn_many("1 | sunny warm\\n2 | rainy cold").prediction.tolist()
         [1, 1]
         >>> from scipy.sparse import csr_matrix
-        >>> _ = model.learn(csr_matrix([[1.0, 0.5], [0.0, 2.0]]), labels=[1, 2])
+        >>> _ = model.learn_many(csr_matrix([[1.0, 0.5], [0.0, 2.0]]), [1, 2])
         >>> model.examples
         4
         >>> model.close()
         """
+        self._use_names_if(lambda: inputs.have_names(X, y))
+        outcome = self._outcome(self._learn_batches(self._batches(X, y, sample_weight, learn=True)))
+        _warn(outcome.warnings)
+        return outcome
+
+    def _learn_batches(self, batches: Iterable[Batch]) -> list[BatchTask]:
+        """Learn from batches in their order; return the tasks that were learned."""
         if self._previewed:
             self._end_preview()
         if self.preview_size == 0:
             raise UsageError(
                 "this learner needs to see all of the data before it learns; pass every batch to preview() first, and "
-                "then to learn()"
+                "then to learn_many()"
             )
         learned: list[BatchTask] = []
-        checked_batch = self._batch(batch, labels, weights, learn=True)
-        own_batch = checked_batch if self.preview_size is None else arrays.copied(checked_batch)
-        for task in self.tasks(own_batch, True, self._clock):
-            if self.preview_size is None:
-                learned.append(self._learn_task(task))
-                continue
-            self._pending.append(task)
-            if not self._preview_task(task):
-                learned += self._end_preview()
-        outcome = self._outcome(learned)
-        _warn(outcome.warnings)
-        return outcome
+        for batch in batches:
+            checked = batch if self.preview_size is None else arrays.copied(batch)
+            for task in self.tasks(checked, True, self._clock):
+                if self.preview_size is None:
+                    learned.append(self._learn_task(task))
+                    continue
+                self._pending.append(task)
+                if not self._preview_task(task):
+                    learned += self._end_preview()
+        return learned
 
-    def preview(self, batch: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None) -> bool:
+    def preview(self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None) -> bool:
         """Show examples to a learner that needs to see some before it learns from any.
 
         This is required if the learner needs to see all of the data (`preview_size == 0`, set by `tree_sample=0`), and
@@ -201,8 +307,8 @@ class Learner(LearnerCore):
 
         Parameters
         ----------
-        batch, labels, weights
-            As in `learn`.
+        X, y, sample_weight
+            As in `learn_many`.
 
         Returns
         -------
@@ -220,108 +326,78 @@ class Learner(LearnerCore):
         >>> lines = ["1 | sunny warm", "2 | rainy cold"] * 10
         >>> with xclass.Learner("cpt", bits=10, cpt_tree="huffman", tree_sample=0) as model:
         ...     wants_more = model.preview(lines)
-        ...     _ = model.learn(lines)
-        ...     model.predict("| sunny warm").tolist()
+        ...     _ = model.learn_many(lines)
+        ...     model.predict_many("| sunny warm").tolist()
         [1]
         """
         if self.preview_size is None or self._pending:
             if self._pending:
-                raise UsageError("learn() was already called; call preview() before it")
-            raise UsageError("this learner does not need to see examples first, or has seen enough; call learn()")
-        checked_batch = self._batch(batch, labels, weights, learn=True)
+                raise UsageError("learn_many() was already called; call preview() before it")
+            raise UsageError("this learner does not need to see examples first, or has seen enough; call learn_many()")
+        self._use_names_if(lambda: inputs.have_names(X, y))
+        batches = self._batches(X, y, sample_weight, learn=True)
         self._previewed = True
-        for task in self.tasks(checked_batch, True, self.clock):
-            self._wants_more = self._wants_more and self._preview_task(task)
+        for batch in batches:
+            for task in self.tasks(batch, True, self.clock):
+                self._wants_more = self._wants_more and self._preview_task(task)
         _warn(self._notes([]))
         return self._wants_more
 
-    def predict(self, batch: Examples) -> np.ndarray:
-        """Predict the label of each example.
+    def predict_many(self, X: Examples, k: int | None = None) -> Any:
+        """Predict the label of each example, or list its k most probable classes.
 
         While a learner holds examples because it has not seen enough of them, it predicts like a new learner.
 
         Parameters
         ----------
-        batch : Batch, str, bytes, iterable of str, or sparse matrix
-            n examples, as in `learn`. Labels are checked but not used.
+        X : sparse matrix, array, DataFrame, Batch, str, or iterable of str or dict
+            n examples, as in `learn_many`. Labels are checked but not used.
+        k : int, optional
+            Number of classes to list, at least 1.
 
         Returns
         -------
         predictions : ndarray of shape (n,)
             Classes (int64), the names of classes (object) if labels are names, or numbers (float64) for "scalar".
-
-        Raises
-        ------
-        DataError
-            If a line is malformed.
-        UsageError
-            If the learner is closed, or if the examples are of a type that is not supported.
-
-        Examples
-        --------
-        >>> import xclass
-        >>> model = xclass.Learner("oaa", classes=2, bits=10, named_labels="dry,wet")
-        >>> _ = model.learn(["dry | sunny warm", "wet | rainy cold"] * 10)
-        >>> model.predict(["| warm", "| cold rainy"]).tolist()
-        ['dry', 'wet']
-        >>> model.close()
-        """
-        outcome = self._outcome(self._predict_tasks(self._batch(batch)))
-        _warn(outcome.warnings)
-        if self.config.reduction.labels != "multiclass":
-            return outcome.prediction
-        return self._class_labels(outcome.prediction.astype(np.int64), "")
-
-    def top_k(self, batch: Examples, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the k most probable classes of each example with their probabilities, the most probable first.
-
-        Parameters
-        ----------
-        batch : Batch, str, bytes, iterable of str, or sparse matrix
-            n examples, as in `learn`. Labels are checked but not used.
-        k : int
-            Number of classes, at least 1.
-
-        Returns
-        -------
+            With `k`, two arrays instead:
         labels : ndarray of shape (n, k)
             Classes (int64), -1 beyond the last candidate; or the names of classes (object), None beyond the last
-            candidate.
+            candidate. The most probable class is the first.
         probabilities : ndarray of shape (n, k), dtype float64
             Probability of each class, 0 beyond the last candidate.
 
         Raises
         ------
-        UsageError
-            If the reduction does not estimate probabilities, or if `k` is not a whole number of at least 1.
         DataError
-            If a line is malformed.
+            If an example is malformed.
+        UsageError
+            If the learner is closed, if the examples are of a type that is not supported, if `k` is not a whole number
+            of at least 1, or if the reduction does not estimate the probabilities that `k` asks for.
 
         Examples
         --------
         >>> import xclass
         >>> model = xclass.Learner("oaa", classes=3, bits=10)
-        >>> _ = model.learn(["1 | sunny warm", "2 | rainy cold", "3 | snow cold"] * 10)
-        >>> labels, probabilities = model.top_k("| cold rainy", 2)
-        >>> labels.tolist()
-        [[2, 3]]
-        >>> bool(probabilities[0, 0] > probabilities[0, 1])
-        True
+        >>> _ = model.learn_many(["1 | sunny warm", "2 | rainy cold", "3 | snow cold"] * 10)
+        >>> model.predict_many(["| warm", "| cold rainy"]).tolist()
+        [1, 2]
+        >>> labels, probabilities = model.predict_many(["| warm", "| cold rainy"], k=2)
+        >>> labels[1].tolist(), bool(probabilities[1, 0] > probabilities[1, 1])
+        ([2, 3], True)
         >>> model.close()
         """
-        k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
-        tasks = self._predict_listings(batch, ListingOptions(top_k=k))
-        _warn(self._notes(tasks))
-        labels, p = arrays.top_k_arrays([task.listing for task in tasks if task.listing is not None], k)
-        return self._class_labels(labels, None), p
+        batches = self._batches(X)
+        result = self._predictions(batches) if k is None else self._top(batches, k)
+        _warn(self._notes([]))
+        return result
 
-    def probabilities(self, batch: Examples) -> tuple[np.ndarray, np.ndarray]:
+    def probabilities(self, X: Examples) -> tuple[np.ndarray, np.ndarray]:
         """Return the probability of every class for each example.
 
         Parameters
         ----------
-        batch : Batch, str, bytes, iterable of str, or sparse matrix
-            n examples, as in `learn`. Labels are checked but not used.
+        X : sparse matrix, array, DataFrame, Batch, str, or iterable of str or dict
+            n examples, as in `learn_many`. Labels are checked but not used.
 
         Returns
         -------
@@ -342,7 +418,7 @@ class Learner(LearnerCore):
         --------
         >>> import xclass
         >>> model = xclass.Learner("oaa", classes=2, bits=10)
-        >>> _ = model.learn(["1 | sunny warm", "2 | rainy cold"] * 10)
+        >>> _ = model.learn_many(["1 | sunny warm", "2 | rainy cold"] * 10)
         >>> classes, probabilities = model.probabilities(["| warm", "| cold rainy"])
         >>> classes.tolist()
         [1, 2]
@@ -350,10 +426,96 @@ class Learner(LearnerCore):
         (2, 2)
         >>> model.close()
         """
-        tasks = self._predict_listings(batch, ListingOptions(probabilities=True))
+        batches = self._batches(X)
+        tasks = [
+            task for listed in self._predict_listings(batches, ListingOptions(probabilities=True)) for task in listed
+        ]
         _warn(self._notes(tasks))
         labels, p = arrays.probability_matrix([task.listing for task in tasks if task.listing is not None])
         return self._class_labels(labels, None), p
+
+    def learn_file(self, *paths: str | PathLike[str], passes: int = 1) -> dict[str, float]:
+        """Learn from files, as the command does with `-d`.
+
+        Parameters
+        ----------
+        *paths : str or path-like
+            Files of examples, one after the other, plain or compressed (`.gz`, `.zst`).
+        passes : int, default 1
+            Number of passes over the files. `end_pass` is called after each.
+
+        Returns
+        -------
+        figures : dict
+            Figures of the last pass, from predictions made before learning: "examples", "weighted_examples" (the sum of
+            the weights of the labelled examples), "average_loss" (NaN without labels) and "features".
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read or a line is malformed. The examples before that line are learned then.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import xclass
+        >>> path = os.path.join(tempfile.mkdtemp(), "train.vw")
+        >>> with open(path, "w") as file:
+        ...     _ = file.write("dry | sunny warm\\nwet | rainy cold\\n" * 10)
+        >>> with xclass.Learner(bits=12) as model:
+        ...     figures = model.learn_file(path, passes=2)
+        ...     model.evaluate(path)["average_loss"]
+        0.0
+        >>> figures["examples"]
+        20
+        """
+        if passes < 1:
+            raise UsageError(f"passes: {passes} is not a whole number of at least 1")
+        _ = self.reduction
+        names = [str(fspath(path)) for path in paths]
+        self._use_names_if(lambda: inputs.are_names_in_file(names[0] if names else None))
+        for _ in range(passes):
+            counted = Progress(self.config.reduction.labels, None)
+            if self.preview_size is not None:
+                for batch in self._inputs.read(names, learn=True):
+                    if not self.preview(batch):
+                        break
+            for batch in self._inputs.read(names, learn=True):
+                for task in self._learn_batches([batch]):
+                    counted.count(task)
+                    self._inputs.notes += task.notes
+            for task in self._end_preview() if self.preview_size is not None else []:
+                counted.count(task)
+            self.reduction.end_pass()
+            _warn(self._notes([]))
+        return _figures(counted)
+
+    def evaluate(self, *paths: str | PathLike[str]) -> dict[str, float]:
+        """Predict the examples of files and compare the predictions with their labels; nothing is learned.
+
+        Parameters
+        ----------
+        *paths : str or path-like
+            Files of examples, as in `learn_file`.
+
+        Returns
+        -------
+        figures : dict
+            As in `learn_file`. For classes, "average_loss" is the error: the share of the labelled examples, by weight,
+            whose prediction is not their label.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be read or a line is malformed.
+        """
+        _ = self.reduction
+        counted = Progress(self.config.reduction.labels, None)
+        for batch in self._inputs.read([str(fspath(path)) for path in paths], learn=False):
+            for task in self._predict_tasks(batch):
+                counted.count(task)
+        _warn(self._notes([]))
+        return _figures(counted)
 
     def end_pass(self) -> Outcome:
         """End a pass over the data.
@@ -371,7 +533,7 @@ class Learner(LearnerCore):
         >>> import xclass
         >>> lines = ["1 | sunny warm", "2 | rainy cold"]
         >>> with xclass.Learner("cpt", bits=10, cpt_tree="huffman", tree_sample=100) as model:
-        ...     first = model.learn(lines)  # held: fewer than 100 examples
+        ...     first = model.learn_many(lines)  # held: fewer than 100 examples
         ...     second = model.end_pass()
         >>> len(first.prediction), len(second.prediction)
         (0, 2)
@@ -403,11 +565,9 @@ class Learner(LearnerCore):
         """Return the mean loss of the predictions made before learning from each example, or None without any."""
         return self.progress.average_loss
 
-    def __getstate__(self) -> NoReturn:
-        """Refuse to be pickled, copied, or sent to another process."""
-        raise TypeError(
-            "a Learner cannot be pickled or copied; save() it, and xclass.load() the file where it is needed"
-        )
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the learner as the bytes of its model file; raise UsageError where `save` does."""
+        return _unpickled, (self._saved_bytes(), self._identity)
 
     def __repr__(self) -> str:
         classes = self._spec.classes or None
@@ -417,14 +577,14 @@ class Learner(LearnerCore):
 
     # models
 
-    def save(self, path: str) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Save a model, which `load` and the command line can read.
 
         An existing file is replaced only after all of the new file is written.
 
         Parameters
         ----------
-        path : str
+        path : str or path-like
             Path of the model file.
 
         Raises
@@ -440,16 +600,25 @@ class Learner(LearnerCore):
         >>> import xclass
         >>> path = os.path.join(tempfile.mkdtemp(), "model.bin")
         >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
-        ...     _ = model.learn(["1 | sunny warm", "2 | rainy cold"] * 10)
+        ...     _ = model.learn_many(["1 | sunny warm", "2 | rainy cold"] * 10)
         ...     model.save(path)
         >>> os.path.exists(path)
         True
         """
+        self._check_learned()
+        model_contents.save(fspath(path), self.contents)
+
+    def _saved_bytes(self) -> bytes:
+        """Return the bytes that `save` writes."""
+        self._check_learned()
+        return model_contents.to_bytes(self.contents())
+
+    def _check_learned(self) -> None:
+        """Raise UsageError if the learner holds examples that it has not learned."""
         if self.preview_size is not None or self.unlearned:
             raise UsageError(
                 "some examples are not learned yet; call end_pass() at the end of the data, and then save()"
             )
-        model_contents.save(path, self.contents)
 
     def close(self) -> None:
         """Stop the threads of the learner and free its memory; it cannot be used afterwards.
@@ -469,13 +638,39 @@ class Learner(LearnerCore):
 
     # batches, tasks and outcomes
 
-    def _batch(
-        self, examples: Examples, labels: ArrayLike | None = None, weights: ArrayLike | None = None, learn: bool = False
-    ) -> Batch:
-        """Convert examples into a batch; raise UsageError if the learner is closed."""
+    def _batches(
+        self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None, learn: bool = False
+    ) -> Iterator[Batch]:
+        """Convert examples into batches; raise UsageError if the learner is closed."""
         _ = self.reduction  # a closed learner has none
         with configuration.naming_keywords():
-            return self._inputs.batch(examples, labels, weights, learn)
+            return self._inputs.batches(X, y, sample_weight, learn)
+
+    def _example(self, example: Example, label: Any, weight: float | None, learn: bool) -> Batch:
+        """Convert a single example into a batch; raise UsageError if the learner is closed."""
+        _ = self.reduction
+        with configuration.naming_keywords():
+            return self._inputs.example(example, label, weight, learn)
+
+    def _use_names_if(self, are_names: Callable[[], bool]) -> None:
+        """Take labels as names from now on if `are_names` returns True and nothing was learned or chosen before."""
+        if self._arguments is None:
+            return
+        reduction, classes, options = self._arguments
+        if (
+            self.examples
+            or self._pending
+            or self._previewed
+            or self.config.reduction.labels != "multiclass"
+            or {"learn_names", "named_labels"} & options.keys()
+        ):
+            self._arguments = None
+        elif are_names():
+            self._arguments = None
+            self.close()
+            with configuration.naming_keywords():
+                config = configuration.configured(reduction, classes, {**options, "learn_names": True})
+                self._start(config, LearnerUse(), None)
 
     @property
     def _clock(self) -> float:
@@ -515,16 +710,50 @@ class Learner(LearnerCore):
         pending, self._pending = self._pending, []
         return [self._learn_task(task) for task in pending]
 
-    def _predict_listings(self, batch: Examples, listing_options: ListingOptions) -> list[BatchTask]:
-        """Predict examples with the listings of classes and probabilities that `listing_options` describes."""
+    def _predictions(self, batches: Iterable[Batch]) -> np.ndarray:
+        """Return the predictions of batches as an array."""
+        kind = np.int64 if self.config.reduction.labels == "multiclass" else np.float64
+        predictions = [np.empty(0, kind)]
+        for batch in batches:
+            for task in self._predict_tasks(batch):
+                self._inputs.notes += task.notes
+                if task.prediction is not None:
+                    predictions.append(task.prediction.astype(kind))
+        joined = np.concatenate(predictions)
+        return joined if kind is np.float64 else self._class_labels(joined, "")
+
+    def _single(self, prediction: np.ndarray) -> Any:
+        """Return the only item of an array of predictions, None for the class 0 or the name ""."""
+        if self.config.reduction.labels != "multiclass":
+            return float(prediction[0])
+        label = prediction[0]
+        if isinstance(label, str):
+            return label or None
+        if self.names.class_list is None:
+            return int(label) if label or self.label_range.lowest == 0 else None
+        return self.names.names[int(label) - 1] if 0 < label <= len(self.names.names) else None
+
+    def _top(self, batches: Iterable[Batch], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the k most probable classes of each example, and their probabilities, as `predict_many` does."""
+        k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
+        labels, p = [np.empty((0, k), np.int64)], [np.empty((0, k))]
+        for tasks in self._predict_listings(batches, ListingOptions(top_k=k)):
+            self._inputs.notes += [note for task in tasks for note in task.notes]
+            of_batch = arrays.top_k_arrays([task.listing for task in tasks if task.listing is not None], k)
+            labels.append(of_batch[0])
+            p.append(of_batch[1])
+        return self._class_labels(np.concatenate(labels), None), np.concatenate(p)
+
+    def _predict_listings(self, batches: Iterable[Batch], listing_options: ListingOptions) -> Iterator[list[BatchTask]]:
+        """Predict batches with the listings of classes and probabilities that `listing_options` describes."""
         record = self.config.reduction
         if not record.probabilities:
             names = ", ".join(other.name for other in registry.REDUCTIONS if other.probabilities)
             raise UsageError(f"{record.name} does not estimate probabilities; choose one of {names}")
-        checked_batch = self._batch(batch)
         self.reduction.want(Wanted(listing_options=listing_options))
         try:
-            return self._predict_tasks(checked_batch)
+            for batch in batches:
+                yield self._predict_tasks(batch)
         finally:
             self.reduction.want(self._spec.wanted)
 
@@ -553,19 +782,54 @@ class Learner(LearnerCore):
         return tuple(map(configuration.with_keywords, notes))
 
 
+def _is_identity(feature_hash: object) -> bool:
+    """Return whether the value of `feature_hash` is "identity"; raise UsageError if it is unknown."""
+    if feature_hash not in ("names", "identity"):
+        raise UsageError(f"feature_hash: {feature_hash!r} is none of 'names', 'identity'")
+    return feature_hash == "identity"
+
+
+def _figures(counted: Progress) -> dict[str, float]:
+    """Return the figures of the summary as a program uses them."""
+    loss = counted.average_loss
+    return {
+        "examples": counted.examples,
+        "weighted_examples": counted.labelled_weight,
+        "average_loss": math.nan if loss is None else loss,
+        "features": counted.features,
+    }
+
+
+def _unpickled(data: bytes, identity: bool) -> Learner:
+    """Return a learner from its pickle."""
+    return _restored("the model in memory", identity, lambda _: model_contents.from_bytes(data))
+
+
+def _restored(name: str, identity: bool, read: Callable[[str], Contents]) -> Learner:
+    """Return a learner from the model `name`, whose contents `read` returns."""
+    jit.activate(hide_scipy=False)
+    with configuration.naming_keywords():
+        contents = read(name)
+        config = configuration.of_model(name, contents.options)
+    with model_contents.naming(name), configuration.naming_keywords():
+        return Learner.from_config(config, LearnerUse(loaded=True), contents, identity)
+
+
 def _warn(notes: Sequence[str]) -> None:
     """Issue messages as Python warnings; the warning points at the caller of the calling method."""
     for note in notes:
         warnings.warn(note, XclassWarning, stacklevel=3)
 
 
-def load(path: str) -> Learner:
+def load(path: str | PathLike[str], feature_hash: str = "names") -> Learner:
     """Load a learner from a model file; it can predict and continue to learn.
 
     Parameters
     ----------
-    path : str
+    path : str or path-like
         Path of a model that `Learner.save` or the command line has written.
+    feature_hash : {"names", "identity"}, default "names"
+        As in `Learner`. The model file does not store it.
 
     Returns
     -------
@@ -583,15 +847,10 @@ def load(path: str) -> Learner:
     >>> import xclass
     >>> path = os.path.join(tempfile.mkdtemp(), "model.bin")
     >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
-    ...     _ = model.learn(["1 | sunny warm", "2 | rainy cold"] * 10)
+    ...     _ = model.learn_many(["1 | sunny warm", "2 | rainy cold"] * 10)
     ...     model.save(path)
     >>> with xclass.load(path) as model:
-    ...     model.predict(["| warm", "| cold rainy"]).tolist()
+    ...     model.predict_many(["| warm", "| cold rainy"]).tolist()
     [1, 2]
     """
-    jit.activate(hide_scipy=False)
-    with configuration.naming_keywords():
-        contents = model_contents.load(path)
-        config = configuration.of_model(path, contents.options)
-    with model_contents.naming(path), configuration.naming_keywords():
-        return Learner.from_config(config, LearnerUse(loaded=True), contents)
+    return _restored(fspath(path), _is_identity(feature_hash), model_contents.load)

@@ -151,7 +151,7 @@ class LearnerCore:
 
     def stored_options(self) -> dict[str, Any]:
         """Return the options to store in a model file, including the names of the classes seen so far."""
-        names = ",".join(self.names.names[: self.names.highest_seen])
+        names = class_names.joined(self.names.names[: self.names.highest_seen])
         return {**self.config.stored(), "named_labels": names or None}
 
     def contents(self) -> Contents:

@@ -5,8 +5,7 @@ the options, and each learner checks its own arrays and facts when it restores t
 bytes of the file and knows nothing of their meaning.
 
 Names     The names of classes are stored as an array, because a million names do not fit into the header: uint8[...],
-          the names in the order of their classes, separated by commas, which no name contains. Older models have them
-          in the option `named_labels`.
+          see `class_names.joined`. Older models have them in the option `named_labels`.
 """
 
 from __future__ import annotations
@@ -29,12 +28,13 @@ CLASS_NAMES = "class_names"  # name of the array
 FACTS = ("learner", "examples", "clock", "counters")
 REMEDY = "train the model again, or take another copy of the file"
 LARGEST_COUNT = 2**62
+NEWLINE = 10
 
 
 class Contents(NamedTuple):
     """Hold the contents of a model: those read from a file, after checks, or those to be written.
 
-    The option `named_labels` holds the names of the classes seen, separated by commas.
+    The option `named_labels` holds the names of the classes seen, see `class_names.joined`.
     """
 
     options: dict[str, Any]  # field name -> JSON value; checked by `resolve.resolve`
@@ -62,24 +62,38 @@ def save(
         if the file cannot be written. After any exception, an existing file at `path` is unchanged.
     """
     try:
-        model = get_contents()
-        arrays = dict(model.arrays)
-        names = model.options.get("named_labels")
-        if names:
-            arrays[CLASS_NAMES] = np.frombuffer(names.encode("utf-8", "surrogateescape"), np.uint8)
-        facts = {
-            "learner": model.learner,
-            "examples": model.examples,
-            # JSON has no infinity, but with --on_bad_line vw the weight of an example may be infinite
-            "clock": model.clock if math.isfinite(model.clock) else repr(float(model.clock)),
-            "counters": model.counters,
-        }
-        options = {**model.options, "named_labels": None}
+        options, facts, arrays = _stored(get_contents())
         model_file.save(path, options=options, facts=facts, arrays=arrays, links=links, into=into)
     except (ModelError, MemoryError):
         raise
     except OSError as error:
         raise ModelError(f"{path}: cannot save the model: {error.strerror or error}") from error
+
+
+def to_bytes(contents: Contents) -> bytes:
+    """Return the bytes of the file that `save` would write."""
+    return model_file.to_bytes(*_stored(contents))
+
+
+def _stored(model: Contents) -> tuple[dict[str, Any], dict[str, Any], dict[str, Stored]]:
+    """Return the options, facts and arrays of a model file."""
+    arrays = dict(model.arrays)
+    names = model.options.get("named_labels")
+    if names:
+        arrays[CLASS_NAMES] = np.frombuffer(names.encode("utf-8", "surrogateescape"), np.uint8)
+    facts = {
+        "learner": model.learner,
+        "examples": model.examples,
+        # JSON has no infinity, but with --on_bad_line vw the weight of an example may be infinite
+        "clock": model.clock if math.isfinite(model.clock) else repr(float(model.clock)),
+        "counters": model.counters,
+    }
+    return {**model.options, "named_labels": None}, facts, arrays
+
+
+def from_bytes(data: bytes) -> Contents:
+    """Return the contents of a model from the bytes of its file; errors are as in `load`."""
+    return _checked("the model in memory", model_file.from_bytes(data))
 
 
 def load(path: str) -> Contents:
@@ -90,7 +104,12 @@ def load(path: str) -> Contents:
     ModelError
         if the file cannot be read, is not a model or is damaged; the message names the damaged part.
     """
-    options, facts, arrays = model_file.load(path)
+    return _checked(path, model_file.load(path))
+
+
+def _checked(path: str, model: model_file.Model) -> Contents:
+    """Check and return the contents of a model that was read from `path`."""
+    options, facts, arrays = model
     for name in facts:
         if name not in FACTS:
             raise ModelError(f"{path}: it holds a fact {short_repr(name)}, which this xclass does not know; {REMEDY}")
@@ -153,7 +172,10 @@ def _names(path: str, name_bytes: np.ndarray) -> str:
     if name_bytes.dtype != np.uint8 or name_bytes.ndim != 1 or not len(name_bytes):
         shape = f"{name_bytes.dtype}{list(name_bytes.shape)}"
         raise ModelError(f"{path}: the array {CLASS_NAMES!r} is {shape}, and has to be uint8[any]; {REMEDY}")
-    if (name_bytes < 32).any():
+    control = name_bytes < 32
+    if name_bytes[-1] == NEWLINE:  # see `class_names.joined`
+        control &= name_bytes != NEWLINE
+    if control.any():
         raise ModelError(f"{path}: the array {CLASS_NAMES!r} holds control characters, which no name has; {REMEDY}")
     return name_bytes.tobytes().decode("utf-8", "surrogateescape")
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..array_types import Int64s
+from ..array_types import Float32s, Int64s, UInt32s
 from ..kernels.jit import jit
-from .batch import Batch
+from .batch import CONSTANT_GROUP, Batch
 
 
 def cut(batch: Batch, low: int, high: int) -> Batch:
@@ -152,3 +152,70 @@ def empty(n: int, z: int, g: int, t: int) -> Batch:
         line=np.empty(n, np.int64),
         text=np.empty(t, np.uint8),
     )
+
+
+@jit
+def merge_groups(n: int, constant: bool, out: Batch, index: UInt32s, value: Float32s) -> int:
+    """Reorder the features of each example so that every group is contiguous, in the order of first appearance.
+
+    Parameters
+    ----------
+    n : number of examples in `out`
+    constant : whether each example ends with the constant feature, which stays last
+    out : Batch, written
+    index, value : uint32[m], float32[m], scratch for the m features of the largest example
+
+    Returns
+    -------
+    g : number of groups after merging
+    """
+    place = np.full(256, -1, np.int64)  # per group: -1 if absent, its size, or -2 - position of its next feature
+    g = 0
+    begin = 0
+    for i in range(n):
+        end = out.group_first[i + 1]
+        last = end - 1 if constant else end
+        groups = g
+        for j in range(begin, last):  # size of each group
+            size = out.group_start[j + 1] - out.group_start[j]
+            name = out.group_name[j]
+            if place[name] < 0:
+                place[name] = 0
+            place[name] += size
+        z = out.start[i]
+        for j in range(begin, last):  # position of each group, in the order of appearance
+            name = out.group_name[j]
+            if place[name] >= 0:
+                size = place[name]
+                place[name] = -2 - (z - out.start[i])
+                z += size
+        for j in range(begin, last):  # copy the features to their positions
+            name = out.group_name[j]
+            to = -2 - place[name]
+            for p in range(out.group_start[j], out.group_start[j + 1]):
+                index[to] = out.index[p]
+                value[to] = out.value[p]
+                to += 1
+            place[name] = -2 - to
+        for p in range(out.start[i], z):
+            out.index[p] = index[p - out.start[i]]
+            out.value[p] = value[p - out.start[i]]
+        z = out.start[i]
+        for j in range(begin, last):  # rewrite the list of groups
+            name = out.group_name[j]
+            if place[name] != -1:
+                size = -2 - place[name]
+                out.group_name[g] = name
+                out.group_start[g] = z
+                z = out.start[i] + size
+                place[name] = -1
+                g += 1
+        if constant:
+            out.group_name[g] = np.uint8(CONSTANT_GROUP)
+            out.group_start[g] = out.start[i + 1] - 1
+            g += 1
+        out.group_first[i] = groups
+        begin = end
+    out.group_first[n] = g
+    out.group_start[g] = out.start[n]
+    return g

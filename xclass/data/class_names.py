@@ -191,8 +191,13 @@ class Names:
     def add(self, names: list[str]) -> None:
         """Add names in their order; known names are skipped."""
         known = set(self.names)
-        self.names += [name for name in names if name not in known]
-        self._table = None
+        self.append([name for name in names if name not in known])
+
+    def append(self, names: list[str]) -> None:
+        """Add names that are not known yet."""
+        if names:
+            self.names += names
+            self._table = None
 
     def number(self, text: UInt8s, label: Float64s, row: int, max_names: int | None = None) -> int:
         """Number the names of a block, see `number_names`; return the first example with a name too many, or n.
@@ -226,6 +231,25 @@ class Names:
         count = len(self.names)
         self._table = new_table(self.names, 1 << max(10, (2 * count).bit_length()), extra_letters)
         return self._table
+
+
+def joined(names: Sequence[str]) -> str:
+    """Return names as one text, separated by commas; if a name holds a comma, each is followed by a newline."""
+    if any("," in name for name in names):
+        return "".join(f"{name}\n" for name in names)
+    return ",".join(names)
+
+
+def separated(text: str) -> tuple[str, ...]:
+    """Return the names in a text that `joined` returned."""
+    if text.endswith("\n"):
+        return tuple(text[:-1].split("\n"))
+    return tuple(text.split(",")) if text else ()
+
+
+def is_allowed(name: str) -> bool:
+    """Return whether a name may be that of a class: it is not empty and holds no control characters."""
+    return bool(name) and min(name) >= " "
 
 
 def new_table(names: Sequence[str], capacity: int, extra_letters: int = 0) -> Table:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import mmap
 import os
 import stat
@@ -75,10 +76,7 @@ def save(
         if the file cannot be written; nothing is left behind then.
     """
     given_path = path = os.fspath(path)
-    order = sorted(arrays, key=lambda name: (-model_header.stored_dtype(arrays[name]).itemsize, name))
-    checksums = {name: "0" * 8 for name in order}
-    size = len(model_header.make_header(options, facts, arrays, order, checksums))
-    size += sum(model_header.stored_bytes(arrays[name]) for name in order)
+    order, checksums, size = _plan(options, facts, arrays)
     try:
         if links == "follow":
             path = os.path.realpath(path)
@@ -105,6 +103,24 @@ def save(
         ) from None
     except OSError as error:
         raise ModelError(_save_failure(given_path, path, size, error)) from None
+
+
+def to_bytes(options: Mapping[str, object], facts: Mapping[str, object], arrays: Mapping[str, Stored]) -> bytes:
+    """Return the contents of the file that `save` would write; the parameters are the same."""
+    order, checksums, _ = _plan(options, facts, arrays)
+    file = io.BytesIO()
+    _write(file, options, facts, arrays, order, checksums)
+    return file.getvalue()
+
+
+def _plan(
+    options: Mapping[str, object], facts: Mapping[str, object], arrays: Mapping[str, Stored]
+) -> tuple[list[str], dict[str, str], int]:
+    """Return the order of the arrays in the file, checksums to be filled in, and the size of the file in bytes."""
+    order = sorted(arrays, key=lambda name: (-model_header.stored_dtype(arrays[name]).itemsize, name))
+    sums = {name: "0" * 8 for name in order}
+    size = len(model_header.make_header(options, facts, arrays, order, sums))
+    return order, sums, size + sum(model_header.stored_bytes(arrays[name]) for name in order)
 
 
 @contextlib.contextmanager
@@ -229,16 +245,29 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> Model:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             head = model_header.read_head(path, file, size)
-            options, facts, checksums, locations = model_header.parse_header(path, head, size)
+            header = model_header.parse_header(path, head, size)
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except FileNotFoundError:
         raise ModelError(f"{path}: cannot load the model: there is no such file") from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot load the model: {getattr(error, 'strerror', None) or error}") from None
+    return _model(path, header, mapped, verify)
+
+
+def from_bytes(data: bytes) -> Model:
+    """Return the model that `to_bytes` has returned as bytes, after checking all of it; errors are as in `load`."""
+    name = "the model in memory"
+    head = model_header.read_head(name, io.BytesIO(data), len(data))
+    return _model(name, model_header.parse_header(name, head, len(data)), bytearray(data), True)
+
+
+def _model(path: str, header: model_header.Header, contents: mmap.mmap | bytearray, verify: bool) -> Model:
+    """Return the model whose header is parsed; `contents` are all bytes of its file."""
+    options, facts, checksums, locations = header
     arrays = {}
     for name, (dtype, shape, begin) in locations.items():
         try:
-            array = np.ndarray(shape, dtype, mapped, begin) if 0 not in shape else np.empty(shape, dtype)
+            array = np.ndarray(shape, dtype, contents, begin) if 0 not in shape else np.empty(shape, dtype)
         except ValueError:
             raise model_header.damaged(path, "the header", f"array {name!r} has the impossible shape {shape}") from None
         if verify:
@@ -247,8 +276,10 @@ def load(path: str | os.PathLike[str], verify: bool = True) -> Model:
                 crc = zlib.crc32(piece.data, crc)
             if f"{crc:08x}" != checksums[name]:
                 raise model_header.damaged(path, f"array {name!r}", "its bytes do not match its checksum")
-            if hasattr(mmap, "MADV_DONTNEED"):  # limits resident memory; the pages stay in the system's cache
-                mapped.madvise(mmap.MADV_DONTNEED)
+            if isinstance(contents, mmap.mmap) and hasattr(
+                mmap, "MADV_DONTNEED"
+            ):  # limits resident memory; the pages stay in the system's cache
+                contents.madvise(mmap.MADV_DONTNEED)
             if dtype.kind == "b" and not all((piece < 2).all() for piece in _pieces(array)):
                 raise model_header.damaged(path, f"array {name!r}", "a truth value is neither 0 nor 1")
         arrays[name] = array

@@ -26,7 +26,7 @@ import numpy as np
 from ..array_types import Float64s, Int64s, UInt8s, UInt32s
 from ..data import batch_ops, hashing
 from ..data.batch import Batch, Pool
-from ..data.class_names import Names, fixed_table
+from ..data.class_names import Names, fixed_table, separated
 from ..errors import DataError, UsageError
 from ..options.declare import option
 from . import label_words, tokens
@@ -100,7 +100,7 @@ class Options:
 
     def label_names(self) -> tuple[str, ...]:
         """Return the names of labels 1, 2, ... that are listed in advance; none if labels are numbers."""
-        return tuple(self.named_labels.split(",")) if self.named_labels else ()
+        return separated(self.named_labels or "")
 
 
 class Scan(NamedTuple):
@@ -373,7 +373,7 @@ class Scanner:
         )
         if unmerged > 0:
             index, value = np.empty(unmerged, np.uint32), np.empty(unmerged, np.float32)
-            g = tokens.merge_groups(n, rules.constant, out, index, value)
+            g = batch_ops.merge_groups(n, rules.constant, out, index, value)
         return Scan(out, (n, z, g), used, line, bad, skipped, stopped, notes)
 
 

@@ -364,8 +364,8 @@ def test_one_class_is_certain(name):
 @GIVING
 def test_names_of_classes(name):
     with xclass.Learner(name, 3, named_labels="cat,dog,élan", bits=12) as model:
-        model.learn("cat |w a\ndog |w b\ncat |w a\n")
-        labels, p = model.top_k("|w a\n|w b\n", 1)
+        model.learn_many("cat |w a\ndog |w b\ncat |w a\n")
+        labels, p = model.predict_many("|w a\n|w b\n", 1)
         assert labels.tolist() == [["cat"], ["dog"]]
         assert ((p > 0.3) & (p <= 1)).all()
 

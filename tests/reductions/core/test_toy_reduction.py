@@ -99,9 +99,9 @@ def test_its_models_are_checked(tmp_path):
 
 def test_the_library_has_it_too(tmp_path):
     with xclass_library.Learner("majority", 2, bits=4) as model:
-        model.learn(DATA)
+        model.learn_many(DATA)
         model.save(str(tmp_path / "library"))
     learn("--majority", 2, "-b", 4, "-f", "command", stdin=DATA, cwd=tmp_path)
     assert (tmp_path / "library").read_bytes() == (tmp_path / "command").read_bytes()
     with xclass_library.load(str(tmp_path / "command")) as model:
-        assert model.predict(["| x"] * 2).tolist() == [1, 1]
+        assert model.predict_many(["| x"] * 2).tolist() == [1, 1]

@@ -65,7 +65,7 @@ def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle)
             log -= weight * math.log(p)
             known_sum += weight
         if weight > 0:
-            tree.learn(row, y, weight)
+            tree.learn_many(row, y, weight)
     assert fact(shown.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
     assert fact(shown.summary, "average log loss") == pytest.approx(log / known_sum, rel=1e-4)
     assert f"classes in the tree = {len(tree.leaf)}, depth = {tree.root.depth()}\n" in shown.summary
@@ -269,7 +269,7 @@ def test_labels_may_be_any_and_come_at_any_time(tmp_path):
         assert "classes in the tree = 5," in shown.summary
         for label in (0, 2**31 + 1):
             with pytest.raises(DataError, match=f"label {label} is outside 1..{2**31}"):
-                model.learn(f"{label} |w a\n")
+                model.learn_many(f"{label} |w a\n")
 
 
 def test_unseen_label_in_a_test_is_an_error_of_the_tree():
@@ -281,10 +281,10 @@ def test_unseen_label_in_a_test_is_an_error_of_the_tree():
 
 def test_empty_tree_answers_0():
     with Learner("cpt", 0, bits=20) as model:
-        assert model.predict(" |w b\n").tolist() == [0]
+        assert model.predict_many(" |w b\n").tolist() == [0]
         assert go_through(model, " |w b\n", learn=False, top_k=3).lists == [{0: 1}]
-        model.learn("1 |w a\n")
-        assert model.predict(" |w b\n").tolist() == [1]
+        model.learn_many("1 |w a\n")
+        assert model.predict_many(" |w b\n").tolist() == [1]
 
 
 @pytest.mark.bounds
@@ -293,7 +293,7 @@ def test_many_labels_make_the_tree_grow(tmp_path):
     with trained("cpt", 0, text, bits=16, cpt_alpha=0.05) as model:
         model.save(str(tmp_path / "m"))
     with load(str(tmp_path / "m")) as model:
-        model.learn(text)
+        model.learn_many(text)
         assert tree_of(model).size[label_tree.NODES] == 5999
 
 
@@ -367,7 +367,7 @@ def test_several_trees_differ_and_agree_on_the_best_by_the_sum_of_logarithms():
     options = {"tree_noise": 0.3, "noconstant": True, "normalize_features": "unit"}
     with trained("cpt", k, text, bits=20, trees=trees, **options) as model:
         assert len({tuple(tree_of(model, t).left) for t in range(trees)}) == trees
-        got = model.top_k(test, 1)
+        got = model.predict_many(test, 1)
         contents = model.contents()
         # one tree at a time, every label of it: a model of its own with its part of the table
         lists = []

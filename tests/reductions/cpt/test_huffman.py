@@ -74,9 +74,9 @@ def test_hsm_stands_for_ordinary_options():
     with trained("hsm", 9, text, bits=14) as one, trained("cpt", 9, text, bits=14, **options) as two:
         assert same_contents(one, two)
         assert "9 of them placed after a look at 300 examples" in summary_of(one)
-        exact = one.predict(text)
+        exact = one.predict_many(text)
     with trained("hsm", 9, text, bits=14, cpt_search="greedy") as model:
-        assert np.count_nonzero(model.predict(text) == exact) > 200
+        assert np.count_nonzero(model.predict_many(text) == exact) > 200
 
 
 def test_plain_steps_agree_with_arithmetic():

@@ -89,7 +89,7 @@ def test_every_label_of_the_sample_is_placed_and_no_deeper_than_need_be():
 def test_later_labels_are_inserted():
     more = "".join(f"{y} | n{y}\n" for y in (2**31, 500, 77)) * 40
     with Learner("cpt", 30, tree_sample=100, **KMEANS) as model:
-        learned = model.learn(multiclass(6, 10, 100) + more)
+        learned = model.learn_many(multiclass(6, 10, 100) + more)
         assert learned.prediction[-3:].tolist() == [2**31, 500, 77]
         assert "labels seen for the first time = 3," in summary_of(model)
         assert "classes in the tree = 13, 10 of them placed after a look at 100 examples" in summary_of(model)
@@ -131,8 +131,8 @@ def test_sample_as_large_as_the_data_is_all_of_the_data():
     text = multiclass(9, 30, 500)
     with Learner("cpt", 30, tree_sample=0, **KMEANS) as whole, Learner("cpt", 30, tree_sample=500, **KMEANS) as some:
         assert whole.preview(text)
-        whole.learn(text)
-        some.learn(text)
+        whole.learn_many(text)
+        some.learn_many(text)
         assert same_arrays(whole, some)
 
 
@@ -158,11 +158,11 @@ def test_model_that_goes_on_keeps_its_tree(place):
         part.save("part")
         before = tree_of(part)
     with load("part") as model, trained("cpt", 30, first + second, **options) as whole:
-        model.learn(second)
+        model.learn_many(second)
         assert same_contents(model, whole)
     with load("part") as model:
         for _ in range(2):
-            model.learn(first)
+            model.learn_many(first)
             model.end_pass()
         after = tree_of(model)
     assert all(np.array_equal(getattr(before, part), getattr(after, part)) for part in ("left", "label"))
@@ -191,7 +191,7 @@ def test_data_without_labels_ends_a_run():
 def test_data_without_labels_or_features_make_small_trees():
     with trained("cpt", 30, " | a\n | b\n", **KMEANS) as model:
         assert "classes in the tree = 0, depth" in summary_of(model)
-        assert model.predict("| a\n").tolist() == [0]
+        assert model.predict_many("| a\n").tolist() == [0]
     with trained("cpt", 30, "5 |\n5 |\n", **KMEANS) as model:
         assert "classes in the tree = 1, " in summary_of(model)
     with trained("cpt", 30, "5 |\n5 |\n6 |\n", noconstant=True, **KMEANS) as model:

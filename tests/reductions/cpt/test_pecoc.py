@@ -64,7 +64,7 @@ def test_probabilities_are_the_oracles_example_by_example(m, loss_function, opti
             asked += weight * regressors
             mean += weight * total / max(regressors, 1)
         if weight > 0:
-            tree.learn(row, y, weight)
+            tree.learn_many(row, y, weight)
     assert fact(shown.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
     assert fact(shown.summary, "regressors asked about a label") == pytest.approx(asked / known_sum, abs=0.006)
     assert fact(shown.summary, "their average squared loss") == pytest.approx(mean / known_sum, rel=1e-3)
@@ -272,7 +272,7 @@ def test_greedy_search_follows_the_likeliest_branch():
         # what greedy answers never has more probability than the best
         test = multiclass(8, 90, 60, noise=0.5)
         labels, p = exact.probabilities(test)
-        chosen = p[np.arange(60), np.searchsorted(labels, greedy.predict(test))]
+        chosen = p[np.arange(60), np.searchsorted(labels, greedy.predict_many(test))]
     assert 0 < np.count_nonzero(chosen < p.max(axis=1)) < 60
 
 
@@ -305,9 +305,9 @@ def test_several_trees_tell_the_mean_probability():
     text, test = "".join(lines(500)), "".join(lines(100))
     options = {"cpt_arity": 4, "noconstant": True}
     with trained("cpt", k, text, bits=20, **options) as model:
-        one, one_p = model.top_k(test, 3)
+        one, one_p = model.predict_many(test, 3)
     with trained("cpt", k, text, bits=21, trees=2, tree_noise=0, **options) as model:
-        two, two_p = model.top_k(test, 3)
+        two, two_p = model.predict_many(test, 3)
     assert np.array_equal(one, two)
     assert one_p == pytest.approx(two_p, rel=1e-5)
 
@@ -319,8 +319,8 @@ def test_few_examples_go_all_the_way():
     text = multiclass(18, 9, 25)
     for m, options in ((4, {}), (8, {"trees": 2}), (16, {"cpt_search": "greedy"})):
         with Learner("cpt", 9, bits=10, cpt_arity=m, **options) as model:
-            assert len(model.learn(text).prediction) == 25
-            assert len(set(model.predict(text).tolist())) > 2
+            assert len(model.learn_many(text).prediction) == 25
+            assert len(set(model.predict_many(text).tolist())) > 2
 
 
 @pytest.mark.bounds

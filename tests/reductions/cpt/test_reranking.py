@@ -55,7 +55,7 @@ def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut):
         if weight > 0:
             if tree.root is not None:
                 scorers.learn(proposed, tree.scaled(row), y, weight)
-            tree.learn(row, y, weight)
+            tree.learn_many(row, y, weight)
     assert fact(shown.summary, "(routing error)") == pytest.approx(missed / weight_sum, abs=1e-6)
     assert fact(shown.summary, "(scoring error)") == pytest.approx(mistaken / weight_sum, abs=1e-6)
     assert missed > 0 and mistaken > 0
@@ -109,7 +109,7 @@ def test_several_trees_that_disagree_are_the_oracles():
         assert found.inside[0] == (y in want)
         if y in want:
             assert found.p[0] == pytest.approx(want[y], rel=2e-3, abs=1e-6)
-        plain.learn(proposals, scaled, y)
+        plain.learn_many(proposals, scaled, y)
     assert mine.state[0, :3] == pytest.approx(plain.v, rel=1e-3)
     assert mine.state[0, 3:] == pytest.approx(plain.ab, rel=1e-3)
 
@@ -127,7 +127,7 @@ def test_probabilities_and_tail_are_one_and_top_1_is_the_prediction():
     with trained("cpt", 0, text, bits=20, trees=3, rerank=True) as model:
         lists = go_through(model, test, learn=False, top_k=50).lists
         assert [sum(found.values()) for found in lists] == pytest.approx([1] * 100, abs=1e-6)
-        assert [next(iter(found)) for found in lists] == model.predict(test).tolist()
+        assert [next(iter(found)) for found in lists] == model.predict_many(test).tolist()
 
 
 def test_probabilities_of_all_classes_keep_those_of_the_best():
@@ -162,7 +162,7 @@ def test_same_model_on_any_number_of_threads_and_resumed(tmp_path, monkeypatch):
     with trained("cpt", 25, lines[:200], **options) as model:
         model.save(str(tmp_path / "m"))
     with load(str(tmp_path / "m")) as model:
-        model.learn(lines[200:])
+        model.learn_many(lines[200:])
         states.append(state_of(model))
     assert all(state == states[0] for state in states)
 

@@ -59,10 +59,10 @@ def check(*words, k: int = K, text: str = NOISE) -> int:
     clock = 0.0
     finals = 0
     for i, (features, label, weight) in enumerate(examples_of(batch)):
-        assert task.prediction[i] == plain.predict(features), f"example {i} of {words}"
+        assert task.prediction[i] == plain.predict_many(features), f"example {i} of {words}"
         before = plain.drift
         if label is not None:
-            plain.learn(features, label, weight, clock)
+            plain.learn_many(features, label, weight, clock)
             clock += weight
             finals += any(sub >= len(plain.matches) for sub, _, _ in plain.route)
         assert task.batch.weight[i] == weight + plain.drift - before
@@ -236,7 +236,7 @@ def test_label_outside_is_told_once_and_not_learned():
             states.append(state_of(model).arrays)
     assert states[0] == states[1] == states[2]
     with xclass.Learner("ect", 5) as model, pytest.raises(xclass.DataError, match=r"outside 1\.\.5 \(classes 5\)"):
-        model.learn(text)
+        model.learn_many(text)
     refused = run("--ect", 5, stdin=text)
     assert refused.status == 1
     assert "is outside 1..5 (--ect 5)" in refused.err

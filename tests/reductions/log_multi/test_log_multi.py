@@ -77,10 +77,10 @@ class Following:
 
     def predict(self, features, learned):
         self.row = self.routers.look(features, learned)
-        return self.tree.predict(self.row)
+        return self.tree.predict_many(self.row)
 
     def learn(self, features, y, weight, clock):
-        self.tree.learn(self.row, y, weight, clock)
+        self.tree.learn_many(self.row, y, weight, clock)
 
 
 class FollowingVw(Following):
@@ -103,7 +103,7 @@ class FollowingVw(Following):
 
     def predict(self, features, learned):
         self.row = features
-        return self.tree.predict(features)
+        return self.tree.predict_many(features)
 
 
 def assert_same_tree(found: log_multi.LomTree, plain: oracle.LomTree) -> None:
@@ -148,9 +148,9 @@ def check(text: str, *words, k: int = K) -> oracle.LomTree:
     clock = 0.0
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         learned = label is not None and not (plain.skips and weight == 0)
-        assert task.prediction[i] == plain.predict(features, learned), f"example {i} of {words}"
+        assert task.prediction[i] == plain.predict_many(features, learned), f"example {i} of {words}"
         if label is not None:
-            plain.learn(features, label, weight, clock)
+            plain.learn_many(features, label, weight, clock)
             clock += weight
     assert_same_tree(found, plain.tree)
     found.close()
@@ -230,7 +230,7 @@ def test_tree_is_told_when_it_is_lost(tmp_path):
             assert sum("where VW loses its tree" in note for note in shown.notes) == 1
             model.save(tmp_path / "m")
         with xclass.load(tmp_path / "m") as model:
-            assert len(set(model.predict(text).tolist())) == 1
+            assert len(set(model.predict_many(text).tolist())) == 1
         return
     pytest.fail("no stream lost its tree")
 
@@ -241,7 +241,7 @@ def test_tree_is_told_when_it_is_lost(tmp_path):
 def learned(**options) -> dict[str, np.ndarray]:
     """The arrays of a model."""
     with xclass.Learner("log_multi", K, bits=14, **options) as model:
-        model.learn(drifting(2, K, 400))
+        model.learn_many(drifting(2, K, 400))
         return {name: np.array(array) for name, array in model.contents().arrays.items()}
 
 
@@ -293,7 +293,7 @@ def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch, red
     k = 700
     text, test = multiclass(5, k, 3000), multiclass(6, k, 900)
     with xclass.Learner(reduction, k) as model:
-        model.learn(text)
+        model.learn_many(text)
         model.save(tmp_path / "m")
         contents = model.contents()
     assert reduction != "log_multi" or len(contents.arrays["tree.link"]) > split_tree.FIRST_NODES
@@ -301,7 +301,7 @@ def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch, red
     for processors in (1, 2, 5):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         with xclass.load(tmp_path / "m") as model:
-            found.append(model.predict(test).tolist())
+            found.append(model.predict_many(test).tolist())
     with with_scores(reduction, k) as model:  # one thread, which lists the routers asked
         model.replace_contents(contents)
         assert found == [go_through(model, test, learn=False).predictions] * 3
@@ -312,7 +312,7 @@ def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch, red
 
 def test_summary_tells_what_the_tree_is():
     with xclass.Learner("log_multi", 5, max_predictors=4, swap_resistance=1) as model:
-        model.learn(drifting(3, 5, 600))
+        model.learn_many(drifting(3, 5, 600))
         arrays, told = model.contents().arrays, summary_of(model)
     link, count, size = arrays["tree.link"], arrays["tree.count"], arrays["tree.size"]
 
@@ -331,7 +331,7 @@ def test_summary_tells_what_the_tree_is():
 
 def test_scores_are_those_of_the_routers_on_the_way():
     with with_scores("log_multi", K) as model:
-        model.learn(multiclass(3, K, 200, tags=True))
+        model.learn_many(multiclass(3, K, 200, tags=True))
         shown = go_through(model, multiclass(4, K, 50), learn=False)
         arrays = model.contents().arrays
     link, count, size = arrays["tree.link"], arrays["tree.count"], arrays["tree.size"]
@@ -405,7 +405,7 @@ def test_large_values_are_scaled_by_the_largest_seen():
     found = []
     for unit in (1.0, 1024.0):
         with xclass.Learner("log_multi", 5) as model:
-            found.append(model.learn([f"{y} |a x:{u * y} y:{v * unit:.9f}" for y, u, v in lines]).prediction)
+            found.append(model.learn_many([f"{y} |a x:{u * y} y:{v * unit:.9f}" for y, u, v in lines]).prediction)
     assert (found[0] != found[1]).sum() < 15
 
 

@@ -28,14 +28,14 @@ def test_the_library_crosses_with_the_path_as_the_command_does(tmp_path):
     learn(*TREE, "-q", r"w\x88", "-f", tmp_path / "command", stdin=text)
     options = {"classes": 60, "bits": 20, "max_candidates": 5}
     with xclass.Learner("recall_tree", quadratic=[r"w\x88"], **options) as model:
-        crossed = model.learn(text).prediction
+        crossed = model.learn_many(text).prediction
         model.save(tmp_path / "library")
     assert (tmp_path / "library").read_bytes() == (tmp_path / "command").read_bytes()
     with xclass.Learner("recall_tree", **options) as model:
-        assert (model.learn(text).prediction != crossed).any()
+        assert (model.learn_many(text).prediction != crossed).any()
     with xclass.load(tmp_path / "library") as model:
         learn("-t", "-i", tmp_path / "command", "-p", tmp_path / "p", stdin=text)
-        assert model.predict(text).tolist() == [int(line) for line in (tmp_path / "p").read_text().split()]
+        assert model.predict_many(text).tolist() == [int(line) for line in (tmp_path / "p").read_text().split()]
 
 
 @pytest.mark.parametrize(

@@ -406,7 +406,7 @@ def grown(text: str, classes: int = K, told: list[str] | None = None, **options)
     model = xclass.Learner("softmax_tree", classes, **{"bits": 16, **options})
     if told is not None:
         model.reduction.tell = told.append
-    model.learn(text)
+    model.learn_many(text)
     model.end_pass()
     return model
 
@@ -414,7 +414,7 @@ def grown(text: str, classes: int = K, told: list[str] | None = None, **options)
 def error_of(model: xclass.Learner, text: str) -> float:
     """The share of the lines of a text whose label is not what the model predicts."""
     labels = [int(line.split(" ")[0]) for line in text.splitlines()]
-    return float(np.mean(model.predict(text) != labels))
+    return float(np.mean(model.predict_many(text) != labels))
 
 
 @pytest.mark.parametrize(
@@ -490,10 +490,10 @@ def test_goes_on_from_a_model(place):
     first, second, test = (multiclass(seed, K, n, noise=0.3) for seed, n in ((7, 800), (8, 800), (9, 400)))
     with grown(first, depth=2, tao_iterations=1) as model:
         assert model.average_loss is None  # nothing was known while examples were collected
-        before, answers, leaves = error_of(model, test), model.predict(second), fact(summary_of(model), "leaves")
+        before, answers, leaves = error_of(model, test), model.predict_many(second), fact(summary_of(model), "leaves")
         model.save("m")
     with xclass.load("m") as model:
-        outcome = model.learn(second)  # the loaded tree answers while examples are collected
+        outcome = model.learn_many(second)  # the loaded tree answers while examples are collected
         assert outcome.prediction.tolist() == answers.tolist()
         assert model.average_loss == outcome.loss.sum() / 800 == error_of(model, second)
         model.end_pass()
@@ -509,7 +509,7 @@ def test_weights_are_rows_repeated():
     often = [line for line, w in zip(lines, times, strict=True) for _ in range(w)]
     test = multiclass(12, K, 300, noise=0.3)
     with grown(heavy, depth=1, smooth=0.001) as one, grown(often, depth=1, smooth=0.001) as two:
-        assert (one.predict(test) != two.predict(test)).sum() <= 6
+        assert (one.predict_many(test) != two.predict_many(test)).sum() <= 6
 
 
 def test_defaults_are_said_and_follow_the_data():

@@ -1,0 +1,164 @@
+"""Convert the labels and weights that a program passes beside its examples."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..data import class_names
+from ..data.class_names import Names
+from ..errors import DataError
+from ..system.printable import short_repr
+from .configuration import LabelRange
+
+NO_LABEL = (None, "")  # and NaN
+
+
+def are_names(labels: Any) -> bool:
+    """Return whether labels, or a single label, are names: the first one that is not missing is text."""
+    if isinstance(labels, (str, bytes)):
+        return True
+    if isinstance(labels, np.ndarray) or hasattr(labels, "dtype"):
+        kind = getattr(labels.dtype, "kind", "O")
+        if kind in "US":
+            return True
+        if kind in "iufb":
+            return False
+    if not hasattr(labels, "__iter__"):
+        return False
+    return isinstance(next((label for label in labels if label is not None and label == label), None), str)
+
+
+class LabelConverter:
+    """Convert labels into numbers of classes, or into real-valued labels.
+
+    Parameters
+    ----------
+    names : names of the classes; new ones are added to it
+    label_range : classes that the learner accepts
+    """
+
+    def __init__(self, names: Names, label_range: LabelRange) -> None:
+        self._names, self._range = names, label_range
+        self._numbers: dict[str, int] = {}  # name -> class, for the first names of `names`
+
+    def labels(self, labels: Any, n: int, learn: bool) -> np.ndarray:
+        """Return the labels of n examples as float64[n], NaN for those without a label.
+
+        Parameters
+        ----------
+        labels : n numbers, or n names where the classes have names; None and NaN for no label
+        n : number of examples
+        learn : whether new names become classes; without it they become `class_names.UNKNOWN`
+
+        Raises
+        ------
+        DataError
+            if there are not n labels, or if one of them is not allowed; nothing has changed then.
+        """
+        named = self._names.class_list is not None
+        if named and are_names(labels):
+            values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+            if len(values) != n:
+                raise DataError(f"y: {len(values)} of them for {n} examples; give one for each example")
+            return self._numbered(values, learn)
+        if not named and are_names(labels):
+            raise DataError("y holds names, and the classes of this learner are numbers: give numbers")
+        label = column("y", labels, n, np.float64)
+        self._check(label, named)
+        return label
+
+    def _numbered(self, values: Sequence[Any], learn: bool) -> np.ndarray:
+        """Return the classes of names as float64[n]; see `labels`."""
+        names, numbers = self._names, self._numbers
+        for number in range(len(numbers), len(names.names)):
+            numbers[names.names[number]] = number + 1
+        label = np.array([numbers.get(value, 0) for value in values], np.float64)
+        if label.all():
+            return label
+        new: dict[str, int] = {}
+        growing = learn and names.growing
+        most = self._range.highest
+        for i in np.flatnonzero(label == 0).tolist():
+            value = values[i]
+            if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+                label[i] = math.nan
+                continue
+            name = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+            if not isinstance(name, str):
+                raise DataError(f"y[{i}] is {short_repr(value)}; allowed are names, because other labels are names")
+            if name in numbers or name in new:
+                label[i] = numbers.get(name) or new[name]
+            elif not growing:
+                if learn:
+                    raise DataError(f"y[{i}] is {short_repr(name)}, which is not the name of a class")
+                label[i] = class_names.UNKNOWN
+            else:
+                if not class_names.is_allowed(name):
+                    raise DataError(f"y[{i}] is {short_repr(name)}; a name has no control characters")
+                label[i] = new[name] = len(numbers) + len(new) + 1
+                if most is not None and label[i] > most:
+                    allowed = f"allowed are {most} different names" + (f" ({self._range.set_by})" if most else "")
+                    raise DataError(f"y[{i}] is {short_repr(name)}, a name too many: {allowed}")
+        names.append(list(new))
+        return label
+
+    def _check(self, label: np.ndarray, named: bool) -> None:
+        """Check that all labels, float64[n], are NaN or classes in the range of the learner."""
+        lowest, highest, _ = self._range
+        if named:
+            highest = len(self._names.names)  # a class without a name cannot be predicted
+        if highest is None:
+            return
+        wrong = ~np.isnan(label) & ~((label >= lowest) & (label <= highest) & (label == np.floor(label)))
+        if not wrong.any():
+            return
+        at = int(np.argmax(wrong))
+        allowed = f"allowed are whole numbers from {lowest} to {highest}"
+        if named:
+            allowed = f"{allowed}, the classes that have a name" if highest else "no class has a name yet: give names"
+        raise DataError(f"y[{at}] is {label[at]:g}; {allowed}")
+
+
+def column(name: str, values: Any, n: int, kind: Any) -> np.ndarray:
+    """Return the labels or weights of n examples as a contiguous array.
+
+    Parameters
+    ----------
+    name : name of the argument, for error messages
+    values : n numbers; None and NaN for no label
+    n : number of examples
+    kind : dtype of the result
+
+    Raises
+    ------
+    DataError
+        if `values` are not n numbers.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "O" and array.shape == (n,):
+        with contextlib.suppress(TypeError, ValueError):
+            array = np.array([math.nan if value is None else float(value) for value in array.tolist()])
+    if array.shape != (n,) or array.dtype.kind not in "iufb":
+        raise DataError(f"{name}: {array.dtype}{list(array.shape)}; allowed are {n} numbers, one for each example")
+    return np.ascontiguousarray(array, kind)
+
+
+def weights_of(values: Any, n: int) -> np.ndarray:
+    """Return the weights of n examples as float32[n].
+
+    Raises
+    ------
+    DataError
+        if `values` are not n finite numbers of at least 0.
+    """
+    weights = column("sample_weight", values, n, np.float32)
+    wrong = ~((weights >= 0) & (weights <= np.finfo(np.float32).max))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise DataError(f"sample_weight[{at}] is {weights[at]:g}; allowed are finite numbers of at least 0")
+    return weights
