@@ -150,8 +150,8 @@ def test_draw_is_the_schedule_of_the_oracle(errors):
 
 def test_filter_tree_is_as_deep_as_the_logarithm():
     for k in (2, 3, 4, 5, 1000, 1024, 1025, 100_000):
-        assert bracket.draw(k, 0).longest == (k - 1).bit_length()
-    assert bracket.draw(100_000, 3).longest < 40
+        assert bracket.draw(k, 0).most_matches == (k - 1).bit_length()
+    assert bracket.draw(100_000, 3).most_matches < 40
 
 
 @pytest.mark.parametrize(("k", "errors"), [(2, 0), (3, 0), (37, 0), (64, 0), (1000, 2), (1, 0)])
@@ -184,7 +184,7 @@ def test_scores_are_those_of_the_matches_asked():
             assert number == (at - k) // 2 + 1
             at = found.sides[number - 1, int(score > 0)]
         assert at == answer - 1
-        assert 0 < len(path) <= found.longest
+        assert 0 < len(path) <= found.most_matches
     with with_scores("ect", k, error=2) as model:
         paths = go_through(model, text).scores
     assert all(next(iter(path)) == 3 * (k - 1) + 2 for path in paths), "the final's last match is asked first"
@@ -205,7 +205,7 @@ def test_time_does_not_grow_with_the_classes():
     ("reduction", "classes", "options", "why"),
     [
         ("ect", K, {"link": "logistic"}, "link has no effect with ect"),
-        ("ect", 1 << 21, {"error": 1000}, "makes too many matches to number: give a smaller error"),
+        ("ect", 1 << 21, {"error": 1000}, "needs 2099248151 matches, too many; give a smaller error"),
         ("oaa", K, {"error": 1}, "error belongs to ect, which was not chosen"),
     ],
 )

@@ -133,7 +133,7 @@ def weight_and_normalise(rows: Rows, weight: Float64s) -> None:
 
 
 @jit
-def mark_heaviest(start: Int64s, worth: Float64s, most: int, kept: Bools) -> None:
+def mark_heaviest(start: Int64s, worth: Float64s, most: int, marked: Bools) -> None:
     """Mark the `most` features of largest worth in every row.
 
     Parameters
@@ -141,18 +141,18 @@ def mark_heaviest(start: Int64s, worth: Float64s, most: int, kept: Bools) -> Non
     start : int64[k + 1], where the rows begin
     worth : float64[z]
     most : number of features to mark in each row
-    kept : bool[z], written
+    marked : bool[z], written
     """
     item = np.arange(worth.shape[0])
     for r in range(start.shape[0] - 1):
         middle = min(start[r] + most, start[r + 1])
         quickselect.select(item, start[r], start[r + 1], middle, worth)
         for j in range(start[r], middle):
-            kept[item[j]] = True
+            marked[item[j]] = True
 
 
 @jit
-def keep(rows: Rows, label: UInt64s, feature: UInt64s, kept: Bools, sums: Sums) -> None:
+def copy_marked(rows: Rows, label: UInt64s, feature: UInt64s, marked: Bools, sums: Sums) -> None:
     """Copy the marked features of the rows into an empty map.
 
     Parameters
@@ -160,12 +160,12 @@ def keep(rows: Rows, label: UInt64s, feature: UInt64s, kept: Bools, sums: Sums) 
     rows : sums of each label
     label : uint64[k], label of each row
     feature : uint64[F], hash of each feature
-    kept : bool[z], features to copy
+    marked : bool[z], features to copy
     sums : empty map, written
     """
     for r in range(rows.start.shape[0] - 1):
         for j in range(rows.start[r], rows.start[r + 1]):
-            if kept[j]:
+            if marked[j]:
                 key = label[r] << np.uint64(32) | feature[rows.feature[j]]
                 cell = _cell(sums.key, key)
                 if cell >= 0:
@@ -232,10 +232,10 @@ def trimmed(sums: Sums, target: int) -> Sums:
         else:
             high = middle - 1
     worth = np.abs(rows.value) * idf(classes, len(label))[rows.feature]
-    kept = np.zeros(len(worth), bool)
-    mark_heaviest(rows.start, worth, low, kept)
+    marked = np.zeros(len(worth), bool)
+    mark_heaviest(rows.start, worth, low, marked)
     trimmed = new_sums(len(sums.key))
-    keep(rows, label, feature, kept, trimmed)
+    copy_marked(rows, label, feature, marked, trimmed)
     return trimmed
 
 

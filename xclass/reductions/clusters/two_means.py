@@ -98,7 +98,7 @@ def _split(
     _move(rows, order[begin + first], centre, 0, ONE)
     side[order[begin + second]] = 1
     _move(rows, order[begin + second], centre, 1, ONE)
-    alike: float = 0.0
+    similarity: float = 0.0
     for t in range(ROUNDS):
         square_0: float = 0.0
         square_1: float = 0.0
@@ -117,9 +117,9 @@ def _split(
                 square_1 += np.float64(y)
         length_0 = math.sqrt(max(square_0, 0.0))
         length_1 = math.sqrt(max(square_1, 0.0))
-        before = alike
-        alike = (length_0 + length_1) / n
-        if t > 1 and alike - before < LEAST_GAIN:
+        before = similarity
+        similarity = (length_0 + length_1) / n
+        if t > 1 and similarity - before < LEAST_GAIN:
             break
         inverse_0 = 1.0 / length_0 if length_0 > 0.0 else 0.0
         inverse_1 = 1.0 / length_1 if length_1 > 0.0 else 0.0
@@ -143,7 +143,7 @@ def _split(
         for j in range(rows.start[order[m]], rows.start[order[m] + 1]):
             centre[rows.feature[j], 0] = ZERO
             centre[rows.feature[j], 1] = ZERO
-    return alike
+    return similarity
 
 
 @jit
@@ -168,9 +168,9 @@ def split(
     salt = np.uint64(begin) << np.uint64(32) | np.uint64(end)
     best = -1.0
     for t in range(tries):
-        alike = _split(rows, order, begin, end, centre, scratch, rng.mix(seed + np.uint64(t)) ^ salt)
-        if alike > best:
-            best = alike
+        similarity = _split(rows, order, begin, end, centre, scratch, rng.mix(seed + np.uint64(t)) ^ salt)
+        if similarity > best:
+            best = similarity
             for m in range(begin, end):
                 scratch.best[order[m]] = scratch.side[order[m]]
     middle = begin + (end - begin + 1) // 2

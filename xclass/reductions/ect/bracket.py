@@ -43,7 +43,7 @@ class Draw(NamedTuple):
     entry: Int32s  # int32[K + 2 M], entry of each place
     last: Int32s  # int32[E + 1], last match of each tournament; int32[0] if K = 1
     round: Int32s  # int32[M], round of each match, from 0
-    longest: int  # upper bound of the matches of one label or one prediction, including the final
+    most_matches: int  # upper bound of the matches of one label or one prediction, including the final
 
 
 def matches(classes: int, errors: int) -> int:
@@ -72,15 +72,15 @@ def draw(classes: int, errors: int) -> Draw:
                 sides[numbers] = pairs
                 entry[pairs] = 2 * numbers[:, None] + np.arange(2)
                 rounds[numbers] = current_round
-                won, lost = classes + 2 * numbers, classes + 2 * numbers + 1
+                winners, losers = classes + 2 * numbers, classes + 2 * numbers + 1
                 number += size
                 if len(players) == 2 and (tournament == 0 or len(waiting[tournament - 1]) == 0):
                     last.append(number - 1)
-                    lost = np.concatenate([won, lost])
+                    losers = np.concatenate([winners, losers])
                 else:
-                    next_round[tournament].append(won)
+                    next_round[tournament].append(winners)
                 if tournament < errors:
-                    next_round[tournament + 1].append(lost)
+                    next_round[tournament + 1].append(losers)
             if len(players) % 2:
                 next_round[tournament].append(players[-1:])
         waiting = [np.concatenate(parts) if parts else none for parts in next_round]
@@ -126,8 +126,8 @@ def cache_friendly_numbers(draw: Draw, classes: int) -> tuple[np.ndarray, int]:
     for side in (0, 1):
         place = draw.sides[roots, side].astype(np.int64) - classes
         before = place >> 1
-        taken = (place >= 0) & (place % 2 == 0) & (draw.round[before] % 2 == 0)
-        numbers[before[taken]] = numbers[roots[taken]] + 1 + side
+        in_block = (place >= 0) & (place % 2 == 0) & (draw.round[before] % 2 == 0)
+        numbers[before[in_block]] = numbers[roots[in_block]] + 1 + side
     rest = np.flatnonzero(numbers < 0)
     numbers[rest] = 4 * len(roots) + np.arange(len(rest))
     return numbers.astype(np.int32), 4 * len(roots) + len(rest)

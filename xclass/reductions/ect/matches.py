@@ -3,7 +3,7 @@
 Source    Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009.
 Cost      O(s) per match, for s features; a prediction or an update takes about log2 K + E log2 log2 K matches.
 Names     place and entry as in `bracket` | K classes, E errors, M matches before the final.
-Differs   see `ect.reduction`, also for VW, which `Bracket.vw` follows.
+Differs   see `ect.reduction`, also for VW, which `Bracket.as_vw` follows.
 Idea      Each match is a regressor: the right side wins if its score is above 0. A prediction goes from the final back
           to a label; learning goes from the label forward to the final.
 """
@@ -30,16 +30,16 @@ class Bracket(NamedTuple):
     last: Int32s  # int32[E + 1], the same
     sub: Int32s  # int32[M + E], subproblem of each match; the final comes last
     classes: int  # K
-    vw: bool  # follow VW
+    as_vw: bool  # follow VW
     link: bool  # scores go through the logistic function before they are compared
 
 
-class Answers(NamedTuple):
+class Predictions(NamedTuple):
     """Hold the predictions for n examples and the matches scored for each of them."""
 
     prediction: Float64s  # float64[n], classes as written in the file
     counted: Float32s  # float32[n], weights with which examples are counted in the statistics; VW changes them
-    asked: Int64s  # int64[...], matches of example i: asked[first[i]:first[i + 1]]
+    scored: Int64s  # int64[...], matches of example i: scored[first[i]:first[i + 1]]
     score: Float32s  # float32[...], their scores
     first: Int64s  # int64[n + 1]; int64[0] if only the current example's matches are kept
 
@@ -57,8 +57,8 @@ def _clipped(bracket: Bracket, table: gd.Table, s: np.float32) -> np.float32:
 
 
 @jit
-def answer(
-    bracket: Bracket, table: gd.Table, row: gd_sequential.Row, count: int, asked: Int64s, score: Float32s, taken: int
+def predict(
+    bracket: Bracket, table: gd.Table, row: gd_sequential.Row, count: int, scored: Int64s, score: Float32s, end: int
 ) -> tuple[np.int64, int]:
     """Return the 0-based label that wins, and write the matches that decided it.
 
@@ -66,17 +66,17 @@ def answer(
     ----------
     row : the example, loaded by `gd_sequential.load`
     count : number of its features
-    asked, score : int64[...], float32[...], written from position `taken` on: the matches scored and their scores
-    taken : position of the first match
+    scored, score : int64[...], float32[...], written from position `end` on: the matches scored and their scores
+    end : position of the first match
 
     Returns
     -------
     label : 0-based
-    taken : position after the last match
+    end : position after the last match
     """
     total = bracket.sides.shape[0]
     if total == 0:
-        return np.int64(0), taken
+        return np.int64(0), end
     errors = bracket.last.shape[0] - 1
     won = 0  # the tournament whose winner wins the final
     bit = 1
@@ -86,9 +86,9 @@ def answer(
         if won + bit <= errors:
             match = total + won + bit - 1
             s = _clipped(bracket, table, gd_sequential.score(row, table, count, np.uint64(bracket.sub[match])))
-            asked[taken] = match
-            score[taken] = s
-            taken += 1
+            scored[end] = match
+            score[end] = s
+            end += 1
             if s > ZERO:
                 won += bit
         bit >>= 1
@@ -96,14 +96,14 @@ def answer(
     while place >= bracket.classes:
         match = (place - bracket.classes) >> 1
         s = _clipped(bracket, table, gd_sequential.score(row, table, count, np.uint64(bracket.sub[match])))
-        asked[taken] = match
-        score[taken] = s
-        taken += 1
+        scored[end] = match
+        score[end] = s
+        end += 1
         right = bool(s > ZERO)
-        if (place - bracket.classes) & 1 and not bracket.vw:
+        if (place - bracket.classes) & 1 and not bracket.as_vw:
             right = not right  # this place is the match's loser
         place = np.int64(bracket.sides[match, 1 if right else 0])
-    return place, taken
+    return place, end
 
 
 @jit
@@ -169,7 +169,7 @@ def _learn_as_vw(
     """Update the matches of a label as VW does; return the weight with which the example is counted from then on."""
     total = bracket.sides.shape[0]
     errors = bracket.last.shape[0] - 1
-    noted = 0  # entries of `won`: last matches of tournaments, and the match that eliminated the label
+    used = 0  # entries of `won`: last matches of tournaments, and the match that eliminated the label
     t = 0
     entry = np.int64(bracket.entry[label])
     right = entry & 1 == 1
@@ -181,42 +181,42 @@ def _learn_as_vw(
         while bracket.last[t] < match:
             t += 1
         if bracket.last[t] == match:
-            won[noted] = wins
-            noted += 1
+            won[used] = wins
+            used += 1
         elif entry < 0:
-            won[noted] = False
-            noted += 1
+            won[used] = False
+            used += 1
         else:
             right = entry & 1 == 1
-    own = weight
+    final_weight = weight
     bit = 1
     while bit <= errors:
         j = 0
-        while j < noted // 2:
+        while j < used // 2:
             left, right = won[2 * j], won[2 * j + 1]
             won[j] = left
             if left != right:
-                clock -= np.float64(own)
-                own = ONE
-                while np.float32(2 * bit) * own <= np.float32(errors):
-                    own *= np.float32(2)
-                clock += np.float64(own)
+                clock -= np.float64(final_weight)
+                final_weight = ONE
+                while np.float32(2 * bit) * final_weight <= np.float32(errors):
+                    final_weight *= np.float32(2)
+                clock += np.float64(final_weight)
                 match = total + (2 * j + 1) * bit - 1
                 if rule.widen:
                     gd.widen(table.range, ONE if right else -ONE)
                 s = _clipped(bracket, table, gd_sequential.score(row, table, count, np.uint64(bracket.sub[match])))
-                _update(bracket, table, rule, row, count, quick, match, right, own, clock)
+                _update(bracket, table, rule, row, count, quick, match, right, final_weight, clock)
                 won[j] = (s > ZERO) == right
-            if noted % 2 == 1:
-                won[noted // 2] = won[noted - 1]
-            noted = (noted + 1) // 2
+            if used % 2 == 1:
+                won[used // 2] = won[used - 1]
+            used = (used + 1) // 2
             j += 1
         bit *= 2
-    return own
+    return final_weight
 
 
 @jit
-def _fetch(bracket: Bracket, table: gd.Table, batch: Batch, i: int, label: Int) -> None:
+def _prefetch_matches(bracket: Bracket, table: gd.Table, batch: Batch, i: int, label: Int) -> None:
     """Prefetch the weights that example i needs if its label wins every match."""
     block = np.uint64(1 << 62)
     entry = np.int64(bracket.entry[label])
@@ -233,7 +233,7 @@ def _fetch(bracket: Bracket, table: gd.Table, batch: Batch, i: int, label: Int) 
 @jit
 def learn_batch(
     bracket: Bracket, table: gd.Table, rule: gd.Rule, batch: Batch, label: Int64s, clock: Float64s, drift: Float64s,
-    results: Answers, row: gd_sequential.Row, won: Bools,
+    results: Predictions, row: gd_sequential.Row, won: Bools,
 ) -> None:  # fmt: skip
     """Predict every example of a batch, then learn from it where its label is known.
 
@@ -254,9 +254,9 @@ def learn_batch(
     begin = 0
     for i in range(batch.label.shape[0]):
         if i + 1 < label.shape[0] and label[i + 1] >= 0:
-            _fetch(bracket, table, batch, i + 1, label[i + 1])
+            _prefetch_matches(bracket, table, batch, i + 1, label[i + 1])
         count, quick = gd_sequential.load(row, table, rule, batch, i)
-        best, end = answer(bracket, table, row, count, scored, score, begin)
+        best, end = predict(bracket, table, row, count, scored, score, begin)
         prediction[i] = best + 1
         if keeps_matches:
             begin = end
@@ -264,7 +264,7 @@ def learn_batch(
         if label[i] < 0 or bracket.sides.shape[0] == 0:
             continue
         weight = batch.weight[i]
-        if bracket.vw:
+        if bracket.as_vw:
             now = clock[i] + drift[0]
             counted[i] = _learn_as_vw(bracket, table, rule, row, count, quick, label[i], weight, now, won)
             drift[0] += np.float64(counted[i]) - np.float64(weight)
@@ -274,16 +274,16 @@ def learn_batch(
 
 @jit
 def label_matches(
-    bracket: Bracket, table: gd.Table, row: gd_sequential.Row, count: int, label: Int, asked: Int64s
+    bracket: Bracket, table: gd.Table, row: gd_sequential.Row, count: int, label: Int, scored: Int64s
 ) -> int:
-    """Write the matches that a label meets under the current scores to `asked` (int64[...]); return their number."""
-    taken = 0
+    """Write the matches that a label meets under the current scores to `scored` (int64[...]); return their number."""
+    end = 0
     entry = np.int64(bracket.entry[label])
     while entry >= 0:
         match = entry >> 1
         s = _clipped(bracket, table, gd_sequential.score(row, table, count, np.uint64(bracket.sub[match])))
         wins = (s > ZERO) == (entry & 1 == 1)
-        asked[taken] = match
-        taken += 1
+        scored[end] = match
+        end += 1
         entry = np.int64(bracket.entry[bracket.classes + 2 * match + (0 if wins else 1)])
-    return taken
+    return end

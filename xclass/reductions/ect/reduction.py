@@ -89,8 +89,9 @@ def check(spec: LearnerSpec) -> None:
     """
     gd.check(spec)
     o: Options = spec.options
-    if o.ect + 2 * bracket.matches(o.ect, o.error) >= 2**31:
-        raise UsageError(f"--ect {o.ect} --error {o.error} makes too many matches to number: give a smaller --error")
+    total = bracket.matches(o.ect, o.error)
+    if o.ect + 2 * total >= 2**31:
+        raise UsageError(f"--ect {o.ect} --error {o.error} needs {total} matches, too many; give a smaller --error")
     if o.ect_play == "paper" and spec.binary.link != "identity":
         raise UsageError("--link has no effect with --ect, which looks at the sign of a score only; leave it out")
 
@@ -98,8 +99,8 @@ def check(spec: LearnerSpec) -> None:
 def refused(spec: LearnerSpec) -> dict[str, str]:
     """Return {option: message} for the options that show a tree, if the matches do not form one."""
     error = spec.options.error
-    why = f"shows a tree, which matches with --error {error} are not: drop one of them"
-    return {name: f"--{name} {why}" for name in ("print_tree", "dot_tree")} if error > 0 else {}
+    reason = f"shows a tree, but the matches of --error {error} do not form one: drop one of them"
+    return {name: f"--{name} {reason}" for name in ("print_tree", "dot_tree")} if error > 0 else {}
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
@@ -128,7 +129,7 @@ class Tournament(Learner, TreeViewable, Inspectable):
     ----------
     classes, errors : K and E
     draw, bracket : the matches, for output and for kernels
-    longest : upper bound of the matches of one example
+    most_matches : upper bound of the matches of one example
     tables : the only weight table
     drift : float64[1], see `matches.learn_batch`
     """
@@ -145,25 +146,25 @@ class Tournament(Learner, TreeViewable, Inspectable):
         total = bracket.matches(self.classes, self.errors)
         self.memory = gd.SLOT_BYTES << bits, MATCH_BYTES * total
         gd.check_memory(bits, extra_bytes=self.memory[1])
-        drawn = self.draw = bracket.draw(self.classes, self.errors)
-        self.longest = drawn.longest
-        blocked = self._blocked = spec.binary.layout == "vw"
-        if blocked:
-            sub, taken = np.arange(total, dtype=np.int32), total
+        tournaments = self.draw = bracket.draw(self.classes, self.errors)
+        self.most_matches = tournaments.most_matches
+        vw_layout = self._vw_layout = spec.binary.layout == "vw"
+        if vw_layout:
+            sub, subproblems = np.arange(total, dtype=np.int32), total
         else:
-            sub, taken = bracket.cache_friendly_numbers(drawn, self.classes)
-        sub = np.concatenate([sub, taken + np.arange(self.errors, dtype=np.int32)])
-        taken = max(1, taken + self.errors)
+            sub, subproblems = bracket.cache_friendly_numbers(tournaments, self.classes)
+        sub = np.concatenate([sub, subproblems + np.arange(self.errors, dtype=np.int32)])
+        subproblems = max(1, subproblems + self.errors)
         self.bracket = matches.Bracket(
-            drawn.sides, drawn.entry, drawn.last, sub, self.classes, o.ect_play == "vw",
+            tournaments.sides, tournaments.entry, tournaments.last, sub, self.classes, o.ect_play == "vw",
             spec.binary.link == "logistic",
         )  # fmt: skip
-        width = gd.vw_width(taken) if blocked else gd.odd_width(taken)
-        self.tables = [gd.new_table(self.rule, bits, taken, width)]
+        width = gd.vw_width(subproblems) if vw_layout else gd.odd_width(subproblems)
+        self.tables = [gd.new_table(self.rule, bits, subproblems, width)]
         self.crowding = gd.crowding_warning(bits, max(1, total), width, spec.binary.layout)
         self.drift = np.zeros(1)
         self.keep_scores = spec.wanted.scores
-        self.stages = [self._play]
+        self.stages = [self._learn_batch]
 
     def end_pass(self) -> None:
         self.rule = gd.after_pass(self.rule, self.learner_options)
@@ -173,26 +174,29 @@ class Tournament(Learner, TreeViewable, Inspectable):
     def _labels(self, task: BatchTask) -> np.ndarray:
         """Return int64[n]: the 0-based label of each example, -1 if it is not learned from."""
         batch = task.batch
-        given = task.learns() & ~np.isnan(batch.label)
-        if not self.bracket.vw:
-            given &= batch.weight > 0
-        return self.classes_of(task, given, "ect", self.classes)
+        learns = task.learns() & ~np.isnan(batch.label)
+        if not self.bracket.as_vw:
+            learns &= batch.weight > 0
+        return self.classes_of(task, learns, "ect", self.classes)
 
-    def _play(self, task: BatchTask) -> None:
+    def _learn_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch: the only stage."""
         batch = task.batch
         n = batch.n
         capacity = n if self.keep_scores else 1
-        scored, score = np.empty(capacity * self.longest, np.int64), np.empty(capacity * self.longest, np.float32)
+        scored, score = (
+            np.empty(capacity * self.most_matches, np.int64),
+            np.empty(capacity * self.most_matches, np.float32),
+        )
         first = np.zeros(n + 1 if self.keep_scores else 0, np.int64)
         counted = batch.weight.copy()
         task.prediction = np.empty(n)
-        results = matches.Answers(task.prediction, counted, scored, score, first)
+        results = matches.Predictions(task.prediction, counted, scored, score, first)
         matches.learn_batch(
             self.bracket, finite.guarded(self.tables[0], task), self.rule, batch, self._labels(task), task.clock,
             self.drift, results, gd_sequential.new_row(batch), np.empty(self.errors + 2, np.bool_),
         )  # fmt: skip
-        if self.bracket.vw:
+        if self.bracket.as_vw:
             task.batch = batch = batch._replace(weight=counted)
         wrong = (task.prediction != batch.label) & ~np.isnan(batch.label)
         task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
@@ -217,7 +221,7 @@ class Tournament(Learner, TreeViewable, Inspectable):
 
     @property
     def rows_are_exclusive(self) -> bool:
-        return self._blocked
+        return self._vw_layout
 
     def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) * self.tables[0].width
@@ -227,14 +231,14 @@ class Tournament(Learner, TreeViewable, Inspectable):
         bracket, table = self.bracket, self.tables[0]
         row = gd_sequential.new_row(batch)
         count, _ = gd_sequential.load(row, table, self.rule, batch, 0)
-        buffer, score = np.empty(self.longest, np.int64), np.empty(self.longest, np.float32)
-        _, taken = matches.answer(bracket, table, row, count, buffer, score, 0)
-        scored = buffer[:taken].tolist()
+        buffer, score = np.empty(self.most_matches, np.int64), np.empty(self.most_matches, np.float32)
+        _, end = matches.predict(bracket, table, row, count, buffer, score, 0)
+        scored = buffer[:end].tolist()
         y = batch.label[0] - 1
         if 0 <= y < self.classes and len(bracket.sides) and not self.tests_as_vw:
-            taken = matches.label_matches(bracket, table, row, count, int(y), buffer)
+            end = matches.label_matches(bracket, table, row, count, int(y), buffer)
             final = range(len(bracket.sides), len(bracket.sub))
-            scored += [match for match in (*buffer[:taken].tolist(), *final) if match not in scored]
+            scored += [match for match in (*buffer[:end].tolist(), *final) if match not in scored]
         return [WeightLookup(0, int(bracket.sub[match]), match) for match in scored]
 
     def readable_lines(self) -> list[str]:

@@ -39,9 +39,9 @@ class Options:
 
 
 @jit
-def run(
+def learn_batch(
     table: gd.Table, rule: gd.Rule, link: bool, batch: Batch, learns: Bools, clock: Float64s, place: UInt64s,
-    x: Float32s, raw: Float32s, prediction: Float64s, lost: Float64s,
+    x: Float32s, raw: Float32s, prediction: Float64s, weighted_loss: Float64s,
 ) -> None:  # fmt: skip
     """Predict every example of a batch, then learn from it if it has a label and a positive weight.
 
@@ -56,7 +56,7 @@ def run(
     place, x : uint64[s], float32[s], scratch for the longest example
     raw : float32[n], written: unclipped score
     prediction : float64[n], written: clipped score, after the link function
-    lost : float64[n], written: loss times weight
+    weighted_loss : float64[n], written: loss times weight
     """
     for i in range(batch.label.shape[0]):
         begin, end = batch.start[i], batch.start[i + 1]
@@ -81,13 +81,13 @@ def run(
         p = gd.clip(s, table.range)
         raw[i] = s
         prediction[i] = ONE / (ONE + fast_math.expf(-p)) if link else p
-        lost[i] = 0.0
+        weighted_loss[i] = 0.0
         if labelled:
             value = loss.value(rule.loss, rule.tau, p, y, table.range[0], table.range[1])
             if weight > ZERO:
-                lost[i] = np.float64(value * weight)
-            if rule.checked and not abs(lost[i]) <= LARGEST:
-                lost[i] = LARGEST
+                weighted_loss[i] = np.float64(value * weight)
+            if rule.checked and not abs(weighted_loss[i]) <= LARGEST:
+                weighted_loss[i] = LARGEST
             if learning and weight > ZERO:
                 gd.learn(table, rule, place, x, count, np.uint64(0), p, y, weight, clock[i])
                 if table.guard.skipped[i] != 0:
@@ -124,28 +124,28 @@ class Scalar(Learner, Inspectable):
             self.enabled = "gd, scorer-identity, binary, count_label"
         self.link = spec.binary.link == "logistic"
         self.label_warning_given = False
-        self.stages = [self._run]
+        self.stages = [self._learn_batch]
 
-    def _run(self, task: BatchTask) -> None:
+    def _learn_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch: the only stage."""
         batch = task.batch
-        longest = int(np.diff(batch.start).max(initial=0))
+        most_features = int(np.diff(batch.start).max(initial=0))
         raw = np.empty(batch.n, np.float32)
         task.prediction = np.empty(batch.n)
         task.loss = np.empty(batch.n)
         if self.rule.loss in (loss.LOGISTIC, loss.HINGE) and not self.label_warning_given:
-            odd = ~np.isnan(batch.label) & (np.abs(batch.label) != 1)
-            if odd.any():
+            unexpected = ~np.isnan(batch.label) & (np.abs(batch.label) != 1)
+            if unexpected.any():
                 self.label_warning_given = True
-                i = int(np.argmax(odd))
+                i = int(np.argmax(unexpected))
                 name = "logistic" if self.rule.loss == loss.LOGISTIC else "hinge"
                 task.notes.append(
                     f"label {batch.label[i]:g} in line {batch.line[i]} is neither -1 nor 1, "
                     f"as --loss_function {name} expects"
                 )
-        run(
+        learn_batch(
             finite.guarded(self.table, task), self.rule, self.link, batch, task.learns(), task.clock,
-            np.empty(longest, np.uint64), np.empty(longest, np.float32), raw, task.prediction, task.loss,
+            np.empty(most_features, np.uint64), np.empty(most_features, np.float32), raw, task.prediction, task.loss,
         )  # fmt: skip
         task.raw = raw
         if self.binary:
