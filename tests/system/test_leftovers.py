@@ -490,7 +490,7 @@ def test_examples_that_do_not_fit_into_the_folder_of_temporary_files(tmp_path, m
     assert re.fullmatch(
         rf"xclass: {tmp_path}: cannot keep the examples that are learned at the end of the data: File too large: "
         r"[0-9]+ examples take [0-9.]+ MB, all of the data at least [0-9.]+ MB, [0-9,.]+ MB are free; "
-        r"set TMPDIR to a folder with room\n"
+        r"set TMPDIR to a folder with more space\n"
         r"xclass: nothing was learned yet, so nothing was saved\n",
         done.err,
     ), done.err

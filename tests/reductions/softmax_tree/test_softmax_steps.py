@@ -89,13 +89,13 @@ def test_classes_that_are_hardly_probable_are_drawn_as_often_as_they_are_probabl
     draws = 4000
     total = np.zeros(k)
     scratch = leaf_sgd.Scratch(np.empty(size, np.float32), np.empty(leaf_sgd.LANES, np.float32))
-    found = leaf_sgd.Listed(
-        np.zeros(1, np.int64), np.zeros((1, leaf_sgd.MOST_LISTED), np.int32),
-        np.zeros((1, leaf_sgd.MOST_LISTED), np.float32),
+    found = leaf_sgd.SampledSlopes(
+        np.zeros(1, np.int64), np.zeros((1, leaf_sgd.MOST_SAMPLED), np.int32),
+        np.zeros((1, leaf_sgd.MOST_SAMPLED), np.float32),
     )  # fmt: skip
     for i in range(draws):
         draw = np.array([(i + 0.5) / draws], np.float32)
-        leaf_sgd.listed(problem, table, np.zeros(1, np.int64), draw, 0, 0, 1, y.astype(np.int32), scratch, found)
+        leaf_sgd.sample_slopes(problem, table, np.zeros(1, np.int64), draw, 0, 0, 1, y.astype(np.int32), scratch, found)
         count = found.count[0]
         assert len(set(found.owner[0, :count].tolist())) == count
         total[found.owner[0, :count]] += found.slope[0, :count]
@@ -163,7 +163,7 @@ def test_rare_features_have_weights_for_their_classes_only():
         assert ((w != 0) | ~wanted).all()
         assert ((w == 0) | wanted | together).all()
         other = leaf_sgd.new_table(problem, y.astype(np.int32), bias, dense_features * 4 * leaf_sgd.LANES)
-        leaf_sgd.put(other, found.start, found.feature, found.value)
+        leaf_sgd.load_weights(other, found.start, found.feature, found.value)
         assert (dense(leaf_sgd.weights(other, 10), 10, 30) == w).all()
 
 

@@ -117,10 +117,10 @@ def some_tree(seed: int, depth: int, k: int, features: int) -> softmax_nodes.Tre
     """A complete tree of random weights."""
     rng = np.random.default_rng(seed)
     tree = softmax_nodes.Tree.complete(depth)
-    for i, one in enumerate(tree.inside):
+    for i, one in enumerate(tree.contents):
         if isinstance(one, softmax_nodes.Router):
             mine = np.flatnonzero(rng.random(features) < 0.5).astype(np.uint32)
-            tree.inside[i] = softmax_nodes.Router(
+            tree.contents[i] = softmax_nodes.Router(
                 mine, rng.standard_normal(len(mine)), float(rng.standard_normal()) / 4
             )
             continue
@@ -129,7 +129,7 @@ def some_tree(seed: int, depth: int, k: int, features: int) -> softmax_nodes.Tre
         start = np.concatenate([[0], np.cumsum([len(one) for one in each])]).astype(np.int64)
         feature = np.concatenate([np.empty(0, np.int64), *each]).astype(np.uint32)
         bias = np.round(rng.standard_normal(len(label)), 1)  # some are equal
-        tree.inside[i] = softmax_nodes.Leaf(label, bias, start, feature, rng.standard_normal(len(feature)))
+        tree.contents[i] = softmax_nodes.Leaf(label, bias, start, feature, rng.standard_normal(len(feature)))
     return tree
 
 
@@ -137,9 +137,9 @@ def plainly(tree: softmax_nodes.Tree, x: np.ndarray):
     """Where a dense row ends, the labels there and their probabilities."""
     i = 0
     while tree.left[i] >= 0:
-        one = tree.inside[i]
+        one = tree.contents[i]
         i = tree.right[i] if x[one.feature] @ one.weight + one.bias >= 0 else tree.left[i]
-    leaf = tree.inside[i]
+    leaf = tree.contents[i]
     owner = np.repeat(np.arange(len(leaf.label)), np.diff(leaf.start))
     z = leaf.bias + np.bincount(owner, leaf.weight * x[leaf.feature], minlength=len(leaf.label))
     p = np.exp(z)
@@ -155,9 +155,9 @@ def test_walk_is_the_plain_one(depth, seed):
     rng = np.random.default_rng(seed)
     x = (rng.standard_normal((n, features)) * (rng.random((n, features)) < 0.4)).astype(np.float32).astype(np.float64)
     rows = rows_of(x, rng.integers(1, k + 1, n), np.ones(n))
-    for stored in (tree, softmax_nodes.from_parts(softmax_nodes.parts(tree), lambda feature: feature)):
-        paths = inference.new_paths(softmax_nodes.parts(stored))
-        found = inference.new_found(n, 4)
+    for stored in (tree, softmax_nodes.from_arrays(softmax_nodes.to_arrays(tree), lambda feature: feature)):
+        paths = inference.prepare(softmax_nodes.to_arrays(stored))
+        found = inference.new_walk_result(n, 4)
         inference.walk(
             paths, rows.start, rows.feature, rows.value, rows.label, np.zeros(n, np.int32), 0, n,
             inference.new_scratch(paths, 4), found,
@@ -167,7 +167,7 @@ def test_walk_is_the_plain_one(depth, seed):
             assert tree.leaves()[found.leaf[r]] == node
             assert found.size[r] == len(label)
             order = np.argsort(-np.round(p, 9), kind="stable")[:4]
-            assert found.answer[r] == (label[order[0]] if len(label) else 0)
+            assert found.predicted[r] == (label[order[0]] if len(label) else 0)
             wanted = [*label[order].tolist(), 0, 0, 0, 0][:4]
             assert found.top[r].tolist() == wanted
             assert found.top_p[r, : len(order)] == pytest.approx(p[order], rel=1e-5)
@@ -179,7 +179,7 @@ def test_walk_is_the_plain_one(depth, seed):
 
 
 def test_what_is_no_tree_is_refused():
-    good = softmax_nodes.parts(some_tree(1, 2, 6, 8))
+    good = softmax_nodes.to_arrays(some_tree(1, 2, 6, 8))
     inference.check(good, 6, 2)
     circle = good.left.copy()
     circle[1] = 0
@@ -217,9 +217,9 @@ def trained(x, y, weight, depth, begin, **more):
 @pytest.mark.parametrize("zero_loss", ["01", "beta"])
 @pytest.mark.parametrize(("seed", "k", "most"), [(1, 6, 99), (2, 8, 3)])
 def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):
-    monkeypatch.setattr(tao, "ROUGH", 1e-9)
-    monkeypatch.setattr(tao, "FINE", 1e-9)
-    monkeypatch.setattr(tao, "ENOUGH", -1.0)
+    monkeypatch.setattr(tao, "FIRST_TOLERANCE", 1e-9)
+    monkeypatch.setattr(tao, "LATER_TOLERANCE", 1e-9)
+    monkeypatch.setattr(tao, "LEAST_DECREASE", -1.0)
     monkeypatch.setattr(tao.leaf_exact, "SWEEPS", 2000)
     x, y, weight = groups(seed, 90, k)
     begin = (y - 1) * 4 // k
@@ -246,13 +246,13 @@ def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):
 def test_objective_never_rises(seed, zero_loss, depth, k, most, alpha, solver):
     x, y, weight = groups(seed, 120, k, noise=0.8)
     begin = np.random.default_rng(seed).integers(0, 1 << depth, 120)
-    enough, tao.ENOUGH = tao.ENOUGH, -1.0
+    enough, tao.LEAST_DECREASE = tao.LEAST_DECREASE, -1.0
     try:
         _, said, _, _ = trained(
             x, y, weight, depth, begin, zero_loss=zero_loss, leaf_classes=most, alpha=alpha, solver=solver
         )
     finally:
-        tao.ENOUGH = enough
+        tao.LEAST_DECREASE = enough
     values = [one.objective for one in said]
     assert len(values) == (4 if depth else 1) or values[-1] == 0.0
     for before, after in itertools.pairwise(values):
@@ -291,7 +291,7 @@ def test_remove_leaves_out_what_one_side_lacks():
     x, y, weight = groups(4, 150, 6)
     tree, said, _, _ = trained(x, y, weight, 1, (y > 3).astype(int), zero_loss="remove", leaf_classes=3)
     # the sides share no class, so that no row tells the router anything
-    assert len(tree.inside[0].weight) == 0
+    assert len(tree.contents[0].weight) == 0
     _, other, _, _ = trained(x, y, weight, 1, (y > 3).astype(int), zero_loss="01", leaf_classes=3)
     assert other[-1].error < said[-1].error
 
@@ -327,8 +327,8 @@ def test_stopping_leaves_a_tree_that_answers(monkeypatch):
         small, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weights.tolist(), strict=True)))
         assert len(small.left) == 7 - gone
         again = softmax_nodes.walk(small, rows, in_turn)
-        assert (again.answer == found.answer).all()
-        inference.check(softmax_nodes.parts(small), 8, 2)
+        assert (again.predicted == found.predicted).all()
+        inference.check(softmax_nodes.to_arrays(small), 8, 2)
 
 
 def test_pruning_takes_out_what_does_nothing():
@@ -338,14 +338,14 @@ def test_pruning_takes_out_what_does_nothing():
     weights = np.bincount(found.leaf, rows.weight, minlength=4)
     small, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weights.tolist(), strict=True)))
     assert gone >= 2
-    assert (softmax_nodes.walk(small, rows, in_turn).answer == found.answer).all()
+    assert (softmax_nodes.walk(small, rows, in_turn).predicted == found.predicted).all()
     one = np.full(100, 3)
     tree, _, rows, _ = trained(x, one, weight, 2, np.arange(100) % 4)
     found = softmax_nodes.walk(tree, rows, in_turn)
     weights = np.bincount(found.leaf, rows.weight, minlength=4)
     small, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weights.tolist(), strict=True)))
     assert (len(small.left), gone) == (1, 6)
-    assert (softmax_nodes.walk(small, rows, in_turn).answer == 3).all()
+    assert (softmax_nodes.walk(small, rows, in_turn).predicted == 3).all()
 
 
 # -- where classes begin
@@ -405,7 +405,7 @@ def grown(text: str, classes: int = K, told: list[str] | None = None, **options)
     """A softmax tree that has learned a text; `told` takes what it says while it learns."""
     model = xclass.Learner("softmax_tree", classes, **{"bits": 16, **options})
     if told is not None:
-        model.reduction.tell = told.append
+        model.reduction.info = told.append
     model.learn_many(text)
     model.end_pass()
     return model
@@ -455,7 +455,7 @@ def test_summary_says_what_the_predictions_say():
     assert every.loss == first
     assert fact(every.summary, "top-5 error") == pytest.approx(five / weight, abs=2e-6)
     assert fact(every.summary, "class is in the leaf") == pytest.approx(inside / weight, abs=2e-6)
-    assert fact(every.summary, "perplexity where it is") == pytest.approx(math.exp(log_inside / inside), rel=1e-4)
+    assert fact(every.summary, "perplexity within the leaf") == pytest.approx(math.exp(log_inside / inside), rel=1e-4)
     assert fact(every.summary, "perplexity, smoothed by 0.01") == pytest.approx(math.exp(log / weight), rel=1e-4)
 
 
@@ -515,9 +515,9 @@ def test_weights_are_rows_repeated():
 def test_defaults_are_said_and_follow_the_data():
     sparse = "".join(f"{i % 40 + 1} |w w{i % 40} x{i % 97} y{i % 89}\n" for i in range(400))
     for options, said in (
-        ({}, "depth 0, 1 leaves, at most all classes a leaf, l1 0.0707, 8 passes of steps a leaf"),
-        ({"leaf_solver": "exact"}, "l1 0.15, leaves fitted to the end"),
-        ({"leaf_passes": 3, "l1": 0.2}, "l1 0.2, 3 passes of steps a leaf"),
+        ({}, "depth 0, 1 leaves, at most all classes per leaf, l1 0.0707, 8 passes of gradient steps per leaf"),
+        ({"leaf_solver": "exact"}, "l1 0.15, leaves fitted to convergence"),
+        ({"leaf_passes": 3, "l1": 0.2}, "l1 0.2, 3 passes of gradient steps per leaf"),
     ):
         told: list[str] = []
         grown(sparse, 40, told, **options).close()
@@ -543,10 +543,10 @@ def test_both_solvers_learn_at_every_depth(depth, solver):
     ("options", "why"),
     [
         ({"learning_rate": 0.3}, "learning_rate has no effect: softmax_tree is not an online learner"),
-        ({"l1": 0}, "l1 0 leaves all weights in the leaves"),
+        ({"l1": 0}, "l1 0 makes no weight of a leaf 0"),
         ({"zero_loss": "01", "beta": 3}, "beta has no effect: zero_loss 01"),
         ({"leaf_solver": "exact", "leaf_passes": 3}, "leaf_passes has no effect: leaf_solver exact"),
-        ({"vw_exact": True}, "VW has no softmax_tree"),
+        ({"vw_exact": True}, "vw_exact cannot be combined with softmax_tree"),
     ],
     ids=str,
 )
@@ -640,7 +640,7 @@ def test_tree_of_a_model_is_not_asked_for_again(place):
         model.save("m")
     for words, why in (
         (("-t", "--tao_iterations", 3), "-t learns nothing"),
-        (("--depth", 1), "the tree of -i is where learning begins"),
+        (("--depth", 1), "learning begins with the tree of the model given by -i"),
         (("--leaf_classes", 3), "disagrees with m"),
     ):
         done = run("-i", "m", *words, stdin="1 |w a\n")

@@ -24,11 +24,11 @@ from ...kernels import fast_math, hash_table, top_k
 from ...kernels.jit import jit
 from ...model import stored_arrays
 
-NODE = np.uint64(32)
-NOTHING = np.uint64(0xFFFFFFFFFFFFFFFF)  # an empty cell
+NODE_SHIFT = np.uint64(32)
+EMPTY_KEY = np.uint64(0xFFFFFFFFFFFFFFFF)  # an empty cell
 
 
-class Paths(NamedTuple):
+class PreparedTree(NamedTuple):
     """Hold a tree prepared for routing; node 0 is the root."""
 
     left: Int32s  # int32[m], left child; if negative, the node is leaf -1 - left
@@ -48,11 +48,11 @@ class Paths(NamedTuple):
     mass: Float64s  # float64[leaves], sum of the exponentials of a leaf's intercepts
 
 
-class Found(NamedTuple):
+class WalkResult(NamedTuple):
     """Hold the results of routing n rows."""
 
     leaf: Int32s  # int32[n], leaf that the row reaches
-    answer: Int64s  # int64[n], most probable label, 0 if the leaf has none
+    predicted: Int64s  # int64[n], most probable label, 0 if the leaf has none
     log_p: Float64s  # float64[n], log probability of the row's label, NaN if the leaf lacks it
     size: Int64s  # int64[n], number of classes of the leaf
     top: Int64s  # int64[n, t], most probable labels, then 0
@@ -70,17 +70,17 @@ class Scratch(NamedTuple):
     place: Int64s  # int64[t], positions of the best candidates
 
 
-def new_found(n: int, most: int) -> Found:
+def new_walk_result(n: int, most: int) -> WalkResult:
     """Return space for the results of n rows with `most` labels each."""
-    return Found(
+    return WalkResult(
         np.zeros(n, np.int32), np.zeros(n, np.int64), np.zeros(n), np.zeros(n, np.int64),
         np.zeros((n, most), np.int64), np.zeros((n, most)),
     )  # fmt: skip
 
 
-def new_scratch(paths: Paths, most: int) -> Scratch:
+def new_scratch(prepared: PreparedTree, most: int) -> Scratch:
     """Return buffers for one thread and `most` labels per row."""
-    k = int(np.diff(paths.first).max(initial=1))
+    k = int(np.diff(prepared.first).max(initial=1))
     return Scratch(
         np.zeros(k),
         np.zeros(k, np.uint8),
@@ -97,7 +97,7 @@ def new_scratch(paths: Paths, most: int) -> Scratch:
 @jit
 def _cell(key, wanted, secret):
     """Return the cell of the key `wanted`, or the empty cell where it belongs."""
-    return hash_table.probe(key, wanted, NOTHING, secret)
+    return hash_table.probe(key, wanted, EMPTY_KEY, secret)
 
 
 @jit
@@ -111,14 +111,14 @@ def fill(key, at, node, feature, secret):
     feature : uint32[q], feature of each key; read only
     """
     for i in range(node.shape[0]):
-        wanted = np.uint64(node[i]) << NODE | np.uint64(feature[i])
+        wanted = np.uint64(node[i]) << NODE_SHIFT | np.uint64(feature[i])
         cell = _cell(key, wanted, secret)
         key[cell] = wanted
         at[cell] = i
 
 
 @jit
-def _number(label, begin, end, wanted):
+def _class_index(label, begin, end, wanted):
     """Return the index of `wanted` in the ascending label[begin:end] (int64), or -1 if it is absent."""
     low, high = begin, end
     while low < high:
@@ -131,22 +131,22 @@ def _number(label, begin, end, wanted):
 
 
 @jit
-def _best(paths, first, last, total, count, scratch, r, output):
+def _rank_classes(prepared, first, last, total, count, scratch, r, output):
     """Rank the classes of a leaf for row r: the `count` touched ones and those of the largest intercepts."""
     most = output.top.shape[1]
     size = count
     for j in range(count):
         c = scratch.touched[j]
         scratch.candidate[j] = c
-        scratch.p[j] = np.float64(paths.score[first + c]) + scratch.z[c]
+        scratch.p[j] = np.float64(prepared.score[first + c]) + scratch.z[c]
     untouched = 0
     for j in range(first, last):
         if untouched == most:
             break
-        c = paths.order[j]
+        c = prepared.order[j]
         if scratch.mark[c] == 0:
             scratch.candidate[size] = c
-            scratch.p[size] = np.float64(paths.score[first + c])
+            scratch.p[size] = np.float64(prepared.score[first + c])
             size += 1
             untouched += 1
     size = top_k.rank(scratch.p, 0, size, scratch.place)
@@ -157,28 +157,28 @@ def _best(paths, first, last, total, count, scratch, r, output):
         c = scratch.candidate[scratch.place[j]]
         p = fast_math.exp(scratch.p[scratch.place[j]]) / total
         at = j  # the order is right already, but labels of equal probability are put in ascending order
-        while at > 0 and output.top_p[r, at - 1] == p and output.top[r, at - 1] > paths.label[first + c]:
+        while at > 0 and output.top_p[r, at - 1] == p and output.top[r, at - 1] > prepared.label[first + c]:
             output.top[r, at] = output.top[r, at - 1]
             output.top_p[r, at] = p
             at -= 1
-        output.top[r, at] = paths.label[first + c]
+        output.top[r, at] = prepared.label[first + c]
         output.top_p[r, at] = p
 
 
 @jit
-def _goes_right(paths, at, start, feature, value, r):
+def _goes_right(prepared, at, start, feature, value, r):
     """Return whether the router `at` sends row r right."""
-    s = np.float64(paths.bias[at])
-    high = np.uint64(at) << NODE
+    s = np.float64(prepared.bias[at])
+    high = np.uint64(at) << NODE_SHIFT
     for i in range(start[r], start[r + 1]):
-        cell = _cell(paths.key, high | np.uint64(feature[i]), paths.secret)
-        if paths.key[cell] != NOTHING:
-            s += np.float64(paths.weight[paths.at[cell]]) * np.float64(value[i])
+        cell = _cell(prepared.key, high | np.uint64(feature[i]), prepared.secret)
+        if prepared.key[cell] != EMPTY_KEY:
+            s += np.float64(prepared.weight[prepared.at[cell]]) * np.float64(value[i])
     return s >= 0.0
 
 
 @jit
-def sides(paths, start, feature, value, node, begin, end, right):
+def sides(prepared, start, feature, value, node, begin, end, right):
     """Find the side to which the routers of their nodes send the rows begin..end-1.
 
     Parameters
@@ -189,11 +189,11 @@ def sides(paths, start, feature, value, node, begin, end, right):
     """
     for r in range(begin, end):
         at = np.int64(node[r])
-        right[r] = paths.left[at] >= 0 and _goes_right(paths, at, start, feature, value, r)
+        right[r] = prepared.left[at] >= 0 and _goes_right(prepared, at, start, feature, value, r)
 
 
 @jit
-def walk(paths, start, feature, value, label, node, begin, end, scratch, output):
+def walk(prepared, start, feature, value, label, node, begin, end, scratch, output):
     """Route the rows begin..end-1 to a leaf and evaluate its softmax.
 
     Parameters
@@ -202,45 +202,47 @@ def walk(paths, start, feature, value, label, node, begin, end, scratch, output)
     label : int64[n], read only
     node : int32[n], node at which each row begins; read only
     scratch : written
-    output : Found, rows begin..end-1 are written
+    output : WalkResult, rows begin..end-1 are written
     """
     most = output.top.shape[1]
     z, mark, touched = scratch.z, scratch.mark, scratch.touched
     for r in range(begin, end):
         at = np.int64(node[r])
-        while paths.left[at] >= 0:
-            at = np.int64(paths.right[at] if _goes_right(paths, at, start, feature, value, r) else paths.left[at])
-        leaf = -1 - np.int64(paths.left[at])
-        first, last = paths.first[leaf], paths.first[leaf + 1]
+        while prepared.left[at] >= 0:
+            at = np.int64(
+                prepared.right[at] if _goes_right(prepared, at, start, feature, value, r) else prepared.left[at]
+            )
+        leaf = -1 - np.int64(prepared.left[at])
+        first, last = prepared.first[leaf], prepared.first[leaf + 1]
         count = 0
-        high = np.uint64(at) << NODE
+        high = np.uint64(at) << NODE_SHIFT
         for i in range(start[r], start[r + 1]):
-            cell = _cell(paths.key, high | np.uint64(feature[i]), paths.secret)
-            if paths.key[cell] != NOTHING:
-                q = paths.at[cell]
+            cell = _cell(prepared.key, high | np.uint64(feature[i]), prepared.secret)
+            if prepared.key[cell] != EMPTY_KEY:
+                q = prepared.at[cell]
                 x = np.float64(value[i])
-                for j in range(paths.entry[q], paths.entry[q + 1]):
-                    c = paths.owner[j]
+                for j in range(prepared.entry[q], prepared.entry[q + 1]):
+                    c = prepared.owner[j]
                     if mark[c] == 0:
                         mark[c] = 1
                         touched[count] = c
                         count += 1
-                    z[c] += np.float64(paths.value[j]) * x
+                    z[c] += np.float64(prepared.value[j]) * x
         best = np.int64(-1)
         best_score = -np.inf
-        rest = paths.mass[leaf]
+        rest = prepared.mass[leaf]
         if count == last - first:
             rest = 0.0
         else:
             for j in range(first, last):
-                if mark[paths.order[j]] == 0:
-                    best = np.int64(paths.order[j])
-                    best_score = np.float64(paths.score[first + best])
+                if mark[prepared.order[j]] == 0:
+                    best = np.int64(prepared.order[j])
+                    best_score = np.float64(prepared.score[first + best])
                     break
         touched_mass = 0.0
         for j in range(count):
             c = touched[j]
-            b = np.float64(paths.score[first + c])
+            b = np.float64(prepared.score[first + c])
             s = b + z[c]
             touched_mass += fast_math.exp(s)
             if rest > 0.0:
@@ -250,14 +252,14 @@ def walk(paths, start, feature, value, label, node, begin, end, scratch, output)
         total = max(touched_mass + max(rest, 0.0), 1e-300)
         output.leaf[r] = leaf
         output.size[r] = last - first
-        output.answer[r] = paths.label[first + best] if best >= 0 else 0
-        own_place = _number(paths.label, first, last, label[r])
+        output.predicted[r] = prepared.label[first + best] if best >= 0 else 0
+        own_place = _class_index(prepared.label, first, last, label[r])
         if own_place < 0:
             output.log_p[r] = np.nan
         else:
-            output.log_p[r] = np.float64(paths.score[own_place]) + z[own_place - first] - math.log(total)
+            output.log_p[r] = np.float64(prepared.score[own_place]) + z[own_place - first] - math.log(total)
         if most > 0:
-            _best(paths, first, last, total, count, scratch, r, output)
+            _rank_classes(prepared, first, last, total, count, scratch, r, output)
         for j in range(count):
             z[touched[j]] = 0.0
             mark[touched[j]] = 0
@@ -266,10 +268,10 @@ def walk(paths, start, feature, value, label, node, begin, end, scratch, output)
 # -- Python
 
 
-class Parts(NamedTuple):
+class TreeArrays(NamedTuple):
     """Hold a tree as it is stored; features are hashes, or numbers while the tree is trained."""
 
-    left: np.ndarray  # arrays without a comment are as in Paths
+    left: np.ndarray  # arrays without a comment are as in PreparedTree
     right: np.ndarray
     bias: np.ndarray
     router_node: Int32s  # int32[...], node of each router weight
@@ -291,37 +293,37 @@ DTYPES = {
     **dict.fromkeys(("bias", "weight", "value", "score"), np.float32),
     **dict.fromkeys(("entry", "first", "label"), np.int64),
 }
-DTYPES = {name: DTYPES[name] for name in Parts._fields}
+DTYPES = {name: DTYPES[name] for name in TreeArrays._fields}
 
 
-def new_paths(parts: Parts) -> Paths:
+def prepare(stored: TreeArrays) -> PreparedTree:
     """Return a stored tree prepared for routing."""
-    keys = len(parts.router_node) + len(parts.leaf_node)
+    keys = len(stored.router_node) + len(stored.leaf_node)
     cells = 1 << max(4, (2 * keys).bit_length())
-    key, at, secret = np.full(cells, NOTHING), np.zeros(cells, np.int64), hash_table.new_secret()
-    fill(key, at, parts.router_node, parts.router_feature, secret)
-    fill(key, at, parts.leaf_node, parts.leaf_feature, secret)
-    first, score = parts.first, parts.score
+    key, at, secret = np.full(cells, EMPTY_KEY), np.zeros(cells, np.int64), hash_table.new_secret()
+    fill(key, at, stored.router_node, stored.router_feature, secret)
+    fill(key, at, stored.leaf_node, stored.leaf_feature, secret)
+    first, score = stored.first, stored.score
     order, mass = np.zeros(len(score), np.int32), np.zeros(len(first) - 1)
     for leaf in range(len(first) - 1):
         own = score[first[leaf] : first[leaf + 1]].astype(np.float64)
         order[first[leaf] : first[leaf + 1]] = np.argsort(-own, kind="stable")
         mass[leaf] = np.exp(own).sum()
-    return Paths(
-        parts.left, parts.right, parts.bias, secret, key, at, parts.weight, parts.entry, parts.owner, parts.value,
-        first, parts.label, score, order, mass,
+    return PreparedTree(
+        stored.left, stored.right, stored.bias, secret, key, at, stored.weight, stored.entry, stored.owner,
+        stored.value, first, stored.label, score, order, mass,
     )  # fmt: skip
 
 
-def nothing() -> Parts:
+def empty_tree() -> TreeArrays:
     """Return the tree of one leaf without classes."""
     arrays = {name: np.zeros(0, dtype) for name, dtype in DTYPES.items()}
     arrays |= {"left": np.array([-1], np.int32), "right": np.array([-1], np.int32), "bias": np.zeros(1, np.float32)}
     arrays |= {"entry": np.zeros(1, np.int64), "first": np.zeros(2, np.int64)}
-    return Parts(**arrays)
+    return TreeArrays(**arrays)
 
 
-def check(parts: Parts, classes: int, deepest: int) -> None:
+def check(stored: TreeArrays, classes: int, deepest: int) -> None:
     """Check that arrays from a file are a softmax tree.
 
     `walk` and `sides` go from node to node, to a leaf's classes in `label` and `score`, and from a key to `weight`, or
@@ -339,33 +341,33 @@ def check(parts: Parts, classes: int, deepest: int) -> None:
     ModelError
         naming the array that is wrong.
     """
-    nodes, leaves, rows = len(parts.left), len(parts.first) - 1, len(parts.leaf_node)
+    nodes, leaves, rows = len(stored.left), len(stored.first) - 1, len(stored.leaf_node)
     for name, like in LENGTHS.items():
-        if len(getattr(parts, name)) != len(getattr(parts, like)):
-            _refuse(name, f"it has another length than 'tree.{like}'")
+        if len(getattr(stored, name)) != len(getattr(stored, like)):
+            _refuse(name, f"its length is not that of 'tree.{like}'")
     for name in ("bias", "weight", "value", "score"):
-        if not np.isfinite(getattr(parts, name)).all():
+        if not np.isfinite(getattr(stored, name)).all():
             _refuse(name, "it holds numbers that are not finite")
-    _check_nodes(parts.left, parts.right, leaves, deepest)
-    for name, size, last in (("first", leaves + 1, len(parts.label)), ("entry", rows + 1, len(parts.value))):
-        ends = getattr(parts, name)
+    _check_nodes(stored.left, stored.right, leaves, deepest)
+    for name, size, last in (("first", leaves + 1, len(stored.label)), ("entry", rows + 1, len(stored.value))):
+        ends = getattr(stored, name)
         if len(ends) != size or ends[0] != 0 or ends[-1] != last or (np.diff(ends) < 0).any():
-            _refuse(name, f"it does not rise from 0 to {last} in {size} numbers")
-    stored_arrays.check_range("tree.label", parts.label, 1, classes)
-    falls = np.flatnonzero(np.diff(parts.label) <= 0) + 1
-    if not np.isin(falls, parts.first).all():
-        _refuse("label", "the classes of a leaf do not rise")
-    inner = parts.left >= 0
-    _check_keys("router", parts.router_node, parts.router_feature, inner, np.arange(nodes))
-    leaf = np.where(inner, -1, -1 - parts.left.astype(np.int64))
-    _check_keys("leaf", parts.leaf_node, parts.leaf_feature, ~inner, leaf)
-    stored_arrays.check_range("tree.owner", parts.owner, 0, len(parts.label))
-    most = np.repeat(np.diff(parts.first)[leaf[parts.leaf_node]], np.diff(parts.entry))
-    if (parts.owner >= most).any():
-        _refuse("owner", "it names a class that the leaf does not have")
-    falls = np.flatnonzero(np.diff(parts.owner) <= 0) + 1
-    if not np.isin(falls, parts.entry).all():  # training has space for each class once
-        _refuse("owner", "the classes of a weight do not rise")
+            _refuse(name, f"it does not have {size} numbers that ascend from 0 to {last}")
+    stored_arrays.check_range("tree.label", stored.label, 1, classes)
+    falls = np.flatnonzero(np.diff(stored.label) <= 0) + 1
+    if not np.isin(falls, stored.first).all():
+        _refuse("label", "the classes of a leaf are not in ascending order")
+    inner = stored.left >= 0
+    _check_keys("router", stored.router_node, stored.router_feature, inner, np.arange(nodes))
+    leaf = np.where(inner, -1, -1 - stored.left.astype(np.int64))
+    _check_keys("leaf", stored.leaf_node, stored.leaf_feature, ~inner, leaf)
+    stored_arrays.check_range("tree.owner", stored.owner, 0, len(stored.label))
+    most = np.repeat(np.diff(stored.first)[leaf[stored.leaf_node]], np.diff(stored.entry))
+    if (stored.owner >= most).any():
+        _refuse("owner", "it contains a class that the leaf does not have")
+    falls = np.flatnonzero(np.diff(stored.owner) <= 0) + 1
+    if not np.isin(falls, stored.entry).all():  # training has space for each class once
+        _refuse("owner", "the classes of a feature are not in ascending order")
 
 
 LENGTHS = {  # arrays that must have the length of another one
@@ -385,9 +387,9 @@ def _check_nodes(left: np.ndarray, right: np.ndarray, leaves: int, deepest: int)
     inner = np.flatnonzero(left >= 0)
     children = np.concatenate([left[inner], right[inner]])
     if nodes == 0 or not np.array_equal(np.sort(children), np.arange(1, nodes)):
-        _refuse("left", "it describes no tree: every node but the root is the child of one node")
+        _refuse("left", "its nodes do not form a tree: every node but the root must be the child of one node")
     if (left[inner] <= inner).any() or (right[inner] <= inner).any():
-        _refuse("left", "it describes no tree: a child has a lower number than its parent")
+        _refuse("left", "its nodes do not form a tree: a child has a lower number than its parent")
     if not np.array_equal(np.sort(-1 - left[left < 0].astype(np.int64)), np.arange(leaves)):
         _refuse("left", f"its leaves are not numbered from 0 to {leaves - 1}")
     level, depth = np.zeros(1, np.int64), 0
@@ -398,22 +400,22 @@ def _check_nodes(left: np.ndarray, right: np.ndarray, leaves: int, deepest: int)
         level = np.concatenate([left[level], right[level]])
 
 
-def _check_keys(kind: str, node: np.ndarray, feature: np.ndarray, wanted: np.ndarray, order: np.ndarray) -> None:
+def _check_keys(kind: str, node: np.ndarray, feature: np.ndarray, right_kind: np.ndarray, order: np.ndarray) -> None:
     """Refuse keys of the wrong kind of node, or in the wrong order.
 
     Parameters
     ----------
-    wanted : bool[m], whether a node is of the right kind
+    right_kind : bool[m], whether a node is of the right kind
     order : int64[m], keys must ascend by the order of their node, then by feature
     """
-    stored_arrays.check_range(f"tree.{kind}_node", node, 0, len(wanted) - 1)
-    if not wanted[node].all():
-        _refuse(f"{kind}_node", f"it names a node that is no {kind}")
+    stored_arrays.check_range(f"tree.{kind}_node", node, 0, len(right_kind) - 1)
+    if not right_kind[node].all():
+        _refuse(f"{kind}_node", f"it contains a node that is no {kind}")
     rank = order[node]
     if ((rank[1:] < rank[:-1]) | ((rank[1:] == rank[:-1]) & (feature[1:] <= feature[:-1]))).any():
-        _refuse(f"{kind}_feature", "the features of a node do not rise, or its node is named twice")
+        _refuse(f"{kind}_feature", "the features of a node are not in ascending order, or do not follow each other")
 
 
-def _refuse(name: str, why: str) -> None:
+def _refuse(name: str, problem: str) -> None:
     """Raise a ModelError about one array of the tree."""
-    raise stored_arrays.unfit(f"tree.{name}", why)
+    raise stored_arrays.unfit(f"tree.{name}", problem)

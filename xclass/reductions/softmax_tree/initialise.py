@@ -33,7 +33,7 @@ ROUNDS = 30  # most rounds of k-means
 
 @jit
 def nearest(
-    start: Int64s, feature: Int32s, value: Float32s, centre: Float64s, square: Float64s, where: Int64s
+    start: Int64s, feature: Int32s, value: Float32s, centre: Float64s, square: Float64s, cluster: Int64s
 ) -> float:
     """Find the nearest of L centres for every prototype.
 
@@ -42,7 +42,7 @@ def nearest(
     start, feature, value : prototypes as in `row_store.Rows`, read only
     centre : float64[F, L], read only
     square : float64[L], squared lengths of the centres; read only
-    where : int64[k], written: the nearest centre
+    cluster : int64[k], written: the nearest centre
 
     Returns
     -------
@@ -62,14 +62,14 @@ def nearest(
         for c in range(count):
             if distance[c] < distance[best]:
                 best = c
-        where[r] = best
+        cluster[r] = best
         total += distance[best]
     return total
 
 
 @jit
 def means(
-    start: Int64s, feature: Int32s, value: Float32s, size: Float64s, where: Int64s, centre: Float64s, mass: Float64s
+    start: Int64s, feature: Int32s, value: Float32s, size: Float64s, cluster: Int64s, centre: Float64s, mass: Float64s
 ) -> None:
     """Compute the weighted mean of the prototypes of every cluster; empty clusters keep their centre.
 
@@ -77,25 +77,25 @@ def means(
     ----------
     start, feature, value : prototypes, read only
     size : float64[k], weight of each prototype; read only
-    where : int64[k], cluster of each prototype; read only
+    cluster : int64[k], cluster of each prototype; read only
     centre : float64[F, L], written
     mass : float64[L], written: weight of each cluster
     """
     mass[:] = 0.0
     for r in range(start.shape[0] - 1):
-        mass[where[r]] += size[r]
+        mass[cluster[r]] += size[r]
     for f in range(centre.shape[0]):
         for c in range(mass.shape[0]):
             if mass[c] > 0.0:
                 centre[f, c] = 0.0
     for r in range(start.shape[0] - 1):
-        c = where[r]
+        c = cluster[r]
         for i in range(start[r], start[r + 1]):
             centre[feature[i], c] += size[r] / mass[c] * np.float64(value[i])
 
 
 @jit
-def sums(
+def class_means(
     start: Int64s, feature: UInt32s, value: Float32s, weight: Float64s, order: Int64s, class_of: Int64s,
     out_start: Int64s, out_feature: Int32s, out_value: Float32s, place: Float64s, total: Float64s,
 ) -> int:  # fmt: skip
@@ -149,7 +149,7 @@ def prototypes(rows: row_store.Rows, features: int) -> tuple[Int64s, Float64s, t
     order = np.argsort(class_of, kind="stable")
     start = np.zeros(len(label) + 1, np.int64)
     feature, value = np.empty(len(rows.feature), np.int32), np.empty(len(rows.feature), np.float32)
-    used = sums(
+    used = class_means(
         rows.start, rows.feature, rows.value, rows.weight, order, class_of[order].astype(np.int64), start, feature,
         value, np.zeros(features), total,
     )  # fmt: skip
@@ -168,7 +168,7 @@ def k_means(
 
     Returns
     -------
-    where : int64[k], cluster of each prototype
+    cluster : int64[k], cluster of each prototype
     centre : float64[F, L], means of the clusters
     """
     start, feature, value = proto
@@ -177,7 +177,7 @@ def k_means(
     centre = np.zeros((features, clusters))
     own_square = np.add.reduceat(np.append(value.astype(np.float64) ** 2, 0.0), np.minimum(start[:-1], len(value)))
     own_square[np.diff(start) == 0] = 0.0
-    where = np.zeros(k, np.int64)
+    cluster = np.zeros(k, np.int64)
     nearest_distance = np.ones(k)
     for c in range(clusters):
         probability = nearest_distance * size
@@ -195,12 +195,12 @@ def k_means(
     mass = np.zeros(clusters)
     last_loss = np.inf
     for _ in range(ROUNDS):
-        loss = nearest(start, feature, value, centre, (centre**2).sum(axis=0), where)
+        loss = nearest(start, feature, value, centre, (centre**2).sum(axis=0), cluster)
         if not loss < last_loss:
             break
         last_loss = loss
-        means(start, feature, value, size, where, centre, mass)
-    return where, centre
+        means(start, feature, value, size, cluster, centre, mass)
+    return cluster, centre
 
 
 def pair_clusters(centre: np.ndarray, mass: np.ndarray) -> list[int]:
@@ -235,11 +235,11 @@ def pair_clusters(centre: np.ndarray, mass: np.ndarray) -> list[int]:
 def by_prototypes(rows: row_store.Rows, features: int, leaves: int, seed: int) -> Int64s:
     """Return the leaf, numbered from left to right, where each row begins by algorithm 2 (int64[n])."""
     label, size, proto = prototypes(rows, features)
-    where, centre = k_means(proto, size, features, leaves, seed)
-    order = pair_clusters(centre, np.bincount(where, size, minlength=leaves))
+    cluster, centre = k_means(proto, size, features, leaves, seed)
+    order = pair_clusters(centre, np.bincount(cluster, size, minlength=leaves))
     place = np.empty(leaves, np.int64)
     place[order] = np.arange(leaves)
-    return place.take(where).take(np.searchsorted(label, rows.label))
+    return place.take(cluster).take(np.searchsorted(label, rows.label))
 
 
 def by_halves(rows: row_store.Rows, leaves: int, seed: int, share: Share) -> np.ndarray:

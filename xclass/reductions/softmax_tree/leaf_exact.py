@@ -39,8 +39,8 @@ SCREENED = 3  # sweeps from one screening to the next
 TOLERANCE = 1e-4  # share of the objective by which a sweep has to lower it for another sweep to follow
 PASSES = 3  # rounds of coordinate descent per Newton step, at most
 SHARES = (0.5, 0.25, 0.1)  # of the steepest slope, required for a feature to become active in the first screenings
-STILL = 1e-3  # a class is skipped until the next screening if its scores changed by less than this
-FIRST_ROOM = 1 << 12
+LEAST_CHANGE = 1e-3  # a class is skipped until the next screening if its scores changed by less than this
+FIRST_CAPACITY = 1 << 12
 NEGLIGIBLE = 1e-7  # slopes of rows smaller than this share of alpha are ignored in screening
 MOST_P = 1.0 - 1e-12  # limit of a probability, so that the exponentials of the other classes have a sum above 0
 LEAST_MASS = 1e-300
@@ -60,7 +60,7 @@ class State(NamedTuple):
     class_start: Int64s  # int64[k + 1], class c has the rows class_start[c] .. class_start[c + 1] - 1
     bias: Float64s  # float64[k], b
     mass: Float64s  # float64[n], S
-    still: Bools  # bool[k], whether a class is skipped until the next screening
+    skipped: Bools  # bool[k], whether a class is skipped until the next screening
 
 
 class Screening(NamedTuple):
@@ -176,12 +176,12 @@ def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercep
     Parameters
     ----------
     problem, old, screening : read only
-    state : `bias`, `mass` and `still` are written
+    state : `bias`, `mass` and `skipped` are written
     new : written: the weights after the sweep
     touched, scratch : written
     intercept : whether intercepts may change
     """
-    class_start, bias, mass, still = state
+    class_start, bias, mass, skipped = state
     share = screening.share
     k = bias.shape[0]
     features = screening.back.shape[0]
@@ -189,7 +189,7 @@ def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercep
         used = new.start[c]
         if used + features > new.feature.shape[0]:
             return c
-        if still[c] and share < 0.0:
+        if skipped[c] and share < 0.0:
             for j in range(old.start[c], old.start[c + 1]):
                 new.feature[used] = old.feature[j]
                 new.value[used] = old.value[j]
@@ -235,18 +235,18 @@ def sweep(problem, state, old, new, screening, touched, scratch, alpha, intercep
             r = scratch.row[t]
             touched.c[t] = problem.weight[r]
             touched.y[t] = 1.0 if low <= r < high else 0.0
-        still[c] = True
+        skipped[c] = True
         if count > 0:
-            step_share, gain = newton_step.step(
+            step_share, shift = newton_step.step(
                 problem, scratch.active, count, scratch.w, scratch.target, scratch.curve, touched, size, alpha, PASSES,
                 all_rows,
             )  # fmt: skip
             if step_share > 0.0:
-                bias[c] += gain
+                bias[c] += shift
                 for t in range(size):
                     r = scratch.row[t]
-                    if abs(touched.d[t]) > STILL:
-                        still[c] = False
+                    if abs(touched.d[t]) > LEAST_CHANGE:
+                        skipped[c] = False
                     exponential = touched.p[t] * mass[r]
                     mass[r] = max(mass[r] + exponential * (fast_math.exp(step_share * touched.d[t]) - 1.0), LEAST_MASS)
         for j in range(count):
@@ -288,25 +288,25 @@ def update_intercepts(problem, state, weights, touched, scratch, alpha, intercep
             problem, weights.start[c], weights.start[c + 1], weights.feature, weights.value, touched, scratch, mark
         )
         base = fast_math.exp(bias[c])
-        given = base * inverse
-        wanted = 0.0
+        model_weight = base * inverse
+        row_weight = 0.0
         for r in range(low, high):
-            wanted += problem.weight[r]
+            row_weight += problem.weight[r]
             total -= problem.weight[r] * bias[c]
         for t in range(size):
             r = scratch.row[t]
             e = base * fast_math.exp(scratch.z[t])
             touched.d[t] = e
-            given += problem.weight[r] * (e - base) / mass[r]
+            model_weight += problem.weight[r] * (e - base) / mass[r]
             if low <= r < high:
                 total -= problem.weight[r] * scratch.z[t]
         for j in range(weights.start[c], weights.start[c + 1]):
             total += alpha * abs(weights.value[j])
         scale = 1.0
-        if intercept and given > 0.0 and wanted > 0.0:
-            gain = min(max(math.log(wanted / given), -3.0), 3.0)
-            bias[c] += gain
-            scale = fast_math.exp(gain)
+        if intercept and model_weight > 0.0 and row_weight > 0.0:
+            shift = min(max(math.log(row_weight / model_weight), -3.0), 3.0)
+            bias[c] += shift
+            scale = fast_math.exp(shift)
         everywhere += base * scale
         for t in range(size):
             r = scratch.row[t]
@@ -368,7 +368,7 @@ def solve(
     update_intercepts(problem, state, weights, touched, scratch, alpha, False, fresh)
     last_objective = update_intercepts(problem, state, weights, touched, scratch, alpha, intercept, fresh)
     order = np.empty(0, np.int32)
-    screenings, since = 0, 0
+    screenings, sweeps_since = 0, 0
     screens = True
     for _ in range(sweeps):
         share = -1.0
@@ -378,7 +378,7 @@ def solve(
             share = SHARES[screenings] if not warm and screenings < len(SHARES) else 0.0
             screenings += 1
         used = int(weights.start[-1])
-        new = empty_weights(k, FIRST_ROOM + used * 2 + features)
+        new = empty_weights(k, FIRST_CAPACITY + used * 2 + features)
         at = 0
         while True:
             screening = Screening(share, back, order)
@@ -396,6 +396,6 @@ def solve(
         last_objective = objective
         if stopped() or (converged and share == 0.0):
             break
-        since = 0 if screens else since + 1
-        screens = converged or share > 0.0 or since + 1 >= SCREENED
+        sweeps_since = 0 if screens else sweeps_since + 1
+        screens = converged or share > 0.0 or sweeps_since + 1 >= SCREENED
     return weights, update_intercepts(problem, state, weights, touched, scratch, alpha, False, fresh)

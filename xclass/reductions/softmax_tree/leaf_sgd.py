@@ -12,7 +12,8 @@ Idea      Each pass visits the rows in a new random order, in blocks. The probab
           here because the tables of `binary.adagrad` hold hashed features only.
           Frequent features have weights for all classes, side by side, so that adding them to the scores vectorises.
           Other features have weights only for the classes with which they occur.
-              place[f] -> w[place .. place + K]  or  w[place .. place + many[f]] of the classes owner[place - base ..]
+              place[f] -> w[place .. place + K]
+                      or  w[place .. place + class_count[f]] of the classes owner[place - base ..]
           The rows of a block are divided among threads; the results do not depend on the number of threads.
 Cost      Per pass, n * (features of a row + 1) * K additions in single precision, limited by memory bandwidth; updates
           are a small part. 4 bytes per weight, at most MOST_DENSE bytes for frequent features.
@@ -42,21 +43,21 @@ FEW_ROWS = 20.0
 FASTEST = 12.0  # largest initial rate
 BIAS_RATE = 0.5
 LEAST_P = 4e-3  # classes of a smaller probability are sampled
-MOST_LISTED = int(1 / LEAST_P) + 16  # most classes of a row that have a slope, its own included
+MOST_SAMPLED = int(1 / LEAST_P) + 16  # most classes of a row that have a slope, its own included
 LANES = 16  # scores that a vector instruction handles
 MOST_DENSE = 1 << 28  # bytes of the weights of frequent features
 SHRINKS = 4  # how often the L1 penalty is applied per pass
 CLASSES_A_ROW = 32  # a block has k / CLASSES_A_ROW rows: with few classes the steps of many rows would add up
 LARGEST_BLOCK = 64
 WORTH_THREADS = 1e6  # additions per block above which several threads are faster than one
-NOWHERE = np.float32(-1e30)  # score of a class beyond k
+PADDING_SCORE = np.float32(-1e30)  # score of a class beyond k
 
 
 class Table(NamedTuple):
     """Hold the weights while they are learned, laid out as described above."""
 
     place: Int64s  # int64[F], first weight of each feature
-    many: Int32s  # int32[F], classes of a rare feature, -1 for frequent ones
+    class_count: Int32s  # int32[F], classes of a rare feature, -1 for frequent ones
     base: Int64s  # int64[1], first weight of the rare features
     owner: Int32s  # int32[...], class of each of their weights, ascending within a feature
     w: Float32s  # float32[...], weights
@@ -72,7 +73,7 @@ class Visits(NamedTuple):
     y: Int32s  # int32[n], the class of each row
 
 
-class Listed(NamedTuple):
+class SampledSlopes(NamedTuple):
     """Hold, for each row of a block, the classes whose weights it changes, and its slopes in their scores."""
 
     count: Int64s  # int64[block], number of classes of each row
@@ -94,7 +95,7 @@ class Scratch(NamedTuple):
 def _exponentials(z, lane):
     """Replace scores `z` (float32[K]) by their exponentials up to a common factor; return their sum."""
     for j in range(LANES):
-        lane[j] = NOWHERE
+        lane[j] = PADDING_SCORE
     for c in range(0, z.shape[0], LANES):
         for j in range(LANES):
             lane[j] = max(lane[j], z[c + j])
@@ -114,7 +115,7 @@ def _exponentials(z, lane):
 
 
 @jit
-def listed(problem, table, order, draw, first, low, high, y, scratch, output):
+def sample_slopes(problem, table, order, draw, first, low, high, y, scratch, output):
     """Compute the slopes of the rows order[low:high], sampling improbable classes.
 
     Parameters
@@ -125,7 +126,7 @@ def listed(problem, table, order, draw, first, low, high, y, scratch, output):
     first : index of the block's first row in `order`; its slopes are at 0 of `output`
     y : int32[n], class of each row; read only
     scratch : written
-    output : Listed, written
+    output : SampledSlopes, written
     """
     z = scratch.z
     base = table.base[0]
@@ -137,12 +138,12 @@ def listed(problem, table, order, draw, first, low, high, y, scratch, output):
             f = problem.row_feature[i]
             x = problem.row_value[i]
             p = table.place[f]
-            if table.many[f] < 0:
+            if table.class_count[f] < 0:
                 w = table.w[p : p + size]
                 for c in range(size):
                     z[c] += x * w[c]
             else:
-                for j in range(p, p + table.many[f]):
+                for j in range(p, p + table.class_count[f]):
                     z[table.owner[j - base]] += x * table.w[j]
         total = _exponentials(z, scratch.lane)
         inverse = ONE / total
@@ -160,9 +161,9 @@ def listed(problem, table, order, draw, first, low, high, y, scratch, output):
                 b += z[j + 1]
                 c_ += z[j + 2]
                 d += z[j + 3]
-            sum_of = (a + b) + (c_ + d)
-            if skipped_mass + sum_of < limit:
-                skipped_mass += sum_of
+            lane_sum = (a + b) + (c_ + d)
+            if skipped_mass + lane_sum < limit:
+                skipped_mass += lane_sum
                 continue
             for c in range(low_c, low_c + LANES):
                 if z[c] > limit:
@@ -188,7 +189,7 @@ def learn(problem, table, order, low, high, block_slopes, slope, rate, bias_rate
     Parameters
     ----------
     table : `w`, `bias` and `square` are written
-    block_slopes : Listed, read only
+    block_slopes : SampledSlopes, read only
     slope : float32[K], scratch, 0 before and after
     """
     base = table.base[0]
@@ -208,12 +209,12 @@ def learn(problem, table, order, low, high, block_slopes, slope, rate, bias_rate
             f = problem.row_feature[i]
             x = problem.row_value[i] * rate
             p = table.place[f]
-            if table.many[f] < 0:
+            if table.class_count[f] < 0:
                 for j in range(count):
                     c = block_slopes.owner[here, j]
                     table.w[p + c] -= x * slope[c]
             else:
-                for j in range(p, p + table.many[f]):
+                for j in range(p, p + table.class_count[f]):
                     table.w[j] -= x * slope[table.owner[j - base]]
         for j in range(count):
             slope[block_slopes.owner[here, j]] = ZERO
@@ -221,11 +222,11 @@ def learn(problem, table, order, low, high, block_slopes, slope, rate, bias_rate
 
 @jit
 def learn_sequentially(problem, table, visits, low, high, block, scratch, block_slopes, slope, rate, bias_rate):
-    """Learn all blocks of visits[low:high] in one thread; the parameters are those of `listed` and `learn`."""
+    """Learn all blocks of visits[low:high] in one thread; the parameters are those of `sample_slopes` and `learn`."""
     order, draw, y = visits
     for first in range(low, high, block):
         last = min(first + block, high)
-        listed(problem, table, order, draw, first, first, last, y, scratch, block_slopes)
+        sample_slopes(problem, table, order, draw, first, first, last, y, scratch, block_slopes)
         learn(problem, table, order, first, last, block_slopes, slope, rate, bias_rate)
 
 
@@ -237,7 +238,7 @@ def shrink(w, limit):
 
 
 @jit
-def put(table, start, feature, value):
+def load_weights(table, start, feature, value):
     """Copy the weights of classes into a table; those without a place are dropped.
 
     Parameters
@@ -250,10 +251,10 @@ def put(table, start, feature, value):
         for i in range(start[c], start[c + 1]):
             f = feature[i]
             p = table.place[f]
-            if table.many[f] < 0:
+            if table.class_count[f] < 0:
                 table.w[p + c] = np.float32(value[i])
             else:
-                for j in range(p, p + table.many[f]):
+                for j in range(p, p + table.class_count[f]):
                     if table.owner[j - base] == c:
                         table.w[j] = np.float32(value[i])
 
@@ -264,18 +265,18 @@ def count_weights(table, k, start):
     base = table.base[0]
     for f in range(table.place.shape[0]):
         p = table.place[f]
-        if table.many[f] < 0:
+        if table.class_count[f] < 0:
             for c in range(k):
                 if table.w[p + c] != ZERO:
                     start[c + 1] += 1
         else:
-            for j in range(p, p + table.many[f]):
+            for j in range(p, p + table.class_count[f]):
                 if table.w[j] != ZERO:
                     start[table.owner[j - base] + 1] += 1
 
 
 @jit
-def take(table, k, end, feature, value):
+def extract_weights(table, k, end, feature, value):
     """Copy the nonzero weights, ordered by class.
 
     Parameters
@@ -287,14 +288,14 @@ def take(table, k, end, feature, value):
     base = table.base[0]
     for f in range(table.place.shape[0]):
         p = table.place[f]
-        if table.many[f] < 0:
+        if table.class_count[f] < 0:
             for c in range(k):
                 if table.w[p + c] != ZERO:
                     feature[end[c]] = f
                     value[end[c]] = table.w[p + c]
                     end[c] += 1
         else:
-            for j in range(p, p + table.many[f]):
+            for j in range(p, p + table.class_count[f]):
                 if table.w[j] != ZERO:
                     c = table.owner[j - base]
                     feature[end[c]] = f
@@ -320,7 +321,7 @@ def new_table(problem, y: np.ndarray, bias: np.ndarray, most_dense: int = MOST_D
     features = len(frequency)
     dense = min(int((frequency > 1).sum()), most_dense // (4 * size))
     rank = np.argsort(-frequency, kind="stable")
-    place, many = np.empty(features, np.int64), np.full(features, -1, np.int32)
+    place, class_count = np.empty(features, np.int64), np.full(features, -1, np.int32)
     place[rank[:dense]] = np.arange(dense) * size
     base = dense * size
     rare = np.zeros(features, bool)
@@ -331,12 +332,12 @@ def new_table(problem, y: np.ndarray, bias: np.ndarray, most_dense: int = MOST_D
     counts = np.bincount(pair // k, minlength=features)
     ends = base + np.cumsum(counts)
     place[rare] = (ends - counts)[rare]
-    many[rare] = counts[rare]
-    padded_bias = np.full(size, NOWHERE, np.float32)
+    class_count[rare] = counts[rare]
+    padded_bias = np.full(size, PADDING_SCORE, np.float32)
     padded_bias[:k] = bias
     return Table(
-        place, many, np.array([base]), (pair % k).astype(np.int32), np.zeros(base + len(pair), np.float32), padded_bias,
-        np.ones(size, np.float32),
+        place, class_count, np.array([base]), (pair % k).astype(np.int32), np.zeros(base + len(pair), np.float32),
+        padded_bias, np.ones(size, np.float32),
     )  # fmt: skip
 
 
@@ -346,11 +347,11 @@ def weights(table: Table, k: int) -> leaf_exact.Weights:
     count_weights(table, k, start)
     start = np.cumsum(start)
     feature, value = np.empty(int(start[-1]), np.int32), np.empty(int(start[-1]))
-    take(table, k, start[:-1].copy(), feature, value)
+    extract_weights(table, k, start[:-1].copy(), feature, value)
     return leaf_exact.Weights(start, feature, value)
 
 
-def in_turn(job, items) -> None:
+def run_serially(job, items) -> None:
     """Call `job(*item)` for all items, in this thread."""
     for item in items:
         job(*item)
@@ -362,8 +363,8 @@ def rate_for(n: int, k: int) -> float:
 
 
 def fit(
-    problem, class_start, alpha: float, begin: leaf_exact.Weights, bias, intercept=True, passes=PASSES, seed=0,
-    share: Callable = in_turn, stopped: Callable[[], bool] = lambda: False,
+    problem, class_start, alpha: float, initial: leaf_exact.Weights, bias, intercept=True, passes=PASSES, seed=0,
+    share: Callable = run_serially, stopped: Callable[[], bool] = lambda: False,
 ) -> leaf_exact.Weights:  # fmt: skip
     """Fit a softmax and return its weights.
 
@@ -371,7 +372,7 @@ def fit(
     ----------
     class_start : int64[k + 1], class c has the rows class_start[c] .. class_start[c + 1] - 1
     alpha : L1 penalty
-    begin : initial weights
+    initial : initial weights
     bias : float64[k], initial intercepts, written
     intercept : whether intercepts may change
     share : `share(job, items)` calls `job(*item)` for all items, on any number of threads
@@ -380,15 +381,17 @@ def fit(
     n, k = len(problem.weight), len(bias)
     y = np.repeat(np.arange(k), np.diff(class_start)).astype(np.int32)
     table = new_table(problem, y, bias)
-    put(table, begin.start, begin.feature, begin.value)
+    load_weights(table, initial.start, initial.feature, initial.value)
     size = len(table.bias)
     block = max(1, min(LARGEST_BLOCK, k // CLASSES_A_ROW))
-    gradients = Listed(
-        np.zeros(block, np.int64), np.zeros((block, MOST_LISTED), np.int32), np.zeros((block, MOST_LISTED), np.float32)
+    gradients = SampledSlopes(
+        np.zeros(block, np.int64),
+        np.zeros((block, MOST_SAMPLED), np.int32),
+        np.zeros((block, MOST_SAMPLED), np.float32),
     )
     slope = np.zeros(size, np.float32)
     width = len(problem.row_feature) / max(n, 1)
-    workers = 1 if share is in_turn or block * size * (width + 1) < WORTH_THREADS else processors.count()
+    workers = 1 if share is run_serially or block * size * (width + 1) < WORTH_THREADS else processors.count()
     scratch = [Scratch(np.empty(size, np.float32), np.empty(LANES, np.float32)) for _ in range(workers)]
     mean = float(problem.weight.mean())
     squared_length = float((problem.row_value.astype(np.float64) ** 2).sum()) / max(n, 1)  # mean squared length
@@ -422,7 +425,9 @@ def fit(
                     edges = [first + (last - first) * t // workers for t in range(workers + 1)]
 
                     def job(t, order=order, draw=draw, first=first, edges=edges):
-                        listed(problem, table, order, draw, first, edges[t], edges[t + 1], y, scratch[t], gradients)
+                        sample_slopes(
+                            problem, table, order, draw, first, edges[t], edges[t + 1], y, scratch[t], gradients
+                        )
 
                     share(job, [(t,) for t in range(workers)])
                     learn(problem, table, order, first, last, gradients, slope, np.float32(current_rate), bias_rate)

@@ -26,7 +26,7 @@ ARMIJO = 0.01  # a step is accepted if it achieves this share of the decrease th
 HALVINGS = 30  # most halvings of the step in the line search
 FARTHEST = 10.0  # largest change of a score per step; the quadratic model is unbounded if p is nearly 0 or 1
 LEAST_CURVATURE = 1e-12
-TOUCHED = 0.1  # coordinate descent ends if no gradient changed by more than this share of alpha
+LEAST_GRADIENT_CHANGE = 0.1  # coordinate descent ends if no gradient changed by more than this share of alpha
 
 
 class Problem(NamedTuple):
@@ -100,7 +100,7 @@ def step(problem, feature, count, w, target, curve, touched, size, alpha, passes
     Returns
     -------
     share : share of d that was taken: z changes by share * d; 0 if the step was refused
-    gain : change of b
+    shift : change of b
     """
     place, slope, row_curve, d = touched.place, touched.slope, touched.curve, touched.d
     total = total_curve = 0.0
@@ -120,10 +120,10 @@ def step(problem, feature, count, w, target, curve, touched, size, alpha, passes
             slope_now = 0.0
             for t in range(size):
                 slope_now += slope[t] + row_curve[t] * d[t]
-            gain = -slope_now / (total_curve + LEAST_CURVATURE)
-            b += gain
+            shift = -slope_now / (total_curve + LEAST_CURVATURE)
+            b += shift
             for t in range(size):
-                d[t] += gain
+                d[t] += shift
             largest_change = abs(slope_now)
         for j in range(count):
             begin, end = problem.col_start[feature[j]], problem.col_start[feature[j] + 1]
@@ -142,13 +142,13 @@ def step(problem, feature, count, w, target, curve, touched, size, alpha, passes
                 for i in range(begin, end):
                     t = place[problem.col_row[i]]
                     slope_now += np.float64(problem.col_value[i]) * (slope[t] + row_curve[t] * d[t])
-            gain = _soft(target[j] - slope_now / curve[j], alpha / curve[j]) - target[j]
-            if gain != 0.0:
-                target[j] += gain
-                largest_change = max(largest_change, abs(gain) * curve[j])
+            shift = _soft(target[j] - slope_now / curve[j], alpha / curve[j]) - target[j]
+            if shift != 0.0:
+                target[j] += shift
+                largest_change = max(largest_change, abs(shift) * curve[j])
                 for i in range(begin, end):
-                    d[place[problem.col_row[i]]] += gain * np.float64(problem.col_value[i])
-        if largest_change <= TOUCHED * alpha * 10.0 ** -min(k, 3):
+                    d[place[problem.col_row[i]]] += shift * np.float64(problem.col_value[i])
+        if largest_change <= LEAST_GRADIENT_CHANGE * alpha * 10.0 ** -min(k, 3):
             break
     penalty = 0.0
     for j in range(count):
@@ -159,11 +159,11 @@ def step(problem, feature, count, w, target, curve, touched, size, alpha, passes
     if not predicted < 0.0:
         return 0.0, 0.0
     s = 1.0
-    longest = 0.0
+    largest = 0.0
     for t in range(size):
-        longest = max(longest, abs(d[t]))
-    if longest > FARTHEST:
-        s = FARTHEST / longest
+        largest = max(largest, abs(d[t]))
+    if largest > FARTHEST:
+        s = FARTHEST / largest
     for _ in range(HALVINGS):
         penalty_change = 0.0
         for j in range(count):

@@ -99,7 +99,7 @@ class Options:
     normalize_features: str = feature_scaling.normalize_option("its mean size")
 
 
-TAKEN = ("bits", "l1", "predict_only_model")  # options of the binary learner that are supported
+SUPPORTED_OPTIONS = ("bits", "l1", "predict_only_model")  # options of the binary learner that are supported
 EXACT_L1, STEPS_L1, MOST_L1 = 0.15, 0.05, 0.15
 MANY_EXAMPLES = 150_000  # number of examples above which the default of --l1 grows
 DENSE = 0.05  # mean share of the features that an example has, above which leaves are fitted by `exact`
@@ -119,8 +119,10 @@ def refused(spec: LearnerSpec) -> dict[str, str]:
     names = ["initial_pass_length", "save_per_pass", "checkpoint", "holdout_after"]
     if spec.passes > 1 and not spec.testing:
         names.append("passes")
-    why = "--softmax_tree keeps the examples and learns from all of them at the end of the data; see --tao_iterations"
-    return {name: f"--{name} has no effect: {why}" for name in names}
+    reason = (
+        "--softmax_tree keeps the examples and learns from all of them at the end of the data; see --tao_iterations"
+    )
+    return {name: f"--{name} has no effect: {reason}" for name in names}
 
 
 def check(spec: LearnerSpec) -> None:
@@ -134,18 +136,23 @@ def check(spec: LearnerSpec) -> None:
     given, o = spec.given, spec.options
     gd.check(spec)
     for name in options_of(gd.Options):
-        if name in given and name not in TAKEN:
+        if name in given and name not in SUPPORTED_OPTIONS:
             raise UsageError(
-                f"--{name} has no effect: --softmax_tree is not an online learner; of these options it takes --l1"
+                f"--{name} has no effect: --softmax_tree is not an online learner, and of the options of the binary "
+                "learner only --l1 applies to it; leave it out"
             )
     if "l1" in given and not spec.binary.l1 > 0:
-        raise UsageError(f"--l1 {spec.binary.l1:g} leaves all weights in the leaves; give a number above 0")
+        raise UsageError(
+            f"--l1 {spec.binary.l1:g} makes no weight of a leaf 0, but leaves must be sparse; give a number above 0"
+        )
     if "vw_exact" in given:
-        raise UsageError("VW has no --softmax_tree for --vw_exact to follow: leave one of them out")
+        raise UsageError(
+            "--vw_exact cannot be combined with --softmax_tree, which VW does not have: leave one of them out"
+        )
     if "beta" in given and o.zero_loss != "beta":
         raise UsageError(f"--beta has no effect: --zero_loss {o.zero_loss} does not use it; give --zero_loss beta")
     if "leaf_passes" in given and o.leaf_solver == "exact":
-        raise UsageError("--leaf_passes has no effect: --leaf_solver exact goes on to the end; leave it out")
+        raise UsageError("--leaf_passes has no effect: --leaf_solver exact stops when it has converged; leave it out")
     if spec.testing:
         for name in TRAINING:
             if name in given:
@@ -153,7 +160,9 @@ def check(spec: LearnerSpec) -> None:
     if spec.loaded:
         for name in ("tree_init", "depth"):
             if name in given:
-                raise UsageError(f"--{name} has no effect: the tree of -i is where learning begins; leave it out")
+                raise UsageError(
+                    f"--{name} has no effect: learning begins with the tree of the model given by -i; leave it out"
+                )
 
 
 def label_range(spec: LearnerSpec) -> tuple[int, int, str]:

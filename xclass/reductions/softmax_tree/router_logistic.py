@@ -138,14 +138,14 @@ def fit(problem, right, alpha, intercept, w, b, scratch, rounds, tolerance):
             break
         for j in range(count):
             active_w[j] = w[feature[j]]
-        share, gain = newton_step.step(
+        share, shift = newton_step.step(
             problem, feature, count, active_w, target, curve, touched, n, alpha, PASSES, intercept
         )
         if share == 0.0:
             break
         for j in range(count):
             w[feature[j]] = active_w[j]
-        b += gain
+        b += shift
         for r in range(n):
             z[r] += share * touched.d[r]
     return b

@@ -51,12 +51,12 @@ def values(batch: Batch, unit: bool) -> Float32s:
     return result
 
 
-def chosen(rows: Rows, which: Int64s) -> Rows:
-    """Return the rows with the numbers `which` (int64[...])."""
-    size = rows.start[which + 1] - rows.start[which]
+def chosen(rows: Rows, numbers: Int64s) -> Rows:
+    """Return the rows with the given numbers (int64[...])."""
+    size = rows.start[numbers + 1] - rows.start[numbers]
     start = np.concatenate([[0], np.cumsum(size)])
-    places = np.arange(start[-1]) + np.repeat(rows.start[which] - start[:-1], size)
-    return Rows(start, rows.feature[places], rows.value[places], rows.label[which], rows.weight[which])
+    places = np.arange(start[-1]) + np.repeat(rows.start[numbers] - start[:-1], size)
+    return Rows(start, rows.feature[places], rows.value[places], rows.label[numbers], rows.weight[numbers])
 
 
 class Store:
@@ -65,7 +65,7 @@ class Store:
     Attributes
     ----------
     rows : number of rows stored
-    part : function that returns the fraction of the data that was read, 0 to 1, or None if it is unknown
+    part_read : function that returns the fraction of the data that was read, 0 to 1, or None if it is unknown
 
     Raises
     ------
@@ -77,7 +77,7 @@ class Store:
 
     def __init__(self) -> None:
         self.rows = 0
-        self.part: Callable[[], float | None] = lambda: None
+        self.part_read: Callable[[], float | None] = lambda: None
         self._size = 0  # bytes
         self._files: list[BinaryIO] = []
         try:
@@ -85,7 +85,7 @@ class Store:
                 self._files.append(leftovers.open_spill_file())
         except OSError as error:
             self.close()
-            raise self._no_room(error) from None
+            raise self._space_error(error) from None
 
     def add(self, batch: Batch, chosen: Bools) -> None:
         """Append the rows of a batch that are `chosen` (bool[n])."""
@@ -105,19 +105,21 @@ class Store:
                 file.write(part.data)
                 file.flush()  # so that a failure to write is reported here and not lost at the end
         except OSError as error:
-            raise self._no_room(error) from None
+            raise self._space_error(error) from None
 
-    def _no_room(self, error: OSError) -> DataError:
+    def _space_error(self, error: OSError) -> DataError:
         """Return the error that says how much space the folder for temporary files lacks."""
-        folder, part = leftovers.temporary_folder(), self.part()
+        folder, part_read = leftovers.temporary_folder(), self.part_read()
         needed = ""
         if self._size:
             needed = f"{self.rows} examples take {leftovers.megabytes(self._size)} MB, "
             # Reading is ahead of storing, so less than this part of the data is stored.
-            needed += f"all of the data at least {leftovers.megabytes(self._size / part)} MB, " if part else ""
+            needed += (
+                f"all of the data at least {leftovers.megabytes(self._size / part_read)} MB, " if part_read else ""
+            )
         return DataError(
             f"{folder}: cannot keep the examples that are learned at the end of the data: "
-            f"{error.strerror or error}: {needed}{leftovers.free_space(folder)}; set TMPDIR to a folder with room"
+            f"{error.strerror or error}: {needed}{leftovers.free_space(folder)}; set TMPDIR to a folder with more space"
         )
 
     def finish(self, unit: bool, scale: Callable[[UInt32s, Float32s], None] | None) -> tuple[Rows, UInt32s]:
@@ -225,7 +227,7 @@ def merge(start: Int64s, feature: UInt32s, value: Float32s, merged: Int64s) -> i
 
 
 @jit
-def local(
+def renumber_features(
     start: Int64s, feature: UInt32s, value: Float32s, chosen: Int64s, number: Int32s, out_start: Int64s,
     out_feature: Int32s, out_value: Float32s, name: Int32s,
 ) -> int:  # fmt: skip

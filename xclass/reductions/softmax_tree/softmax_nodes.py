@@ -46,12 +46,12 @@ class Tree:
     Attributes
     ----------
     left, right : children of each node, -1 for a leaf
-    inside : router or leaf of each node
+    contents : router or leaf of each node
     """
 
     def __init__(self, left: list[int], right: list[int]) -> None:
         self.left, self.right = left, right
-        self.inside: list[Router | Leaf] = [NO_LEAF if child < 0 else NO_ROUTER for child in left]
+        self.contents: list[Router | Leaf] = [NO_LEAF if child < 0 else NO_ROUTER for child in left]
 
     @classmethod
     def complete(cls, depth: int) -> Tree:
@@ -65,13 +65,13 @@ class Tree:
 
     def router(self, i: int) -> Router:
         """Return the router of an inner node."""
-        router = self.inside[i]
+        router = self.contents[i]
         assert isinstance(router, Router)
         return router
 
     def leaf(self, i: int) -> Leaf:
         """Return the softmax of a leaf."""
-        leaf = self.inside[i]
+        leaf = self.contents[i]
         assert isinstance(leaf, Leaf)
         return leaf
 
@@ -96,21 +96,21 @@ class Tree:
 
     def penalty(self, leaves: bool) -> float:
         """Return the sum of the absolute weights, of routers only unless `leaves`."""
-        return float(sum(np.abs(node.weight).sum() for node in self.inside if leaves or isinstance(node, Router)))
+        return float(sum(np.abs(node.weight).sum() for node in self.contents if leaves or isinstance(node, Router)))
 
     def nonzeros(self) -> int:
         """Return the number of weights."""
-        return sum(len(node.weight) for node in self.inside)
+        return sum(len(node.weight) for node in self.contents)
 
 
-def parts(tree: Tree) -> inference.Parts:
+def to_arrays(tree: Tree) -> inference.TreeArrays:
     """Return a tree as arrays; leaves are numbered from left to right."""
     leaves = tree.leaves()
     left, right = np.array(tree.left, np.int32), np.array(tree.right, np.int32)
     bias = np.zeros(len(left), np.float32)
-    routers = [i for i, contents in enumerate(tree.inside) if isinstance(contents, Router)]
+    routers = [i for i, contents in enumerate(tree.contents) if isinstance(contents, Router)]
     for i in routers:
-        bias[i] = tree.inside[i].bias
+        bias[i] = tree.contents[i].bias
     node, feature, entry, owner, value = [], [], [], [], []
     seen = 0
     for number, i in enumerate(leaves):
@@ -127,15 +127,15 @@ def parts(tree: Tree) -> inference.Parts:
     leaf_size = [len(tree.leaf(i).label) for i in leaves]
     arrays = (
         left, right, bias,
-        _joined([np.full(len(tree.inside[i].feature), i) for i in routers]),
-        _joined([tree.inside[i].feature for i in routers]),
-        _joined([tree.inside[i].weight for i in routers]),
+        _joined([np.full(len(tree.contents[i].feature), i) for i in routers]),
+        _joined([tree.contents[i].feature for i in routers]),
+        _joined([tree.contents[i].weight for i in routers]),
         _joined(node), _joined(feature), _joined([*entry, [seen]]), _joined(owner), _joined(value),
         np.concatenate([[0], np.cumsum(leaf_size)]),
         _joined([tree.leaf(i).label for i in leaves]), _joined([tree.leaf(i).bias for i in leaves]),
     )  # fmt: skip
     dtypes = inference.DTYPES.values()
-    return inference.Parts(*(np.ascontiguousarray(a, d) for a, d in zip(arrays, dtypes, strict=True)))
+    return inference.TreeArrays(*(np.ascontiguousarray(a, d) for a, d in zip(arrays, dtypes, strict=True)))
 
 
 def _joined(arrays: Sequence[AnyArray | list[int]]) -> AnyArray:
@@ -146,26 +146,26 @@ def _joined(arrays: Sequence[AnyArray | list[int]]) -> AnyArray:
 def with_feature_names(tree: Tree, name: Callable[[UInt32s], AnyArray]) -> Tree:
     """Return a tree with its features renamed by `name`, which keeps their order and returns -1 for those to drop."""
     result = Tree(tree.left, tree.right)
-    for i, contents in enumerate(tree.inside):
+    for i, contents in enumerate(tree.contents):
         new = name(contents.feature)
         kept = new >= 0
         feature, weight = new[kept].astype(np.uint32), contents.weight[kept]
         if isinstance(contents, Router):
-            result.inside[i] = Router(feature, weight, contents.bias)
+            result.contents[i] = Router(feature, weight, contents.bias)
         else:
-            result.inside[i] = Leaf(
+            result.contents[i] = Leaf(
                 contents.label, contents.bias, np.concatenate([[0], np.cumsum(kept)])[contents.start], feature, weight
             )
     return result
 
 
-def from_parts(stored: inference.Parts, name: Callable[[UInt32s], AnyArray]) -> Tree:
-    """Return the tree stored by `parts`, with its features renamed as by `with_feature_names`."""
+def from_arrays(stored: inference.TreeArrays, name: Callable[[UInt32s], AnyArray]) -> Tree:
+    """Return the tree stored by `to_arrays`, with its features renamed as by `with_feature_names`."""
     tree = Tree([max(int(i), -1) for i in stored.left], stored.right.tolist())
     for i, child in enumerate(stored.left.tolist()):
         if child >= 0:
             own = slice(*np.searchsorted(stored.router_node, [i, i + 1]))
-            tree.inside[i] = Router(
+            tree.contents[i] = Router(
                 stored.router_feature[own], stored.weight[own].astype(np.float64), float(stored.bias[i])
             )
             continue
@@ -178,7 +178,7 @@ def from_parts(stored: inference.Parts, name: Callable[[UInt32s], AnyArray]) -> 
             ends, sizes = [0, 0], np.empty(0, np.int64)
         owner = stored.owner[ends[0] : ends[1]]
         order = np.argsort(owner, kind="stable")
-        tree.inside[i] = Leaf(
+        tree.contents[i] = Leaf(
             stored.label[low:high], stored.score[low:high].astype(np.float64),
             np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=high - low))]).astype(np.int64),
             np.repeat(stored.leaf_feature[rows], sizes).astype(np.uint32)[order],
@@ -193,31 +193,33 @@ def walk(
     share: Share,
     node: Int32s | None = None,
     chosen: Bools | None = None,
-    paths: inference.Paths | None = None,
-) -> inference.Found:
+    prepared: inference.PreparedTree | None = None,
+) -> inference.WalkResult:
     """Route rows to a leaf and return the results.
 
     Parameters
     ----------
     node : int32[n], node at which each row begins; the root by default
     chosen : bool[n], rows of interest; chunks without any are skipped and their results are 0
-    paths : the tree prepared for routing, if the caller has it already
+    prepared : the tree prepared for routing, if the caller has it already
     """
-    paths = paths or inference.new_paths(parts(tree))
+    prepared = prepared or inference.prepare(to_arrays(tree))
     n = len(rows.label)
     node = np.zeros(n, np.int32) if node is None else node
-    leaf_output = inference.new_found(n, 0)
+    leaf_output = inference.new_walk_result(n, 0)
 
     def job(low: int, high: int) -> None:
-        scratch = inference.new_scratch(paths, 0)
-        inference.walk(paths, rows.start, rows.feature, rows.value, rows.label, node, low, high, scratch, leaf_output)
+        scratch = inference.new_scratch(prepared, 0)
+        inference.walk(
+            prepared, rows.start, rows.feature, rows.value, rows.label, node, low, high, scratch, leaf_output
+        )
 
     begins = [low for low in range(0, n, CHUNK) if chosen is None or chosen[low : low + CHUNK].any()]
     share(job, [(low, min(low + CHUNK, n)) for low in begins])
     return leaf_output
 
 
-def sides(paths: inference.Paths, rows: row_store.Rows, share: Share, node: Int32s) -> Bools:
+def sides(prepared: inference.PreparedTree, rows: row_store.Rows, share: Share, node: Int32s) -> Bools:
     """Return whether routers send rows right (bool[n]), False for rows at a leaf.
 
     Parameters
@@ -228,7 +230,7 @@ def sides(paths: inference.Paths, rows: row_store.Rows, share: Share, node: Int3
     right = np.zeros(n, bool)
 
     def job(low: int, high: int) -> None:
-        inference.sides(paths, rows.start, rows.feature, rows.value, node, low, high, right)
+        inference.sides(prepared, rows.start, rows.feature, rows.value, node, low, high, right)
 
     share(job, [(low, min(low + CHUNK, n)) for low in range(0, n, CHUNK)])
     return right
@@ -245,7 +247,7 @@ def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
     """
     left: list[int] = []
     right: list[int] = []
-    inside: list[Router | Leaf] = []
+    contents: list[Router | Leaf] = []
 
     def weight(i: int) -> float:
         return leaf_rows.get(i, 0.0) if tree.left[i] < 0 else weight(tree.left[i]) + weight(tree.right[i])
@@ -257,10 +259,10 @@ def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
 
     def copy(i: int) -> int:
         while tree.left[i] >= 0:
-            contents = tree.inside[i]
+            node = tree.contents[i]
             sides = [side for side in (tree.left[i], tree.right[i]) if weight(side) > 0.0]
-            if not len(contents.weight):
-                i = tree.right[i] if contents.bias >= 0.0 else tree.left[i]
+            if not len(node.weight):
+                i = tree.right[i] if node.bias >= 0.0 else tree.left[i]
             elif len(sides) == 1 or len(labels(i)) == 1:
                 i = sides[0]
             else:
@@ -268,7 +270,7 @@ def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
         here = len(left)
         left.append(-1)
         right.append(-1)
-        inside.append(tree.inside[i])
+        contents.append(tree.contents[i])
         if tree.left[i] >= 0:
             left[here] = copy(tree.left[i])
             right[here] = copy(tree.right[i])
@@ -276,5 +278,5 @@ def prune(tree: Tree, leaf_rows: dict[int, float]) -> tuple[Tree, int]:
 
     copy(0)
     pruned = Tree(left, right)
-    pruned.inside = inside
+    pruned.contents = contents
     return pruned, len(tree.left) - len(left)

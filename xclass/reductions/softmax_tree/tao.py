@@ -31,8 +31,8 @@ from ...array_types import Bools, Float64s, Int32s, Int64s, UInt32s
 from ..clusters.two_means import Share
 from . import inference, leaf_exact, leaf_sgd, newton_step, router_logistic, row_store, softmax_nodes
 
-ENOUGH = 1e-3  # share of the objective by which an iteration has to lower it for another one to follow
-ROUGH, FINE = 1e-2, 1e-3  # tolerance of `leaf_exact`, in the first iteration and later
+LEAST_DECREASE = 1e-3  # share of the objective by which an iteration has to lower it for another one to follow
+FIRST_TOLERANCE, LATER_TOLERANCE = 1e-2, 1e-3  # tolerance of `leaf_exact`, in the first iteration and later
 
 
 class Settings(NamedTuple):
@@ -57,7 +57,7 @@ class Report(NamedTuple):
     error: float  # weight of the misclassified rows, as a share of all
     covered: float  # weight of the rows whose leaf has their class, as a share of all
     nonzeros: int
-    kept: int  # nodes unchanged, because new weights would have raised the objective
+    unchanged: int  # nodes unchanged, because new weights would have raised the objective
     seconds: float
 
 
@@ -72,26 +72,26 @@ class Trainer:
     settings : options of training
     share : `share(job, items)` calls `job(*item)` for all items, on any number of threads
     stopped : called before every level and every node; True ends the training
-    moved : called after every node
+    node_done : called after every node
 
     Attributes
     ----------
     total : weight of all rows
-    found : results of all rows after the last iteration, or None
+    results : results of all rows after the last iteration, or None
     """
 
     def __init__(
         self, rows: row_store.Rows, features: int, tree: softmax_nodes.Tree, settings: Settings, share: Share,
-        stopped: Callable[[], bool] = lambda: False, moved: Callable[[], None] = lambda: None,
+        stopped: Callable[[], bool] = lambda: False, node_done: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         self.rows, self.features, self.tree, self.settings = rows, features, tree, settings
-        self._share, self._stopped, self._moved = share, stopped, moved
+        self._share, self._stopped, self._node_done = share, stopped, node_done
         self.total = float(rows.weight.sum())
-        self.found: inference.Found | None = None
+        self.results: inference.WalkResult | None = None
 
     # losses
 
-    def losses(self, found: inference.Found, label: Int64s | None = None) -> Float64s:
+    def losses(self, results: inference.WalkResult, label: Int64s | None = None) -> Float64s:
         """Return L of every row (float64[n]), infinite for rows that `remove` excludes.
 
         Parameters
@@ -99,29 +99,29 @@ class Trainer:
         label : int64[n], labels of the rows; those of all rows by default
         """
         if self.settings.zero_loss == "01":
-            wrong: Bools = found.answer != (self.rows.label if label is None else label)
+            wrong: Bools = results.predicted != (self.rows.label if label is None else label)
             return wrong.astype(np.float64)
         missing = np.inf if self.settings.zero_loss == "remove" else self.settings.beta
-        return np.where(np.isnan(found.log_p), missing, -found.log_p)
+        return np.where(np.isnan(results.log_p), missing, -results.log_p)
 
-    def objective(self, found: inference.Found) -> float:
+    def objective(self, results: inference.WalkResult) -> float:
         """Return the objective (1) from the results of all rows."""
-        loss = self.losses(found)
+        loss = self.losses(results)
         known = np.isfinite(loss)
         penalty = self.tree.penalty(self.settings.zero_loss != "01")
         return float((self.rows.weight * np.where(known, loss, 0.0)).sum()) + self.settings.alpha * penalty
 
     # training
 
-    def run(self, leaf_of: Int32s | None, tell: Callable[[Report], None]) -> None:
+    def run(self, leaf_of: Int32s | None, report: Callable[[Report], None]) -> None:
         """Run all iterations.
 
         Parameters
         ----------
         leaf_of : int32[n], leaf (its node) assigned to each row, or None if the routers decide
-        tell : called with the report of each iteration
+        report : called with the report of each iteration
         """
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         first = leaf_of is not None
         last_objective = np.inf
         numbers = self.tree.leaves()
@@ -130,33 +130,35 @@ class Trainer:
                 return
             output = None
             if not first:
-                output = self.found or softmax_nodes.walk(self.tree, self.rows, self._share)
+                output = self.results or softmax_nodes.walk(self.tree, self.rows, self._share)
                 leaf_of = np.array(numbers, np.int32)[output.leaf]
             assert leaf_of is not None
-            kept = self._iterate(leaf_of, output, first)
-            output = self.found = softmax_nodes.walk(self.tree, self.rows, self._share)
+            unchanged = self._iterate(leaf_of, output, first)
+            output = self.results = softmax_nodes.walk(self.tree, self.rows, self._share)
             objective = self.objective(output)
             weight = self.rows.weight
-            error = float(weight[output.answer != self.rows.label].sum()) / self.total
+            error = float(weight[output.predicted != self.rows.label].sum()) / self.total
             covered = float(weight[~np.isnan(output.log_p)].sum()) / self.total
-            seconds = time.perf_counter() - began
-            tell(Report(number, objective, error, covered, self.tree.nonzeros(), kept, seconds))
-            if len(self.tree.left) == 1 or (not first and last_objective - objective <= ENOUGH * abs(objective)):
+            seconds = time.perf_counter() - start_time
+            report(Report(number, objective, error, covered, self.tree.nonzeros(), unchanged, seconds))
+            if len(self.tree.left) == 1 or (
+                not first and last_objective - objective <= LEAST_DECREASE * abs(objective)
+            ):
                 return  # a tree of one leaf is a softmax, a convex problem, which one iteration has solved
             last_objective, first = objective, False
 
-    def _iterate(self, leaf_of: Int32s, found: inference.Found | None, first: bool) -> int:
+    def _iterate(self, leaf_of: Int32s, results: inference.WalkResult | None, first: bool) -> int:
         """Update every node once; return the number of nodes that kept their weights."""
         tree = self.tree
-        under = self._under(leaf_of)
-        old_loss = None if found is None else self.losses(found)
+        node_rows = self._rows_of_nodes(leaf_of)
+        old_loss = None if results is None else self.losses(results)
         left = right = None  # losses of rows on the left and right of the routers of the level below
-        kept = 0
+        unchanged = 0
         for level in reversed(tree.levels()):
             if self._stopped():  # before all rows are routed for this level's routers
                 break
             routers = [i for i in level if tree.left[i] >= 0]
-            left, right = self._both_sides(routers, under, left, right) if routers else (None, None)
+            left, right = self._both_sides(routers, node_rows, left, right) if routers else (None, None)
             worse = np.zeros(len(tree.left), bool)
 
             only = len(level) == 1
@@ -173,22 +175,26 @@ class Trainer:
                 new: softmax_nodes.Router | softmax_nodes.Leaf | None
                 if tree.left[i] >= 0:
                     assert left is not None and right is not None  # a level with a router has both
-                    new = self._router(i, under[i], left, right, first)
+                    new = self._router(i, node_rows[i], left, right, first)
                 else:
-                    new = self._leaf(i, under[i], None if first else old_loss, first, only)
+                    new = self._leaf(i, node_rows[i], None if first else old_loss, first, only)
                 if new is None:
                     worse[i] = True
                 else:
-                    tree.inside[i] = new
-                self._moved()
+                    tree.contents[i] = new
+                self._node_done()
 
             # Large nodes come first, so that the threads end together.
-            self._share(job, sorted(((i,) for i in level), key=lambda item: -len(under[item[0]])))
-            kept += int(worse.sum())
-        return kept
+            self._share(job, sorted(((i,) for i in level), key=lambda item: -len(node_rows[item[0]])))
+            unchanged += int(worse.sum())
+        return unchanged
 
     def _both_sides(
-        self, routers: list[int], under: dict[int, Int64s], below_left: Float64s | None, below_right: Float64s | None
+        self,
+        routers: list[int],
+        node_rows: dict[int, Int64s],
+        below_left: Float64s | None,
+        below_right: Float64s | None,
     ) -> tuple[Float64s, Float64s]:
         """Return the losses of the rows under some routers on the left and on the right (float64[n] each).
 
@@ -198,44 +204,46 @@ class Trainer:
         """
         tree, rows = self.tree, self.rows
         n = len(rows.label)
-        paths = inference.new_paths(softmax_nodes.parts(tree))
+        prepared = inference.prepare(softmax_nodes.to_arrays(tree))
         near, far = np.zeros(n, np.int32), np.zeros(n, np.int32)
         on_right, to_walk, to_step = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
         for i in routers:
             for child, other in ((tree.left[i], tree.right[i]), (tree.right[i], tree.left[i])):
-                child_rows = under[child]
+                child_rows = node_rows[child]
                 near[child_rows], far[child_rows], on_right[child_rows] = child, other, child == tree.right[i]
                 (to_walk if tree.left[child] < 0 else to_step)[child_rows] = True
         own_loss = np.zeros(n)
         if to_walk.any():
-            own_loss = self.losses(softmax_nodes.walk(tree, rows, self._share, near, to_walk, paths))
+            own_loss = self.losses(softmax_nodes.walk(tree, rows, self._share, near, to_walk, prepared))
         if to_step.any():
             assert below_left is not None and below_right is not None  # of the level below
-            goes_right = softmax_nodes.sides(paths, rows, self._share, near)
+            goes_right = softmax_nodes.sides(prepared, rows, self._share, near)
             own_loss[to_step] = np.where(goes_right[to_step], below_right[to_step], below_left[to_step])
-        other_loss = self.losses(softmax_nodes.walk(tree, rows, self._share, far, to_walk | to_step, paths))
+        other_loss = self.losses(softmax_nodes.walk(tree, rows, self._share, far, to_walk | to_step, prepared))
         return np.where(on_right, other_loss, own_loss), np.where(on_right, own_loss, other_loss)
 
-    def _under(self, leaf_of: Int32s) -> dict[int, Int64s]:
+    def _rows_of_nodes(self, leaf_of: Int32s) -> dict[int, Int64s]:
         """Return the rows that reach each node (int64[...], ascending)."""
         order = np.argsort(leaf_of, kind="stable")
         edges = np.searchsorted(leaf_of[order], np.arange(len(self.tree.left) + 1))
-        under = {}
+        node_rows = {}
         for level in reversed(self.tree.levels()):
             for i in level:
                 if self.tree.left[i] < 0:
-                    under[i] = order[edges[i] : edges[i + 1]]
+                    node_rows[i] = order[edges[i] : edges[i + 1]]
                 else:
-                    under[i] = np.sort(np.concatenate([under[self.tree.left[i]], under[self.tree.right[i]]]))
-        return under
+                    node_rows[i] = np.sort(
+                        np.concatenate([node_rows[self.tree.left[i]], node_rows[self.tree.right[i]]])
+                    )
+        return node_rows
 
-    def _local(self, chosen: Int64s, weight: Float64s) -> tuple[newton_step.Problem, UInt32s]:
+    def _problem(self, chosen: Int64s, weight: Float64s) -> tuple[newton_step.Problem, UInt32s]:
         """Return the problem of some rows with renumbered features, and their original numbers (uint32[...])."""
         rows = self.rows
         z = int((rows.start[chosen + 1] - rows.start[chosen]).sum())
         start, feature, value = np.zeros(len(chosen) + 1, np.int64), np.empty(z, np.int32), np.empty(z, np.float32)
         number, name = np.full(self.features, -1, np.int32), np.empty(min(z, self.features), np.int32)
-        count = row_store.local(
+        count = row_store.renumber_features(
             rows.start, rows.feature, rows.value, chosen.astype(np.int64), number, start, feature, value, name
         )
         return newton_step.new_problem(start, feature, value, count, weight), name[:count].astype(np.uint32)
@@ -247,13 +255,13 @@ class Trainer:
         old = self.tree.router(i)
         with np.errstate(invalid="ignore"):  # both losses may be infinite
             gap = left[rows] - right[rows]
-        care = np.isfinite(gap) & (gap != 0.0)
-        chosen = rows[care]
-        weight = self.rows.weight[chosen] * np.abs(gap[care])
-        goes_right = gap[care] > 0.0
+        matters = np.isfinite(gap) & (gap != 0.0)
+        chosen = rows[matters]
+        weight = self.rows.weight[chosen] * np.abs(gap[matters])
+        goes_right = gap[matters] > 0.0
         if not len(chosen):
             return old if first else None
-        problem, name = self._local(chosen, weight)
+        problem, name = self._problem(chosen, weight)
         w = np.zeros(len(name))
         order = np.argsort(name)
         w[order] = _placed(name[order], old.feature, old.weight)
@@ -287,12 +295,12 @@ class Trainer:
         classes = names[best]
         inside = np.flatnonzero(place[number] >= 0)
         inside = inside[np.argsort(place[number[inside]], kind="stable")]
-        problem, name = self._local(rows[inside], weight[inside])
+        problem, name = self._problem(rows[inside], weight[inside])
         class_start = np.searchsorted(place[number[inside]], np.arange(len(classes) + 1)).astype(np.int64)
         bias = leaf_exact.first_bias(problem, class_start) if s.intercept else np.zeros(len(classes))
         weights = _carried(old, classes, bias, name)
         if s.solver == "steps":
-            share = self._share if only else leaf_sgd.in_turn
+            share = self._share if only else leaf_sgd.run_serially
             passes = s.passes if first else -(-s.passes // 2)
             seed = s.seed + i
             weights = leaf_sgd.fit(
@@ -301,8 +309,8 @@ class Trainer:
             )  # fmt: skip
         else:
             weights, _ = leaf_exact.solve(
-                problem, class_start, s.alpha, weights, bias, s.intercept, tol=ROUGH if first else FINE,
-                stopped=self._stopped,
+                problem, class_start, s.alpha, weights, bias, s.intercept,
+                tol=FIRST_TOLERANCE if first else LATER_TOLERANCE, stopped=self._stopped,
             )  # fmt: skip
         used = int(weights.start[-1])
         new = softmax_nodes.Leaf(
@@ -315,9 +323,9 @@ class Trainer:
         penalty = 0.0 if s.zero_loss == "01" else s.alpha
         before = _finite(old_loss[rows] * weight) + penalty * float(np.abs(old.weight).sum())
         one_leaf_tree = softmax_nodes.Tree([-1], [-1])
-        one_leaf_tree.inside[0] = new
+        one_leaf_tree.contents[0] = new
         leaf_rows = row_store.chosen(self.rows, rows)
-        output = softmax_nodes.walk(one_leaf_tree, leaf_rows, leaf_sgd.in_turn)
+        output = softmax_nodes.walk(one_leaf_tree, leaf_rows, leaf_sgd.run_serially)
         after = _finite(self.losses(output, leaf_rows.label) * weight) + penalty * float(np.abs(new.weight).sum())
         return None if after > before else new
 
@@ -348,9 +356,9 @@ def _carried(old: softmax_nodes.Leaf, classes: Int64s, bias: Float64s, name: UIn
     stays = classes[at] == old.label
     bias[at[stays]] = old.bias[stays]
     owner = np.repeat(np.arange(len(old.label)), np.diff(old.start))
-    where = np.minimum(np.searchsorted(names, old.feature), len(names) - 1)
-    kept = stays[owner] & (names[where] == old.feature)
+    position = np.minimum(np.searchsorted(names, old.feature), len(names) - 1)
+    kept = stays[owner] & (names[position] == old.feature)
     owner = at[owner[kept]]
     by = np.argsort(owner, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=k))]).astype(np.int64)
-    return leaf_exact.Weights(start, order[where[kept]][by].astype(np.int32), old.weight[kept][by])
+    return leaf_exact.Weights(start, order[position[kept]][by].astype(np.int32), old.weight[kept][by])
