@@ -20,10 +20,10 @@ from xclass.reductions.core import tree_routers
 from xclass.reductions.log_multi import reduction as log_multi
 from xclass.reductions.log_multi import split_cells, split_tree
 from xclass.reductions.log_multi.split_tree import (
-    ANSWER,
     LABELS,
     LARGEST,
     NODES,
+    PREDICTION,
     RECYCLED,
     ROOT,
     ROUTER,
@@ -117,7 +117,7 @@ def assert_same_tree(found: log_multi.LomTree, plain: oracle.LomTree) -> None:
         seen += 1
         count = tree.count[a]
         assert (tree.link[a, ROUTER] < 0) == node.is_leaf()
-        assert (count[SMALLEST], count[ANSWER], count[LARGEST], count[LABELS]) == (
+        assert (count[SMALLEST], count[PREDICTION], count[LARGEST], count[LABELS]) == (
             node.C, node.answer, node.most, len(node.l),
         )  # fmt: skip
         assert {y: n + ended for y, _, n, ended in counted.get(a, [])} == node.l
@@ -325,7 +325,7 @@ def test_summary_tells_what_the_tree_is():
     assert size[SWAPS] > 0
     assert told == (
         f"nodes = {len(link)}, leaves = {len(depths)}, depth mean = {np.mean(depths):.2f}, max = {max(depths)}\n"
-        f"swaps = {size[SWAPS]}, recycled nodes = {(times > 0).sum()}, one at most {times.max()} times\n"
+        f"swaps = {size[SWAPS]}, recycled nodes = {(times > 0).sum()}, each at most {times.max()} times\n"
     )
 
 
@@ -342,7 +342,7 @@ def test_scores_are_those_of_the_routers_on_the_way():
             assert node == a
             a = int(link[a, 0 if score < 0 else 1])
         assert link[a, ROUTER] < 0
-        assert count[a, ANSWER] == answer
+        assert count[a, PREDICTION] == answer
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_options_that_do_not_fit_are_refused(options, why):
 
 
 def test_random_tree_refuses_what_vw_has_not():
-    with pytest.raises(xclass.UsageError, match="VW has no random_tree"):
+    with pytest.raises(xclass.UsageError, match="vw_exact cannot be combined with random_tree"):
         xclass.Learner("random_tree", K, vw_exact=True)
 
 
@@ -411,5 +411,5 @@ def test_large_values_are_scaled_by_the_largest_seen():
 
 def test_herds_are_as_large_as_rows():
     batch = batch_of(configure("--log_multi", K), "1 |a b\n2 |a c d\n")
-    row = tree_routers.new_row(batch, 5)
+    row = tree_routers.new_scratch(batch, 5)
     assert row.h.shape == row.x.shape == row.slot.shape == (tree_routers.GROUP_SIZE, 3)

@@ -21,7 +21,7 @@ def counted(steps, first: int):
     wanted: dict[tuple[int, int], list] = {}
     for i, (a, label, what) in enumerate(steps):
         if not split_cells.has_capacity(cells, 1):
-            cells = split_cells.with_room_for(cells, version, 1)
+            cells = split_cells.with_capacity_for(cells, version, 1)
         if what == "recycle":
             version[a] += 1
             wanted = {key: one for key, one in wanted.items() if key[0] != a}

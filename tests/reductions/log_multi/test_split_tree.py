@@ -17,10 +17,10 @@ from xclass.reductions.log_multi.split_tree import LABELS, LARGEST, NODES, RECYC
 def grow(steps, most: int, resistance: int, look=None):
     """Algorithm 1 with turns given in place of routers: `steps` are (label, bits that say left or right)."""
     tree, cells = split_tree.new_tree(8), split_cells.new_cells(16)
-    split_tree.plant(tree, 1)
+    split_tree.create_root(tree, 1)
     for label, turns in steps:
         if not split_tree.has_capacity(tree, cells, 1):
-            tree, cells = split_tree.with_room_for(tree, cells, 1)
+            tree, cells = split_tree.with_capacity_for(tree, cells, 1)
         a, level = int(tree.size[ROOT]), 0
         while True:
             at = split_tree.arrive(tree, cells, a, label)

@@ -72,7 +72,7 @@ def test_places_of_routers_are_different_ones():
     for inner in (1, 2, 7, 8, 100, 5000):
         number = {-1: np.int64(-1)}
         for a in range(inner):
-            number[a] = random_tree.below(number[(a - 1) // 2 if a else -1], np.int64(a), False)
+            number[a] = random_tree.router_below(number[(a - 1) // 2 if a else -1], np.int64(a), False)
         del number[-1]
         assert len(set(number.values())) == inner
         assert all(place >= 9 and place & 7 for place in number.values())

@@ -36,30 +36,26 @@ from ...options.declare import options_of
 from .contract import BatchTask
 from .spec import LearnerSpec
 
-TAKEN = (
-    "bits",
-    "learning_rate",
-    "loss_function",
-    "quantile_tau",
-    "layout",
-)  # options of the binary learner that apply to layout `odd`
+SUPPORTED_OPTIONS = (  # options of the binary learner that apply to layout `odd`
+    "bits", "learning_rate", "loss_function", "quantile_tau", "layout",
+)  # fmt: skip
 GROUP_SIZE = 8  # examples that descend together, so that their cache misses overlap
 MOST_STEP = np.float32(2.0**102)  # largest addend to G, and largest step before AdaGrad, for examples of length 1
-PLACES = 10  # log2 of the number of slots per router, for the default size of the weight table
-SCALES = 18  # log2 of the size of the table of largest values
+LOG2_SLOTS_PER_ROUTER = 10  # log2 of the number of slots per router, for the default size of the weight table
+LOG2_SCALES = 18  # log2 of the size of the table of largest values
 
 
 class Routers(NamedTuple):
     """Hold the routers of a tree; one of `table` and `weights` is used."""
 
-    exact: bool  # layout `vw`: use `table`, else `weights`
+    vw_layout: bool  # layout `vw`: use `table`, else `weights`
     table: gd.Table
     rule: gd.Rule
     weights: adagrad.Weights
     largest: Float32s  # float32[2**SCALES], largest |value| of the features that share a cell
 
 
-class Row(NamedTuple):
+class GroupScratch(NamedTuple):
     """Hold one thread's scratch: a group of up to GROUP_SIZE examples, and the path of the current one."""
 
     h: UInt64s  # uint64[GROUP_SIZE, s], hash of each feature, or its place with layout `vw`
@@ -78,21 +74,21 @@ class Row(NamedTuple):
 
 
 @bare
-def load(routers: Routers, batch: Batch, i: Int, row: Row, g: Int, learns: bool) -> None:
+def load(routers: Routers, batch: Batch, i: Int, scratch: GroupScratch, g: Int, learns: bool) -> None:
     """Copy example i of a batch into the group as number g, with its values scaled.
 
-    `row` is written; if `learns`, so is `routers.largest`, the largest absolute value of each feature.
+    `scratch` is written; if `learns`, so is `routers.largest`, the largest absolute value of each feature.
     """
     begin = batch.start[i]
     count = batch.start[i + 1] - begin
-    row.count[g] = count
-    if routers.exact:
+    scratch.count[g] = count
+    if routers.vw_layout:
         for f in range(count):
-            row.h[g, f] = np.uint64(batch.index[begin + f]) * routers.table.width
-            row.x[g, f] = batch.value[begin + f]
+            scratch.h[g, f] = np.uint64(batch.index[begin + f]) * routers.table.width
+            scratch.x[g, f] = batch.value[begin + f]
         return
-    row.block[g] = -1
-    shift = np.uint64(64 - SCALES)
+    scratch.block[g] = -1
+    shift = np.uint64(64 - LOG2_SCALES)
     total = 0.0
     for f in range(count):
         h = np.uint64(batch.index[begin + f]) * GOLDEN
@@ -105,76 +101,78 @@ def load(routers: Routers, batch: Batch, i: Int, row: Row, g: Int, learns: bool)
             if learns:
                 routers.largest[cell] = magnitude
         x = value / largest if largest > ZERO else ZERO
-        row.h[g, f] = h
-        row.x[g, f] = x
+        scratch.h[g, f] = h
+        scratch.x[g, f] = x
         total += np.float64(x) * np.float64(x)
     scale = adagrad.inverse_root(total)
     for f in range(count):
-        row.x[g, f] *= scale
+        scratch.x[g, f] *= scale
 
 
 @bare
-def enter(routers: Routers, row: Row, g: Int, block: Int) -> None:
-    """Compute the slots of example g in a block and prefetch their cache lines; `row.slot` and `row.block` are written.
+def locate_block(routers: Routers, scratch: GroupScratch, g: Int, block: Int) -> None:
+    """Compute the slots of example g in a block and prefetch their cache lines.
 
-    As in `adagrad.slot`, slot q is at line + 2 * (q ^ twist), which equals slot[0] ^ (2 * q).
+    `scratch.slot` and `scratch.block` are written. As in `adagrad.slot`, slot q is at line + 2 * (q ^ twist), which
+    equals slot[0] ^ (2 * q).
     """
     weights = routers.weights
     spread = np.uint64(block) * SPREAD
     line_shift = weights.shift + adagrad.THREE
-    for f in range(row.count[g]):
-        z = (row.h[g, f] ^ spread) * GOLDEN
+    for f in range(scratch.count[g]):
+        z = (scratch.h[g, f] ^ spread) * GOLDEN
         twist = (z >> weights.shift) & adagrad.SEVEN
-        row.slot[g, f] = ((z >> line_shift) << np.uint64(4)) + (twist << np.uint64(1))
-    for f in range(row.count[g]):
-        intrinsics.prefetch(weights.flat, np.int64(row.slot[g, f]))
-    row.block[g] = block
+        scratch.slot[g, f] = ((z >> line_shift) << np.uint64(4)) + (twist << np.uint64(1))
+    for f in range(scratch.count[g]):
+        intrinsics.prefetch(weights.flat, np.int64(scratch.slot[g, f]))
+    scratch.block[g] = block
 
 
 @bare
-def prefetch_block(routers: Routers, row: Row, g: Int, block: Int) -> None:
+def prefetch_block(routers: Routers, scratch: GroupScratch, g: Int, block: Int) -> None:
     """Prefetch the cache lines of a block for example g, without entering the block."""
     weights = routers.weights
     spread = np.uint64(block) * SPREAD
     line_shift = weights.shift + adagrad.THREE
-    for f in range(row.count[g]):
-        z = (row.h[g, f] ^ spread) * GOLDEN
+    for f in range(scratch.count[g]):
+        z = (scratch.h[g, f] ^ spread) * GOLDEN
         intrinsics.prefetch(weights.flat, np.int64((z >> line_shift) << np.uint64(4)))
 
 
 @bare
-def score(routers: Routers, row: Row, g: Int, number: Int) -> np.float32:
-    """Return the score of a router for example g; `row.slot` and `row.block` are written."""
-    count = row.count[g]
-    if routers.exact:
-        return gd.score(routers.table, row.h[g], row.x[g], count, np.uint64(number), ZERO)
-    if row.block[g] != number >> 3:
-        enter(routers, row, g, number >> 3)
+def score(routers: Routers, scratch: GroupScratch, g: Int, router: Int) -> np.float32:
+    """Return the score of a router for example g; `scratch.slot` and `scratch.block` are written."""
+    count = scratch.count[g]
+    if routers.vw_layout:
+        return gd.score(routers.table, scratch.h[g], scratch.x[g], count, np.uint64(router), ZERO)
+    if scratch.block[g] != router >> 3:
+        locate_block(routers, scratch, g, router >> 3)
     flat = routers.weights.flat
-    q = np.uint64(2 * (number & 7))
+    q = np.uint64(2 * (router & 7))
     a, b, c, d = ZERO, ZERO, ZERO, ZERO  # four partial sums hide the latency of additions
     unrolled = count & ~np.int64(3)
     for f in range(0, unrolled, 4):
-        a += flat[row.slot[g, f] ^ q] * row.x[g, f]
-        b += flat[row.slot[g, f + 1] ^ q] * row.x[g, f + 1]
-        c += flat[row.slot[g, f + 2] ^ q] * row.x[g, f + 2]
-        d += flat[row.slot[g, f + 3] ^ q] * row.x[g, f + 3]
+        a += flat[scratch.slot[g, f] ^ q] * scratch.x[g, f]
+        b += flat[scratch.slot[g, f + 1] ^ q] * scratch.x[g, f + 1]
+        c += flat[scratch.slot[g, f + 2] ^ q] * scratch.x[g, f + 2]
+        d += flat[scratch.slot[g, f + 3] ^ q] * scratch.x[g, f + 3]
     for f in range(unrolled, count):
-        a += flat[row.slot[g, f] ^ q] * row.x[g, f]
+        a += flat[scratch.slot[g, f] ^ q] * scratch.x[g, f]
     return (a + b) + (c + d)
 
 
 @bare
 def routing_score(routers: Routers, s: np.float32) -> np.float32:
     """Return the score whose sign routes an example: clipped with layout `vw`, else unchanged."""
-    return gd.clip(s, routers.table.range) if routers.exact else s
+    return gd.clip(s, routers.table.range) if routers.vw_layout else s
 
 
 @bare
 def learn(
-    routers: Routers, row: Row, g: Int, number: Int, s: np.float32, y: np.float32, weight: np.float32, clock: np.float64
-) -> np.float32:
-    """Update a router towards the label y and return its new score; the weights and scratch in `row` are written.
+    routers: Routers, scratch: GroupScratch, g: Int, router: Int, s: np.float32, y: np.float32, weight: np.float32,
+    clock: np.float64,
+) -> np.float32:  # fmt: skip
+    """Update a router towards the label y and return its new score; the weights and `scratch` are written.
 
     AdaGrad: G += weight * slope**2 * x**2, then w -= rate * weight * slope * x / sqrt(G). If that would move the score
     beyond y, the step is shortened to end at y, except with logistic and `classic` loss.
@@ -182,21 +180,21 @@ def learn(
     Parameters
     ----------
     g : number of the example in the group
-    number : number of the router
+    router : number of the router
     s : its score before the update
     y : -1 for left, 1 for right
     weight : importance
     clock : weight of the labelled examples so far, for VW's learner
     """
-    count = row.count[g]
-    if routers.exact:
+    count = scratch.count[g]
+    if routers.vw_layout:
         table = routers.table
         if routers.rule.widen:
             gd.widen(table.range, y)
         p = gd.clip(s, table.range)
         if weight > ZERO:
-            gd.learn(table, routers.rule, row.h[g], row.x[g], count, np.uint64(number), p, y, weight, clock)
-        return score(routers, row, g, number)
+            gd.learn(table, routers.rule, scratch.h[g], scratch.x[g], count, np.uint64(router), p, y, weight, clock)
+        return score(routers, scratch, g, router)
     loss_kind = routers.rule.loss
     slope = loss.slope(loss_kind, routers.rule.tau, s, y, -ONE, ONE)
     if slope == ZERO or not math.isfinite(slope):
@@ -206,11 +204,11 @@ def learn(
     if not (square <= MOST_STEP and abs(step) <= MOST_STEP):  # only the slope of `classic` is unbounded
         finite.mark_step_skipped(routers.table.guard)
         return s
-    if row.block[g] != number >> 3:
-        enter(routers, row, g, number >> 3)
+    if scratch.block[g] != router >> 3:
+        locate_block(routers, scratch, g, router >> 3)
     flat = routers.weights.flat
-    slot, x, rate = row.slot[g], row.x[g], row.rate
-    q = np.uint64(2 * (number & 7))
+    slot, x, rate = scratch.slot[g], scratch.x[g], scratch.rate
+    q = np.uint64(2 * (router & 7))
     adagrad.find_rates(flat, slot, 0, q, x, count, square, rate)
     reach = adagrad.score_change(x, count, rate)
     updated: np.float32 = s + step * reach
@@ -236,7 +234,7 @@ def check(spec: LearnerSpec) -> None:
     if spec.binary.layout == "vw":
         return
     for name in options_of(gd.Options):
-        if name in spec.given and name not in TAKEN:
+        if name in spec.given and name not in SUPPORTED_OPTIONS:
             raise UsageError(
                 f"--{name} has no effect: the routers of --{spec.name} learn by plain AdaGrad; "
                 "leave it out, or give --layout vw for VW's learner"
@@ -253,17 +251,17 @@ def resolve_defaults(options: gd.Options, number: int, loss_function: str, rate:
     loss_function : default loss
     rate : default learning rate of AdaGrad
     """
-    exact = options.layout == "vw"
-    slot = gd.SLOT_BYTES if exact else adagrad.SLOT_BYTES
-    resolved = gd.resolve_defaults(options, number, True, slot, PLACES)
+    vw_layout = options.layout == "vw"
+    slot_bytes = gd.SLOT_BYTES if vw_layout else adagrad.SLOT_BYTES
+    resolved = gd.resolve_defaults(options, number, True, slot_bytes, LOG2_SLOTS_PER_ROUTER)
     if options.loss_function is None:
         resolved["loss_function"] = loss_function
-    if options.learning_rate is None and not exact:
+    if options.learning_rate is None and not vw_layout:
         resolved["learning_rate"] = rate
     return resolved
 
 
-def new_routers(options: gd.Options, number: int, vw_exact: bool, more: int = 0) -> Routers:
+def new_routers(options: gd.Options, number: int, vw_exact: bool, tree_bytes: int = 0) -> Routers:
     """Return untrained routers.
 
     Parameters
@@ -271,22 +269,22 @@ def new_routers(options: gd.Options, number: int, vw_exact: bool, more: int = 0)
     options : options of the binary learner
     number : maximum number of routers
     vw_exact : whether to follow VW wherever it differs
-    more : bytes that the tree takes in addition to the weights, for the check of memory
+    tree_bytes : bytes that the tree takes in addition to the weights, for the check of memory
     """
-    exact = options.layout == "vw"
-    gd.check_memory(options.bits, gd.SLOT_BYTES if exact else adagrad.SLOT_BYTES, more)
+    vw_layout = options.layout == "vw"
+    gd.check_memory(options.bits, gd.SLOT_BYTES if vw_layout else adagrad.SLOT_BYTES, tree_bytes)
     rule = gd.make_rule(options, reduction=True, exact=vw_exact)
     subs = max(1, number)
-    table = gd.new_table(rule, options.bits if exact else 1, subs if exact else 1, gd.vw_width(subs))
-    weights = adagrad.new_weights(4 if exact else max(4, options.bits), rule.loss, options.learning_rate)
-    return Routers(exact, table, rule, weights, np.zeros(1 << SCALES, np.float32))
+    table = gd.new_table(rule, options.bits if vw_layout else 1, subs if vw_layout else 1, gd.vw_width(subs))
+    weights = adagrad.new_weights(4 if vw_layout else max(4, options.bits), rule.loss, options.learning_rate)
+    return Routers(vw_layout, table, rule, weights, np.zeros(1 << LOG2_SCALES, np.float32))
 
 
-def new_row(batch: Batch, levels: int) -> Row:
+def new_scratch(batch: Batch, levels: int) -> GroupScratch:
     """Return scratch for the examples of a batch in a tree of at most `levels` levels."""
     s = int(np.diff(batch.start).max(initial=0))
     shape = GROUP_SIZE, s
-    return Row(
+    return GroupScratch(
         np.empty(shape, np.uint64), np.empty(shape, np.float32), np.empty(shape, np.uint64),
         np.empty(GROUP_SIZE, np.int64), np.empty(GROUP_SIZE, np.int64), np.empty(GROUP_SIZE, np.int64),
         np.empty(GROUP_SIZE, np.int64),
@@ -296,7 +294,7 @@ def new_row(batch: Batch, levels: int) -> Row:
 
 def largest_step(routers: Routers) -> float:
     """Return `Learner.largest_step` for these routers; infinite with layout `vw`, which checks its steps itself."""
-    return math.inf if routers.exact else finite.largest_step(float(routers.weights.rate))
+    return math.inf if routers.vw_layout else finite.largest_step(float(routers.weights.rate))
 
 
 def guarded(routers: Routers, task: BatchTask) -> Routers:
@@ -306,22 +304,22 @@ def guarded(routers: Routers, task: BatchTask) -> Routers:
 
 def memory(routers: Routers) -> int:
     """Return the number of bytes of the weights."""
-    return routers.table.flat.nbytes if routers.exact else routers.weights.flat.nbytes
+    return routers.table.flat.nbytes if routers.vw_layout else routers.weights.flat.nbytes
 
 
 def arrays(routers: Routers, weights_only: bool) -> dict[str, Stored]:
     """Return the arrays that a model stores of the routers."""
-    if routers.exact:
+    if routers.vw_layout:
         return gd.table_arrays("weights", routers.table, weights_only)
     stored = adagrad.weights_arrays("weights", routers.weights)
     stored.update(stored_arrays.pack_table("largest", {"x": routers.largest}))
     return stored
 
 
-def restore(routers: Routers, found: Mapping[str, Stored], resume: str) -> None:
+def restore(routers: Routers, stored: Mapping[str, Stored], resume: str) -> None:
     """Restore untrained routers from what `arrays` returned; weights are never indices, so any value is safe."""
-    if routers.exact:
-        gd.restore_table("weights", routers.table, found, resume, routers.rule)
+    if routers.vw_layout:
+        gd.restore_table("weights", routers.table, stored, resume, routers.rule)
     else:
-        adagrad.restore_weights("weights", routers.weights, found)
-        stored_arrays.unpack_table("largest", found, {"x": routers.largest})
+        adagrad.restore_weights("weights", routers.weights, stored)
+        stored_arrays.unpack_table("largest", stored, {"x": routers.largest})

@@ -21,7 +21,7 @@ Idea      At an inner node the router is trained towards the left if E > e(y) an
           splits: at once while there are fewer than T inner nodes, and later if condition (2) of the paper holds, for
           which the smallest leaf is recycled.
 
-The defaults are hinge loss at rate 1 and four routers per class, limited as ENOUGH describes (docs/defaults.md).
+The defaults are hinge loss at rate 1 and four routers per class, limited by MOST_DEFAULT_ROUTERS (docs/defaults.md).
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 from . import split_cells, split_tree, split_walk
 
-FIRST_ANSWER = 1  # prediction before any example was seen, as in VW
+FIRST_PREDICTION = 1  # prediction before any example was seen, as in VW
 LOSS, RATE = "hinge", 1.0  # defaults of the routers
-MORE, ENOUGH = 4, 2**16  # default number of routers: MORE per class, but fewer than ENOUGH unless K is larger
+# default number of routers: so many per class, but fewer than MOST_DEFAULT_ROUTERS unless K is larger
+ROUTERS_PER_CLASS, MOST_DEFAULT_ROUTERS = 4, 2**16
 ANY_LABEL = 0, 2**32 - 1  # lowest and highest label where labels are not limited to 1..K
-MOST = 2**27  # highest number of routers, because their places are int32
+MOST_ROUTERS = 2**27  # highest number of routers, because their places are int32
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Options:
         kind=int,
         metavar="T",
         minimum=0,
-        maximum=MOST,
+        maximum=MOST_ROUTERS,
         default_text="4 K - 1, but at most 65535 and at least K - 1; K - 1 with --vw_exact",
         stored=True,
     )
@@ -92,14 +93,14 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return the values of options that were not given; with --vw_exact the loss is always VW's."""
     o, learning = spec.options, spec.binary
     defaults = {}
-    most = o.max_predictors
-    if most is None:
-        most = o.log_multi - 1
+    most_routers = o.max_predictors
+    if most_routers is None:
+        most_routers = o.log_multi - 1
         if not spec.vw_exact:
-            most = max(most, min(MORE * o.log_multi - 1, ENOUGH - 1))
-        defaults["max_predictors"] = min(most, MOST)
-    exact = learning.layout == "vw"
-    defaults.update(tree_routers.resolve_defaults(learning, o.log_multi, "quantile" if exact else LOSS, RATE))
+            most_routers = max(most_routers, min(ROUTERS_PER_CLASS * o.log_multi - 1, MOST_DEFAULT_ROUTERS - 1))
+        defaults["max_predictors"] = min(most_routers, MOST_ROUTERS)
+    vw_layout = learning.layout == "vw"
+    defaults.update(tree_routers.resolve_defaults(learning, o.log_multi, "quantile" if vw_layout else LOSS, RATE))
     if spec.vw_exact and not spec.loaded:
         defaults["loss_function"] = "quantile"
         pinned = learning.min_prediction is not None or learning.max_prediction is not None
@@ -134,35 +135,35 @@ class LomTree(Learner, TreeViewable, Inspectable):
 
     Attributes
     ----------
-    most : T, most routers
+    most_routers : T, most routers
     routers : the routers and their weights
     tree, cells : the tree and the label counts of its nodes
     settings : options that the kernels read
     labels : lowest and highest label that a model may contain
     any_label : whether labels outside 1..K were learned; not recorded with `--lom_rules vw`
-    exact : whether VW's binary learner and layout are used
+    vw_layout : whether VW's binary learner and layout are used
     """
 
     def __init__(self, spec: LearnerSpec) -> None:
         o: Options = spec.options
         self.options = o
         self.learner_options = spec.binary
-        self.most = o.max_predictors
-        self.routers = tree_routers.new_routers(spec.binary, self.most, spec.vw_exact)
+        self.most_routers = o.max_predictors
+        self.routers = tree_routers.new_routers(spec.binary, self.most_routers, spec.vw_exact)
         self.largest_step = tree_routers.largest_step(self.routers)
-        self.exact = self.routers.exact
+        self.vw_layout = self.routers.vw_layout
         self.as_vw = spec.vw_exact
         any_label = o.lom_rules == "vw" or spec.any_label
         self.labels = ANY_LABEL if any_label else (1, o.log_multi)
         self.any_label = False
-        if self.exact:
+        if self.vw_layout:
             self.tables = [self.routers.table]
         self.settings = split_walk.Settings(
-            self.most, o.swap_resistance, o.lom_rules == "vw",
+            self.most_routers, o.swap_resistance, o.lom_rules == "vw",
             spec.wanted.scores,
         )  # fmt: skip
         self.tree, self.cells = split_tree.new_tree(), split_cells.new_cells()
-        split_tree.plant(self.tree, FIRST_ANSWER)
+        split_tree.create_root(self.tree, FIRST_PREDICTION)
         self.stages = [self._learn_batch]
 
     @property
@@ -172,7 +173,7 @@ class LomTree(Learner, TreeViewable, Inspectable):
 
     def end_pass(self) -> None:
         """Decay the learning rate at the end of a pass."""
-        if self.exact:
+        if self.vw_layout:
             self.routers = self.routers._replace(rule=gd.after_pass(self.routers.rule, self.learner_options))
 
     # stages
@@ -188,28 +189,29 @@ class LomTree(Learner, TreeViewable, Inspectable):
         if not self.settings.as_vw:
             learns &= batch.weight > 0
         if task.learn:
-            lost = split_tree.is_collapsed(self.tree)
-            output = self._all(task, label, learns)
-            if split_tree.is_collapsed(self.tree) and not lost:
+            was_collapsed = split_tree.is_collapsed(self.tree)
+            output = self._learn_in_order(task, label, learns)
+            if split_tree.is_collapsed(self.tree) and not was_collapsed:
                 task.notes.append(
-                    "the leaf taken back was right below the root, where VW loses its tree: one leaf is left, which "
-                    "answers alike for all examples; --lom_rules paper goes on"
+                    "the tree is a single leaf from now on, which predicts the same class for all examples, because "
+                    "the leaf to be recycled was a child of the root, where VW loses its tree; --lom_rules paper keeps "
+                    "the tree"
                 )
         else:
-            output = self._shared(task, label, learns)
-        task.prediction = output.answer.astype(np.float64)
+            output = self._predict_in_parallel(task, label, learns)
+        task.prediction = output.predicted.astype(np.float64)
         wrong = labelled & (task.prediction != batch.label)
         task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
         if self.as_vw:
-            task.not_scored = ~output.asked
-        if self.settings.listing:
+            task.not_scored = ~output.scored
+        if self.settings.keep_scores:
             used = slice(0, output.first[-1])
             task.scores, task.score_labels, task.score_start = output.score[used], output.node[used], output.first
 
-    def _found(self, n: int) -> split_walk.Found:
+    def _new_predictions(self, n: int) -> split_walk.Predictions:
         """Return space for the results of n examples."""
-        capacity = 4 * n if self.settings.listing else 0
-        return split_walk.Found(
+        capacity = 4 * n if self.settings.keep_scores else 0
+        return split_walk.Predictions(
             np.zeros(n, np.int64),
             np.zeros(n + 1, np.int64),
             np.empty(capacity, np.int64),
@@ -221,51 +223,51 @@ class LomTree(Learner, TreeViewable, Inspectable):
         """Return the number of levels for which scratch is allocated."""
         return int(split_tree.levels(self.tree)) + 32
 
-    def _rows(
+    def _learn_rows(
         self,
         task: BatchTask,
         label: Int64s,
         learns: Bools,
         begin: int,
         end: int,
-        row: tree_routers.Row,
-        output: split_walk.Found,
+        scratch: tree_routers.GroupScratch,
+        output: split_walk.Predictions,
     ) -> int:
         """Predict and learn the examples [begin, end) of a batch; return the first one not processed."""
         done: int = split_walk.learn_batch(
             self.tree, self.cells, self.settings, tree_routers.guarded(self.routers, task), task.batch, label, learns,
-            task.clock, begin, end, row, output,
+            task.clock, begin, end, scratch, output,
         )  # fmt: skip
         return done
 
-    def _all(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Found:
+    def _learn_in_order(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Predictions:
         """Predict and learn all examples of a batch in order, growing tree, cells and buffers as needed."""
         batch = task.batch
-        output, done = self._found(batch.n), 0
+        output, done = self._new_predictions(batch.n), 0
         while True:
-            row = tree_routers.new_row(batch, self._levels())
-            done = self._rows(task, label, learns, done, batch.n, row, output)
+            scratch = tree_routers.new_scratch(batch, self._levels())
+            done = self._learn_rows(task, label, learns, done, batch.n, scratch, output)
             if done == batch.n:
                 return output
-            self.tree, self.cells = split_tree.with_room_for(self.tree, self.cells, tree_routers.GROUP_SIZE)
-            if self.settings.listing:
+            self.tree, self.cells = split_tree.with_capacity_for(self.tree, self.cells, tree_routers.GROUP_SIZE)
+            if self.settings.keep_scores:
                 more = len(output.node) + tree_routers.GROUP_SIZE * self._levels()
                 output = output._replace(
                     node=np.concatenate([output.node, np.empty(more, np.int64)]),
                     score=np.concatenate([output.score, _floats(more)]),
                 )
 
-    def _shared(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Found:
+    def _predict_in_parallel(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Predictions:
         """Predict the examples of a batch without learning, on several threads if no scores are wanted."""
         batch = task.batch
         parts = self.thread_ranges(batch.n)
-        if self.settings.listing or len(parts) == 1:
-            return self._all(task, label, learns)
-        batch_output = self._found(batch.n)
+        if self.settings.keep_scores or len(parts) == 1:
+            return self._learn_in_order(task, label, learns)
+        batch_output = self._new_predictions(batch.n)
         levels = self._levels()
 
         def predict_rows(begin: int, end: int) -> None:
-            self._rows(task, label, learns, begin, end, tree_routers.new_row(batch, levels), batch_output)
+            self._learn_rows(task, label, learns, begin, end, tree_routers.new_scratch(batch, levels), batch_output)
 
         self.share(predict_rows, parts)
         return batch_output
@@ -280,7 +282,7 @@ class LomTree(Learner, TreeViewable, Inspectable):
         return [
             tree_view.statistics(nodes, at_leaf),
             f"swaps = {tree.size[split_tree.SWAPS]}, recycled nodes = {np.count_nonzero(times)}, "
-            f"one at most {times.max()} times",
+            f"each at most {times.max()} times",
         ]
 
     def _depths(self) -> np.ndarray:
@@ -298,36 +300,36 @@ class LomTree(Learner, TreeViewable, Inspectable):
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
         """Return the routers on the path to the leaf that predicts."""
-        row = tree_routers.new_row(batch, self._levels())
-        tree_routers.load(self.routers, batch, 0, row, 0, False)
-        _, level = split_walk.predict(self.tree, self.routers, row, 0)
-        numbers = self.tree.link[row.node[:level], split_tree.ROUTER].tolist()
-        return [WeightLookup(0, number, number) for number in numbers]
+        scratch = tree_routers.new_scratch(batch, self._levels())
+        tree_routers.load(self.routers, batch, 0, scratch, 0, False)
+        _, level = split_walk.predict(self.tree, self.routers, scratch, 0)
+        routers = self.tree.link[scratch.node[:level], split_tree.ROUTER].tolist()
+        return [WeightLookup(0, router, router) for router in routers]
 
     def readable_lines(self) -> list[str]:
         """Return VW's description of the tree: every node, and its counts of every label."""
         t, size = self.tree, self.tree.size
         used = int(size[split_tree.ROUTERS])
         lines = [
-            f"k = {self.options.log_multi}nodes = {size[split_tree.NODES]} max predictors = {self.most} "
+            f"k = {self.options.log_multi}nodes = {size[split_tree.NODES]} max predictors = {self.most_routers} "
             f"predictors_used = {used} progress = 1 "
             f"swap_resist = {self.options.swap_resistance}"
         ]
         counted = split_cells.by_node(np.asarray(split_tree.arrays(self.tree, self.cells)["cells"]))
         for a in range(int(size[split_tree.NODES])):
-            left, right, parent, number = t.link[a].tolist()
+            left, right, parent, router = t.link[a].tolist()
             labels = counted.get(a, [])
             line = f" parent = {max(parent, 0)} preds = {len(labels)} min_count = {t.count[a, split_tree.SMALLEST]}"
-            if number >= 0:
+            if router >= 0:
                 total, n = t.score[a, split_tree.SCORES], int(t.count[a, split_tree.TRAINED])
                 line += (
-                    f" internal = 1 base_predictor = {number} left = {left} right = {right} "
+                    f" internal = 1 base_predictor = {router} left = {left} right = {right} "
                     f"norm_Eh = {_mean(total, n):g} Eh = {total:g} n = {n}"
                 )
             else:
                 line += (
                     f" internal = 0 max_count = {t.count[a, split_tree.LARGEST]} "
-                    f"max_count_label = {t.count[a, split_tree.ANSWER]}"
+                    f"max_count_label = {t.count[a, split_tree.PREDICTION]}"
                 )
             lines.append(line)
             lines += [
@@ -341,19 +343,19 @@ class LomTree(Learner, TreeViewable, Inspectable):
         t = self.tree
 
         def view(a: int) -> tree_view.NodeView:
-            left, right, _, number = t.link[a].tolist()
+            left, right, _, router = t.link[a].tolist()
             row = t.count[a]
             facts: dict[str, object] = {"examples": int(row[split_tree.ARRIVED]), "labels": int(row[split_tree.LABELS])}
-            if number >= 0:
+            if router >= 0:
                 mean = _mean(t.score[a, split_tree.SCORES], int(row[split_tree.TRAINED]))
-                facts.update({"router": number, "mean score": f"{mean:.3g}"})
+                facts.update({"router": router, "mean score": f"{mean:.3g}"})
                 labels: tuple[tuple[int, float], ...] = ()
             else:
-                labels = ((int(row[split_tree.ANSWER]), float(row[split_tree.LARGEST])),)
+                labels = ((int(row[split_tree.PREDICTION]), float(row[split_tree.LARGEST])),)
             facts["smallest leaf"] = int(row[split_tree.SMALLEST])
             if row[split_tree.RECYCLED]:
                 facts["recycled"] = int(row[split_tree.RECYCLED])
-            children = (left, right) if number >= 0 else ()
+            children = (left, right) if router >= 0 else ()
             return tree_view.NodeView(children, labels, facts)
 
         return tree_view.preorder(int(t.size[split_tree.ROOT]), levels, view)
@@ -362,13 +364,13 @@ class LomTree(Learner, TreeViewable, Inspectable):
 
     def banner(self) -> list[str]:
         lines = [
-            f"log_multi: max_predictors = {self.most} swap_resistance = {self.options.swap_resistance} "
+            f"log_multi: max_predictors = {self.most_routers} swap_resistance = {self.options.swap_resistance} "
             f"routers' loss = {self.learner_options.loss_function}",
             f"memory: {tree_routers.memory(self.routers) / 2**20:.0f} MB of weights",
         ]
-        if self.exact:
+        if self.vw_layout:
             width = int(self.routers.table.width)
-            lines += gd.crowding_warning(self.learner_options.bits, max(1, self.most), width, "vw")
+            lines += gd.crowding_warning(self.learner_options.bits, max(1, self.most_routers), width, "vw")
         return lines
 
     def arrays(self) -> dict[str, Stored]:
@@ -390,7 +392,9 @@ class LomTree(Learner, TreeViewable, Inspectable):
             if "any_label" in facts:
                 stored_arrays.take_fact("any_label", facts, int, 1, 1)
                 self.any_label, self.labels = True, ANY_LABEL
-            self.tree, self.cells = split_tree.restored(arrays, self.labels, self.most, blocked=not self.exact)
+            self.tree, self.cells = split_tree.restored(
+                arrays, self.labels, self.most_routers, blocked=not self.vw_layout
+            )
             tree_routers.restore(self.routers, arrays, self.learner_options.resume)
 
 

@@ -211,7 +211,7 @@ def _cells_for(number: int) -> int:
     return max(FIRST_CELLS, 1 << (2 * number).bit_length())
 
 
-def with_room_for(cells: Cells, version: np.ndarray, more: int) -> Cells:
+def with_capacity_for(cells: Cells, version: np.ndarray, more: int) -> Cells:
     """Return a new table with the cells that are not outdated and with space for `more` cells.
 
     Parameters
@@ -267,10 +267,10 @@ def restored(name: str, stored: Mapping[str, Stored], version: np.ndarray, label
     stored_arrays.check_range(name, node, 1, len(version))
     stored_arrays.check_range(name, key & np.uint64(0xFFFFFFFF), *labels)
     if not (key[1:] > key[:-1]).all():
-        raise stored_arrays.unfit(name, "its keys do not rise")
+        raise stored_arrays.unfit(name, "its keys are not in ascending order")
     stored_arrays.check_range(name, words.view(np.int64)[:, TRAINED], 0, stored_arrays.MAX_COUNT)
     if not (halves[:, VERSION] == version[node.astype(np.int64) - 1]).all():
-        raise stored_arrays.unfit(name, "it counts for nodes that have been taken back since")
+        raise stored_arrays.unfit(name, "it has counts of nodes that were recycled afterwards")
     cells = new_cells(_cells_for(len(words)))
     _rehash(version, _views(np.ascontiguousarray(words).reshape(-1)), cells)
     return cells

@@ -32,7 +32,7 @@ from . import split_cells
 from .split_cells import Cells
 
 LEFT, RIGHT, PARENT, ROUTER = 0, 1, 2, 3  # columns of Tree.link
-SMALLEST, LARGEST, ANSWER, LABELS, TRAINED, RECYCLED, SCORES, ARRIVED = range(8)  # columns of Tree.count
+SMALLEST, LARGEST, PREDICTION, LABELS, TRAINED, RECYCLED, SCORES, ARRIVED = range(8)  # columns of Tree.count
 NODES, ROUTERS, BLOCKS, DEEPEST, SWAPS, ROOT = range(6)  # positions in Tree.size
 COLUMNS = 8  # of Tree.count
 FIRST_NODES = 1 << 10
@@ -45,7 +45,7 @@ class Tree(NamedTuple):
 
     SMALLEST   examples of the smallest leaf below the node [C]
     LARGEST    examples of the most frequent label
-    ANSWER     the most frequent label, which a leaf predicts
+    PREDICTION the most frequent label, which a leaf predicts
     LABELS     number of different labels
     TRAINED    examples that its router has learned [sum of n]
     RECYCLED   how often the node was recycled
@@ -111,7 +111,7 @@ def arrive(tree, cells, a, label):
         tree.count[a, LABELS] += 1
     if seen > tree.count[a, LARGEST]:
         tree.count[a, LARGEST] = seen
-        tree.count[a, ANSWER] = label
+        tree.count[a, PREDICTION] = label
     tree.count[a, ARRIVED] += 1
     return at
 
@@ -156,8 +156,8 @@ def _pass_up(tree, a):
 
 
 @bare
-def _set(tree, a, parent, answer):
-    """Make node a a new leaf [SetNode], which predicts `answer` until an example arrives."""
+def _make_leaf(tree, a, parent, prediction):
+    """Make node a a new leaf [SetNode], which predicts `prediction` until an example arrives."""
     tree.link[a, LEFT] = 0
     tree.link[a, RIGHT] = 0
     tree.link[a, PARENT] = parent
@@ -165,14 +165,14 @@ def _set(tree, a, parent, answer):
     for j in range(COLUMNS):
         if j != RECYCLED:
             tree.count[a, j] = 0
-    tree.count[a, ANSWER] = answer
+    tree.count[a, PREDICTION] = prediction
 
 
 @bare
-def plant(tree, answer):
-    """Create the root of an empty tree, a leaf that predicts `answer`."""
+def create_root(tree, prediction):
+    """Create the root of an empty tree, a leaf that predicts `prediction`."""
     tree.size[NODES] = 1
-    _set(tree, 0, -1, answer)
+    _make_leaf(tree, 0, -1, prediction)
 
 
 @bare
@@ -183,24 +183,24 @@ def _new_router(tree, a, blocked):
         return tree.size[ROUTERS] - 1
     up = np.int64(tree.link[a, PARENT])
     if up >= 0:
-        number = np.int64(tree.link[up, ROUTER])
-        q = 2 * (number & 7) + (1 if tree.link[up, RIGHT] == a else 0)
+        router = np.int64(tree.link[up, ROUTER])
+        q = 2 * (router & 7) + (1 if tree.link[up, RIGHT] == a else 0)
         if q < 8:
-            return (number & ~np.int64(7)) + q
+            return (router & ~np.int64(7)) + q
     tree.size[BLOCKS] += 1
     return 8 * tree.size[BLOCKS] + 1
 
 
 @bare
-def should_split(tree, a, most, resistance):
+def should_split(tree, a, most_routers, resistance):
     """Return whether leaf a is to be split.
 
-    It must have seen two labels. In addition, there must be fewer than `most` routers, or else condition (2) of the
-    paper must hold: C - max l > R_S (C_root + 1).
+    It must have seen two labels. In addition, there must be fewer than `most_routers` routers, or else condition (2) of
+    the paper must hold: C - max l > R_S (C_root + 1).
     """
     if tree.count[a, LABELS] < 2:
         return False
-    if tree.size[ROUTERS] < most:
+    if tree.size[ROUTERS] < most_routers:
         return True
     spare = tree.count[a, SMALLEST] - tree.count[a, LARGEST]
     least = tree.count[tree.size[ROOT], SMALLEST]
@@ -210,36 +210,36 @@ def should_split(tree, a, most, resistance):
 
 
 @bare
-def split(tree, a, most, blocked, depth):
+def split(tree, a, most_routers, blocked, depth):
     """Split leaf a, at this depth: give it a router and two leaves.
 
-    The leaves are new nodes while there are fewer than `most` routers; afterwards the smallest leaf and its parent are
-    recycled, and leaf a takes over the parent's router [Swap].
+    The leaves are new nodes while there are fewer than `most_routers` routers; afterwards the smallest leaf and its
+    parent are recycled, and leaf a takes over the parent's router [Swap].
 
     Parameters
     ----------
-    most : T
+    most_routers : T
     blocked : whether routers are numbered by blocks, see `tree_routers`
     depth : depth of leaf a
     """
-    if tree.size[ROUTERS] < most:
+    if tree.size[ROUTERS] < most_routers:
         left = tree.size[NODES]
         right = left + 1
         tree.size[NODES] += 2
-        number = _new_router(tree, a, blocked)
+        router = _new_router(tree, a, blocked)
     else:
         left = _smallest_leaf(tree)
         right = np.int64(tree.link[left, PARENT])
-        number = np.int64(tree.link[right, ROUTER])
+        router = np.int64(tree.link[right, ROUTER])
         _detach(tree, left, right)
         tree.count[left, RECYCLED] += 1
         tree.count[right, RECYCLED] += 1
         tree.size[SWAPS] += 1
-    _set(tree, left, a, tree.count[a, ANSWER])
-    _set(tree, right, a, tree.count[a, ANSWER])
+    _make_leaf(tree, left, a, tree.count[a, PREDICTION])
+    _make_leaf(tree, right, a, tree.count[a, PREDICTION])
     tree.link[a, LEFT] = left
     tree.link[a, RIGHT] = right
-    tree.link[a, ROUTER] = number
+    tree.link[a, ROUTER] = router
     tree.count[left, SMALLEST] = tree.count[a, SMALLEST] // 2
     tree.count[right, SMALLEST] = tree.count[a, SMALLEST] - tree.count[left, SMALLEST]
     _pass_up(tree, left)
@@ -262,15 +262,15 @@ def collapse(tree, a):
     -------
     The router that leaf a gets for the current example.
     """
-    number = np.int64(tree.link[0, ROUTER])
+    router = np.int64(tree.link[0, ROUTER])
     smallest = tree.count[a, SMALLEST]
-    answer = tree.count[a, ANSWER]
-    _set(tree, 0, -1, answer)
+    prediction = tree.count[a, PREDICTION]
+    _make_leaf(tree, 0, -1, prediction)
     tree.count[0, SMALLEST] = smallest - smallest // 2
     tree.count[0, RECYCLED] += 1
     tree.size[SWAPS] += 1
     tree.size[NODES] = 1
-    return number
+    return router
 
 
 @bare
@@ -331,13 +331,13 @@ def depths(tree, depth):
 
 
 def new_tree(nodes: int = FIRST_NODES) -> Tree:
-    """Return a tree with capacity for `nodes` nodes and none in use; `plant` creates its root."""
+    """Return a tree with capacity for `nodes` nodes and none in use; `create_root` creates its root."""
     count = split_cells.aligned(nodes * COLUMNS).view(np.int64)
     rows = count.reshape(nodes, COLUMNS)
     return Tree(np.zeros((nodes, 4), np.int32), rows, rows.view(np.float64), count, np.zeros(6, np.int64))
 
 
-def with_room_for(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]:
+def with_capacity_for(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]:
     """Return tree and cells with capacity for `examples` more examples, see `has_capacity`.
 
     What is large enough is returned unchanged; outdated cells are dropped when the table of cells is replaced.
@@ -349,7 +349,7 @@ def with_room_for(tree: Tree, cells: Cells, examples: int) -> tuple[Tree, Cells]
         larger.count[:nodes] = tree.count
         tree = larger._replace(size=tree.size)
     if not has_capacity(tree, cells, examples):
-        cells = split_cells.with_room_for(cells, versions(tree), (int(levels(tree)) + examples) * examples)
+        cells = split_cells.with_capacity_for(cells, versions(tree), (int(levels(tree)) + examples) * examples)
     return tree, cells
 
 
@@ -374,7 +374,9 @@ def arrays(tree: Tree, cells: Cells) -> dict[str, Stored]:
     }
 
 
-def restored(stored: Mapping[str, Stored], labels: tuple[int, int], most: int, blocked: bool) -> tuple[Tree, Cells]:
+def restored(
+    stored: Mapping[str, Stored], labels: tuple[int, int], most_routers: int, blocked: bool
+) -> tuple[Tree, Cells]:
     """Return the tree and the cells stored in a model file by `arrays`.
 
     The checks protect the kernels here and in `split_walk`. They descend by LEFT and RIGHT, ascend by PARENT, reach the
@@ -386,7 +388,7 @@ def restored(stored: Mapping[str, Stored], labels: tuple[int, int], most: int, b
     ----------
     stored : the arrays of the model by name
     labels : lowest and highest label allowed
-    most : most routers T
+    most_routers : most routers T
     blocked : whether routers are numbered by blocks
 
     Raises
@@ -397,7 +399,7 @@ def restored(stored: Mapping[str, Stored], labels: tuple[int, int], most: int, b
     size = stored_arrays.take("tree.size", stored, np.int64, (6,)).copy()
     link = stored_arrays.take("tree.link", stored, np.int32, (None, 4))
     count = stored_arrays.take("tree.count", stored, np.int64, (len(link), COLUMNS))
-    _check_size(size, len(link), most)
+    _check_size(size, len(link), most_routers)
     _check_links(link, int(size[ROOT]))
     tree = new_tree(max(FIRST_NODES, len(link) + 2))._replace(size=size)
     tree.link[: len(link)] = link
@@ -406,35 +408,42 @@ def restored(stored: Mapping[str, Stored], labels: tuple[int, int], most: int, b
     depths(tree, depth)
     depth = depth[: len(link)]
     if depth.min() < 0:
-        raise stored_arrays.unfit("tree.link", f"it describes no tree: node {int(depth.argmin())} is in a ring")
+        raise stored_arrays.unfit(
+            "tree.link", f"its nodes do not form a tree: node {int(depth.argmin())} is in a cycle"
+        )
     if len(link) > 1 and depth.max() > size[DEEPEST]:
         raise stored_arrays.unfit(
-            "tree.size", f"it says that no leaf is deeper than {size[DEEPEST]}, the tree has {depth.max()} levels"
+            "tree.size", f"it says that no leaf is deeper than {size[DEEPEST]}, but the tree has {depth.max()} levels"
         )
     _check_routers(link, size, blocked)
     _check_counts(link, count, labels)
     return tree, split_cells.restored("cells", stored, versions(tree), labels)
 
 
-def _check_size(size: np.ndarray, nodes: int, most: int) -> None:
+def _check_size(size: np.ndarray, nodes: int, most_routers: int) -> None:
     """Raise ModelError unless the sizes fit a tree of `nodes` nodes.
 
     A tree reduced by `collapse` has one node and T routers.
     """
     routers = int(size[ROUTERS])
     if size[NODES] != nodes or nodes < 1:
-        raise stored_arrays.unfit("tree.size", f"it says {size[NODES]} nodes, 'tree.link' has {nodes}")
-    if not (routers == nodes // 2 and nodes % 2 == 1 and routers <= most) and not (nodes == 1 and routers == most):
         raise stored_arrays.unfit(
-            "tree.size", f"it says {routers} routers of at most {most}, {nodes} nodes have {nodes // 2}"
+            "tree.size", f"it says that there are {size[NODES]} nodes, but 'tree.link' has {nodes}"
         )
-    for place, high in (
+    if not (routers == nodes // 2 and nodes % 2 == 1 and routers <= most_routers) and not (
+        nodes == 1 and routers == most_routers
+    ):
+        raise stored_arrays.unfit(
+            "tree.size",
+            f"it says that there are {routers} routers of at most {most_routers}, but {nodes} nodes have {nodes // 2}",
+        )
+    for position, high in (
         (ROOT, nodes - 1),
         (BLOCKS, routers),
         (DEEPEST, routers + 1),
         (SWAPS, stored_arrays.MAX_COUNT),
     ):
-        stored_arrays.check_range("tree.size", size[place : place + 1], 0, high)
+        stored_arrays.check_range("tree.size", size[position : position + 1], 0, high)
 
 
 def _check_links(link: np.ndarray, root: int) -> None:
@@ -443,14 +452,16 @@ def _check_links(link: np.ndarray, root: int) -> None:
     children = link[inner, :2].ravel()
     others = np.delete(np.arange(len(link)), root)
     if not np.array_equal(np.sort(children), others):
-        raise stored_arrays.unfit("tree.link", "it describes no tree: every node but the root is the child of one node")
+        raise stored_arrays.unfit(
+            "tree.link", "its nodes do not form a tree: every node but the root must be the child of one node"
+        )
     parent = np.full(len(link), -1, np.int32)
     parent[children] = np.repeat(inner, 2)
     if (link[:, PARENT] != parent).any():
         at = int(np.argmax(link[:, PARENT] != parent))
         raise stored_arrays.unfit(
-            "tree.link", f"it describes no tree: node {at} has the parent {link[at, PARENT]}, and is a child of "
-            f"{parent[at]}"
+            "tree.link", f"its nodes do not form a tree: node {at} has the parent {link[at, PARENT]}, but is a "
+            f"child of {parent[at]}"
         )  # fmt: skip
 
 
@@ -458,12 +469,14 @@ def _check_routers(link: np.ndarray, size: np.ndarray, blocked: bool) -> None:
     """Raise ModelError if a leaf is not marked as a leaf or `_new_router` cannot have numbered the routers."""
     leaf = link[:, ROUTER] < 0
     if (link[leaf] * np.array([1, 1, 0, 1]) != np.array([0, 0, 0, -1])).any():
-        raise stored_arrays.unfit("tree.link", "a leaf has children, or another router than -1")
-    number = np.sort(link[~leaf, ROUTER])
+        raise stored_arrays.unfit("tree.link", "a leaf has children, or a router other than -1")
+    routers = np.sort(link[~leaf, ROUTER])
     low, high = (9, 8 * int(size[BLOCKS]) + 7) if blocked else (0, int(size[ROUTERS]) - 1)
-    stored_arrays.check_range("tree.link", number, low, high)
-    if (number[1:] == number[:-1]).any() or (blocked and (number & 7 == 0).any()):
-        raise stored_arrays.unfit("tree.link", "two nodes have the same router, or a place is none of a block")
+    stored_arrays.check_range("tree.link", routers, low, high)
+    if (routers[1:] == routers[:-1]).any() or (blocked and (routers & 7 == 0).any()):
+        raise stored_arrays.unfit(
+            "tree.link", "two nodes have the same router, or a router is not at a place in a block"
+        )
 
 
 def _check_counts(link: np.ndarray, count: np.ndarray, labels: tuple[int, int]) -> None:
@@ -475,8 +488,10 @@ def _check_counts(link: np.ndarray, count: np.ndarray, labels: tuple[int, int]) 
     for column in (SMALLEST, LARGEST, LABELS, TRAINED, ARRIVED):
         stored_arrays.check_range("tree.count", count[:, column], 0, stored_arrays.MAX_COUNT)
     stored_arrays.check_range("tree.count", count[:, RECYCLED], 0, 2**31)
-    stored_arrays.check_range("tree.count", count[:, ANSWER], *labels)
+    stored_arrays.check_range("tree.count", count[:, PREDICTION], *labels)
     inner = link[:, ROUTER] >= 0
     minimum = count[link[inner, :2], SMALLEST].min(axis=1)
     if (count[inner, SMALLEST] != minimum).any():
-        raise stored_arrays.unfit("tree.count", "a node's smallest leaf is not the smaller one of its children's")
+        raise stored_arrays.unfit(
+            "tree.count", "the count of the smallest leaf below a node is not the smaller one of its children's counts"
+        )

@@ -8,7 +8,8 @@ Idea      The loop is bound by memory latency, so a group of examples first desc
           overlap; then they are predicted and learned one after the other.
 
 In the kernels, `tree` is a `split_tree.Tree`, `cells` a `split_cells.Cells`, `regressors` a `tree_routers.Routers`, and
-`row` a `tree_routers.Row` with the features of a group of examples; `g` is the position of an example in its group.
+`scratch` a `tree_routers.GroupScratch` with the features of a group of examples; `g` is the position of an example in
+its group.
 """
 
 from __future__ import annotations
@@ -28,37 +29,37 @@ from . import split_tree
 class Settings(NamedTuple):
     """Hold the options that the kernels read."""
 
-    most: int  # T, --max_predictors
+    most_routers: int  # T, --max_predictors
     resistance: int  # R_S, --swap_resistance
     as_vw: bool  # --lom_rules vw
-    listing: bool  # whether the scores of the routers on the path are wanted
+    keep_scores: bool  # whether the scores of the routers on the path are wanted
 
 
-class Found(NamedTuple):
+class Predictions(NamedTuple):
     """Hold the results of a batch of n examples.
 
     The scores of example i are at positions `first[i]` to `first[i + 1]` (exclusive).
     """
 
-    answer: Int64s  # int64[n], predicted label
+    predicted: Int64s  # int64[n], predicted label
     first: Int64s  # int64[n + 1], start of each example's scores
     node: Int64s  # int64[capacity], node whose router gave the score
     score: Float32s  # float32[capacity]
-    asked: Bools  # bool[n], whether a router scored the example; not written where `_prefetch_walk` finds the leaf
+    scored: Bools  # bool[n], whether a router scored the example; not written where `_prefetch_walk` finds the leaf
 
 
 # -- kernels
 
 
 @bare
-def _fits(tree, cells, settings, row, output, i, size, learning):
+def _fits(tree, cells, settings, scratch, output, i, size, learning):
     """Return whether tree, cells, scratch and output have space for the examples [i, i + size) of a batch."""
     levels = split_tree.levels(tree) + size + 1
     if learning and not split_tree.has_capacity(tree, cells, size):
         return False
-    if levels > row.node.shape[0]:
+    if levels > scratch.node.shape[0]:
         return False
-    return not settings.listing or output.first[i] + levels * size <= output.node.shape[0]
+    return not settings.keep_scores or output.first[i] + levels * size <= output.node.shape[0]
 
 
 @bare
@@ -69,43 +70,43 @@ def _child(tree, regressors, a, s):
 
 
 @bare
-def _prefetch_walk(tree, cells, regressors, row, label, learns, begin, size):
+def _prefetch_walk(tree, cells, regressors, scratch, label, learns, begin, size):
     """Descend with the examples [begin, begin + size) together, and prefetch the memory that they will need.
 
     Each example pauses where a new block of routers begins, so that the cache misses of the group overlap. If nothing
-    is learned, `row.at` holds the leaves afterwards. Otherwise an example may take another path when it is learned,
+    is learned, `scratch.at` holds the leaves afterwards. Otherwise an example may take another path when it is learned,
     because routers change with earlier examples, and because each router is trained before it decides. A second walk
-    (`row.other`) therefore follows the directions towards which the routers will be trained, so that most of the memory
-    of the path is prefetched.
+    (`scratch.other`) therefore follows the directions towards which the routers will be trained, so that most of the
+    memory of the path is prefetched.
 
     Parameters
     ----------
-    row : `at` and `other` are written, and the slots of the block last entered
+    scratch : `at` and `other` are written, and the slots of the block last entered
     label : int64[n], read only
     learns : bool[n], whether each example is learned, read only
     """
     root = tree.size[split_tree.ROOT]
     for g in range(size):
-        row.at[g] = root
-        row.other[g] = root if learns[begin + g] else -1
+        scratch.at[g] = root
+        scratch.other[g] = root if learns[begin + g] else -1
         if not split_tree.is_leaf(tree, root):
-            tree_routers.enter(regressors, row, g, np.int64(tree.link[root, split_tree.ROUTER]) >> 3)
+            tree_routers.locate_block(regressors, scratch, g, np.int64(tree.link[root, split_tree.ROUTER]) >> 3)
         if learns[begin + g]:
             split_tree.prefetch_counts(tree, cells, root, label[begin + g])
     walking = True
     while walking:
         walking = False
         for g in range(size):
-            a = row.at[g]
+            a = scratch.at[g]
             while not split_tree.is_leaf(tree, a):
-                number = np.int64(tree.link[a, split_tree.ROUTER])
-                if number >> 3 != row.block[g]:
-                    tree_routers.enter(regressors, row, g, number >> 3)
+                router = np.int64(tree.link[a, split_tree.ROUTER])
+                if router >> 3 != scratch.block[g]:
+                    tree_routers.locate_block(regressors, scratch, g, router >> 3)
                     walking = True
                     break
-                a = _child(tree, regressors, a, tree_routers.score(regressors, row, g, number))
-            row.at[g] = a
-            a = row.other[g]
+                a = _child(tree, regressors, a, tree_routers.score(regressors, scratch, g, router))
+            scratch.at[g] = a
+            a = scratch.other[g]
             if a >= 0 and not split_tree.is_leaf(tree, a):
                 walking = True
                 block = np.int64(tree.link[a, split_tree.ROUTER]) >> 3
@@ -114,17 +115,17 @@ def _prefetch_walk(tree, cells, regressors, row, label, learns, begin, size):
                 split_tree.prefetch_counts(tree, cells, a, label[begin + g])
                 next_block = np.int64(tree.link[a, split_tree.ROUTER]) >> 3
                 if next_block != block and next_block >= 0:
-                    tree_routers.prefetch_block(regressors, row, g, next_block)
-                row.other[g] = a
+                    tree_routers.prefetch_block(regressors, scratch, g, next_block)
+                scratch.other[g] = a
 
 
 @bare
-def predict(tree, regressors, row, g):
+def predict(tree, regressors, scratch, g):
     """Descend from the root to a leaf.
 
     Parameters
     ----------
-    row : `node` and `score` are written, one entry for each level
+    scratch : `node` and `score` are written, one entry for each level
     g : position of the example in its group
 
     Returns
@@ -134,9 +135,9 @@ def predict(tree, regressors, row, g):
     a = tree.size[split_tree.ROOT]
     level = 0
     while not split_tree.is_leaf(tree, a):
-        s = tree_routers.score(regressors, row, g, np.int64(tree.link[a, split_tree.ROUTER]))
-        row.node[level] = a
-        row.score[level] = s
+        s = tree_routers.score(regressors, scratch, g, np.int64(tree.link[a, split_tree.ROUTER]))
+        scratch.node[level] = a
+        scratch.score[level] = s
         level += 1
         a = _child(tree, regressors, a, s)
     return a, level
@@ -149,45 +150,45 @@ def _counted(regressors, s):
 
 
 @bare
-def _learn(tree, cells, settings, regressors, row, g, known, label, weight, clock):
+def _learn(tree, cells, settings, regressors, scratch, g, known, label, weight, clock):
     """Learn one example (Algorithm 1).
 
     Parameters
     ----------
-    known : levels whose scores `row.node` and `row.score` hold; a score is reused while the path is the same
+    known : levels whose scores `scratch.node` and `scratch.score` hold; a score is reused while the path is the same
     """
     a = tree.size[split_tree.ROOT]
     level = 0
     while True:
         at = split_tree.arrive(tree, cells, a, label)
         if split_tree.is_leaf(tree, a):
-            if not split_tree.should_split(tree, a, settings.most, settings.resistance):
+            if not split_tree.should_split(tree, a, settings.most_routers, settings.resistance):
                 split_tree.end(tree, cells, a, at)
                 return
-            full = tree.size[split_tree.ROUTERS] >= settings.most
+            full = tree.size[split_tree.ROUTERS] >= settings.most_routers
             if full and settings.as_vw and split_tree.smallest_is_below_root(tree):
-                number = split_tree.collapse(tree, a)
-                s = tree_routers.score(regressors, row, g, number)
-                s = tree_routers.learn(regressors, row, g, number, s, ONE, weight, clock)
+                router = split_tree.collapse(tree, a)
+                s = tree_routers.score(regressors, scratch, g, router)
+                s = tree_routers.learn(regressors, scratch, g, router, s, ONE, weight, clock)
                 if not tree_routers.routing_score(regressors, s) < ZERO:
                     split_tree.end(tree, cells, 0, split_tree.arrive(tree, cells, 0, label))
                 return
-            split_tree.split(tree, a, settings.most, not regressors.exact, level)
+            split_tree.split(tree, a, settings.most_routers, not regressors.vw_layout, level)
         split_tree.prefetch_counts(tree, cells, np.int64(tree.link[a, split_tree.LEFT]), label)
         split_tree.prefetch_counts(tree, cells, np.int64(tree.link[a, split_tree.RIGHT]), label)
-        number = np.int64(tree.link[a, split_tree.ROUTER])
-        if level >= known or row.node[level] != a:
+        router = np.int64(tree.link[a, split_tree.ROUTER])
+        if level >= known or scratch.node[level] != a:
             known = 0
-        s = row.score[level] if known > 0 else tree_routers.score(regressors, row, g, number)
+        s = scratch.score[level] if known > 0 else tree_routers.score(regressors, scratch, g, router)
         y = -ONE if split_tree.expects_more(tree, cells, a, at) else ONE
-        s = tree_routers.learn(regressors, row, g, number, s, y, weight, clock)
+        s = tree_routers.learn(regressors, scratch, g, router, s, y, weight, clock)
         split_tree.trained(tree, cells, a, at, _counted(regressors, s))
         a = _child(tree, regressors, a, s)
         level += 1
 
 
 @bare
-def learn_batch(tree, cells, settings, regressors, batch, label, learns, clock, begin, end, row, output):
+def learn_batch(tree, cells, settings, regressors, batch, label, learns, clock, begin, end, scratch, output):
     """Predict the examples [begin, end) of a batch, and learn those that `learns` selects.
 
     Parameters
@@ -197,43 +198,43 @@ def learn_batch(tree, cells, settings, regressors, batch, label, learns, clock, 
     label : int64[n], read only
     learns : bool[n], read only
     clock : float64[n], weight of the labelled examples up to and including each one, read only
-    row, output : written
+    scratch, output : written
 
     Returns
     -------
-    Index of the first example not processed; less than `end` if tree, cells, `row` or `output` have to grow first.
+    Index of the first example not processed; less than `end` if tree, cells, `scratch` or `output` have to grow first.
     """
-    group = row.at.shape[0]
+    group = scratch.at.shape[0]
     for first in range(begin, end, group):
         size = min(group, end - first)
         learning = False
         for g in range(size):
             learning |= learns[first + g]
-        if not _fits(tree, cells, settings, row, output, first, size, learning):
+        if not _fits(tree, cells, settings, scratch, output, first, size, learning):
             return first
         for g in range(size):
-            tree_routers.load(regressors, batch, first + g, row, g, learns[first + g])
-        final = not (learning or settings.listing or regressors.exact)
-        if not regressors.exact:
-            _prefetch_walk(tree, cells, regressors, row, label, learns, first, size)
+            tree_routers.load(regressors, batch, first + g, scratch, g, learns[first + g])
+        final = not (learning or settings.keep_scores or regressors.vw_layout)
+        if not regressors.vw_layout:
+            _prefetch_walk(tree, cells, regressors, scratch, label, learns, first, size)
         for g in range(size):
             i = first + g
             if final:
-                output.answer[i] = tree.count[row.at[g], split_tree.ANSWER]
+                output.predicted[i] = tree.count[scratch.at[g], split_tree.PREDICTION]
                 continue
-            output.asked[i] = not split_tree.is_leaf(tree, tree.size[split_tree.ROOT])
-            a, known = predict(tree, regressors, row, g)
-            output.answer[i] = tree.count[a, split_tree.ANSWER]
+            output.scored[i] = not split_tree.is_leaf(tree, tree.size[split_tree.ROOT])
+            a, known = predict(tree, regressors, scratch, g)
+            output.predicted[i] = tree.count[a, split_tree.PREDICTION]
             output.first[i + 1] = output.first[i]
-            if settings.listing:
+            if settings.keep_scores:
                 for level in range(known):
-                    output.node[output.first[i] + level] = row.node[level]
-                    output.score[output.first[i] + level] = row.score[level]
+                    output.node[output.first[i] + level] = scratch.node[level]
+                    output.score[output.first[i] + level] = scratch.score[level]
                 output.first[i + 1] = output.first[i] + known
             if learns[i]:
-                if regressors.exact:
+                if regressors.vw_layout:
                     known = 0
                 regressors.table.guard.now[0] = i
-                _learn(tree, cells, settings, regressors, row, g, known, label[i], batch.weight[i], clock[i])
-                output.asked[i] |= not split_tree.is_leaf(tree, tree.size[split_tree.ROOT])
+                _learn(tree, cells, settings, regressors, scratch, g, known, label[i], batch.weight[i], clock[i])
+                output.scored[i] |= not split_tree.is_leaf(tree, tree.size[split_tree.ROOT])
     return end

@@ -34,7 +34,7 @@ from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
 from ..core.tree_view import TreeNode
 
-DRAWN = 8388608.0  # number of distinct values of `rng.draw`
+DRAW_VALUES = 8388608.0  # number of distinct values of `rng.draw`
 LOSS, RATE = "squared", 0.5
 ORDER_BYTES = 8  # bytes of Order per label
 
@@ -55,10 +55,10 @@ class Order(NamedTuple):
     leaf: Int32s  # int32[K], leaf of each label
 
 
-class Found(NamedTuple):
+class Predictions(NamedTuple):
     """Hold the predictions for a batch of n examples and the routers on their paths."""
 
-    answer: Int64s  # int64[n], predicted class, from 1
+    predicted: Int64s  # int64[n], predicted class, from 1
     node: Int64s  # int64[n, levels], nodes on the path; int64[0, levels] if scores are not requested
     score: Float32s  # float32[n, levels], their scores; float32[0, levels] likewise
     size: Int64s  # int64[n], number of routers on the path
@@ -80,71 +80,75 @@ def shuffle(random: UInt64s, order: Order) -> None:
     for i in range(classes):
         order.label[i] = i
     for i in range(classes - 1, 0, -1):
-        upper = np.float64(rng.draw(random)) * DRAWN
-        j = np.int64((upper * DRAWN + np.float64(rng.draw(random)) * DRAWN) / (DRAWN * DRAWN) * (i + 1))
+        upper = np.float64(rng.draw(random)) * DRAW_VALUES
+        j = np.int64(
+            (upper * DRAW_VALUES + np.float64(rng.draw(random)) * DRAW_VALUES) / (DRAW_VALUES * DRAW_VALUES) * (i + 1)
+        )
         order.label[i], order.label[j] = order.label[j], order.label[i]
     for i in range(classes):
         order.leaf[order.label[i]] = i
 
 
 @bare
-def below(number: Int, a: Int, exact: bool) -> Int:
+def router_below(parent_router: Int, a: Int, vw_layout: bool) -> Int:
     """Return the number of the router at node a, given that of its parent.
 
     Parameters
     ----------
-    number : router of the parent; -1 if a is the root
+    parent_router : router of the parent; -1 if a is the root
     a : node
-    exact : whether routers are numbered like nodes, as with layout `vw`; otherwise see `tree_routers`
+    vw_layout : whether routers are numbered like nodes, as with layout `vw`; otherwise see `tree_routers`
     """
-    if exact:
+    if vw_layout:
         return a
-    if number < 0:
+    if parent_router < 0:
         return np.int64(9)
-    q = 2 * (number & 7) + (0 if a & 1 else 1)  # left children are odd
+    q = 2 * (parent_router & 7) + (0 if a & 1 else 1)  # left children are odd
     if q < 8:
-        return (number & ~np.int64(7)) + q
-    return 8 * (8 * ((number >> 3) - 1) + q - 6) + 1  # blocks are a heap of eight children each
+        return (parent_router & ~np.int64(7)) + q
+    return 8 * (8 * ((parent_router >> 3) - 1) + q - 6) + 1  # blocks are a heap of eight children each
 
 
 @bare
-def _prefetch_walk(regressors: tree_routers.Routers, row: tree_routers.Row, size: int, inner: Int) -> None:
+def _prefetch_walk(regressors: tree_routers.Routers, scratch: tree_routers.GroupScratch, size: int, inner: Int) -> None:
     """Descend with the first `size` examples of the group at the same time, so that their cache misses overlap.
 
-    Each example goes down until it enters a new block, prefetches it and lets the next example go on. `row.at` receives
-    the leaf of each example.
+    Each example goes down until it enters a new block, prefetches it and lets the next example go on. `scratch.at`
+    receives the leaf of each example.
     """
     for g in range(size):
-        row.at[g] = 0
-        row.other[g] = -1
-        tree_routers.enter(regressors, row, g, 1)
+        scratch.at[g] = 0
+        scratch.other[g] = -1
+        tree_routers.locate_block(regressors, scratch, g, 1)
     walking = inner > 0
     while walking:
         walking = False
         for g in range(size):
-            a, number = row.at[g], row.other[g]
+            a, router = scratch.at[g], scratch.other[g]
             while a < inner:
-                number = below(number, a, False)
-                if number >> 3 != row.block[g]:
-                    tree_routers.enter(regressors, row, g, number >> 3)
+                router = router_below(router, a, False)
+                if router >> 3 != scratch.block[g]:
+                    tree_routers.locate_block(regressors, scratch, g, router >> 3)
                     walking = True
                     break
-                row.other[g] = number
-                a = 2 * a + (1 if tree_routers.score(regressors, row, g, number) < ZERO else 2)
-            row.at[g] = a
+                scratch.other[g] = router
+                a = 2 * a + (1 if tree_routers.score(regressors, scratch, g, router) < ZERO else 2)
+            scratch.at[g] = a
 
 
 @bare
-def _prepare(regressors: tree_routers.Routers, row: tree_routers.Row, g: int, leaf: Int, inner: Int) -> None:
+def _prefetch_path(
+    regressors: tree_routers.Routers, scratch: tree_routers.GroupScratch, g: int, leaf: Int, inner: Int
+) -> None:
     """Prefetch the weights of the routers above a leaf for example g."""
     top = inner + leaf + 1
     depth = _depth(top)
-    number: Int = np.int64(-1)
+    router: Int = np.int64(-1)
     for level in range(depth):
-        before = number >> 3
-        number = below(number, (top >> (depth - level)) - 1, False)
-        if number >> 3 != before:
-            tree_routers.prefetch_block(regressors, row, g, number >> 3)
+        before = router >> 3
+        router = router_below(router, (top >> (depth - level)) - 1, False)
+        if router >> 3 != before:
+            tree_routers.prefetch_block(regressors, scratch, g, router >> 3)
 
 
 @bare
@@ -157,19 +161,21 @@ def _depth(top: Int) -> int:
 
 
 @bare
-def _predict(regressors: tree_routers.Routers, row: tree_routers.Row, g: int, inner: Int) -> tuple[Int, int]:
+def _predict(
+    regressors: tree_routers.Routers, scratch: tree_routers.GroupScratch, g: int, inner: Int
+) -> tuple[Int, int]:
     """Route example g to a leaf; return the leaf and the number of routers on the path.
 
-    `row.node` and `row.score` receive the path.
+    `scratch.node` and `scratch.score` receive the path.
     """
     a = np.int64(0)
     level = 0
-    number: Int = np.int64(-1)
+    router: Int = np.int64(-1)
     while a < inner:
-        number = below(number, a, regressors.exact)
-        s = tree_routers.score(regressors, row, g, number)
-        row.node[level] = a
-        row.score[level] = s
+        router = router_below(router, a, regressors.vw_layout)
+        s = tree_routers.score(regressors, scratch, g, router)
+        scratch.node[level] = a
+        scratch.score[level] = s
         level += 1
         a = 2 * a + (1 if tree_routers.routing_score(regressors, s) < ZERO else 2)
     return a - inner, level
@@ -177,31 +183,31 @@ def _predict(regressors: tree_routers.Routers, row: tree_routers.Row, g: int, in
 
 @bare
 def _learn(
-    regressors: tree_routers.Routers, row: tree_routers.Row, g: int, known: int, leaf: Int, inner: Int,
+    regressors: tree_routers.Routers, scratch: tree_routers.GroupScratch, g: int, known: int, leaf: Int, inner: Int,
     weight: np.float32, clock: np.float64,
 ) -> None:  # fmt: skip
     """Update the routers above a leaf with example g.
 
-    The first `known` entries of `row.node` and `row.score` are the path of the prediction. Its scores are used again
-    for the nodes that both paths share.
+    The first `known` entries of `scratch.node` and `scratch.score` are the path of the prediction. Its scores are used
+    again for the nodes that both paths share.
     """
     top = inner + leaf + 1  # the binary digits after the first are the directions from the root
     depth = _depth(top)
-    number: Int = np.int64(-1)
+    router: Int = np.int64(-1)
     for level in range(depth):
         a = (top >> (depth - level)) - 1
-        number = below(number, a, regressors.exact)
-        if level >= known or row.node[level] != a:
+        router = router_below(router, a, regressors.vw_layout)
+        if level >= known or scratch.node[level] != a:
             known = 0
-        s = row.score[level] if known > 0 else tree_routers.score(regressors, row, g, number)
+        s = scratch.score[level] if known > 0 else tree_routers.score(regressors, scratch, g, router)
         y = ONE if ((top >> (depth - level - 1)) & 1) == 1 else -ONE
-        tree_routers.learn(regressors, row, g, number, s, y, weight, clock)
+        tree_routers.learn(regressors, scratch, g, router, s, y, weight, clock)
 
 
 @bare
 def learn_batch(
     order: Order, regressors: tree_routers.Routers, batch: Batch, label: Int64s, clock: Float64s, begin: int, end: int,
-    row: tree_routers.Row, predictions: Found,
+    scratch: tree_routers.GroupScratch, predictions: Predictions,
 ) -> None:  # fmt: skip
     """Predict examples begin..end-1 of a batch, and learn those that have a label.
 
@@ -213,40 +219,40 @@ def learn_batch(
     label : int64[n], 0-based labels, -1 for examples that are not learned from
     clock : float64[n], weight of the labelled examples up to and including this one
     begin, end : range of examples
-    row : scratch, written
+    scratch : scratch, written
     predictions : predictions, written
     """
     inner = np.int64(order.label.shape[0] - 1)
-    group = row.at.shape[0]
+    group = scratch.at.shape[0]
     for first in range(begin, end, group):
         size = min(group, end - first)
-        reuse_walk = not regressors.exact and predictions.node.shape[0] == 0
+        reuse_walk = not regressors.vw_layout and predictions.node.shape[0] == 0
         for g in range(size):
-            tree_routers.load(regressors, batch, first + g, row, g, label[first + g] >= 0)
+            tree_routers.load(regressors, batch, first + g, scratch, g, label[first + g] >= 0)
             reuse_walk &= label[first + g] < 0
-        if not regressors.exact:
-            _prefetch_walk(regressors, row, size, inner)
+        if not regressors.vw_layout:
+            _prefetch_walk(regressors, scratch, size, inner)
             for g in range(size):
                 if label[first + g] >= 0:
-                    _prepare(regressors, row, g, np.int64(order.leaf[label[first + g]]), inner)
+                    _prefetch_path(regressors, scratch, g, np.int64(order.leaf[label[first + g]]), inner)
         for g in range(size):
             i = first + g
             if reuse_walk:
-                predictions.answer[i] = order.label[row.at[g] - inner] + 1
+                predictions.predicted[i] = order.label[scratch.at[g] - inner] + 1
                 continue
-            leaf, known = _predict(regressors, row, g, inner)
-            predictions.answer[i] = order.label[leaf] + 1
+            leaf, known = _predict(regressors, scratch, g, inner)
+            predictions.predicted[i] = order.label[leaf] + 1
             predictions.size[i] = known
             if predictions.node.shape[0] > 0:
                 for level in range(known):
-                    predictions.node[i, level] = row.node[level]
-                    predictions.score[i, level] = row.score[level]
+                    predictions.node[i, level] = scratch.node[level]
+                    predictions.score[i, level] = scratch.score[level]
             if label[i] >= 0:
-                if regressors.exact:
+                if regressors.vw_layout:
                     known = 0
                 leaf = np.int64(order.leaf[label[i]])
                 regressors.table.guard.now[0] = i
-                _learn(regressors, row, g, known, leaf, inner, batch.weight[i], clock[i])
+                _learn(regressors, scratch, g, known, leaf, inner, batch.weight[i], clock[i])
 
 
 # -- Python
@@ -267,7 +273,9 @@ def check(spec: LearnerSpec) -> None:
     """
     tree_routers.check(spec)
     if "vw_exact" in spec.given:
-        raise UsageError("VW has no --random_tree for --vw_exact to follow: leave one of them out")
+        raise UsageError(
+            "--vw_exact cannot be combined with --random_tree, which VW does not have: leave one of them out"
+        )
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
@@ -311,13 +319,13 @@ class RandomTree(Learner, TreeViewable, Inspectable):
         self.learner_options = spec.binary
         self.levels = max(1, (2 * self.classes - 1).bit_length())
         self.routers = tree_routers.new_routers(
-            spec.binary, self.classes - 1, spec.vw_exact, more=ORDER_BYTES * self.classes
+            spec.binary, self.classes - 1, spec.vw_exact, tree_bytes=ORDER_BYTES * self.classes
         )
         self.order = new_order(self.classes, spec.seed)
         self.largest_step = tree_routers.largest_step(self.routers)
-        if self.routers.exact:
+        if self.routers.vw_layout:
             self.tables = [self.routers.table]
-        self.listing = spec.wanted.scores
+        self.keep_scores = spec.wanted.scores
         self.stages = [self._learn_batch]
 
     @property
@@ -325,7 +333,7 @@ class RandomTree(Learner, TreeViewable, Inspectable):
         return self.routers.rule
 
     def end_pass(self) -> None:
-        if self.routers.exact:
+        if self.routers.vw_layout:
             self.routers = self.routers._replace(rule=gd.after_pass(self.routers.rule, self.learner_options))
 
     # stages
@@ -336,25 +344,25 @@ class RandomTree(Learner, TreeViewable, Inspectable):
         n = batch.n
         labelled = ~np.isnan(batch.label)
         label = self.classes_of(task, task.learned(), "random_tree", self.classes)
-        rows = n if self.listing else 0
-        decisions = Found(
+        rows = n if self.keep_scores else 0
+        predictions = Predictions(
             np.empty(n, np.int64), np.empty((rows, self.levels), np.int64),
             np.empty((rows, self.levels), np.float32), np.empty(n, np.int64),
         )  # fmt: skip
 
         def job(begin: int, end: int) -> None:
-            row = tree_routers.new_row(batch, self.levels)
+            scratch = tree_routers.new_scratch(batch, self.levels)
             routers = tree_routers.guarded(self.routers, task)
-            learn_batch(self.order, routers, batch, label, task.clock, begin, end, row, decisions)
+            learn_batch(self.order, routers, batch, label, task.clock, begin, end, scratch, predictions)
 
         self.share(job, [(0, n)] if task.learn else self.thread_ranges(n))
-        task.prediction = decisions.answer.astype(np.float64)
+        task.prediction = predictions.predicted.astype(np.float64)
         wrong = labelled & (task.prediction != batch.label)
         task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
-        if self.listing:
-            on_path = np.arange(self.levels) < decisions.size[:, None]
-            task.scores, task.score_labels = decisions.score[on_path], decisions.node[on_path]
-            task.score_start = np.concatenate([[0], np.cumsum(decisions.size)])
+        if self.keep_scores:
+            on_path = np.arange(self.levels) < predictions.size[:, None]
+            task.scores, task.score_labels = predictions.score[on_path], predictions.node[on_path]
+            task.score_start = np.concatenate([[0], np.cumsum(predictions.size)])
 
     def summary(self) -> list[str]:
         """Return the line about nodes, leaves and depths."""
@@ -372,10 +380,10 @@ class RandomTree(Learner, TreeViewable, Inspectable):
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
         """Return the routers on the path of the prediction."""
-        row = tree_routers.new_row(batch, self.levels)
-        tree_routers.load(self.routers, batch, 0, row, 0, False)
-        _, level = _predict(self.routers, row, 0, np.int64(self.classes - 1))
-        return [WeightLookup(0, a, a) for a in row.node[:level].tolist()]
+        scratch = tree_routers.new_scratch(batch, self.levels)
+        tree_routers.load(self.routers, batch, 0, scratch, 0, False)
+        _, level = _predict(self.routers, scratch, 0, np.int64(self.classes - 1))
+        return [WeightLookup(0, a, a) for a in scratch.node[:level].tolist()]
 
     def readable_lines(self) -> list[str]:
         return [f"k = {self.classes}", *(f"leaf = {i} label = {y + 1}" for i, y in enumerate(self.order.label))]
