@@ -51,7 +51,7 @@ class Point:
     measured: float  # multiplier: squared loss of the known over `regressors`
     theory: float
     theory_here: float  # with the mean number of nodes on a label's path in place of log_m K
-    asked: float  # regressors asked about a label
+    asked: float  # regressors scored per label
     asked_theory: float
     search: float  # regressors scored to find the most probable class of a test example
     seconds: float
@@ -85,7 +85,7 @@ def measured(folder: Path, name: str, classes: int, m: int, words: list[str]) ->
     known = (squared * n - new) / (n - new)
     regressors = number(said, "their average squared loss =")
     multiplier, asked = theory(m, classes)
-    really = number(said, "regressors asked about a label =")
+    really = number(said, "regressors scored per label =")
     return Point(
         name,
         classes,
@@ -138,7 +138,7 @@ def draw(pyplot, points: list[Point], file: Path) -> None:
         for p in mine:
             area.annotate(f"m = {p.m}", (p.asked, p.measured), textcoords="offset points", xytext=(4, 4), fontsize=8)
         area.set_title(f"{name}, K = {mine[0].classes}")
-        area.set_xlabel("regressors asked about a label")
+        area.set_xlabel("regressors scored per label")
         area.set_ylabel("squared loss / regressors' squared loss")
         area.legend()
     figure.tight_layout()

@@ -385,7 +385,10 @@ def test_a_matrix_without_rows_is_nothing():
         (("oaa", 3, {"loss_function": "cube"}), "loss_function: 'cube' is not one of"),
         (("oaa", 3, {"max_depth": 3}), "max_depth belongs to recall_tree"),
         (("oaa", 3, {"quantile_tau": 0.3}), "quantile_tau has no effect: it needs loss_function quantile"),
-        (("recall_tree", 9, {"node_only": True, "no_path_features": True}), "node_only chooses among path features"),
+        (
+            ("recall_tree", 9, {"node_only": True, "no_path_features": True}),
+            "node_only and no_path_features exclude each other",
+        ),
         (("oaa", 3, {"quadratic": ["abc"]}), "quadratic abc"),
     ],
 )

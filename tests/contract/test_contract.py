@@ -164,7 +164,7 @@ def test_learning_again_gives_the_same_bytes(name, options):
     assert learned(name, options, text) == first
     with learner(name, **options) as model:
         config = model.config
-    for use in (LearnerUse(scores=True), LearnerUse(exact_answer=False)):  # what else is asked for changes no model
+    for use in (LearnerUse(scores=True), LearnerUse(exact_prediction=False)):  # what else is asked for changes no model
         with Learner.from_config(config, use) as model:
             all_of(model, text)
             assert state_of(model) == first[1]

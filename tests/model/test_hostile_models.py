@@ -255,9 +255,9 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("log_multi", own_parent, "tree.link"),
     ("log_multi", put("tree.link", (0, split_tree.ROUTER), 8), "tree.link"),
     ("log_multi", put("tree.link", (0, split_tree.LEFT), 2**31 - 1), "tree.link"),
-    ("log_multi", put("tree.count", (0, split_tree.ANSWER), 0), "tree.count"),
-    ("log_multi", put("tree.count", (0, split_tree.ANSWER), -(2**63)), "tree.count"),
-    ("log_multi", put("tree.count", (0, split_tree.ANSWER), K + 1), "tree.count"),
+    ("log_multi", put("tree.count", (0, split_tree.PREDICTION), 0), "tree.count"),
+    ("log_multi", put("tree.count", (0, split_tree.PREDICTION), -(2**63)), "tree.count"),
+    ("log_multi", put("tree.count", (0, split_tree.PREDICTION), K + 1), "tree.count"),
     ("log_multi", put("tree.count", (0, split_tree.SMALLEST), 10**6), "tree.count"),
     ("log_multi", put("tree.count", (1, split_tree.LARGEST), -5), "tree.count"),
     ("log_multi", put("tree.count", (0, split_tree.RECYCLED), 2**40), "tree.count"),
@@ -481,13 +481,13 @@ def steps_of_cells(labels: np.ndarray) -> int:
 
 def steps_of_paths(features: np.ndarray) -> int:
     number = len(features)
-    parts = inference.nothing()._replace(
+    parts = inference.empty_tree()._replace(
         router_node=np.zeros(number, np.int32), router_feature=features.astype(np.uint32),
         weight=np.ones(number, np.float32),
     )  # fmt: skip
-    paths = inference.new_paths(parts)
+    paths = inference.prepare(parts)
     mask = np.uint64(len(paths.key) - 1)
-    return longest_search(paths.key, inference.NOTHING, lambda key: hash_table.hashed(key, paths.secret) & mask)
+    return longest_search(paths.key, inference.EMPTY_KEY, lambda key: hash_table.hashed(key, paths.secret) & mask)
 
 
 @pytest.mark.parametrize(

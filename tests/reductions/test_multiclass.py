@@ -107,7 +107,7 @@ def test_learning_goes_on_from_a_model(tmp_path, text):
 
 
 def test_vw_has_nothing_like_it():
-    with pytest.raises(xclass.UsageError, match="VW has no cpt for vw_exact to follow"):
+    with pytest.raises(xclass.UsageError, match="vw_exact cannot be combined with cpt"):
         xclass.Learner("multiclass", vw_exact=True)
 
 

@@ -46,7 +46,7 @@ def test_curve_is_measured_beside_the_theory(sets, place):
         told = learn("--cpt", 20, "-b", 18, "--cpt_arity", m, stdin=text).err
         assert record["squared"] == pytest.approx(fact(told, "average squared loss"), abs=1e-6)
         assert record["error"] == pytest.approx(fact(told, "average loss"), abs=1e-6)
-        assert record["asked"] == pytest.approx(fact(told, "regressors asked about a label"), abs=1e-6)
+        assert record["asked"] == pytest.approx(fact(told, "regressors scored per label"), abs=1e-6)
         n, new = 800, fact(told, "labels seen for the first time")
         known = (record["squared"] * n - new) / (n - new)
         assert record["measured"] == pytest.approx(known / fact(told, "their average squared loss"), rel=1e-3)

@@ -81,7 +81,7 @@ def go_through_stages(learner, batch: Batch, learn: bool = True) -> tuple[BatchT
     weight = np.where(np.isnan(batch.label), 0.0, batch.weight.astype(np.float64))
     task = BatchTask(batch, learn, np.add.accumulate(weight))
     if learn:
-        learner.survey(task, exact=hasattr(learner, "rule") and not learner.rule.checked)
+        learner.survey(task, vw_exact=hasattr(learner, "rule") and not learner.rule.checked)
     plans = []
     if hasattr(learner, "_finish"):
         finish = type(learner)._finish

@@ -70,7 +70,7 @@ def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Show
         tasks.append(task)
     predictions = [p for task in tasks if task.prediction is not None for p in task.prediction.tolist()]
     loss = sum(float(np.sum(task.loss)) for task in tasks if task.loss is not None)
-    lists = [one for task in tasks if task.listing is not None for one in dicts_of(*task.listing[:3])]
+    lists = [one for task in tasks if task.class_lists is not None for one in dicts_of(*task.class_lists[:3])]
     scores = [
         one for task in tasks if task.scores is not None
         for one in dicts_of(task.scores, task.score_labels, task.score_start)

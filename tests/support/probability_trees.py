@@ -25,7 +25,7 @@ def tree_of(model: Learner, t: int = 0) -> label_tree.Tree:
 
 def mean_opened(model: Learner) -> float:
     """Return the mean number of nodes that a search opened."""
-    opened = model.reduction.report.opened
+    opened = model.reduction.report.opened_counts
     return float(opened @ np.arange(len(opened)) / opened.sum())
 
 

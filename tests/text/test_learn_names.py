@@ -325,7 +325,7 @@ def test_a_given_tree_needs_the_names(tmp_path):
     text = "spam | x\nham | y\n" * 9
     tree = str(tmp_path / "t")
     learn("--cpt", 0, *SMALL, "--save_tree", tree, stdin=text)
-    why = "cpt_tree .* has classes before their names come: list the names with named_labels @FILE"
+    why = "cpt_tree .* has classes whose names are not known before the data is read; list the names with named_labels"
     with pytest.raises(UsageError, match=why):
         Learner("cpt", cpt_tree=tree, learn_names=True)
     with Learner("cpt", bits=14, cpt_tree=tree, named_labels="ham,spam", learn_names=True) as model:
@@ -333,7 +333,7 @@ def test_a_given_tree_needs_the_names(tmp_path):
         assert model.predict_many(["| x", "| y"]).tolist() == ["spam", "ham"]
     done = xclass("--cpt", 0, *SMALL, "--cpt_tree", "t", stdin=text, cwd=tmp_path)
     assert done.status == 2
-    assert "--cpt_tree t has classes before their names come: list the names with --named_labels @FILE" in done.err
+    assert "--cpt_tree t has classes whose names are not known before the data is read; list the names with" in done.err
 
 
 def test_a_model_of_the_middle_of_a_run_names_the_classes_placed_before(tmp_path):

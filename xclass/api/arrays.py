@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..data.batch import CONSTANT, Batch
-from ..reductions.core.probabilities import Listing
+from ..reductions.core.probabilities import ClassLists
 
 LARGEST_HASH = 2**32 - 1
 
@@ -38,12 +38,12 @@ def copied(batch: Batch) -> Batch:
 # listed probabilities to arrays
 
 
-def top_k_arrays(listings: Sequence[Listing], k: int) -> tuple[np.ndarray, np.ndarray]:
+def top_k_arrays(batches_of_lists: Sequence[ClassLists], k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the first k labels of each example and their probabilities.
 
     Parameters
     ----------
-    listings : listed labels and probabilities of n examples in total, the most probable label first
+    batches_of_lists : listed labels and probabilities of n examples in total, the most probable label first
     k : number of columns of the results
 
     Returns
@@ -51,42 +51,42 @@ def top_k_arrays(listings: Sequence[Listing], k: int) -> tuple[np.ndarray, np.nd
     labels : int64[n, k], -1 beyond the last listed label
     p : float64[n, k], 0 beyond the last listed label
     """
-    n = sum(len(listing.start) - 1 for listing in listings)
+    n = sum(len(lists.start) - 1 for lists in batches_of_lists)
     labels, p = np.full((n, k), -1), np.zeros((n, k))
     first = 0
-    for listing in listings:
-        row, single = _single_classes(listing)
+    for lists in batches_of_lists:
+        row, single = _single_classes(lists)
         rank = np.arange(len(row)) - np.searchsorted(row, row)
-        labels[first + row, rank], p[first + row, rank] = listing.labels[single], listing.scores[single]
-        first += len(listing.start) - 1
+        labels[first + row, rank], p[first + row, rank] = lists.labels[single], lists.scores[single]
+        first += len(lists.start) - 1
     return labels, p
 
 
-def probability_matrix(listings: Sequence[Listing]) -> tuple[np.ndarray, np.ndarray]:
+def probability_matrix(batches_of_lists: Sequence[ClassLists]) -> tuple[np.ndarray, np.ndarray]:
     """Return all labels that are listed for any example, and a matrix of their probabilities.
 
     Parameters
     ----------
-    listings : listed labels and probabilities of n examples in total
+    batches_of_lists : listed labels and probabilities of n examples in total
 
     Returns
     -------
     labels : int64[m], in rising order
     p : float64[n, m], 0 where a label is not listed for an example
     """
-    n = sum(len(listing.start) - 1 for listing in listings)
-    labels_of_listings = [listing.labels[_single_classes(listing)[1]] for listing in listings]
-    labels = np.unique(np.concatenate([np.zeros(0, np.int64), *labels_of_listings]))
+    n = sum(len(lists.start) - 1 for lists in batches_of_lists)
+    labels_of_lists = [lists.labels[_single_classes(lists)[1]] for lists in batches_of_lists]
+    labels = np.unique(np.concatenate([np.zeros(0, np.int64), *labels_of_lists]))
     p = np.zeros((n, len(labels)))
     first = 0
-    for listing in listings:
-        row, single = _single_classes(listing)
-        p[first + row, np.searchsorted(labels, listing.labels[single])] = listing.scores[single]
-        first += len(listing.start) - 1
+    for lists in batches_of_lists:
+        row, single = _single_classes(lists)
+        p[first + row, np.searchsorted(labels, lists.labels[single])] = lists.scores[single]
+        first += len(lists.start) - 1
     return labels, p
 
 
-def _single_classes(listing: Listing) -> tuple[np.ndarray, np.ndarray]:
+def _single_classes(lists: ClassLists) -> tuple[np.ndarray, np.ndarray]:
     """Select the probabilities of single classes, without those that stand for all other classes together.
 
     Returns
@@ -94,8 +94,8 @@ def _single_classes(listing: Listing) -> tuple[np.ndarray, np.ndarray]:
     row : int64[m], example of each selected probability
     single : bool[all], whether each probability is that of a single class
     """
-    row = np.repeat(np.arange(len(listing.start) - 1), np.diff(listing.start))
+    row = np.repeat(np.arange(len(lists.start) - 1), np.diff(lists.start))
     single = np.ones(len(row), bool)
-    if listing.others:
-        single[listing.start[1:] - 1] = False
+    if lists.has_rest:
+        single[lists.start[1:] - 1] = False
     return row[single], single

@@ -65,12 +65,12 @@ class LearnerUse(NamedTuple):
 
     Attributes
     ----------
-    scores, exact_answer, weights_only : see `Wanted`
+    scores, exact_prediction, weights_only : see `Wanted`
     passes, loaded, testing : see `LearnerSpec`
     """
 
     scores: bool = False
-    exact_answer: bool = True
+    exact_prediction: bool = True
     weights_only: bool = False
     passes: int = 1
     loaded: bool = False
@@ -107,7 +107,7 @@ def spec_of(config: Config, use: LearnerUse) -> LearnerSpec:
         name=name,
         options=getattr(config, name),
         binary=config.learner,
-        wanted=Wanted(config.listing_options, use.scores, use.exact_answer, use.weights_only),
+        wanted=Wanted(config.listing_options, use.scores, use.exact_prediction, use.weights_only),
         given=config.given & _options_of_learners(config),
         seed=config.run.random_seed,
         names=tuple(config.parser.label_names()),

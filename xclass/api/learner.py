@@ -431,7 +431,7 @@ class Learner(LearnerCore):
             task for listed in self._predict_listings(batches, ListingOptions(probabilities=True)) for task in listed
         ]
         _warn(self._notes(tasks))
-        labels, p = arrays.probability_matrix([task.listing for task in tasks if task.listing is not None])
+        labels, p = arrays.probability_matrix([task.class_lists for task in tasks if task.class_lists is not None])
         return self._class_labels(labels, None), p
 
     def learn_file(self, *paths: str | PathLike[str], passes: int = 1) -> dict[str, float]:
@@ -739,7 +739,7 @@ class Learner(LearnerCore):
         labels, p = [np.empty((0, k), np.int64)], [np.empty((0, k))]
         for tasks in self._predict_listings(batches, ListingOptions(top_k=k)):
             self._inputs.notes += [note for task in tasks for note in task.notes]
-            of_batch = arrays.top_k_arrays([task.listing for task in tasks if task.listing is not None], k)
+            of_batch = arrays.top_k_arrays([task.class_lists for task in tasks if task.class_lists is not None], k)
             labels.append(of_batch[0])
             p.append(of_batch[1])
         return self._class_labels(np.concatenate(labels), None), np.concatenate(p)

@@ -12,7 +12,7 @@ def of_run(config: Config) -> LearnerUse:
     writes_text = readable.readable_model or readable.invert_hash or readable.audit
     return LearnerUse(
         scores=run.raw_predictions is not None,
-        exact_answer=run.predictions is not None or "progress" in config.given,
+        exact_prediction=run.predictions is not None or "progress" in config.given,
         weights_only=bool(run.testonly and run.final_regressor is None and not writes_text),
         passes=config.passes.passes,
         loaded=run.initial_regressor is not None,

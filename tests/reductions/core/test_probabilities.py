@@ -71,7 +71,7 @@ def test_rank_of_many_in_any_order(order):
 
 def test_listing_ends_with_what_is_left():
     label, p = np.array([[3, 1], [7, 0], [0, 0]]), np.array([[0.5, 0.25], [0.75, 0], [0, 0]])
-    found = probabilities.listing(label, p, np.array([2, 1, 0]), np.array([0.25, 0.25, 1]))
+    found = probabilities.class_lists(label, p, np.array([2, 1, 0]), np.array([0.25, 0.25, 1]))
     assert found.labels.tolist() == [3, 1, 0, 7, 0, 0]
     assert found.scores.tolist() == [0.5, 0.25, 0.25, 0.75, 0.25, 1]
     assert found.start.tolist() == [0, 3, 5, 6]
@@ -164,8 +164,8 @@ def test_probabilities_of_the_recall_tree_are_those_of_its_scores(layout, candid
     squared = weights = 0.0
     met = 0
     for i, (items, scores, p, own) in enumerate(candidates_by_plain_numpy(tree, batch, plan)):
-        part = slice(task.listing.start[i], task.listing.start[i + 1])
-        labels, got = task.listing.labels[part].tolist(), task.listing.scores[part]
+        part = slice(task.class_lists.start[i], task.class_lists.start[i + 1])
+        labels, got = task.class_lists.labels[part].tolist(), task.class_lists.scores[part]
         assert labels[-1] == 0
         order = np.argsort(-scores, kind="stable")[:3] if "--top_k" in words else np.argsort(items)
         assert labels[:-1] == [items[j] + 1 for j in order]
@@ -177,7 +177,7 @@ def test_probabilities_of_the_recall_tree_are_those_of_its_scores(layout, candid
             weights += batch.weight[i]
             met += own > 0 and int(batch.label[i]) - 1 in items
             assert task.loss[i] == (batch.weight[i] if labels[0] != batch.label[i] else 0) or "--top_k" not in words
-    assert tree.report.squared == pytest.approx(squared, rel=1e-6)
+    assert tree.report.squared_loss == pytest.approx(squared, rel=1e-6)
     assert tree.report.weight == weights
     assert 20 < met < (~np.isnan(batch.label)).sum()
 
@@ -287,7 +287,7 @@ def test_nothing_asked_nothing_told(name):
 def test_label_that_is_no_class_is_counted_apart(name):
     with learner(name, 3, on_bad_line="vw") as model:
         told = go_through(model, "1 |w a\n2 |w b\n9 |w a\n2 |w b\n", top_k=2).summary
-    assert "labels that are no class = 1, without log loss\n" in told
+    assert "labels that are no class = 1, not counted in the log loss\n" in told
 
 
 # -- what asking leaves alone

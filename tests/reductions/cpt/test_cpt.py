@@ -188,11 +188,11 @@ def test_being_right_does_not_depend_on_what_is_written():
 def test_budget_leaves_an_answer_and_tells_the_gap():
     with Learner("cpt", 50, bits=20, max_expand=1) as model:
         shown = go_through(model, multiclass(6, 50, 600, noise=0.4))
-        gap = model.reduction.report.gap
+        gap = model.reduction.report.largest_gap
     assert all(label > 0 for label in shown.predictions[1:])
-    assert fact(shown.summary, "searches ended by --max_expand") > 10
+    assert fact(shown.summary, "searches ended early by --max_expand") > 10
     assert 0 < gap < 1
-    assert f"; a class left out may have up to {gap:.6f}\n" in shown.summary
+    assert f"; a class that was not found has a probability of at most {gap:.6f}\n" in shown.summary
 
 
 @pytest.mark.parametrize("budget", [1, 3, 6, 12])
@@ -202,7 +202,7 @@ def test_no_label_left_out_has_more_than_the_gap(budget):
         assert same_arrays(whole, cut)
         labels, every = whole.probabilities(text)
         lists = go_through(cut, text, learn=False, top_k=3).lists
-        gap = cut.reduction.report.gap
+        gap = cut.reduction.report.largest_gap
     missed = 0.0
     for p, found in zip(every, lists, strict=True):
         found.pop(0)
@@ -244,7 +244,7 @@ def test_reliability_table_is_that_of_the_predictions():
     ):
         if y is not None and label > 0:
             bins[:, min(int(p * calibration.BINS), calibration.BINS - 1)] += weight * np.array([1, p, label == y])
-    assert (table.path, table.what) == ("c", "the reliability table")
+    assert (table.path, table.description) == ("c", "the reliability table")
     rows = [[float(cell) for cell in line.split("\t")] for line in list(table.lines)[1:]]
     assert sum(row[4] for row in rows) == pytest.approx(bins[0].sum(), abs=2)  # the first has no answer
     for row in rows[1:]:
@@ -321,7 +321,7 @@ def test_model_that_holds_no_tree_is_refused(tmp_path, part, at, value):
         ({"normalized": True}, "normalized has no effect"),
         ({"layout": "odd"}, "layout has no effect"),
         ({"loss_function": "hinge"}, "loss_function hinge gives no probabilities"),
-        ({"vw_exact": True}, "VW has no cpt for vw_exact to follow"),
+        ({"vw_exact": True}, "vw_exact cannot be combined with cpt"),
         ({"cpt_tree": "random", "cpt_alpha": 0.5}, "cpt_alpha has no effect"),
     ],
 )

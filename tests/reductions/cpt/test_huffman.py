@@ -73,7 +73,7 @@ def test_hsm_stands_for_ordinary_options():
     options = {"cpt_tree": "huffman", "loss_function": "logistic", "sgd": True}
     with trained("hsm", 9, text, bits=14) as one, trained("cpt", 9, text, bits=14, **options) as two:
         assert same_contents(one, two)
-        assert "9 of them placed after a look at 300 examples" in summary_of(one)
+        assert "9 of them placed by a sample of 300 examples" in summary_of(one)
         exact = one.predict_many(text)
     with trained("hsm", 9, text, bits=14, cpt_search="greedy") as model:
         assert np.count_nonzero(model.predict_many(text) == exact) > 200
@@ -92,14 +92,14 @@ def test_new_labels_come_after_the_tree_was_made():
     text = streams.multiclass(5, 9, 200) + "77 | new\n"
     with trained("hsm", 0, text, bits=14, tree_sample=50) as model:
         assert "classes in the tree = 10, " in summary_of(model)
-        assert "placed after a look at 50 examples" in summary_of(model)
+        assert "placed by a sample of 50 examples" in summary_of(model)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"sgd": True, "adaptive": True}, "sgd and adaptive exclude each other with cpt"),
-        ({"tree_sample": 7}, "looks at no examples; give kmeans or huffman"),
+        ({"tree_sample": 7}, "does not build the tree from examples; give cpt_tree kmeans or huffman"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):

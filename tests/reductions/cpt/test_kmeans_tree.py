@@ -82,7 +82,7 @@ def test_every_label_of_the_sample_is_placed_and_no_deeper_than_need_be():
         tree, told = tree_of(model), summary_of(model)
     assert set(tree.label[tree.label > 0].tolist()) == seen
     assert tree.size[label_tree.DEEPEST] == 5
-    assert f"classes in the tree = {len(seen)}, {len(seen)} of them placed after a look at 800 examples" in told
+    assert f"classes in the tree = {len(seen)}, {len(seen)} of them placed by a sample of 800 examples" in told
     assert "labels seen for the first time" not in told
 
 
@@ -92,7 +92,7 @@ def test_later_labels_are_inserted():
         learned = model.learn_many(multiclass(6, 10, 100) + more)
         assert learned.prediction[-3:].tolist() == [2**31, 500, 77]
         assert "labels seen for the first time = 3," in summary_of(model)
-        assert "classes in the tree = 13, 10 of them placed after a look at 100 examples" in summary_of(model)
+        assert "classes in the tree = 13, 10 of them placed by a sample of 100 examples" in summary_of(model)
 
 
 def test_examples_that_are_not_learned_from_are_not_looked_at(place):

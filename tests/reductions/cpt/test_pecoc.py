@@ -66,7 +66,7 @@ def test_probabilities_are_the_oracles_example_by_example(m, loss_function, opti
         if weight > 0:
             tree.learn_many(row, y, weight)
     assert fact(shown.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
-    assert fact(shown.summary, "regressors asked about a label") == pytest.approx(asked / known_sum, abs=0.006)
+    assert fact(shown.summary, "regressors scored per label") == pytest.approx(asked / known_sum, abs=0.006)
     assert fact(shown.summary, "their average squared loss") == pytest.approx(mean / known_sum, rel=1e-3)
     assert f"classes in the tree = {len(tree.way)}," in shown.summary
     assert f"99 % {tree.root.leaves()}" not in shown.summary
@@ -192,7 +192,7 @@ def test_from_k_on_there_is_one_node():
         with trained("cpt", k, multiclass(3, k, 400, noise=0.2), bits=20, cpt_arity=m, cpt_alpha=0.01) as model:
             told = summary_of(model)
         assert f"nodes opened by a search: mean 1.0, median 1, 99 % 1, {m - 1} regressors each" in told
-        assert m - 2 < fact(told, "regressors asked about a label") <= m - 1  # none while there is one label
+        assert m - 2 < fact(told, "regressors scored per label") <= m - 1  # none while there is one label
         assert int(fact(told, "depth")) <= math.log2(m)
 
 
@@ -216,7 +216,7 @@ def test_two_branches_are_the_binary_tree(monkeypatch, alpha):
     for first, second in zip(plain.lists, wide.lists, strict=True):
         assert first.pop(0) == pytest.approx(second.pop(0), abs=1e-4)
         assert first == pytest.approx(second, rel=1e-3, abs=1e-5)
-    for name in ("average squared loss", "regressors asked about a label", "their average squared loss"):
+    for name in ("average squared loss", "regressors scored per label", "their average squared loss"):
         assert fact(plain.summary, name) == pytest.approx(fact(wide.summary, name), rel=1e-4)
     assert 0.7 * plain_opened < wide_opened < 1.6 * plain_opened  # depth first here, best first there
 
@@ -238,7 +238,7 @@ def test_being_right_does_not_depend_on_what_is_shown(m):
     """Where no answer is shown, a search ends as soon as it knows whether the label wins."""
     text = multiclass(5, 70, 1500, noise=0.3, weights=(1, 2, 0.5), unlabelled=0.05)
     with Learner("cpt", 70, bits=20, cpt_arity=m) as quick, Learner("cpt", 70, bits=20, cpt_arity=m) as whole:
-        quick.reduction.want(Wanted(exact_answer=False))
+        quick.reduction.want(Wanted(exact_prediction=False))
         told, wanted = go_through(quick, text).summary, go_through(whole, text).summary
         assert quick.average_loss == whole.average_loss
         for name in ("average squared loss", "average log loss"):
@@ -254,8 +254,8 @@ def test_budget_leaves_an_answer_and_tells_the_gap():
     with Learner("cpt", 90, bits=20, cpt_arity=4, max_expand=1) as model:
         shown = go_through(model, text)
         assert all(label > 0 for label in shown.predictions[1:])
-        assert fact(shown.summary, "searches ended by --max_expand") > 10
-        assert 0 < model.reduction.report.gap < 1
+        assert fact(shown.summary, "searches ended early by --max_expand") > 10
+        assert 0 < model.reduction.report.largest_gap < 1
         assert model.average_loss > exact
 
 

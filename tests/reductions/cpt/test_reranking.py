@@ -181,7 +181,7 @@ def test_new_label_is_outside_of_the_candidates_and_gets_in():
     [
         ({"candidate_cut": 0.1}, "candidate_cut has no effect: it belongs to rerank"),
         ({"rerank_rate": 0.1}, "rerank_rate has no effect: it belongs to rerank"),
-        ({"candidates": 3}, "candidates has no effect: one tree decides alone"),
+        ({"candidates": 3}, "candidates has no effect with a single tree"),
         ({"rerank": True, "cpt_search": "greedy"}, "cpt_search greedy leaves out the search"),
         ({"rerank": True, "cpt_report": "losses"}, "cpt_report losses leaves out the search"),
     ],

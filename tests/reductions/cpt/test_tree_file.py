@@ -101,12 +101,12 @@ def test_names_stand_for_labels(place):
         ("0 -\n1 0 4\n", 1, "one child"),
         ("0 -\n1 0 4\n2 0\n", 3, "neither children nor a label"),
         ("0 -\n", 1, "neither children nor a label"),
-        ("0 -\n1 0 4\n2 0 4\n", 3, "label '4' is already at t:2"),
-        ("0 -\n1 0 4\n2 0 5\n3 0 6\n", 4, "two children already"),
+        ("0 -\n1 0 4\n2 0 4\n", 3, "label '4' already has a leaf, at t:2"),
+        ("0 -\n1 0 4\n2 0 5\n3 0 6\n", 4, "already has two children"),
         ("0 - 4\n1 0 5\n", 2, "parent 0 of node 1 has a label, at t:1"),
         ("0 -\n1 0 4\n1 0 5\n", 3, "node 1 is already at t:2"),
-        ("0 -\n1 5 4\n2 0 5\n", 2, "parent 5 of node 1 has no line before"),
-        ("1 0 4\n", 1, "begins with its root"),
+        ("0 -\n1 5 4\n2 0 5\n", 2, "parent 5 of node 1 does not occur in an earlier line"),
+        ("1 0 4\n", 1, "must begin with its root"),
         ("0\n", 1, "1 word"),
         ("0 -\n1 0 4 x\n", 2, "4 words"),
         ("a -\n", 1, "'a'"),
@@ -127,14 +127,14 @@ def test_what_is_no_tree_is_refused_with_its_line(place, text, line, words):
 
 def test_label_that_is_no_name_is_refused(place):
     (place / "t").write_text("0 -\n1 0 red\n2 0 blue\n")
-    with pytest.raises(DataError, match="t:3: label 'blue' is none of the named_labels"):
+    with pytest.raises(DataError, match="t:3: label 'blue' is not one of named_labels"):
         Learner("cpt", 2, named_labels="red,green", cpt_tree="t")
 
 
 def test_files_that_cannot_be_read_are_refused(place):
     (place / "folder").mkdir()
     (place / "bytes").write_bytes(b"0 -\xff\n")
-    wrong = {"nowhere": "no such file; cpt_tree takes general", "folder": "cannot be read", "bytes": "UTF-8"}
+    wrong = {"nowhere": "no such file; give cpt_tree general", "folder": "cannot be read", "bytes": "UTF-8"}
     for tree, words in wrong.items():
         with pytest.raises(DataError, match=f"^{tree}: .*{words}"):
             Learner("cpt", 3, cpt_tree=tree)
@@ -144,7 +144,7 @@ def test_files_that_cannot_be_read_or_written_end_a_run_at_once(place):
     (place / "folder").mkdir()
     done = xclass("--cpt", 3, *BITS, "--cpt_tree", "nowhere", stdin="1 | a\n")
     assert done.status == 1
-    assert "no such file; --cpt_tree takes general" in done.err
+    assert "no such file; give --cpt_tree general" in done.err
     for tree in ("folder", "nowhere/t"):
         done = xclass("--cpt", 3, *BITS, "--save_tree", tree, "-f", "m", stdin="1 | a\n")
         assert done.status == 1, tree
@@ -155,7 +155,7 @@ def test_files_that_cannot_be_read_or_written_end_a_run_at_once(place):
 def test_file_has_as_many_trees_as_are_asked_for(place):
     two = "0 -\n1 0 1\n2 0 2\n" * 2
     (place / "t").write_text(two)
-    with pytest.raises(DataError, match="has 2 trees; give trees 2"):
+    with pytest.raises(DataError, match="the file has 2 trees, but trees is 1; give trees 2"):
         Learner("cpt", 3, cpt_tree="t")
     learn("--cpt", 3, *BITS, "--cpt_tree", "t", "--trees", 2, "--save_tree", "u", stdin="1 | a\n")
     assert (place / "u").read_text() == f"# node parent label\n{two}"

@@ -82,7 +82,7 @@ def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
         if config.listing_options.probabilities:
             scores = F(1) / (F(1) + np.exp(-scores))
             scores /= scores.sum()
-        lists = (task.scores, task.score_labels, task.score_start) if task.listing is None else task.listing
+        lists = (task.scores, task.score_labels, task.score_start) if task.class_lists is None else task.class_lists
         if lists[0] is not None:
             found = lists[0][lists[2][i] : lists[2][i + 1]]
             np.testing.assert_allclose(found, scores, err_msg=where, **CLOSE)
@@ -236,11 +236,15 @@ def test_norms_that_grow_class_by_class_are_read_again():
 @pytest.mark.bounds
 def test_long_example_is_learned_class_by_class_with_the_same_result():
     """Beyond some thousand features rates are not kept for a block of classes, which would take much memory."""
-    long = " ".join(f"x{j}" for j in range(class_rows.LONGEST + 1))
+    long = " ".join(f"x{j}" for j in range(class_rows.MOST_FEATURES_IN_BLOCKS + 1))
     text = f"2 |w {long}\n1 |w x1 x2:2\n"
     words = ("--layout", "odd", "-b", 17, "-r", "raw")
     check(*words, text=text, k=3)
-    less = text.replace(f" x{class_rows.LONGEST} ", " ").replace(f" x{class_rows.LONGEST}\n", "\n").replace(" x0 ", " ")
+    less = (
+        text.replace(f" x{class_rows.MOST_FEATURES_IN_BLOCKS} ", " ")
+        .replace(f" x{class_rows.MOST_FEATURES_IN_BLOCKS}\n", "\n")
+        .replace(" x0 ", " ")
+    )
     check(*words, text=less, k=3)
 
 
@@ -261,7 +265,7 @@ def test_nothing_is_known_before_the_first_example(words):
     task, _ = go_through_stages(many, batch_of(config, TEXT), learn=False)
     many.close()
     assert set(task.prediction) == {1}
-    assert not task.listing.scores.any()
+    assert not task.class_lists.scores.any()
     assert not many.table.flat.any()
 
 

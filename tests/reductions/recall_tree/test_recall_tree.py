@@ -362,7 +362,7 @@ def test_tree_is_complete_and_its_routers_are_distinct(depth, blocked):
 
 
 def test_path_features_need_a_path():
-    with pytest.raises(xclass.UsageError, match="node_only chooses among path features and no_path_features has none"):
+    with pytest.raises(xclass.UsageError, match="node_only and no_path_features exclude each other"):
         xclass.Learner("recall_tree", K, node_only=True, no_path_features=True)
 
 
@@ -390,7 +390,7 @@ def test_lanes_are_apart_where_no_slot_of_theirs_is_met_twice(bits):
         ordinary = [int(one) * width for one in rng.choice(1 << (bits - 6), rng.integers(1, 4), replace=False)]
         of_path = [int(one) for one in rng.integers(0, 1 << 40, rng.integers(0, 4))]
         place = np.array(ordinary + of_path, np.uint64)
-        apart = scoring._apart(tree, table, place, len(ordinary), len(place), a, scratch, 12, met)
+        apart = scoring._slots_are_distinct(tree, table, place, len(ordinary), len(place), a, scratch, 12, met)
         slots = {sub: {(one + sub) & mask for one in ordinary} for sub in way}
         slots.update({int(sub): {(one + int(sub)) & mask for one in ordinary + of_path} for sub in lanes})
         shared = sum(map(len, slots.values())) > len(set().union(*slots.values()))

@@ -123,7 +123,7 @@ def test_tree_of_the_best_pass_is_written(place):
     [
         (("-d", "real"), "--print_tree shows a tree, and no reduction was chosen"),
         (("--oaa", K, "-d", "data"), "--print_tree shows a tree, and --oaa has none"),
-        (("--ect", K, "--error", 1, "-d", "data"), "--print_tree shows a tree, which matches with --error 1 are not"),
+        (("--ect", K, "--error", 1, "-d", "data"), "--print_tree shows a tree, but the matches of --error 1"),
     ],
 )
 def test_what_is_no_tree_is_refused(place, words, why):

@@ -86,17 +86,17 @@ class Learner(ABC):
     def want(self, wanted: Wanted) -> None:  # noqa: B027 (a learner without probabilities has nothing else to give)
         """Change which results are produced in addition to predictions, and reset the sums for the summary."""
 
-    def survey(self, task: BatchTask, exact: bool) -> None:
+    def survey(self, task: BatchTask, vw_exact: bool) -> None:
         """Mark examples that cannot be learned from without overflow; see `finite.survey`.
 
         Parameters
         ----------
         task : the batch; `skipped` and `value_range` are written
-        exact : follow VW, which refuses no example
+        vw_exact : follow VW, which refuses no example
         """
         learns = ~np.isnan(task.batch.label) & task.learns()
         finite.survey(
-            task.batch, learns, exact, self.largest_step, self.scales_examples, task.skipped, task.value_range
+            task.batch, learns, vw_exact, self.largest_step, self.scales_examples, task.skipped, task.value_range
         )
 
     def banner(self) -> list[str]:
@@ -180,7 +180,7 @@ class Learner(ABC):
         """
         return split_range(n, max(1, min(self.workers or processors.count(), n // least)))
 
-    def classes_of(self, task: BatchTask, given: Bools, name: str, classes: int) -> Int64s:
+    def classes_of(self, task: BatchTask, learns: Bools, name: str, classes: int) -> Int64s:
         """Return the 0-based class of each example, -1 for examples that are not learned from.
 
         Examples with a label outside 1..classes are counted in `outside`; the first of them adds a warning to the task.
@@ -188,7 +188,7 @@ class Learner(ABC):
         Parameters
         ----------
         task : the batch; `notes` may grow
-        given : bool[n], the examples that have a label and are to be learned from
+        learns : bool[n], the examples that have a label and are to be learned from
         name : name of the reduction, for the warning
         classes : number of classes
 
@@ -197,8 +197,8 @@ class Learner(ABC):
         int64[n]
         """
         batch = task.batch
-        inside = given & (batch.label >= 1) & (batch.label <= classes)
-        outside = given & ~inside
+        inside = learns & (batch.label >= 1) & (batch.label <= classes)
+        outside = learns & ~inside
         if not self.outside and outside.any():
             first = int(np.argmax(outside))
             task.notes.append(

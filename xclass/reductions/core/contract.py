@@ -10,7 +10,7 @@ import numpy as np
 from ...array_types import Bools, Float32s, Float64s, Int64s, UInt8s
 from ...binary import finite
 from ...data.batch import Batch
-from .probabilities import Listing
+from .probabilities import ClassLists
 
 
 @dataclass
@@ -28,7 +28,7 @@ class BatchTask:
     loss: Float64s | None = None  # float64[n], loss times weight, 0 for unlabelled examples; None if not reported
     log_loss: Float64s | None = None  # float64[n], log loss times weight, if probabilities are requested
     shown_probability: Float64s | None = None  # float64[n], probability printed in the progress table
-    listing: Listing | None = None  # lists of classes that -p writes instead of predictions
+    class_lists: ClassLists | None = None  # lists of classes that -p writes instead of predictions
     scores: Float32s | None = None  # float32[...], scores that -r writes, in the order of `score_labels`
     score_labels: Int64s | None = None  # int64[...], class of each score, as written in the file
     score_start: Int64s | None = None  # int64[n + 1], scores of example i: score_start[i]:score_start[i + 1]

@@ -47,26 +47,26 @@ class Options:
     perplexity: bool = option("report the perplexity of the labels", kind=bool)
 
     @property
-    def listed(self) -> bool:
+    def lists_classes(self) -> bool:
         """Return whether -p writes a list of classes instead of a single class."""
         return self.top_k is not None or self.probabilities
 
     @property
-    def wanted(self) -> bool:
+    def needs_probabilities(self) -> bool:
         """Return whether any option needs probabilities."""
-        return self.listed or self.calibration is not None or self.perplexity
+        return self.lists_classes or self.calibration is not None or self.perplexity
 
 
-class Listing(NamedTuple):
-    """Hold the lists that -p writes for n examples; the pairs of example i are `start[i]:start[i + 1]`."""
+class ClassLists(NamedTuple):
+    """Hold the lists of classes that -p writes for n examples; the pairs of example i are `start[i]:start[i + 1]`."""
 
-    scores: Float32s  # float32[...], probabilities
+    scores: Float32s  # float32[...], probabilities, or scores with --oaa --scores
     labels: Int64s  # int64[...], classes as written in the file; 0 for all others together
     start: Int64s  # int64[n + 1]
-    others: bool = True  # whether the last pair of each example is that of all other classes, with label 0
+    has_rest: bool = True  # whether the last pair of each example is that of all other classes, with label 0
 
 
-def listing(label: Int64s, p: Float64s, size: Int64s, rest: Float64s) -> Listing:
+def class_lists(label: Int64s, p: Float64s, size: Int64s, rest: Float64s) -> ClassLists:
     """Return for each example the list of its best classes and the probability of the rest.
 
     Parameters
@@ -79,7 +79,7 @@ def listing(label: Int64s, p: Float64s, size: Int64s, rest: Float64s) -> Listing
     n, k = label.shape
     labels = np.concatenate([label, np.zeros((n, 1), np.int64)], axis=1)
     masses = np.concatenate([p, rest[:, None]], axis=1)
-    shown = np.arange(k + 1) < size[:, None]
-    shown[:, k] = True
+    listed = np.arange(k + 1) < size[:, None]
+    listed[:, k] = True
     start = np.concatenate([[0], np.cumsum(size + 1)])
-    return Listing(masses[shown].astype(np.float32), labels[shown], start)
+    return ClassLists(masses[listed].astype(np.float32), labels[listed], start)

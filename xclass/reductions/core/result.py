@@ -12,7 +12,7 @@ class Result(NamedTuple):
     """Hold the lines of a text file and its path."""
 
     path: str
-    what: str  # description of the file for error messages
+    description: str  # of the file, for error messages
     lines: Iterable[str]  # without line ends
 
     def write(self) -> None:
@@ -27,4 +27,4 @@ class Result(NamedTuple):
             with open(self.path, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.writelines(f"{line}\n" for line in self.lines)
         except OSError as error:
-            raise DataError(f"{self.path}: {self.what} cannot be written there: {error.strerror}") from None
+            raise DataError(f"{self.path}: {self.description} cannot be written there: {error.strerror}") from None

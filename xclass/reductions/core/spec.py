@@ -17,13 +17,13 @@ class Wanted:
     ----------
     listing_options : options about probabilities, which say what is listed and what is summed up for the summary
     scores : whether the scores of classes, candidates or routers are listed
-    exact_answer : whether single predictions are shown; if not, a learner may skip work that only they need
+    exact_prediction : whether single predictions are shown; if not, a learner may skip work that only they need
     weights_only : whether the learner only predicts and its tables are never inspected
     """
 
     listing_options: probabilities.Options = field(default_factory=probabilities.Options)
     scores: bool = False
-    exact_answer: bool = True
+    exact_prediction: bool = True
     weights_only: bool = False
 
 

@@ -53,12 +53,12 @@ class Scratch(NamedTuple):
     waiting: tree_search.Waiting
 
 
-class Found(NamedTuple):
+class Predictions(NamedTuple):
     """Hold the results for a batch of n examples."""
 
     known: Bools  # bool[n], whether the label has a leaf
     p: Float64s  # float64[n], f(y|x), 0 if it has no leaf
-    asked: Int64s  # int64[n], regressors on the path to that leaf
+    regressors: Int64s  # int64[n], regressors on the path to that leaf
     loss: Float64s  # float64[n], their mean squared loss
     top: Int64s  # int64[n, k], most probable labels, then 0
     top_p: Float64s  # float64[n, k], their probabilities
@@ -93,7 +93,7 @@ def _follow(tree, weights, scratch, leaf, count, learns):
 
 
 @jit
-def _asked(tree, scratch, leaf):
+def _path_loss(tree, scratch, leaf):
     """Return the number of regressors that `_follow` scored above a leaf, and their mean squared loss."""
     depth = np.int64(tree.depth[leaf])
     total = 0.0
@@ -181,7 +181,7 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole_sea
     label : int64[n], 0 for examples without a label
     learns : bool[n], whether to learn from the example
     whole_search : bool[n]; if False the search may end as soon as another label is known to be better
-    output : Found, rows begin..end-1 are written
+    output : Predictions, rows begin..end-1 are written
     """
     for i in range(begin, end):
         y = label[i]
@@ -194,7 +194,7 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole_sea
             output.known[i] = True
             floor = _follow(tree, weights, scratch, leaf, count, learns[i])
             output.p[i] = floor
-            output.asked[i], output.loss[i] = _asked(tree, scratch, leaf)
+            output.regressors[i], output.loss[i] = _path_loss(tree, scratch, leaf)
         if settings.search and tree.size[NODES] > 0:
             known = np.int64(tree.depth[leaf]) if leaf >= 0 else np.int64(0)
             if output.top.shape[1] == 1 or settings.greedy:
@@ -295,22 +295,22 @@ def candidate_probabilities(tree, weights, settings, batch, begin, end, scratch,
 
 
 @jit
-def vote(top, top_p, candidate, p, judged, label, mass):
+def vote(top, top_p, candidate, p, p_given, label, mass):
     """Rank the candidates of each example by the sum over the trees of log probabilities.
 
     Parameters
     ----------
     top, top_p : int64[trees, n, k], float64[trees, n, k], labels listed by each tree and their probabilities; read only
     candidate : int64[n, C], distinct labels, then 0; read only
-    p : float64[trees, n, C], probabilities of the candidates; read only if `judged`
-    judged : whether `p` is given. If not, a candidate that a tree does not list counts with the least probability that
+    p : float64[trees, n, C], probabilities of the candidates; read only if `p_given`
+    p_given : whether `p` is given. If not, a candidate that a tree does not list counts with the least probability that
         the tree lists.
     label : int64[n, best], written: the best labels in descending order
     mass : float64[n, best], written: their mean probabilities over the trees; without `p` an unlisted label counts as 0
     """
     trees, n, k = top.shape
     best = label.shape[1]
-    rank, place = np.empty(best), np.empty(best, np.int64)
+    best_total, place = np.empty(best), np.empty(best, np.int64)
     means = np.empty(candidate.shape[1])
     for i in range(n):
         size = 0
@@ -321,7 +321,7 @@ def vote(top, top_p, candidate, p, judged, label, mass):
             total = 0.0
             mean = 0.0
             for t in range(trees):
-                if judged:
+                if p_given:
                     tree_p = p[t, i, c]
                     mean += tree_p
                 else:
@@ -334,7 +334,7 @@ def vote(top, top_p, candidate, p, judged, label, mass):
                             tree_p = top_p[t, i, j]
                 total += math.log(max(tree_p, 1e-300))
             means[c] = mean / trees
-            size = top_k.insert(place, rank, size, c, total)
+            size = top_k.insert(place, best_total, size, c, total)
         for j in range(size):
             label[i, j] = candidate[i, place[j]]
             mass[i, j] = means[place[j]]

@@ -79,7 +79,7 @@ def huffman_tree(
     """
     k = len(labels)
     order = random.permutation(k)
-    heap = [(float(weight[j]), rank, int(j)) for rank, j in enumerate(order)]
+    heap = [(float(weight[j]), tie_break, int(j)) for tie_break, j in enumerate(order)]
     heapq.heapify(heap)
     pair: list[tuple[int, int]] = []  # left and right child of item k + j; items below k are labels
     while len(heap) > 1:

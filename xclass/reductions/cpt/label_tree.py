@@ -32,11 +32,11 @@ from ..core.tree_view import NodeView
 NODES, BLOCKS, DEEPEST = 0, 1, 2  # indices into Tree.size
 FIRST_NODES, FIRST_CELLS = 1 << 10, 1 << 11
 NODE_BYTES = 20  # of a node in a model file
-FINE, TWICE, NO_TREE, NO_LABEL = range(4)  # results of checking a tree that comes from a file
-WHY = {
-    TWICE: "a label has two leaves",
-    NO_TREE: "it describes no tree: a child is out of range or has another parent too, or a node has no parent",
-    NO_LABEL: f"a leaf's label is outside 1..{HIGHEST_LABEL}, or another node has one",
+VALID, DUPLICATE_LABEL, NOT_A_TREE, WRONG_LABEL = range(4)  # results of checking a tree that comes from a file
+PROBLEMS = {
+    DUPLICATE_LABEL: "a label has two leaves",
+    NOT_A_TREE: "its nodes do not form a tree: a child is out of range or has two parents, or a node has no parent",
+    WRONG_LABEL: f"a leaf's label is outside 1..{HIGHEST_LABEL}, or an inner node has a label",
 }
 
 
@@ -72,7 +72,7 @@ def find(tree, label):
 
 
 @jit
-def _put(tree, label, node):
+def _set_leaf(tree, label, node):
     """Map a label to its leaf."""
     at = _cell(tree, label)
     tree.key[at] = label
@@ -97,7 +97,7 @@ def insert_root(tree, label):
     tree.label[0] = label
     tree.size[NODES] = 1
     tree.size[BLOCKS] = 1
-    _put(tree, label, 0)
+    _set_leaf(tree, label, 0)
 
 
 @jit
@@ -124,8 +124,8 @@ def split(tree, a, label):
     tree.label[left] = tree.label[a]
     tree.label[left + 1] = label
     tree.label[a] = -1
-    _put(tree, tree.label[left], left)
-    _put(tree, label, left + 1)
+    _set_leaf(tree, tree.label[left], left)
+    _set_leaf(tree, label, left + 1)
     return left + 1
 
 
@@ -182,14 +182,14 @@ def build_balanced(labels, left, label):
 
 
 @jit
-def enter(tree, label, node):
-    """Map a label to its leaf, unless it has one; return FINE or TWICE."""
+def add_leaf(tree, label, node):
+    """Map a label to its leaf, unless it has one; return VALID or DUPLICATE_LABEL."""
     at = _cell(tree, label)
     if tree.key[at] == label:
-        return TWICE
+        return DUPLICATE_LABEL
     tree.key[at] = label
     tree.leaf[at] = node
-    return FINE
+    return VALID
 
 
 @jit
@@ -198,7 +198,7 @@ def complete(tree, nodes):
 
     Returns
     -------
-    FINE, or TWICE if a label has two leaves; the tree cannot be used then
+    VALID, or DUPLICATE_LABEL if a label has two leaves; the tree cannot be used then
     """
     tree.size[NODES] = nodes
     if nodes > 0:
@@ -213,17 +213,17 @@ def complete(tree, nodes):
                 tree.depth[child] = tree.depth[a] + 1
                 tree.size[DEEPEST] = max(tree.size[DEEPEST], np.int64(tree.depth[child]))
         else:
-            entered = enter(tree, tree.label[a], a)
-            if entered != FINE:
-                return entered
+            result = add_leaf(tree, tree.label[a], a)
+            if result != VALID:
+                return result
     for a in range(nodes - 1, 0, -1):
         tree.leaves[tree.parent[a]] += tree.leaves[a]
-    return FINE
+    return VALID
 
 
 @jit
 def check(left, label, parent):
-    """Check that nodes from a file form a tree, and return what is wrong or FINE.
+    """Check that nodes from a file form a tree, and return the problem found, or VALID.
 
     Node 0 must be the root, every other node must be the child of exactly one node with a lower number, siblings must
     be neighbours, and exactly the leaves must have labels.
@@ -235,25 +235,25 @@ def check(left, label, parent):
     """
     nodes = left.shape[0]
     if nodes == 0:
-        return FINE
+        return VALID
     if nodes % 2 == 0:
-        return NO_TREE
+        return NOT_A_TREE
     parent[:] = -1
     for a in range(nodes):
         child = left[a]
         if child == 0:
             if not 1 <= label[a] <= HIGHEST_LABEL:
-                return NO_LABEL
+                return WRONG_LABEL
             continue
         if child <= a or child % 2 == 0 or child + 1 >= nodes or parent[child] >= 0:
-            return NO_TREE
+            return NOT_A_TREE
         parent[child] = a
         if label[a] != -1:
-            return NO_LABEL
+            return WRONG_LABEL
     for child in range(1, nodes, 2):
         if parent[child] < 0:
-            return NO_TREE
-    return FINE
+            return NOT_A_TREE
+    return VALID
 
 
 # -- Python
@@ -300,7 +300,7 @@ def from_arrays(left: np.ndarray, label: np.ndarray, capacity: int = 0) -> Tree:
 
 
 def checked(left: np.ndarray, label: np.ndarray) -> tuple[Tree | None, int]:
-    """Return the tree of nodes that come from a file and FINE, or None and what is wrong.
+    """Return the tree of nodes that come from a file and VALID, or None and the problem found.
 
     The check guarantees that every kernel that walks up or down the tree (`complete`, and those of `tree_search`,
     `binary_nodes` and `wide_nodes`) stays inside the arrays and ends.
@@ -309,9 +309,9 @@ def checked(left: np.ndarray, label: np.ndarray) -> tuple[Tree | None, int]:
     ----------
     left, label : int32[m], int64[m], as in `Tree`
     """
-    wrong = check(left, label, np.empty(len(left), np.int32))
-    if wrong != FINE:
-        return None, wrong
+    problem = check(left, label, np.empty(len(left), np.int32))
+    if problem != VALID:
+        return None, problem
     return _filled(empty_tree(len(left)), left, _places(left), label, len(left))
 
 
@@ -357,7 +357,7 @@ def arrays(name: str, tree: Tree) -> dict[str, Stored]:
     return {f"{name}.{part}": getattr(tree, part)[:nodes] for part in ("left", "place", "label")}
 
 
-def restored(name: str, found: Mapping[str, Stored]) -> Tree:
+def restored(name: str, stored: Mapping[str, Stored]) -> Tree:
     """Return the tree stored by `arrays`, after checking it.
 
     `checked` says what its checks protect. Places must be those that growing the tree assigns, because two nodes with
@@ -368,16 +368,16 @@ def restored(name: str, found: Mapping[str, Stored]) -> Tree:
     ModelError
         if the arrays do not describe a tree.
     """
-    left = stored_arrays.take(f"{name}.left", found, np.int32, None)
+    left = stored_arrays.take(f"{name}.left", stored, np.int32, None)
     nodes = len(left)
-    place = stored_arrays.take(f"{name}.place", found, np.int64, (nodes,))
-    label = stored_arrays.take(f"{name}.label", found, np.int64, (nodes,))
-    tree, wrong = checked(left, label)
-    if tree is None or wrong != FINE:
-        raise stored_arrays.unfit(f"{name}.{'left' if wrong == NO_TREE else 'label'}", WHY[wrong])
+    place = stored_arrays.take(f"{name}.place", stored, np.int64, (nodes,))
+    label = stored_arrays.take(f"{name}.label", stored, np.int64, (nodes,))
+    tree, problem = checked(left, label)
+    if tree is None or problem != VALID:
+        raise stored_arrays.unfit(f"{name}.{'left' if problem == NOT_A_TREE else 'label'}", PROBLEMS[problem])
     if not np.array_equal(tree.place[:nodes], place):
         at = int(np.argmax(tree.place[:nodes] != place))
         raise stored_arrays.unfit(
-            f"{name}.place", f"node {at} has the place {place[at]}, the tree puts it at {tree.place[at]}"
+            f"{name}.place", f"node {at} has the place {place[at]}, but its place in this tree is {tree.place[at]}"
         )
     return tree

@@ -11,10 +11,10 @@ from ...options.declare import option, options_of
 from ..core.spec import LearnerSpec
 
 GROWN = ("general", "balanced", "random")  # --cpt_tree: trees that begin empty
-MADE = ("kmeans", "huffman")  # --cpt_tree: trees built from the first examples
-PLACES = 12  # log2 of the slots per label, for the size of the weight table
+SAMPLED = ("kmeans", "huffman")  # --cpt_tree: trees built from the first examples
+LOG2_SLOTS_PER_LABEL = 12  # log2 of the slots per label, for the size of the weight table
 PLAIN_RATE = 2.0  # learning rate with --sgd
-UNKNOWN = 1 << 12  # labels assumed for the size of the weight table if their number is unknown
+CLASSES_IF_UNKNOWN = 1 << 12  # labels assumed for the size of the weight table if their number is unknown
 
 
 @dataclass(frozen=True)
@@ -144,13 +144,9 @@ class Options:
     )
 
 
-TAKEN = (
-    "bits",
-    "learning_rate",
-    "loss_function",
-    "adaptive",
-    "sgd",
-)  # options of the binary learner that the nodes support
+SUPPORTED_OPTIONS = (  # options of the binary learner that the nodes support
+    "bits", "learning_rate", "loss_function", "adaptive", "sgd",
+)  # fmt: skip
 NEEDS_SEARCH = "{flag} needs the search that --cpt_report losses leaves out: drop one of them"
 
 
@@ -161,9 +157,9 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     if spec.binary.learning_rate is None:
         grown = o.cpt_tree in GROWN
         resolved["learning_rate"] = _rate(resolved["loss_function"], grown, spec.passes, spec.binary.sgd)
-    places = PLACES + (o.trees > 1)  # several trees share the table
-    classes = o.cpt or len(spec.names) or UNKNOWN
-    binary_defaults = gd.resolve_defaults(spec.binary, classes, True, adagrad.SLOT_BYTES, places)
+    log2_slots = LOG2_SLOTS_PER_LABEL + (o.trees > 1)  # several trees share the table
+    classes = o.cpt or len(spec.names) or CLASSES_IF_UNKNOWN
+    binary_defaults = gd.resolve_defaults(spec.binary, classes, True, adagrad.SLOT_BYTES, log2_slots)
     if o.candidates is None:
         resolved["candidates"] = (10 if o.trees == 1 else 8) if o.rerank else 5
     if o.candidate_cut is None:
@@ -201,48 +197,57 @@ def check(spec: LearnerSpec) -> None:
     if o.cpt_arity & (o.cpt_arity - 1):
         raise UsageError(f"--cpt_arity {o.cpt_arity} is not a power of two; give 2, 4, 8, ... or 1024")
     for name in options_of(gd.Options):
-        if name in given and name not in TAKEN:
+        if name in given and name not in SUPPORTED_OPTIONS:
             raise UsageError(f"--{name} has no effect: the nodes of --cpt learn by AdaGrad, or by --sgd; leave it out")
     if spec.binary.sgd and "adaptive" in given:
         raise UsageError("--sgd and --adaptive exclude each other with --cpt: drop one of them")
     if "vw_exact" in given:
-        raise UsageError("VW has no --cpt for --vw_exact to follow: leave one of them out")
+        raise UsageError("--vw_exact cannot be combined with --cpt, which VW does not have: leave one of them out")
     if spec.binary.loss_function not in (None, "squared", "logistic"):
         raise UsageError(
-            f"--loss_function {spec.binary.loss_function} gives no probabilities; --cpt takes squared or logistic"
+            f"--loss_function {spec.binary.loss_function} gives no probabilities; with --cpt, give squared or logistic"
         )
     if "tree_noise" in given and o.trees == 1:
-        raise UsageError("--tree_noise has no effect: the first tree has none; give --trees 2 or more")
+        raise UsageError("--tree_noise has no effect on the first tree, and there is no other; give --trees 2 or more")
     if o.trees > 1 and o.cpt_search == "greedy":
-        raise UsageError("--cpt_search greedy finds one candidate a tree, too few for --trees: drop one of them")
+        raise UsageError("--cpt_search greedy finds only one candidate per tree, too few for --trees: drop one of them")
     if not o.rerank:
         for name in ("candidate_cut", "rerank_rate"):
             if name in given:
                 raise UsageError(f"--{name} has no effect: it belongs to --rerank, which was not chosen")
         if "candidates" in given and o.trees == 1:
-            raise UsageError("--candidates has no effect: one tree decides alone; give --rerank or --trees 2 or more")
+            raise UsageError(
+                "--candidates has no effect with a single tree and without --rerank; give --rerank or --trees 2 or more"
+            )
     elif o.cpt_search == "greedy" or o.cpt_report == "losses":
-        what = "--cpt_search greedy" if o.cpt_search == "greedy" else "--cpt_report losses"
-        raise UsageError(f"{what} leaves out the search that makes the candidates of --rerank: drop one of them")
-    from_file = o.cpt_tree not in GROWN and o.cpt_tree not in MADE
+        without_search = "--cpt_search greedy" if o.cpt_search == "greedy" else "--cpt_report losses"
+        raise UsageError(
+            f"{without_search} leaves out the search that finds the candidates of --rerank: drop one of them"
+        )
+    from_file = o.cpt_tree not in GROWN and o.cpt_tree not in SAMPLED
     if from_file and spec.learn_names and not spec.names and not spec.loaded:
         raise UsageError(
-            f"--cpt_tree {o.cpt_tree} has classes before their names come: list the names with --named_labels @FILE"
+            f"--cpt_tree {o.cpt_tree} has classes whose names are not known before the data is read; list the names "
+            "with --named_labels @FILE"
         )
-    if "tree_sample" in given and o.cpt_tree not in MADE:
+    if "tree_sample" in given and o.cpt_tree not in SAMPLED:
         raise UsageError(
-            f"--tree_sample has no effect: --cpt_tree {o.cpt_tree} looks at no examples; give {' or '.join(MADE)}"
+            f"--tree_sample has no effect: --cpt_tree {o.cpt_tree} does not build the tree from examples; give "
+            f"--cpt_tree {' or '.join(SAMPLED)}"
         )
     if "cpt_alpha" in given and o.cpt_tree in ("balanced", "random"):
-        raise UsageError(f"--cpt_alpha has no effect: --cpt_tree {o.cpt_tree} does not ask the regressors")
+        raise UsageError(
+            f"--cpt_alpha has no effect: --cpt_tree {o.cpt_tree} does not use the regressors; leave it out"
+        )
     if o.cpt_search == "greedy":
         for name in ("top_k", "max_expand"):
             if name in given:
-                raise UsageError(f"--{name} has no effect: --cpt_search greedy looks at one path only")
+                raise UsageError(f"--{name} has no effect: --cpt_search greedy follows a single path; leave it out")
     if o.cpt_report == "losses":
-        a = spec.wanted.listing_options
+        listing = spec.wanted.listing_options
         for flag, chosen in (
-            ("--top_k", a.top_k), ("--calibration", a.calibration), ("--probabilities", a.probabilities),
+            ("--top_k", listing.top_k), ("--calibration", listing.calibration),
+            ("--probabilities", listing.probabilities),
             ("--cpt_search", "cpt_search" in given), ("--max_expand", "max_expand" in given),
         ):  # fmt: skip
             if chosen:

@@ -55,8 +55,8 @@ from . import (
     sampled_tree,
     tree_file,  # fmt: skip
 )
-from .binary_nodes import DEEPEST, NODES, Found, Settings
-from .options import GROWN, MADE, TAKEN, Options, check, refused, resolve_defaults
+from .binary_nodes import DEEPEST, NODES, Predictions, Settings
+from .options import GROWN, SAMPLED, SUPPORTED_OPTIONS, Options, check, refused, resolve_defaults
 from .tree_member import Member
 
 
@@ -70,7 +70,8 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     stored_arrays.check_rows("random", arrays, spec.options.trees)
 
 
-Spread = list[list[tuple[Int64s, Float64s]]]  # for each tree and example, all labels in order and their probabilities
+# for each tree and example, all labels in order and their probabilities
+Distributions = list[list[tuple[Int64s, Float64s]]]
 
 
 class ProbabilityTree(Learner, Previews, TreeViewable):
@@ -82,9 +83,10 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
     scorers : scorers of --rerank, or None
     scales : scales of numeric columns, or None
     sample : examples collected for building the tree, None if none are needed
-    sampled : scales of numeric columns in the sample, or None
-    placed : text for the summary about the labels of the tree that was built from the sample
-    label_weight, missed, mistaken : weight of all labels, of those not proposed, of those proposed and not chosen
+    sample_scales : scales of numeric columns in the sample, or None
+    placed_text : text for the summary about the labels of the tree that was built from the sample
+    label_weight : weight of all labelled examples
+    not_proposed, not_chosen : weight of those whose label was not proposed, and of those where it was not chosen then
     memory : bytes of all weight tables
     """
 
@@ -120,20 +122,20 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
             self.scorers = reranking.new_scorers(bits, kind, o.rerank_rate)
         self.names = spec.names
         if o.save_tree is not None:
-            tree_file.check_place(o.save_tree)
+            tree_file.check_writable(o.save_tree)
         self.sample: sampled_tree.Sample | huffman.LabelCounts | None = None
-        self.sampled: feature_scaling.Scales | None = None
-        self.placed = ""
+        self.sample_scales: feature_scaling.Scales | None = None
+        self.placed_text = ""
         self.highest_placed = 0  # highest label of a tree built from the sample
-        if not spec.loaded and not spec.testing and o.cpt_tree in MADE:
+        if not spec.loaded and not spec.testing and o.cpt_tree in SAMPLED:
             kmeans = o.cpt_tree == "kmeans"
             self.sample = sampled_tree.Sample(o.tree_sample) if kmeans else huffman.LabelCounts(o.tree_sample)
-            self.sampled = feature_scaling.from_option(o.normalize_features) if kmeans else None
+            self.sample_scales = feature_scaling.from_option(o.normalize_features) if kmeans else None
         elif not spec.loaded and o.cpt_tree not in GROWN:
-            self._plant(self._read(o.cpt_tree))
+            self._set_trees(self._read(o.cpt_tree))
         self.search = settings.search
         self.want(spec.wanted)
-        self.label_weight = self.missed = self.mistaken = 0.0
+        self.label_weight = self.not_proposed = self.not_chosen = 0.0
         self.examples = 0
         self.stages = [self._learn_batch] if self.scorers is None else [self._learn_batch, self._rerank]
         if self.scales is not None:
@@ -143,7 +145,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
     def most_rows(self) -> int | None:
         """Return the most examples of a batch, fewer if all labels are listed, or None for no limit."""
         classes = int(self.members[0].tree.size[NODES]) // 2 + 1024
-        return max(1, probabilities.MOST_PAIRS // classes) if self.asked.probabilities else None
+        return max(1, probabilities.MOST_PAIRS // classes) if self.listing_options.probabilities else None
 
     # the initial tree
 
@@ -155,8 +157,8 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
     def preview(self, task: BatchTask) -> bool:
         """Add the examples of a task to the sample; return whether more are needed."""
         batch, counted = task.batch, task.learned()
-        if self.sampled is not None:
-            batch = self.sampled.scaled(batch, counted)
+        if self.sample_scales is not None:
+            batch = self.sample_scales.scaled(batch, counted)
         assert self.sample is not None  # else there is no preview
         return self.sample.add(batch, counted)
 
@@ -166,22 +168,27 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         capacity = min(self.options.cpt, 1 << 20)
         trees = self.sample.trees([int(member.random[0]) for member in self.members], self.share, capacity)
         if trees:
-            self._plant(trees)
+            self._set_trees(trees)
             classes = (int(trees[0].size[NODES]) + 1) // 2
             self.highest_placed = int(trees[0].label.max())
-            self.placed = f", {classes} of them placed after a look at {self.sample.seen} examples"
-        self.sample = self.sampled = None
+            self.placed_text = f", {classes} of them placed by a sample of {self.sample.seen} examples"
+        self.sample = self.sample_scales = None
 
     def _read(self, path: str) -> list[label_tree.Tree]:
         """Return the trees of a file, after checking that there is one for each member."""
         if not os.path.exists(path):
-            raise DataError(f"{path}: there is no such file; --cpt_tree takes {', '.join(GROWN + MADE)}, or a FILE")
+            raise DataError(
+                f"{path}: there is no such file; give --cpt_tree {', '.join(GROWN + SAMPLED)}, or the name of a file"
+            )
         trees = tree_file.read(path, self.names)
         if len(trees) != len(self.members):
-            raise DataError(f"{path}: has {len(trees)} trees; give --trees {len(trees)}, or a file with one for each")
+            raise DataError(
+                f"{path}: the file has {len(trees)} trees, but --trees is {len(self.members)}; give "
+                f"--trees {len(trees)}, or another file"
+            )
         return trees
 
-    def _plant(self, trees: list[label_tree.Tree]) -> None:
+    def _set_trees(self, trees: list[label_tree.Tree]) -> None:
         """Give each member its initial tree."""
         for member, tree in zip(self.members, trees, strict=True):
             member.tree = tree
@@ -201,33 +208,33 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         # A row of the progress table, at powers of two, shows the argmax. For other examples it is enough to know
         # whether the label is the argmax, so the search may end early.
         number = self.examples + 1 + np.arange(n)
-        whole_search = np.ones(n, bool) if self.whole else number & (number - 1) == 0
+        whole_search = np.ones(n, bool) if self.whole_search else number & (number - 1) == 0
         self.examples += n
-        listed = self.asked.top_k or 1
+        list_size = self.listing_options.top_k or 1
         trees = len(self.members)
         if self.scorers is not None:
             k = self.options.candidates  # independent of the output options, because scorers learn from the candidates
         else:
-            k = listed if trees == 1 else max(listed, self.options.candidates)
-        ensemble_output = Found(
+            k = list_size if trees == 1 else max(list_size, self.options.candidates)
+        ensemble_output = Predictions(
             np.zeros((trees, n), bool), np.zeros((trees, n)), np.zeros((trees, n), np.int64), np.zeros((trees, n)),
             np.zeros((trees, n, k), np.int64), np.zeros((trees, n, k)), np.zeros((trees, n), np.int64),
             np.zeros((trees, n)),
         )  # fmt: skip
-        by_tree = [Found(*(np.ascontiguousarray(array[t]) for array in ensemble_output)) for t in range(trees)]
+        by_tree = [Predictions(*(np.ascontiguousarray(array[t]) for array in ensemble_output)) for t in range(trees)]
         shares = [(0, n)] if task.learn else self.thread_ranges(n)
         jobs = [(t, a, b) for a, b in shares for t in range(trees)]
-        if self.asked.probabilities:
-            nothing = np.empty(0, np.int64), np.empty(0)
-            spread: Spread = [[nothing] * n for _ in range(trees)]
+        if self.listing_options.probabilities:
+            no_labels = np.empty(0, np.int64), np.empty(0)
+            distributions: Distributions = [[no_labels] * n for _ in range(trees)]
 
             def learn_and_list(t: int, a: int, b: int) -> None:
                 self.members[t].learn_batch_with_probabilities(
-                    batch, label, learns, whole_search, a, b, by_tree[t], spread[t]
+                    batch, label, learns, whole_search, a, b, by_tree[t], distributions[t]
                 )
 
             self.share(learn_and_list, jobs)
-            task.listing = _mean_listing(spread)
+            task.class_lists = _mean_class_lists(distributions)
         else:
             self.share(
                 lambda t, a, b: self.members[t].learn_batch(batch, label, learns, whole_search, a, b, by_tree[t]),
@@ -239,7 +246,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         if trees == 1:
             top, top_p = by_tree[0].top, by_tree[0].top_p
         else:
-            top, top_p = self._vote(batch, ensemble_output, listed, judged=not task.learn)
+            top, top_p = self._vote(batch, ensemble_output, list_size, score_candidates=not task.learn)
         self._finish(
             task, labelled, ensemble_output.known[0], ensemble_output.p.mean(axis=0), ensemble_output, top, top_p
         )
@@ -249,12 +256,12 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         labelled, label, learns, output = task.plan
         task.plan = None
         trees, n, k = output.top.shape
-        listed = trees * k if self.asked.probabilities else self.asked.top_k or 1
+        list_size = trees * k if self.listing_options.probabilities else self.listing_options.top_k or 1
         candidate = np.empty((n, trees * k), np.int64)
         binary_nodes.union_of_candidates(output.top, candidate)
         proposed = reranking.Proposed(output.top, output.top_p, output.p, candidate)
         ranked = reranking.Ranked(
-            np.zeros((n, listed), np.int64), np.zeros((n, listed)), np.zeros(n), np.zeros(n, bool)
+            np.zeros((n, list_size), np.int64), np.zeros((n, list_size)), np.zeros(n), np.zeros(n, bool)
         )
         shares = [(0, n)] if task.learn else self.thread_ranges(n)
         unit = self.options.normalize_features != "none"
@@ -264,27 +271,29 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
             reranking.rank(self.scorers, unit, task.batch, label, learns, begin, end, proposed, scratch, ranked)
 
         self.share(job, shares)
-        if self.asked.probabilities:
-            assert task.listing is not None  # made by the previous stage
-            task.listing = reranking.rescaled_listing(task.listing, ranked)
+        if self.listing_options.probabilities:
+            assert task.class_lists is not None  # made by the previous stage
+            task.class_lists = reranking.with_reranked(task.class_lists, ranked)
         self._finish(task, labelled, output.known[0], ranked.p, output, ranked.top, ranked.top_p)
         weight = np.where(labelled, task.batch.weight.astype(np.float64), 0.0)
         wrong = task.prediction != task.batch.label
         self.label_weight += float(weight.sum())
-        self.missed += float(weight[~ranked.inside].sum())
-        self.mistaken += float(weight[ranked.inside & wrong].sum())
+        self.not_proposed += float(weight[~ranked.inside].sum())
+        self.not_chosen += float(weight[ranked.inside & wrong].sum())
 
-    def _vote(self, batch: Batch, predictions: Found, best: int, judged: bool) -> tuple[Int64s, Float64s]:
+    def _vote(
+        self, batch: Batch, predictions: Predictions, best: int, score_candidates: bool
+    ) -> tuple[Int64s, Float64s]:
         """Return the `best` most probable labels of several trees, and their mean probabilities."""
         trees, n, k = predictions.top.shape
         candidate = np.empty((n, trees * k), np.int64)
         binary_nodes.union_of_candidates(predictions.top, candidate)
-        p = np.empty((trees, n if judged else 0, trees * k))
-        if judged:
+        p = np.empty((trees, n if score_candidates else 0, trees * k))
+        if score_candidates:
             jobs = [(t, a, b) for a, b in self.thread_ranges(n) for t in range(trees)]
             self.share(lambda t, a, b: self.members[t].candidate_probabilities(batch, a, b, candidate, p[t]), jobs)
         top, top_p = np.zeros((n, best), np.int64), np.zeros((n, best))
-        binary_nodes.vote(predictions.top, predictions.top_p, candidate, p, judged, top, top_p)
+        binary_nodes.vote(predictions.top, predictions.top_p, candidate, p, score_candidates, top, top_p)
         return top, top_p
 
     def _finish(
@@ -293,29 +302,31 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         labelled: Bools,
         known: Bools,
         p: Float64s,
-        predictions: Found,
+        predictions: Predictions,
         top: Int64s,
         top_p: Float64s,
     ) -> None:
         """Set the prediction, loss and listing of a task and update the report."""
         weight = task.batch.weight.astype(np.float64)
         task.prediction = top[:, 0].astype(np.float64)
-        self.report.losses(labelled, weight, known, p)
-        self.report.regressors(labelled, weight, known, predictions.asked.mean(axis=0), predictions.loss.mean(axis=0))
+        self.report.add_losses(labelled, weight, known, p)
+        self.report.add_regressors(
+            labelled, weight, known, predictions.regressors.mean(axis=0), predictions.loss.mean(axis=0)
+        )
         if self.search:
             right = task.prediction == task.batch.label
             task.loss = np.where(labelled & ~right, weight, 0.0)
             for t in range(len(self.members)):
-                self.report.searches(predictions.opened[t], predictions.gap[t])
-            self.report.count_calibration(top_p[:, 0], labelled, weight, right)
+                self.report.add_searches(predictions.opened[t], predictions.gap[t])
+            self.report.add_forecasts(top_p[:, 0], labelled, weight, right)
         else:
             task.loss = np.where(labelled, weight * (1.0 - p) ** 2, 0.0)
-        if self.asked.top_k is not None:
-            self.report.count_top_k(labelled, weight, task.batch.label, top)
-        if self.listing:
+        if self.listing_options.top_k is not None:
+            self.report.add_top_k(labelled, weight, task.batch.label, top)
+        if self.makes_lists:
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1))
-            task.listing = probabilities.listing(top, top_p, np.count_nonzero(top, axis=1), rest)
-            task.scores, task.score_labels, task.score_start = task.listing[:3]
+            task.class_lists = probabilities.class_lists(top, top_p, np.count_nonzero(top, axis=1), rest)
+            task.scores, task.score_labels, task.score_start = task.class_lists[:3]
 
     @property
     def classes_seen(self) -> int:
@@ -324,18 +335,18 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
 
     def want(self, wanted: Wanted) -> None:
         """Set what the caller wants to be computed."""
-        self.asked = wanted.listing_options
-        self.listing = self.asked.top_k is not None or wanted.scores
-        self.whole = (
-            self.listing
-            or self.asked.listed
-            or self.asked.calibration is not None
+        self.listing_options = wanted.listing_options
+        self.makes_lists = self.listing_options.top_k is not None or wanted.scores
+        self.whole_search = (
+            self.makes_lists
+            or self.listing_options.lists_classes
+            or self.listing_options.calibration is not None
             or self.options.cpt_search == "greedy"
-            or wanted.exact_answer
+            or wanted.exact_prediction
             or self.options.trees > 1
             or self.options.rerank
         )
-        self.report = Report(self.asked, self.options.cpt_arity - 1)
+        self.report = Report(self.listing_options, self.options.cpt_arity - 1)
 
     def results(self) -> list[Result]:
         """Return the reliability table and the tree file, if they are requested."""
@@ -351,12 +362,12 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         depth = max(int(member.tree.size[DEEPEST]) for member in self.members)
         shares = []
         if self.label_weight > 0:
-            shares.append(f"label not proposed (routing error) = {self.missed / self.label_weight:.6f}")
-            shares.append(f"label proposed, not chosen (scoring error) = {self.mistaken / self.label_weight:.6f}")
+            shares.append(f"label not proposed (routing error) = {self.not_proposed / self.label_weight:.6f}")
+            shares.append(f"label proposed, not chosen (scoring error) = {self.not_chosen / self.label_weight:.6f}")
         nodes = sum(int(member.tree.size[NODES]) for member in self.members)
         return [
             *self.report.lines(), *shares, *(self.scales.summary_lines if self.scales is not None else []),
-            f"classes in the tree = {classes}{self.placed}, depth = {depth}",
+            f"classes in the tree = {classes}{self.placed_text}, depth = {depth}",
             tree_view.statistics(nodes, np.concatenate([label_tree.depths(member.tree) for member in self.members])),
         ]  # fmt: skip
 
@@ -403,7 +414,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         ModelError
             if an array is missing or does not fit.
         """
-        self.sample = self.sampled = None
+        self.sample = self.sample_scales = None
         with stored_arrays.reject_unused(arrays, facts) as (arrays, _):
             random = stored_arrays.take("random", arrays, np.uint64, (len(self.members),))
             for t, member in enumerate(self.members):
@@ -417,31 +428,31 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
                 reranking.restore(self.scorers, arrays)
 
 
-def _mean_listing(spread: Spread) -> probabilities.Listing:
+def _mean_class_lists(distributions: Distributions) -> probabilities.ClassLists:
     """Return the listing of all labels with the mean of their probabilities over the trees.
 
     Trees have the same labels, unless they came from a file and some lack labels; a missing label has probability 0.
 
     Parameters
     ----------
-    spread : `spread[t][i]` holds the labels and probabilities of tree t for example i
+    distributions : `distributions[t][i]` holds the labels and probabilities of tree t for example i
     """
     labels, masses, sizes = [], [], [0]
-    for pairs in zip(*spread, strict=True):
+    for pairs in zip(*distributions, strict=True):
         label = pairs[0][0]
         if not all(np.array_equal(label, tree_labels) for tree_labels, _ in pairs):
             label = np.unique(np.concatenate([tree_labels for tree_labels, _ in pairs]))
-            pairs = tuple((label, _among(label, *pair)) for pair in pairs)
+            pairs = tuple((label, _aligned(label, *pair)) for pair in pairs)
         p = np.mean([p for _, p in pairs], axis=0)
         labels += [label, [0]]
         masses += [p, [0.0 if len(label) else 1.0]]
         sizes.append(len(label) + 1)
-    return probabilities.Listing(
+    return probabilities.ClassLists(
         np.concatenate(masses).astype(np.float32), np.concatenate(labels).astype(np.int64), np.cumsum(sizes)
     )
 
 
-def _among(label: np.ndarray, own: np.ndarray, p: np.ndarray) -> np.ndarray:
+def _aligned(label: np.ndarray, own: np.ndarray, p: np.ndarray) -> np.ndarray:
     """Return the probabilities of `label`, 0 for those not in `own`; both arrays are ascending."""
     extended = np.zeros(len(label))
     extended[np.searchsorted(label, own)] = p
@@ -461,6 +472,6 @@ REDUCTION = Reduction(
     label_range=label_range,
     check_arrays=check_arrays,
     probabilities=True,
-    learner_options=TAKEN,
+    learner_options=SUPPORTED_OPTIONS,
     refused=refused,
 )

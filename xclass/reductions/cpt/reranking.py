@@ -38,7 +38,7 @@ from ...model.stored_arrays import Stored
 from ..core import probabilities
 
 DELTA = np.float32(0.003)
-STILL = 1e-4  # slopes smaller than this are skipped
+LEAST_SLOPE = 1e-4  # slopes smaller than this are skipped
 FIRST_SUM = 0.01  # initial sum of squared slopes of v
 STEP = 0.1  # learning rate of v, A and B
 STEPS = 2  # updates of the scorers per example
@@ -91,9 +91,10 @@ def new_scorers(bits: int, kind: int, rate: float) -> Scorers:
 
 def scratch(batch, candidates: int) -> Scratch:
     """Return buffers for one thread, a batch and up to `candidates` candidates per example."""
-    longest = int(np.diff(batch.start).max(initial=0))
+    most_features = int(np.diff(batch.start).max(initial=0))
     return Scratch(
-        np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest * candidates, np.int64),
+        np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
+        np.empty(most_features * candidates, np.int64),
         np.empty((candidates, 3)), np.empty(candidates),
     )  # fmt: skip
 
@@ -103,7 +104,7 @@ def arrays(scorers: Scorers) -> dict[str, Stored]:
     return {"scorers.state": scorers.state, **adagrad.weights_arrays("scorers", scorers.weights)}
 
 
-def restore(scorers: Scorers, found: Mapping[str, Stored]) -> None:
+def restore(scorers: Scorers, stored: Mapping[str, Stored]) -> None:
     """Fill new scorers with the arrays of a model file.
 
     Weights may be any numbers, because `_score` replaces scores that are not finite.
@@ -113,35 +114,35 @@ def restore(scorers: Scorers, found: Mapping[str, Stored]) -> None:
     ModelError
         if an array is missing, has a wrong shape or is out of range.
     """
-    state = stored_arrays.take("scorers.state", found, np.float64, (2, NUMBERS))
+    state = stored_arrays.take("scorers.state", stored, np.float64, (2, NUMBERS))
     most = sys.float_info.max
     stored_arrays.check_range("scorers.state", state[0], -most, most)
     stored_arrays.check_range("scorers.state", state[1], 0, most)
     scorers.state[:] = state
-    adagrad.restore_weights("scorers", scorers.weights, found)
+    adagrad.restore_weights("scorers", scorers.weights, stored)
 
 
-def rescaled_listing(listing: probabilities.Listing, ranked: Ranked) -> probabilities.Listing:
+def with_reranked(class_lists: probabilities.ClassLists, ranked: Ranked) -> probabilities.ClassLists:
     """Return the listing of all labels with the probabilities of the ranked labels replaced by those of the scorers.
 
     The remaining probability goes to the other labels in proportion to the trees' probabilities, or to label 0, which
     stands for all other classes, if no others have any.
     """
-    p = listing.scores.astype(np.float64)
+    p = class_lists.scores.astype(np.float64)
     for i in range(len(ranked.top)):
-        begin, end = listing.start[i], listing.start[i + 1]
-        here = p[begin:end]
+        begin, end = class_lists.start[i], class_lists.start[i + 1]
+        example_p = p[begin:end]
         size = np.count_nonzero(ranked.top[i])
         if size == 0:
             continue
-        at = np.searchsorted(listing.labels[begin : end - 1], ranked.top[i, :size])
-        here[at] = 0.0
+        at = np.searchsorted(class_lists.labels[begin : end - 1], ranked.top[i, :size])
+        example_p[at] = 0.0
         rest = max(0.0, 1.0 - ranked.top_p[i].sum())
-        others = here[:-1].sum()
-        here *= rest / others if others > 0 else 0.0
-        here[-1] = 0.0 if others > 0 else rest
-        here[at] = ranked.top_p[i, :size]
-    return listing._replace(scores=p.astype(np.float32))
+        others = example_p[:-1].sum()
+        example_p *= rest / others if others > 0 else 0.0
+        example_p[-1] = 0.0 if others > 0 else rest
+        example_p[at] = ranked.top_p[i, :size]
+    return class_lists._replace(scores=p.astype(np.float32))
 
 
 # -- kernels
@@ -155,20 +156,20 @@ def _slot(weights, feature, label):
 
 
 @jit
-def _locate(weights, rows, count, candidate):
+def _locate(weights, scratch, count, candidate):
     """Find and prefetch the slots of all candidates of an example; return the number of candidates."""
     size = 0
     while size < candidate.shape[0] and candidate[size] > 0:
         for f in range(count):
-            s = _slot(weights, rows.h[f], candidate[size])
-            rows.at[size * count + f] = s
+            s = _slot(weights, scratch.h[f], candidate[size])
+            scratch.at[size * count + f] = s
             intrinsics.prefetch(weights.flat, s)
         size += 1
     return size
 
 
 @jit
-def _proposed(top, top_p, i, candidate, size, offset):
+def _tree_features(top, top_p, i, candidate, size, offset):
     """Compute o(y) of the candidates; return the probability that the trees leave to other classes."""
     trees, _, k = top.shape
     rest = 1.0
@@ -195,30 +196,30 @@ def _proposed(top, top_p, i, candidate, size, offset):
 
 
 @jit
-def _score(scorers, rows, count, size):
-    """Set `rows.share` to the probability of each candidate, given that the label is one of them."""
+def _score(scorers, scratch, count, size):
+    """Set `scratch.share` to the probability of each candidate, given that the label is one of them."""
     weights, state = scorers
     highest = -1e300
     for c in range(size):
         s = ZERO
         for f in range(count):
-            s += weights.flat[rows.at[c * count + f]] * rows.x[f]
+            s += weights.flat[scratch.at[c * count + f]] * scratch.x[f]
         if not math.isfinite(s):
             s = ZERO
-        rows.share[c] = np.float64(s)
+        scratch.share[c] = np.float64(s)
         for v in range(3):
-            rows.share[c] += state[0, v] * rows.offset[c, v]
-        highest = max(highest, rows.share[c])
+            scratch.share[c] += state[0, v] * scratch.offset[c, v]
+        highest = max(highest, scratch.share[c])
     total = 0.0
     for c in range(size):
-        rows.share[c] = fast_math.exp(max(rows.share[c] - highest, -700.0))
-        total += rows.share[c]
+        scratch.share[c] = fast_math.exp(max(scratch.share[c] - highest, -700.0))
+        total += scratch.share[c]
     for c in range(size):
-        rows.share[c] /= total
+        scratch.share[c] /= total
 
 
 @jit
-def _update(weights, rows, count, c, slope, weight):
+def _update(weights, scratch, count, c, slope, weight):
     """Update the scorer of candidate c by one AdaGrad step.
 
     `adagrad.find_rates` and `move` do not fit: DELTA is added under the root, and the order of multiplications differs.
@@ -227,43 +228,43 @@ def _update(weights, rows, count, c, slope, weight):
     square = weight * slope * slope
     step = weights.rate * weight * slope
     for f in range(count):
-        a = rows.at[c * count + f]
-        x = rows.x[f]
+        a = scratch.at[c * count + f]
+        x = scratch.x[f]
         g = weights.flat[a + 1] + square * x * x
         weights.flat[a + 1] = g
         weights.flat[a] -= step * x / np.float32(math.sqrt(g + DELTA))
 
 
 @jit
-def _adapt(state, which, slope, weight):
+def _adapt(state, parameter, slope, weight):
     """Update one of v, A and B by one AdaGrad step.
 
     `adagrad` has no function for it: there, regressors have many hashed weights in float32; this is one float64.
     """
-    state[1, which] += weight * slope * slope
-    state[0, which] -= STEP * weight * slope / math.sqrt(state[1, which])
+    state[1, parameter] += weight * slope * slope
+    state[0, parameter] -= STEP * weight * slope / math.sqrt(state[1, parameter])
 
 
 @jit
-def _learn(scorers, rows, count, size, truth, weight):
+def _learn(scorers, scratch, count, size, truth, weight):
     """Train the scorers of all candidates, and v, on the candidate `truth`."""
     for repeat in range(STEPS):
         if repeat > 0:
-            _score(scorers, rows, count, size)
+            _score(scorers, scratch, count, size)
         for c in range(size):
-            slope = rows.share[c] - (1.0 if c == truth else 0.0)
-            if abs(slope) >= STILL:
-                _update(scorers.weights, rows, count, c, slope, weight)
+            slope = scratch.share[c] - (1.0 if c == truth else 0.0)
+            if abs(slope) >= LEAST_SLOPE:
+                _update(scorers.weights, scratch, count, c, slope, weight)
         if repeat == 0:
             for v in range(3):
-                slope = -rows.offset[truth, v]
+                slope = -scratch.offset[truth, v]
                 for c in range(size):
-                    slope += rows.share[c] * rows.offset[c, v]
+                    slope += scratch.share[c] * scratch.offset[c, v]
                 _adapt(scorers.state, v, slope, np.float64(weight))
 
 
 @jit
-def rank(scorers, unit, batch, label, learns, begin, end, proposed, rows, output):
+def rank(scorers, unit, batch, label, learns, begin, end, proposed, scratch, output):
     """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
 
     Parameters
@@ -273,7 +274,7 @@ def rank(scorers, unit, batch, label, learns, begin, end, proposed, rows, output
     label : int64[n], 0 for examples without a label; read only
     learns : bool[n], whether to learn from the example; read only
     proposed : Proposed, read only
-    rows : Scratch, written
+    scratch : Scratch, written
     output : Ranked, rows begin..end-1 are written
     """
     weights, state = scorers
@@ -281,22 +282,22 @@ def rank(scorers, unit, batch, label, learns, begin, end, proposed, rows, output
     trees = top.shape[0]
     for i in range(begin, end):
         y = label[i]
-        count = adagrad.load(batch, i, unit, rows.h, rows.x)
-        size = _locate(weights, rows, count, candidate[i])
+        count = adagrad.load(batch, i, unit, scratch.h, scratch.x)
+        size = _locate(weights, scratch, count, candidate[i])
         if size == 0:
             continue
-        rest = _proposed(top, top_p, i, candidate[i], size, rows.offset)
+        rest = _tree_features(top, top_p, i, candidate[i], size, scratch.offset)
         truth = -1
         for c in range(size):
             if candidate[i, c] == y:
                 truth = c
-        _score(scorers, rows, count, size)
+        _score(scorers, scratch, count, size)
         odds = math.log(rest / (1.0 - rest))
         z = min(max(state[0, SLOPE] * odds + state[0, SHIFT], -30.0), 30.0)
         outside = 1.0 / (1.0 + fast_math.exp(-z))
         output.inside[i] = truth >= 0
         if truth >= 0:
-            output.p[i] = (1.0 - outside) * rows.share[truth]
+            output.p[i] = (1.0 - outside) * scratch.share[truth]
         else:
             mean = 0.0
             for t in range(trees):
@@ -305,7 +306,7 @@ def rank(scorers, unit, batch, label, learns, begin, end, proposed, rows, output
         best, best_p = output.top[i], output.top_p[i]
         filled = 0
         for c in range(size):
-            filled = top_k.insert(best, best_p, filled, candidate[i, c], (1.0 - outside) * rows.share[c])
+            filled = top_k.insert(best, best_p, filled, candidate[i, c], (1.0 - outside) * scratch.share[c])
         if not learns[i]:
             continue
         weight = batch.weight[i]
@@ -313,4 +314,4 @@ def rank(scorers, unit, batch, label, learns, begin, end, proposed, rows, output
         _adapt(state, SLOPE, slope * odds, np.float64(weight))
         _adapt(state, SHIFT, slope, np.float64(weight))
         if truth >= 0:
-            _learn(scorers, rows, count, size, truth, weight)
+            _learn(scorers, scratch, count, size, truth, weight)

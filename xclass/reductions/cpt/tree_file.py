@@ -33,7 +33,7 @@ from .label_tree import NODES, Tree
 
 HIGHEST_NODE = 2**63 - 1
 MOST_TREES = 1000  # in a file; more than --trees allows
-MOST_SHOWN = 60  # characters of a word in a message
+MOST_QUOTED = 60  # characters of a word in a message
 WORD = re.compile(r"[^ \t\r\n]+")  # a word; names in the data contain none of the excluded characters
 
 
@@ -60,7 +60,7 @@ def result(path: str, trees: Sequence[Tree], names: Sequence[str] = ()) -> Resul
     return Result(path, "the tree", lines)
 
 
-def check_place(path: str) -> None:
+def check_writable(path: str) -> None:
     """Check that the file can be written, before any learning whose result would be lost.
 
     Raises
@@ -70,8 +70,8 @@ def check_place(path: str) -> None:
     """
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path) or not os.path.isdir(folder):
-        what = "this is a folder" if os.path.isdir(path) else f"there is no folder {folder}"
-        raise DataError(f"{path}: the tree cannot be written there: {what}; give the name of a file")
+        reason = "this is a folder" if os.path.isdir(path) else f"there is no folder {folder}"
+        raise DataError(f"{path}: the tree cannot be written there: {reason}; give the name of a file")
     if not os.access(path if os.path.exists(path) else folder, os.W_OK):
         raise DataError(f"{path}: the tree cannot be written there: no permission; give a file in a folder of your own")
 
@@ -88,7 +88,7 @@ def _lines(tree: Tree, names: Sequence[str]) -> Iterator[str]:
             yield f"{a} {parent_word} {names[label[a] - 1] if names else label[a]}"
 
 
-class _Growing:
+class _TreeBuilder:
     """Collect the nodes of a tree whose lines are being read.
 
     Nodes get new numbers in the order of reading, except that both children of a node are numbered together.
@@ -96,18 +96,18 @@ class _Growing:
     Attributes
     ----------
     path : the file, for messages
-    number : new number of each node, by its number in the file
-    leaf : line of the leaf of each label
-    half : new numbers of the nodes with one child so far
-    name, line, left, label : for each new number, the node's number in the file, its line, its left child and its label
+    new_number : new number of each node, by its number in the file
+    leaf_line : line of the leaf of each label
+    with_one_child : new numbers of the nodes with one child so far
+    file_number, line, left, label : for each new number, the number in the file, the line, the left child and the label
     """
 
     def __init__(self, path: str):
         self.path = path
-        self.number: dict[int, int] = {}
-        self.leaf: dict[int, int] = {}
-        self.half: set[int] = set()
-        self.name: list[int] = []
+        self.new_number: dict[int, int] = {}
+        self.leaf_line: dict[int, int] = {}
+        self.with_one_child: set[int] = set()
+        self.file_number: list[int] = []
         self.line: list[int] = []
         self.left: list[int] = []
         self.label: list[int] = []
@@ -115,20 +115,20 @@ class _Growing:
     def reserve(self, nodes: int) -> int:
         """Append space for `nodes` nodes and return the first."""
         first = len(self.left)
-        self.name += [0] * nodes
+        self.file_number += [0] * nodes
         self.line += [0] * nodes
         self.left += [0] * nodes
         self.label += [-1] * nodes
         return first
 
-    def fill(self, at: int, name: int, line: int, label: int) -> None:
+    def fill(self, at: int, file_number: int, line: int, label: int) -> None:
         """Set the contents of the node with the new number `at` from its line."""
-        self.number[name] = at
-        self.name[at], self.line[at], self.label[at] = name, line, label
+        self.new_number[file_number] = at
+        self.file_number[at], self.line[at], self.label[at] = file_number, line, label
         if label > 0:
-            self.leaf[label] = line
+            self.leaf_line[label] = line
 
-    def place(self, at: int) -> str:
+    def location(self, at: int) -> str:
         """Return file:line of the node with the new number `at`."""
         return f"{self.path}:{self.line[at]}"
 
@@ -146,14 +146,14 @@ def read(path: str, names: Sequence[str] = ()) -> list[Tree]:
     DataError
         if the file cannot be read or a line is wrong; the message names the line.
     """
-    number = {name: j for j, name in enumerate(names, 1)}
-    trees: list[_Growing] = []
+    label_of_name = {name: j for j, name in enumerate(names, 1)}
+    trees: list[_TreeBuilder] = []
     try:
         with open(path, encoding="utf-8", errors="surrogateescape" if names else "strict") as file:
             for count, text in enumerate(file, 1):
                 words = WORD.findall(text)
                 if words and not words[0].startswith("#"):
-                    _take(words, path, count, number, trees)
+                    _add_node(words, path, count, label_of_name, trees)
     except OSError as error:
         raise DataError(f"{path}: the tree cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -163,97 +163,111 @@ def read(path: str, names: Sequence[str] = ()) -> list[Tree]:
     return [_finish(tree) for tree in trees]
 
 
-def _take(words: list[str], path: str, line: int, number: dict[str, int], found: list[_Growing]) -> None:
-    """Add the node of one line to the last of the trees `found`; a root begins another tree."""
+def _add_node(words: list[str], path: str, line: int, label_of_name: dict[str, int], trees: list[_TreeBuilder]) -> None:
+    """Add the node of one line to the last of `trees`; a root begins another tree."""
     where = f"{path}:{line}"
     if not 2 <= len(words) <= 3:
         raise DataError(
-            f"{where}: a node is `node parent`, or `node parent label` where it is a leaf; this has {len(words)} "
+            f"{where}: a line must be `node parent`, or `node parent label` for a leaf, but this one has {len(words)} "
             f"word{'s' if len(words) > 1 else ''}"
         )
-    name = _number(words[0], where, "a node")
-    label = _label(words[2], where, number) if len(words) == 3 else -1
+    node = _node_number(words[0], where, "a node")
+    label = _label(words[2], where, label_of_name) if len(words) == 3 else -1
     if words[1] == "-":
-        if len(found) == MOST_TREES:
-            raise DataError(f"{where}: another tree begins, at most {MOST_TREES} are allowed: `-` is the root's parent")
-        found.append(_Growing(path))
-        found[-1].fill(found[-1].reserve(1), name, line, label)
+        if len(trees) == MOST_TREES:
+            raise DataError(
+                f"{where}: the parent `-` begins another tree, but a file can have at most {MOST_TREES} trees"
+            )
+        trees.append(_TreeBuilder(path))
+        trees[-1].fill(trees[-1].reserve(1), node, line, label)
         return
-    if not found:
-        raise DataError(f"{where}: a tree begins with its root, which has `-` in place of a parent")
-    tree = found[-1]
-    parent = _number(words[1], where, "a parent")
-    if name in tree.number:
-        raise DataError(f"{where}: node {name} is already at {tree.place(tree.number[name])}; give it another number")
-    if parent not in tree.number:
+    if not trees:
+        raise DataError(f"{where}: a tree must begin with its root, which has `-` in place of a parent")
+    tree = trees[-1]
+    parent = _node_number(words[1], where, "a parent")
+    if node in tree.new_number:
         raise DataError(
-            f"{where}: parent {parent} of node {name} has no line before; put parents before their children"
+            f"{where}: node {node} is already at {tree.location(tree.new_number[node])}; give it another number"
         )
-    if label > 0 and label in tree.leaf:
+    if parent not in tree.new_number:
         raise DataError(
-            f"{where}: label {_shown(words[2])} is already at {path}:{tree.leaf[label]}; a label has one leaf in a tree"
+            f"{where}: parent {parent} of node {node} does not occur in an earlier line; put parents "
+            "before their children"
         )
-    above = tree.number[parent]
+    if label > 0 and label in tree.leaf_line:
+        raise DataError(
+            f"{where}: label {_quoted(words[2])} already has a leaf, at {path}:{tree.leaf_line[label]}; a label can "
+            "have only one leaf in a tree"
+        )
+    above = tree.new_number[parent]
     if tree.label[above] > 0:
         raise DataError(
-            f"{where}: parent {parent} of node {name} has a label, at {tree.place(above)}; only leaves have labels"
+            f"{where}: parent {parent} of node {node} has a label, at {tree.location(above)}, but only leaves "
+            "can have labels"
         )
     if tree.left[above] == 0:
         tree.left[above] = tree.reserve(2)
-        tree.half.add(above)
-        tree.fill(tree.left[above], name, line, label)
-    elif above in tree.half:
-        tree.half.remove(above)
-        tree.fill(tree.left[above] + 1, name, line, label)
+        tree.with_one_child.add(above)
+        tree.fill(tree.left[above], node, line, label)
+    elif above in tree.with_one_child:
+        tree.with_one_child.remove(above)
+        tree.fill(tree.left[above] + 1, node, line, label)
     else:
-        raise DataError(f"{where}: node {parent} has two children already; a node has two, or none and a label")
+        raise DataError(
+            f"{where}: node {parent} already has two children; a node must have either two, or none and a label"
+        )
 
 
-def _number(word: str, where: str, what: str) -> int:
-    """Return the number of a node, which `what` names in the message if it is wrong."""
-    value = _whole(word)
+def _node_number(word: str, where: str, role: str) -> int:
+    """Return the number of a node, which `role` names in the message if it is wrong."""
+    value = _whole_number(word)
     if value is None or value > HIGHEST_NODE:
-        raise DataError(f"{where}: {what} is a whole number from 0 to {HIGHEST_NODE}, not {_shown(word)}")
+        raise DataError(f"{where}: {role} is a whole number from 0 to {HIGHEST_NODE}, not {_quoted(word)}")
     return value
 
 
-def _whole(word: str) -> int | None:
+def _whole_number(word: str) -> int | None:
     """Return the word as an integer of at most 19 digits, or None; Python does not convert very long ones."""
     word = word.lstrip("0") or word[-1:]
     return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None
 
 
-def _shown(word: str) -> str:
+def _quoted(word: str) -> str:
     """Return a word as a message shows it: without control characters, and not too long."""
-    return repr(word if len(word) <= MOST_SHOWN else word[:MOST_SHOWN] + "...")
+    return repr(word if len(word) <= MOST_QUOTED else word[:MOST_QUOTED] + "...")
 
 
-def _label(word: str, where: str, number: dict[str, int]) -> int:
-    """Return the label of a word; `number` maps names to labels and is empty if labels are numbers."""
-    if number:
-        if word not in number:
-            raise DataError(f"{where}: label {_shown(word)} is none of the --named_labels")
-        return number[word]
-    value = _whole(word)
+def _label(word: str, where: str, label_of_name: dict[str, int]) -> int:
+    """Return the label of a word; `label_of_name` maps names to labels and is empty if labels are numbers."""
+    if label_of_name:
+        if word not in label_of_name:
+            raise DataError(f"{where}: label {_quoted(word)} is not one of --named_labels")
+        return label_of_name[word]
+    value = _whole_number(word)
     if value is None or not 1 <= value <= HIGHEST_LABEL:
         raise DataError(
             f"{where}: a label is a whole number from 1 to {HIGHEST_LABEL}, or one of --named_labels, not "
-            f"{_shown(word)}"
+            f"{_quoted(word)}"
         )
     return value
 
 
-def _finish(tree: _Growing) -> Tree:
+def _finish(tree: _TreeBuilder) -> Tree:
     """Return the tree of collected nodes, after checking that it is complete."""
     for a in range(len(tree.left)):
-        if a in tree.half:
-            raise DataError(f"{tree.place(a)}: node {tree.name[a]} has one child; a node has two, or none and a label")
+        if a in tree.with_one_child:
+            raise DataError(
+                f"{tree.location(a)}: node {tree.file_number[a]} has only one child; a node must have "
+                "either two, or none and a label"
+            )
         if tree.left[a] == 0 and tree.label[a] < 0:
             raise DataError(
-                f"{tree.place(a)}: node {tree.name[a]} has neither children nor a label; a node has two children, or a "
-                "label"
+                f"{tree.location(a)}: node {tree.file_number[a]} has neither children nor a label; a node must "
+                "have either two children, or none and a label"
             )
-    finished, wrong = label_tree.checked(np.array(tree.left, np.int32), np.array(tree.label, np.int64))
-    if finished is None or wrong != label_tree.FINE:
-        raise DataError(f"{tree.path}: the tree that begins in line {tree.line[0]} is refused: {label_tree.WHY[wrong]}")
+    finished, problem = label_tree.checked(np.array(tree.left, np.int32), np.array(tree.label, np.int64))
+    if finished is None or problem != label_tree.VALID:
+        raise DataError(
+            f"{tree.path}: the tree that begins in line {tree.line[0]} is refused: {label_tree.PROBLEMS[problem]}"
+        )
     return finished

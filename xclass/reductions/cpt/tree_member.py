@@ -11,8 +11,8 @@ from ...model import stored_arrays
 from . import binary_nodes, label_tree, tree_search, wide_nodes
 from .binary_nodes import DEEPEST, NODES, Scratch, Settings
 
-MOST_TIMES = 10  # bytes of scratch that a loaded tree may need per byte of the file
-LEAST_BYTES = 1 << 26  # bytes of scratch that any loaded tree may need
+MOST_BYTES_PER_FILE_BYTE = 10  # bytes of scratch that a loaded tree may need per byte of the file
+ALWAYS_ALLOWED_BYTES = 1 << 26  # bytes of scratch that any loaded tree may need
 PLACE_BYTES, LEVEL_BYTES = 8, 20  # of the scratch of a binary tree, per level: for each feature, and for the node
 USUAL_FEATURES = 256  # of an example, assumed when the scratch is estimated
 
@@ -50,14 +50,15 @@ class Member:
 
     def scratch(self, batch: Batch) -> Scratch | wide_nodes.Scratch:
         """Return buffers for one thread and a batch; they have space for some growth of the tree."""
-        longest = int(np.diff(batch.start).max(initial=0))
+        most_features = int(np.diff(batch.start).max(initial=0))
         levels = int(self.tree.size[DEEPEST]) + 8
         if self.kernels is wide_nodes:
-            return wide_nodes.scratch(self.levels, longest, levels)
+            return wide_nodes.scratch(self.levels, most_features, levels)
         waiting = min(2 * (self.settings.budget + levels), len(self.tree.left)) + levels
         return Scratch(
-            np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(longest, np.float32),
-            np.empty(longest * levels, np.int64),
+            np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
+            np.empty(most_features, np.float32),
+            np.empty(most_features * levels, np.int64),
             np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels),
             tree_search.new_waiting(waiting),
         )  # fmt: skip
@@ -78,7 +79,7 @@ class Member:
         else:
             needed = depth * (PLACE_BYTES * USUAL_FEATURES + LEVEL_BYTES)
         stored = label_tree.NODE_BYTES * len(self.tree.left)
-        if needed > max(MOST_TIMES * stored, LEAST_BYTES):
+        if needed > max(MOST_BYTES_PER_FILE_BYTE * stored, ALWAYS_ALLOWED_BYTES):
             raise stored_arrays.unfit(
                 name, f"it is {depth} levels deep, for which every thread would need {needed / 2**20:.0f} MB"
             )
@@ -88,10 +89,10 @@ class Member:
         batch: Batch,
         label: Int64s,
         learns: Bools,
-        whole: Bools,
+        whole_search: Bools,
         begin: int,
         end: int,
-        predictions: binary_nodes.Found,
+        predictions: binary_nodes.Predictions,
     ) -> None:
         """Predict the examples begin..end-1 and learn from them, in order, enlarging the tree if it is full.
 
@@ -99,14 +100,14 @@ class Member:
         ----------
         label : int64[n], 0 for examples without a label
         learns : bool[n], whether to learn from the example
-        whole : bool[n], whether the search has to be complete
+        whole_search : bool[n], whether the search has to be complete
         predictions : arrays of this tree, rows begin..end-1 are written
         """
         while True:
             scratch = self.scratch(batch)  # for the tree as deep as it is now
             begin = self.kernels.learn_batch(
-                self.tree, self.weights, self.settings, self.random, batch, label, learns, whole, begin, end, scratch,
-                predictions,
+                self.tree, self.weights, self.settings, self.random, batch, label, learns, whole_search, begin, end,
+                scratch, predictions,
             )  # fmt: skip
             if begin >= end:
                 return
@@ -118,22 +119,22 @@ class Member:
         batch: Batch,
         label: Int64s,
         learns: Bools,
-        whole: Bools,
+        whole_search: Bools,
         begin: int,
         end: int,
-        predictions: binary_nodes.Found,
-        spread: list[tuple[Int64s, Float64s]],
+        predictions: binary_nodes.Predictions,
+        distributions: list[tuple[Int64s, Float64s]],
     ) -> None:
         """Do what `learn_batch` does, and list the probabilities of all labels before each example is learned.
 
         Parameters
         ----------
-        spread : items begin..end-1 are set to what `all_probabilities` returns
+        distributions : items begin..end-1 are set to what `all_probabilities` returns
         """
         scratch = self.scratch(batch)
         for i in range(begin, end):
-            spread[i] = self.all_probabilities(batch, i, scratch)
-            self.learn_batch(batch, label, learns, whole, i, i + 1, predictions)
+            distributions[i] = self.all_probabilities(batch, i, scratch)
+            self.learn_batch(batch, label, learns, whole_search, i, i + 1, predictions)
 
     def all_probabilities(self, batch: Batch, i: int, scratch: Scratch | wide_nodes.Scratch) -> tuple[Int64s, Float64s]:
         """Return the probabilities of all labels for example i.

@@ -34,20 +34,20 @@ class Waiting(NamedTuple):
 
     node: Int64s  # int64[m]
     mass: Float64s  # float64[m]
-    below: Int64s  # int64[m], next item of the same bucket, -1 for the last
+    next_item: Int64s  # int64[m], next item of the same bucket, -1 for the last
     head: Int64s  # int64[BUCKETS], first item of each bucket; -1 everywhere between searches
 
 
-def new_waiting(most: int) -> Waiting:
-    """Return buffers for `most` nodes."""
+def new_waiting(capacity: int) -> Waiting:
+    """Return buffers for `capacity` nodes."""
     return Waiting(
-        np.empty(most, np.int64), np.empty(most), np.empty(most, np.int64), np.full(BUCKETS, -1, np.int64)
+        np.empty(capacity, np.int64), np.empty(capacity), np.empty(capacity, np.int64), np.full(BUCKETS, -1, np.int64)
     )  # fmt: skip
 
 
 # -- kernels
 #
-# `settings` are binary_nodes.Settings and `example` is its Scratch, in which the first `known` nodes of the path are
+# `settings` are binary_nodes.Settings and `scratch` is its Scratch, in which the first `known` nodes of the path are
 # scored already. `top` (int64[k]) and `top_p` (float64[k]) are 0 before the search, which writes them. A search returns
 # the number of nodes opened, and a bound on the probability of an unlisted label if the budget ended it early, else 0.
 # Both searches contain the code that opens a node: a shared function that is passed all parts of a tree takes twice
@@ -55,12 +55,12 @@ def new_waiting(most: int) -> Waiting:
 
 
 @jit
-def find_best(tree, weights, settings, example, count, known, floor, label, top, top_p):
+def find_best(tree, weights, settings, scratch, count, known, floor, label, top, top_p):
     """Find the most probable label, if its probability is at least `floor`.
 
     Parameters
     ----------
-    example : its `waiting` is written
+    scratch : its `waiting` is written
     floor : least probability of interest
     label : if above 0, a label of probability `floor`, and the search ends at the first other label that has as much
     top, top_p : int64[1 or more], float64[1 or more], the first item is written
@@ -70,8 +70,8 @@ def find_best(tree, weights, settings, example, count, known, floor, label, top,
     opened : number of nodes opened
     gap : bound on the probability of an unlisted label if the budget ended the search early, else 0
     """
-    h, x, path, path_right = example.h, example.x, example.path, example.right
-    node, mass = example.waiting.node, example.waiting.mass
+    h, x, path, path_right = scratch.h, scratch.x, scratch.path, scratch.right
+    node, mass = scratch.waiting.node, scratch.waiting.mass
     opened = 0
     gap = 0.0
     size = 1
@@ -117,12 +117,12 @@ def _bucket(p):
 
 
 @jit
-def find_top_k(tree, weights, settings, example, count, known, top, top_p):
+def find_top_k(tree, weights, settings, scratch, count, known, top, top_p):
     """Find the k most probable labels.
 
     Parameters
     ----------
-    example : its `waiting` is written
+    scratch : its `waiting` is written
     top, top_p : int64[k], float64[k], written
 
     Returns
@@ -131,8 +131,8 @@ def find_top_k(tree, weights, settings, example, count, known, top, top_p):
     gap : bound on the probability of an unlisted label if the budget ended the search early, else 0
     """
     k = top.shape[0]
-    h, x, path, path_right = example.h, example.x, example.path, example.right
-    node, mass, below, head = example.waiting
+    h, x, path, path_right = scratch.h, scratch.x, scratch.path, scratch.right
+    node, mass, next_item, head = scratch.waiting
     size = np.int64(0)
     opened = 0
     gap = 0.0
@@ -150,7 +150,7 @@ def find_top_k(tree, weights, settings, example, count, known, top, top_p):
                 item = head[bucket]
                 while item >= 0:
                     gap = max(gap, mass[item])
-                    item = below[item]
+                    item = next_item[item]
             break
         opened += 1
         d = np.int64(tree.depth[a])
@@ -178,7 +178,7 @@ def find_top_k(tree, weights, settings, example, count, known, top, top_p):
             adagrad.prefetch(weights, h, count, tree.place[c])
             node[items] = c
             mass[items] = q
-            below[items] = head[bucket]
+            next_item[items] = head[bucket]
             head[bucket] = items
             items += 1
             last = max(last, bucket)
@@ -187,7 +187,7 @@ def find_top_k(tree, weights, settings, example, count, known, top, top_p):
             if item < 0:
                 first += 1
                 continue
-            head[first] = below[item]
+            head[first] = next_item[item]
             if mass[item] > least or (mass[item] == least and size < k):
                 a, p = node[item], mass[item]
     for bucket in range(first, last + 1):

@@ -46,7 +46,7 @@ class Scratch(NamedTuple):
     score: Float32s  # float32[blocks, m], scores of the regressors
     mass: Float64s  # float64[blocks, m], probabilities of the branches
     child: Int64s  # int64[blocks, m], children of the blocks that the search is in
-    left: Float64s  # float64[blocks, m], mass of their waiting branches, -1 for the others
+    waiting_mass: Float64s  # float64[blocks, m], mass of their waiting branches, -1 for the others
     other_scores: Float32s  # float32[m], scores of a block that is not on the path
     square: Float32s  # float32[m] each, scratch of `pecoc.learn`
     step: Float32s  # float32[m]
@@ -54,11 +54,11 @@ class Scratch(NamedTuple):
     levels: int  # of the binary tree in a block
 
 
-def scratch(levels: int, longest: int, depth: int) -> Scratch:
-    """Return buffers for examples of up to `longest` features and a binary tree of up to `depth` levels."""
+def scratch(levels: int, most_features: int, depth: int) -> Scratch:
+    """Return buffers for examples of up to `most_features` features and a binary tree of up to `depth` levels."""
     m, blocks = 1 << levels, depth // levels + 2
     return Scratch(
-        np.empty(longest, np.uint64), np.empty(longest, np.float32), np.empty(2 * longest, np.int64),
+        np.empty(most_features, np.uint64), np.empty(most_features, np.float32), np.empty(2 * most_features, np.int64),
         np.empty(blocks, np.int64), np.empty(blocks, np.int64), np.empty((blocks, m), np.float32),
         np.empty((blocks, m)), np.empty((blocks, m), np.int64), np.empty((blocks, m)), np.empty(m, np.float32),
         np.empty(m, np.float32), np.empty(m, np.float32), np.empty(m, np.float32), levels,
@@ -149,7 +149,7 @@ def _follow(tree, weights, scratch, leaf, count):
 
 
 @jit
-def _asked(tree, weights, scratch, leaf):
+def _path_loss(tree, weights, scratch, leaf):
     """Return the number of regressors that `_follow` scored, and their mean squared loss."""
     blocks = _blocks(tree, scratch, leaf)
     total = 0.0
@@ -184,7 +184,7 @@ def _learn_path(tree, weights, scratch, leaf, count, weight):
 
 
 @jit
-def _sums(child, v, first, gap):
+def _used_branches(child, v, first, gap):
     """Return the number of used branches among first, first + gap, ..., and their mass."""
     used = 0
     mass = 0.0
@@ -209,8 +209,8 @@ def _seek(tree, weights, settings, random, scratch, count):
                 break
             half = 1 << level
             capacity = m >> (level + 1)
-            used_left, mass_left = _sums(child, v, branch, 2 * half)
-            used_right, mass_right = _sums(child, v, branch + half, 2 * half)
+            used_left, mass_left = _used_branches(child, v, branch, 2 * half)
+            used_right, mass_right = _used_branches(child, v, branch + half, 2 * half)
             left = np.int64(tree.left[a])
             if (used_left == capacity) != (used_right == capacity):
                 right = used_left == capacity
@@ -247,11 +247,11 @@ def _insert(tree, weights, settings, random, scratch, label, count, weight):
 
 
 @jit
-def _likeliest(left):
+def _most_probable(waiting_mass):
     """Return the branch of the largest mass."""
     best = 0
-    for c in range(1, left.shape[0]):
-        if left[c] > left[best]:
+    for c in range(1, waiting_mass.shape[0]):
+        if waiting_mass[c] > waiting_mass[best]:
             best = c
     return best
 
@@ -267,11 +267,11 @@ def _search(tree, weights, settings, scratch, count, known, floor, label, comple
     ----------
     floor : least probability of interest
     label, complete : unless `complete`, the search ends as soon as another label than `label` is the best
-    output : Found, row i is written
+    output : Predictions, row i is written
     """
     top, top_p = output.top[i], output.top_p[i]
     k = top.shape[0]
-    m = scratch.left.shape[1]
+    m = scratch.waiting_mass.shape[1]
     size = 0
     opened = 0
     gap = 0.0
@@ -287,36 +287,36 @@ def _search(tree, weights, settings, scratch, count, known, floor, label, comple
         # open the block at a, of mass p
         opened += 1
         depth += 1
-        child, left = scratch.child[depth], scratch.left[depth]
+        child, waiting_mass = scratch.child[depth], scratch.waiting_mass[depth]
         if depth < known and scratch.root[depth] == a:
             _children(tree, a, scratch.levels, child)
-            left[:] = scratch.mass[depth]
+            waiting_mass[:] = scratch.mass[depth]
         else:
-            _open(tree, weights, scratch, count, a, scratch.other_scores, child, left)
+            _open(tree, weights, scratch, count, a, scratch.other_scores, child, waiting_mass)
         for c in range(m):
-            left[c] = left[c] * p if child[c] >= 0 else -1.0
+            waiting_mass[c] = waiting_mass[c] * p if child[c] >= 0 else -1.0
         if settings.greedy:
-            best = _likeliest(left)
+            best = _most_probable(waiting_mass)
             for c in range(m):
                 if c != best:
-                    left[c] = -1.0
+                    waiting_mass[c] = -1.0
         for c in range(m):
-            if left[c] >= 0.0 and tree.left[child[c]] == 0:
-                if left[c] >= max(floor, settings.cut * top_p[0]):
-                    size = top_k.insert(top, top_p, size, tree.label[child[c]], left[c])
+            if waiting_mass[c] >= 0.0 and tree.left[child[c]] == 0:
+                if waiting_mass[c] >= max(floor, settings.cut * top_p[0]):
+                    size = top_k.insert(top, top_p, size, tree.label[child[c]], waiting_mass[c])
                     searching &= complete or top[0] == label
-                left[c] = -1.0
+                waiting_mass[c] = -1.0
         # find the next block to open
         while searching:
-            best = _likeliest(scratch.left[depth])
-            p = scratch.left[depth, best]
+            best = _most_probable(scratch.waiting_mass[depth])
+            p = scratch.waiting_mass[depth, best]
             if p < 0.0 or p < max(floor, settings.cut * top_p[0]) or (size == k and p <= top_p[k - 1]):
                 depth -= 1
             elif opened >= settings.budget and size > 0:
                 gap = max(gap, p)
                 depth -= 1
             else:
-                scratch.left[depth, best] = -1.0
+                scratch.waiting_mass[depth, best] = -1.0
                 a = scratch.child[depth, best]
                 break
             searching = depth >= 0
@@ -348,7 +348,7 @@ def learn_batch(tree, weights, settings, random, batch, label, learns, whole_sea
             output.known[i] = True
             floor = _follow(tree, weights, scratch, leaf, count)
             output.p[i] = floor
-            output.asked[i], output.loss[i] = _asked(tree, weights, scratch, leaf)
+            output.regressors[i], output.loss[i] = _path_loss(tree, weights, scratch, leaf)
             known = _blocks(tree, scratch, leaf)
         if settings.search and tree.size[NODES] > 0:
             complete = whole_search[i] or leaf < 0

@@ -28,7 +28,8 @@ from ...kernels.jit import jit
 
 BLOCK = 512  # classes processed together; 128 to 1024 take the same time
 CHUNK = 64  # classes compared at once with the best score
-LONGEST = 1 << 13  # most features of an example that is learned by blocks, else class by class; the rates take 16 MB
+# examples with more features are learned class by class instead of by blocks; the rates of a block take 16 MB
+MOST_FEATURES_IN_BLOCKS = 1 << 13
 
 
 class Inputs(NamedTuple):
@@ -41,7 +42,7 @@ class Inputs(NamedTuple):
     clock: Float64s  # float64[n], weight of the labelled examples up to and including each one
 
 
-class Found(NamedTuple):
+class ClassScores(NamedTuple):
     """Hold the results of the classes [begin, end) for a batch of n examples."""
 
     best: Int64s  # int64[n], class with the highest score; the lowest class wins a tie
@@ -68,20 +69,20 @@ class Scratch(NamedTuple):
     rate: Float32s  # float32[s * BLOCK], rate of each feature and class
 
 
-def new_scratch(longest: int, rows: int, classes: int = BLOCK) -> Scratch:
+def new_scratch(most_features: int, rows: int, classes: int = BLOCK) -> Scratch:
     """Return buffers.
 
     Parameters
     ----------
-    longest : most features of an example
+    most_features : most features of an example
     rows : number of rows of the weight table
     classes : number of classes for which `p` has space
     """
     s, y, d, g2, q, norm, u = (np.empty(BLOCK, np.float32) for _ in range(7))
     return Scratch(
-        np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(longest, np.float32),
-        np.empty(longest, np.int64), np.empty(rows, np.int64), s, np.empty(classes, np.float32), y, d, g2, q, norm, u,
-        np.empty(min(longest, LONGEST) * BLOCK, np.float32),
+        np.empty(most_features, np.int64), np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
+        np.empty(most_features, np.int64), np.empty(rows, np.int64), s, np.empty(classes, np.float32), y, d, g2, q,
+        norm, u, np.empty(min(most_features, MOST_FEATURES_IN_BLOCKS) * BLOCK, np.float32),
     )  # fmt: skip
 
 
@@ -135,10 +136,10 @@ def _grow_norms(w: Float32s, n: Float32s, size_x: np.float32, g2: Float32s, size
     -------
     The N that all classes have in common, or 0 if they differ.
     """
-    below = False
+    grows = False
     for j in range(size):  # min() would not vectorise
-        below |= n[j] < size_x
-    if below:
+        grows |= n[j] < size_x
+    if grows:
         for j in range(size):
             if n[j] < size_x and g2[j] > ZERO:
                 if n[j] > ZERO:
@@ -292,7 +293,7 @@ def _keep_best(p: Float32s, size: int, c: int, i: int, best: Int64s, best_score:
 @jit
 def learn_batch(
     table: gd.Table, rule: gd.Rule, rows: np.uint64, begin: int, end: int, norms: Float32s, link: bool, inputs: Inputs,
-    output: Found, scratch: Scratch,
+    output: ClassScores, scratch: Scratch,
 ) -> None:  # fmt: skip
     """Score and train the classes [begin, end) on every example of a batch, in order.
 
@@ -320,7 +321,7 @@ def learn_batch(
         learn = learns[i]
         all_learn = learn and draws == 0
         table.guard.now[0] = i
-        quick = all_learn and fast and count <= LONGEST and finite.is_plain(table.guard)
+        quick = all_learn and fast and count <= MOST_FEATURES_IN_BLOCKS and finite.is_plain(table.guard)
         if quick:
             for f in range(count):
                 owner[row[f]] = f
@@ -376,7 +377,7 @@ def learn_batch(
 
 @jit
 def learn_batch_sequentially(
-    table: gd.Table, rule: gd.Rule, rows: np.uint64, link: bool, inputs: Inputs, output: Found, scratch: Scratch
+    table: gd.Table, rule: gd.Rule, rows: np.uint64, link: bool, inputs: Inputs, output: ClassScores, scratch: Scratch
 ) -> None:
     """Do what `learn_batch` does for all classes, under rules by which updating one class changes all (--l1, --l2).
 
@@ -457,13 +458,13 @@ def draw_negatives(order: Int32s, start: int, label: Int64s, learns: Bools, samp
     classes = order.shape[0]
     for i in range(label.shape[0]):
         if learns[i]:
-            taken = 0
-            while taken < sampled.shape[1]:
+            drawn = 0
+            while drawn < sampled.shape[1]:
                 c = order[start]
                 start = (start + 1) % classes
                 if c != label[i]:
-                    sampled[i, taken] = c
-                    taken += 1
+                    sampled[i, drawn] = c
+                    drawn += 1
     return start
 
 

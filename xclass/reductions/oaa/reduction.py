@@ -36,8 +36,8 @@ from ..core.spec import LearnerSpec, Wanted
 from . import class_rows
 
 SLOT_BYTES = 12  # w, G and N; only update rules other than the default touch the plane of rates
-LEAST_SHARE = 64  # fewest classes of a thread
-PLACES = 12  # log2 of the slots per class if -b is not given
+LEAST_CLASSES = 64  # fewest classes of a thread
+LOG2_SLOTS_PER_CLASS = 12  # log2 of the slots per class if -b is not given
 UNDECIDED = 2  # value of `indexing` while the label base is not detected
 ENABLED = "gd, scorer-identity, oaa"
 NO_PROBABILITY = 999.0  # log loss if the label's probability is 0, as in VW
@@ -76,7 +76,7 @@ def resolve_defaults(spec: LearnerSpec) -> dict[str, object]:
     """Return the values of options that were not given and whose defaults depend on others."""
     first = {"indexing": 1} if spec.learn_names else {}
     return first | gd.resolve_defaults(
-        spec.binary, spec.options.oaa, reduction=True, slot_bytes=SLOT_BYTES, class_slots_log2=PLACES
+        spec.binary, spec.options.oaa, reduction=True, slot_bytes=SLOT_BYTES, class_slots_log2=LOG2_SLOTS_PER_CLASS
     )
 
 
@@ -87,7 +87,9 @@ def check(spec: LearnerSpec) -> None:
     if o.indexing == 0 and spec.learn_names:
         raise UsageError("--learn_names counts classes from 1: leave --indexing 0 out")
     if o.raw_order == "vw" and "raw_order" in spec.given and not spec.wanted.scores:
-        raise UsageError("--raw_order says how -r writes scores; give -r FILE, or leave it out")
+        raise UsageError(
+            "--raw_order has no effect without -r, whose order of scores it sets; give -r FILE, or leave it out"
+        )
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
@@ -120,7 +122,7 @@ class OneAgainstAll(Learner, Inspectable):
     indexing : lowest label, 0 or 1, or UNDECIDED
     sampled : number of negative classes that learn from an example, 0 for all
     order : int32[K], order in which negative classes are sampled
-    next : position in `order` at which sampling continues
+    next_negative : position in `order` at which sampling continues
     random : uint64[1], state of the random generator
     shares : first class and end of the classes of each thread
     norms : for each thread the array `norms` of `class_rows.learn_batch`
@@ -152,14 +154,14 @@ class OneAgainstAll(Learner, Inspectable):
         self.tables = [self.table]
         self.indexing = UNDECIDED if o.indexing is None else o.indexing
         self.sampled = o.oaa_subsample or 0
-        self.next = 0
+        self.next_negative = 0
         self.random = np.array([spec.seed], np.uint64)
         self.order = np.arange(self.classes, dtype=np.int32)
         self.first_notes: list[str] = []
         if self.sampled >= self.classes:
             self.sampled = 0
             self.first_notes.append(
-                f"--oaa_subsample {o.oaa_subsample} is no fewer than all classes: all of them learn"
+                f"--oaa_subsample {o.oaa_subsample} has no effect: all {self.classes} classes learn"
             )
         if self.sampled:
             class_rows.shuffle(self.order, self.random)
@@ -168,7 +170,7 @@ class OneAgainstAll(Learner, Inspectable):
         # one thread if updates change the label range or the regularisation that all classes share
         single = (self.rule.widen and self.rule.loss != loss.LOGISTIC) or self.rule.regularized
         shares = 1 if single else processors.count()
-        shares = max(1, min(shares, self.classes // LEAST_SHARE))
+        shares = max(1, min(shares, self.classes // LEAST_CLASSES))
         self.shares = split_range(self.classes, shares)
         self.norms = self._no_norms()
         self.stages = [self._learn_batch]
@@ -176,8 +178,8 @@ class OneAgainstAll(Learner, Inspectable):
     @property
     def most_rows(self) -> int | None:
         """Return the most examples of a batch if the scores of every class are kept, None for no limit."""
-        keeps = self.options.scores or self.asked.wanted or self.raw
-        return max(1, probabilities.MOST_PAIRS // self.classes) if keeps else None
+        keeps_scores = self.options.scores or self.listing_options.needs_probabilities or self.keep_scores
+        return max(1, probabilities.MOST_PAIRS // self.classes) if keeps_scores else None
 
     def _no_norms(self) -> list[Float32s]:
         """Return the initial `norms` of `class_rows.learn_batch` for each thread."""
@@ -193,28 +195,28 @@ class OneAgainstAll(Learner, Inspectable):
         -------
         label : int64[n], 0-based class, -1 for labels that are no class
         learns : bool[n], whether the example is learned
-        base : int64[n], label base when the example is predicted
-        after : int64[n], label base after the example is learned
+        base_before : int64[n], label base when the example is predicted
+        base_after : int64[n], label base after the example is learned
         """
         batch = task.batch
         labelled = ~np.isnan(batch.label)
         learns = labelled & task.learns()
-        base = np.full(batch.n, 1 if self.indexing else 0, np.int64)  # when the example is predicted
-        after = base  # after the example is learned
+        base_before = np.full(batch.n, 1 if self.indexing else 0, np.int64)  # when the example is predicted
+        base_after = base_before  # after the example is learned
         if self.indexing == UNDECIDED and task.learn:
             decisive = learns & ((batch.label == 0) | (batch.label == self.classes))
             if decisive.any():
                 first = int(np.argmax(decisive))
                 self.indexing = 0 if batch.label[first] == 0 else 1
-                base[first + 1 :] = self.indexing
-                after = base.copy()
-                after[first] = self.indexing
+                base_before[first + 1 :] = self.indexing
+                base_after = base_before.copy()
+                base_after[first] = self.indexing
                 seen = 0 if self.indexing == 0 else self.classes
                 if self.as_vw or self.indexing == 0:
                     task.notes.append(f"label {seen} found -- labels are now considered {self.indexing}-indexed.")
-        label = np.where(labelled, batch.label, -1).astype(np.int64) - after
+        label = np.where(labelled, batch.label, -1).astype(np.int64) - base_after
         label[(label < 0) | (label >= self.classes)] = -1
-        return label, learns, base, after
+        return label, learns, base_before, base_after
 
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch (the only stage)."""
@@ -222,26 +224,26 @@ class OneAgainstAll(Learner, Inspectable):
         n = batch.n
         task.notes += self.first_notes
         self.first_notes = []
-        label, learns, base, after = self._classes_of(task)
-        per_class = self.options.scores or self.asked.probabilities
-        keeps = per_class or self.raw or self.asked.wanted
-        scores = np.empty((n if keeps else 0, self.classes), np.float32)
+        label, learns, base_before, base_after = self._classes_of(task)
+        per_class = self.options.scores or self.listing_options.probabilities
+        keeps_scores = per_class or self.keep_scores or self.listing_options.needs_probabilities
+        scores = np.empty((n if keeps_scores else 0, self.classes), np.float32)
         sampled = np.empty((n, self.sampled), np.int32)
         if self.sampled:
-            self.next = class_rows.draw_negatives(self.order, self.next, label, learns, sampled)
+            self.next_negative = class_rows.draw_negatives(self.order, self.next_negative, label, learns, sampled)
         best = np.empty((len(self.shares), n), np.int64)
         best_score = np.empty((len(self.shares), n), np.float32)
-        longest = int(np.diff(batch.start).max(initial=0))
+        most_features = int(np.diff(batch.start).max(initial=0))
 
         inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock)
 
         def run_share(t: int) -> None:
-            table, output = finite.guarded(self.table, task), class_rows.Found(best[t], best_score[t], scores)
+            table, output = finite.guarded(self.table, task), class_rows.ClassScores(best[t], best_score[t], scores)
             if self.rule.regularized:
-                scratch = class_rows.new_scratch(longest, 0, self.classes)
+                scratch = class_rows.new_scratch(most_features, 0, self.classes)
                 class_rows.learn_batch_sequentially(table, self.rule, self.rows, self.link, inputs, output, scratch)
                 return
-            scratch = class_rows.new_scratch(longest, int(self.rows))
+            scratch = class_rows.new_scratch(most_features, int(self.rows))
             class_rows.learn_batch(
                 table, self.rule, self.rows, *self.shares[t], self.norms[t], self.link, inputs, output, scratch
             )
@@ -249,23 +251,23 @@ class OneAgainstAll(Learner, Inspectable):
         self.share(run_share, [(t,) for t in range(len(self.shares))])
         winner = np.empty(n, np.int64)
         class_rows.merge(best, best_score, winner)
-        output_base = after if per_class else base
+        output_base = base_after if per_class else base_before
         task.prediction = (winner + output_base).astype(np.float64)
         labelled = ~np.isnan(batch.label)
         weight = batch.weight.astype(np.float64)
         if not self.sampled:
             counted = labelled | (per_class and self.as_vw)  # VW counts unlabelled examples as errors there
             task.loss = np.where(counted & (task.prediction != batch.label), weight, 0.0)
-        listed = scores
-        if self.asked.wanted:
+        output_scores = scores
+        if self.listing_options.needs_probabilities:
             # like VW, look up labels that are no class, and -1 for no label, modulo 2**32 and then modulo K
-            place = (np.where(labelled, batch.label, -1).astype(np.int64) - after) % 2**32 % self.classes
-            listed = self._class_probabilities(task, scores, label, place, winner, output_base)
-        if per_class or self.raw:
+            place = (np.where(labelled, batch.label, -1).astype(np.int64) - base_after) % 2**32 % self.classes
+            output_scores = self._class_probabilities(task, scores, label, place, winner, output_base)
+        if per_class or self.keep_scores:
             start = np.arange(n + 1, dtype=np.int64) * self.classes
             labels = (np.arange(self.classes) + output_base[:, None]).reshape(-1)
             if per_class:
-                task.listing = probabilities.Listing(listed.reshape(-1), labels, start, others=False)
+                task.class_lists = probabilities.ClassLists(output_scores.reshape(-1), labels, start, has_rest=False)
             else:
                 if self.raw_vw and self.indexing == 0:
                     scores = np.roll(scores, 1, axis=1)
@@ -290,7 +292,7 @@ class OneAgainstAll(Learner, Inspectable):
         """
         n = task.batch.n
         p = np.empty_like(scores)
-        k = min(self.asked.top_k or 0, self.classes)
+        k = min(self.listing_options.top_k or 0, self.classes)
         top, top_p = np.empty((n, k), np.int64), np.empty((n, k))
 
         def run_rows(begin: int, end: int) -> None:
@@ -302,25 +304,25 @@ class OneAgainstAll(Learner, Inspectable):
         known = label >= 0
         own = p[np.arange(n), place].astype(np.float64)
         best = p[np.arange(n), winner].astype(np.float64)
-        if self.asked.probabilities:  # VW's line of the summary and column of the table
+        if self.listing_options.probabilities:  # VW's line of the summary and column of the table
             with np.errstate(divide="ignore"):
                 task.log_loss = np.where(own > 0, -np.log(own) * weight, NO_PROBABILITY)
             if self.rule.checked:
                 task.log_loss = np.minimum(task.log_loss, float(finite.LARGEST))
             task.shown_probability = best
-        self.report.losses(labelled, weight, known, np.where(known, own, 0.0))
-        self.report.count_calibration(best, labelled, weight, (winner + output_base) == task.batch.label)
+        self.report.add_losses(labelled, weight, known, np.where(known, own, 0.0))
+        self.report.add_forecasts(best, labelled, weight, (winner + output_base) == task.batch.label)
         if k > 0:
-            self.report.count_top_k(labelled, weight, label, top)
+            self.report.add_top_k(labelled, weight, label, top)
             rest = np.maximum(0.0, 1.0 - top_p.sum(axis=1)) if k < self.classes else np.zeros(n)
-            task.listing = probabilities.listing(top + output_base[:, None], top_p, np.full(n, k), rest)
+            task.class_lists = probabilities.class_lists(top + output_base[:, None], top_p, np.full(n, k), rest)
         return p
 
     def want(self, wanted: Wanted) -> None:
         """Set the outputs wanted besides predictions and restart the sums of the report."""
-        self.asked, self.raw = wanted.listing_options, wanted.scores
-        self.link = self.learner_options.link == "logistic" and not self.asked.probabilities
-        self.report = Report(self.asked, unknown="labels that are no class")
+        self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores
+        self.link = self.learner_options.link == "logistic" and not self.listing_options.probabilities
+        self.report = Report(self.listing_options, unknown_labels="labels that are no class")
 
     def results(self) -> list[Result]:
         """Return the reliability table if it was requested."""
@@ -328,7 +330,7 @@ class OneAgainstAll(Learner, Inspectable):
 
     def summary(self) -> list[str]:
         """Return the lines that this reduction adds to the summary of a run."""
-        if not self.asked.wanted:
+        if not self.listing_options.needs_probabilities:
             return []
         return self.report.lines()
 
@@ -359,14 +361,14 @@ class OneAgainstAll(Learner, Inspectable):
         return {**stored, "order": self.order, "random": self.random}
 
     def facts(self) -> dict[str, Any]:
-        return {"indexing": self.indexing, "next": int(self.next)}
+        return {"indexing": self.indexing, "next": int(self.next_negative)}
 
     def restore(self, arrays: Mapping[str, Stored], facts: Mapping[str, Any]) -> None:
         """Restore a model.
 
-        `class_rows.draw_negatives` continues in `order` at `next` until it has enough classes other than the label's,
-        so `order` has to contain every class once. `random` is the state of a generator, for which any number is valid.
-        `gd.restore_table` describes what its checks protect.
+        `class_rows.draw_negatives` continues in `order` at `next_negative` until it has enough classes other than the
+        label's, so `order` has to contain every class once. `random` is the state of a generator, for which any number
+        is valid. `gd.restore_table` describes what its checks protect.
         """
         indexing = self.options.indexing
         low, high = (0, UNDECIDED) if indexing is None else (indexing, indexing)
@@ -377,11 +379,11 @@ class OneAgainstAll(Learner, Inspectable):
             stored_arrays.check_permutation("order", self.order)
             stored_arrays.fill("random", arrays, self.random)
             self.indexing = stored_arrays.take_fact("indexing", facts, int, low, high)
-            self.next = stored_arrays.take_fact("next", facts, int, 0, self.classes - 1)
+            self.next_negative = stored_arrays.take_fact("next", facts, int, 0, self.classes - 1)
             if self.as_vw and indexing is None:  # VW does not store the detected base
                 self.indexing = UNDECIDED
         if self.as_vw:  # VW shuffles the classes again and starts with the first one
-            self.next = 0
+            self.next_negative = 0
             if self.sampled:
                 self.order[:] = np.arange(self.classes)
                 class_rows.shuffle(self.order, self.random)

@@ -156,17 +156,17 @@ def entropy_with(n: float, h: float, c: float, i: float) -> float:
 
 
 @jit
-def bound(bern: np.float32, held: float, n: float) -> np.float32:
+def bound(bern: np.float32, candidate_weight: float, n: float) -> np.float32:
     """Return the lower bound of a node's recall, computed in float32 as in VW.
 
     Parameters
     ----------
     bern : lambda
-    held : weight of the candidates' labels
+    candidate_weight : weight of the candidates' labels
     n : weight of the node
     """
     total = np.float32(n)
-    r = np.float32(held) / total
+    r = np.float32(candidate_weight) / total
     spread = np.float32(math.sqrt(r * (ONE - r) / total))
     diameter = FIFTEEN / (ROOT_18 * total)
     low = r - np.float32(math.sqrt(bern)) * spread - bern * diameter
@@ -194,21 +194,21 @@ def insert(counts: Counts, bern: np.float32, a: int, label: Int, c: float, i: fl
     capacity = top_label.shape[1]
     size = counts.top_size[a]
     new = c + i
-    held = node[a, CANDIDATE_WEIGHT]
+    candidate_weight = node[a, CANDIDATE_WEIGHT]
     at = -1
     if c == 0.0 and size < capacity:
         at = size
         counts.top_size[a] = size + 1
-        held += i
+        candidate_weight += i
     elif size < capacity or new > top_count[a, size - 1]:
         at = size - 1
         while at >= 0 and top_label[a, at] != label:
             at -= 1
         if at >= 0:
-            held += i
+            candidate_weight += i
         else:  # the label replaces the last candidate
             at = size - 1
-            held += new - top_count[a, at]
+            candidate_weight += new - top_count[a, at]
     if at >= 0:  # unlike `top_k.insert`, the label may be in the list already and moves up from its position
         while at > 0 and top_count[a, at - 1] < new:
             top_label[a, at] = top_label[a, at - 1]
@@ -218,8 +218,8 @@ def insert(counts: Counts, bern: np.float32, a: int, label: Int, c: float, i: fl
         top_count[a, at] = new
     node[a, ENTROPY] = h
     node[a, WEIGHT] += i
-    node[a, CANDIDATE_WEIGHT] = held
-    node[a, BOUND] = bound(bern, held, node[a, WEIGHT])
+    node[a, CANDIDATE_WEIGHT] = candidate_weight
+    node[a, BOUND] = bound(bern, candidate_weight, node[a, WEIGHT])
 
 
 @jit
@@ -393,7 +393,7 @@ def _check_keys(keys: UInt64s, classes: int, inner: AnyArray) -> None:
     inner : bool[m], whether each node has children
     """
     if not (keys[1:] > keys[:-1]).all():
-        raise stored_arrays.unfit("cells.key", "its keys do not rise")
+        raise stored_arrays.unfit("cells.key", "its keys are not in ascending order")
     stored_arrays.check_range("cells.key", keys & np.uint64(0xFFFFFFFF), 1, classes)
     above = (keys >> np.uint64(32)).astype(np.int64) - 1
     stored_arrays.check_range("cells.key", above, -1, len(inner) - 1)
@@ -424,4 +424,4 @@ def _check_counts(node: AnyArray, stored: Mapping[str, Stored], keys: UInt64s, l
     if exceeds.any():
         at = int(np.argmax(exceeds.any(axis=1)))
         label = int(keys[at] & np.uint64(0xFFFFFFFF))
-        raise stored_arrays.unfit("cells.count", f"it counts label {label} more often at a node than the node was seen")
+        raise stored_arrays.unfit("cells.count", f"its count of label {label} at a node exceeds the count of the node")

@@ -92,7 +92,7 @@ def check(spec: LearnerSpec) -> None:
                     f"--{name} with --recall_tree needs scores that are log odds: give --loss_function logistic"
                 )
     if o.no_path_features and o.node_only:
-        raise UsageError("--node_only chooses among path features and --no_path_features has none: give one of them")
+        raise UsageError("--node_only and --no_path_features exclude each other: leave one of them out")
 
 
 def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
@@ -101,9 +101,9 @@ def check_arrays(spec: LearnerSpec, arrays: Mapping[str, Stored]) -> None:
     This runs before memory is allocated for them.
     """
     o: Options = spec.options
-    in_turn = spec.binary.layout == "vw"
-    router_subs = routing.subs(o.max_depth, blocked=not in_turn)
-    if in_turn:
+    sequential = spec.binary.layout == "vw"
+    router_subs = routing.subs(o.max_depth, blocked=not sequential)
+    if sequential:
         stored_arrays.check_rows("weights.sums", arrays, router_subs + o.recall_tree)
     else:
         stored_arrays.check_rows("routers.sums", arrays, max(1, router_subs))

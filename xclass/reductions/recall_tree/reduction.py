@@ -64,7 +64,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
     settings : options that the kernels read
     random : uint64[1], state of the random generator
     pairs : uint8[p, 2], namespaces crossed with the path features, see `scoring.path`
-    in_turn : whether examples are processed one after the other in one table (`--layout vw`)
+    sequential : whether examples are processed one after the other in one table (`--layout vw`)
     """
 
     def __init__(self, spec: LearnerSpec) -> None:
@@ -75,7 +75,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         self.rule = gd.make_rule(spec.binary, reduction=True, exact=spec.vw_exact)
         self.testing = spec.testing
         self.tests_as_vw = spec.vw_exact and spec.testing
-        self.in_turn = spec.binary.layout == "vw"
+        self.sequential = spec.binary.layout == "vw"
         self.settings = Settings(
             bern=np.float32(o.bern_hyper),
             router_weight=routing.ROUTER_WEIGHTS.index(o.router_weight),
@@ -84,7 +84,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
             node_only=o.node_only,
             classes=self.classes,
             depth=self.depth,
-            routers=routing.subs(self.depth, blocked=not self.in_turn),
+            routers=routing.subs(self.depth, blocked=not self.sequential),
         )
         self.random = np.array([spec.seed], np.uint64)
         self.resume = spec.binary.resume
@@ -95,13 +95,13 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         node_bytes = routing.NODE_BYTES + label_counts.bytes_of_node(self.candidates)
         self.memory = gd.SLOT_BYTES << bits, nodes * node_bytes
         gd.check_memory(bits, extra_bytes=self.memory[1])
-        self.tree, router_subs = routing.new_tree(self.depth, blocked=not self.in_turn)
+        self.tree, router_subs = routing.new_tree(self.depth, blocked=not self.sequential)
         self.routers = router_subs
         self.counts = label_counts.new_counts(len(self.tree.left), self.candidates)
-        if self.in_turn:
+        if self.sequential:
             subs = router_subs + self.classes
             self.tables = [gd.new_table(self.rule, bits, subs, gd.vw_width(subs))]
-            self.stages = [self._in_turn]
+            self.stages = [self._learn_sequentially]
         else:
             table_bits = max(bits - 2, 2)
             # without learning only the plane of weights is touched, which saves memory
@@ -156,22 +156,32 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
             score=np.empty(capacity, np.float32),
         )
 
-    def _row_scratch(self, batch: Batch) -> routing.Row:
+    def _new_features(self, batch: Batch) -> routing.Features:
         """Return buffers for the longest example of a batch, with its path features and their crosses."""
-        longest = int(np.diff(batch.start).max(initial=0))
-        longest += (1 + len(self.pairs) * longest) * (self.depth + 1) + 1
-        return routing.Row(np.empty(longest, np.uint64), np.empty(longest, np.float32))
+        most_features = int(np.diff(batch.start).max(initial=0))
+        most_features += (1 + len(self.pairs) * most_features) * (self.depth + 1) + 1
+        return routing.Features(np.empty(most_features, np.uint64), np.empty(most_features, np.float32))
 
     def _route(self, task: BatchTask) -> None:
         """Route a batch and train the routers (first stage)."""
         batch = task.batch
         plan = task.plan = self._new_plan(task)
-        row = self._row_scratch(batch)
+        features = self._new_features(batch)
         table = finite.guarded(self.tables[0], task)
         done = 0
         while True:
             done = routing.route(
-                self.tree, self.counts, self.settings, table, self.rule, batch, task.clock, self.random, plan, done, row
+                self.tree,
+                self.counts,
+                self.settings,
+                table,
+                self.rule,
+                batch,
+                task.clock,
+                self.random,
+                plan,
+                done,
+                features,
             )
             if done == batch.n:
                 return
@@ -182,7 +192,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         batch, plan = task.batch, task.plan
 
         def run_shard(shard: int) -> None:
-            scratch = scoring.new_scratch(self._row_scratch(batch), self.candidates)
+            scratch = scoring.new_scratch(self._new_features(batch), self.candidates)
             table = finite.guarded(self.tables[1 + shard], task)
             scoring.score_shard(
                 self.tree, self.settings, self.pairs, table, self.rule, shard, batch, task.clock, plan, scratch
@@ -191,11 +201,11 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         self.share(run_shard, [(shard,) for shard in range(SHARDS)])
         self._finish(task)
 
-    def _in_turn(self, task: BatchTask) -> None:
+    def _learn_sequentially(self, task: BatchTask) -> None:
         """Process the examples of a batch one after the other in one table (the only stage with `--layout vw`)."""
         batch = task.batch
         plan = task.plan = self._new_plan(task)
-        scratch = scoring.new_scratch(self._row_scratch(batch), self.candidates, self.routers + self.classes)
+        scratch = scoring.new_scratch(self._new_features(batch), self.candidates, self.routers + self.classes)
         table = finite.guarded(self.tables[0], task)
         done = 0
         while True:
@@ -219,7 +229,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
             task.score_start, chosen = scoring.scored_items(plan)
             task.scores = plan.score[chosen]
             task.score_labels = plan.item[chosen].astype(np.int64) + 1
-        if self.asked.wanted:
+        if self.listing_options.needs_probabilities:
             self._candidate_probabilities(task)
         task.plan = None
 
@@ -229,25 +239,25 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         labelled = ~np.isnan(batch.label)
         weight = batch.weight.astype(np.float64)
         label = np.where(labelled, batch.label, 0.0).astype(np.int64) - 1
-        k = min(self.asked.top_k or 1, self.candidates)
+        k = min(self.listing_options.top_k or 1, self.candidates)
         odds, own = np.empty(len(plan.score)), np.empty(batch.n)
         top, top_p = np.empty((batch.n, k), np.int64), np.empty((batch.n, k))
         scoring.candidate_probabilities(plan, self.classes, label, odds, own)
         scoring.best_candidates(plan, odds, top, top_p)
-        self.report.losses(labelled, weight, (label >= 0) & (label < self.classes), own)
-        self.report.count_calibration(top_p[:, 0], labelled, weight, top[:, 0] == batch.label)
-        if self.asked.top_k is not None:
-            self.report.count_top_k(labelled, weight, batch.label, top)
+        self.report.add_losses(labelled, weight, (label >= 0) & (label < self.classes), own)
+        self.report.add_forecasts(top_p[:, 0], labelled, weight, top[:, 0] == batch.label)
+        if self.listing_options.top_k is not None:
+            self.report.add_top_k(labelled, weight, batch.label, top)
             size = np.count_nonzero(top, axis=1)
             rest = np.where(size == self.classes, 0.0, np.maximum(0.0, 1.0 - top_p.sum(axis=1)))
-            task.listing = probabilities.listing(top, top_p, size, rest)
-        elif self.asked.probabilities:
-            task.listing = scoring.by_class(plan, odds)
+            task.class_lists = probabilities.class_lists(top, top_p, size, rest)
+        elif self.listing_options.probabilities:
+            task.class_lists = scoring.by_class(plan, odds)
 
     def want(self, wanted: Wanted) -> None:
         """Set the outputs wanted besides predictions and restart the sums of the report."""
-        self.asked, self.keep_scores = wanted.listing_options, wanted.scores
-        self.report = Report(self.asked, unknown="labels that are no class")
+        self.listing_options, self.keep_scores = wanted.listing_options, wanted.scores
+        self.report = Report(self.listing_options, unknown_labels="labels that are no class")
 
     def results(self) -> list[Result]:
         """Return the reliability table if it was requested."""
@@ -256,7 +266,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
     def summary(self) -> list[str]:
         """Return the lines that this reduction adds to the summary of a run."""
         lines = [routing.statistics(self.tree, self.counts)]
-        if self.asked.wanted:
+        if self.listing_options.needs_probabilities:
             lines = [*self.report.lines(), *lines]
         return lines
 
@@ -272,14 +282,14 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
 
     @property
     def rows_are_exclusive(self) -> bool:
-        return self.in_turn and not len(self.pairs)
+        return self.sequential and not len(self.pairs)
 
     def places(self, table: int, index: UInt32s) -> UInt64s:
         return index.astype(np.uint64) * self.tables[table].width
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
         """Return the routers on the path, the candidates at its end and the scorer of the label."""
-        place, x = self._row_scratch(batch)
+        place, x = self._new_features(batch)
         count = batch.start[1] - batch.start[0]
         place[:count] = self.places(0, batch.index)
         x[:count] = batch.value
@@ -298,9 +308,9 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         if 0 <= y < self.classes and y not in labels and not self.tests_as_vw:
             labels.append(int(y))
         for c in labels:
-            table, sub = (0, self.routers + c) if self.in_turn else (1 + c % SHARDS, c // SHARDS)
+            table, sub = (0, self.routers + c) if self.sequential else (1 + c % SHARDS, c // SHARDS)
             place[:count] = self.places(table, batch.index)
-            width = np.uint64(1) if self.in_turn else self.tables[table].width
+            width = np.uint64(1) if self.sequential else self.tables[table].width
             full = scoring.path(self.tree, self.settings, self.pairs, a, width, batch, 0, place, x, count)
             extra = tuple(zip(place[count:full].tolist(), x[count:full].tolist(), strict=True))
             lookups.append(WeightLookup(table, sub, self.routers + c, extra))
@@ -331,10 +341,10 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
 
     def banner(self) -> list[str]:
         o = self.settings
-        turns = "randomized" if o.randomized else "deterministic"
+        mode = "randomized" if o.randomized else "deterministic"
         return [
             f"recall_tree: node_only = {int(o.node_only)} bern_hyper = {o.bern:g} max_depth = {self.depth} "
-            f"routing = {turns}",
+            f"routing = {mode}",
             f"memory: {self.memory[0] / 2**20:.0f} MB of weights, at most {self.memory[1] / 2**20:.0f} MB for "
             f"{len(self.tree.left)} nodes of {self.candidates} candidates",
             *self.crowding,
@@ -348,7 +358,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
 
     def _names(self) -> list[str]:
         """Return the name of each weight table in a model file."""
-        return ["weights"] if self.in_turn else ["routers"] + [f"scorers.{j}" for j in range(SHARDS)]
+        return ["weights"] if self.sequential else ["routers"] + [f"scorers.{j}" for j in range(SHARDS)]
 
     def facts(self) -> dict[str, Any]:
         return {"outside": self.outside}

@@ -80,7 +80,7 @@ class Plan(NamedTuple):
     score: Float32s  # float32[capacity], score of each class, filled by the scorers
 
 
-class Row(NamedTuple):
+class Features(NamedTuple):
     """Provide buffers for the features of one example and its path features."""
 
     place: UInt64s  # uint64[s], hash * width of each feature
@@ -149,11 +149,11 @@ def learn_route(
     side = 1
     h = label_counts.entropy_with(counts.node[0, WEIGHT], counts.node[0, ENTROPY], counts.cell_count[cell, 1], i)
     while tree.router[a] >= 0:
-        below = label_counts.find(counts, a, label)
+        child_cell = label_counts.find(counts, a, label)
         l_, r_ = tree.left[a], tree.left[a] + 1
         n_l, n_r = counts.node[l_, WEIGHT], counts.node[r_, WEIGHT]
-        h_l = label_counts.entropy_with(n_l, counts.node[l_, ENTROPY], counts.cell_count[below, 1], i)
-        h_r = label_counts.entropy_with(n_r, counts.node[r_, ENTROPY], counts.cell_count[below, 2], i)
+        h_l = label_counts.entropy_with(n_l, counts.node[l_, ENTROPY], counts.cell_count[child_cell, 1], i)
+        h_r = label_counts.entropy_with(n_r, counts.node[r_, ENTROPY], counts.cell_count[child_cell, 2], i)
         d_l = n_l * (h_l - counts.node[l_, ENTROPY]) + i * h_l
         d_r = n_r * (h_r - counts.node[r_, ENTROPY]) + i * h_r
         y = -ONE if d_l < d_r else ONE
@@ -178,7 +178,7 @@ def learn_route(
         c = counts.cell_count[cell, side]
         counts.cell_count[cell, side] = c + i
         label_counts.insert(counts, settings.bern, a, label, c, i, h)
-        cell, side, h = below, 1 + right, h_r if right else h_l
+        cell, side, h = child_cell, 1 + right, h_r if right else h_l
         if stop:
             c = counts.cell_count[cell, side]
             counts.cell_count[cell, side] = c + i
@@ -216,7 +216,7 @@ def load(batch: Batch, i: int, width: np.uint64, place: UInt64s, x: Float32s) ->
 @jit
 def route(
     tree: Tree, counts: Counts, settings: Settings, table: gd.Table, rule: gd.Rule, batch: Batch, clock: Float64s,
-    random: UInt64s, plan: Plan, begin: int, row: Row,
+    random: UInt64s, plan: Plan, begin: int, features: Features,
 ) -> int:  # fmt: skip
     """Route the examples of a batch, starting with example `begin`, and learn from those with a label in the plan.
 
@@ -228,13 +228,13 @@ def route(
     random : uint64[1], state of the random generator, written
     plan : all fields but `label` and `score` are written
     begin : first example to route
-    row : scratch, written
+    features : scratch, written
 
     Returns
     -------
     Index of the first example not routed; less than n if the hash table of `counts` has to grow first.
     """
-    place, x = row
+    place, x = features
     for i in range(begin, batch.label.shape[0]):
         label = plan.label[i]
         if label >= 0 and not label_counts.has_capacity(settings.depth, counts):
@@ -355,15 +355,15 @@ def subs(depth: int, blocked: bool) -> int:
     return sum(4 << level for level in range(depth) if (level + depth) % 2 == 0 or level == 0)
 
 
-SHOWN = 5  # most candidates in the view of a node
+MOST_SHOWN = 5  # most candidates in the view of a node
 
 
 def node_view(tree: Tree, counts: Counts, a: int) -> NodeView:
     """Return the printable view of a node; a node whose children have seen no example appears as a leaf."""
-    has_children = _children_met(tree, counts, np.array([a]))
+    has_children = _children_seen(tree, counts, np.array([a]))
     weight, nats = float(counts.node[a, WEIGHT]), float(counts.node[a, ENTROPY])
     size = int(counts.top_size[a])
-    top = zip(counts.top_label[a, :SHOWN].tolist(), counts.top_count[a, :SHOWN].tolist(), strict=True)
+    top = zip(counts.top_label[a, :MOST_SHOWN].tolist(), counts.top_count[a, :MOST_SHOWN].tolist(), strict=True)
     facts: dict[str, object] = {
         "candidates": size,
         "weight": f"{weight:g}",
@@ -374,7 +374,7 @@ def node_view(tree: Tree, counts: Counts, a: int) -> NodeView:
     return NodeView((left, left + 1) if has_children[0] else (), tuple((y + 1, c) for y, c in list(top)[:size]), facts)
 
 
-def _children_met(tree: Tree, counts: Counts, nodes: Int64s) -> Bools:
+def _children_seen(tree: Tree, counts: Counts, nodes: Int64s) -> Bools:
     """Return for each of `nodes` (int64[k]) whether a child of it has seen an example, as bool[k]."""
     left = tree.left[nodes]
     seen: Bools = (counts.node[left, WEIGHT] > 0) | (counts.node[np.minimum(left + 1, len(tree.left) - 1), WEIGHT] > 0)
@@ -386,7 +386,7 @@ def statistics(tree: Tree, counts: Counts) -> str:
     level, depth, nodes, depths = np.zeros(1, np.int64), 0, 0, []
     while len(level):
         nodes += len(level)
-        inner = _children_met(tree, counts, level)
+        inner = _children_seen(tree, counts, level)
         depths.append(np.full(len(level) - np.count_nonzero(inner), depth))
         left = tree.left[level[inner]]
         level, depth = np.concatenate([left, left + 1]), depth + 1
@@ -414,24 +414,24 @@ def readable_lines(tree: Tree, counts: Counts, settings: Settings, depth: int) -
         labels = top + [y for _, y in others]
         lines += [
             f"parent = {max(tree.parent[a], 0)}",
-            f"recall_lbest = {_shown(np.float32(counts.node[a, BOUND]))}",
+            f"recall_lbest = {_number_text(np.float32(counts.node[a, BOUND]))}",
             f"internal = {str(internal).lower()}",
             f"depth = {level[a]}",
             f"base_router = {max(tree.router[a], 0)}",
             f"left = {tree.left[a]}",
             f"right = {tree.left[a] + 1 if internal else 0}",
-            f"n = {_shown(counts.node[a, WEIGHT])}",
-            f"entropy = {_shown(counts.node[a, ENTROPY])}",
+            f"n = {_number_text(counts.node[a, WEIGHT])}",
+            f"entropy = {_number_text(counts.node[a, ENTROPY])}",
             "passes = 1",
             f"n_preds = {len(labels)}",
         ]
         for y in labels:
             # a model may have a candidate that it never counted
-            lines += [f"label = {y + 1}", f"label_count = {_shown(seen.get(y, 0.0))}"]
+            lines += [f"label = {y + 1}", f"label_count = {_number_text(seen.get(y, 0.0))}"]
     return lines
 
 
-def _shown(value: float | np.float32) -> str:
+def _number_text(value: float | np.float32) -> str:
     """Return a number without trailing ".0", for example 2, 0.5 or 0.21432579."""
     text = str(value)
     return text.removesuffix(".0")

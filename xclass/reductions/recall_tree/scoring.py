@@ -46,25 +46,25 @@ LARGEST_SCORE = 50.0  # scores are clipped to +-50 before they become probabilit
 class Scratch(NamedTuple):
     """Provide buffers for one example and its lanes."""
 
-    row: routing.Row  # features of the example
+    features: routing.Features  # features of the example
     lanes: gd.Lanes  # inputs and intermediate results of the lanes
     position: Int64s  # int64[lanes], position of each lane in `plan.item`
     out: Float32s  # float32[lanes], score of each lane
-    met: UInt8s  # uint8[subproblems], marks of `learn_sequentially`, all 0 between examples
+    marks: UInt8s  # uint8[subproblems], marks of `learn_sequentially`, all 0 between examples
 
 
-def new_scratch(row: routing.Row, candidates: int, subs: int = 0) -> Scratch:
+def new_scratch(features: routing.Features, candidates: int, subs: int = 0) -> Scratch:
     """Return buffers for one example.
 
     Parameters
     ----------
-    row : buffers for the example's features
+    features : buffers for the example's features
     candidates : most candidates; there is one lane more, for the label
     subs : number of subproblems of the table that `learn_sequentially` uses, 0 for `score_shard`
     """
     lanes = candidates + 1
     return Scratch(
-        row, gd.new_lanes(lanes), np.empty(lanes, np.int64), np.empty(lanes, np.float32), np.zeros(subs, np.uint8)
+        features, gd.new_lanes(lanes), np.empty(lanes, np.int64), np.empty(lanes, np.float32), np.zeros(subs, np.uint8)
     )
 
 
@@ -323,7 +323,7 @@ def _mark(tree: routing.Tree, z: int, scratch: gd.Lanes, lanes: int, marks: UInt
 
 
 @jit
-def _apart(
+def _slots_are_distinct(
     tree: routing.Tree, table: gd.Table, place: UInt64s, count: int, full: int, z: int, scratch: gd.Lanes, lanes: int,
     marks: UInt8s,
 ) -> bool:  # fmt: skip
@@ -444,9 +444,9 @@ def learn_sequentially(
         full = path(tree, settings, pairs, z, unscaled, batch, i, place, x, count)
         for j in range(size):
             lane_scratch.sub[j] = np.uint64(routers + counts.top_label[z, j])
-        apart = independent and _apart(tree, table, place, count, full, z, lane_scratch, size, marks)
+        distinct = independent and _slots_are_distinct(tree, table, place, count, full, z, lane_scratch, size, marks)
         _exchange(place, x, count - crossed, count, count + _path_size(tree, settings, z))
-        if apart:
+        if distinct:
             if z == a and known:  # the same classes, perhaps in another order, and their weights are unchanged
                 for j in range(size):
                     lane_scratch.sub[j] = np.uint64(routers + plan.item[at + j])
@@ -488,7 +488,7 @@ def scored_items(plan: Plan) -> tuple[Int64s, Int64s]:
     return start, np.repeat(plan.first[:-1] - start[:-1], size) + np.arange(start[-1])
 
 
-def by_class(plan: Plan, odds: Float64s) -> probabilities.Listing:
+def by_class(plan: Plan, odds: Float64s) -> probabilities.ClassLists:
     """Return the probabilities of all candidates in ascending order of classes.
 
     The probability that the candidates leave follows behind them under label 0.
@@ -504,4 +504,6 @@ def by_class(plan: Plan, odds: Float64s) -> probabilities.Listing:
     order = np.lexsort((label, row))
     last = start[1:]  # np.insert takes positions in the array before insertion
     scores = np.insert(odds[chosen][order], last, 1.0 - plan.recall)
-    return probabilities.Listing(scores.astype(np.float32), np.insert(label[order], last, 0), start + np.arange(n + 1))
+    return probabilities.ClassLists(
+        scores.astype(np.float32), np.insert(label[order], last, 0), start + np.arange(n + 1)
+    )

@@ -22,7 +22,7 @@ def open_writers(c: Config, names: Names, lists_scores: bool) -> dict[str, Write
     """
     o = c.run
     kind = c.reduction.labels
-    if c.listing_options.listed or lists_scores:
+    if c.listing_options.lists_classes or lists_scores:
         kind = "scores"
     writers = {}
     if o.predictions is not None:
@@ -42,7 +42,7 @@ def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray 
     task : a task of n examples that has passed the stages
     highest_seen : float64[n], the highest class that has a name at each example; None if all classes do
     """
-    batch, prediction, listing = task.batch, task.prediction, task.listing
+    batch, prediction, class_lists = task.batch, task.prediction, task.class_lists
     if prediction is not None and highest_seen is not None:
         prediction = class_names.hide_unseen(prediction, highest_seen)
     for name, writer in writers.items():
@@ -50,10 +50,10 @@ def write(writers: dict[str, Writer], task: BatchTask, highest_seen: np.ndarray 
             writer.write(batch, values=task.raw if name == "raw" else prediction)
         elif writer.kind == "multiclass":
             writer.write(batch, values=prediction)
-        elif name == "predictions" and listing is not None:
+        elif name == "predictions" and class_lists is not None:
             if highest_seen is not None:
-                highest_of_label = np.repeat(highest_seen, np.diff(listing.start))
-                listing = listing._replace(labels=class_names.hide_unseen(listing.labels, highest_of_label))
-            writer.write(batch, scores=listing.scores, labels=listing.labels, start=listing.start)
+                highest_of_label = np.repeat(highest_seen, np.diff(class_lists.start))
+                class_lists = class_lists._replace(labels=class_names.hide_unseen(class_lists.labels, highest_of_label))
+            writer.write(batch, scores=class_lists.scores, labels=class_lists.labels, start=class_lists.start)
         else:
             writer.write(batch, scores=task.scores, labels=task.score_labels, start=task.score_start)
