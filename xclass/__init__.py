@@ -30,12 +30,13 @@ __all__ = [
     "__version__",
     "load",
     "read_vw",
+    "write_vw",
 ]
 
 NOT_ON_WINDOWS = "xclass runs on Linux and macOS; on Windows, use the Windows Subsystem for Linux (WSL)"
 
 if TYPE_CHECKING:
-    from .api.inputs import Documents, read_vw
+    from .api.inputs import Documents, read_vw, write_vw
     from .api.learner import Learner, Outcome, load
     from .data.batch import Batch
     from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "Batch": "data.batch", "DataError": "errors", "Documents": "api.inputs", "Learner": "api.learner",
     "ModelError": "errors", "Outcome": "api.learner", "UsageError": "errors", "XclassError": "errors",
-    "XclassWarning": "errors", "load": "api.learner", "read_vw": "api.inputs",
+    "XclassWarning": "errors", "load": "api.learner", "read_vw": "api.inputs", "write_vw": "api.inputs",
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from ..data.class_names import Names
 from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..system.printable import short_repr
-from ..text import parser, reader
+from ..text import parser, reader, vw_writer
 from ..text.label_detection import MAX_LINES, LabelDetector
 from . import arrays, configuration, tables
 from .configuration import Config, LabelRange
@@ -23,6 +23,7 @@ from .labels import LabelConverter, are_names, weights_of
 
 Examples: TypeAlias = Any  # Batch, VW text, texts, dictionaries, matrix or DataFrame; `Inputs` checks it
 Example: TypeAlias = str | Mapping[Any, Any]
+PLAIN_TEXT = "if the texts are plain text, give xclass.Documents(texts)"
 KINDS = "give a sparse matrix, an array, a DataFrame, a list of texts or dictionaries, a Batch, or lines of VW text"
 HASH_BITS = 32  # bits of the hashes of `read_vw`; a learner uses the lowest bits, as many as its weight table needs
 
@@ -114,13 +115,13 @@ class Inputs:
             self._require_labels(y, learn)
             batch = self._dicts.batch(_mappings(examples))
             return iter([self._labelled(batch, y, sample_weight, learn)])
-        batch = self._parsed("\n".join(_lines(examples)), "batch", learn and y is None)
+        try:
+            batch = self._parsed("\n".join(_lines(examples)), "batch", learn and y is None)
+        except DataError as error:
+            raise error if y is None else DataError(f"{error}; {PLAIN_TEXT}") from None
         if y is not None and not np.isnan(batch.label).all():
             line = int(batch.line[np.flatnonzero(~np.isnan(batch.label))[0]])
-            raise UsageError(
-                f"batch:{line}: the text has a label before its bar, and y has labels, too; if it is plain text, give "
-                "xclass.Documents(texts)"
-            )
+            raise UsageError(f"batch:{line}: the text has a label before its bar, and y has labels, too; {PLAIN_TEXT}")
         return iter([self._labelled(batch, y, sample_weight, learn)])
 
     def example(self, given: Example, label: Any, weight: float | None, learn: bool) -> Batch:
@@ -309,6 +310,48 @@ def _lines(examples: Sequence[Any]) -> Iterator[str]:
                 "give the text as one string"
             )
         yield text
+
+
+def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: Any = None) -> None:
+    """Write a matrix as VW text, from which the command and VW learn what a `Learner` learns from the matrix.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to write.
+    X : sparse matrix or array of shape (n, d)
+        Column j becomes the feature `j`. Values are rounded to float32; entries of 0 are left out.
+    y : array-like of shape (n,), optional
+        Labels, numbers or names of one word; None or NaN for no label.
+    sample_weight : array-like of shape (n,), optional
+        Weights.
+
+    Raises
+    ------
+    DataError
+        If a value, label or weight cannot be written.
+    UsageError
+        If `X` is not a matrix.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import xclass
+    >>> path = os.path.join(tempfile.mkdtemp(), "train.vw")
+    >>> xclass.write_vw(path, np.array([[1, 0.5], [0, 2]]), ["dry", "wet"])
+    >>> print(open(path).read(), end="")
+    dry | 0 1:0.5e+0
+    wet | 1:2
+    """
+    start, column, value = tables.sparse_arrays(X)
+    n = len(start) - 1
+    weights = None if sample_weight is None else weights_of(sample_weight, n)
+    labels = None if y is None else (y.tolist() if hasattr(y, "tolist") else list(y))
+    if labels is not None and len(labels) != n:
+        raise DataError(f"y has {len(labels)} labels for {n} rows; give one for each row")
+    with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        file.writelines(vw_writer.lines(start, column, value, labels, weights))
 
 
 def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bool = False) -> Iterator[Batch]:

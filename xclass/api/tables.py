@@ -19,6 +19,7 @@ from ..data import feature_names, matrix, words
 from ..data.feature_names import Hashing, NameHasher
 from ..data.matrix import UNNAMED_GROUP, Part
 from ..errors import DataError, UsageError
+from ..kernels import jit
 from ..system.printable import short_repr
 
 if TYPE_CHECKING:
@@ -94,6 +95,10 @@ class SparseTable(Table):
             lengths = f"{len(self._column)} and {len(self._value)}"
             raise DataError(f"indices and data have {lengths} entries; they have to be equally long")
         self.n = len(start) - 1
+
+    def arrays(self) -> tuple[AnyArray, AnyArray, AnyArray]:
+        """Return the positions, columns and values of the entries as they were given."""
+        return self._start, self._column, self._value
 
     def check(self) -> None:
         column = self._column[: self._start[-1]]
@@ -269,6 +274,32 @@ def table_of(given: Any, rule: Hashing, hasher: NameHasher) -> Table | None:
             return None  # texts or dictionaries
         return DenseTable(values, rule)
     return None
+
+
+def sparse_arrays(given: Any) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return a matrix as compressed sparse rows: int64[n + 1], int64[z] and float32[z].
+
+    Raises
+    ------
+    UsageError
+        if it is not a sparse or dense matrix.
+    DataError
+        if a value is not finite, or the arrays do not describe a matrix.
+    """
+    jit.activate(hide_scipy=False)
+    rule = feature_names.new_hashing(0, False, 32)
+    table = table_of(given, rule, NameHasher(rule))
+    if isinstance(table, SparseTable):
+        table.check()
+        start, column, value = table.arrays()
+    elif isinstance(table, DenseTable):
+        table.check()
+        values = np.asarray(given)
+        row, column = np.nonzero(values)
+        start, value = np.searchsorted(row, np.arange(table.n + 1)), values[row, column]
+    else:
+        raise UsageError(f"{type(given).__name__} {short_repr(given)} is not a sparse matrix or an array of numbers")
+    return start.astype(np.int64), column.astype(np.int64), value.astype(np.float32)
 
 
 def _words(texts: Sequence[str | None], group: int, seed: int, rule: Hashing) -> Part:

@@ -1,0 +1,372 @@
+"""Data in memory: matrices, DataFrames, texts and dictionaries are learned from like the same data in VW text."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+
+import mmh3
+import numpy as np
+import pytest
+from command import learn
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+import xclass
+from xclass.data import feature_names, hashing
+from xclass.kernels import jit
+
+jit.activate(hide_scipy=False)
+NAMES = ["tea", "coffee", "milk", "hot chocolate, dark", "water"]
+
+
+def matrix(rows: int = 300, columns: int = 40, seed: int = 0) -> tuple[sparse.csr_matrix, np.ndarray]:
+    """Return a sparse matrix whose largest entries tell the class, and the classes, from 1 to 5."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(1, 6, rows)
+    x = np.where(rng.random((rows, columns)) < 0.2, rng.normal(size=(rows, columns)), 0)
+    x[np.arange(rows), label] = 3
+    return sparse.csr_matrix(x), label
+
+
+def model_bytes(model: xclass.Learner, folder: Path) -> bytes:
+    """Return the bytes of the file that a learner saves."""
+    model.save(folder / "library.model")
+    return (folder / "library.model").read_bytes()
+
+
+@pytest.mark.parametrize("words", [(), ("--hash", "all"), ("--hash_seed", 7), ("--hash", "all", "--hash_seed", 7)])
+@pytest.mark.parametrize("reduction", [("oaa", 5), ("multiclass", None)])
+def test_a_matrix_is_learned_like_its_text(tmp_path, reduction, words):
+    name, classes = reduction
+    x, y = matrix()
+    weight = np.random.default_rng(1).integers(1, 4, len(y)) / 2
+    xclass.write_vw(tmp_path / "train.vw", x, y, weight)
+    learn("-d", "train.vw", f"--{name}", classes or 0, "-b", 16, *words, "-f", "m", "-p", "p", cwd=tmp_path)
+    expected = (tmp_path / "m").read_bytes()
+    options = {word.lstrip("-"): value for word, value in zip(words[::2], words[1::2], strict=True)}
+    for given_x in (x, x.tocsc(), x.toarray(), sparse.csr_array(x), x.astype(np.float32), x.toarray(order="F")):
+        with xclass.Learner(name, classes, bits=16, **options) as model:
+            outcome = model.learn_many(given_x, y, weight)
+            assert model_bytes(model, tmp_path) == expected
+        assert outcome.prediction.tolist() == [int(line) for line in (tmp_path / "p").read_text().split()]
+
+
+def test_pieces_of_a_large_matrix_are_learned_in_order(tmp_path, monkeypatch):
+    x, y = matrix(1000)
+    with xclass.Learner("multiclass", bits=16) as whole:
+        whole.learn_many(x, y)
+        expected = model_bytes(whole, tmp_path)
+        best, (labels, p) = whole.predict_many(x), whole.predict_many(x, k=3)
+    monkeypatch.setattr("xclass.api.tables.PIECE", 100)
+    with xclass.Learner("multiclass", bits=16) as pieces:
+        for begin in range(0, 1000, 250):
+            pieces.learn_many(x[begin : begin + 250], y[begin : begin + 250])
+        assert model_bytes(pieces, tmp_path) == expected
+        assert np.array_equal(pieces.predict_many(x), best)
+        again = pieces.predict_many(x, k=3)
+        assert np.array_equal(again[0], labels) and np.array_equal(again[1], p)
+        assert labels.shape == p.shape == (1000, 3) and np.array_equal(labels[:, 0], best)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.booleans())
+def test_the_number_of_a_column_is_hashed_like_its_digits(column, seed, hash_all):
+    rule = feature_names.new_hashing(seed, hash_all, 32)
+    unnamed = mmh3.hash(b"", seed, signed=False) if seed else 0
+    name = str(column).encode()
+    expected = mmh3.hash(name, unnamed, signed=False) if hash_all else (column + unnamed) % 2**32
+    assert feature_names.column_index(column, rule, np.zeros(feature_names.DIGITS, np.uint8)) == expected
+
+
+@given(st.text() | st.from_regex(r"\A\s*[0-9]*\s*\Z") | st.text(min_size=301), st.integers(0, 2**32 - 1), st.booleans())
+def test_names_are_hashed_like_those_of_text(name, seed, hash_all):
+    name = name.encode("utf-8", "ignore").decode()
+    letters = np.frombuffer(name.encode(), np.uint8)
+    hasher = feature_names.NameHasher(feature_names.new_hashing(0, hash_all, 32))
+    assert hasher.hash(name, seed) == hashing.name_hash(letters, 0, len(letters), np.uint32(seed), hash_all)
+
+
+def test_column_numbers_can_be_indices(tmp_path):
+    x, y = matrix()
+    models = []
+    for feature_hash in ("names", "identity"):
+        with xclass.Learner("oaa", 5, bits=16, hash="all", feature_hash=feature_hash) as model:
+            model.learn_many(x, y)
+            models.append(model_bytes(model, tmp_path))
+            again = xclass.load(tmp_path / "library.model", feature_hash=feature_hash)
+            assert np.array_equal(again.predict_many(x), model.predict_many(x))
+            again.close()
+    assert models[0] != models[1]
+    with pytest.raises(xclass.UsageError, match="'names', 'identity'"):
+        xclass.Learner("oaa", 5, feature_hash="none")
+
+
+EXAMPLES = [
+    ({"sunny": 1, "warm": 2.5}, "| sunny warm:2.5"),
+    ({"colour": "red", "7": 2, "x": 0, "y": None, "z": True}, "| colour:red 7:2 z"),
+    ({"wind": {"speed": 3.5, "from": "north"}, "rain": 1}, "| rain |wind speed:3.5 from:north"),
+    ({"wind": {"a": 1}, "sun": {"b": 2}, "water": {"c": 3}}, "|wind a |sun b:2 |water c:3"),
+    ({}, "| "),
+    ({"wind": {}}, "| "),
+    ({3: 0.5, 4: np.float32(2)}, "| 3:0.5 4:2"),
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"hash": "all", "hash_seed": 3}, {"noconstant": True}, {"quadratic": "ws"}])
+def test_dictionaries_are_learned_like_text(tmp_path, options):
+    contents = []
+    for use in (0, 1):
+        with xclass.Learner("oaa", 3, bits=16, **options) as model:
+            for i, example in enumerate(EXAMPLES):
+                model.learn(example[use], i % 3 + 1)
+            model.learn_many([example[use] for example in EXAMPLES], [i % 3 + 1 for i in range(len(EXAMPLES))])
+            contents.append(model_bytes(model, tmp_path))
+            predictions = model.predict_many([example[0] for example in EXAMPLES]).tolist()
+            assert predictions == [model.predict(example[1]) for example in EXAMPLES]
+    assert contents[0] == contents[1]
+
+
+def test_texts_are_bags_of_words(tmp_path):
+    texts = ["a red shoe", "green tea", "", "red tea 7", "caf\u00e9 au lait"]
+    y = ["shoes", "tea", "none", "tea", "coffee"]
+    lines = [f"{label} | {text}" for label, text in zip(y, texts, strict=True)]
+    contents = []
+    for arguments in ((texts, y), (lines,), (np.array(texts), np.array(y)), (xclass.Documents(texts), y)):
+        with xclass.Learner(bits=14) as model:
+            model.learn_many(*arguments)
+            contents.append(model_bytes(model, tmp_path))
+            assert model.predict("red tea") == "tea" and model.predict_many(["red tea"]).tolist() == ["tea"]
+    assert len(set(contents)) == 1
+    with xclass.Learner("oaa", 2) as model:
+        for label, error in (("b", xclass.DataError), (2, xclass.UsageError)):
+            with pytest.raises(error, match=r"batch:2:.*xclass\.Documents"):
+                model.learn_many(["| a", f"{label} | c"], [1, 2])
+        with pytest.raises(xclass.UsageError, match="y is missing"):
+            model.learn_many(["a b", "c d"])
+        model.learn_many(xclass.Documents(["a | b:3", "c d"]), [1, 2])
+        assert model.predict_many(xclass.Documents(["a | b:3"])).tolist() == [1]
+
+
+def test_columns_of_a_dataframe_are_named_features(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "height": [1.5, 2.0, 0.0],
+            "tall": [True, False, True],
+            "title": ["red shoe", None, "tea"],
+            "count": pandas.array([1, 2, 3], "Int64"),
+            "kind": pandas.Categorical(["x", "y", "x"]),
+        }
+    )
+    lines = [
+        "1 | height:1.5 tall count |title red shoe |kind x",
+        "2 | height:2 count:2 |kind y",
+        "1 | tall count:3 |title tea |kind x",
+    ]
+    contents = []
+    for arguments in ((frame, [1, 2, 1]), (lines,)):
+        with xclass.Learner("oaa", 2, bits=14) as model:
+            model.learn_many(*arguments)
+            contents.append(model_bytes(model, tmp_path))
+    assert contents[0] == contents[1]
+    with xclass.Learner("oaa", 2) as model:
+        frame.loc[1, "height"] = np.nan
+        with pytest.raises(xclass.DataError, match="row 1, column 'height': the value is nan"):
+            model.learn_many(frame, [1, 2, 1])
+        with pytest.raises(xclass.UsageError, match="column 'day' holds datetime"):
+            model.learn_many(pandas.DataFrame({"day": pandas.to_datetime(["2020-01-01"])}), [1])
+        with pytest.raises(xclass.UsageError, match="two columns named 'a'"):
+            model.learn_many(pandas.DataFrame([[1, 2]], columns=["a", "a"]), [1])
+        assert model.examples == 0
+
+
+def test_polars_frames_are_read_like_those_of_pandas(tmp_path):
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    columns = {"height": [1.5, 2.0], "tall": [True, False], "title": ["red shoe", None]}
+    contents = []
+    for frame in (pandas.DataFrame(columns), polars.DataFrame(columns)):
+        with xclass.Learner("oaa", 2, bits=14) as model:
+            model.learn_many(frame, [1, 2])
+            contents.append(model_bytes(model, tmp_path))
+    assert contents[0] == contents[1]
+
+
+def test_labels_become_names_by_themselves():
+    x, y = matrix()
+    names = np.array(NAMES, object)[y - 1]
+    with xclass.Learner(bits=16) as model:
+        model.learn_many(x, names)
+        assert set(model.predict_many(x)) <= set(NAMES) and sorted(model.classes) == sorted(NAMES)
+        assert (model.predict_many(x) == names).mean() > 0.9
+        labels, p = model.predict_many(x[:2], k=9)
+        assert labels.shape == p.shape == (2, 9) and labels[0, -1] is None and p[0, -1] == 0
+        listed = model.predict({"1": 3}, k=9)
+        assert 1 <= len(listed) <= 5 and all(name in NAMES for name, _ in listed)
+        with pytest.raises(xclass.DataError, match=r"y\[0\] is 9; allowed are whole numbers from 1 to 5"):
+            model.learn_many(x[:1], [9])
+        model.learn_many(x[:3], [None, float("nan"), "new one"])
+        assert model.classes[-1] == "new one"
+    with xclass.Learner("oaa", 3, bits=16) as model:
+        with pytest.raises(xclass.DataError, match=r"y\[\d+\] is .*, a name too many: allowed are 3"):
+            model.learn_many(x, names)
+        assert model.examples == 0 and model.classes == []
+    with xclass.Learner("oaa", 5, bits=16) as model:
+        model.learn_many(x, y)
+        with pytest.raises(xclass.DataError, match="y holds names, and the classes of this learner are numbers"):
+            model.learn_many(x, names)
+    with xclass.Learner("oaa", 2, named_labels="a,b") as model, pytest.raises(xclass.DataError, match=r"y\[0\] is 'c'"):
+        model.learn_many(x[:1], ["c"])
+
+
+def test_names_with_commas_and_blanks_survive_a_model(tmp_path):
+    names = ["hot chocolate, dark", "tea", "a b"]
+    with xclass.Learner(bits=14) as model:
+        for _ in range(5):
+            model.learn_many([{"c": 1}, {"t": 1}, {"a": 1}], names)
+        model.save(tmp_path / "m")
+        expected = (tmp_path / "m").read_bytes()
+    with xclass.load(tmp_path / "m") as again:
+        assert again.classes == names
+        assert again.predict_many([{"c": 1}, {"t": 1}, {"a": 1}]).tolist() == names
+        again.save(tmp_path / "m2")
+    assert (tmp_path / "m2").read_bytes() == expected
+    learn("-t", "-i", "m", "-p", "p", stdin="| t\n| c\n", cwd=tmp_path)
+    assert (tmp_path / "p").read_text() == "tea\nhot chocolate, dark\n"
+    with xclass.Learner() as model, pytest.raises(xclass.DataError, match="control characters"):
+        model.learn({"a": 1}, "two\nlines")
+
+
+def test_a_single_example_is_learned_like_a_batch_of_one(tmp_path):
+    x, y = matrix(60)
+    dicts = [{str(j): v for j, v in zip(row.indices, row.data, strict=True)} for row in x]
+    with xclass.Learner(bits=14) as one, xclass.Learner(bits=14) as many:
+        predictions = [one.learn(example, int(label)) for example, label in zip(dicts, y, strict=True)]
+        outcome = many.learn_many(x, y)
+        assert predictions == [p or None for p in outcome.prediction.tolist()]
+        assert model_bytes(one, tmp_path) == model_bytes(many, tmp_path)
+        assert one.learn_one(dicts[0]) == one.predict_one(dicts[0]) == many.predict_many(x[:1])[0]
+    with xclass.Learner("scalar") as model:
+        assert model.learn({"a": 1}, 2.5, weight=2.0) == 0.0
+        assert model.predict({"a": 1}) > 0.5 and model.predict("| a") == model.predict("a")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("| a\n| b",), "several lines; many examples go to learn_many"),
+        ((np.ones((1, 2)), 1), "is not a single example"),
+        (("1 | a", 2), "the text has a label, and a label is given beside it"),
+        (({"a": np.inf}, 1), "batch:1: the feature 'a' has the value inf; allowed are finite numbers"),
+        (({"a": [1, 2]}, 1), "batch:1: the feature 'a' has the value"),
+        (({"a": 1}, 7), r"y\[0\] is 7; allowed are whole numbers from 1 to 3"),
+        (({"a": 1}, 1, -1.0), r"sample_weight\[0\] is -1"),
+    ],
+)
+def test_single_examples_that_are_refused(arguments, message):
+    with xclass.Learner("oaa", 3) as model:
+        with pytest.raises(xclass.XclassError, match=message):
+            model.learn(*arguments)
+        assert model.examples == 0
+
+
+X = np.ones((3, 2))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "weight", "message"),
+    [
+        (np.array([[1, 2], [np.nan, 1]]), [1, 2], None, "row 1, column 0: the value is nan"),
+        (sparse.csr_matrix([[1, 2], [0, np.inf]]), [1, 2], None, "row 1, column 1: the value is inf"),
+        (np.array([[1e39, 1]]), [1], None, "row 0, column 0: the value is 1e"),
+        (X, [1, 2], None, "y are of type|y: |give a number for each of the 3|3 numbers"),
+        (X, [1, 2, 9], None, r"y\[2\] is 9; allowed"),
+        (X, [1, 2, 1.5], None, r"y\[2\] is 1.5; allowed"),
+        (X, [1, 2, 3], [1, -1, 1], r"sample_weight\[1\] is -1"),
+        (X, [1, 2, 3], [1, 1], "sample_weight"),
+        (X.astype(object), [1, 2, 3], None, "give numbers in two dimensions"),
+        (np.ones(3), [1, 2, 3], None, "give numbers in two dimensions"),
+        (np.ones((2, 2), complex), [1, 2], None, "give numbers in two dimensions"),
+        (3, [1], None, "examples are int 3"),
+        ([{"a": 1}, "| b"], [1, 2], None, "example 1"),
+        (["| a", 3], None, None, "hold int 3"),
+        ({"a": 1}, 1, None, "a dictionary is a single example"),
+    ],
+)
+def test_tables_that_are_refused_leave_the_learner_as_it_was(x, y, weight, message):
+    with xclass.Learner("oaa", 3) as model:
+        with pytest.raises(xclass.XclassError, match=message):
+            model.learn_many(x, y, weight)
+        assert model.examples == 0 and model.reduction.arrays() is not None
+
+
+def test_a_matrix_with_wrong_columns_is_refused():
+    x = sparse.csr_matrix(np.ones((2, 2)))
+    x.indices[1] = -1
+    with xclass.Learner("oaa", 3) as model, pytest.raises(xclass.DataError, match=r"indices.*-1"):
+        model.learn_many(x, [1, 2])
+
+
+def test_empty_tables_are_no_examples():
+    with xclass.Learner("oaa", 3) as model:
+        for x in (np.empty((0, 4)), sparse.csr_matrix((0, 4)), [], np.empty((0, 0))):
+            assert len(model.learn_many(x, []).prediction) == 0
+            assert model.predict_many(x).shape == (0,)
+            assert model.predict_many(x, k=2)[0].shape == (0, 2)
+
+
+def test_learners_are_pickled_and_copied(tmp_path):
+    x, y = matrix()
+    with xclass.Learner(bits=14) as model:
+        model.learn_many(x, np.array(NAMES, object)[y - 1])
+        expected = model_bytes(model, tmp_path)
+        for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+            assert model_bytes(other, tmp_path) == expected
+            assert np.array_equal(other.predict_many(x), model.predict_many(x))
+            other.learn({"new": 1}, "another")
+            assert other.classes[-1] == "another" and "another" not in model.classes
+            other.close()
+    with xclass.Learner("softmax_tree", 5) as model:
+        model.learn_many(x, y)
+        with pytest.raises(xclass.UsageError, match="not learned yet"):
+            pickle.dumps(model)
+
+
+def test_files_are_learned_like_by_the_command(tmp_path):
+    x, y = matrix()
+    xclass.write_vw(tmp_path / "train.vw", x, np.array(["a", "b", "c", "d", "e"])[y - 1])
+    for name, options in (("multiclass", {}), ("cpt", {"cpt_tree": "kmeans", "tree_sample": 0})):
+        words = [word for key, value in options.items() for word in (f"--{key}", value)]
+        command = ("-d", "train.vw", f"--{name}", 0, "-b", 16, *words, "--passes", 2, "--holdout_off", "-k", "-c")
+        learn(*command, "-f", "m", cwd=tmp_path)
+        with xclass.Learner(name, bits=16, **options) as model:
+            figures = model.learn_file(tmp_path / "train.vw", passes=2)
+            assert figures["examples"] == figures["weighted_examples"] == 300
+            evaluated = model.evaluate(tmp_path / "train.vw")
+            assert evaluated["average_loss"] <= figures["average_loss"] < 0.5
+            tested = learn("-d", "train.vw", "-t", "-i", "m", cwd=tmp_path)
+            assert f"average loss = {evaluated['average_loss']:.6f}" in tested.err
+            model.save(tmp_path / "library")
+        ours, theirs = (xclass.load(tmp_path / path) for path in ("library", "m"))
+        assert np.array_equal(ours.predict_many(x), theirs.predict_many(x))
+        ours.close(), theirs.close()
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
+def test_numbers_that_are_written_are_read_exactly(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("vw") / "x.vw"
+    x = np.array([values], np.float32)
+    xclass.write_vw(path, x)
+    (batch,) = xclass.read_vw(path)
+    assert np.array_equal(batch.value[:-1], x[0, x[0] != 0])
+
+
+def test_labels_that_are_no_word_cannot_be_written(tmp_path):
+    for label in ("two words", "a|b", "'tag", ""):
+        with pytest.raises(xclass.DataError, match=r"y\[0\] is "):
+            xclass.write_vw(tmp_path / "x.vw", np.ones((1, 1)), [label])
+    with pytest.raises(xclass.DataError, match="y has 1 labels for 2 rows"):
+        xclass.write_vw(tmp_path / "x.vw", np.ones((2, 1)), [1])
+    with pytest.raises(xclass.UsageError, match="is not a sparse matrix"):
+        xclass.write_vw(tmp_path / "x.vw", ["| a"], [1])
