@@ -8,7 +8,6 @@ import gzip
 import importlib
 import multiprocessing
 import os
-import pickle
 import re
 import signal
 import subprocess
@@ -248,7 +247,7 @@ def test_previews_are_asked_for_where_they_are_needed_and_refused_elsewhere():
         model.preview(lines)
     with xclass.Learner("cpt", K, **KMEANS) as model:
         model.learn_many(lines[:10])
-        with pytest.raises(xclass.UsageError, match=r"learn\(\) was already called"):
+        with pytest.raises(xclass.UsageError, match=r"learn_many\(\) was already called"):
             model.preview(lines)
 
 
@@ -404,16 +403,15 @@ def test_messages_name_keywords(words, message):
     ("given", "message"),
     [
         ("4 | a", "label 4 is outside 1..3"),
-        ("x | a", "batch:1:1:"),
+        ("1x | a", "batch:1:1:"),
         (
             (SimpleNamespace(indptr=[0, 1], indices=[5], data=[1.0]), [7]),
-            "labels[0] is 7; allowed are whole numbers from",
+            "y[0] is 7; allowed are whole numbers from",
         ),
         (
             (SimpleNamespace(indptr=[0, 1], indices=[5], data=[1.0]), [1, 2]),
-            "labels are of type int64 and shape (2,)",
+            "y has the type int64 and the shape (2,)",
         ),
-        ((SimpleNamespace(indptr=[0, 1], indices=[5], data=[1.0]), ["a"]), "labels are of type <U1"),
         ((SimpleNamespace(indptr=[0, 2], indices=[5], data=[1.0]), [1]), "indptr"),
         ((SimpleNamespace(indptr=[0, 1], indices=[-5], data=[1.0]), [1]), "indices contains values from -5"),
         ((SimpleNamespace(indptr=[0, 1], indices=[5, 6], data=[1.0]), [1]), "the same length"),
@@ -586,12 +584,9 @@ def test_every_sparse_format_means_its_rows():
 
 
 def test_what_is_no_batch_is_refused():
-    _, dense, labels = rows_and_labels()
     with xclass.Learner("oaa", 3) as model:
-        with pytest.raises(xclass.UsageError, match="dense array; give scipy"):
-            model.learn_many(dense, labels)
         for given in (None, [1, 2, 3], [b"| a"]):
-            with pytest.raises(xclass.UsageError, match="give a Batch, lines of VW text, or a sparse matrix"):
+            with pytest.raises(xclass.UsageError, match="a Batch, or lines of VW text"):
                 model.predict_many(given)
     with pytest.raises(xclass.UsageError, match="this learner is closed"):
         model.predict_many(["| a"])
@@ -602,18 +597,19 @@ def test_weights_are_finite_and_not_below_0(weight):
     rows, _, labels = rows_and_labels()
     weights = np.ones(60)
     weights[7] = weight
-    with xclass.Learner("oaa", 3) as model, pytest.raises(xclass.DataError, match=r"weights\[7\] is .*; allowed are"):
+    with xclass.Learner("oaa", 3) as model, pytest.raises(xclass.DataError, match=r"sample_weight\[7\] is .*; allowed"):
         model.learn_many(rows, labels, weights)
 
 
 def test_steps_not_taken_are_warned_of():
     rows, _, labels = rows_and_labels()
-    rows.data[5] = np.nan
+    weights = np.ones(60)
+    weights[5] = 3e38
     with (
         xclass.Learner("oaa", 3, indexing=1) as model,
         pytest.warns(xclass.XclassWarning, match="example is skipped"),
     ):
-        outcome = model.learn_many(rows, labels)
+        outcome = model.learn_many(rows, labels, weights)
     assert any(note.startswith("batch:6: ") for note in outcome.warnings)
 
 
@@ -731,7 +727,7 @@ def test_numbers_of_classes_without_a_name_are_refused():
         model.learn_many(["a | x", "b | y"])
         with pytest.raises(
             xclass.DataError,
-            match=r"labels\[0\] is 7; allowed are whole numbers from 1 to 2, the classes that",
+            match=r"y\[0\] is 7; allowed are whole numbers from 1 to 2, the classes that",
         ):
             model.learn_many(scipy_sparse.csr_matrix([[1, 2]]), y=[7])
         model.learn_many(scipy_sparse.csr_matrix([[1, 2]]), y=[2])
@@ -752,7 +748,7 @@ def test_text_that_is_no_line_is_noticed():
         model.learn_many(["a | x", "b | y"])
         assert model.classes == ["a", "b"]
         with pytest.warns(xclass.XclassWarning, match=r"^batch:1: 'free' has no bar and so no features"):
-            model.predict_many(["free", "| x"])
+            model.predict_many("free\n| x")
         with pytest.warns(xclass.XclassWarning, match=r"^batch:2: "):
             model.learn_many("a | x\na\n")
 
@@ -761,21 +757,14 @@ def test_labels_of_a_matrix_are_numbers_of_classes():
     scipy_sparse = pytest.importorskip("scipy.sparse")
     x = scipy_sparse.csr_matrix([[1, 2], [0, 1]])
     with xclass.Learner("oaa", 3, bits=10) as model:
-        with pytest.raises(xclass.UsageError, match="a matrix has no labels"):
+        with pytest.raises(xclass.UsageError, match="y is missing"):
             model.learn_many(x)
-        with pytest.raises(xclass.DataError, match=r"labels are of type <U1, .*numpy.unique"):
-            model.learn_many(x, y=["a", "b"])
-        with pytest.raises(xclass.DataError, match=r"labels\[1\] is 1.5; allowed are whole numbers from 1 to 3"):
+        with pytest.raises(xclass.DataError, match=r"y\[1\] is 1.5; allowed are whole numbers from 1 to 3"):
             model.learn_many(x, y=[1, 1.5])
         assert model.learn_many(x, y=[1, 2]).prediction.dtype == np.int64
         assert model.learn_many(x, y=[1, np.nan]).loss[1] == 0
     with xclass.Learner("scalar", bits=10) as model:
         assert model.learn_many(x, y=[0.5, 1]).prediction.dtype == np.float64
-
-
-def test_a_learner_is_not_pickled():
-    with xclass.Learner("oaa", 3, bits=10) as model, pytest.raises(TypeError, match=r"save\(\) it"):
-        pickle.dumps(model)
 
 
 def test_passes_are_calls():

@@ -140,7 +140,7 @@ def test_names_of_older_models_are_an_option(tmp_path, named):
     ("letters", "why"),
     [
         (np.frombuffer(b"a,\x1b[2J,c", np.uint8), "holds control characters"),
-        (np.frombuffer(b"a,a,b,c,d", np.uint8), "names 'a' twice"),
+        (np.frombuffer(b"a,a,b,c,d", np.uint8), "lists 'a' twice"),
         (np.zeros(0, np.uint8), r"is uint8\[0\], and has to be uint8\[any\]"),
         (np.zeros((2, 2), np.uint8), r"is uint8\[2, 2\], and has to be uint8\[any\]"),
         (np.zeros(3, np.int64), r"is int64\[3\], and has to be uint8\[any\]"),

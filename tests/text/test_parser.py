@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from xclass.data import hashing
+from xclass.data import batch_ops, hashing
 from xclass.data.batch import CONSTANT
 from xclass.text import parser, tokens
 
@@ -408,5 +408,5 @@ def test_memory_is_used_again_once_it_is_free():
 def test_each_kernel_is_compiled_once():
     parse(b"1 |a x |b y |a z:2\n17|f a\n1 2 'x |f a:b\n")
     parse(b"1 |a x |b y |a z:2\n-1 2 3 |f a:b\n", multiclass=False, hash="all", hash_seed=3)
-    for kernel in (tokens.find_delimiters, tokens.parse_lines, tokens.merge_groups):
+    for kernel in (tokens.find_delimiters, tokens.parse_lines, batch_ops.merge_groups):
         assert len(getattr(kernel, "signatures", [0])) == 1

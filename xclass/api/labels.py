@@ -144,7 +144,9 @@ def column(name: str, values: Any, n: int, kind: Any) -> np.ndarray:
         with contextlib.suppress(TypeError, ValueError):
             array = np.array([math.nan if value is None else float(value) for value in array.tolist()])
     if array.shape != (n,) or array.dtype.kind not in "iufb":
-        raise DataError(f"{name}: {array.dtype}{list(array.shape)}; allowed are {n} numbers, one for each example")
+        raise DataError(
+            f"{name} has the type {array.dtype} and the shape {array.shape}; give a number for each of the {n} examples"
+        )
     return np.ascontiguousarray(array, kind)
 
 

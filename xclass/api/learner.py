@@ -566,7 +566,7 @@ class Learner(LearnerCore):
         return self.progress.average_loss
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the learner as the bytes of its model file; raise UsageError where `save` does."""
+        """Return how to pickle the learner, as the bytes of its model file; raise UsageError where `save` does."""
         return _unpickled, (self._saved_bytes(), self._identity)
 
     def __repr__(self) -> str:

@@ -88,12 +88,12 @@ class SparseTable(Table):
         self._start, self._column, self._value = (np.asarray(a) for a in (rows.indptr, rows.indices, rows.data))
         start = self._start
         if start.ndim != 1 or not len(start) or start[0] != 0 or (np.diff(start) < 0).any():
-            raise DataError("indptr: has to rise from 0 to at most the length of indices")
+            raise DataError("indptr has to start at 0, and never decrease")
         if start[-1] > len(self._column):
-            raise DataError("indptr: has to rise from 0 to at most the length of indices")
+            raise DataError(f"indptr has to end at most at {len(self._column)}, the length of indices")
         if len(self._column) != len(self._value):
             lengths = f"{len(self._column)} and {len(self._value)}"
-            raise DataError(f"indices and data have {lengths} entries; they have to be equally long")
+            raise DataError(f"indices and data have {lengths} entries; they have to have the same length")
         self.n = len(start) - 1
 
     def arrays(self) -> tuple[AnyArray, AnyArray, AnyArray]:
@@ -103,7 +103,9 @@ class SparseTable(Table):
     def check(self) -> None:
         column = self._column[: self._start[-1]]
         if column.size and (column.min() < 0 or column.max() > LARGEST_COLUMN):
-            raise DataError(f"indices: holds {column.min()}..{column.max()}; allowed are 0..{LARGEST_COLUMN}")
+            raise DataError(
+                f"indices contains values from {column.min()} to {column.max()}; allowed are 0 to {LARGEST_COLUMN}"
+            )
         for low, high in self.pieces():
             begin, end = self._start[low], self._start[high]
             at = _first_wrong(self._value[begin:end])

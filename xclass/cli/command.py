@@ -77,6 +77,7 @@ def run(argv: Sequence[str]) -> int:
             return 0
     notes = vw_flags.take(given.pop("accepted", ()), given)
     flags = {flag: name for section in arranged for name, option in section.options.items() for flag in option.flags}
+    _replace_dashes(given)
     sources = {flags["-d"], "cache_file", "no_stdin"}
     if not sources & set(given) and sys.stdin is not None and sys.stdin.isatty():
         if flags["-t"] in given and {"print_tree", "dot_tree"} & set(given):
@@ -120,6 +121,18 @@ def run(argv: Sequence[str]) -> int:
         resolve_defaults=learner_use.with_defaults,
     )
     return execute_run(config, notes, contents, bytes(peeked))
+
+
+def _replace_dashes(given: dict[str, Any]) -> None:
+    """Replace the file name `-`, which stands for standard input or output in most commands."""
+    for name in ("predictions", "raw_predictions", "print_tree", "dot_tree"):
+        if given.get(name) == "-":
+            given[name] = "stdout"
+    for name in ("readable_model", "invert_hash"):
+        if given.get(name) in ("-", "stdout"):
+            given[name] = "/dev/stdout"
+    if given.get("data") == ("-",):
+        del given["data"]  # standard input is read if there are no files
 
 
 def _refuse_overwriting_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -> None:

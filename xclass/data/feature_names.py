@@ -9,10 +9,10 @@ Names     The seed of a feature is the hash of its namespace; that of the namesp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-import mmh3
 import numpy as np
 
 from ..array_types import Int, UInt8s, UInt32s
@@ -37,9 +37,17 @@ class Hashing(NamedTuple):
 
 def new_hashing(hash_seed: int, hash_all: bool, bits: int, identity: bool = False) -> Hashing:
     """Return the rule of a learner with 2**bits indices."""
-    unnamed = mmh3.hash(b"", hash_seed, signed=False) if hash_seed else 0
+    unnamed = _murmur3()(b"", hash_seed, signed=False) if hash_seed else 0
     mask = np.uint32((1 << min(bits, 32)) - 1)
     return Hashing(np.uint32(hash_seed), hash_all, np.uint32(unnamed), mask, identity)
+
+
+def _murmur3() -> Callable[..., int]:
+    """Return the hash function of mmh3, which is imported on first use, because a run of the command never needs it."""
+    import mmh3
+
+    hash_function: Callable[..., int] = mmh3.hash
+    return hash_function
 
 
 class NameHasher:
@@ -56,7 +64,7 @@ class NameHasher:
     """
 
     def __init__(self, rule: Hashing) -> None:
-        self._rule = rule
+        self._rule, self._murmur3 = rule, _murmur3()
         self._hash_all, self._mask = rule.hash_all, int(rule.mask)
         self.index = lru_cache(CACHED)(self._index)
         self.namespace = lru_cache(CACHED)(self._namespace)
@@ -79,7 +87,7 @@ class NameHasher:
             data = data.strip(STRIPPED)
             if not data or (data.isdigit()):
                 return (int(data or b"0") + seed) & 0xFFFFFFFF
-        return mmh3.hash(data, seed, signed=False)
+        return self._murmur3(data, seed, signed=False)
 
 
 # -- kernels

@@ -19,6 +19,7 @@ from ..reductions.core.base import Inspectable
 from .checkpoints import Saver
 from .inspect.readable_model import Inspector
 from .inspect.tree_dump import TreeDump
+from .label_notes import LabelNotes
 from .report import console, table_occupancy
 from .report.console import Console
 from .signals import SignalHandler
@@ -36,6 +37,7 @@ class RunParts(NamedTuple):
     console: Console
     signals: SignalHandler
     skipped_steps: SkippedSteps
+    labels: LabelNotes
     stopwatch: Stopwatch
     inspector: Inspector | None
     tree_dump: TreeDump
@@ -68,7 +70,7 @@ def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
                 run.console.line(line)
     except Exception as caught:  # raised after the model is saved
         write_error = caught
-    for line in run.reader.report():
+    for line in [*run.labels.warnings(), *run.reader.report()]:
         run.console.warn(line)
     if error is None and stopped is None:
         if not o.testonly and run.saver.learned == 0 and not (o.no_stdin or o.vw_exact):
@@ -133,6 +135,7 @@ def _additional_summary(run: RunParts, seconds: float) -> list[str]:
         *console.best_pass(run.progress, run.saver.saved_pass() if saves else None, run.signals.stopped is not None),
         *slots,
         *run.skipped_steps.lines(),
+        *([] if run.config.run.vw_exact else run.labels.summary()),
         *([run.stopwatch.line(run.reader.parsing_seconds)] if run.config.timing.timing else []),
         console.cost(seconds, run.progress.examples),
     ]

@@ -41,6 +41,7 @@ from . import finish as ending
 from .checkpoints import Saver
 from .inspect.readable_model import Inspector
 from .inspect.tree_dump import TreeDump
+from .label_notes import LabelNotes
 from .passes import SavePoint
 from .pipeline import Pipeline
 from .predictions import files as outputs
@@ -120,6 +121,7 @@ class _Run:
     tree_dump: TreeDump
     reader: Source
     skipped_steps: SkippedSteps
+    labels: LabelNotes
     stream: passes.Stream
     writers: dict[str, Writer]
 
@@ -213,13 +215,14 @@ class _Run:
         self.reader = self._source()
         closing.callback(self.reader.close)
         self.skipped_steps = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)
+        self.labels = LabelNotes(self.model.names.class_list is not None)
         self.stream = passes.Stream(self.reader, c.passes, holdout, self._shuffler(), o.final_regressor)
 
     def _parts(self) -> ending.RunParts:
         """Return the parts that `finish` needs."""
         return ending.RunParts(
             self.config, self.model, self.saver, self.progress, self.reader, self.console, self.signals,
-            self.skipped_steps, self.stopwatch, self.inspector, self.tree_dump,
+            self.skipped_steps, self.labels, self.stopwatch, self.inspector, self.tree_dump,
         )  # fmt: skip
 
     def _source(self) -> Source:
@@ -381,5 +384,7 @@ class _Run:
             self.console.line(row)
         if self.model.progress is not self.progress:  # the learner counts earlier runs, too
             self.model.progress.count(task, highest_seen)
+        if self.progress.passes == 0:
+            self.labels.count(task, self.reader.name)
         self.console.move_bar(self.reader.position, self.progress.examples)
         self.stopwatch.timed("writing", outputs.write)(self.writers, task, highest_seen)

@@ -65,7 +65,7 @@ def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle)
             log -= weight * math.log(p)
             known_sum += weight
         if weight > 0:
-            tree.learn_many(row, y, weight)
+            tree.learn(row, y, weight)
     assert fact(shown.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
     assert fact(shown.summary, "average log loss") == pytest.approx(log / known_sum, rel=1e-4)
     assert f"classes in the tree = {len(tree.leaf)}, depth = {tree.root.depth()}\n" in shown.summary

@@ -64,7 +64,7 @@ def test_probabilities_are_the_oracles_example_by_example(m, loss_function, opti
             asked += weight * regressors
             mean += weight * total / max(regressors, 1)
         if weight > 0:
-            tree.learn_many(row, y, weight)
+            tree.learn(row, y, weight)
     assert fact(shown.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
     assert fact(shown.summary, "regressors scored per label") == pytest.approx(asked / known_sum, abs=0.006)
     assert fact(shown.summary, "their average squared loss") == pytest.approx(mean / known_sum, rel=1e-3)

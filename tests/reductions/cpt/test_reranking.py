@@ -55,7 +55,7 @@ def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut):
         if weight > 0:
             if tree.root is not None:
                 scorers.learn(proposed, tree.scaled(row), y, weight)
-            tree.learn_many(row, y, weight)
+            tree.learn(row, y, weight)
     assert fact(shown.summary, "(routing error)") == pytest.approx(missed / weight_sum, abs=1e-6)
     assert fact(shown.summary, "(scoring error)") == pytest.approx(mistaken / weight_sum, abs=1e-6)
     assert missed > 0 and mistaken > 0
@@ -109,7 +109,7 @@ def test_several_trees_that_disagree_are_the_oracles():
         assert found.inside[0] == (y in want)
         if y in want:
             assert found.p[0] == pytest.approx(want[y], rel=2e-3, abs=1e-6)
-        plain.learn_many(proposals, scaled, y)
+        plain.learn(proposals, scaled, y)
     assert mine.state[0, :3] == pytest.approx(plain.v, rel=1e-3)
     assert mine.state[0, 3:] == pytest.approx(plain.ab, rel=1e-3)
 

@@ -59,10 +59,10 @@ def check(*words, k: int = K, text: str = NOISE) -> int:
     clock = 0.0
     finals = 0
     for i, (features, label, weight) in enumerate(examples_of(batch)):
-        assert task.prediction[i] == plain.predict_many(features), f"example {i} of {words}"
+        assert task.prediction[i] == plain.predict(features), f"example {i} of {words}"
         before = plain.drift
         if label is not None:
-            plain.learn_many(features, label, weight, clock)
+            plain.learn(features, label, weight, clock)
             clock += weight
             finals += any(sub >= len(plain.matches) for sub, _, _ in plain.route)
         assert task.batch.weight[i] == weight + plain.drift - before

@@ -77,10 +77,10 @@ class Following:
 
     def predict(self, features, learned):
         self.row = self.routers.look(features, learned)
-        return self.tree.predict_many(self.row)
+        return self.tree.predict(self.row)
 
     def learn(self, features, y, weight, clock):
-        self.tree.learn_many(self.row, y, weight, clock)
+        self.tree.learn(self.row, y, weight, clock)
 
 
 class FollowingVw(Following):
@@ -103,7 +103,7 @@ class FollowingVw(Following):
 
     def predict(self, features, learned):
         self.row = features
-        return self.tree.predict_many(features)
+        return self.tree.predict(features)
 
 
 def assert_same_tree(found: log_multi.LomTree, plain: oracle.LomTree) -> None:
@@ -148,9 +148,9 @@ def check(text: str, *words, k: int = K) -> oracle.LomTree:
     clock = 0.0
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         learned = label is not None and not (plain.skips and weight == 0)
-        assert task.prediction[i] == plain.predict_many(features, learned), f"example {i} of {words}"
+        assert task.prediction[i] == plain.predict(features, learned), f"example {i} of {words}"
         if label is not None:
-            plain.learn_many(features, label, weight, clock)
+            plain.learn(features, label, weight, clock)
             clock += weight
     assert_same_tree(found, plain.tree)
     found.close()

@@ -77,7 +77,7 @@ def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
     clock = 0.0
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         where = f"example {i} of {words}"
-        answer = plain.predict_many(features)
+        answer = plain.predict(features)
         scores = np.array(plain.scores, F)
         if config.listing_options.probabilities:
             scores = F(1) / (F(1) + np.exp(-scores))
@@ -94,7 +94,7 @@ def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
                 assert task.loss[i] == (weight if task.prediction[i] != label else 0.0)
             if task.log_loss is not None:
                 assert task.log_loss[i] == pytest.approx(-weight * math.log(scores[label - 1]), rel=1e-3)
-            plain.learn_many(features, label, weight, clock)
+            plain.learn(features, label, weight, clock)
             clock += weight
         elif task.loss is not None:
             assert task.loss[i] == 0
@@ -228,8 +228,8 @@ def test_norms_that_grow_class_by_class_are_read_again():
     go_through_stages(many, batch)
     many.close()
     for clock, (features, label, weight) in enumerate(examples_of(batch)):
-        plain.predict_many(features)
-        plain.learn_many(features, label, weight, float(clock))
+        plain.predict(features)
+        plain.learn(features, label, weight, float(clock))
     np.testing.assert_allclose(many.table.sums, [plain.learner.norms[c] for c in range(K)], rtol=1e-5)
 
 

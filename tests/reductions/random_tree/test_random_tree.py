@@ -26,9 +26,9 @@ def check(k: int, *words, n: int = 250) -> float:
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         learned = label is not None and weight > 0
         row = plain.routers.look(features, learned)
-        assert task.prediction[i] == plain.predict_many(row), f"example {i} of {words}"
+        assert task.prediction[i] == plain.predict(row), f"example {i} of {words}"
         if learned:
-            plain.learn_many(row, label, weight)
+            plain.learn(row, label, weight)
     found.close()
     return float(np.mean(task.prediction == batch.label))
 

@@ -97,7 +97,7 @@ def check(*words, text: str) -> routing.Plan:
     at_nodes = set()
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         where = f"example {i} of {words}"
-        answer = plain.predict_many(features)
+        answer = plain.predict(features)
         assert plan.node[i] == plain.node, where
         items = slice(plan.first[i], plan.scored[i])
         assert (plan.item[items] + 1).tolist() == plain.candidates, where
@@ -111,7 +111,7 @@ def check(*words, text: str) -> routing.Plan:
             continue
         if config.learner.layout == "odd":
             assert_no_collision(plain, features, where)
-        plain.learn_many(features, label, weight, clock)
+        plain.learn(features, label, weight, clock)
         clock += weight
         if weight > 0:
             assert plan.last[i] == plain.learned_node, where
