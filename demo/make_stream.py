@@ -33,20 +33,20 @@ from pathlib import Path
 from typing import TextIO
 
 TOKEN = re.compile(r"\n[ \t]*(?=\S)|\w+|[^\w\s]")
-CONTEXT = 6  # tokens before the one to be said
+CONTEXT = 6  # tokens before the one to be predicted
 LINE = "%d " + " ".join(f"|{name} %s" for name in "abcdef") + "\n"
 OUTSIDE = "<start>"  # stands before a file's first token
 RARE = "<oov>"
 SKIPPED = {"site-packages", "dist-packages", "test", "tests", "idle_test", "pydoc_data", "encodings", "__pycache__"}
-EVERY = 10  # one file in so many is held out
+EVERY = 10  # one file in this many is held out
 
 
 def library_files(root: Path, seed: int) -> list[Path]:
     """Return the library's own source files in random order, the same on every machine that has the same files."""
-    found = [p for p in root.rglob("*.py") if not SKIPPED.intersection(p.relative_to(root).parts)]
-    found.sort(key=lambda p: p.relative_to(root).as_posix())
-    random.Random(seed).shuffle(found)
-    return found
+    paths = [p for p in root.rglob("*.py") if not SKIPPED.intersection(p.relative_to(root).parts)]
+    paths.sort(key=lambda p: p.relative_to(root).as_posix())
+    random.Random(seed).shuffle(paths)
+    return paths
 
 
 def tokens_of(path: Path) -> list[str]:
@@ -60,10 +60,10 @@ def tokens_of(path: Path) -> list[str]:
 def read_tokens(files: list[Path], limit: int | None) -> tuple[list[list[str]], list[list[str]]]:
     """Return the tokens of each training file, `limit` in all, and of each test file, at least one."""
     train, test = [], []
-    room = sys.maxsize if limit is None else limit
+    remaining = sys.maxsize if limit is None else limit
     number = 0
     for path in files:
-        if room == 0 and test:
+        if remaining == 0 and test:
             break
         tokens = tokens_of(path)
         if not tokens:
@@ -71,14 +71,14 @@ def read_tokens(files: list[Path], limit: int | None) -> tuple[list[list[str]], 
         number += 1
         if number % EVERY == 0:
             test.append(tokens)
-        elif room:
-            train.append(tokens[:room])
-            room -= len(train[-1])
+        elif remaining:
+            train.append(tokens[:remaining])
+            remaining -= len(train[-1])
     return train, test
 
 
 def written(token: str) -> str:
-    """Return a token as a feature: without the characters the format gives a meaning, or that nobody can see."""
+    """Return a token as a feature: without characters that have a meaning in the format and without invisible ones."""
     if token[0] == "\n":
         return f"<newline+{len(token.expandtabs()) - 1}>"
     if token == ":":
@@ -105,24 +105,24 @@ def write_examples(path: Path, files: list[list[str]], number: dict[str, int], n
 def write_stream(out: TextIO, limit: int | None, seed: int, root: Path | None = None) -> None:
     """Write the examples of one file after the other, `limit` in all; classes are numbered as their tokens come."""
     number: dict[str, int] = {}
-    left = sys.maxsize if limit is None else limit
+    remaining = sys.maxsize if limit is None else limit
     for path in library_files(root or Path(sysconfig.get_path("stdlib")), seed):
-        tokens = tokens_of(path)[:left]
-        left -= len(tokens)
+        tokens = tokens_of(path)[:remaining]
+        remaining -= len(tokens)
         names = [OUTSIDE] * CONTEXT + [written(token) for token in tokens]
         labels = [number.setdefault(token, len(number) + 1) for token in tokens]
         before = (names[CONTEXT - k :] for k in range(1, CONTEXT + 1))
         out.writelines(map(LINE.__mod__, zip(labels, *before)))  # noqa: B905 - the first is the shortest
-        if not left:
+        if not remaining:
             return
 
 
 def pairs(files: list[list[int]]) -> Counter:
     """Count (previous class, class)."""
-    found = Counter()
+    counts = Counter()
     for labels in files:
-        found.update(zip([0, *labels], labels))  # noqa: B905 - the second is the shorter
-    return found
+        counts.update(zip([0, *labels], labels))  # noqa: B905 - the second is the shorter
+    return counts
 
 
 def simple_guesses(train: list[list[int]], test: list[list[int]]) -> dict[str, float]:
@@ -130,10 +130,10 @@ def simple_guesses(train: list[list[int]], test: list[list[int]]) -> dict[str, f
     follower: dict[int, tuple[int, int]] = {}
     for (previous, label), n in pairs(train).items():
         follower[previous] = max(follower.get(previous, (0, 0)), (n, -label))
-    asked = pairs(test)
-    total = max(1, sum(asked.values()))
-    right = sum(n for (_, label), n in asked.items() if label == 1)
-    right_after = sum(n for (previous, label), n in asked.items() if -follower.get(previous, (0, -1))[1] == label)
+    test_pairs = pairs(test)
+    total = max(1, sum(test_pairs.values()))
+    right = sum(n for (_, label), n in test_pairs.items() if label == 1)
+    right_after = sum(n for (previous, label), n in test_pairs.items() if -follower.get(previous, (0, -1))[1] == label)
     return {"majority_error": 1 - right / total, "previous_token_error": 1 - right_after / total}
 
 

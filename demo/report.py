@@ -39,12 +39,12 @@ def run(note: Path, command: list[str]) -> int:
 def error_of(truth: Path, predictions: Path) -> float:
     """Return the share of examples whose predicted class is not the one in the data."""
     wrong = n = 0
-    with open(truth, "rb") as lines, open(predictions, "rb") as answers:
-        for line, answer in itertools.zip_longest(lines, answers, fillvalue=b""):
-            if not line or not answer.strip():
+    with open(truth, "rb") as lines, open(predictions, "rb") as predicted:
+        for line, prediction in itertools.zip_longest(lines, predicted, fillvalue=b""):
+            if not line or not prediction.strip():
                 raise SystemExit(f"report: {predictions} does not have one prediction for each line of {truth}")
             n += 1
-            wrong += int(line.split(None, 1)[0]) != int(answer.split(None, 1)[0])
+            wrong += int(line.split(None, 1)[0]) != int(prediction.split(None, 1)[0])
     return wrong / n
 
 
@@ -59,18 +59,18 @@ def show(folder: Path, ways: list[str]) -> None:
     took = []
     for way in ways:
         print(f"  {error_of(folder / 'test.vw', folder / f'{way}.predictions.txt'):.4f}  xclass --{way}")
-        for phase, doing in (("train", "training"), ("test", "testing")):
+        for phase, action in (("train", "training"), ("test", "testing")):
             note = json.loads((folder / f"{way}.{phase}.json").read_text(encoding="utf-8"))
             speed = facts[phase] / note["seconds"]
             took.append(
-                f"  --{way:11} {doing:8} {speed:>9,.0f} examples/s, {note['seconds']:5.1f} s, "
+                f"  --{way:11} {action:8} {speed:>9,.0f} examples/s, {note['seconds']:5.1f} s, "
                 f"{note['memory'] / 1e6:,.0f} MB"
             )
     print("Time and memory, from the start of the process to its end:", *took, sep="\n")
 
 
 def main() -> int:
-    """Do what the first word asks for; return the exit status."""
+    """Execute the requested command; return the exit status."""
     words = sys.argv[1:]
     if len(words) > 2 and words[0] == "run":
         return run(Path(words[1]), words[2:])

@@ -38,23 +38,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("pythons", nargs="*", metavar="PYTHON")
     parser.add_argument("--limit", type=int, default=20_000, metavar="N", help="examples of the stream")
     given = parser.parse_args(argv)
-    pythons = given.pythons or found_pythons()
+    pythons = given.pythons or installed_pythons()
     with tempfile.TemporaryDirectory() as folder:
         wheel = build(Path(folder) / "dist")
         for python in pythons:
             check(python, wheel, Path(folder) / "try", given.limit)
 
 
-def found_pythons() -> list[str]:
+def installed_pythons() -> list[str]:
     """Return the path of one Python of each version from 3.10 on, from pyenv or else from the PATH."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = []
+    pythons = []
     for minor in MINORS:
         own = sorted(pyenv.glob(f"3.{minor}.*/bin/python"))
         on_path = shutil.which(f"python3.{minor}")
         if own or on_path:
-            found.append(str(own[-1]) if own else str(on_path))
-    return found or [sys.executable]
+            pythons.append(str(own[-1]) if own else str(on_path))
+    return pythons or [sys.executable]
 
 
 def build(folder: Path) -> Path:
@@ -81,8 +81,8 @@ def check(python: str, wheel: Path, folder: Path, limit: int) -> None:
     for name, more in (("recall_tree", ()), ("cpt", ("--rerank",))):
         options = (f"--{name}", classes, *more, "-b", 18, "-q", "ab")
         run(bin / "xclass", "-d", "train.vw", *options, "-f", f"{name}.model", cwd=data)
-        said = run(bin / "xclass", "-d", "test.vw", "-t", "-i", f"{name}.model", "-p", f"{name}.txt", cwd=data)
-        loss = float(re.findall(r"^average loss = (\S+)", said, re.M)[0])
+        summary = run(bin / "xclass", "-d", "test.vw", "-t", "-i", f"{name}.model", "-p", f"{name}.txt", cwd=data)
+        loss = float(re.findall(r"^average loss = (\S+)", summary, re.M)[0])
         print(f"{python} --{name}: {loss:.4f} of the test examples are wrong")
         if not 0 < loss < 0.95:
             sys.exit(f"{python}: --{name} has learned nothing: its error is {loss}")
@@ -97,10 +97,10 @@ def run(*words: object, cwd: Path | None = None) -> str:
     """Run a command and return what it wrote to standard error; exit if it fails."""
     command = [str(word) for word in words]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-    return done.stderr
+    result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    if result.returncode:
+        sys.exit(f"{' '.join(command)}\n{result.stdout}{result.stderr}")
+    return result.stderr
 
 
 if __name__ == "__main__":

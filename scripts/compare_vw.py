@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scripts.fuzzing import vw_cases
-from scripts.fuzzing.vw_process import VW, Ended
+from scripts.fuzzing.vw_process import VW, CompletedRun
 
 CLOSE = 2e-4  # allowed difference of two numbers: relative, or absolute below 1
 HEADER = "average  since "
@@ -54,10 +54,10 @@ class Difference(NamedTuple):
     """Describe the first difference of a case: the run, the part of its output, the line, and both texts."""
 
     step: int
-    what: str
+    part: str
     line: int
-    wanted: str
-    found: str
+    expected: str
+    actual: str
 
 
 class Crash(NamedTuple):
@@ -67,7 +67,7 @@ class Crash(NamedTuple):
     signal: str
 
 
-def xclass(args: list[str], folder: Path) -> Ended:
+def xclass(args: list[str], folder: Path) -> CompletedRun:
     """Execute a command line of xclass in this process."""
     from xclass.cli import command as cli
 
@@ -85,25 +85,27 @@ def xclass(args: list[str], folder: Path) -> Ended:
         sys.stdin, sys.stdout, sys.stderr = streams
     for stream in (out, err):
         stream.flush()
-    return Ended(status, *(stream.buffer.getvalue().decode("utf-8", "backslashreplace") for stream in (out, err)))
+    return CompletedRun(
+        status, *(stream.buffer.getvalue().decode("utf-8", "backslashreplace") for stream in (out, err))
+    )
 
 
-def same(wanted: str, found: str, whole: bool = True) -> bool:
+def same(expected: str, actual: str, whole: bool = True) -> bool:
     """Return whether two lines are equal except for the last digits of numbers and the sign of NaN.
 
     With `whole`, numbers without a decimal point have to be equal.
     """
-    if wanted == found:
+    if expected == actual:
         return True
-    wanted, found = (re.sub(" +", " ", line.replace("-nan", "nan")) for line in (wanted, found))
-    if NUMBER.sub("#", wanted) != NUMBER.sub("#", found):
+    expected, actual = (re.sub(" +", " ", line.replace("-nan", "nan")) for line in (expected, actual))
+    if NUMBER.sub("#", expected) != NUMBER.sub("#", actual):
         return False
-    for one, other in zip(NUMBER.findall(wanted), NUMBER.findall(found), strict=True):
-        if one == other:
+    for a_text, b_text in zip(NUMBER.findall(expected), NUMBER.findall(actual), strict=True):
+        if a_text == b_text:
             continue
-        if (whole and not re.search(r"[.e]", one + other)) or "n" in one + other:
+        if (whole and not re.search(r"[.e]", a_text + b_text)) or "n" in a_text + b_text:
             return False
-        a, b = float(one), float(other)
+        a, b = float(a_text), float(b_text)
         if abs(a - b) > CLOSE * max(1.0, abs(a)):
             return False
     return True
@@ -112,30 +114,30 @@ def same(wanted: str, found: str, whole: bool = True) -> bool:
 def table(err: str) -> list[str]:
     """Return the lines of the progress table and the summary, without those that only one program prints."""
     lines = err.splitlines()
-    begin = next((i for i, line in enumerate(lines) if line.startswith(HEADER)), len(lines))
-    return [line for line in lines[begin:] if not line.startswith((*OWN, "xclass:"))]
+    first = next((i for i, line in enumerate(lines) if line.startswith(HEADER)), len(lines))
+    return [line for line in lines[first:] if not line.startswith((*OWN, "xclass:"))]
 
 
 def in_order(line: str) -> bool:
     """Return whether the features in a line of an audit are in falling order of |weight * value|."""
-    found = [AUDITED.fullmatch(word) for word in line.split("\t")[1:]]
+    features = [AUDITED.fullmatch(word) for word in line.split("\t")[1:]]
     try:
-        shares = [abs(float(one["value"]) * float(one["weight"])) for one in found]
+        shares = [abs(float(feature["value"]) * float(feature["weight"])) for feature in features]
     except (TypeError, ValueError):  # not a line of features
         return True
     return all(b <= a * (1 + CLOSE) for a, b in itertools.pairwise(shares))
 
 
-def same_audit(wanted: str, found: str) -> bool:
+def same_audit(expected: str, actual: str) -> bool:
     """Return whether two lines of an audit are equal; the order of the features is ignored if VW's is not defined.
 
     It is not defined if a contribution is infinite or NaN, which C++ cannot sort, or if VW's line is not sorted.
     """
-    if same(wanted, found, whole=not wanted.startswith("\t")):
+    if same(expected, actual, whole=not expected.startswith("\t")):
         return True
-    if not re.search(r"[:@]-?(inf|nan)", wanted + found) and in_order(wanted):
+    if not re.search(r"[:@]-?(inf|nan)", expected + actual) and in_order(expected):
         return False
-    return same(*("\t".join(sorted(line.split("\t"))) for line in (wanted, found)))
+    return same(*("\t".join(sorted(line.split("\t"))) for line in (expected, actual)))
 
 
 def as_text(path: Path) -> list[str]:
@@ -143,8 +145,8 @@ def as_text(path: Path) -> list[str]:
 
     Zeros have no sign, and labels with equal counts at a node of a recall tree are sorted by their numbers.
     """
-    found = [ZERO.sub("0", line.rstrip()) for line in _lines(path) if not line.startswith(OWN_HEADER)]
-    return LABELS.sub(_by_count, "\n".join(found)).split("\n")
+    lines = [ZERO.sub("0", line.rstrip()) for line in _lines(path) if not line.startswith(OWN_HEADER)]
+    return LABELS.sub(_by_count, "\n".join(lines)).split("\n")
 
 
 def _by_count(labels: re.Match) -> str:
@@ -157,7 +159,7 @@ def _lines(path: Path) -> list[str]:
     return path.read_bytes().decode("utf-8", "backslashreplace").split("\n") if path.exists() else ["(no file)"]
 
 
-def written(ended: Ended, folder: Path, step: int) -> Iterator[tuple[str, list[str]]]:
+def written(ended: CompletedRun, folder: Path, step: int) -> Iterator[tuple[str, list[str]]]:
     """Yield the parts of what a run has written: the name of each part and its lines."""
     malformed = MALFORMED.search(ended.out) is not None
     # at a class that is not a number, the program vw ends with status 1, but VW's Python module with 0
@@ -185,26 +187,28 @@ def compare(vw: VW, steps: tuple[vw_cases.Step, ...], folder: Path) -> Differenc
         ended = vw.run(args, places[0]), xclass(["--vw_exact", *args], places[1])
         if ended[0].status < 0:
             return Crash(i, signal.Signals(-ended[0].status).name)
-        pairs = zip(*(written(one, place, i) for one, place in zip(ended, places, strict=True)), strict=False)
-        for (what, wanted), (_, found) in pairs:
-            if what == "exit status" and wanted != found:
-                return Difference(i, what, 0, f"{wanted[0]} {ended[0].err[-300:]}", f"{found[0]} {ended[1].err[-300:]}")
-            for number, (one, other) in enumerate(itertools.zip_longest(wanted, found, fillvalue="(nothing)"), 1):
-                if not (same_audit if what == "audit" else same)(one, other):
-                    return Difference(i, what, number, one, other)
+        pairs = zip(*(written(run, place, i) for run, place in zip(ended, places, strict=True)), strict=False)
+        for (part, expected), (_, actual) in pairs:
+            if part == "exit status" and expected != actual:
+                return Difference(
+                    i, part, 0, f"{expected[0]} {ended[0].err[-300:]}", f"{actual[0]} {ended[1].err[-300:]}"
+                )
+            for number, pair in enumerate(itertools.zip_longest(expected, actual, fillvalue="(nothing)"), 1):
+                if not (same_audit if part == "audit" else same)(*pair):
+                    return Difference(i, part, number, *pair)
         if ended[0].status or MALFORMED.search(ended[0].out):
             break
     return None
 
 
-def told(number: int, steps: tuple[vw_cases.Step, ...], found: Difference | Crash) -> str:
+def report(number: int, steps: tuple[vw_cases.Step, ...], failure: Difference | Crash) -> str:
     """Return the message about a difference or a crash."""
-    commands = "\n".join(f"    -d data{i} {shlex.join(step.args)}" for i, step in enumerate(steps[: found.step + 1]))
-    if isinstance(found, Crash):
-        return f"case {number}: VW ends with {found.signal} in run {found.step}, so nothing is compared\n{commands}"
+    commands = "\n".join(f"    -d data{i} {shlex.join(step.args)}" for i, step in enumerate(steps[: failure.step + 1]))
+    if isinstance(failure, Crash):
+        return f"case {number}: VW ends with {failure.signal} in run {failure.step}, so nothing is compared\n{commands}"
     return (
-        f"case {number}: {found.what} of run {found.step}, line {found.line}\n{commands}\n"
-        f"  VW:     {found.wanted}\n  xclass: {found.found}"
+        f"case {number}: {failure.part} of run {failure.step}, line {failure.line}\n{commands}\n"
+        f"  VW:     {failure.expected}\n  xclass: {failure.actual}"
     )
 
 
@@ -229,12 +233,12 @@ def main() -> int:
         for number in numbers:
             steps = vw_cases.make(given.seed, number)
             runs += len(steps)
-            found = compare(vw, steps, work)
-            if isinstance(found, Crash):
+            failure = compare(vw, steps, work)
+            if isinstance(failure, Crash):
                 crashes.append(number)
-            elif found is not None:
+            elif failure is not None:
                 differing += 1
-                print(told(number, steps, found), flush=True)
+                print(report(number, steps, failure), flush=True)
     seconds = time.perf_counter() - began
     where = f" ({', '.join(map(str, crashes))})" if crashes else ""
     print(

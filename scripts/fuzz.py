@@ -49,41 +49,41 @@ SHORT_ONLY = (  # names of the models of --short, one of each kind
     "pecoc|softmax_tree names|oaa ngram|skip)$"
 )
 PRECIOUS = ("victim.txt", ".bashrc", "home/.profile", "sub/keep.txt", "precious.model")
-ALONE = 120  # time limit in seconds of a case that is repeated in a new process
+NEW_PROCESS_SECONDS = 120  # time limit in seconds of a case that is repeated in a new process
 
 
 class Campaign:
     """Run the cases of one part, count the outcomes, and keep the files that reproduce each failure."""
 
     def __init__(
-        self, part: Any, place: Path, folder: Path, say: Callable[[str], None], most_kept: int, simplify: float
+        self, part: Any, place: Path, folder: Path, print_line: Callable[[str], None], most_kept: int, simplify: float
     ):
-        self.part, self.place, self._folder, self._say = part, place, folder, say
+        self.part, self.place, self._folder, self._print_line = part, place, folder, print_line
         self._most_kept, self._simplify = most_kept, simplify
         self.counts: Counter[str] = Counter()
         self.groups: dict[str, Counter[str]] = defaultdict(Counter)
         self.failures: Counter[tuple[str, str]] = Counter()
-        self.shown: dict[tuple[str, str], list[str]] = {}
+        self.descriptions: dict[tuple[str, str], list[str]] = {}
         self.lines = 0
         self._new: list[tuple] = []
         self._places = 0
 
-    def go(self, seed: int, number: int | None, seconds: float | None, lines: int | None) -> None:
+    def run(self, seed: int, number: int | None, seconds: float | None, lines: int | None) -> None:
         """Run batches of cases until the number of cases, the seconds or the lines reach their limit."""
         began, batch = time.monotonic(), 0
         jit.activate()
         jit.note_compiled(warm_up.READING)  # otherwise the first case would start a process that compiles kernels
         bench = runs.Bench(self._folder / "run", self.part.limits)
-        bench.begin()
+        bench.reset()
         self.part.prepare(bench)
-        self._say(f"{self.part.name}: ready after {time.monotonic() - began:.0f} s")
-        told = began = time.monotonic()
+        self._print_line(f"{self.part.name}: ready after {time.monotonic() - began:.0f} s")
+        last_report = began = time.monotonic()
         while True:
-            done = sum(self.counts.values())
-            left = BATCH if number is None else min(BATCH, number - done)
-            if left <= 0 or (lines is not None and self.lines >= lines):
+            so_far = sum(self.counts.values())
+            remaining = BATCH if number is None else min(BATCH, number - so_far)
+            if remaining <= 0 or (lines is not None and self.lines >= lines):
                 return
-            cases = self.part.cases(seed * 1_000_003 + batch, left)
+            cases = self.part.cases(seed * 1_000_003 + batch, remaining)
             batch += 1
             running = runs.outcomes(self.part, cases, self._folder)
             for i, outcome, last in running:
@@ -91,9 +91,9 @@ class Campaign:
                 now = time.monotonic()
                 if seconds is not None and now - began > seconds:
                     break
-                if now - told > 60:
-                    told = now
-                    self._say(f"{self.part.name}: {self._sums()} in {now - began:.0f} s")
+                if now - last_report > 60:
+                    last_report = now
+                    self._print_line(f"{self.part.name}: {self._totals()} in {now - began:.0f} s")
             running.close()
             self._keep_new()
             if seconds is not None and time.monotonic() - began > seconds:
@@ -108,16 +108,16 @@ class Campaign:
         about = self.part.group(case) + " " if outcome.kind in ("crash", "hang") else ""
         key = (outcome.kind, about + outcome.signature)
         self.failures[key] += 1
-        if key not in self.shown:
-            self.shown[key] = []
-            self._say(f"{self.part.name}: {outcome.kind}: {outcome.signature}: {case}"[:300])
-            if len(self.shown) <= self._most_kept:
+        if key not in self.descriptions:
+            self.descriptions[key] = []
+            self._print_line(f"{self.part.name}: {outcome.kind}: {outcome.signature}: {case}"[:300])
+            if len(self.descriptions) <= self._most_kept:
                 self._new.append((key, case, outcome, last))
 
     def _keep_new(self) -> None:
         """Keep the new failures; called when no worker uses the folder."""
         for key, case, outcome, last in self._new:
-            self.shown[key] = self._keep(case, outcome, last)
+            self.descriptions[key] = self._keep(case, outcome, last)
         self._new.clear()
 
     def _keep(self, case: Any, outcome: runs.Outcome, last: tuple[str, ...]) -> list[str]:
@@ -127,9 +127,9 @@ class Campaign:
         -------
         told : lines that describe the failure
         """
-        case = runs.smallest(self.part, case, outcome, self._folder, self._simplify, self._say)
-        for _, found, words in runs.outcomes(self.part, [case], self._folder):
-            outcome, last = (found, words) if found.kind in runs.FAILURES else (outcome, last)
+        case = runs.smallest(self.part, case, outcome, self._folder, self._simplify, self._print_line)
+        for _, new_outcome, words in runs.outcomes(self.part, [case], self._folder):
+            outcome, last = (new_outcome, words) if new_outcome.kind in runs.FAILURES else (outcome, last)
         last = last or self.part.words(case)
         self._places += 1
         place = self.place / f"{self.part.name}-{self._places:02d}-{outcome.kind.replace(' ', '-')}"
@@ -141,15 +141,15 @@ class Campaign:
             (place / name).write_bytes(content)
         stdin = next((name for name in ("stdin",) if (place / name).exists()), os.devnull)
         command = f"xclass {shlex.join(last)}" + (f" < {stdin}" if stdin != os.devnull else "")
-        alone = self._alone(last, place, stdin)
-        told = [
+        alone = self._in_new_process(last, place, stdin)
+        description = [
             f"case      {case}"[:2000],
             f"command   cd {place}; {command}",
             f"detail    {outcome.detail.strip()[-1500:]}",
             f"alone     {alone}",
         ]
-        (place / "README").write_text("\n".join([f"{outcome.kind}: {outcome.signature}", *told]) + "\n")
-        return told
+        (place / "README").write_text("\n".join([f"{outcome.kind}: {outcome.signature}", *description]) + "\n")
+        return description
 
     @staticmethod
     def fill(place: Path) -> None:
@@ -162,22 +162,23 @@ class Campaign:
         for name in ("out", "tmp"):
             (place / name).mkdir(exist_ok=True)
 
-    def _alone(self, words: tuple[str, ...], place: Path, stdin: str) -> str:
+    def _in_new_process(self, words: tuple[str, ...], place: Path, stdin: str) -> str:
         """Run the real command in a new process and return a description of how it ended."""
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         with open(place / stdin, "rb") as source:
             try:
-                done = subprocess.run(
+                result = subprocess.run(
                     [sys.executable, "-m", "xclass", *words], cwd=place, stdin=source, capture_output=True,
-                    timeout=ALONE, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                    timeout=NEW_PROCESS_SECONDS, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 )  # fmt: skip
             except subprocess.TimeoutExpired:
-                return f"still running after {ALONE} s"
-        err = done.stderr.decode(errors="replace")
-        lost = [name for name in PRECIOUS if (place / name).read_text() != "precious\n"]
-        return f"status {done.returncode}{', overwritten: ' + ', '.join(lost) if lost else ''}: {err.strip()[-300:]!r}"
+                return f"still running after {NEW_PROCESS_SECONDS} s"
+        err = result.stderr.decode(errors="replace")
+        changed = [name for name in PRECIOUS if (place / name).read_text() != "precious\n"]
+        note = f", overwritten: {', '.join(changed)}" if changed else ""
+        return f"status {result.returncode}{note}: {err.strip()[-300:]!r}"
 
-    def _sums(self) -> str:
+    def _totals(self) -> str:
         lines = f", {self.lines:,} lines" if self.lines else ""
         return f"{sum(self.counts.values()):,} cases{lines}: " + ", ".join(
             f"{n:,} {kind}" for kind, n in self.counts.most_common()
@@ -186,14 +187,14 @@ class Campaign:
     def report(self, seconds: float) -> bool:
         """Print the counts and the failures; return whether there were none."""
         kinds = [kind for kind in (runs.ACCEPTED, runs.REFUSED, runs.INTERRUPTED, *runs.FAILURES) if self.counts[kind]]
-        print(f"\n{self.part.name}: {self._sums()}; {seconds:.0f} s")
+        print(f"\n{self.part.name}: {self._totals()}; {seconds:.0f} s")
         wide = max((len(name) for name in self.groups), default=0)
         print("  " + "".ljust(wide) + "".join(kind.rjust(max(9, len(kind) + 2)) for kind in kinds))
-        for name, found in sorted(self.groups.items()):
-            print("  " + name.ljust(wide) + "".join(f"{found[kind]:,}".rjust(max(9, len(kind) + 2)) for kind in kinds))
+        for name, counts in sorted(self.groups.items()):
+            print("  " + name.ljust(wide) + "".join(f"{counts[kind]:,}".rjust(max(9, len(kind) + 2)) for kind in kinds))
         for (kind, signature), n in self.failures.most_common():
             print(f"\n  {n} x {kind}: {signature}")
-            for line in self.shown[kind, signature]:
+            for line in self.descriptions[kind, signature]:
                 print("    " + line.replace("\n", "\n    "))
         return not self.failures
 
@@ -233,7 +234,7 @@ def main() -> int:
                 part, place, folder, lambda text: print(text, flush=True), args.most_kept, args.simplify
             )
             with contextlib.suppress(KeyboardInterrupt):  # the counts so far are reported
-                campaign.go(args.seed, number, args.seconds, args.lines if name == "text" else None)
+                campaign.run(args.seed, number, args.seconds, args.lines if name == "text" else None)
             os.chdir(home)
             fine &= campaign.report(time.monotonic() - began)
     finally:

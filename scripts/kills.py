@@ -107,12 +107,12 @@ calls, models = dict.fromkeys(plan["targets"], 0), []
 def owner_of(path):
     for end in range(len(path), 0, -1):
         try:
-            found = importlib.import_module(".".join(path[:end]))
+            owner = importlib.import_module(".".join(path[:end]))
         except ImportError:
             continue
         for name in path[end:]:
-            found = getattr(found, name)
-        return found
+            owner = getattr(owner, name)
+        return owner
 
 
 def replace(target):
@@ -125,19 +125,19 @@ def replace(target):
         now = plan["call"] == calls[target]
         if now and plan["when"] == "before":
             os.kill(os.getpid(), signal.SIGKILL)
-        done = before(*args, **more)
+        result = before(*args, **more)
         if now:
             os.kill(os.getpid(), signal.SIGKILL)
         if plan["call"] == 0 and target == "os.replace" and os.path.exists(plan["model"]):
             with open(plan["model"], "rb") as file:
                 models.append(file.read().hex())
-        return done
+        return result
 
     setattr(owner, name, counted)
 
 
-for one in plan["targets"]:
-    replace(one)
+for target in plan["targets"]:
+    replace(target)
 if plan["call"] == 0 and plan["targets"]:
     @atexit.register
     def write():
@@ -202,8 +202,8 @@ class Campaign:
 
     def __init__(self, folder: Path, data: bytes, classes: int):
         self.place, self.temporary, self.scratch = folder / "place", folder / "temporary", folder / "scratch"
-        for one in (self.place, self.temporary, self.scratch):
-            one.mkdir(parents=True)
+        for path in (self.place, self.temporary, self.scratch):
+            path.mkdir(parents=True)
         lines = data.splitlines(keepends=True)
         self.data, self.half, self.classes = data, b"".join(lines[: len(lines) // 2]), classes
         self.known: dict[str, Known] = {}
@@ -213,8 +213,8 @@ class Campaign:
     def run(self, words: list[str]) -> None:
         """Execute a command line in this process; raise Failure if its exit status is not 0."""
         streams, before = (sys.stdout, sys.stderr), os.getcwd()
-        told = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
-        sys.stdout = sys.stderr = told
+        output = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+        sys.stdout = sys.stderr = output
         temporary = os.environ.get("TMPDIR")
         try:
             os.chdir(self.place)
@@ -227,11 +227,11 @@ class Campaign:
             if temporary is not None:
                 os.environ["TMPDIR"] = temporary
         if status != 0:
-            text = told.buffer.getvalue().decode("utf-8", "replace")
+            text = output.buffer.getvalue().decode("utf-8", "replace")
             raise Failure(f"xclass {' '.join(words)} ended with status {status}: {text}")
 
     def start(self, case: Case, plan: dict) -> subprocess.Popen:
-        """Start a run of a case in a new process, which kills itself as `plan` says."""
+        """Start a run of a case in a new process, which kills itself according to `plan`."""
         path = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))
         environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(self.temporary)}
         plan = {"model": MODEL, "report": str(self.scratch / "report"), **plan}
@@ -252,7 +252,7 @@ class Campaign:
         self.run(case.words(self.classes))
         new = (self.place / MODEL).read_bytes()
         names = self.names()
-        passes = {one: (self.place / one).read_bytes() for one in names if one.startswith(MODEL + ".")}
+        passes = {file: (self.place / file).read_bytes() for file in names if file.startswith(MODEL + ".")}
         calls, models, seconds = {}, {old, new}, 0.0
         for named in (False, True):
             self.reset(old)
@@ -264,7 +264,7 @@ class Campaign:
                 raise Failure(f"a run of {name} that was not killed ended with status {child.returncode}: {err!r}")
             report = json.loads((self.scratch / "report").read_text())
             calls[named] = report["calls"]
-            models |= {bytes.fromhex(one) for one in report["models"]}
+            models |= {bytes.fromhex(content) for content in report["models"]}
             if (self.place / MODEL).read_bytes() != new or self.names() != names:
                 raise Failure(f"two runs of {name} that were not killed differ")
         return Known(old, new, models, passes, names, calls, seconds)
@@ -295,19 +295,19 @@ class Campaign:
         stray = sorted(self.stray(known))
         if len(stray) > 1:
             raise Failure(f"{len(stray)} files were left behind: {', '.join(stray)}")
-        models = {MODEL: known.models} | {one: {content} for one, content in known.passes.items()}
-        for one, allowed in models.items():
-            if (self.place / one).exists() or one == MODEL:
-                self.check_model(known, one, allowed)
-        found = (self.place / MODEL).read_bytes()
+        models = {MODEL: known.models} | {file: {content} for file, content in known.passes.items()}
+        for file, allowed in models.items():
+            if (self.place / file).exists() or file == MODEL:
+                self.check_model(known, file, allowed)
+        model = (self.place / MODEL).read_bytes()
         self.run(case.words(self.classes))
         if (self.place / MODEL).read_bytes() != known.new:
             raise Failure("the next run gave another model than a run in a clean folder")
-        left = sorted(self.stray(known))
-        if left:
-            raise Failure(f"the next run left {', '.join(left)}")
-        what = "new" if found == known.new else "old" if found == known.old else "other"
-        return what + (" + 1 file" if stray else "")
+        leftovers = sorted(self.stray(known))
+        if leftovers:
+            raise Failure(f"the next run left {', '.join(leftovers)}")
+        outcome = "new" if model == known.new else "old" if model == known.old else "other"
+        return outcome + (" + 1 file" if stray else "")
 
     def check_model(self, known: Known, name: str, allowed: set[bytes]) -> None:
         """Check that the contents of a model file are allowed, and that equal models predict the same."""
@@ -360,24 +360,24 @@ def drawn(campaign: Campaign, cases: list[str], kills: int, seed: int) -> list[K
     """Draw kills: cases and functions in turn, everything else at random."""
     rng = random.Random(seed)
     begins = {(name, named): rng.randrange(100) for name in cases for named in (False, True)}
-    turns, found = collections.Counter(begins), []
-    while len(found) < kills:
-        name = cases[len(found) % len(cases)]
+    turns, chosen = collections.Counter(begins), []
+    while len(chosen) < kills:
+        name = cases[len(chosen) % len(cases)]
         known = campaign.known_of(name)
         named = rng.random() < 0.5
-        targets = [DELAY, *(one for one, calls in known.calls[named].items() if calls)]
+        targets = [DELAY, *(function for function, calls in known.calls[named].items() if calls)]
         target = targets[turns[name, named] % len(targets)]
         turns[name, named] += 1
         when = rng.choice(("before", "after"))
         if target == DELAY:
-            found.append(Kill(name, target, when, rng.randrange(1, int(known.seconds * 1000)), named))
+            chosen.append(Kill(name, target, when, rng.randrange(1, int(known.seconds * 1000)), named))
         else:
-            found.append(Kill(name, target, when, rng.randrange(1, known.calls[named][target] + 1), named))
-    return found
+            chosen.append(Kill(name, target, when, rng.randrange(1, known.calls[named][target] + 1), named))
+    return chosen
 
 
-def carry_out_all(campaign: Campaign, kills: list[Kill], tell=print) -> int:
-    """Carry out kills, print the results with `tell`, and return the number of failures."""
+def carry_out_all(campaign: Campaign, kills: list[Kill], print_line=print) -> int:
+    """Carry out kills, print the results by `print_line`, and return the number of failures."""
     began = time.perf_counter()
     counts: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
     failures = []
@@ -388,26 +388,26 @@ def carry_out_all(campaign: Campaign, kills: list[Kill], tell=print) -> int:
         except Failure as failure:
             counts[phase]["FAILED"] += 1
             failures.append(kill)
-            tell(f"FAILED: {kill.words()}: {failure}")
+            print_line(f"FAILED: {kill.words()}: {failure}")
     kinds = ["old", "other", "new", "old + 1 file", "other + 1 file", "new + 1 file", "FAILED"]
-    tell(f"{'phase':30} {'kills':>6} " + " ".join(f"{kind:>14}" for kind in kinds))
-    for phase, found in [*sorted(counts.items()), ("all", sum(counts.values(), collections.Counter()))]:
-        tell(f"{phase:30} {found.total():6} " + " ".join(f"{found[kind]:14}" for kind in kinds))
-    tell(f"{len(kills)} kills, {len(failures)} failures, {time.perf_counter() - began:.0f} s")
+    print_line(f"{'phase':30} {'kills':>6} " + " ".join(f"{kind:>14}" for kind in kinds))
+    for phase, outcomes in [*sorted(counts.items()), ("all", sum(counts.values(), collections.Counter()))]:
+        print_line(f"{phase:30} {outcomes.total():6} " + " ".join(f"{outcomes[kind]:14}" for kind in kinds))
+    print_line(f"{len(kills)} kills, {len(failures)} failures, {time.perf_counter() - began:.0f} s")
     for kill in failures[:5]:
-        tell(f"to repeat it: python -m scripts.kills {kill.words()}")
+        print_line(f"to repeat it: python -m scripts.kills {kill.words()}")
     return len(failures)
 
 
 def generated(lines: int, classes: int, seed: int) -> bytes:
     """Return data in which some words depend on the label and others are random."""
     rng = random.Random(seed)
-    found = []
+    text_lines = []
     for _ in range(lines):
         label = min(rng.randrange(classes), rng.randrange(classes)) + 1
         words = [f"l{label}_{rng.randrange(3)}" if rng.random() < 0.3 else f"w{rng.randrange(300)}" for _ in range(8)]
-        found.append(f"{label} |a {' '.join(words)}\n")
-    return "".join(found).encode()
+        text_lines.append(f"{label} |a {' '.join(words)}\n")
+    return "".join(text_lines).encode()
 
 
 def read(path: Path, lines: int) -> bytes:

@@ -45,8 +45,8 @@ def page() -> str:
         _escaped(help_text.INTRO),
         ".SH EXAMPLES",
     ]
-    for command, what in help_text.EXAMPLES:
-        lines += [".TP", f".B {_escaped(command)}", _escaped(f"{what[:1].upper()}{what[1:]}.")]
+    for command, text in help_text.EXAMPLES:
+        lines += [".TP", f".B {_escaped(command)}", _escaped(f"{text[:1].upper()}{text[1:]}.")]
     lines.append(".SH OPTIONS")
     for section in help_text.sections(*cli.option_groups()):
         lines.append(f'.SS "{_escaped(section.title)}"')
@@ -55,12 +55,12 @@ def page() -> str:
         for option in section.options.values():
             lines += [".TP", f".B {_escaped(help_text.synopsis(option))}", _escaped(_sentences(option))]
     lines.append('.SS "Help"')
-    for flag, what in help_text.HELP:
-        lines += [".TP", f".B {_escaped(flag)}", _escaped(f"{what[:1].upper()}{what[1:]}.")]
+    for flag, text in help_text.HELP:
+        lines += [".TP", f".B {_escaped(flag)}", _escaped(f"{text[:1].upper()}{text[1:]}.")]
     for title, entries in (("EXIT STATUS", EXIT_STATUS), ("ENVIRONMENT", ENVIRONMENT)):
         lines.append(f".SH {title}")
-        for name, what in entries:
-            lines += [".TP", f".B {_escaped(name)}", _escaped(what)]
+        for name, text in entries:
+            lines += [".TP", f".B {_escaped(name)}", _escaped(text)]
     lines += [".SH SEE ALSO", ".BR vw (1)"]
     return "\n".join(lines) + "\n"
 

@@ -30,26 +30,26 @@ use `zsh_source` or `fish_source` for those shells):
 """
 
 
-def listed() -> str:
+def option_tables() -> str:
     """Return the list of all options as Markdown, with a table for every heading of the help."""
     lines = []
     for section in help_text.sections(*cli.option_groups()):
         summary = f": {section.summary}" if section.summary else ""
         lines += ["", f"## {section.title}{summary}", "", "| option | what it does | default |", "|---|---|---|"]
-        lines += [_row(one) for one in section.options.values()]
+        lines += [_row(option) for option in section.options.values()]
     return "\n".join([*lines[1:], ""])
 
 
-def _row(one: Option) -> str:
-    what = one.help + (" (may be repeated)" if one.repeated else "")
-    what += "".join(f" (also `{alias}`)" for alias in one.aliases)
-    cells = (f"`{help_text.synopsis(one)}`", what, help_text.default_of(one))
+def _row(option: Option) -> str:
+    text = option.help + (" (may be repeated)" if option.repeated else "")
+    text += "".join(f" (also `{alias}`)" for alias in option.aliases)
+    cells = (f"`{help_text.synopsis(option)}`", text, help_text.default_of(option))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def page() -> str:
     """Return the text of docs/options.md."""
-    return f"{HEAD}\n{listed()}"
+    return f"{HEAD}\n{option_tables()}"
 
 
 def main() -> None:

@@ -22,6 +22,6 @@ def kernels(request, tmp_path_factory):
     jit.activate()
     if "PYTEST_XDIST_WORKER" in os.environ and any("contract" in item.path.parts for item in request.session.items):
         compile_shared(tmp_path_factory.getbasetemp().parent)  # which the processes of this test run have in common
-    for record in registry.REDUCTIONS:  # what a run says and starts should not depend on being the first
+    for record in registry.REDUCTIONS:  # messages and processes of a run should not depend on whether it is the first
         jit.note_compiled(record.name)
     jit.note_compiled(warm_up.READING)

@@ -74,7 +74,7 @@ def blocks(text: str) -> Iterator[Block]:
     lines = text.splitlines()
     in_list, reason, follows, i = False, None, False, 0
     while i < len(lines):
-        line, begin = lines[i], i
+        line, start = lines[i], i
         fence = FENCE.match(line)
         if not line.strip():
             i += 1
@@ -83,16 +83,16 @@ def blocks(text: str) -> Iterator[Block]:
             i += 1
             while not lines[i].startswith(fence[1]):
                 i += 1
-            body = lines[begin + 1 : i]
+            body = lines[start + 1 : i]
             i += 1
-            yield Block(begin + 1, kind_of(fence[2], body), body, reason, follows)
-        elif line.startswith("    ") and not in_list and (begin == 0 or not lines[begin - 1].strip()):
+            yield Block(start + 1, kind_of(fence[2], body), body, reason, follows)
+        elif line.startswith("    ") and not in_list and (start == 0 or not lines[start - 1].strip()):
             while i < len(lines) and (lines[i].startswith("    ") or not lines[i].strip()):
                 i += 1
-            body = [one[4:] for one in lines[begin:i]]
+            body = [row[4:] for row in lines[start:i]]
             while not body[-1]:
                 body.pop()
-            yield Block(begin + 1, kind_of("", body), body, reason, follows)
+            yield Block(start + 1, kind_of("", body), body, reason, follows)
         else:
             mark = MARK.fullmatch(line)
             reason, follows = mark[1] if mark else None, False
@@ -114,7 +114,8 @@ def kind_of(name: str, body: list[str]) -> str:
         return "sh"
     with contextlib.suppress(SyntaxError):
         if any(
-            not isinstance(one, ast.Expr) or isinstance(one.value, ast.Call) for one in ast.parse("\n".join(body)).body
+            not isinstance(statement, ast.Expr) or isinstance(statement.value, ast.Call)
+            for statement in ast.parse("\n".join(body)).body
         ):
             return "python"
     return ""
@@ -133,10 +134,10 @@ def commands(body: list[str]) -> Iterator[Command]:
         output = None
         if prompts:
             assert words.startswith("$ "), f"output without a command: {words}"
-            begin = i
+            start = i
             while i < len(body) and not body[i].startswith("$ "):
                 i += 1
-            output = body[begin:i]
+            output = body[start:i]
             while output and not output[-1]:
                 output.pop()
             words = words[2:]
@@ -214,43 +215,45 @@ class Page:
         """Run a line of shell; it has to end well, and to print what the page says."""
         if SCRIPTS.match(command.words):
             return
-        shown = re.fullmatch(r"cat (\S+)", command.words)
-        path = self.folder / shown[1] if shown else None
+        cat = re.fullmatch(r"cat (\S+)", command.words)
+        path = self.folder / cat[1] if cat else None
         if path is not None and command.output is not None and (path.name in self.given or not path.exists()):
             path.write_text("\n".join(command.output) + "\n")
             self.given.discard(path.name)
             return
-        before = {one.name: one.stat().st_mtime_ns for one in self.folder.iterdir()}
+        before = {entry.name: entry.stat().st_mtime_ns for entry in self.folder.iterdir()}
         fails = command.output is not None and command.output[0].startswith("xclass: ")
-        out, talk = self._piped(re.sub(r"(?<= )K(?= |$)", str(CLASSES), command.words), fails)
-        self.given -= {one.name for one in self.folder.iterdir() if one.stat().st_mtime_ns != before.get(one.name)}
+        out, err = self._piped(re.sub(r"(?<= )K(?= |$)", str(CLASSES), command.words), fails)
+        self.given -= {
+            entry.name for entry in self.folder.iterdir() if entry.stat().st_mtime_ns != before.get(entry.name)
+        }
         if command.output is not None:
-            fits = agree(command.output, out.splitlines()) or agree(command.output, (talk + out).splitlines())
-            assert fits, f"$ {command.words}\nprinted\n{talk + out}"
+            fits = agree(command.output, out.splitlines()) or agree(command.output, (err + out).splitlines())
+            assert fits, f"$ {command.words}\nprinted\n{err + out}"
 
     def _piped(self, words: str, fails: bool) -> tuple[str, str]:
         """Run a pipeline: `xclass` in this process, all else by the shell. Return standard output and error."""
-        out, talk = "", ""
+        out, err_text = "", ""
         for part in pipeline(words):
             program = part.split()[0]
             if program != "xclass":
                 assert program in HARMLESS.split(), f"{words}\nhas to be marked: <!-- not tested: REASON -->"
-                done = subprocess.run(
+                result = subprocess.run(
                     ["sh", "-c", part], input=out, cwd=self.folder, capture_output=True, text=True, timeout=60
                 )
-                assert done.returncode == 0, f"{part}\n{done.stderr}"
-                out = done.stdout
+                assert result.returncode == 0, f"{part}\n{result.stderr}"
+                out = result.stdout
                 continue
             part, _, file = part.partition(" > ")
             part, _, given = part.partition(" < ")
             text = (self.folder / given.strip()).read_text() if given else out
             status, out, err = xclass(*shlex.split(part)[1:], stdin=text, cwd=self.folder)
-            talk += err
+            err_text += err
             assert (status != 0) == fails, f"{part}\n{err}"
             if file:
                 (self.folder / file.strip()).write_text(out)
                 out = ""
-        return out, talk
+        return out, err_text
 
     def execute(self, block: Block, output: list[str] | None) -> None:
         """Run a Python block; it has to print what the page says, if the page says anything."""
@@ -275,21 +278,21 @@ def _folder(path: Path) -> Iterator[None]:
 
 def only_scripts(block: Block) -> bool:
     """Tell whether a block has no commands but those that tests/scripts/test_pages.py checks."""
-    return block.kind == "sh" and all(SCRIPTS.match(one.words) for one in commands(block.lines))
+    return block.kind == "sh" and all(SCRIPTS.match(command.words) for command in commands(block.lines))
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_blocks_of_page_run(path, tmp_path):
     page = Page(tmp_path)
-    found = list(blocks(path.read_text(encoding="utf-8")))
-    for i, block in enumerate(found):
+    found_blocks = list(blocks(path.read_text(encoding="utf-8")))
+    for i, block in enumerate(found_blocks):
         if block.reason is not None or only_scripts(block):
             continue
         if block.kind == "sh":
             for command in commands(block.lines):
                 page.run(command)
         elif block.kind == "python":
-            after = found[i + 1] if i + 1 < len(found) else None
+            after = found_blocks[i + 1] if i + 1 < len(found_blocks) else None
             page.execute(block, after.lines if after and after.follows and after.kind == "text" else None)
 
 
@@ -341,11 +344,13 @@ $ c
 
 
 def test_parser_finds_blocks():
-    found = list(blocks(EXAMPLE))
-    assert [block.kind for block in found] == ["sh", "sh", "", "text", "sh"]
-    assert [block.reason for block in found] == [None, "takes an hour", None, None, None]
-    assert [one.words for one in commands(found[0].lines)] == ["xclass -d train.vw -f model.bin   # save"]
-    assert list(commands(found[-1].lines)) == [("cat a | b", ["x"]), ("c", None)]
+    found_blocks = list(blocks(EXAMPLE))
+    assert [block.kind for block in found_blocks] == ["sh", "sh", "", "text", "sh"]
+    assert [block.reason for block in found_blocks] == [None, "takes an hour", None, None, None]
+    assert [command.words for command in commands(found_blocks[0].lines)] == [
+        "xclass -d train.vw -f model.bin   # save"
+    ]
+    assert list(commands(found_blocks[-1].lines)) == [("cat a | b", ["x"]), ("c", None)]
     assert kind_of("", ["import xclass", "print(1)"]) == "python"
 
 

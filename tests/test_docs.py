@@ -16,7 +16,7 @@ from xclass.options import declare
 
 ROOT = Path(__file__).parent.parent
 SECTIONS = help_text.sections(*cli.option_groups())
-OPTIONS = {name: one for section in SECTIONS for name, one in section.options.items()}
+OPTIONS = {name: option for section in SECTIONS for name, option in section.options.items()}
 
 
 @pytest.mark.parametrize("name", sorted(OPTIONS))
@@ -28,16 +28,16 @@ def test_option_has_help(name):
 
 
 def test_every_declared_option_stands_in_the_help():
-    rooms, _ = cli.option_groups()
-    declared = {name for room in rooms.values() for name in declare.options_of(room)}
+    groups, _ = cli.option_groups()
+    declared = {name for group in groups.values() for name in declare.options_of(group)}
     assert declared == set(OPTIONS)
     text = arguments.read(SECTIONS, ["--help_all"])["help"]
-    for one in OPTIONS.values():
-        assert all(flag in text for flag in one.flags)
+    for option in OPTIONS.values():
+        assert all(flag in text for flag in option.flags)
 
 
 def test_no_flag_is_used_twice():
-    flags = [flag for one in OPTIONS.values() for flag in one.flags]
+    flags = [flag for option in OPTIONS.values() for flag in option.flags]
     assert sorted(flags) == sorted(set(flags))
     assert not {"-h", "--help", "--help_all", "--version"} & set(flags)
 
@@ -63,9 +63,9 @@ def test_man_page_is_rendered_without_a_warning():
     if shutil.which("groff") is None:
         pytest.skip("groff is not installed")
     page = ROOT / "docs" / "xclass.1"
-    done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "recall_tree" in done.stdout
+    result = subprocess.run(["groff", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "recall_tree" in result.stdout
 
 
 def test_readme_is_short():
@@ -84,11 +84,11 @@ def test_links_lead_somewhere(page):
         if re.match(r"https?://", target):
             continue
         name, _, anchor = target.partition("#")
-        found = (page.parent / name).resolve() if name else page
-        assert found.exists(), target
-        if anchor and found.suffix == ".md":
-            headings = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), re.MULTILINE)
-            assert anchor in [re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings], target
+        linked = (page.parent / name).resolve() if name else page
+        assert linked.exists(), target
+        if anchor and linked.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings], target
 
 
 def test_every_page_is_linked_from_the_readme():

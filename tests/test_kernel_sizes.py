@@ -25,7 +25,7 @@ def too_large(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.FunctionDef):
             continue
-        if not any(getattr(one, "id", "") in KINDS for one in node.decorator_list):
+        if not any(getattr(decorator, "id", "") in KINDS for decorator in node.decorator_list):
             continue
         arguments = node.args
         count = len(arguments.posonlyargs) + len(arguments.args) + len(arguments.kwonlyargs)
@@ -76,7 +76,7 @@ def test_constants_of_kernels_are_declared_once():
     for module, path in MODULES.items():
         source = path.read_text(encoding="utf-8")
         if path.name == "constants.py" or any(f"\n@{kind}\n" in source for kind in KINDS):
-            for one in constants(source):
-                places[one].append(module)
+            for constant in constants(source):
+                places[constant].append(module)
     assert ("ZERO", "np.float32(0)") in places
-    assert {one: where for one, where in places.items() if len(where) > 1} == {}
+    assert {constant: where for constant, where in places.items() if len(where) > 1} == {}

@@ -33,11 +33,11 @@ FLOOR = {folder: number for number, row in enumerate(FLOORS) for folder in row}
 
 def modules() -> dict[str, Path]:
     """Return every module of the package by its name, `run.report.console`; a folder's own file has the folder's."""
-    found = {}
+    paths = {}
     for path in ROOT.rglob("*.py"):
         parts = path.relative_to(ROOT).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return paths
 
 
 MODULES = modules()
@@ -65,27 +65,29 @@ def imported(module: str) -> Iterator[str]:
     package = ["xclass", *path.relative_to(ROOT).parts[:-1]]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            for one in node.names:
-                if one.name.split(".")[0] == "xclass":
-                    yield one.name.partition(".")[2]
+            for alias in node.names:
+                if alias.name.split(".")[0] == "xclass":
+                    yield alias.name.partition(".")[2]
         if isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             base += node.module.split(".") if node.module else []
             if base[:1] != ["xclass"]:
                 continue
-            for one in node.names:
+            for alias in node.names:
                 inside = ".".join(base[1:])
-                full = f"{inside}.{one.name}".lstrip(".")
+                full = f"{inside}.{alias.name}".lstrip(".")
                 yield full if full in MODULES else inside
 
 
 @pytest.mark.parametrize("module", sorted(set(MODULES) - {"", "reductions"}))
 def test_imports_point_down(module):
-    mine = folder(module)
+    own_folder = folder(module)
     for other in imported(module):
-        theirs = folder(other)
-        below = floor(theirs) > floor(mine)
-        assert mine == theirs or below or (mine, theirs) in BESIDE, f"{module} imports {other}"
+        other_folder = folder(other)
+        is_below = floor(other_folder) > floor(own_folder)
+        assert own_folder == other_folder or is_below or (own_folder, other_folder) in BESIDE, (
+            f"{module} imports {other}"
+        )
 
 
 def test_every_folder_has_a_floor():
@@ -121,7 +123,8 @@ def test_no_kernel_is_imported_by_its_name():
     for module, path in MODULES.items():
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and any(
-                getattr(one, "id", "") in ("jit", "bare", "inlined", "allocating") for one in node.decorator_list
+                getattr(decorator, "id", "") in ("jit", "bare", "inlined", "allocating")
+                for decorator in node.decorator_list
             ):
                 kernels.setdefault(module, set()).add(node.name)
     assert len(kernels) > 20
@@ -131,5 +134,5 @@ def test_no_kernel_is_imported_by_its_name():
             if isinstance(node, ast.ImportFrom):
                 base = package[: len(package) - node.level + 1] if node.level else []
                 base += node.module.split(".") if node.module else []
-                names = {one.name for one in node.names}
+                names = {alias.name for alias in node.names}
                 assert not names & kernels.get(".".join(base[1:]), set()), module

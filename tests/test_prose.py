@@ -95,12 +95,12 @@ def test_first_lines_of_modules_and_classes_have_a_verb(path):
 
 
 @pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=lambda path: str(path.relative_to(ROOT)))
-def test_words_are_the_fields(path):
+def test_prose_uses_the_terms_of_the_field(path):
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         text = "\n".join(doc for _, _, _, doc in docstrings(path))
     assert not [match.group() for match in OURS.finditer(text)]
 
 
-def test_words_of_the_help_are_the_fields():
+def test_help_uses_the_terms_of_the_field():
     assert not [match.group() for match in OURS.finditer(man_page())]

@@ -36,23 +36,23 @@ def imported(module: str) -> Iterator[str]:
     """Yield the modules of scripts/ that a module imports, anywhere in its file."""
     for node in ast.walk(TREES[module]):
         if isinstance(node, ast.Import):
-            yield from (one.name.partition(".")[2] for one in node.names if one.name.split(".")[0] == "scripts")
+            yield from (alias.name.partition(".")[2] for alias in node.names if alias.name.split(".")[0] == "scripts")
         if isinstance(node, ast.ImportFrom):
             assert not node.level, f"{module}: imports are absolute"
             base = node.module.split(".")
             if base[0] == "scripts":
                 inside = ".".join(base[1:])
-                for one in node.names:
-                    full = f"{inside}.{one.name}".lstrip(".")
+                for alias in node.names:
+                    full = f"{inside}.{alias.name}".lstrip(".")
                     yield full if full in MODULES else inside
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_imports_point_down(module):
-    mine = folder(module)
+    own_folder = folder(module)
     for other in imported(module):
         assert other in MODULES, f"{module} imports {other}"
-        assert folder(other) in {mine} | ALLOWED.get(mine, {"lib"}), f"{module} imports {other}"
+        assert folder(other) in {own_folder} | ALLOWED.get(own_folder, {"lib"}), f"{module} imports {other}"
         assert other not in COMMANDS, f"{module} imports the command {other}"
 
 

@@ -24,8 +24,8 @@ CLOSE = 2e-5  # probabilities are written with six digits
 
 def pairs(line: str) -> dict[int, float]:
     """Return class -> probability of a line of -p, without what is left for others."""
-    found = (word.split(":") for word in line.split() if ":" in word)
-    return {int(label): float(p) for label, p in found if int(label) > 0}
+    words = (word.split(":") for word in line.split() if ":" in word)
+    return {int(label): float(p) for label, p in words if int(label) > 0}
 
 
 def differing(top: Path, every: Path) -> tuple[int, int]:
@@ -60,12 +60,12 @@ def main() -> int:
             xclass = TOOLS["xclass"]
             words = ["--cpt", str(classes), *shlex.split(given.args)]
             measure([*xclass, "-d", "train.vw", *words, "-f", "e.model", "--quiet"], folder)
-            for asked in (["--top_k", "10"], ["--probabilities"]):
-                out = f"{asked[0][2:]}.txt"
-                ran = measure([*xclass, "-d", "some.vw", "-t", "-i", "e.model", *asked, "-p", out], folder)
+            for listing in (["--top_k", "10"], ["--probabilities"]):
+                out = f"{listing[0][2:]}.txt"
+                result = measure([*xclass, "-d", "some.vw", "-t", "-i", "e.model", *listing, "-p", out], folder)
             examples, wrong = differing(folder / "top_k.txt", folder / "probabilities.txt")
-            opened = re.search(r"nodes opened by a search: (.*)", ran.said)
-            depth = re.search(r"depth = (\d+)", ran.said)
+            opened = re.search(r"nodes opened by a search: (.*)", result.stderr)
+            depth = re.search(r"depth = (\d+)", result.stderr)
             print(
                 f"{name}: {examples - wrong} of {examples} as all classes say; opened for the best: {opened[1]}; "
                 f"depth {depth[1]}",

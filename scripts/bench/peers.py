@@ -41,12 +41,12 @@ from scripts.lib.processes import BenchError
 COLOURS = {XCLASS: "tab:red", VW: "tab:blue", NAPKIN: "tab:green", FASTTEXT: "tab:orange"}
 
 
-def table(found: list[dict]) -> list[str]:
+def table(results: list[dict]) -> list[str]:
     """Lines of Markdown: sets across, methods down, `error (seconds)`."""
-    sets = list(dict.fromkeys(one["set"] for one in found))
-    classes = {one["set"]: one["classes"] for one in found}
-    cells = {(one["set"], one["method"]): one for one in found}
-    best = {name: min(one["error"] for one in found if one["set"] == name) for name in sets}
+    sets = list(dict.fromkeys(cell["set"] for cell in results))
+    classes = {cell["set"]: cell["classes"] for cell in results}
+    cells = {(cell["set"], cell["method"]): cell for cell in results}
+    best = {name: min(cell["error"] for cell in results if cell["set"] == name) for name in sets}
     lines = [
         "| test error % (s of training) | " + " | ".join(f"{name}, {classes[name]:,}" for name in sets) + " |",
         "| --- |" + " --: |" * len(sets),
@@ -54,40 +54,40 @@ def table(found: list[dict]) -> list[str]:
     for method in METHODS:
         row = []
         for name in sets:
-            one = cells.get((name, method))
-            mark = "**" if one and one["error"] == best[name] else ""
-            row.append(f"{mark}{100 * one['error']:.1f}{mark} ({one['train']:.1f})" if one else "")
+            cell = cells.get((name, method))
+            mark = "**" if cell and cell["error"] == best[name] else ""
+            row.append(f"{mark}{100 * cell['error']:.1f}{mark} ({cell['train']:.1f})" if cell else "")
         if any(row):
             lines.append(f"| {method} | " + " | ".join(row) + " |")
     return lines
 
 
-def draw(found: list[dict], file: Path) -> None:
+def draw(results: list[dict], file: Path) -> None:
     """A panel for each set: seconds of training across, error up, a point for each method."""
     pyplot = plotting()
-    sets = list(dict.fromkeys(one["set"] for one in found))
+    sets = list(dict.fromkeys(cell["set"] for cell in results))
     across = min(3, len(sets))
     down = -(-len(sets) // across)
     figure, areas = pyplot.subplots(down, across, figsize=(6 * across, 4.5 * down), squeeze=False)
     for area in areas.flat[len(sets) :]:
         area.set_visible(False)
     for name, area in zip(sets, areas.flat, strict=False):
-        mine = [one for one in found if one["set"] == name]
-        for one in mine:
-            tool = METHODS[one["method"]][0]
-            area.semilogx(one["train"], 100 * one["error"], "o", color=COLOURS[tool], markersize=5)
+        of_set = [cell for cell in results if cell["set"] == name]
+        for cell in of_set:
+            tool = METHODS[cell["method"]][0]
+            area.semilogx(cell["train"], 100 * cell["error"], "o", color=COLOURS[tool], markersize=5)
         log_axis(area)
         area.margins(0.15)
-        area.set_title(f"{name}, {mine[0]['classes']:,} classes")
+        area.set_title(f"{name}, {of_set[0]['classes']:,} classes")
         area.set_xlabel("seconds of training")
         area.set_ylabel("test error %")
     figure.set_dpi(PIXELS)
     figure.tight_layout()
     for name, area in zip(sets, areas.flat, strict=False):
-        mine = [one for one in found if one["set"] == name]
+        of_set = [cell for cell in results if cell["set"] == name]
         label_points(
-            area, [(one["train"], 100 * one["error"]) for one in mine],
-            [one["method"].removeprefix("xclass ") for one in mine],
+            area, [(cell["train"], 100 * cell["error"]) for cell in of_set],
+            [cell["method"].removeprefix("xclass ") for cell in of_set],
         )  # fmt: skip
     keys = [
         pyplot.Line2D([], [], marker="o", linestyle="", color=colour, label=tool) for tool, colour in COLOURS.items()
@@ -107,8 +107,8 @@ def main() -> None:
     options.add_argument("--plot", type=Path, metavar="FILE")
     options.add_argument("--work", type=Path, help="folder for the unpacked data; a temporary one by default")
     given = options.parse_args()
-    kept = given.table or given.json
-    found = json.loads(kept.read_text(encoding="utf-8")) if kept and kept.exists() else []
+    stored_in = given.table or given.json
+    results = json.loads(stored_in.read_text(encoding="utf-8")) if stored_in and stored_in.exists() else []
     if given.table is None:
         if given.data_dir is None or not given.sets:
             raise BenchError("name a folder of data and --sets, or a file with --table")
@@ -122,23 +122,23 @@ def main() -> None:
                 folder, classes = prepare(given.data_dir, name, work)
                 for method in methods:
                     tool = METHODS[method][0]
-                    if missing(tool) or any((one["set"], one["method"]) == (name, method) for one in found):
+                    if missing(tool) or any((cell["set"], cell["method"]) == (name, method) for cell in results):
                         continue
                     if tool == XCLASS and unknown(words_of(method, name, classes)):
                         continue
-                    found.append(run(method, name, folder, classes))
-                    one = found[-1]
+                    results.append(run(method, name, folder, classes))
+                    cell = results[-1]
                     print(
-                        f"{name} {method}: error {one['error']:.4f}, training {one['train']:.2f} s, "
-                        f"testing {one['test_us']:.1f} us an example",
+                        f"{name} {method}: error {cell['error']:.4f}, training {cell['train']:.2f} s, "
+                        f"testing {cell['test_us']:.1f} us an example",
                         file=sys.stderr,
                         flush=True,
                     )
                     if given.json:
-                        given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print("\n".join(table(found)))
+                        given.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print("\n".join(table(results)))
     if given.plot:
-        draw(found, given.plot)
+        draw(results, given.plot)
 
 
 if __name__ == "__main__":

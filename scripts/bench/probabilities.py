@@ -68,10 +68,10 @@ def try_way(folder: Path, words: list[str]) -> tuple[float, float, float, float,
     learned = measure([*xclass, "-d", "train.vw", *words, "-f", "p.model"], folder)
     tested = measure([*xclass, "-d", "test.vw", "-t", "-i", "p.model", "--perplexity"], folder)
     return (
-        fact(learned.said, "average squared loss"),
-        fact(learned.said, "average log loss"),
-        fact(tested.said, "perplexity"),
-        fact(tested.said, "average loss"),
+        fact(learned.stderr, "average squared loss"),
+        fact(learned.stderr, "average log loss"),
+        fact(tested.stderr, "perplexity"),
+        fact(tested.stderr, "average loss"),
         learned.wall,
     )
 

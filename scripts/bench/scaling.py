@@ -33,9 +33,9 @@ from scripts.lib.streams import Point, time_point, write_stream
 def row(name: str, points: dict[int, Point], wall: bool) -> str:
     """A line of the table."""
     cells = []
-    for one in points.values():
-        depth = f", {one.depth[0]:.1f} / {one.depth[1]}" if one.depth else ""
-        cells.append(f"{one.train:.1f} / {one.train_wall:.1f}, {one.test:.1f} / {one.test_wall:.1f}{depth}")
+    for point in points.values():
+        depth = f", {point.depth[0]:.1f} / {point.depth[1]}" if point.depth else ""
+        cells.append(f"{point.train:.1f} / {point.train_wall:.1f}, {point.test:.1f} / {point.test_wall:.1f}{depth}")
     first, last = points[min(points)], points[max(points)]
     ratios = [(last.train_wall, first.train_wall), (last.test_wall, first.test_wall)]
     if not wall:
@@ -46,18 +46,18 @@ def row(name: str, points: dict[int, Point], wall: bool) -> str:
     return f"| {name} | " + " | ".join([*cells, growth]) + " |"
 
 
-def draw(points: dict[str, dict[int, Point]], what: str, wall: bool, file: Path) -> None:
+def draw(points: dict[str, dict[int, Point]], variable: str, wall: bool, file: Path) -> None:
     """Learning on the left, testing on the right, a line for each reduction."""
     pyplot = plotting()
     figure, areas = pyplot.subplots(1, 2, figsize=(10, 4))
-    for area, title, one in zip(areas, ("learning", "testing"), ("train", "test"), strict=True):
-        for name, found in points.items():
-            values = [getattr(point, one + ("_wall" if wall else "")) for point in found.values()]
-            (area.semilogy if what == "bits" else area.loglog)(list(found), values, "o-", label=name)
-            area.set_xticks(list(found), [f"{value:,}" for value in found])
+    for area, title, phase in zip(areas, ("learning", "testing"), ("train", "test"), strict=True):
+        for name, of_method in points.items():
+            values = [getattr(point, phase + ("_wall" if wall else "")) for point in of_method.values()]
+            (area.semilogy if variable == "bits" else area.loglog)(list(of_method), values, "o-", label=name)
+            area.set_xticks(list(of_method), [f"{value:,}" for value in of_method])
         area.xaxis.minorticks_off()
         area.set_title(title)
-        area.set_xlabel(what)
+        area.set_xlabel(variable)
         area.set_ylabel("microseconds an example" + ("" if wall else " (processor time)"))
         area.legend()
     figure.tight_layout()
@@ -82,7 +82,7 @@ def main() -> None:
     several = [name for name, values in lists.items() if len(values) > 1]
     if len(several) > 1:
         raise BenchError(f"{' and '.join(several)} have several values: vary one at a time")
-    what = several[0] if several else "K"
+    variable = several[0] if several else "K"
     if max(given.processors, default=1) > len(os.sched_getaffinity(0)):
         raise BenchError(f"there are {len(os.sched_getaffinity(0))} processors, not {max(given.processors)}")
     everywhere = os.sched_getaffinity(0)
@@ -90,26 +90,26 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         made = None
-        for value in lists[what]:
-            at = {name: value if name == what else (values or [None])[0] for name, values in lists.items()}
+        for value in lists[variable]:
+            at = {name: value if name == variable else (values or [None])[0] for name, values in lists.items()}
             if made != (made := (at["K"], at["features"])):
                 for seed, part in enumerate(("train", "test")):
                     write_stream(folder / part, seed, at["K"], given.examples, at["features"])
             os.sched_setaffinity(0, sorted(everywhere)[: at["processors"]])
-            for name, found in points.items():
+            for name, of_method in points.items():
                 words = [f"--{name}", str(at["K"]), *shlex.split(given.args)]
                 words += ["-b", str(at["bits"])] if at["bits"] else []
-                found[value] = time_point(folder, given.examples, words)
-                print(f"{name} {what} {value}: {found[value]}", file=sys.stderr, flush=True)
+                of_method[value] = time_point(folder, given.examples, words)
+                print(f"{name} {variable} {value}: {of_method[value]}", file=sys.stderr, flush=True)
             os.sched_setaffinity(0, everywhere)
     print("Learning CPU / wall, testing CPU / wall in microseconds per example, depth mean / largest.\n")
     growth = "growth: learning, testing, depth"
-    print("| | " + " | ".join(f"{what} = {value:,}" for value in lists[what]) + f" | {growth} |")
-    print("| --- |" + " --: |" * (len(lists[what]) + 1))
-    for name, found in points.items():
-        print(row(name, found, what == "processors"))
+    print("| | " + " | ".join(f"{variable} = {value:,}" for value in lists[variable]) + f" | {growth} |")
+    print("| --- |" + " --: |" * (len(lists[variable]) + 1))
+    for name, of_method in points.items():
+        print(row(name, of_method, variable == "processors"))
     if given.plot:
-        draw(points, what, what == "processors", given.plot)
+        draw(points, variable, variable == "processors", given.plot)
 
 
 if __name__ == "__main__":

@@ -66,23 +66,25 @@ def reading(options: argparse.Namespace, work: Path, sets: list[str]) -> list[st
                 shutil.copyfileobj(plain, small, 1 << 20)
         for kind, file in (("text", "train.vw"), ("gzip", "train.vw.gz")):
             ways = [streams.READ, [*TOOLS["vw"], "--noop", "-d"]]
-            jobs = [(way, one) for way in ways for one in (file, "few.vw")]
+            jobs = [(way, data) for way in ways for data in (file, "few.vw")]
             measure([*ways[0], file], folder)  # compiles
             taken: dict[int, list[float]] = {j: [] for j in range(len(jobs))}
             for _ in range(options.repetitions):
-                for j, (way, one) in enumerate(jobs):
-                    taken[j].append(measure([*way, one], folder).wall)
-            ours, our_start, theirs, their_start = (statistics.median(taken[j]) for j in range(len(jobs)))
-            less = max(ours - our_start, 1e-3), max(theirs - their_start, 1e-3)
+                for j, (way, data) in enumerate(jobs):
+                    taken[j].append(measure([*way, data], folder).wall)
+            wall, start_wall, vw_wall, vw_start_wall = (statistics.median(taken[j]) for j in range(len(jobs)))
+            less = max(wall - start_wall, 1e-3), max(vw_wall - vw_start_wall, 1e-3)
             ratios[kind].append(less[0] / less[1])
-            numbers = (ours, theirs, ours / theirs, *less, less[0] / less[1])
-            lines.append(f"| {name} | {size:.0f} | {kind} | " + " | ".join(f"{one:.2f}" for one in numbers) + " |")
-    means = ", ".join(f"{kind} {geometric_mean(found):.2f}" for kind, found in ratios.items())
+            numbers = (wall, vw_wall, wall / vw_wall, *less, less[0] / less[1])
+            lines.append(
+                f"| {name} | {size:.0f} | {kind} | " + " | ".join(f"{number:.2f}" for number in numbers) + " |"
+            )
+    means = ", ".join(f"{kind} {geometric_mean(values):.2f}" for kind, values in ratios.items())
     return [*lines, "", f"Geometric mean, less the start: {means}."]
 
 
 def _methods(options: argparse.Namespace) -> list[str]:
-    """The methods of `RIVALS` that are asked for."""
+    """The methods of `RIVALS` that are requested."""
     every = list(dict.fromkeys(method for pair in RIVALS.values() for method in pair))
     wanted = options.methods or every
     for method in wanted:
@@ -96,19 +98,23 @@ def _rivals(options: argparse.Namespace, work: Path, name: str) -> dict[str, dic
     folder, classes = prepare(options.data_dir, name, work)
     examples = (folder / "train.vw").read_bytes().count(b"\n")
     left_out = {"fastText softmax"} if examples * classes > DENSE else set()
-    found: dict[str, list[dict]] = {
+    results: dict[str, list[dict]] = {
         method: []
         for method in _methods(options)
         if method not in left_out and not peers.missing(peers.METHODS[method][0])
     }
     for _ in range(options.repetitions):
-        for method, runs in found.items():
+        for method, runs in results.items():
             if not runs or runs[0]["train"] < LONG:
                 runs.append(peers.run(method, name, folder, classes))
     numbers = ("error", "train", "train_cpu", "test", "test_us", "memory")
     return {
-        method: {**runs[0], **{one: statistics.median(run[one] for run in runs) for one in numbers}, "runs": len(runs)}
-        for method, runs in found.items()
+        method: {
+            **runs[0],
+            **{field: statistics.median(run[field] for run in runs) for field in numbers},
+            "runs": len(runs),
+        }
+        for method, runs in results.items()
     }
 
 
@@ -117,29 +123,35 @@ def beside_peers(options: argparse.Namespace, work: Path, sets: list[str]) -> li
     lines = ["| set | K | method | test error | train s | CPU s | peak MB | test us an example | runs |"]
     lines.append("| --- | --: | --- " + "| --: " * 6 + "|")
     peers.say_what_is_missing(_methods(options))
-    found = {}
+    results = {}
     for name in sets:
-        found[name] = _rivals(options, work, name)
+        results[name] = _rivals(options, work, name)
         if options.json:  # as peers.py keeps it, whose --table and --plot take it
-            kept = options.json.with_name(f"{options.json.stem}.peers{options.json.suffix}")
-            runs = [one for methods in found.values() for one in methods.values()]
-            kept.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
-    for name, methods in found.items():
-        for method, one in methods.items():
-            numbers = (one["train"], one["train_cpu"], one["memory"] / 1e6, one["test_us"], one["runs"])
+            path = options.json.with_name(f"{options.json.stem}.peers{options.json.suffix}")
+            runs = [medians for methods in results.values() for medians in methods.values()]
+            path.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
+    for name, methods in results.items():
+        for method, medians in methods.items():
+            numbers = (
+                medians["train"],
+                medians["train_cpu"],
+                medians["memory"] / 1e6,
+                medians["test_us"],
+                medians["runs"],
+            )
             lines.append(
-                f"| {name} | {one['classes']} | {method} | {one['error']:.4f} | "
+                f"| {name} | {medians['classes']} | {method} | {medians['error']:.4f} | "
                 + " | ".join(f"{number:.{digits}f}" for number, digits in zip(numbers, (2, 2, 0, 1, 0), strict=True))
                 + " |"
             )
     ratios_of = []
-    for what, (ours, theirs) in RIVALS.items():
-        pairs = [(one.get(ours), one.get(theirs)) for one in found.values()]
+    for tool, (method_a, method_b) in RIVALS.items():
+        pairs = [(methods.get(method_a), methods.get(method_b)) for methods in results.values()]
         ratios = [a["train"] / b["train"] if a and b else None for a, b in pairs]
         known = [ratio for ratio in ratios if ratio is not None]
         if known:
             cells = ["" if ratio is None else f"{ratio:.2f}" for ratio in [*ratios, geometric_mean(known)]]
-            ratios_of.append(f"| {what} | " + " | ".join(cells) + " |")
+            ratios_of.append(f"| {tool} | " + " | ".join(cells) + " |")
     if ratios_of:
         head = "| ratio of training s | " + " | ".join(sets) + " | geometric mean |"
         lines += ["", head, "| --- |" + " --: |" * (len(sets) + 1), *ratios_of]
@@ -164,19 +176,19 @@ def start(options: argparse.Namespace, work: Path, sets: list[str]) -> list[str]
                 del os.environ["XDG_CACHE_HOME"]
                 if before is not None:
                     os.environ["XDG_CACHE_HOME"] = before
-        wall, cpu = (statistics.median(getattr(one, what) for one in warm) for what in ("wall", "cpu"))
-        memory = max(one.memory for one in warm) / 1e6
+        wall, cpu = (statistics.median(getattr(run, field) for run in warm) for field in ("wall", "cpu"))
+        memory = max(run.memory for run in warm) / 1e6
         lines.append(f"| `{way}` | {wall:.2f} | {cpu:.2f} | {memory:.0f} | {cold.wall:.1f} | {cold.cpu:.1f} |")
     vw = [measure([*TOOLS["vw"], "-d", "ten.vw", "--oaa", str(classes)], folder) for _ in range(3)]
-    wall, cpu = (statistics.median(getattr(one, what) for one in vw) for what in ("wall", "cpu"))
-    return [*lines, f"| VW `--oaa` | {wall:.2f} | {cpu:.2f} | {max(one.memory for one in vw) / 1e6:.0f} | | |"]
+    wall, cpu = (statistics.median(getattr(run, field) for run in vw) for field in ("wall", "cpu"))
+    return [*lines, f"| VW `--oaa` | {wall:.2f} | {cpu:.2f} | {max(run.memory for run in vw) / 1e6:.0f} | | |"]
 
 
 OTHERS = {"peers": (beside_peers, BESIDE), "reading": (reading, READ), "start": (start, READ)}  # and their sets
 
 
 def main() -> None:
-    """Measure the parts that were asked for, and print a report for each."""
+    """Measure the requested parts, and print a report for each."""
     every = [*PARTS, *OTHERS]
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False

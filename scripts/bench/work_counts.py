@@ -61,7 +61,7 @@ class Counted(np.ndarray):
 
 
 def stream(n: int) -> list[str]:
-    """Return lines whose words tell the class, the first classes being the most frequent."""
+    """Return lines whose words depend on the class, the first classes being the most frequent."""
     rng = random.Random("work")
     lines = []
     for _ in range(n):
@@ -106,9 +106,9 @@ def _watched(value, tables: list[Counted], seen: set[int]):
             flat.slot = int(getattr(value, "stride", 2))
             tables.append(flat)
             return value._replace(flat=flat)
-        return type(value)(*(_watched(one, tables, seen) for one in value))
+        return type(value)(*(_watched(item, tables, seen) for item in value))
     if isinstance(value, list):
-        return [_watched(one, tables, seen) for one in value]
+        return [_watched(item, tables, seen) for item in value]
     if type(value).__module__.startswith("xclass."):
         _watch(value, tables, seen)
     return value
@@ -116,12 +116,12 @@ def _watched(value, tables: list[Counted], seen: set[int]):
 
 def main() -> None:
     """Print the table."""
-    warnings.simplefilter("ignore")  # plain Python tells of every hash that overflows
+    warnings.simplefilter("ignore")  # plain Python warns of every hash that overflows
     print("| reduction | accesses | slots | cache lines |")
     print("| --- | --: | --: | --: |")
     for name in REDUCTIONS:
-        found = count(name)
-        print(f"| {name} | {found.accesses:.1f} | {found.slots:.1f} | {found.lines:.1f} |", flush=True)
+        counts = count(name)
+        print(f"| {name} | {counts.accesses:.1f} | {counts.slots:.1f} | {counts.lines:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ def unpack(packed: bytes) -> bytes:
     """Return the content of a .Z file; ValueError if it is none or is damaged."""
     if packed[:2] != MAGIC or len(packed) < 3:
         raise ValueError("not a file of `compress`")
-    longest, clears = packed[2] & 31, packed[2] >> 7
-    if not 10 <= longest <= 16:
-        raise ValueError(f"codes of {longest} bits")
+    max_width, clears = packed[2] & 31, packed[2] >> 7
+    if not 10 <= max_width <= 16:
+        raise ValueError(f"codes of {max_width} bits")
     first_free = CLEAR + clears
     words = [bytes([i]) for i in range(256)] + [b""] * clears
     out = []
@@ -40,11 +40,11 @@ def unpack(packed: bytes) -> bytes:
         else:
             raise ValueError(f"damaged near byte {byte:,}")
         out.append(word)
-        if previous and len(words) < 1 << longest:
+        if previous and len(words) < 1 << max_width:
             words.append(previous + word[:1])
         previous = word
         # the writer is one word ahead of us: it changes the width when its table is full
-        if len(words) >= (1 << width) and width < longest:
+        if len(words) >= (1 << width) and width < max_width:
             at = start + -(-(at - start) // (8 * width)) * 8 * width
             width, start = width + 1, at
     return b"".join(out)

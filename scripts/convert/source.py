@@ -31,41 +31,41 @@ from scripts.convert import lzw
 Example = tuple[bytes, bytes]
 
 
-class Bad(Exception):
+class ConversionError(Exception):
     """Something in a source that cannot be converted; the message is all the user sees."""
 
 
-def bad(path: Path, line: int, what: str) -> Bad:
+def line_error(path: Path, line: int, problem: str) -> ConversionError:
     """Return the error that a line is bad."""
-    return Bad(f"{path}:{line}: {what}")
+    return ConversionError(f"{path}:{line}: {problem}")
 
 
 # -- reading -----------------------------------------------------------------------------------------------------
 
 
 def opened(path: Path) -> BinaryIO:
-    """Open a file, whatever it is packed with; what it begins with tells, not its name."""
+    """Open a file, decompressing it if necessary; its first bytes show the format, not its name."""
     try:
         with open(path, "rb") as file:
-            begin = file.read(6)
+            magic = file.read(6)
     except OSError as error:
-        raise Bad(f"{path}: {error.strerror}") from None
-    if begin[:2] == b"\x1f\x8b":
+        raise ConversionError(f"{path}: {error.strerror}") from None
+    if magic[:2] == b"\x1f\x8b":
         return gzip.open(path)
-    if begin[:3] == b"BZh":
+    if magic[:3] == b"BZh":
         return bz2.open(path)
-    if begin == b"\xfd7zXZ\x00":
+    if magic == b"\xfd7zXZ\x00":
         return lzma.open(path)
-    if begin[:2] == lzw.MAGIC:
+    if magic[:2] == lzw.MAGIC:
         try:
             return io.BytesIO(lzw.unpack(path.read_bytes()))
         except ValueError as error:
-            raise Bad(f"{path}: {error}") from None
-    if begin[:4] == b"PK\x03\x04":
+            raise ConversionError(f"{path}: {error}") from None
+    if magic[:4] == b"PK\x03\x04":
         archive = zipfile.ZipFile(path)
-        members = [one for one in archive.namelist() if not one.endswith("/")]
+        members = [name for name in archive.namelist() if not name.endswith("/")]
         if len(members) != 1:
-            raise Bad(f"{path}: has {len(members)} files, not one: unpack it and name the right one")
+            raise ConversionError(f"{path}: has {len(members)} files, not one: unpack it and name the right one")
         return archive.open(members[0])
     return open(path, "rb")
 
@@ -78,7 +78,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
             for number, line in enumerate(file, 1):
                 yield number, line.rstrip(b"\r\n")
         except (OSError, EOFError, zipfile.BadZipFile) as error:
-            raise Bad(f"{path}: damaged after line {number:,}: {error}") from None
+            raise ConversionError(f"{path}: damaged after line {number:,}: {error}") from None
 
 
 def plain_name(name: str) -> str:
@@ -133,22 +133,22 @@ def write(
     sources = [lambda source=source: itertools.islice(source(), limit) for source in (train, test) if source]
     out.mkdir(parents=True, exist_ok=True)
     (out / "labels.txt").unlink(missing_ok=True)
-    found, counts = set(), []
+    seen_labels, counts = set(), []
     if (classes is None and labels is None) or test is None:
         for source in sources:
             seen = [label for label, _ in source()]
             counts.append(len(seen))
-            found.update(seen)
+            seen_labels.update(seen)
     if labels is None:
-        labels = [b"%d" % y for y in range(1, classes + 1)] if classes else sorted(found, key=order)
+        labels = [b"%d" % y for y in range(1, classes + 1)] if classes else sorted(seen_labels, key=order)
     number = {label: b"%d" % y for y, label in enumerate(labels, 1)}
     held_out = set()
     if test is None:
         if counts[0] < 2:
-            raise Bad(f"{counts[0]} examples cannot be split into training and test examples")
+            raise ConversionError(f"{counts[0]} examples cannot be split into training and test examples")
         held_out = set(random.Random(seed).sample(range(counts[0]), max(1, round(counts[0] * share))))
     facts = {"train": 0, "test": 0, "classes": len(labels)}
-    kept: list[bytes] = []
+    lines: list[bytes] = []
     with created(out / "train.vw", packed) as train_file, created(out / "test.vw", packed) as test_file:
         for part, source in zip(("train", "test"), sources, strict=False):
             for place, (label, rest) in enumerate(source()):
@@ -158,13 +158,15 @@ def write(
                 if testing:
                     test_file.write(line)
                 elif shuffle:
-                    kept.append(line)
+                    lines.append(line)
                 else:
                     train_file.write(line)
-        random.Random(seed).shuffle(kept)
-        train_file.writelines(kept)
+        random.Random(seed).shuffle(lines)
+        train_file.writelines(lines)
     if not facts["train"] or not facts["test"]:
-        raise Bad(f"{facts['train']} training and {facts['test']} test examples: there must be some of both")
+        raise ConversionError(
+            f"{facts['train']} training and {facts['test']} test examples: there must be some of both"
+        )
     with open(out / "labels.part", "wb") as file:
         file.writelines(b"%s\t%s\n" % (y, label) for label, y in number.items())
     os.replace(out / "labels.part", out / "labels.txt")
@@ -194,14 +196,14 @@ def options(doc: str, several: bool = True) -> argparse.ArgumentParser:
 def settings(given: argparse.Namespace) -> dict:
     """Return the keywords of `write` that a command line gave."""
     if not 0 < given.share < 1:
-        raise Bad(f"--share {given.share}: must be between 0 and 1")
+        raise ConversionError(f"--share {given.share}: must be between 0 and 1")
     if given.limit is not None and given.limit < 1:
-        raise Bad(f"--limit {given.limit}: at least 1")
-    found = {"share": given.share, "seed": given.seed, "limit": given.limit}
+        raise ConversionError(f"--limit {given.limit}: at least 1")
+    arguments = {"share": given.share, "seed": given.seed, "limit": given.limit}
     for name in ("shuffle", "classes", "packed"):
         if hasattr(given, name):
-            found[name] = getattr(given, name)
-    return found
+            arguments[name] = getattr(given, name)
+    return arguments
 
 
 def run(main: Callable[[], dict[str, int]]) -> int:
@@ -209,7 +211,7 @@ def run(main: Callable[[], dict[str, int]]) -> int:
     name = Path(sys.argv[0]).stem
     try:
         facts = main()
-    except Bad as error:
+    except ConversionError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
     print(f"{facts['train']:,} training and {facts['test']:,} test examples, {facts['classes']:,} classes")

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.convert.source import Bad, Example, bad, lines, options, run, settings, write
+from scripts.convert.source import ConversionError, Example, line_error, lines, options, run, settings, write
 
 FEATURE = re.compile(rb"(\d+):([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 LABEL = re.compile(rb"[-+]?\d+(?:\.0*)?")
@@ -24,10 +24,10 @@ HEADER = re.compile(rb"\s*(\d+)\s+(\d+)\s+(\d+)\s*")
 
 
 def features(path: Path, number: int, words: list[bytes]) -> bytes:
-    """Return the features of a line as VW text; raise Bad at the first that is none."""
+    """Return the features of a line as VW text; raise ConversionError at the first that is invalid."""
     for word in words:
         if not FEATURE.fullmatch(word):
-            raise bad(path, number, f"{word.decode(errors='replace')!r} is no index:value such as 17:0.5")
+            raise line_error(path, number, f"{word.decode(errors='replace')!r} is no index:value such as 17:0.5")
     return b"|f " + b" ".join(words)
 
 
@@ -35,9 +35,9 @@ def chosen(path: Path, number: int, labels: list[bytes], several: str, draw: ran
     """Return the label an example gets, None if it has none or is to be left out."""
     for label in labels:
         if not LABEL.fullmatch(label):
-            raise bad(path, number, f"label {label.decode(errors='replace')!r} is no whole number")
+            raise line_error(path, number, f"label {label.decode(errors='replace')!r} is no whole number")
     if len(labels) > 1 and several == "error":
-        raise bad(path, number, f"{len(labels)} labels: choose one with --several first, draw or skip")
+        raise line_error(path, number, f"{len(labels)} labels: choose one with --several first, draw or skip")
     if not labels or (len(labels) > 1 and several == "skip"):
         return None
     label = draw.choice(labels) if several == "draw" and len(labels) > 1 else labels[0]
@@ -60,18 +60,18 @@ def examples(paths: list[Path], several: str, seed: int) -> Iterator[Example]:
                 continue
             count += 1
             words = line.split()
-            begin = next((i for i, word in enumerate(words) if b":" in word), len(words))
-            labels = [word.strip() for word in b" ".join(words[:begin]).split(b",") if word.strip()]
-            rest = features(path, number, words[begin:])
+            first_feature = next((i for i, word in enumerate(words) if b":" in word), len(words))
+            labels = [word.strip() for word in b" ".join(words[:first_feature]).split(b",") if word.strip()]
+            rest = features(path, number, words[first_feature:])
             label = chosen(path, number, labels, several, draw)
             if label is not None:
                 yield label, rest
         if announced is not None and announced != count:
-            raise Bad(f"{path}: the first line announces {announced:,} examples, there are {count:,}")
+            raise ConversionError(f"{path}: the first line announces {announced:,} examples, there are {count:,}")
 
 
 def main() -> dict[str, int]:
-    """Convert as the command line says."""
+    """Execute the conversion that the command line requests."""
     parser = options(__doc__)
     parser.add_argument("--several", choices=("error", "first", "draw", "skip"), default="error")
     given = parser.parse_args()

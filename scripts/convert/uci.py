@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.convert.source import Example, bad, lines, options, run, settings, write
+from scripts.convert.source import Example, line_error, lines, options, run, settings, write
 
 
 def value(word: str) -> float | None:
@@ -37,26 +37,26 @@ def examples(paths: list[Path]) -> Iterator[Example]:
             if number == 1 and all(value(cell) is None for cell in cells):
                 continue
             if len(cells) < 2 or not cells[-1]:
-                raise bad(path, number, "no class after a comma")
+                raise line_error(path, number, "no class after a comma")
             columns = columns or len(cells)
             if len(cells) != columns:
-                raise bad(path, number, f"{len(cells)} columns, {columns} in the lines before")
+                raise line_error(path, number, f"{len(cells)} columns, {columns} in the lines before")
             words = []
             for place, cell in enumerate(cells[:-1], 1):
                 known = value(cell)
                 if cell != "?" and (known is None or not math.isfinite(known)):
-                    raise bad(path, number, f"{cell!r} in column {place} is no number")
+                    raise line_error(path, number, f"{cell!r} in column {place} is no number")
                 if known:
                     words.append(f"{place}:{known:.9g}")
             label = value(cells[-1])
             if label is not None and label != int(label):
-                raise bad(path, number, f"class {cells[-1]} is no whole number")
+                raise line_error(path, number, f"class {cells[-1]} is no whole number")
             name = cells[-1].replace(" ", "_") if label is None else str(int(label))
             yield name.encode(), b"|f " + " ".join(words).encode()
 
 
 def main() -> dict[str, int]:
-    """Convert as the command line says."""
+    """Execute the conversion that the command line requests."""
     given = options(__doc__).parse_args()
 
     def source(paths):

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.convert.source import Example, bad, lines, options, run, settings, write
+from scripts.convert.source import Example, line_error, lines, options, run, settings, write
 
 BARE = re.compile(rb"\|(?=\s|$)")
 
@@ -27,16 +27,16 @@ def examples(paths: list[Path], namespace: bytes, classes: int | None) -> Iterat
             if not label or label.startswith(b"'"):
                 continue
             if not bar:
-                raise bad(path, number, "no bar (|) before the features")
+                raise line_error(path, number, "no bar (|) before the features")
             if not label.isdigit():
-                raise bad(path, number, f"label {label.decode(errors='replace')!r} is no whole number")
+                raise line_error(path, number, f"label {label.decode(errors='replace')!r} is no whole number")
             if classes and not 1 <= int(label) <= classes:
-                raise bad(path, number, f"label {int(label)} is outside 1..{classes}")
+                raise line_error(path, number, f"label {int(label)} is outside 1..{classes}")
             yield b"%d" % int(label), more.lstrip() + BARE.sub(b"|" + namespace, bar + features)
 
 
 def main() -> dict[str, int]:
-    """Convert as the command line says."""
+    """Execute the conversion that the command line requests."""
     parser = options(__doc__)
     parser.add_argument("--namespace", default="f", help="of features that have none (default: f)")
     parser.add_argument("--classes", type=int, metavar="K", help="labels are 1..K and stay as they are")

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripts.convert.source import Bad, lines
+from scripts.convert.source import ConversionError, lines
 
 BEGIN = re.compile(r"<text\b[^>]*?(/?)>")
 REMOVED = re.compile(
@@ -62,22 +62,22 @@ def plain(markup: str) -> str:
 
 def articles(path: Path) -> Iterator[str]:
     """Yield the source of every article of a dump that is no redirection; the last one may be cut short."""
-    held: list[str] | None = None
+    parts: list[str] | None = None
     for _, line in lines(path):
         text = line.decode("utf-8", "replace")
-        if held is None:
-            begin = BEGIN.search(text)
-            if not begin or begin[1]:
+        if parts is None:
+            opening = BEGIN.search(text)
+            if not opening or opening[1]:
                 continue
-            held, text = [], text[begin.end() :]
+            parts, text = [], text[opening.end() :]
         before, end, _ = text.partition("</text>")
-        held.append(before)
+        parts.append(before)
         if end:
-            if not held[0].lstrip().lower().startswith("#redirect"):
-                yield "\n".join(held)
-            held = None
-    if held:
-        yield "\n".join(held)
+            if not parts[0].lstrip().lower().startswith("#redirect"):
+                yield "\n".join(parts)
+            parts = None
+    if parts:
+        yield "\n".join(parts)
 
 
 def main() -> int:
@@ -101,8 +101,8 @@ def main() -> int:
                     count += 1
                     tokens += words.count(" ") + 1
         if not count:
-            raise Bad(f"{given.dump}: no article (<text>...</text>) in it")
-    except Bad as error:
+            raise ConversionError(f"{given.dump}: no article (<text>...</text>) in it")
+    except ConversionError as error:
         print(f"wikipedia: {error}", file=sys.stderr)
         return 1
     part.replace(given.out)

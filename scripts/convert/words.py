@@ -1,4 +1,4 @@
-"""Text -> VW text that asks for the next word.
+"""Text -> VW text in which the next word is the label.
 
     python -m scripts.convert.words --train articles.txt --context 6 --vocabulary 80000 --out FOLDER
     python -m scripts.convert.words --train ptb.train.txt --test ptb.test.txt --join --least 10 --rare drop --out FOLDER
@@ -22,7 +22,17 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from scripts.convert.source import Bad, Example, bad, lines, options, plain_name, run, settings, write
+from scripts.convert.source import (
+    ConversionError,
+    Example,
+    line_error,
+    lines,
+    options,
+    plain_name,
+    run,
+    settings,
+    write,
+)
 
 RARE = b"<oov>"
 END = b"<eos>"
@@ -54,33 +64,33 @@ def vocabulary(text: Text, most: int | None, least: int, join: bool) -> list[byt
 
 def vectors(path: Path) -> dict[bytes, bytes]:
     """Return word -> its vector as features `1:number 2:number ...`."""
-    found, size = {}, None
+    by_word, size = {}, None
     for number, line in lines(path):
         word, *values = line.split(b" ")
         size = size or len(values)
         if len(values) != size:
-            raise bad(path, number, f"{len(values)} numbers, {size} in the lines before")
+            raise line_error(path, number, f"{len(values)} numbers, {size} in the lines before")
         try:
-            found[word] = b" ".join(b"%d:%.6g" % (i, float(value)) for i, value in enumerate(values, 1))
+            by_word[word] = b" ".join(b"%d:%.6g" % (i, float(value)) for i, value in enumerate(values, 1))
         except ValueError:
-            raise bad(path, number, "what follows the word are not all numbers") from None
-    if not found:
-        raise Bad(f"{path}: no vectors in it")
-    return found
+            raise line_error(path, number, "what follows the word are not all numbers") from None
+    if not by_word:
+        raise ConversionError(f"{path}: no vectors in it")
+    return by_word
 
 
 def examples(text: Text, known: set[bytes], rare: str, context: int, join: bool, vector) -> Iterator[Example]:
-    """Yield an example for every word that is asked for."""
+    """Yield an example for every word that is a label."""
     names = [b"|%c " % PLACES[i] for i in range(context)]
-    shown: dict[bytes, bytes] = {}
+    texts: dict[bytes, bytes] = {}
 
     def feature(word: bytes) -> bytes:
-        found = shown.get(word)
-        if found is None:
-            found = shown[word] = (
+        text = texts.get(word)
+        if text is None:
+            text = texts[word] = (
                 vector.get(word, b"") if vector is not None else plain_name(word.decode("utf-8", "replace")).encode()
             )
-        return found
+        return text
 
     before: deque[bytes] = deque(maxlen=context)
     for line in text():
@@ -93,13 +103,13 @@ def examples(text: Text, known: set[bytes], rare: str, context: int, join: bool,
             before.clear()
         for word in tokens:
             if len(before) == context and (word in known or rare == "class"):
-                rest = b" ".join(name + one for name, one in zip(names, reversed(before), strict=True))
+                rest = b" ".join(name + text for name, text in zip(names, reversed(before), strict=True))
                 yield (word if word in known else RARE), rest
             before.append(feature(word))
 
 
 def main() -> dict[str, int]:
-    """Convert as the command line says."""
+    """Execute the conversion that the command line requests."""
     parser = options(__doc__, several=False)
     parser.add_argument(
         "--context", type=int, default=6, metavar="N", help="words before the one asked for (default: 6)"
@@ -111,7 +121,7 @@ def main() -> dict[str, int]:
     parser.add_argument("--vectors", type=Path, metavar="FILE", help="vectors of words to use as features")
     given = parser.parse_args()
     if not 1 <= given.context <= len(PLACES):
-        raise Bad(f"--context {given.context}: must be in 1..{len(PLACES)}")
+        raise ConversionError(f"--context {given.context}: must be in 1..{len(PLACES)}")
     wanted = settings(given)
     limit = wanted.pop("limit")  # of lines, not of examples
     if given.test:
@@ -119,17 +129,23 @@ def main() -> dict[str, int]:
     else:
         n = sum(1 for _ in text_of(given.train, limit)())
         if n < 2:
-            raise Bad(f"{n} lines cannot be split into training and test lines")
-        held = set(random.Random(given.seed).sample(range(n), max(1, round(n * given.share))))
-        train = text_of(given.train, limit, lambda i: i not in held)
-        test = text_of(given.train, limit, lambda i: i in held)
+            raise ConversionError(f"{n} lines cannot be split into training and test lines")
+        test_indices = set(random.Random(given.seed).sample(range(n), max(1, round(n * given.share))))
+        train = text_of(given.train, limit, lambda i: i not in test_indices)
+        test = text_of(given.train, limit, lambda i: i in test_indices)
     known = vocabulary(train, given.vocabulary, given.least, given.join)
     if RARE in known:
-        raise Bad(f"the text has the word {RARE.decode()}, which is to be the class of rare words")
-    told = vectors(given.vectors) if given.vectors else None
-    how = (set(known), given.rare, given.context, given.join, told)
+        raise ConversionError(f"the text has the word {RARE.decode()}, which is to be the class of rare words")
+    word_vectors = vectors(given.vectors) if given.vectors else None
+    text_options = (set(known), given.rare, given.context, given.join, word_vectors)
     labels = known + ([RARE] if given.rare == "class" else [])
-    return write(given.out, lambda: examples(train, *how), lambda: examples(test, *how), labels=labels, **wanted)
+    return write(
+        given.out,
+        lambda: examples(train, *text_options),
+        lambda: examples(test, *text_options),
+        labels=labels,
+        **wanted,
+    )
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from scripts.lib.command_line import numbers, parser, place, run, with_data
+from scripts.lib.command_line import numbers, parser, run, with_data, workspace
 from scripts.lib.data_sets import BITS, options_of, prepare
 from scripts.lib.plots import log_axis, name_axes, plotting, save
-from scripts.lib.results import Kept, fact, table
+from scripts.lib.results import ResultStore, fact, table
 from scripts.lib.training import cost, head, learn, lines_of
 
 LAST = "one-against-all"
@@ -34,29 +34,31 @@ WAYS = {
 ONE_AGAINST_ALL = 5_000  # classes above which it is not tried
 
 
-def curve(kept: Kept, folder, name: str, way: str, classes: int, shares: list[float], seconds: float) -> list[dict]:
+def curve(
+    store: ResultStore, folder, name: str, way: str, classes: int, shares: list[float], seconds: float
+) -> list[dict]:
     """Loss and time of a way on each share of the file."""
     report = "" if way == LAST else "--cpt_report losses"
     words = shlex.split(f"{WAYS[way].format(k=classes)} {report} {options_of(name)} -b {BITS.get(name, 24)}")
     whole, points = lines_of(folder), []
     key = {"set": name, "seconds": seconds, "command": shlex.join(words)}
-    one = kept.get(key, lambda: {"cost": cost(folder, words, seconds, whole)})["cost"]
+    unit_cost = store.get(key, lambda: {"cost": cost(folder, words, seconds, whole)})["cost"]
     for share in shares:
         n = max(1, round(whole * share))
 
         def make(n=n) -> dict:
-            return {"squared": fact(learn(folder, words, head(folder, n)).said, "average squared loss")}
+            return {"squared": fact(learn(folder, words, head(folder, n)).stderr, "average squared loss")}
 
-        found = kept.get({"set": name, "examples": n, "command": shlex.join(words)}, make)
-        points.append({"squared": found["squared"], "cpu_seconds": n * one})
+        result = store.get({"set": name, "examples": n, "command": shlex.join(words)}, make)
+        points.append({"squared": result["squared"], "cpu_seconds": n * unit_cost})
     return points
 
 
-def draw(pyplot, given: argparse.Namespace, found: dict, classes: dict[str, int]) -> None:
+def draw(pyplot, given: argparse.Namespace, curves: dict, classes: dict[str, int]) -> None:
     """A panel for each set."""
     figure, areas = pyplot.subplots(1, len(classes), figsize=(4.2 * len(classes), 3.8), squeeze=False)
     for (name, k), area in zip(classes.items(), areas[0], strict=True):
-        for (of, way), points in found.items():
+        for (of, way), points in curves.items():
             if of == name:
                 area.plot([p["cpu_seconds"] for p in points], [p["squared"] for p in points], "o-", label=way)
         log_axis(area)
@@ -70,20 +72,20 @@ def main() -> None:
     options.add_argument("--shares", type=numbers, default=[0.125, 0.25, 0.5, 1], metavar="S,S", help="of the file")
     given = options.parse_args()
     pyplot = plotting() if given.plot else None
-    found, classes = {}, {}
-    with place(given) as (work, kept):
+    curves, classes = {}, {}
+    with workspace(given) as (work, store):
         for name in given.sets or ["reuters", "clinc150", "wiki"]:
             folder, classes[name] = prepare(given.data_dir, name, work)
             for way in WAYS:
                 if way != LAST or classes[name] <= ONE_AGAINST_ALL:
-                    found[name, way] = curve(kept, folder, name, way, classes[name], given.shares, given.seconds)
+                    curves[name, way] = curve(store, folder, name, way, classes[name], given.shares, given.seconds)
     rows = [
         [name, way, *(f"{p['squared']:.4f} ({p['cpu_seconds']:.2f})" for p in points)]
-        for (name, way), points in found.items()
+        for (name, way), points in curves.items()
     ]
     print(table(["set", "squared loss (CPU s)", *(f"{100 * share:g} %" for share in given.shares)], rows))
     if pyplot:
-        draw(pyplot, given, found, classes)
+        draw(pyplot, given, curves, classes)
 
 
 if __name__ == "__main__":

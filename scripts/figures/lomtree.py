@@ -23,7 +23,7 @@ import math
 import shlex
 from pathlib import Path
 
-from scripts.lib.command_line import names, numbers, parser, place, run
+from scripts.lib.command_line import names, numbers, parser, run, workspace
 from scripts.lib.data_sets import BITS, options_of, prepare
 from scripts.lib.plots import name_axes, plotting, save
 from scripts.lib.processes import BenchError
@@ -45,9 +45,9 @@ WORK = 4e9  # weights that one-against-all visits in a run of `ratio`
 # -- Figure 1
 
 
-def in_time(folder: Path, words: list[str], one: float, budget: float, passes: int, whole: int) -> dict:
+def in_time(folder: Path, words: list[str], unit_cost: float, budget: float, passes: int, whole: int) -> dict:
     """Train on as many examples as go into a budget of seconds a line of the whole file, and test."""
-    n = min(whole, max(1, round(whole * budget / one)))
+    n = min(whole, max(1, round(whole * budget / unit_cost)))
     more = ["--passes", str(passes), "--holdout_off"] if passes > 1 else []
     learn(folder, [*words, *more], head(folder, n))
     return {"examples": n, "whole": whole, "accuracy": 1 - error_of(folder)}
@@ -61,8 +61,8 @@ def equal_time(given: argparse.Namespace, pyplot) -> None:
     if strange:
         raise BenchError(f"--methods: {strange[0]!r} is none of {', '.join(METHODS)}")
     methods = {name: text for name, text in METHODS.items() if name == FIRST or name in given.methods}
-    found, classes = {}, {}
-    with place(given) as (work, kept):
+    results, classes = {}, {}
+    with workspace(given) as (work, store):
         for name in given.sets:
             folder, classes[name] = prepare(given.data_dir, name, work)
             whole = lines_of(folder)
@@ -71,27 +71,28 @@ def equal_time(given: argparse.Namespace, pyplot) -> None:
                 words = shlex.split(more)
                 key = {"set": name, "figure": "equal_time", "command": shlex.join(words)}
                 timed = key | {"seconds": given.seconds}
-                one = kept.get(timed, lambda f=folder, w=words, n=whole: {"cost": cost(f, w, given.seconds, n)})["cost"]
-                budget = one if method == FIRST else found[name, FIRST]["cost"]
-                arguments = folder, words, one, budget, given.passes, whole
-                tested = key | {"passes": given.passes, "costs": [one, budget]}
-                found[name, method] = kept.get(tested, lambda a=arguments: in_time(*a)) | {"cost": one}
+                timing = store.get(timed, lambda f=folder, w=words, n=whole: {"cost": cost(f, w, given.seconds, n)})
+                unit_cost = timing["cost"]
+                budget = unit_cost if method == FIRST else results[name, FIRST]["cost"]
+                arguments = folder, words, unit_cost, budget, given.passes, whole
+                tested = key | {"passes": given.passes, "costs": [unit_cost, budget]}
+                results[name, method] = store.get(tested, lambda a=arguments: in_time(*a)) | {"cost": unit_cost}
     sets = sorted(given.sets, key=classes.get)
     rows = []
     for name in sets:
         cells = []
         for method in methods:
-            one = found[name, method]
-            share = one["examples"] / one["whole"]
-            cells.append(f"{one['accuracy']:.3f}" + (f" ({100 * share:.2g} %)" if share < 1 else ""))
-        rows.append([name, f"{classes[name]:,}", f"{1e6 * found[name, FIRST]['cost']:.1f}", *cells])
+            result = results[name, method]
+            share = result["examples"] / result["whole"]
+            cells.append(f"{result['accuracy']:.3f}" + (f" ({100 * share:.2g} %)" if share < 1 else ""))
+        rows.append([name, f"{classes[name]:,}", f"{1e6 * results[name, FIRST]['cost']:.1f}", *cells])
     print(table(["set", "K", "CPU us an example", *methods], rows))
     if pyplot:
         figure, area = pyplot.subplots(figsize=(6.5, 4))
         across = range(len(sets))
         for method in methods:
             style = "o-" if method in (FIRST, "OAA") else "o:"
-            area.plot(across, [found[name, method]["accuracy"] for name in sets], style, label=method)
+            area.plot(across, [results[name, method]["accuracy"] for name in sets], style, label=method)
         area.set_xticks(across, [f"{name}\n{classes[name]:,}" for name in sets])
         area.set_ylim(0, 1)
         name_axes(area, f"In the training time of {FIRST}", "set, number of classes", "test accuracy")
@@ -113,8 +114,8 @@ def measured(folder: Path, k: int, examples: int, words: list[str]) -> dict:
 
 def ratio(given: argparse.Namespace, pyplot) -> None:
     """Figure 3."""
-    found = {}
-    with place(given) as (work, kept):
+    results = {}
+    with workspace(given) as (work, store):
         for k in given.classes:
             fewer = max(2000, min(given.examples, int(WORK / (11 * k))))
             for name, n, text in (
@@ -123,12 +124,12 @@ def ratio(given: argparse.Namespace, pyplot) -> None:
             ):
                 words = [*text.split(), *shlex.split(given.args)]
                 key = {"figure": "ratio", "examples": n, "command": shlex.join(words)}
-                found[k, name] = kept.get(key, lambda k=k, n=n, words=words: measured(work, k, n, words))
+                results[k, name] = store.get(key, lambda k=k, n=n, words=words: measured(work, k, n, words))
     rows, logs = [], {"test": [], "train": []}
     for k in given.classes:
-        cells = [f"{found[k, name][what]:.2f}" for what in logs for name in (FIRST, "OAA")]
-        for what, values in logs.items():
-            values.append(math.log2(found[k, "OAA"][what] / found[k, FIRST][what]))
+        cells = [f"{results[k, name][phase]:.2f}" for phase in logs for name in (FIRST, "OAA")]
+        for phase, values in logs.items():
+            values.append(math.log2(results[k, "OAA"][phase] / results[k, FIRST][phase]))
         rows.append([f"{k:,}", *cells[:2], f"{logs['test'][-1]:.1f}", *cells[2:], f"{logs['train'][-1]:.1f}"])
     heads = [
         "K",
@@ -143,8 +144,8 @@ def ratio(given: argparse.Namespace, pyplot) -> None:
     if pyplot:
         figure, area = pyplot.subplots(figsize=(5, 3.6))
         across = [math.log2(k) for k in given.classes]
-        for what, title in (("test", "testing"), ("train", "training")):
-            area.plot(across, logs[what], "o-", label=title)
+        for phase, title in (("test", "testing"), ("train", "training")):
+            area.plot(across, logs[phase], "o-", label=title)
         area.axhline(0, color="grey", linewidth=0.5)
         name_axes(area, "CPU time of an example", "log2 (number of classes)", "log2 (time of OAA / time of LOMTree)")
         save(figure, given.plot)

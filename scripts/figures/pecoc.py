@@ -38,16 +38,16 @@ MOST = 1024  # branches --cpt_arity takes
 
 @dataclass
 class Point:
-    """What one run says."""
+    """The measurements of one run."""
 
     set: str
     classes: int
     m: int
     squared: float  # mean of (1 - f(y|x))**2, all examples
     log: float  # of those whose label was known
-    error: float  # share of wrong answers, progressive
+    error: float  # share of wrong predictions, progressive
     test_error: float
-    regressors: float  # mean squared loss of those asked about the label
+    regressors: float  # mean squared loss of those evaluated for the label
     measured: float  # multiplier: squared loss of the known over `regressors`
     theory: float
     theory_here: float  # with the mean number of nodes on a label's path in place of log_m K
@@ -65,10 +65,10 @@ def theory(m: int, classes: int) -> tuple[float, float]:
 
 def arities_for(classes: int) -> list[int]:
     """2, 4, 8, ... up to the first that makes one node."""
-    found = [2]
-    while found[-1] < min(classes, MOST):
-        found.append(2 * found[-1])
-    return found
+    arities = [2]
+    while arities[-1] < min(classes, MOST):
+        arities.append(2 * arities[-1])
+    return arities
 
 
 def measured(folder: Path, name: str, classes: int, m: int, words: list[str]) -> Point:
@@ -78,29 +78,29 @@ def measured(folder: Path, name: str, classes: int, m: int, words: list[str]) ->
     measure([*xclass, "-d", "few.vw", *options, "--quiet"], folder)  # compiles what is not compiled yet
     train = measure([*xclass, "-d", "train.vw", *options, "-f", "c.model"], folder)
     test = measure([*xclass, "-d", "test.vw", "-t", "-i", "c.model", "-p", "c.predictions"], folder)
-    said = train.said
-    squared = number(said, "^average squared loss =")
-    n = number(said, "weighted example sum =")
-    new = number(said, "labels seen for the first time =")  # the first example's label at least
+    summary = train.stderr
+    squared = number(summary, "^average squared loss =")
+    n = number(summary, "weighted example sum =")
+    new = number(summary, "labels seen for the first time =")  # the first example's label at least
     known = (squared * n - new) / (n - new)
-    regressors = number(said, "their average squared loss =")
-    multiplier, asked = theory(m, classes)
-    really = number(said, "regressors scored per label =")
+    regressors = number(summary, "their average squared loss =")
+    multiplier, bound_asked = theory(m, classes)
+    really = number(summary, "regressors scored per label =")
     return Point(
         name,
         classes,
         m,
         squared,
-        number(said, "^average log loss ="),
-        number(said, "^average loss ="),
+        number(summary, "^average log loss ="),
+        number(summary, "^average loss ="),
         test_error(folder / "test.vw", folder / "c.predictions"),
         regressors,
         known / regressors,
         multiplier,
         4 * (1 - 1 / m) ** 2 * (really / (m - 1)) ** 2,
         really,
-        asked,
-        number(test.said, "nodes opened by a search: mean") * (m - 1),
+        bound_asked,
+        number(test.stderr, "nodes opened by a search: mean") * (m - 1),
         train.wall,
     )
 
@@ -129,15 +129,15 @@ def draw(pyplot, points: list[Point], file: Path) -> None:
     sets = list(dict.fromkeys(p.set for p in points))
     figure, axes = pyplot.subplots(1, len(sets), figsize=(4.5 * len(sets), 4), squeeze=False)
     for name, area in zip(sets, axes[0], strict=True):
-        mine = [p for p in points if p.set == name]
+        of_set = [p for p in points if p.set == name]
         area.loglog(
-            [p.asked_theory for p in mine], [p.theory for p in mine], "--", color="grey", label="theory, at most"
+            [p.asked_theory for p in of_set], [p.theory for p in of_set], "--", color="grey", label="theory, at most"
         )
-        area.loglog([p.asked for p in mine], [p.theory_here for p in mine], ":", color="grey", label="of this tree")
-        area.loglog([p.asked for p in mine], [p.measured for p in mine], "o-", label="measured")
-        for p in mine:
+        area.loglog([p.asked for p in of_set], [p.theory_here for p in of_set], ":", color="grey", label="of this tree")
+        area.loglog([p.asked for p in of_set], [p.measured for p in of_set], "o-", label="measured")
+        for p in of_set:
             area.annotate(f"m = {p.m}", (p.asked, p.measured), textcoords="offset points", xytext=(4, 4), fontsize=8)
-        area.set_title(f"{name}, K = {mine[0].classes}")
+        area.set_title(f"{name}, K = {of_set[0].classes}")
         area.set_xlabel("regressors scored per label")
         area.set_ylabel("squared loss / regressors' squared loss")
         area.legend()
@@ -147,13 +147,13 @@ def draw(pyplot, points: list[Point], file: Path) -> None:
 
 def powers(text: str) -> list[int]:
     """The arities of a list like 2,4,8."""
-    found = []
+    arities = []
     for word in text.split(","):
         m = int(word)
         if m < 2 or m > MOST or m & (m - 1):
             raise BenchError(f"--arities: {m} is not a power of two from 2 to {MOST}")
-        found.append(m)
-    return found
+        arities.append(m)
+    return arities
 
 
 def main() -> None:

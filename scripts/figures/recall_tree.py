@@ -21,10 +21,10 @@ import argparse
 import shlex
 from pathlib import Path
 
-from scripts.lib.command_line import numbers, parser, place, run, with_data
+from scripts.lib.command_line import numbers, parser, run, with_data, workspace
 from scripts.lib.data_sets import BITS, options_of, path_crosses, prepare
 from scripts.lib.plots import log_axis, name_axes, plotting, save
-from scripts.lib.results import Kept, summary_loss, table, table_row
+from scripts.lib.results import ResultStore, summary_loss, table, table_row
 from scripts.lib.training import error_of, learn
 
 ALL = 1 << 26  # examples a buffer holds that permutes any of the sets
@@ -36,18 +36,18 @@ def words(name: str, classes: int, more: str) -> list[str]:
     return shlex.split(f"--recall_tree {classes} -b {BITS.get(name, 24)} {options_of(name)} {more}")
 
 
-def measured(kept: Kept, folder: Path, name: str, options: list[str]) -> dict:
+def measured(store: ResultStore, folder: Path, name: str, options: list[str]) -> dict:
     """Train and test; test error and progressive error in percent, CPU seconds."""
 
     def make() -> dict:
         trained = learn(folder, options)
         return {
             "error": 100 * error_of(folder),
-            "progressive": 100 * summary_loss(trained.said),
+            "progressive": 100 * summary_loss(trained.stderr),
             "cpu_seconds": trained.cpu,
         }
 
-    return kept.get({"set": name, "command": shlex.join(options)}, make)
+    return store.get({"set": name, "command": shlex.join(options)}, make)
 
 
 # -- 5a
@@ -55,23 +55,23 @@ def measured(kept: Kept, folder: Path, name: str, options: list[str]) -> dict:
 
 def curve(folder: Path, options: list[str]) -> dict:
     """Learn; the rows of the progress table as [examples, error in percent], the last one of all examples."""
-    said = learn(folder, options).said
-    rows = [[n, 100 * loss] for loss, n in filter(None, map(table_row, said.splitlines()))]
-    total = next(int(line.split()[-1]) for line in said.splitlines() if line.startswith("number of examples"))
-    return {"rows": [row for row in rows if row[0] < total] + [[total, 100 * summary_loss(said)]]}
+    summary = learn(folder, options).stderr
+    rows = [[n, 100 * loss] for loss, n in filter(None, map(table_row, summary.splitlines()))]
+    total = next(int(line.split()[-1]) for line in summary.splitlines() if line.startswith("number of examples"))
+    return {"rows": [row for row in rows if row[0] < total] + [[total, 100 * summary_loss(summary)]]}
 
 
 def order(given: argparse.Namespace, pyplot) -> None:
     """Figure 5a."""
     sets = given.sets or ["wiki"]
     curves = {}
-    with place(given) as (work, kept):
+    with workspace(given) as (work, store):
         for name in sets:
             folder, classes = prepare(given.data_dir, name, work)
             for way, more in (("in order", ""), ("permuted", f"--shuffle {ALL}")):
                 options = words(name, classes, f"{more} {f'--examples {given.examples}' if given.examples else ''}")
                 key = {"set": name, "figure": "order", "command": shlex.join(options)}
-                curves[name, way] = kept.get(key, lambda f=folder, o=options: curve(f, o))["rows"]
+                curves[name, way] = store.get(key, lambda f=folder, o=options: curve(f, o))["rows"]
     rows = []
     for name in sets:
         permuted = dict(curves[name, "permuted"])
@@ -83,8 +83,8 @@ def order(given: argparse.Namespace, pyplot) -> None:
         figure, areas = pyplot.subplots(1, len(sets), figsize=(4.5 * len(sets), 3.6), squeeze=False)
         for name, area in zip(sets, areas[0], strict=True):
             for way in ("in order", "permuted"):
-                shown = [point for point in curves[name, way] if point[0] >= FIRST] or curves[name, way]
-                area.plot(*zip(*shown, strict=True), "o-", markersize=3, label=way)
+                points = [point for point in curves[name, way] if point[0] >= FIRST] or curves[name, way]
+                area.plot(*zip(*points, strict=True), "o-", markersize=3, label=way)
             log_axis(area)
             name_axes(area, f"Recall Tree, {name}", "examples", "progressive error so far, %")
         save(figure, given.plot)
@@ -102,28 +102,28 @@ def ways_of(name: str) -> dict[str, str]:
 def candidates(given: argparse.Namespace, pyplot) -> None:
     """Figure 5b."""
     sets = given.sets or ["aloi27"]
-    found = {}
-    with place(given) as (work, kept):
+    results = {}
+    with workspace(given) as (work, store):
         for name in sets:
             folder, classes = prepare(given.data_dir, name, work)
             passes = f"--passes {given.passes} --holdout_off" if given.passes > 1 else ""
             for f in [f for f in given.candidates if f <= classes]:
                 for way, more in ways_of(name).items():
                     options = words(name, classes, f"--max_candidates {f} {more} {passes}")
-                    found[name, f, way] = measured(kept, folder, name, options)
-    sizes = {name: list(dict.fromkeys(f for of, f, _ in found if of == name)) for name in sets}
-    ways = list(dict.fromkeys(way for _, _, way in found))
+                    results[name, f, way] = measured(store, folder, name, options)
+    sizes = {name: list(dict.fromkeys(f for of, f, _ in results if of == name)) for name in sets}
+    ways = list(dict.fromkeys(way for _, _, way in results))
     rows = []
     for name in sets:
         for f in sizes[name]:
-            cells = [found.get((name, f, way)) for way in ways]
+            cells = [results.get((name, f, way)) for way in ways]
             rows.append([name, str(f), *(f"{cell['error']:.2f}" if cell else "" for cell in cells)])
     print(table(["set", "candidates", *(f"{way}, test error %" for way in ways)], rows))
     if pyplot:
         figure, areas = pyplot.subplots(1, len(sets), figsize=(4.5 * len(sets), 3.6), squeeze=False)
         for name, area in zip(sets, areas[0], strict=True):
             for way in ways_of(name):
-                area.plot(sizes[name], [found[name, f, way]["error"] for f in sizes[name]], "o-", label=way)
+                area.plot(sizes[name], [results[name, f, way]["error"] for f in sizes[name]], "o-", label=way)
             log_axis(area, sizes[name])
             name_axes(area, f"Recall Tree, {name}", "candidates", "test error, %")
         save(figure, given.plot)
@@ -135,22 +135,22 @@ def candidates(given: argparse.Namespace, pyplot) -> None:
 def bernstein(given: argparse.Namespace, pyplot) -> None:
     """Section 4.5, for several multipliers."""
     sets = given.sets or ["wiki"]
-    found = {}
-    with place(given) as (work, kept):
+    results = {}
+    with workspace(given) as (work, store):
         for name in sets:
             folder, classes = prepare(given.data_dir, name, work)
             for multiplier in given.multipliers:
                 options = words(name, classes, f"--bern_hyper {multiplier}")
-                found[name, multiplier] = measured(kept, folder, name, options)
+                results[name, multiplier] = measured(store, folder, name, options)
     rows = []
-    for (name, multiplier), one in found.items():
-        rows.append([name, f"{multiplier:g}", f"{one['error']:.2f}", f"{one['progressive']:.2f}"])
+    for (name, multiplier), result in results.items():
+        rows.append([name, f"{multiplier:g}", f"{result['error']:.2f}", f"{result['progressive']:.2f}"])
     print(table(["set", "multiplier", "test error %", "progressive error %"], rows))
     if pyplot:
         figure, area = pyplot.subplots(figsize=(5, 3.6))
         for name in sets:
-            errors = [found[name, multiplier]["error"] for multiplier in given.multipliers]
-            area.plot([f"{one:g}" for one in given.multipliers], errors, "o-", label=name)
+            errors = [results[name, multiplier]["error"] for multiplier in given.multipliers]
+            area.plot([f"{multiplier:g}" for multiplier in given.multipliers], errors, "o-", label=name)
         name_axes(area, "Recall Tree, the penalty of the bound", "multiplier", "test error, %")
         save(figure, given.plot)
 

@@ -22,7 +22,7 @@ from scripts.lib.command_line import names, run, work_folder
 from scripts.lib.data_sets import prepare
 from scripts.lib.plots import plotting
 from scripts.lib.processes import TOOLS, BenchError, measure
-from scripts.lib.results import Kept, number
+from scripts.lib.results import ResultStore, number
 
 ENOUGH = 30_000  # examples, to time a test
 INITS = ("clusters", "prototypes", "random")
@@ -30,7 +30,7 @@ INITS = ("clusters", "prototypes", "random")
 
 @dataclass
 class Point:
-    """What one run says."""
+    """The measurements of one run."""
 
     set: str
     init: str
@@ -72,24 +72,24 @@ def measured(folder: Path, name: str, classes: int, init: str, depth: int, most:
         options += ["--leaf_classes", most]
     train = measure([*xclass, "-d", "train.vw", *options, "-f", "s.model"], folder)
     test = measure([*xclass, "-d", "test.vw", "-t", "-i", "s.model"], folder)
-    examples = number(test.said, "number of examples =")
-    turns = math.ceil(ENOUGH / examples)  # of a small file, so that its time can be told from that of the start
+    examples = number(test.stderr, "number of examples =")
+    turns = math.ceil(ENOUGH / examples)  # over a small file, so that it takes much longer than the start
     long = measure([*xclass, *["-d", "test.vw"] * turns, "-t", "-i", "s.model"], folder) if turns > 1 else test
-    one = measure([*xclass, "-d", "test.vw", "-t", "-i", "s.model", "--examples", "1"], folder)
+    single = measure([*xclass, "-d", "test.vw", "-t", "-i", "s.model", "--examples", "1"], folder)
     return Point(
         name,
         init,
         depth,
         most,
-        number(test.said, "average loss ="),
-        number(test.said, "top-5 error ="),
-        number(test.said, "class is in the leaf ="),
-        number(test.said, r"perplexity, smoothed by \S+ ="),
-        number(train.said, "training error ="),
-        int(number(test.said, "leaves =")),
-        int(number(test.said, "weights that are not 0 =")),
+        number(test.stderr, "average loss ="),
+        number(test.stderr, "top-5 error ="),
+        number(test.stderr, "class is in the leaf ="),
+        number(test.stderr, r"perplexity, smoothed by \S+ ="),
+        number(train.stderr, "training error ="),
+        int(number(test.stderr, "leaves =")),
+        int(number(test.stderr, "weights that are not 0 =")),
         train.cpu,
-        1e6 * max(long.cpu - one.cpu, 0.0) / (turns * examples),
+        1e6 * max(long.cpu - single.cpu, 0.0) / (turns * examples),
     )
 
 
@@ -97,16 +97,16 @@ def draw(pyplot, points: list[Point], file: Path) -> None:
     """Error and time against depth, a line for every k and init, a row per set."""
     sets = list(dict.fromkeys(p.set for p in points))
     figure, axes = pyplot.subplots(len(sets), 2, figsize=(9, 3.2 * len(sets)), squeeze=False)
-    for name, (left, right) in zip(sets, axes, strict=True):
+    for name, (error_area, time_area) in zip(sets, axes, strict=True):
         for init, most in dict.fromkeys((p.init, p.leaf_classes) for p in points if p.set == name):
-            mine = [p for p in points if (p.set, p.init, p.leaf_classes) == (name, init, most)]
-            depth = [p.depth for p in mine]
-            left.plot(depth, [100 * p.error for p in mine], "o-", label=f"{init}, k = {most}")
-            left.plot(depth, [100 * p.train_error for p in mine], ":", color=left.lines[-1].get_color())
-            right.plot(depth, [p.micro for p in mine], "o-", label=f"{init}, k = {most}")
-        left.set_title(f"{name}: error %, test and (dotted) training")
-        right.set_title(f"{name}: microseconds for a test example")
-        for area in (left, right):
+            curve = [p for p in points if (p.set, p.init, p.leaf_classes) == (name, init, most)]
+            depth = [p.depth for p in curve]
+            error_area.plot(depth, [100 * p.error for p in curve], "o-", label=f"{init}, k = {most}")
+            error_area.plot(depth, [100 * p.train_error for p in curve], ":", color=error_area.lines[-1].get_color())
+            time_area.plot(depth, [p.micro for p in curve], "o-", label=f"{init}, k = {most}")
+        error_area.set_title(f"{name}: error %, test and (dotted) training")
+        time_area.set_title(f"{name}: microseconds for a test example")
+        for area in (error_area, time_area):
             area.set_xticks(sorted({p.depth for p in points if p.set == name}))
             area.set_ylim(bottom=0)
             area.set_xlabel("depth")
@@ -117,10 +117,10 @@ def draw(pyplot, points: list[Point], file: Path) -> None:
 
 def depths(text: str) -> list[int]:
     """Depths, of a list like 0,2,4."""
-    found = [int(word) for word in text.split(",")]
-    if min(found) < 0 or max(found) > 20:
+    numbers = [int(word) for word in text.split(",")]
+    if min(numbers) < 0 or max(numbers) > 20:
         raise BenchError("--depths: a depth is a whole number from 0 to 20")
-    return found
+    return numbers
 
 
 def main() -> None:
@@ -140,7 +140,7 @@ def main() -> None:
         if init not in INITS:
             raise BenchError(f"--inits: {init!r} is none of {', '.join(INITS)}")
     pyplot = plotting() if given.plot else None
-    points, kept = [], Kept(given.json)
+    points, store = [], ResultStore(given.json)
     with work_folder(given.work) as work:
         folders = {name: prepare(given.data_dir, name, work) for name in given.sets}
         print("| " + " | ".join(head for head, _ in COLUMNS) + " |")
@@ -154,7 +154,7 @@ def main() -> None:
                         def make(at=(folder, name, classes, init, depth, most)):
                             return asdict(measured(*at, shlex.split(given.args)))
 
-                        points.append(Point(**kept.get(key, make)))
+                        points.append(Point(**store.get(key, make)))
                         print("| " + " | ".join(cell.format(p=points[-1]) for _, cell in COLUMNS) + " |", flush=True)
     if pyplot:
         draw(pyplot, points, given.plot)

@@ -79,7 +79,7 @@ class Caches:
     def prepare(self, bench: Bench) -> None:
         """Make the caches to start from."""
         for name in self._sets:
-            bench.begin()
+            bench.reset()
             bench.put("data.vw", _data(name))
             os.utime("data.vw", (1e9, 1e9))
             words = SETS[name][1].split()
@@ -150,7 +150,7 @@ class Caches:
             st.tuples(st.just("no blocks")),
             st.tuples(st.just("deep facts")),
         )
-        damages, craft = (st.lists(one, min_size=1, max_size=3).map(tuple) for one in (damage, crafted))
+        damages, craft = (st.lists(strategy, min_size=1, max_size=3).map(tuple) for strategy in (damage, crafted))
         changes = weighted((1, st.just(())), (4, damages), (2, craft))
         stale = st.sampled_from(
             ["", "", "", "", "touched", "other content", "same size", "same size and time", "longer", "other file"]
@@ -183,23 +183,23 @@ class Caches:
             bench.put("out/" + CACHE, self._crafted(case))
             return self._two_writers(case, words, bench)
         bench.put("out/" + CACHE, self._crafted(case))
-        done = bench.xclass(*words)
-        found = bench.judge(done, len(self._caches[case.name]) + len(data))
-        if found.kind != ACCEPTED:
+        result = bench.xclass(*words)
+        outcome = bench.judge(result, len(self._caches[case.name]) + len(data))
+        if outcome.kind != ACCEPTED:
             if (
-                found.kind == REFUSED
+                outcome.kind == REFUSED
                 and case.use != "alone"
                 and not _is_crafted(case)
                 and not self._refused_anyway(case, bench)
             ):
                 return Outcome(
                     "wrong result",
-                    f"refused with the cache only: {done.err}",
-                    "refused because of a cache: " + done.err[:70],
+                    f"refused with the cache only: {result.err}",
+                    "refused because of a cache: " + result.err[:70],
                 )
-            return found
+            return outcome
         if _is_crafted(case):
-            return found
+            return outcome
         with open("out/p", "rb") as file:
             predicted = file.read()
         wanted = self._without(case if case.use != "alone" else case._replace(data=""), bench)
@@ -214,7 +214,7 @@ class Caches:
                         f"the cache made anew gives something else: {again.err}",
                         "a cache made anew is wrong",
                     )
-        return found
+        return outcome
 
     def words(self, case: Case) -> tuple[str, ...]:
         """Return the command line of a case."""
@@ -239,9 +239,9 @@ class Caches:
         key = (case.name, case.other, case.use, case.data)
         if key not in self._plain:
             bench.put("data.vw", _changed_data(_data(case.name), case.data))
-            done = bench.xclass(*self._plain_words(case))
+            result = bench.xclass(*self._plain_words(case))
             with open("out/p", "rb") as file:
-                self._plain[key] = file.read() if done.status == 0 else None
+                self._plain[key] = file.read() if result.status == 0 else None
         return self._plain[key]
 
     def _refused_anyway(self, case: Case, bench: Bench) -> bool:
@@ -256,23 +256,23 @@ class Caches:
                 status = bench.xclass(*[{"out/p": "out/q"}.get(word, word) for word in words]).status
             finally:
                 os._exit(status & 255)
-        done = bench.xclass(*words)
+        result = bench.xclass(*words)
         status = os.waitstatus_to_exitcode(os.waitpid(other, 0)[1])
-        found = bench.judge(done)
-        if found.kind not in (ACCEPTED, REFUSED):
-            return found
-        if status != done.status:
+        outcome = bench.judge(result)
+        if outcome.kind not in (ACCEPTED, REFUSED):
+            return outcome
+        if status != result.status:
             return Outcome(
                 "wrong result",
-                f"one writer ends with {done.status}, the other with {status}: {done.err}",
+                f"one writer ends with {result.status}, the other with {status}: {result.err}",
                 "two writers differ",
             )
-        if done.status == 0 and not _is_crafted(case):
+        if result.status == 0 and not _is_crafted(case):
             bench.xclass(*[{"out/p": "out/r"}.get(word, word) for word in words])
             texts = [open(f"out/{name}", "rb").read() for name in "pqr"]  # noqa: SIM115
             if set(texts) != {self._without(case, bench)}:
                 return Outcome("wrong result", "two writers of one cache", "other predictions with two writers")
-        return found
+        return outcome
 
     def _crafted(self, case: Case) -> bytes:
         content = self._caches[case.name]
@@ -305,15 +305,15 @@ def _is_crafted(case: Case) -> bool:
     return any(change[0] in (*CRAFTED, "key", "file") and change[-1] is not False for change in case.changes)
 
 
-def _changed_data(data: bytes, how: str) -> bytes:
+def _changed_data(data: bytes, kind: str) -> bytes:
     """Return the data as they are when the cache is found."""
-    if how == "other content":
+    if kind == "other content":
         return data.replace(b"w1", b"v11")
-    if how in ("same size", "same size and time"):
+    if kind in ("same size", "same size and time"):
         return data.replace(b" w", b" v")
-    if how == "longer":
+    if kind == "longer":
         return data + data[: data.find(b"\n") + 1]
-    if how == "other file":
+    if kind == "other file":
         return data[data.find(b"\n") + 1 :] + b"\n"
     return data
 
@@ -324,22 +324,22 @@ def _parts(content: bytes) -> tuple[list[bytearray], dict[str, Any]] | None:
     try:
         length, _, _ = np.frombuffer(content[-last : -len(cache_file.END)], "<i8").tolist()
         facts = json.loads(content[len(content) - last - length : len(content) - last])
-        found, at = [], len(cache_file.MAGIC)
+        blocks, at = [], len(cache_file.MAGIC)
         while at < len(content) - last - length:
             size = int(np.frombuffer(content[at : at + 16], "<i8")[1])
             if size < 8 * batch_codec.HEADER or size % 8 or at + size > len(content):
                 return None
-            found.append(bytearray(content[at : at + size]))
+            blocks.append(bytearray(content[at : at + size]))
             at += size
-        return found, facts
+        return blocks, facts
     except (ValueError, IndexError, KeyError, TypeError, RecursionError):
         return None
 
 
-def _whole(found: list[bytearray], text: bytes) -> bytes:
+def _whole(blocks: list[bytearray], text: bytes) -> bytes:
     """Return a cache of blocks and facts, with right sums."""
     total = 0
-    for block in found:
+    for block in blocks:
         head = np.frombuffer(block[: 8 * batch_codec.HEADER], "<i8").copy()
         body = np.frombuffer(bytes(block[8 * batch_codec.HEADER :]), np.uint8)
         sum_ = batch_codec.block_checksum(head, body)
@@ -347,7 +347,7 @@ def _whole(found: list[bytearray], text: bytes) -> bytes:
         block[: 8 * batch_codec.HEADER] = head.tobytes()
         total = zlib.crc32(sum_.to_bytes(8, "little"), total)
     end = np.array([len(text), zlib.crc32(text), total], "<i8").tobytes()
-    return cache_file.MAGIC + b"".join(found) + text + end + cache_file.END
+    return cache_file.MAGIC + b"".join(blocks) + text + end + cache_file.END
 
 
 def _damaged(content: bytes, change: tuple) -> bytes:
@@ -375,8 +375,8 @@ def _damaged(content: bytes, change: tuple) -> bytes:
     return bytes(data)
 
 
-def _crafted(found: list[bytearray], facts: dict[str, Any], kind: str, args: list) -> bytes:
-    """Return a cache with one change under right sums, or under wrong ones where the change says so."""
+def _crafted(blocks: list[bytearray], facts: dict[str, Any], kind: str, args: list) -> bytes:
+    """Return a cache with one change and valid checksums, or with wrong ones if that is the change."""
     if kind == "fact":
         facts[args[0]] = args[1]
     elif kind == "no fact":
@@ -384,25 +384,25 @@ def _crafted(found: list[bytearray], facts: dict[str, Any], kind: str, args: lis
     elif kind == "key" and isinstance(facts.get("key"), dict):
         facts["key"][args[0]] = args[1]
     elif kind == "file" and isinstance(facts.get("key"), dict) and isinstance(facts["key"].get("files"), list):
-        for one in facts["key"]["files"]:
-            if isinstance(one, dict):
-                one[args[0]] = args[1]
-    elif kind == "head" and found:
-        head = np.frombuffer(bytes(found[0][: 8 * batch_codec.HEADER]), "<i8").copy()
+        for file in facts["key"]["files"]:
+            if isinstance(file, dict):
+                file[args[0]] = args[1]
+    elif kind == "head" and blocks:
+        head = np.frombuffer(bytes(blocks[0][: 8 * batch_codec.HEADER]), "<i8").copy()
         head.view(np.uint64)[args[0]] = args[1] % (1 << 64)
         if not args[2]:
             at = len(cache_file.MAGIC)
-            content = bytearray(_whole(found, json.dumps(facts).encode()))
+            content = bytearray(_whole(blocks, json.dumps(facts).encode()))
             content[at : at + 8 * batch_codec.HEADER] = head.tobytes()
             return bytes(content)
-        found[0][: 8 * batch_codec.HEADER] = head.tobytes()
-    elif kind == "body" and found:
-        size = len(found[0]) - 8 * batch_codec.HEADER
-        found[0][8 * batch_codec.HEADER + min(size - 1, int(args[0] * size))] = args[1]
+        blocks[0][: 8 * batch_codec.HEADER] = head.tobytes()
+    elif kind == "body" and blocks:
+        size = len(blocks[0]) - 8 * batch_codec.HEADER
+        blocks[0][8 * batch_codec.HEADER + min(size - 1, int(args[0] * size))] = args[1]
     elif kind == "blocks twice":
-        found = found * 2
-        facts["blocks"] = len(found)
+        blocks = blocks * 2
+        facts["blocks"] = len(blocks)
     elif kind == "no blocks":
-        found, facts["blocks"] = [], 0
+        blocks, facts["blocks"] = [], 0
     text = b"[" * 50_000 if kind == "deep facts" else json.dumps(facts).encode("utf-8", "surrogatepass")
-    return _whole([bytearray(one) for one in found], text)
+    return _whole([bytearray(block) for block in blocks], text)

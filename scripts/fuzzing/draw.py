@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 def drawn(strategy: st.SearchStrategy, n: int, start: int) -> list[Any]:
     """Return up to `n` values of a strategy."""
-    found: list[Any] = []
+    values: list[Any] = []
 
     @settings(
         max_examples=n, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
@@ -18,10 +18,10 @@ def drawn(strategy: st.SearchStrategy, n: int, start: int) -> list[Any]:
     @seed(start)
     @given(strategy)
     def collect(value):
-        found.append(value)
+        values.append(value)
 
     collect()
-    return found[:n]
+    return values[:n]
 
 
 def weighted(*choices: tuple[int, st.SearchStrategy]) -> st.SearchStrategy:

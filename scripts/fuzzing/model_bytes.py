@@ -27,18 +27,18 @@ def packed(options: Any, facts: Any, arrays: Mapping[str, np.ndarray], raw: str 
     """Return a model file; `raw`: one of RAW."""
     order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
     contents = {name: np.ascontiguousarray(arrays[name]).tobytes() for name in order}
-    sums = {name: f"{zlib.crc32(contents[name]):08x}" for name in order}
+    checksums = {name: f"{zlib.crc32(contents[name]):08x}" for name in order}
     about: Any = {
         "format": "xclass model", "header_crc32": "0" * 8, "version": "1", "options": _json(options),
-        "facts": _json(facts), "crc32": _json(sums),
+        "facts": _json(facts), "crc32": _json(checksums),
     }  # fmt: skip
     entries: dict[str, Any] = {"__metadata__": about}
     end = 0
     for name in order:
-        begin, end = end, end + len(contents[name])
+        start, end = end, end + len(contents[name])
         dtype = model_header.NAMES.get(arrays[name].dtype, str(arrays[name].dtype))
-        entries[name] = {"dtype": dtype, "shape": list(arrays[name].shape), "data_offsets": [begin, end]}
-    tail = _bend(entries, about, raw, order)
+        entries[name] = {"dtype": dtype, "shape": list(arrays[name].shape), "data_offsets": [start, end]}
+    tail = _corrupt(entries, about, raw, order)
     text = json.dumps(entries, separators=(",", ":")).encode("utf-8", "surrogatepass")
     if raw == "not utf-8":
         text = text[:-1] + b',"\xff\xfe":1}'
@@ -53,10 +53,10 @@ def packed(options: Any, facts: Any, arrays: Mapping[str, np.ndarray], raw: str 
 
 
 def _json(record: Any) -> str:
-    return json.dumps(record, sort_keys=True, separators=(",", ":"), default=lambda one: one.item())
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), default=lambda scalar: scalar.item())
 
 
-def _bend(entries: dict, about: dict, raw: str, order: list[str]) -> bytes:
+def _corrupt(entries: dict, about: dict, raw: str, order: list[str]) -> bytes:
     """Change a header in one of the ways of RAW; return what follows the arrays."""
     words = raw.split()
     if raw == "tail":
@@ -79,7 +79,7 @@ def _bend(entries: dict, about: dict, raw: str, order: list[str]) -> bytes:
     elif words and order:
         entry = entries[order[len(order) // 2]]
         size = np.dtype(model_header.DTYPES.get(entry["dtype"], np.uint8)).itemsize
-        begin, after = entry["data_offsets"]
+        start, after = entry["data_offsets"]
         changes = {
             "shape negative": {"shape": [-1, *entry["shape"]]},
             "shape huge": {"shape": [1 << 61, 1 << 61]},
@@ -89,15 +89,15 @@ def _bend(entries: dict, about: dict, raw: str, order: list[str]) -> bytes:
             "shape missing": {"shape": None},
             "dtype other": {"dtype": "C64"},
             "dtype number": {"dtype": 5},
-            "offsets hole": {"data_offsets": [begin + size, after + size]},
-            "offsets back": {"data_offsets": [after, begin]},
-            "offsets beyond": {"data_offsets": [begin, after + (1 << 50)]},
-            "offsets one": {"data_offsets": [begin]},
+            "offsets hole": {"data_offsets": [start + size, after + size]},
+            "offsets back": {"data_offsets": [after, start]},
+            "offsets beyond": {"data_offsets": [start, after + (1 << 50)]},
+            "offsets one": {"data_offsets": [start]},
         }
         if raw in changes:
             entry.update(changes[raw])
         elif raw == "entry text":
             entries[order[0]] = "x"
         elif raw == "entry of no bytes":
-            entries["nothing"] = {"dtype": "F32", "shape": [0, 1 << 40], "data_offsets": [begin, begin]}
+            entries["nothing"] = {"dtype": "F32", "shape": [0, 1 << 40], "data_offsets": [start, start]}
     return b""

@@ -64,7 +64,7 @@ class Case(NamedTuple):
     use: str
 
 
-class Kept(NamedTuple):
+class Contents(NamedTuple):
     """A model as a learner saved it."""
 
     options: dict[str, Any]
@@ -79,7 +79,7 @@ class Models:
 
     def __init__(self, only: str = ""):
         self.limits = Limits()
-        self.kept: dict[str, Kept] = {}
+        self.originals: dict[str, Contents] = {}
         self._names = [name for name in MODELS if re.search(only, name)]
         self._uses: dict[str, list[str]] = {}
 
@@ -88,9 +88,9 @@ class Models:
         for name in self._names:
             data, options = MODELS[name]
             learn(bench, "-d", data, *options.split(), "-f", "out/m", "--quiet")
-            found = model_file.load("out/m")
-            self.kept[name] = Kept(found.options, found.facts, {n: a.copy() for n, a in found.arrays.items()})
-            bench.put(MODEL, packed(*self.kept[name]))
+            saved = model_file.load("out/m")
+            self.originals[name] = Contents(saved.options, saved.facts, {n: a.copy() for n, a in saved.arrays.items()})
+            bench.put(MODEL, packed(*self.originals[name]))
             reduction = name.split()[0]
             if reduction not in self._uses:
                 self._uses[reduction] = [
@@ -102,8 +102,8 @@ class Models:
 
     def _fits(self, name: str, use: str, bench: Bench) -> bool:
         """Return whether the reduction of a model has a use."""
-        bench.begin()
-        bench.put(MODEL, packed(*self.kept[name]))
+        bench.reset()
+        bench.put(MODEL, packed(*self.originals[name]))
         return bench.xclass(*self.words(Case(name, (), use))).status == 0
 
     def cases(self, seed: int, n: int) -> list[Case]:
@@ -111,7 +111,7 @@ class Models:
         return drawn(st.sampled_from(self._names).flatmap(self._case), n, seed)
 
     def _case(self, name: str) -> st.SearchStrategy[Case]:
-        change = changes_of(name, self.kept)
+        change = changes_of(name, self.originals)
         few = weighted((3, st.lists(change, min_size=1, max_size=1)), (1, st.lists(change, min_size=2, max_size=4)))
         return st.builds(Case, st.just(name), few.map(tuple), st.sampled_from(self._uses[name.split()[0]]))
 
@@ -121,14 +121,14 @@ class Models:
 
     def run(self, case: Case, bench: Bench) -> Outcome:
         """Write the model, use it, and see whether what it turned into can be used."""
-        kept = self.crafted(case)
-        content = packed(*kept, next((change[1] for change in case.changes if change[0] == "raw"), ""))
+        model = self.crafted(case)
+        content = packed(*model, next((change[1] for change in case.changes if change[0] == "raw"), ""))
         bench.put(MODEL, content)
-        finite = all(np.isfinite(a).all() for a in kept.arrays.values() if a.dtype.kind == "f")
-        done = bench.xclass(*self.words(case))
-        found = bench.judge(done, len(content))
-        if found.kind != ACCEPTED or "-f out/m" not in USES[case.use]:
-            return found
+        finite = all(np.isfinite(a).all() for a in model.arrays.values() if a.dtype.kind == "f")
+        result = bench.xclass(*self.words(case))
+        outcome = bench.judge(result, len(content))
+        if outcome.kind != ACCEPTED or "-f out/m" not in USES[case.use]:
+            return outcome
         saved = model_file.load("out/m")
         wild = [n for n, a in saved.arrays.items() if a.dtype.kind == "f" and not np.isfinite(a).all()]
         if finite and wild:
@@ -142,7 +142,7 @@ class Models:
             return Outcome(
                 "wrong result", f"what it saved is refused: {again.err}", "a saved model is refused: " + again.err[:60]
             )
-        return found
+        return outcome
 
     def words(self, case: Case) -> tuple[str, ...]:
         """Return the command line of a case."""
@@ -163,13 +163,13 @@ class Models:
             for other in _simpler(change):
                 yield case._replace(changes=(*case.changes[:i], other, *case.changes[i + 1 :]))
 
-    def crafted(self, case: Case) -> Kept:
+    def crafted(self, case: Case) -> Contents:
         """Return what the case's file holds."""
-        kept = copy.deepcopy(self.kept[case.seed])
+        model = copy.deepcopy(self.originals[case.seed])
         with np.errstate(all="ignore"):
             for change in case.changes:
-                apply(change, kept, self.kept)
-        return kept
+                apply(change, model, self.originals)
+        return model
 
     def reproduction(self, case: Case) -> dict[str, bytes]:
         """Return the files of a case."""
@@ -179,10 +179,10 @@ class Models:
 
 def learn(bench: Bench, *words: str) -> None:
     """Run a command that has to end well."""
-    bench.begin()
-    done = bench.xclass(*words)
-    if done.status != 0:
-        raise RuntimeError(f"xclass {' '.join(words)}: {done.err}{done.trace}")
+    bench.reset()
+    result = bench.xclass(*words)
+    if result.status != 0:
+        raise RuntimeError(f"xclass {' '.join(words)}: {result.err}{result.trace}")
 
 
 # -- drawing changes ---------------------------------------------------------------------------------------------
@@ -190,7 +190,9 @@ def learn(bench: Bench, *words: str) -> None:
 
 def declared() -> dict[str, Any]:
     """Return every option by name."""
-    return {name: one for section in help_text.sections(*cli.option_groups()) for name, one in section.options.items()}
+    return {
+        name: option for section in help_text.sections(*cli.option_groups()) for name, option in section.options.items()
+    }
 
 
 DECLARED = declared()
@@ -243,38 +245,38 @@ def values_for(name: str, now: Any) -> st.SearchStrategy[Any]:
         near += [now + 1, now - 1, now * 2, now * 1000, -now, float(now), now + 0.5]
     elif isinstance(now, str):
         near += [now + "x", now[:-1], now * 2, now.upper()]
-    one = DECLARED.get(name)
-    if one is not None:
-        near += list(one.choices or ())
-        for bound in (one.minimum, one.maximum):
+    option = DECLARED.get(name)
+    if option is not None:
+        near += list(option.choices or ())
+        for bound in (option.minimum, option.maximum):
             near += [] if bound is None else [bound, bound - 1, bound + 1, int(bound)]
-        if one.metavar == "FILE":
+        if option.metavar == "FILE":
             near += list(FILES)
     return st.sampled_from(near) | anything
 
 
-def paths_of(facts: Any, begin: tuple = ()) -> list[tuple]:
+def paths_of(facts: Any, prefix: tuple = ()) -> list[tuple]:
     """Return the way to every value in nested records."""
-    found = []
+    paths = []
     for key, value in facts.items():
-        found.append((*begin, key))
+        paths.append((*prefix, key))
         if isinstance(value, dict):
-            found += paths_of(value, (*begin, key))
-    return found
+            paths += paths_of(value, (*prefix, key))
+    return paths
 
 
 _made: dict[str, st.SearchStrategy] = {}
 
 
-def changes_of(name: str, kept: dict[str, Kept]) -> st.SearchStrategy[tuple]:
+def changes_of(name: str, originals: dict[str, Contents]) -> st.SearchStrategy[tuple]:
     """Return the changes that can be made to a model."""
     if name not in _made:
-        _made[name] = _changes_of(name, kept)
+        _made[name] = _changes_of(name, originals)
     return _made[name]
 
 
-def _changes_of(name: str, kept: dict[str, Kept]) -> st.SearchStrategy[tuple]:
-    options, facts, arrays = kept[name]
+def _changes_of(name: str, originals: dict[str, Contents]) -> st.SearchStrategy[tuple]:
+    options, facts, arrays = originals[name]
     other = ["quiet", "testonly", "unknown", "readable_model", "predictions", "final_regressor", "data", "cache_file"]
     keys = st.sampled_from([*options, *options]) | st.sampled_from(sorted(DECLARED)) | st.sampled_from(other)
     option = keys.flatmap(lambda key: st.tuples(st.just("option"), st.just(key), values_for(key, options.get(key))))
@@ -349,8 +351,8 @@ def _changes_of(name: str, kept: dict[str, Kept]) -> st.SearchStrategy[tuple]:
         st.tuples(
             st.just("rename"), some, st.sampled_from(["x", "weights.x", "tree.9.left", "", "é", "../x", "named_labels"])
         ),
-        st.tuples(st.just("graft"), some, st.sampled_from(sorted(kept))),
-        st.tuples(st.just("graft all"), st.sampled_from(sorted(kept))),
+        st.tuples(st.just("graft"), some, st.sampled_from(sorted(originals))),
+        st.tuples(st.just("graft all"), st.sampled_from(sorted(originals))),
     )
     return weighted((3, option), (3, fact), (1, dropped), (1, raw), (12, array), (5, size), (2, whole))
 
@@ -366,10 +368,10 @@ def _simpler(change: tuple) -> Iterator[tuple]:
 # -- making changes ----------------------------------------------------------------------------------------------
 
 
-def apply(change: tuple, kept: Kept, others: dict[str, Kept]) -> None:
+def apply(change: tuple, model: Contents, others: dict[str, Contents]) -> None:
     """Make one change to a model; what an earlier change has taken away stays as it is."""
     kind, *args = change
-    options, facts, arrays = kept
+    options, facts, arrays = model
     if kind == "option":
         options[args[0]] = copy.deepcopy(args[1])
     elif kind == "no option":
@@ -397,16 +399,16 @@ def apply(change: tuple, kept: Kept, others: dict[str, Kept]) -> None:
         for name in set(arrays) & set(others[args[0]].arrays):
             arrays[name] = others[args[0]].arrays[name].copy()
     elif kind == "graft":
-        other = others[args[1]].arrays
-        if args[0] in other:
-            arrays[args[0]] = other[args[0]].copy()
+        donor = others[args[1]].arrays
+        if args[0] in donor:
+            arrays[args[0]] = donor[args[0]].copy()
     elif kind in ("copy", "swap"):
-        one, other = args
-        if one in arrays and other in arrays:
-            a, b = arrays[one], arrays[other]
-            arrays[one] = b.copy()
+        first, second = args
+        if first in arrays and second in arrays:
+            a, b = arrays[first], arrays[second]
+            arrays[first] = b.copy()
             if kind == "swap":
-                arrays[other] = a
+                arrays[second] = a
     elif kind == "rename":
         if args[0] in arrays:
             arrays[args[1]] = arrays.pop(args[0])

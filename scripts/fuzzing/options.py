@@ -109,11 +109,11 @@ class OptionSets:
         reductions = [name for name in own if name != "scalar"]
         common = {n: o for n, o in self._declared.items() if not any(n in options for options in own.values())}
 
-        def words(name: str, one: Any) -> st.SearchStrategy[tuple[str, ...]]:
-            flag = st.sampled_from(one.flags)
-            if one.kind is bool:
+        def words(name: str, option: Any) -> st.SearchStrategy[tuple[str, ...]]:
+            flag = st.sampled_from(option.flags)
+            if option.kind is bool:
                 return flag.map(lambda f: (f,))
-            return st.tuples(flag, self._values(one))
+            return st.tuples(flag, self._values(option))
 
         @st.composite
         def case(draw):
@@ -144,19 +144,19 @@ class OptionSets:
         return case()
 
     @staticmethod
-    def _values(one: Any) -> st.SearchStrategy[str]:
+    def _values(option: Any) -> st.SearchStrategy[str]:
         near = []
-        for bound in (one.minimum, one.maximum):
+        for bound in (option.minimum, option.maximum):
             near += (
                 [] if bound is None else [f"{bound:.17g}", f"{bound - 1:.17g}", f"{bound + 1:.17g}", str(int(bound))]
             )
-        if one.choices:
-            return st.sampled_from([*one.choices, *one.choices, "x", ""])
-        if one.metavar == "FILE":
-            return st.sampled_from(READ if one.read else WRITTEN)
-        if one.kind is int:
+        if option.choices:
+            return st.sampled_from([*option.choices, *option.choices, "x", ""])
+        if option.metavar == "FILE":
+            return st.sampled_from(READ if option.read else WRITTEN)
+        if option.kind is int:
             return st.sampled_from([*near, *NUMBERS]) | st.integers(1, 30).map(str)
-        if one.kind is float:
+        if option.kind is float:
             return st.sampled_from([*near, *REALS]) | st.floats(1e-4, 2).map(lambda x: f"{x:.4g}")
         return st.sampled_from(TEXTS) | st.text(max_size=4).filter(lambda text: "\0" not in text)
 
@@ -173,13 +173,18 @@ class OptionSets:
 
     def run(self, case: Case, bench: Bench) -> Outcome:
         """Carry out a command line."""
-        bench.asked = ".cache" if {"-c", "--cache"} & {word[0] for word in case.words} else ""
+        bench.allowed_anywhere = ".cache" if {"-c", "--cache"} & {word[0] for word in case.words} else ""
         bench.put(MODEL, self._model)
         bench.put("names", b"name0\nname1\nname2\n")
-        done = bench.xclass(*self.words(case), stdin=b"" if case.data else DATA["classes.vw"])
-        if done.trace and "UnicodeEncodeError" in done.trace and "surrogates" in done.trace and "click" in done.trace:
+        result = bench.xclass(*self.words(case), stdin=b"" if case.data else DATA["classes.vw"])
+        if (
+            result.trace
+            and "UnicodeEncodeError" in result.trace
+            and "surrogates" in result.trace
+            and "click" in result.trace
+        ):
             return Outcome("refused", "a word that no command line can hold")
-        return bench.judge(done)
+        return bench.judge(result)
 
     def words(self, case: Case) -> tuple[str, ...]:
         """Return the command line of a case."""

@@ -75,7 +75,7 @@ class Limits:
     memory: int = 256 << 20  # bytes it may take in addition to what the process has
     address_space: int = 3 << 30  # bytes in addition to those of the process
     idle: float = 90.0  # seconds in which a process that computes nothing counts as hanging
-    interrupt: bool = False  # whether a case that takes longer than `cpu` may go on if it ends after Ctrl-C
+    interrupt: bool = False  # whether a case that takes longer than `cpu` is accepted if it ends after Ctrl-C
 
 
 class Part(Protocol):
@@ -116,11 +116,11 @@ class Bench:
     last: tuple[str, ...] = ()
     watching: bool = False
     written: list[str] = field(default_factory=list)
-    kept: dict[str, tuple] = field(default_factory=dict)
+    files_before: dict[str, tuple] = field(default_factory=dict)
     inputs: list[str] = field(default_factory=list)
-    asked: str = ""  # in the names of files that may be written elsewhere, too
+    allowed_anywhere: str = ""  # in the names of files that may be written elsewhere, too
 
-    def begin(self) -> None:
+    def reset(self) -> None:
         """Put the folder in order for the next case."""
         os.chdir(self.folder)
         for name in ("out", "tmp"):
@@ -145,7 +145,7 @@ class Bench:
     def xclass(self, *words: str, stdin: bytes | None = None) -> Result:
         """Carry out a command line in this process."""
         self.last = words
-        self.kept = self._files()
+        self.files_before = self._files()
         streams = sys.stdin, sys.stdout, sys.stderr
         out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace")
         nothing = open(os.devnull)  # noqa: SIM115
@@ -163,40 +163,40 @@ class Bench:
             nothing.close()
         out.flush()
         err.flush()
-        told = err.buffer.getvalue().decode("utf-8", "replace")
-        if not trace and "Traceback (most recent call last)" in told:  # of a thread
-            trace = told
-        return Result(status, out.buffer.getvalue(), told, trace)
+        err_text = err.buffer.getvalue().decode("utf-8", "replace")
+        if not trace and "Traceback (most recent call last)" in err_text:  # of a thread
+            trace = err_text
+        return Result(status, out.buffer.getvalue(), err_text, trace)
 
-    def judge(self, done: Result, size: int = 0) -> Outcome:
+    def judge(self, result: Result, size: int = 0) -> Outcome:
         """Return what every command is judged by; `size`: bytes of its inputs."""
-        if done.trace:
-            return Outcome("traceback", done.trace, _signature(done.trace))
+        if result.trace:
+            return Outcome("traceback", result.trace, _signature(result.trace))
         wrong = self._changes()
         if wrong:
             return Outcome("unasked write", "; ".join(wrong), wrong[0].replace(str(self.folder), "FOLDER"))
-        left = os.listdir(self.folder / "tmp") + [n for n in os.listdir(self.folder / "out") if n.startswith(".")]
-        if left:
-            return Outcome("leftover", ", ".join(left), "leftover")
-        more = _peak() - self.before
-        if more > self.limits.memory + 10 * size:
-            return Outcome("too much memory", f"{more >> 20} MB for inputs of {size} bytes", "memory")
-        if done.status == 0:
+        leftovers = os.listdir(self.folder / "tmp") + [n for n in os.listdir(self.folder / "out") if n.startswith(".")]
+        if leftovers:
+            return Outcome("leftover", ", ".join(leftovers), "leftover")
+        added = _peak() - self.before
+        if added > self.limits.memory + 10 * size:
+            return Outcome("too much memory", f"{added >> 20} MB for inputs of {size} bytes", "memory")
+        if result.status == 0:
             return Outcome(ACCEPTED)
-        if done.status in (130, 143):
+        if result.status in (130, 143):
             return Outcome(INTERRUPTED)
-        told = [line for line in done.err.splitlines() if line.startswith("xclass: ")]
-        if done.status not in (1, 2) or not told or len(told[-1]) < 16:
+        messages = [line for line in result.err.splitlines() if line.startswith("xclass: ")]
+        if result.status not in (1, 2) or not messages or len(messages[-1]) < 16:
             return Outcome(
-                "bad message", f"status {done.status}: {done.err[-2000:]}", f"status {done.status}, no message"
+                "bad message", f"status {result.status}: {result.err[-2000:]}", f"status {result.status}, no message"
             )
-        if any(not (c.isprintable() or c == "\n") for c in done.err):
-            return Outcome("bad message", repr(done.err[-2000:]), "unprintable signs in a message")
-        return Outcome(REFUSED, told[-1])
+        if any(not (c.isprintable() or c == "\n") for c in result.err):
+            return Outcome("bad message", repr(result.err[-2000:]), "unprintable signs in a message")
+        return Outcome(REFUSED, messages[-1])
 
     def _files(self) -> dict[str, tuple]:
-        """Return name -> what tells that a file was changed, for all but `out` and `tmp`."""
-        found = {}
+        """Return path -> (size, time, inode), which show changes, of all files outside of `out` and `tmp`."""
+        files = {}
         folders = [self.folder]
         while folders:
             with os.scandir(folders.pop()) as entries:
@@ -205,38 +205,38 @@ class Bench:
                         if entry.name not in ("out", "tmp"):
                             folders.append(Path(entry.path))
                         continue
-                    at = entry.stat(follow_symlinks=False)
-                    found[entry.path] = (at.st_size, at.st_mtime_ns, at.st_ino)
-        return found
+                    info = entry.stat(follow_symlinks=False)
+                    files[entry.path] = (info.st_size, info.st_mtime_ns, info.st_ino)
+        return files
 
     def _changes(self) -> list[str]:
-        """Return what was written that nobody asked for."""
+        """Return the files that were written, changed or removed without being requested."""
         now = self._files()
-        if self.asked:
-            for path in [path for path in now if self.asked in os.path.basename(path)]:
+        if self.allowed_anywhere:
+            for path in [path for path in now if self.allowed_anywhere in os.path.basename(path)]:
                 os.unlink(path)
                 del now[path]
         wrong = [
             f"{path} {'changed' if path in now else 'removed'}"
-            for path in self.kept
-            if now.get(path) != self.kept[path]
+            for path in self.files_before
+            if now.get(path) != self.files_before[path]
         ]
-        wrong += [f"{path} made" for path in now if path not in self.kept]
+        wrong += [f"{path} made" for path in now if path not in self.files_before]
         for path in now:
-            if path not in self.kept:
+            if path not in self.files_before:
                 os.unlink(path)
         allowed = [str(self.folder / "out"), str(self.folder / "tmp"), "/dev/null", "/dev/full", str(jit.folder())]
-        for what in dict.fromkeys(self.written):
-            event, _, path = what.partition(" ")
+        for write in dict.fromkeys(self.written):
+            event, _, path = write.partition(" ")
             place = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-            if self.asked and self.asked in os.path.basename(path):
+            if self.allowed_anywhere and self.allowed_anywhere in os.path.basename(path):
                 continue
             if not path.startswith("/dev/fd") and not any(place == a or place.startswith(a + "/") for a in allowed):
                 wrong.append(f"{event} {path}")
         return wrong
 
-    def heed(self, event: str, args: tuple) -> None:
-        """Note what an audit event says is written."""
+    def on_audit_event(self, event: str, args: tuple) -> None:
+        """Record the files that an audit event writes to."""
         if not self.watching:
             return
         if event == "open":
@@ -248,10 +248,10 @@ class Bench:
                 if os.path.isabs(path) and (flags or 0) & getattr(os, "O_TMPFILE", 0) != getattr(os, "O_TMPFILE", 1):
                     self.written.append(f"open {path}")
         elif event in CHANGES:
-            names = [os.fsdecode(one) for one in args[:2] if isinstance(one, (str, bytes))]
+            names = [os.fsdecode(arg) for arg in args[:2] if isinstance(arg, (str, bytes))]
             if not names:  # by its handle, which was opened before
                 return
-            handles = [one for one in args[len(names) :] if isinstance(one, int)][-len(names) :]  # of folders
+            handles = [arg for arg in args[len(names) :] if isinstance(arg, int)][-len(names) :]  # of folders
             places = [
                 os.readlink(f"/proc/self/fd/{handle}") if handle >= 0 and not os.path.isabs(name) else os.getcwd()
                 for name, handle in zip(names, handles + [-1] * (len(names) - len(handles)), strict=True)
@@ -327,7 +327,7 @@ def outcomes(part: Part, cases: Sequence[Any], folder: Path) -> Iterator[tuple[i
 
 
 def _work(part: Part, cases: Sequence[Any], first: int, folder: Path, writing: int) -> None:
-    """Carry out the cases from the first on and tell of them."""
+    """Carry out the cases from `first` on and send their outcomes."""
     limits = part.limits
     with open("/proc/self/statm", "rb") as file:
         now = int(file.read().split()[0]) * resource.getpagesize()
@@ -342,10 +342,10 @@ def _work(part: Part, cases: Sequence[Any], first: int, folder: Path, writing: i
     import tempfile
 
     tempfile.tempdir = None
-    sys.addaudithook(lambda event, args: bench.heed(event, args))
+    sys.addaudithook(lambda event, args: bench.on_audit_event(event, args))
     for i in range(first, len(cases)):
         _send(writing, (i, None, ()))
-        bench.begin()
+        bench.reset()
         bench.last = ()
         try:
             outcome = part.run(cases[i], bench)
@@ -368,7 +368,7 @@ def _send(writing: int, record: tuple) -> None:
 def _watch(
     pid: int, reading: int, first: int, limits: Limits, folder: Path
 ) -> Iterator[tuple[int, Outcome, tuple[str, ...]]]:
-    """Yield what a worker tells of, and at its end what became of the case it was at."""
+    """Yield the outcomes that a worker sends; at its end, yield the outcome of the case that it was carrying out."""
     now, began, used, interrupted = first, time.monotonic(), _cpu(pid), False
     data = b""
     while True:
@@ -401,11 +401,11 @@ def _watch(
     _, status = os.waitpid(pid, 0)
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
-        told = (folder / "stderr").read_text(errors="replace")[-1000:]
-        yield now, Outcome("crash", f"{name} {told}", name), ()
+        stderr = (folder / "stderr").read_text(errors="replace")[-1000:]
+        yield now, Outcome("crash", f"{name} {stderr}", name), ()
     elif os.WEXITSTATUS(status):
-        told = (folder / "stderr").read_text(errors="replace")[-2000:]
-        yield now, Outcome("crash", f"the worker ended with {os.WEXITSTATUS(status)}: {told}", "exit"), ()
+        stderr = (folder / "stderr").read_text(errors="replace")[-2000:]
+        yield now, Outcome("crash", f"the worker ended with {os.WEXITSTATUS(status)}: {stderr}", "exit"), ()
 
 
 def _cpu(pid: int) -> float:
@@ -418,7 +418,9 @@ def _cpu(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def smallest(part: Part, case: Any, found: Outcome, folder: Path, seconds: float, say: Callable[[str], None]) -> Any:
+def smallest(
+    part: Part, case: Any, wanted: Outcome, folder: Path, seconds: float, print_line: Callable[[str], None]
+) -> Any:
     """Return a simpler case that fails in the same way, as far as it is found in the time."""
     ends = time.monotonic() + seconds
     simpler = True
@@ -428,9 +430,9 @@ def smallest(part: Part, case: Any, found: Outcome, folder: Path, seconds: float
             if time.monotonic() > ends:
                 return case
             for _, outcome, _ in outcomes(part, [other], folder):
-                if (outcome.kind, outcome.signature) == (found.kind, found.signature):
+                if (outcome.kind, outcome.signature) == (wanted.kind, wanted.signature):
                     case, simpler = other, True
             if simpler:
-                say(f"  a simpler case fails alike: {case}"[:160])
+                print_line(f"  a simpler case fails alike: {case}"[:160])
                 break
     return case

@@ -53,18 +53,18 @@ class Surroundings:
             "PYTHONPATH": str(ROOT),
             "TMPDIR": str(bench.folder / "tmp"),
         }
-        how = case
-        if how == "no home":
+        setting = case
+        if setting == "no home":
             environment["HOME"] = str(home / "nothing" / "here")
-        elif how == "read-only home":
+        elif setting == "read-only home":
             environment["HOME"] = "/proc/self"
-        elif how == "home is a file":
+        elif setting == "home is a file":
             environment["HOME"] = str(bench.folder / "victim.txt")
-        elif how == "no environment":
+        elif setting == "no environment":
             environment = {"PYTHONPATH": environment["PYTHONPATH"], "XDG_CACHE_HOME": str(home)}
-        elif how == "no tmp":
+        elif setting == "no tmp":
             environment["TMPDIR"] = str(home / "nothing")
-        elif how == "numba folder is a file":
+        elif setting == "numba folder is a file":
             environment["NUMBA_CACHE_DIR"] = str(bench.folder / "victim.txt")
         bench.last = ("xclass", *WORDS)
         running = [
@@ -72,23 +72,25 @@ class Surroundings:
                 [sys.executable, "-m", "xclass", *WORDS, "-p", f"out/p{i}"], env=environment, cwd=bench.folder,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             )
-            for i in range(2 if how == "two at once" else 1)
+            for i in range(2 if setting == "two at once" else 1)
         ]  # fmt: skip
-        bench.kept = bench._files()
-        for one in running:
+        bench.files_before = bench._files()
+        for process in running:
             try:
-                out, err = one.communicate(timeout=PATIENCE)
+                out, err = process.communicate(timeout=PATIENCE)
             except subprocess.TimeoutExpired:
                 for each in running:
                     each.kill()
-                return Outcome("hang", f"still running after {PATIENCE} s", f"hang with {how}")
-            told = err.decode(errors="replace")
-            found = bench.judge(Result(one.returncode, out, told, told if "Traceback" in told else ""))
-            if found.kind in ("traceback", "bad message", "unasked write"):
-                return found
-            if one.returncode < 0:
-                return Outcome("crash", told, f"signal {-one.returncode} with {how}")
-        return found
+                return Outcome("hang", f"still running after {PATIENCE} s", f"hang with {setting}")
+            err_text = err.decode(errors="replace")
+            outcome = bench.judge(
+                Result(process.returncode, out, err_text, err_text if "Traceback" in err_text else "")
+            )
+            if outcome.kind in ("traceback", "bad message", "unasked write"):
+                return outcome
+            if process.returncode < 0:
+                return Outcome("crash", err_text, f"signal {-process.returncode} with {setting}")
+        return outcome
 
     def words(self, case: str) -> tuple[str, ...]:
         """Return the command line of a case."""

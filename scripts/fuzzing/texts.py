@@ -133,10 +133,10 @@ class Texts:
             return compared[case.mode](case, text, bench)
         if case.mode == "containers":
             return self._containers(case, text, bench)
-        _, found = self._command(case, text, bench, self._words(case))
-        if found.kind == ACCEPTED and case.mode == "learn":
-            found = _finite(bench, found)
-        return found
+        _, outcome = self._command(case, text, bench, self._words(case))
+        if outcome.kind == ACCEPTED and case.mode == "learn":
+            outcome = _finite(bench, outcome)
+        return outcome
 
     def _text(self, case: Case) -> bytes:
         """Return a case's text."""
@@ -166,18 +166,18 @@ class Texts:
         stdin, files = packed(case.container, text, case.seed)
         for name, content in files.items():
             bench.put(name, content)
-        done = bench.xclass(*[word for name in files for word in ("-d", name)], *words, stdin=stdin)
-        found = bench.judge(done, len(text) + sum(map(len, files.values())))
-        if found.kind == REFUSED and done.status == 1:
+        result = bench.xclass(*[word for name in files for word in ("-d", name)], *words, stdin=stdin)
+        outcome = bench.judge(result, len(text) + sum(map(len, files.values())))
+        if outcome.kind == REFUSED and result.status == 1:
             names = [*files, "stdin"]
-            told = [NAME.match(line) for line in done.err.splitlines()]
-            at = next((match for match in told if match and match[1] in names), None)
-            if at is None:
-                return done, Outcome(
-                    "bad message", done.err[-1000:], "no place of the data: " + done.err.partition(":")[2][:30]
+            places = [NAME.match(line) for line in result.err.splitlines()]
+            place = next((match for match in places if match and match[1] in names), None)
+            if place is None:
+                return result, Outcome(
+                    "bad message", result.err[-1000:], "no place of the data: " + result.err.partition(":")[2][:30]
                 )
-            return done, found._replace(lines=int(at[2] or 0))
-        return done, found._replace(lines=text.count(b"\n") if found.kind == ACCEPTED else 0)
+            return result, outcome._replace(lines=int(place[2] or 0))
+        return result, outcome._replace(lines=text.count(b"\n") if outcome.kind == ACCEPTED else 0)
 
     def _oracle(self, case: Case, text: bytes, bench: Bench) -> Outcome:
         """Compare what the parser reads with what the slow reader reads."""
@@ -212,54 +212,56 @@ class Texts:
         words = [*options.split(), "--on_bad_line", "vw", "--quiet", "-f"]
         bench.put("odd.vw", used)
         bench.put("plain.vw", plain)
-        one = bench.xclass("-d", "odd.vw", *words, "out/m")
-        found = bench.judge(one, len(used))
-        if found.kind not in (ACCEPTED, REFUSED):
-            return found
+        result = bench.xclass("-d", "odd.vw", *words, "out/m")
+        outcome = bench.judge(result, len(used))
+        if outcome.kind not in (ACCEPTED, REFUSED):
+            return outcome
         other = bench.xclass("-d", "plain.vw", *words, "out/n")
-        if one.status != other.status:
+        if result.status != other.status:
             return Outcome(
                 "wrong result",
-                f"odd text: {one.err or 'fine'}; plain text: {other.err or 'fine'}",
+                f"odd text: {result.err or 'fine'}; plain text: {other.err or 'fine'}",
                 "plain text ends otherwise",
             )
-        if one.status == 0 and (different := unlike("out/m", "out/n")):
+        if result.status == 0 and (different := unlike("out/m", "out/n")):
             return Outcome(
                 "wrong result",
                 f"{different} differs from what plain text gives",
                 "learned otherwise than from plain text",
             )
-        return found._replace(lines=used.count(b"\n"))
+        return outcome._replace(lines=used.count(b"\n"))
 
     def _containers(self, case: Case, text: bytes, bench: Bench) -> Outcome:
         """Compare a container with the plain file."""
         container = case.container if case.container in WHOLE else WHOLE[1 + case.seed % (len(WHOLE) - 1)]
         case = case._replace(extra="" if "initial_pass" in case.extra or "--examples" in case.extra else case.extra)
-        one, found = self._command(case._replace(container="file"), text, bench, self._words(case))
-        if found.kind not in (ACCEPTED, REFUSED):
-            return found
+        in_file, outcome = self._command(case._replace(container="file"), text, bench, self._words(case))
+        if outcome.kind not in (ACCEPTED, REFUSED):
+            return outcome
         words = [word if word != "out/m" else "out/n" for word in self._words(case)]
-        other, again = self._command(case._replace(container=container), text, bench, words)
+        in_container, again = self._command(case._replace(container=container), text, bench, words)
         if again.kind not in (ACCEPTED, REFUSED):
             return again
-        if container == "two" and one.status:
-            return found
-        if one.status != other.status:
+        if container == "two" and in_file.status:
+            return outcome
+        if in_file.status != in_container.status:
             return Outcome(
                 "wrong result",
-                f"file: {one.err or 'fine'}; {container}: {other.err or 'fine'}",
+                f"file: {in_file.err or 'fine'}; {container}: {in_container.err or 'fine'}",
                 f"{container} ends otherwise",
             )
-        if one.status == 0 and (different := unlike("out/m", "out/n")):
+        if in_file.status == 0 and (different := unlike("out/m", "out/n")):
             return Outcome(
                 "wrong result", f"{different} differs through {container}", f"learned otherwise through {container}"
             )
-        told = [NAME.sub("xclass: F:\\2", done.err.splitlines()[0]) if done.err else "" for done in (one, other)]
-        if one.status and told[0] != told[1]:
+        messages = [
+            NAME.sub("xclass: F:\\2", run.err.splitlines()[0]) if run.err else "" for run in (in_file, in_container)
+        ]
+        if in_file.status and messages[0] != messages[1]:
             return Outcome(
-                "wrong result", f"file: {told[0]}; {container}: {told[1]}", f"{container} has another message"
+                "wrong result", f"file: {messages[0]}; {container}: {messages[1]}", f"{container} has another message"
             )
-        return found
+        return outcome
 
     def _skipped(self, case: Case, text: bytes, bench: Bench) -> Outcome:
         """Compare `skip` with the text less the lines that `stop` names, one after the other."""
@@ -270,48 +272,48 @@ class Texts:
             if word not in ("--passes", "2", "--holdout_period", "5", "--holdout_off")
         ]
         skipping = [{"stop": "skip", "out/m": "out/n"}.get(word, word) for word in words]
-        skipped, found = self._command(case, text, bench, skipping)
-        if found.kind not in (ACCEPTED, REFUSED):
-            return found
+        skipped, outcome = self._command(case, text, bench, skipping)
+        if outcome.kind not in (ACCEPTED, REFUSED):
+            return outcome
         for _ in range(40):
-            done, found = self._command(case, text, bench, words)
-            if found.kind != REFUSED or not found.lines:
+            result, outcome = self._command(case, text, bench, words)
+            if outcome.kind != REFUSED or not outcome.lines:
                 break
             lines = text.split(b"\n")
-            del lines[found.lines - 1]
+            del lines[outcome.lines - 1]
             text = b"\n".join(lines)
         else:
             return Outcome(REFUSED, "too many malformed lines")
-        if found.kind not in (ACCEPTED, REFUSED):
-            return found
-        if done.status != skipped.status:
+        if outcome.kind not in (ACCEPTED, REFUSED):
+            return outcome
+        if result.status != skipped.status:
             return Outcome(
                 "wrong result",
-                f"skip: {skipped.err}; stop: {done.err}",
+                f"skip: {skipped.err}; stop: {result.err}",
                 "skip ends otherwise than stop without the bad lines",
             )
-        if done.status == 0 and (different := unlike("out/m", "out/n")):
+        if result.status == 0 and (different := unlike("out/m", "out/n")):
             return Outcome(
                 "wrong result", f"{different} differs between skip and leaving the lines out", "skip learns otherwise"
             )
-        return found
+        return outcome
 
     def _place(self, case: Case, text: bytes, bench: Bench) -> Outcome:
         """Check that the line a message names is the malformed one."""
         container = case.container if case.container in WHOLE and case.container != "two" else "zst"
         case = case._replace(treatment="stop", container=container, extra="")
         words = self._words(case)
-        done, found = self._command(case, text, bench, words)
-        if found.kind != REFUSED or not found.lines:
-            return found
+        result, outcome = self._command(case, text, bench, words)
+        if outcome.kind != REFUSED or not outcome.lines:
+            return outcome
         lines = text.split(b"\n")
-        before, after = b"\n".join(lines[: found.lines - 1]), lines[found.lines - 1] + b"\n"
+        before, after = b"\n".join(lines[: outcome.lines - 1]), lines[outcome.lines - 1] + b"\n"
         if before.strip():
             _, earlier = self._command(case, before + b"\n", bench, words)
             if earlier.kind == REFUSED and earlier.lines:
                 return Outcome(
                     "wrong result",
-                    f"named line {found.lines}, then {earlier.lines}: {done.err}",
+                    f"named line {outcome.lines}, then {earlier.lines}: {result.err}",
                     "a message names a wrong line",
                 )
         _, alone = self._command(case, after, bench, words)
@@ -319,9 +321,11 @@ class Texts:
             return alone
         if alone.lines != 1:
             return Outcome(
-                "wrong result", f"line {found.lines} is fine alone: {done.err}", "a message names a line that is fine"
+                "wrong result",
+                f"line {outcome.lines} is fine alone: {result.err}",
+                "a message names a line that is fine",
             )
-        return found
+        return outcome
 
     def smaller(self, case: Case) -> Iterator[Case]:
         """Take lines out, then pieces of lines, then options."""
@@ -422,12 +426,12 @@ def changed(text: bytes, seed: int, rate: float) -> bytes:
     data = np.insert(data, at[1::3], rng.choice(ALPHABET, len(at[1::3])))
     data = np.delete(data, at[2::3])
     if rng.random() < 0.2 and len(data):
-        begin, end, to = np.sort(rng.integers(0, len(data), 3))
-        data = np.concatenate([data[:begin], data[end:to], data[begin:end], data[to:]])
+        start, end, to = np.sort(rng.integers(0, len(data), 3))
+        data = np.concatenate([data[:start], data[end:to], data[start:end], data[to:]])
     return data.tobytes()
 
 
-def _huge(what: str, kind: str) -> bytes:
+def _huge(name: str, kind: str) -> bytes:
     label = {"names.vw": b"name1", "numbers.vw": b"0.5", "signs.vw": b"1"}.get(kind, b"1")
     size = 10_000_000
     middle = {
@@ -441,7 +445,7 @@ def _huge(what: str, kind: str) -> bytes:
         "1e5 multipliers": label + b" " + b"|a:1.5 x " * 100_000,
         "1e6 newlines": b"\n" * 1_000_000, "1 MB of zeros": b"\0" * 1_000_000, "10 MB of blanks": b" " * size,
         "1e5 returns": label + b" |a x" + b"\r" * 100_000, "1e5 lines of one byte": b"|\n" * 100_000,
-    }[what]  # fmt: skip
+    }[name]  # fmt: skip
     line = label + b" |a x y\n"
     return line * 3 + middle + b"\n" + line * 3
 
@@ -456,7 +460,7 @@ def packed(container: str, text: bytes, seed: int) -> tuple[bytes | None, dict[s
         return None, {"one.vw": text[:cut], "two.vw": text[cut:]}
     if container.startswith("pipe gz"):
         return gzip.compress(text, 1), {}
-    kind, _, how = container.partition(" ")
+    kind, _, form = container.partition(" ")
     if kind in ("gz", "members"):
         body = gzip.compress(text, 1) if kind == "gz" else gzip.compress(text[:cut], 1) + gzip.compress(text[cut:], 1)
         name = "data.vw.gz"
@@ -467,19 +471,19 @@ def packed(container: str, text: bytes, seed: int) -> tuple[bytes | None, dict[s
         body = made(text) if kind == "zst" else made(text[:cut]) + made(text[cut:])
         name = "data.vw.zst"
     elif kind == "not":
-        return None, {f"data.vw.{how}": text}
+        return None, {f"data.vw.{form}": text}
     else:
         return None, {"data.vw": text}
-    if how == "cut":
+    if form == "cut":
         body = body[: rng.randrange(len(body))]
-    elif how == "tail":
+    elif form == "tail":
         body += bytes(rng.randrange(256) for _ in range(20))
-    elif how == "bytes":
+    elif form == "bytes":
         damaged = bytearray(body)
         for _ in range(3):
             damaged[rng.randrange(len(damaged))] = rng.randrange(256)
         body = bytes(damaged)
-    return None, {"data.vw" if how == "as vw" else name: body}
+    return None, {"data.vw" if form == "as vw" else name: body}
 
 
 # -- comparing -----------------------------------------------------------------------------------------------------
@@ -494,7 +498,7 @@ def _compare(text: bytes, kind: str, options: dict[str, Any]) -> None:
 
 
 def plain_text(text: bytes, multiclass: bool, bits: int, noconstant: bool) -> tuple[bytes, bytes]:
-    """Return what the slow reader has read, as text that nobody can misread, and the text it is of."""
+    """Return what the slow reader has read as plain unambiguous text, and the lines that it comes from."""
     from tests.oracles import reader
 
     text += b"" if text.endswith(b"\n") else b"\n"
@@ -504,13 +508,13 @@ def plain_text(text: bytes, multiclass: bool, bits: int, noconstant: bool) -> tu
         text = b"".join(line + b"\n" for line in text.split(b"\n")[: stopped.line_number - 1])
         examples = reader.read(text, multiclass=multiclass, bits=bits, constant=False)
     lines = []
-    for one in examples:
+    for example in examples:
         words = []
-        if one.label is not None:
-            numbers = (one.weight,) if multiclass else (one.weight, one.initial)
-            words = [f"{int(one.label)}" if multiclass else _hex(one.label), *map(_hex, numbers)]
+        if example.label is not None:
+            numbers = (example.weight,) if multiclass else (example.weight, example.initial)
+            words = [f"{int(example.label)}" if multiclass else _hex(example.label), *map(_hex, numbers)]
         lines.append(
-            " ".join([*words, "|", *(f"{index}:{_hex(float(value))}" for index, value in one.features())]) + "\n"
+            " ".join([*words, "|", *(f"{index}:{_hex(float(value))}" for index, value in example.features())]) + "\n"
         )
     return "".join(lines).encode(), text
 
@@ -520,9 +524,9 @@ def _hex(value: float) -> str:
     return value.hex() if np.isfinite(value) else repr(float(value))
 
 
-def unlike(one: str, other: str) -> str:
+def unlike(first: str, second: str) -> str:
     """Return the name of an array or fact that two models do not have in common; empty if there is none."""
-    a, b = model_file.load(one), model_file.load(other)
+    a, b = model_file.load(first), model_file.load(second)
     if set(a.arrays) != set(b.arrays):
         return "the set of arrays"
     for name, array in a.arrays.items():
@@ -534,11 +538,11 @@ def unlike(one: str, other: str) -> str:
     return ""
 
 
-def _finite(bench: Bench, found: Outcome) -> Outcome:
+def _finite(bench: Bench, outcome: Outcome) -> Outcome:
     saved = model_file.load("out/m")
     for name, array in saved.arrays.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            return found._replace(
+            return outcome._replace(
                 kind="non-finite model", detail=f"{name} is not finite", signature=name.split(".")[-1]
             )
-    return found
+    return outcome

@@ -55,7 +55,7 @@ class Step(NamedTuple):
 
 
 class Style(NamedTuple):
-    """How often something odd is met, from 0 to 1."""
+    """How often something odd occurs, from 0 to 1."""
 
     labels: float
     weights: float
@@ -97,19 +97,19 @@ class _Maker:
 
     # -- data
 
-    def label(self, told: int) -> str:
-        """A label of an example whose features tell the class `told`, from 0."""
+    def label(self, number: int) -> str:
+        """A label of an example whose features depend on the class `number`, from 0."""
         rng, style = self.rng, self.style
         if rng.random() < style.unlabelled:
             return ""
         if rng.random() < style.fatal and self.kind:
             return rng.choice(FATAL_CLASSES)
         if self.kind:
-            label = str(told + self.lowest)
+            label = str(number + self.lowest)
         elif self.loss in ("logistic", "hinge"):
-            label = "1" if told % 2 else "-1"
+            label = "1" if number % 2 else "-1"
         else:
-            label = f"{told * 0.5 - 1:g}"
+            label = f"{number * 0.5 - 1:g}"
         # Not made: --recall_tree with labels that are no class, for which VW reads beyond its arrays
         if rng.random() < style.labels and self.kind != "--recall_tree":
             label = rng.choice((*ODD_CLASSES, str(self.k + 1)) if self.kind else ODD_REALS)
@@ -127,12 +127,12 @@ class _Maker:
         rng, style = self.rng, self.style
         if rng.random() < style.lines:
             return rng.choice(ODD_LINES)
-        told = int(self.many * rng.random() ** 1.5)
-        label = self.label(told)
-        tag = rng.choice((" ", " ", f" 't{told} ", f" tag{told}" if label else " 't"))
+        number = int(self.many * rng.random() ** 1.5)
+        label = self.label(number)
+        tag = rng.choice((" ", " ", f" 't{number} ", f" tag{number}" if label else " 't"))
         groups = []
         for name in rng.sample(GROUPS, rng.randint(1, 4)):
-            words = [f"t{told}" if rng.random() < 0.8 else rng.choice(WORDS)]
+            words = [f"t{number}" if rng.random() < 0.8 else rng.choice(WORDS)]
             for _ in range(rng.randint(0, 3)):
                 words.append(rng.choice(WORDS) + rng.choice(ODD_VALUES if rng.random() < style.values else VALUES))
             if rng.random() < 0.05:
@@ -229,7 +229,7 @@ class _Maker:
         tests = rng.random() < 0.4
         if kind == "--log_multi":
             self.many += rng.choice((0, 3))  # so that leaves are taken back
-            if learns_on or tests:  # xclass says that the model has quantile loss
+            if learns_on or tests:  # xclass reports that the model has quantile loss
                 learning = _without(learning, "--loss_function")
                 self.loss = ""
         scores = ""
@@ -252,7 +252,7 @@ class _Maker:
         bounded = {"--min_prediction", "--max_prediction"} & set(fixed)
         if self.loss == "logistic" and not scores and not kind and not bounded and rng.random() < 0.3:
             fixed += ["--link", "logistic"]
-        found = []
+        runs = []
         for i in range(1 + learns_on + tests):
             testing = tests and i == learns_on + 1
             args = list(fixed)
@@ -270,10 +270,10 @@ class _Maker:
                     args += _some(rng, "", "--holdout_off", "--holdout_period 3")
                 elif rng.random() < 0.1:
                     args += ["--holdout_after", "7"]
-                # Not made: text of a tree that was lost, and of sums that VW keeps where it does not use them
+                # Not made: text of a tree that VW has lost, and of sums that VW stores but does not use
                 unused = {"--error", "--initial_t", "--oaa_subsample"} & set(args)
-                shown = kind != "--log_multi" and not unused
-                if rng.random() < 0.2 and shown:
+                readable = kind != "--log_multi" and not unused
+                if rng.random() < 0.2 and readable:
                     args += ["--readable_model", f"text{i}"]
             args += ["-p", f"p{i}"]
             args += _some(rng, "", "", "-P 1", "-P 3", "-P 1.5", "-P 7")
@@ -281,8 +281,8 @@ class _Maker:
                 args += [scores]
             elif kind in ("", "--oaa") and rng.random() < 0.4:
                 args += ["-r", f"r{i}"]
-            # Not made: audits with --oaa_subsample, which show what VW asks while it learns
+            # Not made: audits with --oaa_subsample, which show the regressors that VW evaluates while it learns
             if (kind in ("", "--oaa") or testing) and rng.random() < 0.35 and "--oaa_subsample" not in args:
                 args += ["--audit"]
-            found.append(Step(self.data(), tuple(args)))
-        return tuple(found)
+            runs.append(Step(self.data(), tuple(args)))
+        return tuple(runs)

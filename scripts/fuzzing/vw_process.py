@@ -16,7 +16,7 @@ from typing import NamedTuple
 SECONDS = 30  # after which a run of VW counts as hanging
 
 
-class Ended(NamedTuple):
+class CompletedRun(NamedTuple):
     """How a run ended and what it wrote."""
 
     status: int
@@ -37,15 +37,15 @@ class VW:
         self._process.wait()
         self._process.stdout.close()
 
-    def run(self, args: Sequence[str], folder: Path) -> Ended:
+    def run(self, args: Sequence[str], folder: Path) -> CompletedRun:
         """Carry out a command line in `folder`; its exit status is that of a shell."""
         self._process.stdin.write(json.dumps([list(args), str(folder)]) + "\n")
         self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        if not answer:
+        reply = self._process.stdout.readline()
+        if not reply:
             raise RuntimeError("the process that starts VW has ended; is vowpalwabbit installed?")
         written = [folder / name for name in (".out", ".err")]
         texts = [path.read_bytes().decode("utf-8", "backslashreplace") for path in written]
         for path in written:
             path.unlink()
-        return Ended(int(answer), *texts)
+        return CompletedRun(int(reply), *texts)

@@ -14,7 +14,7 @@ import vowpalwabbit
 
 
 def serve() -> None:
-    """Read command lines and folders as JSON, a line each; carry each out in a fork and answer with its status."""
+    """Read command lines and folders as JSON, a line each; execute each in a fork and reply with its status."""
     for line in sys.stdin:
         args, folder = json.loads(line)
         child = os.fork()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from scripts.lib.processes import BenchError
-from scripts.lib.results import Kept
+from scripts.lib.results import ResultStore
 
 
 def run(main: Callable[[], int | None]) -> None:
@@ -25,21 +25,21 @@ def run(main: Callable[[], int | None]) -> None:
 
 def parser(doc: str) -> argparse.ArgumentParser:
     """Return a parser with the options that most commands in scripts/figures have."""
-    found = argparse.ArgumentParser(
+    common = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    found.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
-    found.add_argument("--plot", type=Path, metavar="FILE", help="the picture")
-    found.add_argument("--seconds", type=float, default=2, help="a run that is timed takes, at least (default: 2)")
-    found.add_argument("--work", type=Path, metavar="DIR", help="for the data, unpacked; a temporary one by default")
-    return found
+    common.add_argument("--json", type=Path, metavar="FILE", help="what was measured; it is added to")
+    common.add_argument("--plot", type=Path, metavar="FILE", help="the picture")
+    common.add_argument("--seconds", type=float, default=2, help="a run that is timed takes, at least (default: 2)")
+    common.add_argument("--work", type=Path, metavar="DIR", help="for the data, unpacked; a temporary one by default")
+    return common
 
 
-def with_data(found: argparse.ArgumentParser) -> argparse.ArgumentParser:
+def with_data(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """Add the options that name data sets."""
-    found.add_argument("data_dir", type=Path, metavar="DATA_DIR")
-    found.add_argument("--sets", type=names, metavar="A,B")
-    return found
+    parser.add_argument("data_dir", type=Path, metavar="DATA_DIR")
+    parser.add_argument("--sets", type=names, metavar="A,B")
+    return parser
 
 
 def names(text: str) -> list[str]:
@@ -62,7 +62,7 @@ def work_folder(given: Path | None) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def place(given: argparse.Namespace) -> Iterator[tuple[Path, Kept]]:
+def workspace(given: argparse.Namespace) -> Iterator[tuple[Path, ResultStore]]:
     """Yield the folder to work in and the results of earlier measurements, as the options say."""
     with work_folder(given.work) as work:
-        yield work, Kept(given.json)
+        yield work, ResultStore(given.json)

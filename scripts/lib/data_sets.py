@@ -80,7 +80,7 @@ def classes_in(folder: Path) -> int:
         return sum(1 for line in file if line.strip())
 
 
-def held(data: Path, name: str) -> bool:
+def has_training_file(data: Path, name: str) -> bool:
     """Return whether a set exists in the folder `data`."""
     return any(file_in(data / name, file) for file in ("train.vw", "train.txt"))
 
@@ -101,7 +101,7 @@ def prepare(data: Path, name: str, work: Path, limit: int | None = None) -> tupl
     classes : number of classes
     """
     source, folder = data / name, work / name
-    if not held(data, name):
+    if not has_training_file(data, name):
         raise BenchError(f"{source} has neither train.vw nor train.txt, plain or .gz")
     text = file_in(source, "train.vw") is None
     if text or limit:
@@ -124,9 +124,9 @@ def convert(source: Path, folder: Path, text: bool, limit: int | None) -> None:
         command += ["--join", "--least", "2"]
     if limit:
         command += ["--limit", str(max(1, limit // WORDS_OF_A_LINE) if text else limit)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-    if done.returncode:
-        raise BenchError(done.stderr.strip())
+    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    if result.returncode:
+        raise BenchError(result.stderr.strip())
 
 
 def unpack(source: Path, target: Path) -> int:

@@ -36,13 +36,13 @@ def figures(text: str) -> dict[str, float | None]:
 
     A figure is None if the paper does not give it.
     """
-    found = {}
+    values = {}
     for pair in text.split():
         name, _, value = pair.partition("=")
         if name not in MEASURES and name != "seconds":
             raise BenchError(f"{pair}: no measure of this name; known are {', '.join(MEASURES)}, seconds")
-        found[name] = None if value == "?" else float(value)
-    return found
+        values[name] = None if value == "?" else float(value)
+    return values
 
 
 def cut(words: list[str], most: dict[str, int]) -> list[str]:
@@ -59,13 +59,13 @@ def as_typed(words: list[str]) -> str:
     return "$ " + shlex.join(["xclass", *words])
 
 
-def measured(said: str, name: str) -> float:
+def measured(summary: str, name: str) -> float:
     """Return a measure, in the unit of the papers, from the summary of a run."""
     title, factor = MEASURES[name]
-    found = re.findall(rf"^{re.escape(title)} = (\S+)", said, re.MULTILINE)
-    if not found or found[-1] == "n.a.":
+    values = re.findall(rf"^{re.escape(title)} = (\S+)", summary, re.MULTILINE)
+    if not values or values[-1] == "n.a.":
         raise BenchError(f"the summary has no `{title}`")
-    return float(found[-1]) * factor
+    return float(values[-1]) * factor
 
 
 # -- the papers' figures ---------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def measured(said: str, name: str) -> float:
 @cache
 def paper(script: str) -> tuple[str, dict[tuple[str, str], float]]:
     """Return the title of a script in scripts/paper, and (method, measure) -> smallest figure over all settings."""
-    title, found = "", {}
+    title, values = "", {}
     text = (ROOT / "scripts" / "paper" / f"{script}.sh").read_text(encoding="utf-8").replace("\\\n", " ")
     for line in text.splitlines():
         first = line.split()[:1]
@@ -84,8 +84,8 @@ def paper(script: str) -> tuple[str, dict[tuple[str, str], float]]:
             _, method, _, published, *_ = shlex.split(line)
             for measure, value in figures(published).items():
                 if value is not None:
-                    found[method, measure] = min(value, found.get((method, measure), value))
-    return title, found
+                    values[method, measure] = min(value, values.get((method, measure), value))
+    return title, values
 
 
 def titles(name: str) -> str:
@@ -95,5 +95,5 @@ def titles(name: str) -> str:
 
 def best(name: str, method: str, measure: str) -> list[float]:
     """Return the best figure of a method on each set of the papers that a set stands in for, if there is one."""
-    found = [paper(script)[1].get((method, measure)) for script in SETS[name].papers]
-    return [value for value in found if value is not None]
+    figures = [paper(script)[1].get((method, measure)) for script in SETS[name].papers]
+    return [value for value in figures if value is not None]

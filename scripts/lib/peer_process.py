@@ -23,10 +23,12 @@ def napkin(words: list[str]) -> int:
         return 0
     model.load()
     model.predict(rows[:50], top_k=1)
-    begin = time.perf_counter()
-    answers = model.predict(rows, top_k=1)
-    seconds = time.perf_counter() - begin
-    wrong = sum(not answer or answer[0] != label[0] for answer, label in zip(answers, labels, strict=True))
+    start = time.perf_counter()
+    predictions = model.predict(rows, top_k=1)
+    seconds = time.perf_counter() - start
+    wrong = sum(
+        not prediction or prediction[0] != label[0] for prediction, label in zip(predictions, labels, strict=True)
+    )
     print(json.dumps({"seconds": seconds, "error": wrong / len(labels)}), file=sys.stderr)
     return 0
 
@@ -43,9 +45,9 @@ def fasttext(words: list[str]) -> int:
         fasttext.train_supervised(file, thread=2, verbose=0, **given).save_model(folder)
         return 0
     model = fasttext.load_model(folder)
-    begin = time.perf_counter()
+    start = time.perf_counter()
     _, right, _ = model.test(file)
-    print(json.dumps({"seconds": time.perf_counter() - begin, "error": 1 - right}), file=sys.stderr)
+    print(json.dumps({"seconds": time.perf_counter() - start, "error": 1 - right}), file=sys.stderr)
     return 0
 
 

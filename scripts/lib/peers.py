@@ -47,14 +47,14 @@ def lines_of(source: Path) -> Iterator[tuple[int, list[tuple[str, float]]]]:
             head, *spaces = line.split("|")
             if not head.split():
                 continue
-            found = []
+            features = []
             for space in spaces:
                 words = space.split()
                 name = words.pop(0) if words and not space[:1].isspace() else ""
                 for word in words:
                     feature, _, value = word.partition(":")
-                    found.append((f"{name}|{feature}", float(value or 1)))
-            yield int(head.split()[0]), found
+                    features.append((f"{name}|{feature}", float(value or 1)))
+            yield int(head.split()[0]), features
 
 
 def to_fasttext(source: Path, target: Path) -> None:
@@ -68,14 +68,14 @@ def to_libsvm(source: Path, target: Path, vocabulary: dict[str, int], grow: bool
     """Convert VW text to LIBSVM text; new features are added to the vocabulary with `grow`, and otherwise dropped."""
     with open(target, "w", encoding="ascii") as out:
         for label, features in lines_of(source):
-            found: dict[int, float] = {}
+            values: dict[int, float] = {}
             for name, value in features:
                 j = vocabulary.get(name, -1)
                 if j < 0 and grow:
                     j = vocabulary[name] = len(vocabulary) + 1
                 if j >= 0:
-                    found[j] = found.get(j, 0.0) + value
-            cells = " ".join(f"{j}:{value:g}" for j, value in sorted(found.items()))
+                    values[j] = values.get(j, 0.0) + value
+            cells = " ".join(f"{j}:{value:g}" for j, value in sorted(values.items()))
             out.write(f"{label} {cells}\n")
 
 
@@ -108,8 +108,8 @@ def run(method: str, name: str, folder: Path, classes: int) -> dict:
         ending = "svm" if tool == NAPKIN else "words"
         train = measure([*child, "train", f"train.{ending}", f"{ending}.model", *words], folder)
         test = measure([*child, "test", f"test.{ending}", f"{ending}.model", *words], folder)
-        told = json.loads(test.said.strip().splitlines()[-1])
-        error, seconds = told["error"], told["seconds"]
+        report = json.loads(test.stderr.strip().splitlines()[-1])
+        error, seconds = report["error"], report["seconds"]
     else:
         command = TOOLS["xclass" if tool == XCLASS else "vw"]
         words += shlex.split(EXTRA.get(name, ""))
@@ -144,6 +144,9 @@ def unknown(words: list[str]) -> bool:
     from xclass.options.declare import options_of
 
     known = {
-        flag for room in cli.option_groups()[0].values() for one in options_of(room).values() for flag in one.flags
+        flag
+        for group in cli.option_groups()[0].values()
+        for option in options_of(group).values()
+        for flag in option.flags
     }
     return words[0] not in known

@@ -26,7 +26,7 @@ def log_axis(area, ticks: Iterable[int] = ()) -> None:
     """Make the x axis logarithmic, with labels at powers of ten only, or at `ticks`."""
     area.set_xscale("log")
     if ticks:
-        area.set_xticks(list(ticks), [str(one) for one in ticks])
+        area.set_xticks(list(ticks), [str(tick) for tick in ticks])
     area.tick_params(axis="x", which="minor", labelbottom=False)
 
 
@@ -51,28 +51,28 @@ def label_points(area, points: Sequence[tuple[float, float]], labels: Sequence[s
     at = area.transData.transform(list(points))
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in at]
     texts = []
-    for (x, y), point, label in sorted(zip(at, points, labels, strict=True), key=lambda one: -one[0][1]):
+    for (x, y), point, label in sorted(zip(at, points, labels, strict=True), key=lambda item: -item[0][1]):
         text = area.text(*point, label, fontsize=size, transform=None)
         extent = text.get_window_extent(renderer)
         wide, high = extent.width, extent.height
         best = None
         for far in (6, 12, 20, 30, 42, 56, 72, 90):
-            for left, low in (
+            for label_x, label_y in (
                 (x + far, y - high / 2), (x + far, y + far / 2), (x + far, y - far / 2 - high),
                 (x - far - wide, y - high / 2), (x - far - wide, y + far / 2), (x - far - wide, y - far / 2 - high),
                 (x - wide / 2, y + far), (x - wide / 2, y - far - high),
             ):  # fmt: skip
-                box = (left - 1, low - 1, left + wide + 1, low + high + 1)
+                box = (label_x - 1, label_y - 1, label_x + wide + 1, label_y + high + 1)
                 inside = box[0] > frame.x0 and box[2] < frame.x1 and box[1] > frame.y0 and box[3] < frame.y1
                 if inside and not any(_overlap(box, other) for other in taken):
-                    best = (left, low, far, box)
+                    best = (label_x, label_y, far, box)
                     break
             if best:
                 break
         if best is None:
             raise BenchError(f"there is no space for the label {label!r}: make the figure larger")
-        left, low, far, box = best
-        text.set_position((left, low))
+        label_x, label_y, far, box = best
+        text.set_position((label_x, label_y))
         taken.append(box)
         texts.append(text)
         if far > 12:
@@ -82,8 +82,8 @@ def label_points(area, points: Sequence[tuple[float, float]], labels: Sequence[s
     return texts
 
 
-def _overlap(one: tuple, other: tuple) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _overlap(a: tuple, b: tuple) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 def save(figure, file: Path) -> None:

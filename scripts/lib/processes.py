@@ -32,7 +32,7 @@ class Run:
     wall: float  # seconds
     cpu: float  # seconds, of all threads
     memory: float  # bytes, peak
-    said: str  # what it wrote to standard error
+    stderr: str  # what it wrote to standard error
 
 
 def measure(command: list[str], folder: Path) -> Run:
@@ -46,11 +46,11 @@ def measure(command: list[str], folder: Path) -> Run:
         status, usage = carry_out(command, folder, out, err)
         wall = time.perf_counter() - start
         err.seek(0)
-        said = err.read().decode(errors="replace")
+        text = err.read().decode(errors="replace")
     if status != 0:
-        raise BenchError(f"exit status {status} from: {shlex.join(command)}\n{said[-2000:]}")
+        raise BenchError(f"exit status {status} from: {shlex.join(command)}\n{text[-2000:]}")
     unit = 1 if sys.platform == "darwin" else 1024
-    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit, said)
+    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * unit, text)
 
 
 def carry_out(command: list[str], folder: Path, out: BinaryIO, err: BinaryIO) -> tuple[int, resource.struct_rusage]:
@@ -69,8 +69,8 @@ def machine() -> dict[str, str | int]:
     """Return the date, processor, number of cores and versions of packages, to store with measurements."""
     cpu = platform.processor() or platform.machine()
     with contextlib.suppress(OSError):
-        found = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-        cpu = found.group(1).strip() if found else cpu
+        match = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        cpu = match.group(1).strip() if match else cpu
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = {"python": platform.python_version()}
     for package in ("xclass", "vowpalwabbit", "napkinxc", "fasttext-wheel", "numba", "numpy"):

@@ -14,8 +14,8 @@ from xclass.text import parser, reader
 def main() -> None:
     """Parse the file that the command line names, and print the number of its examples."""
     jit.activate()
-    found = reader.Reader(reader.Options(data=(sys.argv[1],)), parser.Options(), 24, True)
-    print(sum(batch.n for batch in found), "examples")
+    batches = reader.Reader(reader.Options(data=(sys.argv[1],)), parser.Options(), 24, True)
+    print(sum(batch.n for batch in batches), "examples")
 
 
 if __name__ == "__main__":

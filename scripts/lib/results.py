@@ -14,26 +14,26 @@ from pathlib import Path
 from scripts.lib.processes import BenchError
 
 
-def summary_loss(said: str) -> float:
+def summary_loss(summary: str) -> float:
     """Return the average loss in the summary of a run."""
-    found = re.findall(r"^average loss = (\S+)", said, re.MULTILINE)
-    if not found:
-        raise BenchError(f"no average loss in the summary:\n{said[-2000:]}")
-    return float(found[-1])
+    losses = re.findall(r"^average loss = (\S+)", summary, re.MULTILINE)
+    if not losses:
+        raise BenchError(f"no average loss in the summary:\n{summary[-2000:]}")
+    return float(losses[-1])
 
 
-def number(said: str, before: str) -> float:
+def number(summary: str, before: str) -> float:
     """Return the last number in a summary that follows a match of the regular expression `before` and a space."""
-    found = re.findall(rf"{before} ([-+.\w]+)", said, re.MULTILINE)
-    if not found:
-        raise BenchError(f"the summary has no {before!r}:\n{said[-2000:]}")
-    return float(found[-1])
+    numbers = re.findall(rf"{before} ([-+.\w]+)", summary, re.MULTILINE)
+    if not numbers:
+        raise BenchError(f"the summary has no {before!r}:\n{summary[-2000:]}")
+    return float(numbers[-1])
 
 
 def fact(text: str, name: str) -> float:
     """Return the number after `name =` in a summary, or NaN if there is none."""
-    found = re.search(rf"^{re.escape(name)} = ([-+0-9.einf]+)", text, re.MULTILINE)
-    return float(found[1]) if found else math.nan
+    match = re.search(rf"^{re.escape(name)} = ([-+0-9.einf]+)", text, re.MULTILINE)
+    return float(match[1]) if match else math.nan
 
 
 def table_row(line: str) -> tuple[float, int] | None:
@@ -48,14 +48,14 @@ def table_row(line: str) -> tuple[float, int] | None:
 def test_error(data: Path, predictions: Path) -> float:
     """Return the share of examples whose predicted class is wrong."""
     wrong = n = 0
-    with open(data, "rb") as truth, open(predictions, "rb") as answers:
-        for line, answer in itertools.zip_longest(truth, answers):
-            if line is None or answer is None:
+    with open(data, "rb") as truth, open(predictions, "rb") as predicted:
+        for line, prediction in itertools.zip_longest(truth, predicted):
+            if line is None or prediction is None:
                 raise BenchError(f"{data} and {predictions} differ in length")
             if not line.strip():
                 continue
             n += 1
-            wrong += int(line.split(None, 1)[0]) != float(answer.split(None, 1)[0])
+            wrong += int(line.split(None, 1)[0]) != float(prediction.split(None, 1)[0])
     return wrong / n
 
 
@@ -64,7 +64,7 @@ def geometric_mean(values: list[float]) -> float:
     return math.exp(statistics.fmean(map(math.log, values))) if values else math.nan
 
 
-class Kept:
+class ResultStore:
     """Store measurements in a JSON file by keys, so that a measurement with the same key is not repeated."""
 
     def __init__(self, path: Path | None) -> None:
@@ -76,12 +76,12 @@ class Kept:
         for record in self.records:
             if record["key"] == key:
                 return record["found"]
-        found = make()
-        self.records.append({"key": key, "found": found})
+        result = make()
+        self.records.append({"key": key, "found": result})
         if self.path:
             self.path.write_text(json.dumps(self.records, indent=1) + "\n", encoding="utf-8")
-        print(f"{key}: {found}"[:300], file=sys.stderr, flush=True)
-        return found
+        print(f"{key}: {result}"[:300], file=sys.stderr, flush=True)
+        return result
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

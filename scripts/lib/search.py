@@ -56,8 +56,8 @@ class Search:
     def key(self) -> dict:
         """Return the facts that must not change when a search is continued; the number of probes may."""
         files = [path for path in (self.data, self.validate) if path]
-        kept = {k: v for k, v in asdict(self).items() if k in ("options", "ranges", "share", "seed", "tail")}
-        return {**kept, "files": [[str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns] for p in files]}
+        settings = {k: v for k, v in asdict(self).items() if k in ("options", "ranges", "share", "seed", "tail")}
+        return {**settings, "files": [[str(p.resolve()), p.stat().st_size, p.stat().st_mtime_ns] for p in files]}
 
 
 # -- ranges ------------------------------------------------------------------------------------------------------
@@ -73,12 +73,12 @@ def defaults(options: list[str], k: int | None) -> list[str]:
     if reduction is None:
         raise BenchError(f"no ranges are known for this command line; give --range, or one of --{', --'.join(RANGES)}")
     k = k or int(words["--" + reduction])
-    found = [one for one in RANGES[reduction](max(2, k)) if one.split()[0] not in words]
-    lacking = unknown([one.split()[0] for one in found])
-    found = [one for one in found if one.split()[0] not in lacking]
-    if not found:
+    candidates = [text for text in RANGES[reduction](max(2, k)) if text.split()[0] not in words]
+    lacking = unknown([text.split()[0] for text in candidates])
+    candidates = [text for text in candidates if text.split()[0] not in lacking]
+    if not candidates:
         raise BenchError(f"nothing is left to search for --{reduction}; give --range")
-    return found
+    return candidates
 
 
 def _recall_tree(k: int) -> list[str]:
@@ -206,10 +206,10 @@ def read_results(path: Path, key: dict) -> dict[int, dict]:
     return {row["probe"]: row for row in rows[1:]}
 
 
-def loss_of(said: str, otherwise: Callable[[], float] | None = None) -> float:
+def loss_of(summary: str, otherwise: Callable[[], float] | None = None) -> float:
     """Return the average loss in a summary, or the result of `otherwise()` if it has none."""
-    if "average loss = n.a." not in said:
-        return summary_loss(said)
+    if "average loss = n.a." not in summary:
+        return summary_loss(summary)
     if otherwise is None:
         raise BenchError("there is no progressive loss; give --tail or --validate")
     return otherwise()
@@ -232,14 +232,14 @@ def make(search: Search, number: int, folder: Path, learned: Path, validate: Pat
     learn = [*TOOLS["xclass"], "-d", str(learned), "--cache_file", str(cache), *search.options, *options, *model]
     row = {"probe": number, "options": options, "loss": None, "seconds": None}
     try:
-        done = measure(learn, folder)
-        row["seconds"] = round(done.wall, 2)
+        result = measure(learn, folder)
+        row["seconds"] = round(result.wall, 2)
         if validate:
             test = ["-d", str(validate), "-t", "-i", "model", "-p", "answers", "--cache_file", f"{cache}.validate"]
-            said = measure([*TOOLS["xclass"], *test], folder).said
-            row["loss"] = loss_of(said, lambda: test_error(validate, folder / "answers"))
+            summary = measure([*TOOLS["xclass"], *test], folder).stderr
+            row["loss"] = loss_of(summary, lambda: test_error(validate, folder / "answers"))
         else:
-            row["loss"] = loss_of(done.said)
+            row["loss"] = loss_of(result.stderr)
         if not math.isfinite(row["loss"]):
             row["loss"] = None
     except BenchError as error:

@@ -42,20 +42,20 @@ def write_stream(path: Path, seed: int, classes: int, examples: int, features: i
     words = [[f"{place}_{v}" for v in range(VOCABULARY)] for place in range(features)]
     place = np.arange(features, dtype=np.uint64)
     with open(path, "w", encoding="ascii") as file:
-        for begin in range(0, examples, PIECE):
-            n = min(PIECE, examples - begin)
+        for start in range(0, examples, PIECE):
+            n = min(PIECE, examples - start)
             label = random.integers(0, classes, n)
             other = random.integers(0, classes, (n, features))
-            told = np.where(random.random((n, features)) < NOISE, other, label[:, None]).astype(np.uint64)
-            word = (told * (2 * place + 1) * np.uint64(2654435761) >> 7 + place) % np.uint64(VOCABULARY)
+            source_class = np.where(random.random((n, features)) < NOISE, other, label[:, None]).astype(np.uint64)
+            word = (source_class * (2 * place + 1) * np.uint64(2654435761) >> 7 + place) % np.uint64(VOCABULARY)
             for y, row in zip(label.tolist(), word.tolist(), strict=True):
                 file.write(f"{y + 1} | {' '.join(map(getitem, words, row))}\n")
 
 
-def depth_of(said: str) -> tuple[float, int] | None:
+def depth_of(summary: str) -> tuple[float, int] | None:
     """Return the mean and the largest depth of the leaves from a summary, or None if it has none."""
-    found = re.search(r"depth mean = ([\d.]+), max = (\d+)", said)
-    return (float(found[1]), int(found[2])) if found else None
+    match = re.search(r"depth mean = ([\d.]+), max = (\d+)", summary)
+    return (float(match[1]), int(match[2])) if match else None
 
 
 def time_point(folder: Path, examples: int, words: list[str]) -> Point:
@@ -68,23 +68,23 @@ def time_point(folder: Path, examples: int, words: list[str]) -> Point:
         part.writelines(islice(whole, few))
     if words[0] == READING:
         measure([*READ, "few"], folder)  # compiles the kernels
-        begin, train, test = (measure([*READ, file], folder) for file in ("few", "train", "test"))
-        return _less(examples - few, (train, begin), (test, begin), None)
+        start, train, test = (measure([*READ, file], folder) for file in ("few", "train", "test"))
+        return _per_example(examples - few, (train, start), (test, start), None)
     learning = [*words, "-f", "m"]
     measure([*TOOLS["xclass"], "-d", "few", *learning], folder)  # compiles the kernels
-    begin = measure([*TOOLS["xclass"], "-d", "few", *words], folder)
+    start = measure([*TOOLS["xclass"], "-d", "few", *words], folder)
     train = measure([*TOOLS["xclass"], "-d", "train", *words], folder)  # without the time to save a model
     measure([*TOOLS["xclass"], "-d", "train", *learning], folder)
     testing = ["-i", "m", "-t"]
     measure([*TOOLS["xclass"], "-d", "few", *testing], folder)
     load = measure([*TOOLS["xclass"], "-d", "few", *testing], folder)
     test = measure([*TOOLS["xclass"], "-d", "test", *testing], folder)
-    return _less(examples - few, (train, begin), (test, load), depth_of(train.said))
+    return _per_example(examples - few, (train, start), (test, load), depth_of(train.stderr))
 
 
-def _less(n: int, train: tuple[Run, Run], test: tuple[Run, Run], depth: tuple[float, int] | None) -> Point:
+def _per_example(n: int, train: tuple[Run, Run], test: tuple[Run, Run], depth: tuple[float, int] | None) -> Point:
     """Return the time per example; `train` and `test` are pairs of a long run and a run with n examples fewer."""
-    found = []
+    seconds = []
     for run, less in (train, test):
-        found += [1e6 * (run.cpu - less.cpu) / n, 1e6 * (run.wall - less.wall) / n]
-    return Point(*found, depth)
+        seconds += [1e6 * (run.cpu - less.cpu) / n, 1e6 * (run.wall - less.wall) / n]
+    return Point(*seconds, depth)

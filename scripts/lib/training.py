@@ -46,11 +46,11 @@ def cost(folder: Path, words: list[str], long: float, whole: int) -> float:
     long : CPU seconds that a measured run takes at least, unless it has MOST passes
     whole : number of training examples
     """
-    begin = start(folder, words)
+    start_cost = start(folder, words)
     lines, passes = max(1, whole // 8), 1
     while True:
         more = ["--passes", str(passes), "--holdout_off"] if passes > 1 else []
-        took = learn(folder, [*words, *more], head(folder, lines)).cpu - begin
+        took = learn(folder, [*words, *more], head(folder, lines)).cpu - start_cost
         if took >= long or passes >= MOST:
             return max(took, SHORTEST) / (lines * passes)
         lines, passes = whole, passes if lines < whole else 4 * passes

@@ -44,9 +44,9 @@ class Result:
     test_memory: float = 0.0  # bytes, largest peak of all test runs
     differing: int | None = None  # number of test predictions that differ from VW's
 
-    def median(self, phase: str, what: str) -> float:
+    def median(self, phase: str, measure: str) -> float:
         """Return the median over all repetitions of a field of `Run`, for the phase "train" or "test"."""
-        return statistics.median(getattr(run, what) for run in getattr(self, phase))
+        return statistics.median(getattr(run, measure) for run in getattr(self, phase))
 
 
 @dataclass
@@ -91,16 +91,16 @@ class Comparison:
 def tools_of(options: Comparison) -> list[Tool]:
     """Return the tools that the options select, in the order in which they run."""
     common = shlex.split(options.args)
-    found = []
+    tools = []
     for program in [options.only] if options.only else TOOLS:
         reduction = getattr(options, program + "_reduction") or options.reduction
         args = common + shlex.split(getattr(options, program + "_args"))
         test_args = shlex.split(options.vw_test_args) if program == "vw" else []
-        found.append(Tool(program, program, program, reduction, args, test_args))
+        tools.append(Tool(program, program, program, reduction, args, test_args))
     for number, words in enumerate(options.beside or [], 1):
         reduction, *more = shlex.split(words)
-        found.append(Tool(f"xclass --{words}", "xclass", f"xclass{number}", reduction, common + more, []))
-    return found
+        tools.append(Tool(f"xclass --{words}", "xclass", f"xclass{number}", reduction, common + more, []))
+    return tools
 
 
 def commands(tool: Tool, classes: int) -> tuple[list[str], list[str]]:
@@ -127,7 +127,7 @@ def run_set(name: str, options: Comparison, work: Path) -> list[Result]:
             train, test = commands(tool, classes)
             result.train.append(measure(train, folder))
             result.test.append(measure(test, folder))
-            loss = summary_loss(result.train[-1].said)
+            loss = summary_loss(result.train[-1].stderr)
             error = test_error(folder / "test.vw", folder / (tool.short + ".predictions"))
             if repetition and (loss, error) != (result.progressive_loss, result.test_error):
                 print(f"{tool.name} on {name} gives another answer than before", file=sys.stderr)
@@ -139,14 +139,14 @@ def run_set(name: str, options: Comparison, work: Path) -> list[Result]:
                 file=sys.stderr,
                 flush=True,
             )
-    answers = {}
+    predictions = {}
     for tool in tools:
         lines = (folder / (tool.short + ".predictions")).read_text().split("\n")
-        answers[tool.name] = [float(line.split()[0]) for line in lines if line]
+        predictions[tool.name] = [float(line.split()[0]) for line in lines if line]
     for result in results:
-        if "vw" in answers and result.tool != "vw":
-            both = zip(answers[result.tool], answers["vw"], strict=True)
-            result.differing = sum(ours != theirs for ours, theirs in both)
+        if "vw" in predictions and result.tool != "vw":
+            both = zip(predictions[result.tool], predictions["vw"], strict=True)
+            result.differing = sum(label != label_vw for label, label_vw in both)
     return results
 
 
@@ -156,7 +156,7 @@ def reach(name: str, options: Comparison, work: Path, peer: Result) -> dict:
     `peer` is the result of VW. In the record that is returned, `seconds` is None if xclass never reaches this loss.
     """
     folder = work / name
-    found = {"set": name, "loss": peer.progressive_loss, "seconds": None, "examples": None}
+    result = {"set": name, "loss": peer.progressive_loss, "seconds": None, "examples": None}
     times = []
     for _ in range(options.repetitions):
         command = [*commands(tools_of(options)[0], peer.classes)[0], "-P", str(options.reach_every)]
@@ -165,24 +165,24 @@ def reach(name: str, options: Comparison, work: Path, peer: Result) -> dict:
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         ) as child:
             reached = None
-            said = []
+            lines = []
             for line in child.stderr:
                 row = table_row(line.decode(errors="replace"))
-                said.append(line.decode(errors="replace"))
+                lines.append(line.decode(errors="replace"))
                 if row and reached is None and row[0] <= peer.progressive_loss:
                     reached = time.perf_counter() - start
-                    found["examples"] = row[1]
+                    result["examples"] = row[1]
         if child.returncode != 0:
-            raise BenchError(f"exit status {child.returncode} from: {shlex.join(command)}\n{''.join(said)[-2000:]}")
-        if reached is None and summary_loss("".join(said)) <= peer.progressive_loss:
-            reached, found["examples"] = time.perf_counter() - start, "all"
+            raise BenchError(f"exit status {child.returncode} from: {shlex.join(command)}\n{''.join(lines)[-2000:]}")
+        if reached is None and summary_loss("".join(lines)) <= peer.progressive_loss:
+            reached, result["examples"] = time.perf_counter() - start, "all"
         if reached is not None:
             times.append(reached)
     if times:
-        found["seconds"] = statistics.median(times)
-        found["ratio"] = found["seconds"] / peer.median("train", "wall")
-    print(f"{name} reaches {peer.progressive_loss:.4f}: {found['seconds']} s", file=sys.stderr, flush=True)
-    return found
+        result["seconds"] = statistics.median(times)
+        result["ratio"] = result["seconds"] / peer.median("train", "wall")
+    print(f"{name} reaches {peer.progressive_loss:.4f}: {result['seconds']} s", file=sys.stderr, flush=True)
+    return result
 
 
 # -- the report --------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def ratio_to_vw(results: list[Result], of: Result, phase: str) -> float | None:
 
 def report(options: Comparison, results: list[Result], reached: list[dict], where: dict) -> str:
     """Return the report in Markdown: a table of all results, ratios to VW, and the commands."""
-    found: dict[str, list[tuple[float, float]]] = {}  # tool -> ratios of training and testing on each set
+    ratios: dict[str, list[tuple[float, float]]] = {}  # tool -> ratios of training and testing on each set
     columns = ["set", "K", "tool", "test error", "progressive loss", "train s", "CPU s", "peak MB", "test s", "peak MB"]
     columns += ["train ratio", "test ratio", "other answers"]
     lines = ["| " + " | ".join(columns) + " |", "| --- | --: | --- " + "| --: " * 10 + "|"]
@@ -205,7 +205,7 @@ def report(options: Comparison, results: list[Result], reached: list[dict], wher
         train, test = (ratio_to_vw(results, r, phase) for phase in ("train", "test"))
         if train and test:
             own = [f"{train:.2f}", f"{test:.2f}", str(r.differing)]
-            found.setdefault(r.tool, []).append((train, test))
+            ratios.setdefault(r.tool, []).append((train, test))
         cells = [
             r.set,
             str(r.classes),
@@ -220,8 +220,8 @@ def report(options: Comparison, results: list[Result], reached: list[dict], wher
             *own,
         ]
         lines.append("| " + " | ".join(cells) + " |")
-    for tool, pairs in found.items():
-        means = [f"{geometric_mean(list(one)):.2f}" for one in zip(*pairs, strict=True)]
+    for tool, pairs in ratios.items():
+        means = [f"{geometric_mean(list(row)):.2f}" for row in zip(*pairs, strict=True)]
         lines.append(f"| geometric mean | | {tool}" + " |" * 8 + " " + " | ".join(means) + " | |")
     if reached:
         lines += [
@@ -230,14 +230,14 @@ def report(options: Comparison, results: list[Result], reached: list[dict], wher
             "| --- | --: | --: | --: | --: | --: |",
         ]
         peers = {r.set: r.median("train", "wall") for r in results if r.tool == "vw"}
-        for one in reached:
-            if one["seconds"] is None:
+        for row in reached:
+            if row["seconds"] is None:
                 middle = "not reached | | "
             else:
-                middle = f"{one['seconds']:.2f} | {one['examples']} | "
-            ratio = f"{one['ratio']:.2f}" if one["seconds"] is not None else ""
-            lines.append(f"| {one['set']} | {one['loss']:.4f} | {middle}{peers[one['set']]:.2f} | {ratio} |")
-        made_it = [one["ratio"] for one in reached if one["seconds"] is not None]
+                middle = f"{row['seconds']:.2f} | {row['examples']} | "
+            ratio = f"{row['ratio']:.2f}" if row["seconds"] is not None else ""
+            lines.append(f"| {row['set']} | {row['loss']:.4f} | {middle}{peers[row['set']]:.2f} | {ratio} |")
+        made_it = [row["ratio"] for row in reached if row["seconds"] is not None]
         of = f" of the {len(made_it)} that reached it" if len(made_it) < len(reached) else ""
         lines.append(f"| geometric mean{of} | | | | | {geometric_mean(made_it):.2f} |")
     lines += ["", measured_on(options.repetitions, where)]
@@ -259,13 +259,18 @@ def compare(options: Comparison, work: Path) -> None:
     results: list[Result] = []
     reached = []
     for name in options.sets:
-        found = run_set(name, options, work)
-        results += found
+        results_of_set = run_set(name, options, work)
+        results += results_of_set
         if options.reach:
-            peer = next(r for r in found if r.tool == "vw")
+            peer = next(r for r in results_of_set if r.tool == "vw")
             reached.append(reach(name, options, work, peer))
     where = machine()
     print(report(options, results, reached, where), flush=True)
     if options.json:
-        kept = {**where, "repetitions": options.repetitions, "results": [asdict(r) for r in results], "reach": reached}
-        options.json.write_text(json.dumps(kept, indent=1) + "\n")
+        record = {
+            **where,
+            "repetitions": options.repetitions,
+            "results": [asdict(r) for r in results],
+            "reach": reached,
+        }
+        options.json.write_text(json.dumps(record, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Bring a file of a public source into a folder; go on where an earlier try was cut short.
+"""Download a file of a public source into a folder; resume where an earlier attempt was cut short.
 
     python -m scripts.paper.fetch FOLDER NAME URL... [--size BYTES] [--md5 DIGEST] [--data DIR]
     python -m scripts.paper.fetch FOLDER NAME --page URL [--data DIR]
@@ -22,22 +22,22 @@ import urllib.request
 from pathlib import Path
 
 PACKED = (".gz", ".bz2", ".xz", ".Z", ".zip")
-SECONDS = 30  # without a byte before a connection counts as lost
-TRIES = 3  # of every address, each going on where the last one stopped
+SECONDS = 30  # without data before a connection is given up
+TRIES = 3  # of every address, each resuming where the last one stopped
 BLOCK = 1 << 18
 REPORT = 5.0  # seconds between two words about the progress
 
 
-class Gone(Exception):
+class DownloadError(Exception):
     """A file that cannot be had; the message is all the user sees."""
 
 
-def found_in(folder: Path, name: str) -> Path | None:
+def local_file(folder: Path, name: str) -> Path | None:
     """Return the file that is there by this name, or packed or unpacked."""
     stem = next((name[: -len(end)] for end in PACKED if name.endswith(end)), name)
-    for one in (name, stem, *(stem + end for end in PACKED)):
-        if (folder / one).is_file():
-            return folder / one
+    for candidate in (name, stem, *(stem + end for end in PACKED)):
+        if (folder / candidate).is_file():
+            return folder / candidate
     return None
 
 
@@ -56,42 +56,42 @@ def check(path: Path, size: int | None, md5: str | None) -> str | None:
     return None
 
 
-def total_of(answer: http.client.HTTPResponse, begin: int) -> int | None:
-    """Return how long the whole file is, as far as the answer's head tells."""
-    whole = answer.headers.get("Content-Range", "").rpartition("/")[2]
+def total_of(response: http.client.HTTPResponse, start: int) -> int | None:
+    """Return the length of the whole file, or None if the header of the response does not give it."""
+    whole = response.headers.get("Content-Range", "").rpartition("/")[2]
     if whole.isdigit():
         return int(whole)
-    length = answer.headers.get("Content-Length")
-    return begin + int(length) if length else None
+    length = response.headers.get("Content-Length")
+    return start + int(length) if length else None
 
 
 def load(url: str, part: Path) -> None:
     """Load what `part` lacks of the file at `url`; raise OSError if that is cut short."""
-    begin = part.stat().st_size if part.exists() else 0
+    start = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"User-Agent": "xclass"})
-    if begin:
-        request.add_header("Range", f"bytes={begin}-")
+    if start:
+        request.add_header("Range", f"bytes={start}-")
     try:
-        answer = urllib.request.urlopen(request, timeout=SECONDS)
+        response = urllib.request.urlopen(request, timeout=SECONDS)
     except urllib.error.HTTPError as error:
-        if error.code != 416 or not begin:
+        if error.code != 416 or not start:
             raise
-        if error.headers.get("Content-Range", "") == f"bytes */{begin}":
+        if error.headers.get("Content-Range", "") == f"bytes */{start}":
             return  # it was all there
         part.unlink()
         raise OSError("the file has changed at its source; starting again") from None
-    with answer:
-        going_on = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {begin}-")
+    with response:
+        going_on = response.status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
         if not going_on:
-            begin = 0
-        total = total_of(answer, begin)
+            start = 0
+        total = total_of(response, start)
         with open(part, "ab" if going_on else "wb") as file:
-            have, said = begin, time.monotonic()
-            while block := answer.read(BLOCK):
+            have, reported = start, time.monotonic()
+            while block := response.read(BLOCK):
                 file.write(block)
                 have += len(block)
-                if time.monotonic() - said > REPORT:
-                    said = time.monotonic()
+                if time.monotonic() - reported > REPORT:
+                    reported = time.monotonic()
                     share = f" of {total / 1e6:,.1f}" if total else ""
                     print(f"  {have / 1e6:,.1f}{share} MB", file=sys.stderr, flush=True)
     if total is not None and have < total:
@@ -99,13 +99,13 @@ def load(url: str, part: Path) -> None:
 
 
 def fetch(folder: Path, name: str, urls: list[str], size: int | None = None, md5: str | None = None) -> Path:
-    """Return the path of the file in `folder`, loaded if it was not there; raise Gone if it cannot be had."""
+    """Return the path of the file in `folder`, downloaded if it was missing; raise DownloadError if that fails."""
     folder.mkdir(parents=True, exist_ok=True)
     path, part = folder / name, folder / (name + ".part")
     if path.is_file():
         wrong = check(path, size, md5)
         if wrong:
-            raise Gone(f"{path}: {wrong}; remove it to load it again")
+            raise DownloadError(f"{path}: {wrong}; remove it to load it again")
         return path
     reasons = []
     for url in urls:
@@ -129,15 +129,15 @@ def fetch(folder: Path, name: str, urls: list[str], size: int | None = None, md5
             part.unlink()
             reasons.append(f"  {url}: {wrong}")
             break
-    kept = f" What came so far is in {part}; run again to go on." if part.exists() else ""
-    raise Gone(
+    resume = f" What came so far is in {part}; run again to go on." if part.exists() else ""
+    raise DownloadError(
         "\n".join([f"{name} cannot be had from its source:", *reasons])
-        + f"\nIf you have the file, run with DATA=FOLDER, the folder it is in.{kept}"
+        + f"\nIf you have the file, run with DATA=FOLDER, the folder it is in.{resume}"
     )
 
 
 def main() -> int:
-    """Do what the command line says; return the exit status."""
+    """Execute what the command line requests; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("name", metavar="NAME")
@@ -148,15 +148,15 @@ def main() -> int:
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of files that are there already")
     given = parser.parse_args()
     try:
-        path = found_in(given.data, given.name) if given.data else None
+        path = local_file(given.data, given.name) if given.data else None
         if path is None and given.page and not (given.folder / given.name).is_file():
-            raise Gone(
+            raise DownloadError(
                 f"{given.name} has to be fetched by hand, from {given.page}\n"
                 f"Put it, by this name, plain or packed, into a folder and run with DATA=FOLDER."
             )
         if path is None:
             path = fetch(given.folder, given.name, given.urls, given.size, given.md5)
-    except Gone as error:
+    except DownloadError as error:
         print(f"fetch: {error}", file=sys.stderr)
         return 1
     print(path)

@@ -47,20 +47,20 @@ def program() -> str:
 
 
 def run(words: list[str], folder: Path) -> tuple[str, float]:
-    """Run xclass with its progress on this terminal; return what it said and the seconds it took."""
+    """Run xclass with its progress on this terminal; return its standard error and the seconds it took."""
     print(as_typed(words), flush=True)
     start = time.perf_counter()
-    said = []
+    lines = []
     with subprocess.Popen(
         [*TOOLS["xclass"], *words], cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as child:
         for line in child.stderr:
-            said.append(line.decode(errors="replace"))
-            sys.stderr.write(said[-1])
+            lines.append(line.decode(errors="replace"))
+            sys.stderr.write(lines[-1])
             sys.stderr.flush()
     if child.returncode:
-        raise BenchError(f"exit status {child.returncode}: {said[-1].strip() if said else 'no message'}")
-    return "".join(said), time.perf_counter() - start
+        raise BenchError(f"exit status {child.returncode}: {lines[-1].strip() if lines else 'no message'}")
+    return "".join(lines), time.perf_counter() - start
 
 
 def warm_up(learn: list[str], folder: Path) -> None:
@@ -73,57 +73,57 @@ def warm_up(learn: list[str], folder: Path) -> None:
 
 
 def counted(test: Path, predictions: Path) -> float:
-    """Return the share of wrong predictions in percent, where the summary does not tell it."""
+    """Return the share of wrong predictions in percent, where the summary does not have it."""
     wrong = n = 0
-    with gzip.open(test) if test.suffix == ".gz" else open(test, "rb") as truth, open(predictions, "rb") as answers:
-        for line, answer in zip(filter(bytes.strip, truth), answers, strict=True):
+    with gzip.open(test) if test.suffix == ".gz" else open(test, "rb") as truth, open(predictions, "rb") as predicted:
+        for line, prediction in zip(filter(bytes.strip, truth), predicted, strict=True):
             n += 1
-            wrong += int(line.split(None, 1)[0]) != int(answer.split(None, 1)[0])
+            wrong += int(line.split(None, 1)[0]) != int(prediction.split(None, 1)[0])
     return 100 * wrong / n
 
 
 def commands(folder: Path, method: str, options: list[str], wanted: dict) -> tuple[list[str], list[str] | None]:
-    """Return the commands that train and test; no second one where nothing is asked of the test file."""
+    """Return the commands that train and test; the second is None if nothing of the test file is needed."""
     train, test = (file_in(folder, name) for name in ("train.vw", "test.vw"))
     train_name, test_name = (path.name if path else name for path, name in ((train, "train.vw"), (test, "test.vw")))
     model = method + ".model"
     learn = ["-d", train_name, *options, "-f", model]
     if not {"error", "top5", "perplexity", "squared"} & wanted.keys():
         return learn, None
-    answer = ["-d", test_name, *([] if "squared" in wanted else ["-t"]), "-i", model, "-p", method + ".predictions"]
+    predict = ["-d", test_name, *([] if "squared" in wanted else ["-t"]), "-i", model, "-p", method + ".predictions"]
     if "top5" in wanted:
-        answer += ["--top_k", "5"]
+        predict += ["--top_k", "5"]
     if {"perplexity", "squared"} & wanted.keys():
-        answer += ["--perplexity"]
-    return learn, answer
+        predict += ["--perplexity"]
+    return learn, predict
 
 
-def measure(folder: Path, learn: list[str], answer: list[str] | None, wanted: dict, small: bool) -> dict[str, float]:
+def measure(folder: Path, learn: list[str], predict: list[str] | None, wanted: dict, small: bool) -> dict[str, float]:
     """Train, test, and return measure -> figure; taken from done.jsonl where that has it."""
     files = [file_in(folder, name).stat() for name in ("train.vw", "test.vw")]
-    key = [program(), learn, answer, [[one.st_size, one.st_mtime_ns] for one in files]]
-    done = folder / "done.jsonl"
-    if done.exists():
-        for line in done.read_text(encoding="utf-8").splitlines(keepends=True):
+    key = [program(), learn, predict, [[path.st_size, path.st_mtime_ns] for path in files]]
+    path_of_results = folder / "done.jsonl"
+    if path_of_results.exists():
+        for line in path_of_results.read_text(encoding="utf-8").splitlines(keepends=True):
             if line.endswith("\n") and (old := json.loads(line))["key"] == key:
                 print(as_typed(learn) + "\n  as measured before", flush=True)
                 return old["found"]
     if not small:
         warm_up(learn, folder)
-    said, seconds = run(learn, folder)
-    found = {"seconds": seconds}
+    summary, seconds = run(learn, folder)
+    values = {"seconds": seconds}
     if "progressive" in wanted:
-        found["progressive"] = measured(said, "progressive")
-    if answer:
-        said, _ = run(answer, folder)
-        for name in [one for one in wanted if one not in ("progressive", "seconds")]:
-            if name == "error" and "average loss = n.a." in said:  # as after --oaa_subsample
-                found[name] = counted(file_in(folder, "test.vw"), folder / answer[answer.index("-p") + 1])
+        values["progressive"] = measured(summary, "progressive")
+    if predict:
+        summary, _ = run(predict, folder)
+        for name in [measure for measure in wanted if measure not in ("progressive", "seconds")]:
+            if name == "error" and "average loss = n.a." in summary:  # as after --oaa_subsample
+                values[name] = counted(file_in(folder, "test.vw"), folder / predict[predict.index("-p") + 1])
             else:
-                found[name] = measured(said, name)
-    with open(done, "a", encoding="utf-8") as file:
-        file.write(json.dumps({"key": key, "found": found}) + "\n")
-    return found
+                values[name] = measured(summary, name)
+    with open(path_of_results, "a", encoding="utf-8") as file:
+        file.write(json.dumps({"key": key, "found": values}) + "\n")
+    return values
 
 
 def note(folder: Path, **row) -> None:
@@ -135,7 +135,7 @@ def note(folder: Path, **row) -> None:
 def tuned(folder: Path, given: argparse.Namespace, words: list[str]) -> list[str]:
     """Return the options of the best of some probes, after the command's own."""
     train = file_in(folder, "train.vw")
-    share = 1.0 if "--passes" in words else 0.1  # small sets are gone through several times, with a part held out
+    share = 1.0 if "--passes" in words else 0.1  # small sets are learned in several passes, with a part held out
     tail = 0.1 if "--oaa_subsample" in words else 0.0  # which has no progressive loss
     wanted = search.Search(train, words, search.defaults(words, classes_in(folder)), given.probes, share, tail=tail)
     digest = hashlib.sha256(json.dumps(wanted.key()).encode()).hexdigest()[:8]  # other data, another search
@@ -171,7 +171,7 @@ def main() -> int:
 
 
 def make(given: argparse.Namespace) -> int:
-    """Do what the command line says."""
+    """Execute what the command line requests."""
     wanted = figures(given.figures)
     row = {"method": given.method, "setting": given.setting, "paper": wanted}
     k = "K" if given.dry_run and file_in(given.folder, "labels.txt") is None else str(classes_in(given.folder))
@@ -190,16 +190,16 @@ def make(given: argparse.Namespace) -> int:
     if given.dry_run:
         if given.tuned:
             print(f"  the best of {given.probes} probes, scripts/bench/probe.py, is added to:")
-        for one in commands(given.folder, given.method, words, wanted):
-            if one:
-                print(as_typed(one))
+        for command in commands(given.folder, given.method, words, wanted):
+            if command:
+                print(as_typed(command))
         return 0
     try:
         if given.tuned:
             words = tuned(given.folder, given, words)
-        learn, answer = commands(given.folder, given.method, words, wanted)
-        found = measure(given.folder, learn, answer, wanted, given.small)
-        note(given.folder, **row, found=found, command=shlex.join(learn))
+        learn, predict = commands(given.folder, given.method, words, wanted)
+        values = measure(given.folder, learn, predict, wanted, given.small)
+        note(given.folder, **row, found=values, command=shlex.join(learn))
     except BenchError as error:
         note(given.folder, **row, found={}, command=shlex.join(words), failed=str(error))
         raise

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from scripts.lib import papers
 from scripts.lib.command_line import run
-from scripts.lib.data_sets import BITS, SETS, classes_in, file_in, held, path_crosses, prepare
+from scripts.lib.data_sets import BITS, SETS, classes_in, file_in, has_training_file, path_crosses, prepare
 from scripts.lib.papers import best, measured, titles
 from scripts.lib.processes import ROOT, TOOLS, BenchError, machine, measure
 
@@ -62,18 +62,18 @@ TABLES = {  # measure -> title and decimals, three digits in all where it is Non
 
 def words_of(name: str, method: str, classes: int | str) -> list[str]:
     """Return the options a method is given on a set."""
-    how = SETS[name]
-    words = [METHODS[method].replace("{K}", str(classes)), how.options]
+    data_set = SETS[name]
+    words = [METHODS[method].replace("{K}", str(classes)), data_set.options]
     if method == "recall_tree":
         words.append(path_crosses(name))
     if method == "softmax_tree":
-        words.append(how.softmax_tree)
+        words.append(data_set.softmax_tree)
     else:  # has a table of weights; that one keeps the examples, and its weights as they come
         bits = BITS.get(name, 24)
         if method == "oaa" and isinstance(classes, int):
             bits = next((larger for above, larger in ROOMY if classes > above), bits)
         words.append(f"-b {min(bits + 1, 26) if method == 'multiclass' else bits}")
-        words.append(f"--passes {how.passes} --holdout_off" if how.passes > 1 else "")
+        words.append(f"--passes {data_set.passes} --holdout_off" if data_set.passes > 1 else "")
     return shlex.split(" ".join(words))
 
 
@@ -82,31 +82,31 @@ def commands(name: str, method: str, classes: int | str, small: bool) -> tuple[l
     words = words_of(name, method, classes)
     if small:
         words = papers.cut(words, papers.CUT_DOWN)
-    answer = ["-t", "-i", f"{method}.model", "-p", f"{method}.predictions"]
+    predict = ["-t", "-i", f"{method}.model", "-p", f"{method}.predictions"]
     if method in PROBABLE:
-        answer += ["--top_k", "5", "--perplexity"]
-    return [*words, "-f", f"{method}.model"], answer
+        predict += ["--top_k", "5", "--perplexity"]
+    return [*words, "-f", f"{method}.model"], predict
 
 
 def measured_cell(name: str, method: str, folder: Path, classes: int, small: bool) -> dict:
     """Measure a cell."""
     xclass = TOOLS["xclass"]
-    learn, answer = commands(name, method, classes, small)
+    learn, predict = commands(name, method, classes, small)
     if not small:  # compiles
         measure([*xclass, "-d", "few.vw", *learn], folder)
-        measure([*xclass, "-d", "few.vw", *answer], folder)
+        measure([*xclass, "-d", "few.vw", *predict], folder)
     train = measure([*xclass, "-d", "train.vw", *learn], folder)
-    test = measure([*xclass, "-d", "test.vw", *answer], folder)
-    found = {
-        "error": measured(test.said, "error"),
+    test = measure([*xclass, "-d", "test.vw", *predict], folder)
+    cell = {
+        "error": measured(test.stderr, "error"),
         "cpu_seconds": train.cpu,
         "seconds": train.wall,
         "memory": train.memory,
     }
     if method in PROBABLE:
-        found |= {name: measured(test.said, name) for name in ("top5", "perplexity", "squared")}
+        cell |= {name: measured(test.stderr, name) for name in ("top5", "perplexity", "squared")}
     (folder / f"{method}.model").unlink()
-    return found
+    return cell
 
 
 # -- the report ------------------------------------------------------------------------------------------------------
@@ -119,40 +119,40 @@ def figure(value: float, digits: int | None) -> str:
     return f"{value:,.{digits}f}"
 
 
-def table(found: list[dict], measure: str) -> list[str]:
+def table(results: list[dict], measure: str) -> list[str]:
     """Return the lines of a measure's table, sets down and methods across; none where nothing has it."""
     title, digits = TABLES[measure]
-    cells = {(one["set"], one["method"]): one[measure] for one in found if measure in one}
+    cells = {(result["set"], result["method"]): result[measure] for result in results if measure in result}
     methods = [method for method in METHODS if any(m == method for _, m in cells)]
     lines = [
         "| stands for | set | K | " + " | ".join(HEADS[method] for method in methods) + " |",
         "| --- | --- | --: |" + " --: |" * len(methods),
     ]
     for name in SETS:
-        mine = [value for (of, _), value in cells.items() if of == name]
-        if not mine:
+        of_set = [value for (of, _), value in cells.items() if of == name]
+        if not of_set:
             continue
-        classes = next(one["classes"] for one in found if one["set"] == name)
-        shown = []
+        classes = next(result["classes"] for result in results if result["set"] == name)
+        cells_shown = []
         for method in methods:
             cell = ""
             if (name, method) in cells:
                 value = cells[name, method]
-                mark = "**" if value == min(mine) and measure != "cpu_seconds" else ""
+                mark = "**" if value == min(of_set) and measure != "cpu_seconds" else ""
                 cell = mark + figure(value, digits) + mark
             published = best(name, method, measure)  # none for cpu_seconds
             if published:
                 cell = f"{cell} ({', '.join(figure(value, digits) for value in published)})".strip()
-            shown.append(cell)
-        lines.append(f"| {titles(name)} | {name} | {classes:,} | " + " | ".join(shown) + " |")
+            cells_shown.append(cell)
+        lines.append(f"| {titles(name)} | {name} | {classes:,} | " + " | ".join(cells_shown) + " |")
     return [title, "", *lines, ""] if methods else []
 
 
-def report(found: list[dict]) -> str:
+def report(results: list[dict]) -> str:
     """Return all tables, and what is not in them."""
-    lines = [line for measure in TABLES for line in table(found, measure)]
-    classes = {one["set"]: one["classes"] for one in found}
-    there = {(one["set"], one["method"]) for one in found}
+    lines = [line for measure in TABLES for line in table(results, measure)]
+    classes = {cell["set"]: cell["classes"] for cell in results}
+    there = {(cell["set"], cell["method"]) for cell in results}
     lacking = [
         f"{HEADS[method]} on {', '.join(missing)}"
         for method in METHODS
@@ -166,12 +166,12 @@ def report(found: list[dict]) -> str:
 # -- the command line ------------------------------------------------------------------------------------------------
 
 
-def chosen(text: str | None, known: dict, what: str) -> list[str]:
+def chosen(text: str | None, known: dict, option: str) -> list[str]:
     """Return the names of a list by commas, in the order they are known in; all of them where none is given."""
     names = text.split(",") if text else list(known)
     strange = [name for name in names if name not in known]
     if strange:
-        raise BenchError(f"--{what} {strange[0]}: must be one of {', '.join(known)}")
+        raise BenchError(f"--{option} {strange[0]}: must be one of {', '.join(known)}")
     return [name for name in known if name in names]
 
 
@@ -195,24 +195,24 @@ def main() -> int:
     names, methods = chosen(given.sets, SETS, "sets"), chosen(given.methods, METHODS, "methods")
     if not given.data_dir.is_dir():
         raise BenchError(f"{given.data_dir} is no folder")
-    absent = [name for name in names if not held(given.data_dir, name)]
+    absent = [name for name in names if not has_training_file(given.data_dir, name)]
     if absent and (given.sets or absent == names):
         raise BenchError(f"{given.data_dir / absent[0]} has neither train.vw nor train.txt, plain or .gz")
     for name in absent:
         print(f"left out: {given.data_dir} has no {name}", flush=True)
     names = [name for name in names if name not in absent]
     work = (given.work / "small" if given.small else given.work).absolute()
-    kept = given.json or work / "stand_ins.json"
+    path = given.json or work / "stand_ins.json"
     if given.dry_run:
         for name in names:
             labels = file_in(given.data_dir / name, "labels.txt")
             show(name, methods, classes_in(labels.parent) if labels and not given.small else "K", given.small)
         return 0
     work.mkdir(parents=True, exist_ok=True)
-    found = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else []
-    failed = measure_all(given, names, methods, work, kept, found)
-    kept.with_suffix(".md").write_text(report(found), encoding="utf-8")
-    print("\n" + report(found) + f"\nThese tables are in {kept.with_suffix('.md')}, all figures in {kept}.")
+    results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    failed = measure_all(given, names, methods, work, path, results)
+    path.with_suffix(".md").write_text(report(results), encoding="utf-8")
+    print("\n" + report(results) + f"\nThese tables are in {path.with_suffix('.md')}, all figures in {path}.")
     for line in failed:
         print(line)
     return 1 if failed else 0
@@ -222,22 +222,22 @@ def show(name: str, methods: list[str], classes: int | str, small: bool) -> None
     """Print the commands of a set."""
     print(f"{name}, for {titles(name)}:")
     for method in methods:
-        learn, answer = commands(name, method, classes, small)
+        learn, predict = commands(name, method, classes, small)
         print(papers.as_typed(["-d", "train.vw", *learn]))
-        print(papers.as_typed(["-d", "test.vw", *answer]))
+        print(papers.as_typed(["-d", "test.vw", *predict]))
 
 
 def measure_all(
-    given: argparse.Namespace, names: list[str], methods: list[str], work: Path, kept: Path, found: list[dict]
+    given: argparse.Namespace, names: list[str], methods: list[str], work: Path, path: Path, results: list[dict]
 ) -> list[str]:
-    """Measure the cells that `found` lacks, adding them to it and to its file; return what failed."""
+    """Measure the cells that `results` lacks, adding them to it and to its file; return what failed."""
     failed = []
     where = machine()
     for name in names:
         folder, classes = prepare(given.data_dir, name, work, FIRST if given.small else None)
         for method in methods:
             command = "xclass " + shlex.join(commands(name, method, classes, given.small)[0])
-            old = next((one for one in found if (one["set"], one["method"]) == (name, method)), None)
+            old = next((result for result in results if (result["set"], result["method"]) == (name, method)), None)
             if old and old["command"] == command:
                 print(f"{name} {method}: as measured before", flush=True)
                 continue
@@ -247,9 +247,9 @@ def measure_all(
                 failed.append(f"failed: {name} {method}: {str(error).strip().splitlines()[-1]}")
                 print(failed[-1], flush=True)
                 continue
-            found[:] = [one for one in found if one is not old]
-            found.append({"set": name, "classes": classes, "method": method, "command": command, **cell, **where})
-            kept.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            results[:] = [result for result in results if result is not old]
+            results.append({"set": name, "classes": classes, "method": method, "command": command, **cell, **where})
+            path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
             print(f"{name} {method}: error {cell['error']:.2f} %, {cell['cpu_seconds']:.1f} CPU s", flush=True)
     return failed
 

@@ -31,12 +31,12 @@ def number(value: float | None, digits: int = 2, sign: str = "") -> str:
 def cells(row: dict) -> list[list[str]]:
     """Return the lines of one method: one for each measure, times in the first."""
     lines = []
-    paper, found = row["paper"], row["found"]
-    for name in [one for one in paper if one != "seconds"]:
+    paper, values = row["paper"], row["found"]
+    for name in [measure for measure in paper if measure != "seconds"]:
         digits = DIGITS.get(name, 2)
-        ours = found.get(name)
-        both = ours is not None and paper[name] is not None
-        shown = number(ours, digits) or ("failed" if "failed" in row else "")
+        value = values.get(name)
+        both = value is not None and paper[name] is not None
+        text = number(value, digits) or ("failed" if "failed" in row else "")
         first = not lines
         lines.append(
             [
@@ -44,9 +44,9 @@ def cells(row: dict) -> list[list[str]]:
                 row["setting"] if first else "",
                 TITLES[name],
                 number(paper[name], digits),
-                shown,
-                number(ours - paper[name], digits, "+") if both else "",
-                number(found.get("seconds"), 1) if first else "",
+                text,
+                number(value - paper[name], digits, "+") if both else "",
+                number(values.get("seconds"), 1) if first else "",
                 number(paper.get("seconds"), 0) if first else "",
             ]
         )

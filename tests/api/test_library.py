@@ -67,33 +67,33 @@ def learned(reduction: str, options: dict, text: str, size: int = 50) -> xclass.
     return model
 
 
-@pytest.mark.parametrize(("reduction", "options", "words"), CASES, ids=lambda one: str(one))
+@pytest.mark.parametrize(("reduction", "options", "words"), CASES, ids=lambda case: str(case))
 def test_model_is_that_of_the_command_to_the_byte(tmp_path, reduction, options, words):
     text = text_of(reduction)
     run(*words, "-f", "c", "-p", "p", "--quiet", stdin=text, cwd=tmp_path)
     with learned(reduction, options, text) as model:
         model.save(str(tmp_path / "l"))
-    found, wanted = (tmp_path / "l").read_bytes(), (tmp_path / "c").read_bytes()
+    saved, expected = (tmp_path / "l").read_bytes(), (tmp_path / "c").read_bytes()
     if "vw_exact" in options:  # the command keeps VW's counters as well
-        assert abs(len(found) - len(wanted)) < 1000
+        assert abs(len(saved) - len(expected)) < 1000
     else:
-        assert found == wanted
+        assert saved == expected
 
 
-@pytest.mark.parametrize(("reduction", "options", "words"), CASES, ids=lambda one: str(one))
+@pytest.mark.parametrize(("reduction", "options", "words"), CASES, ids=lambda case: str(case))
 def test_predictions_of_a_loaded_model_are_those_of_the_command(tmp_path, reduction, options, words):
     text = text_of(reduction)
     run(*words, "-f", "m", "--quiet", stdin=text, cwd=tmp_path)
     wanted = run("-i", "m", "-t", "-p", "stdout", "--quiet", stdin=text_of(reduction, 300), cwd=tmp_path).lines
     with xclass.load(str(tmp_path / "m")) as model:
-        found = model.predict_many(text_of(reduction, 300))
+        predicted = model.predict_many(text_of(reduction, 300))
     if reduction == "scalar":
-        assert np.allclose(found, [float(line.split()[0]) for line in wanted], rtol=1e-4, atol=1e-4)
+        assert np.allclose(predicted, [float(line.split()[0]) for line in wanted], rtol=1e-4, atol=1e-4)
     else:
-        assert found.tolist() == [int(line.split()[0]) for line in wanted]
+        assert predicted.tolist() == [int(line.split()[0]) for line in wanted]
 
 
-def test_learning_goes_on_from_a_model(tmp_path):
+def test_learning_resumes_from_a_model(tmp_path):
     text = text_of("oaa")
     first, second = text.splitlines()[:100], text.splitlines()[100:]
     with xclass.Learner("oaa", K) as model:
@@ -110,11 +110,11 @@ def test_learning_goes_on_from_a_model(tmp_path):
 
 def test_predictions_are_made_before_learning():
     with xclass.Learner("oaa", 2, indexing=1) as model:
-        found = model.learn_many(["1 | a", "2 | b"] * 20)
-        assert found.prediction.shape == found.loss.shape == (40,)
-        assert found.loss.sum() > 0
-        assert found.loss[10:].sum() == 0
-        assert model.average_loss == found.loss.sum() / 40
+        outcome = model.learn_many(["1 | a", "2 | b"] * 20)
+        assert outcome.prediction.shape == outcome.loss.shape == (40,)
+        assert outcome.loss.sum() > 0
+        assert outcome.loss[10:].sum() == 0
+        assert model.average_loss == outcome.loss.sum() / 40
         assert model.predict_many(["| a", "| b"]).tolist() == [1, 2]
         assert model.classes == 2
 
@@ -176,12 +176,12 @@ def test_what_only_a_run_can_do_is_refused(words, message):
         xclass.Learner(*words[:2], **words[2])
 
 
-# -- learners that look at examples before they learn from any
+# -- learners with a preview of the data
 
 KMEANS = {"cpt_tree": "kmeans", "tree_sample": 70}
 
 
-def test_examples_are_held_until_enough_were_seen(tmp_path):
+def test_examples_are_buffered_until_the_preview_is_complete(tmp_path):
     lines = text_of("cpt").splitlines()
     with xclass.Learner("cpt", K, **KMEANS) as model:
         assert model.preview_size == 70
@@ -203,7 +203,7 @@ def test_examples_are_held_until_enough_were_seen(tmp_path):
         assert len(model.learn_many(lines[:5]).prediction) == 5
 
 
-def test_end_of_data_ends_the_look_at_them(tmp_path):
+def test_end_of_data_ends_the_preview(tmp_path):
     lines = text_of("cpt").splitlines()[:40]
     run("--cpt", K, "--cpt_tree", "kmeans", "-f", "c", "--quiet", stdin="\n".join(lines), cwd=tmp_path)
     with xclass.Learner("cpt", K, cpt_tree="kmeans") as model:
@@ -217,7 +217,7 @@ def test_end_of_data_ends_the_look_at_them(tmp_path):
 
 @pytest.mark.parametrize("tree", ["kmeans", "huffman"])
 @pytest.mark.parametrize("size", [0, 70])
-def test_all_of_the_data_are_shown_before(tmp_path, tree, size):
+def test_preview_of_all_the_data(tmp_path, tree, size):
     text = text_of("cpt")
     words = ("--cpt", K, "--cpt_tree", tree, "--tree_sample", size, "-q", "::", "-f", "c", "--quiet")
     run(*words, stdin=text, cwd=tmp_path)
@@ -251,7 +251,7 @@ def test_previews_are_asked_for_where_they_are_needed_and_refused_elsewhere():
             model.preview(lines)
 
 
-def test_names_come_in_the_order_of_the_data_where_examples_are_held(tmp_path):
+def test_names_come_in_the_order_of_the_data_where_examples_are_buffered(tmp_path):
     lines = [f"{name} | {name[0]}{i % 3}" for i in range(20) for name in ("cat", "dog", "bird", "ant")]
     words = ("--cpt", 0, "--cpt_tree", "kmeans", "--tree_sample", 30, "--learn_names", "-f", "c", "--quiet")
     run(*words, stdin="\n".join(lines), cwd=tmp_path)
@@ -264,7 +264,7 @@ def test_names_come_in_the_order_of_the_data_where_examples_are_held(tmp_path):
     assert (tmp_path / "l").read_bytes() == (tmp_path / "c").read_bytes()
 
 
-def test_arrays_that_are_held_may_change(tmp_path):
+def test_arrays_of_buffered_examples_may_change(tmp_path):
     for name in ("kept", "changed"):
         rows, labels = matrix(200)
         rows.data, labels = rows.data.astype(np.float32), labels.astype(np.float64)
@@ -307,13 +307,13 @@ PROBABLE = [
 ]
 
 
-@pytest.mark.parametrize(("reduction", "options", "words"), PROBABLE, ids=lambda one: str(one))
+@pytest.mark.parametrize(("reduction", "options", "words"), PROBABLE, ids=lambda case: str(case))
 def test_probabilities_are_those_of_the_command(tmp_path, reduction, options, words):
     text, other = text_of(reduction), multiclass(9, K, 40)
     run(*words, "-f", "m", "--quiet", stdin=text, cwd=tmp_path)
-    going = ("-i", "m", "-t", "-p", "stdout", "--quiet")
-    top = run(*going, "--top_k", 3, stdin=other, cwd=tmp_path).lines
-    whole = run(*going, "--probabilities", stdin=other, cwd=tmp_path).lines
+    predict = ("-i", "m", "-t", "-p", "stdout", "--quiet")
+    top = run(*predict, "--top_k", 3, stdin=other, cwd=tmp_path).lines
+    whole = run(*predict, "--probabilities", stdin=other, cwd=tmp_path).lines
     with xclass.load(str(tmp_path / "m")) as model:
         before = model.predict_many(other)
         labels, p = model.predict_many(other, 3)
@@ -324,9 +324,9 @@ def test_probabilities_are_those_of_the_command(tmp_path, reduction, options, wo
     for i, (line, full) in enumerate(zip(top, whole, strict=True)):
         wanted = [word.split(":") for word in line.split()]
         wanted = [(int(y), float(q)) for y, q in wanted if y != "0"][:3]
-        found = [(int(y), q) for y, q in zip(labels[i], p[i], strict=True) if y > 0]
-        assert [y for y, _ in found] == [y for y, _ in wanted]
-        assert np.allclose([q for _, q in found], [q for _, q in wanted], atol=1e-5)
+        pairs = [(int(y), q) for y, q in zip(labels[i], p[i], strict=True) if y > 0]
+        assert [y for y, _ in pairs] == [y for y, _ in wanted]
+        assert np.allclose([q for _, q in pairs], [q for _, q in wanted], atol=1e-5)
         every = {int(y): float(q) for y, q in (word.split(":") for word in full.split()) if y != "0"}
         assert np.allclose([every.get(int(y), 0.0) for y in classes], matrix[i], atol=1e-5)
 
@@ -347,9 +347,9 @@ def test_rows_of_a_matrix_are_examples(constant):
     with xclass.Learner("oaa", 3, noconstant=not constant) as model:
         model.learn_many(rows, labels, np.ones(200))
         assert (model.predict_many(rows) == labels).mean() > 0.95
-    begin = rows.indptr
+    start = rows.indptr
     lines = [
-        f"{label} | " + " ".join(f"{i}" for i in rows.indices[begin[j] : begin[j + 1]])
+        f"{label} | " + " ".join(f"{i}" for i in rows.indices[start[j] : start[j + 1]])
         for j, label in enumerate(labels)
     ]
     with (
@@ -430,9 +430,9 @@ def test_bad_data_is_refused_and_nothing_learned(tmp_path, given, message):
 def test_warnings_are_python_warnings():
     with xclass.Learner("recall_tree", 3, on_bad_line="vw") as model, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = model.learn_many("7 | a")
-    assert found.warnings
-    assert [str(one.message) for one in caught] == list(found.warnings)
+        outcome = model.learn_many("7 | a")
+    assert outcome.warnings
+    assert [str(warning.message) for warning in caught] == list(outcome.warnings)
     assert caught[0].category is xclass.XclassWarning
 
 
@@ -443,10 +443,10 @@ def save_learned(folder: Path, reduction: str, name: str) -> None:
 
 def learn_two_at_once(folder: Path, name: str) -> None:
     threads = [threading.Thread(target=save_learned, args=(folder, reduction, name)) for reduction in ("oaa", "cpt")]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -510,18 +510,18 @@ def script(code: str) -> subprocess.CompletedProcess:
     )  # fmt: skip
 
 
-def test_it_lives_inside_another_program():
-    done = script(INSIDE)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+def test_learners_work_inside_another_program():
+    result = script(INSIDE)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_importing_the_package_imports_nothing_else():
-    done = script(
+    result = script(
         "import xclass; print([m for m in ('numpy', 'numba', 'click', 'xclass.api.learner') if m in sys.modules])"
     )
-    assert done.stdout == "[]\n"
-    done = script("import xclass.reductions.oaa.reduction; print(sorted(m for m in sys.modules if '.cpt' in m))")
-    assert done.stdout == "[]\n"
+    assert result.stdout == "[]\n"
+    result = script("import xclass.reductions.oaa.reduction; print(sorted(m for m in sys.modules if '.cpt' in m))")
+    assert result.stdout == "[]\n"
 
 
 def test_names_of_the_package_are_found():
@@ -549,11 +549,11 @@ def test_the_example_of_the_package_runs(tmp_path, monkeypatch):
         file.write(multiclass(5, K, 200))
     root = Path(__file__).resolve().parents[2]
     readme = (root / "README.md").read_text(encoding="utf-8")
-    begin = readme.index("    import xclass\n")
-    short = readme[begin : readme.index("##", begin)].replace('"train.vw"', '"train.vw.gz"')
+    start = readme.index("    import xclass\n")
+    short = readme[start : readme.index("##", start)].replace('"train.vw"', '"train.vw.gz"')
     page = (root / "docs" / "python.md").read_text(encoding="utf-8")
-    begin = page.index("    import xclass\n")
-    whole = page[begin : page.index("`Learner(", begin)]
+    start = page.index("    import xclass\n")
+    whole = page[start : page.index("`Learner(", start)]
     for text in (xclass.__doc__[xclass.__doc__.index("    import xclass") :].split("Importing")[0], short, whole):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -575,12 +575,12 @@ def rows_and_labels() -> tuple:
 
 def test_every_sparse_format_means_its_rows():
     rows, _, labels = rows_and_labels()
-    found = []
+    predictions = []
     for given in (rows, rows.tocsc(), rows.tocoo()):
         with xclass.Learner("oaa", 3, indexing=1) as model:
             model.learn_many(given, labels)
-            found.append(model.predict_many(given).tolist())
-    assert found[0] == found[1] == found[2] == labels.tolist()
+            predictions.append(model.predict_many(given).tolist())
+    assert predictions[0] == predictions[1] == predictions[2] == labels.tolist()
 
 
 def test_what_is_no_batch_is_refused():
@@ -621,7 +621,7 @@ def test_lines_left_out_are_warned_of():
             model.learn_many(["1 | a", "9 | b"])
 
 
-def test_classes_are_counted_where_their_number_was_not_said():
+def test_classes_are_counted_where_their_number_was_not_given():
     with xclass.Learner("cpt") as model:
         model.learn_many(["3 | a", "500 | b", "3 | c", "8 | a"])
         assert model.classes == 3
@@ -648,7 +648,7 @@ def test_messages_about_data_name_keywords():
     assert "--" not in str(caught.value)
 
 
-def test_softmax_tree_has_to_be_told_how_many_classes():
+def test_softmax_tree_needs_the_number_of_classes():
     with pytest.raises(xclass.UsageError, match="'softmax_tree' needs the number of classes"):
         xclass.Learner("softmax_tree")
 
@@ -668,7 +668,7 @@ def test_a_learner_goes_on_in_a_child_made_by_fork(reduction):
 
 
 @pytest.mark.parametrize("error", [AttributeError("arrays"), MemoryError("of the arrays")])
-def test_a_bug_while_saving_stays_what_it_is(tmp_path, monkeypatch, error):
+def test_unexpected_exceptions_while_saving_are_raised_unchanged(tmp_path, monkeypatch, error):
     def broken(self):
         raise error
 
@@ -680,7 +680,7 @@ def test_a_bug_while_saving_stays_what_it_is(tmp_path, monkeypatch, error):
     assert not list(tmp_path.iterdir())
 
 
-def test_class_0_is_listed_as_the_others_are():
+def test_class_0_is_listed_like_other_classes():
     with xclass.Learner("oaa", 3, indexing=0, bits=10) as model:
         model.learn_many("0 | a\n1 | b\n2 | c\n" * 9)
         labels, p = model.predict_many("| a", 5)
@@ -715,7 +715,7 @@ def test_closing_frees_what_was_learned_at_once(name):
     model.close()
 
 
-def test_labels_that_are_names_are_said_nothing_about(recwarn):
+def test_labels_that_are_names_give_no_warning(recwarn):
     with xclass.Learner("oaa", 2, bits=10, named_labels="a,b") as model:
         model.learn_many("a | x\nb | y\n")
     assert not recwarn.list
@@ -767,6 +767,6 @@ def test_labels_of_a_matrix_are_numbers_of_classes():
         assert model.learn_many(x, y=[0.5, 1]).prediction.dtype == np.float64
 
 
-def test_passes_are_calls():
+def test_passes_are_refused_by_the_library():
     with pytest.raises(xclass.UsageError, match=r"passes belongs to a run of the command; call learn\(\) and end_pass"):
         xclass.Learner("oaa", 3, passes=3)

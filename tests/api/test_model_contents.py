@@ -1,4 +1,4 @@
-"""What a run takes from a model that a stranger wrote, and that nothing learned is lost when a model is saved."""
+"""What a run takes from a model of unknown origin, and that nothing learned is lost when a model is saved."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def edited(path, source, options=None, facts=None, arrays=None, drop=()) -> str:
     """Write a copy of a model with other options, facts and arrays, whose checksums are right."""
     model = model_file.load(str(source))
     changed = {**model.options, **(options or {})}, {**model.facts, **(facts or {})}, {**model.arrays, **(arrays or {})}
-    kept = [{name: value for name, value in part.items() if name not in drop} for part in changed]
-    model_file.save(path, options=kept[0], facts=kept[1], arrays=kept[2])
+    parts = [{name: value for name, value in part.items() if name not in drop} for part in changed]
+    model_file.save(path, options=parts[0], facts=parts[1], arrays=parts[2])
     return str(path)
 
 
@@ -49,9 +49,9 @@ def test_no_file_is_named_by_a_model(tmp_path, named, field):
     victim.write_text("precious\n")
     value = [str(victim)] if field == "data" else str(victim)
     edited(tmp_path / "evil", named, {field: value, "named_labels": None})
-    done = xclass("-t", "-i", "evil", stdin=TEXT, cwd=tmp_path)
-    assert done.status == 1
-    assert "which belongs to a run and not to a model" in done.err
+    result = xclass("-t", "-i", "evil", stdin=TEXT, cwd=tmp_path)
+    assert result.status == 1
+    assert "which belongs to a run and not to a model" in result.err
     assert victim.read_text() == "precious\n"
     assert sorted(os.listdir(tmp_path)) == ["evil", "victim"]
 
@@ -60,7 +60,7 @@ def test_no_file_is_named_by_a_model(tmp_path, named, field):
 
 
 @pytest.mark.parametrize(
-    ("facts", "why"),
+    ("facts", "message"),
     [
         ({"learner": []}, "evil: the fact 'learner' is [], and has to be an object"),
         ({"examples": 2**63 - 1}, f"evil: the fact 'examples' is {2**63 - 1}, and has to be a whole number from 0 to"),
@@ -73,17 +73,19 @@ def test_no_file_is_named_by_a_model(tmp_path, named, field):
         ({"warp": 1}, "evil: it holds a fact 'warp', which this xclass does not know"),
     ],
 )
-def test_counters_are_checked(tmp_path, named, facts, why):
+def test_counters_are_checked(tmp_path, named, facts, message):
     path = edited(tmp_path / "evil", named, facts=facts)
-    with pytest.raises(ModelError, match="^" + re.escape(f"{tmp_path}/{why}")):
+    with pytest.raises(ModelError, match="^" + re.escape(f"{tmp_path}/{message}")):
         load(path)
 
 
 def test_a_run_refuses_a_model_with_a_wrong_counter(tmp_path, named):
     edited(tmp_path / "evil", named, facts={"examples": -1})
-    done = xclass("-t", "-i", "evil", stdin=TEXT, cwd=tmp_path)
-    assert done.status == 1
-    assert done.err.startswith("xclass: evil: the fact 'examples' is -1, and has to be a whole number from 0 to 2**62")
+    result = xclass("-t", "-i", "evil", stdin=TEXT, cwd=tmp_path)
+    assert result.status == 1
+    assert result.err.startswith(
+        "xclass: evil: the fact 'examples' is -1, and has to be a whole number from 0 to 2**62"
+    )
 
 
 @pytest.mark.parametrize("name", ["learner", "examples", "clock", "counters"])
@@ -132,12 +134,12 @@ def test_names_of_older_models_are_an_option(tmp_path, named):
     model = model_contents.load(named)
     older = edited(tmp_path / "older", named, {"named_labels": model.options["named_labels"]}, drop=("class_names",))
     assert model_contents.load(older).options == model.options
-    with load(named) as one, load(older) as other:
-        assert one.predict_many(TEXT).tolist() == other.predict_many(TEXT).tolist()
+    with load(named) as new_model, load(older) as old_model:
+        assert new_model.predict_many(TEXT).tolist() == old_model.predict_many(TEXT).tolist()
 
 
 @pytest.mark.parametrize(
-    ("letters", "why"),
+    ("letters", "message"),
     [
         (np.frombuffer(b"a,\x1b[2J,c", np.uint8), "holds control characters"),
         (np.frombuffer(b"a,a,b,c,d", np.uint8), "lists 'a' twice"),
@@ -146,9 +148,9 @@ def test_names_of_older_models_are_an_option(tmp_path, named):
         (np.zeros(3, np.int64), r"is int64\[3\], and has to be uint8\[any\]"),
     ],
 )
-def test_names_are_checked(tmp_path, named, letters, why):
+def test_names_are_checked(tmp_path, named, letters, message):
     path = edited(tmp_path / "evil", named, arrays={"class_names": letters})
-    with pytest.raises(ModelError, match=why):
+    with pytest.raises(ModelError, match=message):
         load(path)
 
 
@@ -183,10 +185,10 @@ STATUS = [("ValueError", 70), ("KeyError", 70), ("MemoryError", 1), ("OSError", 
 def test_a_summary_that_fails_costs_no_model(tmp_path, error, status):
     (tmp_path / "d").write_text(TEXT)
     body = BROKEN.format(module="run.report.console", name="summary", error=error)
-    done = script(body, "-d", "d", "--oaa", 5, "-b", 10, "--learn_names", "-f", "m", cwd=tmp_path)
-    assert done.status == status
-    assert ("Traceback" in done.err) == ("please report it" in done.err) == (status == 70)
-    assert "nobody expected this" in done.err
+    result = script(body, "-d", "d", "--oaa", 5, "-b", 10, "--learn_names", "-f", "m", cwd=tmp_path)
+    assert result.status == status
+    assert ("Traceback" in result.err) == ("please report it" in result.err) == (status == 70)
+    assert "nobody expected this" in result.err
     learn("-t", "-i", "m", stdin=TEXT, cwd=tmp_path)
 
 
@@ -194,10 +196,10 @@ def test_a_summary_that_fails_costs_no_model(tmp_path, error, status):
 def test_an_error_in_the_middle_leaves_what_was_learned(tmp_path, error, status):
     (tmp_path / "d").write_text(TEXT * 9)
     body = BROKEN.format(module="api.progress", name="Progress.end_pass", error=error)
-    done = script(body, "-d", "d", "--oaa", 5, "-b", 10, "--learn_names", "-f", "m", cwd=tmp_path)
-    assert done.status == status
-    assert "nobody expected this" in done.err
-    assert f"what was learned from {60 * 9} examples is in m.interrupted; m was not written" in done.err
+    result = script(body, "-d", "d", "--oaa", 5, "-b", 10, "--learn_names", "-f", "m", cwd=tmp_path)
+    assert result.status == status
+    assert "nobody expected this" in result.err
+    assert f"what was learned from {60 * 9} examples is in m.interrupted; m was not written" in result.err
     learn("-t", "-i", "m.interrupted", stdin=TEXT, cwd=tmp_path)
 
 
@@ -217,39 +219,39 @@ model_file.save = broken
 def test_a_model_that_cannot_be_saved_is_saved_beside(tmp_path, error, status):
     (tmp_path / "d").write_text(TEXT)
     command = ("-d", "d", "--oaa", 5, "-b", 10, "--learn_names", "-f", "m")
-    done = script(ONCE.format(which="m", error=error), *command, cwd=tmp_path)
-    assert done.status == status
-    assert "nobody expected this" in done.err
-    assert "what was learned is in m.interrupted" in done.err
-    assert ("Traceback" in done.err) == (status == 70)
+    result = script(ONCE.format(which="m", error=error), *command, cwd=tmp_path)
+    assert result.status == status
+    assert "nobody expected this" in result.err
+    assert "what was learned is in m.interrupted" in result.err
+    assert ("Traceback" in result.err) == (status == 70)
     learn("-t", "-i", "m.interrupted", stdin=TEXT, cwd=tmp_path)
-    done = script(ONCE.format(which="", error=error), *command, cwd=tmp_path)
-    assert done.status == status
-    assert "what was learned is lost: nobody expected this" in done.err
+    result = script(ONCE.format(which="", error=error), *command, cwd=tmp_path)
+    assert result.status == status
+    assert "what was learned is lost: nobody expected this" in result.err
 
 
-# -- going on with other rates
+# -- resuming with other rates
 
 
 @pytest.mark.parametrize("reduction", [("--oaa", 5), ("--recall_tree", 5), ("--log_multi", 5), ("--ect", 5)])
-def test_going_on_with_another_rate(tmp_path, reduction):
+def test_resuming_with_another_learning_rate(tmp_path, reduction):
     words = (*reduction, "-b", 12, "--learn_names")
     learn(*words, "-f", "m", stdin=TEXT, cwd=tmp_path)
     power = () if "--log_multi" in reduction else ("--power_t", 0.4)  # its routers have none
-    done = learn("-i", "m", "-l", 0.1, *power, "-f", "n", stdin=TEXT, cwd=tmp_path)
-    assert "continuing with --learning_rate 0.1; m was trained with --learning_rate " in done.err
-    assert ("continuing with --power_t 0.4; m was trained with --power_t 0.5\n" in done.err) == bool(power)
+    result = learn("-i", "m", "-l", 0.1, *power, "-f", "n", stdin=TEXT, cwd=tmp_path)
+    assert "continuing with --learning_rate 0.1; m was trained with --learning_rate " in result.err
+    assert ("continuing with --power_t 0.4; m was trained with --power_t 0.5\n" in result.err) == bool(power)
     options = model_contents.load(str(tmp_path / "n")).options
     assert (options["learning_rate"], options["power_t"]) == (0.1, 0.4 if power else 0.5)
     learn("-i", "m", "-f", "o", stdin=TEXT, cwd=tmp_path)
-    one, other = (model_file.load(str(tmp_path / name)).arrays for name in "no")
-    assert any(not np.array_equal(one[name], other[name]) for name in one)
-    done = xclass("-t", "-i", "m", "-l", 0.1, stdin=TEXT, cwd=tmp_path)
-    assert (done.status, "disagrees with m" in done.err) == (2, True)
+    first, second = (model_file.load(str(tmp_path / name)).arrays for name in "no")
+    assert any(not np.array_equal(first[name], second[name]) for name in first)
+    result = xclass("-t", "-i", "m", "-l", 0.1, stdin=TEXT, cwd=tmp_path)
+    assert (result.status, "disagrees with m" in result.err) == (2, True)
 
 
 @pytest.mark.parametrize("reduction", [(), ("--oaa", 5), ("--recall_tree", 5)])
-def test_going_on_with_and_without_regularisation(tmp_path, reduction):
+def test_resuming_with_and_without_regularisation(tmp_path, reduction):
     """What regularisation has done to the weights stays; only what comes later is learned without."""
     words = (*reduction, "-b", 12, *(("--learn_names",) if reduction else ()))
     text = TEXT if reduction else TEXT.replace("c", "")
@@ -258,13 +260,14 @@ def test_going_on_with_and_without_regularisation(tmp_path, reduction):
     learn(*shrunk, stdin=text, cwd=tmp_path)
     learn("-i", "plain", "--l1", 1e-3, "-f", "a", stdin=text, cwd=tmp_path)
     learn("-i", "shrunk", "--l1", 0, "--l2", 0, "-f", "b", stdin=text, cwd=tmp_path)
-    kept = {
-        name: [one for one in model_file.load(str(tmp_path / name)).arrays if one.endswith("shrunk")] for name in "ab"
+    counters = {
+        name: [array for array in model_file.load(str(tmp_path / name)).arrays if array.endswith("shrunk")]
+        for name in "ab"
     }
-    assert kept["a"] and not kept["b"]
+    assert counters["a"] and not counters["b"]
     first = text.splitlines(keepends=True)[0]
-    answers = []
+    outputs = []
     for words in (("-t",), ("--l1", 0, "--l2", 0)):  # predicted before anything is learned without regularisation
         learn("-i", "shrunk", *words, "-p", "p", "-r", "r", stdin=first, cwd=tmp_path)
-        answers.append((tmp_path / "p").read_text() + (tmp_path / "r").read_text())
-    assert answers[0] == answers[1] != ""
+        outputs.append((tmp_path / "p").read_text() + (tmp_path / "r").read_text())
+    assert outputs[0] == outputs[1] != ""

@@ -22,16 +22,16 @@ def vw(folder: Path, lines: list[str], *options: str) -> list[str]:
     return printed[printed.index(progress_table.HEADER[0]) : -1]
 
 
-def ours(progress, sizes, columns, **summary) -> list[str]:
+def table_lines(progress, sizes, columns, **summary) -> list[str]:
     """Hand `columns` over in batches of the given sizes (the last one repeats); return what is printed."""
-    rows, begin = [], 0
+    rows, start = [], 0
     n = len(columns["label"])
     sizes = list(sizes)
-    while begin < n:
+    while start < n:
         size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
-        part = {name: None if c is None else c[begin : begin + size] for name, c in columns.items()}
+        part = {name: None if c is None else c[start : start + size] for name, c in columns.items()}
         rows += progress.update(**part)
-        begin += size
+        start += size
     return [*progress_table.HEADER, *rows, *progress.summary(**summary)]
 
 
@@ -47,10 +47,10 @@ def multiclass_data(rng, n, classes):
     weight[np.isnan(label)] = 1
     words = [rng.integers(0, 30, rng.integers(0, 6)) for _ in range(n)]
     lines = []
-    for y, w, found in zip(label, weight, words, strict=True):
+    for y, w, example_words in zip(label, weight, words, strict=True):
         head = "" if np.isnan(y) else f"{int(y)} {w}"
-        lines.append(f"{head} | " + " ".join(f"w{i}" for i in found))
-    return lines, label, weight, np.array([len(found) + 1 for found in words])
+        lines.append(f"{head} | " + " ".join(f"w{i}" for i in example_words))
+    return lines, label, weight, np.array([len(example_words) + 1 for example_words in words])
 
 
 @pytest.mark.parametrize("text", PACES)
@@ -70,7 +70,7 @@ def test_multiclass_table_is_vws(tmp_path, text, reduction):
         "loss": np.where(wrong, weight.astype(np.float64), 0.0),
     }
     for sizes in ([n], [1], batches(rng, n)):
-        assert ours(stats.Progress("multiclass", progress_table.parse_schedule(text)), sizes, columns) == expected
+        assert table_lines(stats.Progress("multiclass", progress_table.parse_schedule(text)), sizes, columns) == expected
 
 
 def test_table_without_reported_loss_is_vws(tmp_path):
@@ -85,18 +85,18 @@ def test_table_without_reported_loss_is_vws(tmp_path):
         "loss": None,
     }
     progress = stats.Progress("multiclass", progress_table.parse_schedule("2.0"))
-    assert ours(progress, [7], columns) == expected
+    assert table_lines(progress, [7], columns) == expected
     assert progress.average_loss is None
 
 
 def test_table_of_probabilities_is_vws(tmp_path):
     rng = np.random.default_rng(6)
     lines, label, weight, features = multiclass_data(rng, 200, 4)
-    kept = np.flatnonzero(~np.isnan(label))
-    lines, label, weight, features = [lines[i] for i in kept], label[kept], weight[kept], features[kept]
+    labelled = np.flatnonzero(~np.isnan(label))
+    lines, label, weight, features = [lines[i] for i in labelled], label[labelled], weight[labelled], features[labelled]
     expected = vw(tmp_path, lines, "--oaa", "4", "--probabilities", "--loss_function", "logistic", "-P", "9")
-    answers = [line.split() for line in (tmp_path / "p").read_text().splitlines()]
-    scores = np.array([[float(word.split(":")[1]) for word in words] for words in answers])
+    predicted = [line.split() for line in (tmp_path / "p").read_text().splitlines()]
+    scores = np.array([[float(word.split(":")[1]) for word in words] for words in predicted])
     prediction = scores.argmax(1) + 1.0
     columns = {
         "label": label,
@@ -107,13 +107,13 @@ def test_table_of_probabilities_is_vws(tmp_path):
         "log_loss": -np.log(scores[np.arange(len(label)), label.astype(int) - 1]) * weight,
         "shown_probability": scores.max(1),
     }
-    found = ours(stats.Progress("multiclass", progress_table.parse_schedule("9")), [50, 1, 33], columns)
+    rows = table_lines(stats.Progress("multiclass", progress_table.parse_schedule("9")), [50, 1, 33], columns)
     place = next(i for i, line in enumerate(expected) if "log loss" in line)
-    assert found[:place] == expected[:place]
-    assert found[place + 1 :] == expected[place + 1 :]
+    assert rows[:place] == expected[:place]
+    assert rows[place + 1 :] == expected[place + 1 :]
     words = "average multiclass log loss = "  # -p rounds what this is made from to six digits
-    assert found[place].startswith(words)
-    assert float(found[place].removeprefix(words)) == pytest.approx(float(expected[place].removeprefix(words)), 1e-5)
+    assert rows[place].startswith(words)
+    assert float(rows[place].removeprefix(words)) == pytest.approx(float(expected[place].removeprefix(words)), 1e-5)
 
 
 def float32_loss(name, p, y):
@@ -141,7 +141,7 @@ KINDS = {  # what VW takes as labels under each loss
 @pytest.mark.parametrize("text", ["2.0", "1", "3"])
 @pytest.mark.parametrize(("loss", "kind"), [(loss, kind) for loss, kinds in KINDS.items() for kind in kinds])
 def test_simple_table_is_vws(tmp_path, loss, kind, text):
-    """VW is made to answer a number of ours: without learning its prediction is the third word of the label."""
+    """VW is made to predict given numbers: without learning its prediction is the third word of the label."""
     rng = np.random.default_rng([7, len(loss), len(kind), int(float(text))])
     n = int(rng.integers(5, 200))
     values = {"reals": None, "two": [-1, 1], "one": [1], "minus": [-1], "zero": [0], "none": [1]}[kind]
@@ -169,7 +169,7 @@ def test_simple_table_is_vws(tmp_path, loss, kind, text):
     }
     for sizes in ([n], batches(rng, n)):
         progress = stats.Progress("simple", progress_table.parse_schedule(text))
-        assert ours(progress, sizes, columns, loss=loss, tau=0.3) == expected
+        assert table_lines(progress, sizes, columns, loss=loss, tau=0.3) == expected
 
 
 def test_negative_weights_enter_the_sums():
@@ -189,7 +189,7 @@ def test_empty_run_is_vws(tmp_path):
     assert [*progress_table.HEADER, *stats.Progress("simple", None).summary()] == vw(tmp_path, [""])
 
 
-def test_loss_beyond_the_label_range_goes_on_straight():
+def test_squared_loss_is_linear_beyond_the_label_range():
     """VW's squared loss outside the labels seen, as under -t with a model."""
     columns = {
         "label": np.array([2.0, 4.0]),
@@ -206,7 +206,7 @@ def test_loss_beyond_the_label_range_goes_on_straight():
     assert f"best constant's loss = {straight:.6f}" in progress.summary(label_range=(0.0, 1.0))
 
 
-def test_no_rows_without_a_pace():
+def test_no_rows_without_progress_interval():
     progress = stats.Progress("multiclass", None)
     ones = np.ones(5)
     assert progress.update(ones, ones.astype(np.float32), np.ones(5, int), ones, np.zeros(5)) == []

@@ -1,4 +1,4 @@
-"""The progress table's banner and rows are VW's; a pace that makes no sense is refused or told."""
+"""The progress table's banner and rows are VW's; an invalid progress interval is refused or reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of numbers are told from text and scaled, and nothing else is."""
+"""Columns of numbers are distinguished from text and scaled; nothing else is scaled."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def loss_of(text: str, **options) -> float:
 
 def error(model: Learner, text: str) -> float:
     """The share of wrong predictions of a text that nothing is learned from."""
-    answers = [int(line.split("|")[0]) for line in text.splitlines()]
-    return float(np.mean(model.predict_many(text) != answers))
+    classes = [int(line.split("|")[0]) for line in text.splitlines()]
+    return float(np.mean(model.predict_many(text) != classes))
 
 
 def scales_of(model: Learner) -> dict[str, list]:
@@ -88,9 +88,9 @@ def scales_of(model: Learner) -> dict[str, list]:
 @pytest.mark.plain
 @settings(max_examples=60, deadline=None)
 @given(EXAMPLES, st.sampled_from(["auto", "columns"]), st.integers(1, 3))
-def test_values_are_the_oracles(examples, how, pieces):
+def test_values_are_the_oracles(examples, scaling, pieces):
     whole = batch_of([row for row, _ in examples])
-    scales, plain = feature_scaling.Scales(how == "columns"), oracle.Scales(how)
+    scales, plain = feature_scaling.Scales(scaling == "columns"), oracle.Scales(scaling)
     edges = np.linspace(0, len(examples), pieces + 1).astype(int)
     for low, high in itertools.pairwise(edges.tolist()):
         got = scales.scaled(
@@ -103,7 +103,7 @@ def test_values_are_the_oracles(examples, how, pieces):
             assert got.value[got.start[i] : got.start[i + 1]].tolist() == pytest.approx(want, rel=1e-6, nan_ok=True)
 
 
-def test_after_so_many_examples_it_is_decided():
+def test_scaling_is_decided_after_a_fixed_number_of_examples():
     words = [[(100 * i + j, 0.5) for j in range(3)] for i in range(feature_scaling.DECISION_EXAMPLES)]
     numbers = [[(j, (0.5 + i % 3) * 100**j) for j in range(3)] for i in range(feature_scaling.DECISION_EXAMPLES)]
     for first, then, columns in ((words, numbers, False), (numbers, words, True)):
@@ -116,7 +116,7 @@ def test_after_so_many_examples_it_is_decided():
 
 
 def test_columns_in_units_of_their_own_are_learned_as_in_one():
-    errors = {how: loss_of(table(1, 1500), normalize_features=how) for how in ("auto", "columns", "unit")}
+    errors = {scaling: loss_of(table(1, 1500), normalize_features=scaling) for scaling in ("auto", "columns", "unit")}
     assert abs(errors["auto"] - errors["columns"]) < 0.01
     assert errors["auto"] < errors["unit"] - 0.1
     assert errors["auto"] == pytest.approx(loss_of(table(1, 1500, (1,) * 6)), abs=0.02)
@@ -124,20 +124,20 @@ def test_columns_in_units_of_their_own_are_learned_as_in_one():
 
 def test_weights_of_words_are_left_as_they_are():
     text = stories(1, 2500)
-    found = {}
-    for how in ("auto", "unit", "columns"):
-        with Learner("multiclass", 9, bits=18, normalize_features=how) as model:
-            found[how] = model.learn_many(text).prediction.tolist()
-    assert found["auto"] == found["unit"]
-    assert found["auto"] != found["columns"]
+    predictions = {}
+    for scaling in ("auto", "unit", "columns"):
+        with Learner("multiclass", 9, bits=18, normalize_features=scaling) as model:
+            predictions[scaling] = model.learn_many(text).prediction.tolist()
+    assert predictions["auto"] == predictions["unit"]
+    assert predictions["auto"] != predictions["columns"]
 
 
 @pytest.mark.parametrize("make", [table, stories])
-def test_a_model_goes_on_with_its_scales(make, tmp_path):
+def test_a_resumed_model_keeps_its_scales(make, tmp_path):
     lines = make(2, 1600).splitlines()
     test = make(3, 200)
     with learned(lines) as whole:
-        scales, answers = scales_of(whole), whole.predict_many(test).tolist()
+        scales, predictions = scales_of(whole), whole.predict_many(test).tolist()
     assert "scales.state" in scales
     path = str(tmp_path / "half")
     for cut in (2, 500, 1023, 1400):
@@ -146,7 +146,7 @@ def test_a_model_goes_on_with_its_scales(make, tmp_path):
         with load(path) as rest:
             rest.learn_many(lines[cut:])
             assert scales_of(rest) == scales
-            assert rest.predict_many(test).tolist() == answers
+            assert rest.predict_many(test).tolist() == predictions
 
 
 @pytest.mark.parametrize("at", [0, 1, 700])
@@ -158,7 +158,7 @@ def test_one_wild_value_spoils_one_example(reduction, at):
     test = table(11, 400)
     with learned("".join(lines), reduction) as spoilt, learned(table(10, 1500), reduction) as clean:
         assert error(spoilt, test) <= error(clean, test) + 0.06
-        # and no value met later, however large, brings anything down
+        # and later values, however large, do not spoil the model
         for model in (spoilt, clean):
             _, p = model.predict_many(f"1 |{wild}\n| c1:1e38 c2:-1e38\n", 2)
             assert p.shape == (2, 2) and (p > 0).all() and (p < 1).all()
@@ -176,11 +176,11 @@ def test_crossed_features_beyond_what_a_number_holds_spoil_one_example():
 
 
 def test_columns_in_like_units_are_left_as_they_are():
-    found = []
-    for how in ("auto", "unit"):
-        with Learner("multiclass", 12, bits=18, normalize_features=how) as model:
-            found.append(model.learn_many(table(20, 1500, (1,) * 6)).prediction.tolist())
-    assert found[0] == found[1]
+    predictions = []
+    for scaling in ("auto", "unit"):
+        with Learner("multiclass", 12, bits=18, normalize_features=scaling) as model:
+            predictions.append(model.learn_many(table(20, 1500, (1,) * 6)).prediction.tolist())
+    assert predictions[0] == predictions[1]
 
 
 def test_a_change_of_unit_is_forgotten():
@@ -189,28 +189,28 @@ def test_a_change_of_unit_is_forgotten():
         assert error(model, table(14, 400, (1,) * 6)) < 0.1
 
 
-def test_the_summary_says_what_features_are(tmp_path):
-    told = "features are columns of numbers, each divided by its mean size"
+def test_the_summary_says_how_features_are_scaled(tmp_path):
+    line = "features are columns of numbers, each divided by its mean size"
     path = str(tmp_path / "m")
     with learned(table(15, 50), "cpt") as model:
-        assert told in summary_of(model)
+        assert line in summary_of(model)
         model.save(path)
     with load(path) as model:
-        assert told in summary_of(model)
-    assert told in learn("-t", "-i", path, stdin=table(16, 5)).err
+        assert line in summary_of(model)
+    assert line in learn("-t", "-i", path, stdin=table(16, 5)).err
     for text, options in (
         (stories(15, 50), {}),
         (table(15, 50), {"normalize_features": "unit"}),
         ("1 | a b\n2 | b c\n" * 50, {}),
     ):
         with learned(text, "cpt", **options) as model:
-            assert told not in summary_of(model)
+            assert line not in summary_of(model)
 
 
 def test_indicators_beside_numbers_do_not_hide_that_these_are_columns():
     rng = random.Random(17)
     lines = [f"{line} place={rng.randrange(900)}" for line in table(17, 1500).splitlines()]
-    errors = {how: loss_of(lines, normalize_features=how) for how in ("auto", "unit")}
+    errors = {scaling: loss_of(lines, normalize_features=scaling) for scaling in ("auto", "unit")}
     assert errors["auto"] < errors["unit"] - 0.1
 
 
@@ -227,7 +227,8 @@ def test_what_is_not_learned_from_changes_no_scale():
 def test_trees_of_a_sample_see_scaled_columns():
     sample = {"cpt_tree": "kmeans", "tree_sample": 300}
     errors = {
-        how: loss_of(table(1, 1500), reduction="cpt", normalize_features=how, **sample) for how in ("auto", "unit")
+        scaling: loss_of(table(1, 1500), reduction="cpt", normalize_features=scaling, **sample)
+        for scaling in ("auto", "unit")
     }
     assert errors["auto"] < errors["unit"]
 
@@ -236,24 +237,26 @@ def test_a_softmax_tree_sees_columns_by_the_scales_of_all_data(tmp_path):
     path = str(tmp_path / "m")
     text, test = table(1, 1500), table(8, 500)
     errors = {}
-    for how in ("unit", "columns", "auto"):
-        with learned(text, "softmax_tree", normalize_features=how) as model:
-            errors[how] = error(model, test)
-            answers = model.predict_many(test)
+    for scaling in ("unit", "columns", "auto"):
+        with learned(text, "softmax_tree", normalize_features=scaling) as model:
+            errors[scaling] = error(model, test)
+            predictions = model.predict_many(test)
             model.save(path)
     assert errors["auto"] == errors["columns"] < errors["unit"]
     with learned(table(1, 1500, (1,) * 6), "softmax_tree", normalize_features="columns") as alike:
-        assert np.count_nonzero(answers != alike.predict_many(table(8, 500, (1,) * 6))) <= 5
+        assert np.count_nonzero(predictions != alike.predict_many(table(8, 500, (1,) * 6))) <= 5
     with load(path) as model:
         model.learn_many(table(9, 700))
         model.end_pass()
         assert scales_of(model)["scales.state"][0] == 2200
 
 
-def test_how_features_are_scaled_is_the_models(tmp_path):
+def test_feature_scaling_is_stored_in_the_model(tmp_path):
     with learned(table(6, 100), "cpt", normalize_features="unit") as model:
         assert not scales_of(model)
         model.save(str(tmp_path / "m"))
-    done = xclass("-i", "m", "-t", "--normalize_features", "columns", stdin=table(7, 10), cwd=tmp_path)
-    assert done.status == 2
-    assert "--normalize_features columns disagrees with m, which was trained with --normalize_features unit" in done.err
+    result = xclass("-i", "m", "-t", "--normalize_features", "columns", stdin=table(7, 10), cwd=tmp_path)
+    assert result.status == 2
+    assert (
+        "--normalize_features columns disagrees with m, which was trained with --normalize_features unit" in result.err
+    )

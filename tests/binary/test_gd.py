@@ -25,8 +25,8 @@ def test_lanes_do_what_single_sub_problems_do(given):
     rng = np.random.default_rng(5)
     rule = gd.make_rule(options(label_range="known", **given), reduction=True)
     width = gd.odd_width(20)
-    one = gd.new_table(rule, 20, 20, width)
-    many = gd.new_table(rule, 20, 20, width)
+    single = gd.new_table(rule, 20, 20, width)
+    lanes = gd.new_table(rule, 20, 20, width)
     scratch = gd.new_lanes(20)
     out = np.empty(20, F)
     for _ in range(200):
@@ -36,32 +36,32 @@ def test_lanes_do_what_single_sub_problems_do(given):
         weight = F(rng.choice([0.25, 1, 3]))
         scratch.sub[: len(subs)] = subs
         scratch.y[: len(subs)] = labels
-        gd.score_lanes(many, place, x, len(x), scratch.sub, len(subs), out)
+        gd.score_lanes(lanes, place, x, len(x), scratch.sub, len(subs), out)
         for j, sub in enumerate(subs):
-            s = gd.score(one, place, x, len(x), sub, F(0))
+            s = gd.score(single, place, x, len(x), sub, F(0))
             assert s == out[j]
-            scratch.p[j] = gd.clip(s, many.range)
-            gd.learn(one, rule, place, x, len(x), sub, scratch.p[j], labels[j], weight, 1.0)
-        gd.learn_lanes(many, rule, place, x, len(x), len(subs), scratch, weight, 1.0)
-    assert np.array_equal(one.flat, many.flat)
-    assert np.array_equal(one.sums, many.sums)
+            scratch.p[j] = gd.clip(s, lanes.range)
+            gd.learn(single, rule, place, x, len(x), sub, scratch.p[j], labels[j], weight, 1.0)
+        gd.learn_lanes(lanes, rule, place, x, len(x), len(subs), scratch, weight, 1.0)
+    assert np.array_equal(single.flat, lanes.flat)
+    assert np.array_equal(single.sums, lanes.sums)
 
 
 @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:overflow", "ignore:invalid value")  # without compiling
 def test_lanes_with_an_infinite_rate_do_not_move():
-    """The square of a feature's first value underflows where next to nothing is lost: G is still 0."""
+    """The square of a feature's first value underflows where almost no precision is lost: G is still 0."""
     rule = gd.make_rule(options(), reduction=True)
-    one, many = (gd.new_table(rule, 10, 3, 4) for _ in range(2))
+    single, lanes = (gd.new_table(rule, 10, 3, 4) for _ in range(2))
     scratch = gd.new_lanes(3)
     place, x = np.array([0, 40], np.uint64), np.array([1.0, 1e-30], F)
     p, y = np.array([10.0, -10.0, 0.5], F), np.array([1, -1, 1], F)
     scratch.sub[:3], scratch.p[:3], scratch.y[:3] = (0, 1, 2), p, y
     for j in range(3):
-        gd.learn(one, rule, place, x, 2, np.uint64(j), p[j], y[j], F(1), 1.0)
-    gd.learn_lanes(many, rule, place, x, 2, 3, scratch, F(1), 1.0)
-    assert np.isfinite(one.flat[::4]).all()
-    assert (one.flat[::4] != 0).any()
-    assert np.array_equal(one.flat, many.flat)
+        gd.learn(single, rule, place, x, 2, np.uint64(j), p[j], y[j], F(1), 1.0)
+    gd.learn_lanes(lanes, rule, place, x, 2, 3, scratch, F(1), 1.0)
+    assert np.isfinite(single.flat[::4]).all()
+    assert (single.flat[::4] != 0).any()
+    assert np.array_equal(single.flat, lanes.flat)
 
 
 def test_planes_and_slots_hold_the_same_weights():
@@ -124,6 +124,6 @@ def test_table_that_cannot_fit_is_refused_with_the_largest_that_does(monkeypatch
     gd.check_memory(22)
 
 
-def test_table_without_b_leaves_three_quarters_of_the_memory_free(monkeypatch):
+def test_table_of_default_size_leaves_three_quarters_of_the_memory_free(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 64 << 20)
     assert gd.resolve_defaults(gd.Options(), 100_000, reduction=True)["bits"] == 20

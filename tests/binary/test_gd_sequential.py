@@ -30,7 +30,7 @@ WORDS = [
 @pytest.mark.plain
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero", "ignore:invalid value")
 @pytest.mark.parametrize("words", WORDS, ids=lambda words: " ".join(map(str, words)) or "defaults")
-def test_quick_way_gives_the_same_bits(words):
+def test_fast_path_gives_the_same_bits(words):
     config = configure("--oaa", 4, *(() if "-b" in words else ("-b", 8)), *words)
     rule = gd.make_rule(config.learner, reduction=True)
     batch = batch_of(config, all_sizes(len(words), 60))
@@ -56,8 +56,8 @@ def test_quick_way_gives_the_same_bits(words):
             if weight > 0:
                 gd.learn(plain, rule, place, x, count, sub, p, y, weight, float(i))
             after = gd.score(plain, place, x, count, sub, F(0))
-            found = gd_sequential.update(row, quick, rule, count, fast, sub, y, weight, float(i))
-            assert found == after or (np.isnan(found) and np.isnan(after)), i
+            result = gd_sequential.update(row, quick, rule, count, fast, sub, y, weight, float(i))
+            assert result == after or (np.isnan(result) and np.isnan(after)), i
     assert plain.flat.reshape(-1, 4)[:, :3].tobytes() == quick.flat.reshape(-1, 4)[:, :3].tobytes()
     assert plain.sums.tobytes() == quick.sums.tobytes() and plain.range.tobytes() == quick.range.tobytes()
     default = not {"--sgd", "--adaptive", "--power_t", "--l1"} & set(words)

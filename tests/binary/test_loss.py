@@ -57,7 +57,7 @@ def test_lanes_have_the_numbers_of_scalars(lanes, s):
         assert u[j] == loss.step(loss.LOGISTIC, F(0), p[j], y[j], F(s), q[j])
 
 
-def test_squared_loss_goes_on_straight_outside_the_label_range():
+def test_squared_loss_is_linear_outside_the_label_range():
     inside = loss.value(loss.SQUARED, F(0), F(1), F(0), F(0), F(1))
     beyond = loss.value(loss.SQUARED, F(0), F(2), F(0), F(0), F(1))
     assert inside == 1

@@ -50,10 +50,10 @@ def rows(table, rule, batch, label):
     n = batch.n
     sampled, clock = np.empty((n, 0), np.int32), np.arange(n, dtype=np.float64)
     inputs = class_rows.Inputs(batch, label, np.ones(n, bool), sampled, clock)
-    found = class_rows.ClassScores(np.empty(n, np.int64), np.empty(n, np.float32), np.empty((0, K), np.float32))
+    predictions = class_rows.ClassScores(np.empty(n, np.int64), np.empty(n, np.float32), np.empty((0, K), np.float32))
     scratch = class_rows.new_scratch(int(np.diff(batch.start).max()), ROWS)
     norms = np.zeros((ROWS, 1), np.float32)
-    class_rows.learn_batch(table, rule, np.uint64(ROWS), 0, K, norms, False, inputs, found, scratch)
+    class_rows.learn_batch(table, rule, np.uint64(ROWS), 0, K, norms, False, inputs, predictions, scratch)
 
 
 def truth(c: int, label: int) -> np.float32:
@@ -70,7 +70,7 @@ def examples(table, batch):
 @pytest.mark.bounds
 @pytest.mark.parametrize("way", [lanes, sequential, rows])
 @pytest.mark.parametrize("seed", range(3))
-def test_every_way_gives_the_bits_of_the_plain_one(way, seed):
+def test_every_variant_of_the_update_gives_the_bits_of_the_plain_one(way, seed):
     config = configure("--oaa", K, "-b", BITS, "--loss_function", "logistic")
     rule = gd.make_rule(config.learner, reduction=True)
     batch = batch_of(config, all_sizes(seed, 80))
@@ -80,9 +80,9 @@ def test_every_way_gives_the_bits_of_the_plain_one(way, seed):
     guard = finite.StepGuard(np.zeros(1, np.int64), np.zeros(batch.n, np.uint8), finite.ordinary_value_range(batch.n))
     finite.survey(batch, np.ones(batch.n, bool), False, np.inf, True, guard.skipped, guard.value_range)
     tables = []
-    for one in (plain, way):
-        table = gd.new_table(rule, BITS, K, WIDTH, planes=one is rows)._replace(guard=guard)
-        one(table, rule, batch, label)
+    for update in (plain, way):
+        table = gd.new_table(rule, BITS, K, WIDTH, planes=update is rows)._replace(guard=guard)
+        update(table, rule, batch, label)
         tables.append(table)
     first, second = tables
     columns = weight_table.columns(first), weight_table.columns(second)

@@ -21,7 +21,7 @@ def vw(folder, *args: str) -> list[str]:
     return (folder / "wanted").read_text().splitlines()
 
 
-def ours(folder, *args: str) -> list[str]:
+def run_xclass(folder, *args: str) -> list[str]:
     learn("--vw_exact", "-d", "data", "-p", "found", "--quiet", *args, cwd=folder)
     return (folder / "found").read_text().splitlines()
 
@@ -30,9 +30,9 @@ def numbers(lines: list[str]) -> np.ndarray:
     return np.array([float(line.split()[0]) for line in lines])
 
 
-def assert_same(found: list[str], wanted: list[str], close: float = 1e-3) -> None:
-    assert len(found) == len(wanted)
-    np.testing.assert_allclose(numbers(found), numbers(wanted), atol=close, rtol=close)
+def assert_same(actual: list[str], expected: list[str], close: float = 1e-3) -> None:
+    assert len(actual) == len(expected)
+    np.testing.assert_allclose(numbers(actual), numbers(expected), atol=close, rtol=close)
 
 
 def summary(err: str) -> dict[str, str]:
@@ -90,14 +90,14 @@ CLASSES = [
 @pytest.mark.parametrize("command", REAL)
 def test_real_predictions_are_vws(command, tmp_path):
     (tmp_path / "data").write_text(real(REAL.index(command), 80, weights=(0.5, 1, 2), unlabelled=0.1))
-    assert_same(ours(tmp_path, *command.split()), vw(tmp_path, *command.split()))
+    assert_same(run_xclass(tmp_path, *command.split()), vw(tmp_path, *command.split()))
 
 
 @needs_vw
 @pytest.mark.parametrize("command", SIGNS)
 def test_predictions_and_loss_of_signs_are_vws(command, tmp_path):
     (tmp_path / "data").write_text(real(SIGNS.index(command), 80, signs=True, unlabelled=0.1))
-    assert_same(ours(tmp_path, *command.split()), vw(tmp_path, *command.split()))
+    assert_same(run_xclass(tmp_path, *command.split()), vw(tmp_path, *command.split()))
     own = summary(learn("--vw_exact", "-d", "data", *command.split(), cwd=tmp_path).err)
     wanted = summary(run_vw("-d", "data", *command.split(), cwd=tmp_path).err)
     assert abs(float(own["average loss"]) - float(wanted["average loss"])) < 1e-3
@@ -107,20 +107,20 @@ def test_predictions_and_loss_of_signs_are_vws(command, tmp_path):
 @pytest.mark.parametrize("command", CLASSES)
 def test_classes_are_vws(command, tmp_path):
     (tmp_path / "data").write_text(multiclass(CLASSES.index(command), 5, 120, unlabelled=0.1))
-    assert ours(tmp_path, *command.split()) == vw(tmp_path, *command.split())
+    assert run_xclass(tmp_path, *command.split()) == vw(tmp_path, *command.split())
 
 
 @needs_vw
 @pytest.mark.parametrize("command", ["--l1 0.01 --l2 0.001", "--initial_weight 0.2 --l1 0.3 --sgd", "-C 1 -q ab"])
 def test_model_of_weights_alone_predicts_like_vws(command, tmp_path):
     (tmp_path / "data").write_text(real(7, 60))
-    for run in (vw, ours):
-        run(tmp_path, *command.split(), "--predict_only_model", "-f", f"{run.__name__}.model")
+    for run, model in ((vw, "vw.model"), (run_xclass, "xclass.model")):
+        run(tmp_path, *command.split(), "--predict_only_model", "-f", model)
     wanted = vw(tmp_path, "-t", "-i", "vw.model")
-    assert_same(ours(tmp_path, "-t", "-i", "ours.model"), wanted)
-    # how they learn on is not in VW's model; given again, its initial weight would come back where weights became 0
+    assert_same(run_xclass(tmp_path, "-t", "-i", "xclass.model"), wanted)
+    # options of learning are not in VW's model; given again, its initial weight would come back where weights became 0
     again = command.replace("--initial_weight 0.2", "").split()
-    assert_same(ours(tmp_path, "-i", "ours.model"), vw(tmp_path, "-i", "vw.model", *again))
+    assert_same(run_xclass(tmp_path, "-i", "xclass.model"), vw(tmp_path, "-i", "vw.model", *again))
 
 
 @pytest.mark.parametrize("make", [("scalar",), ("oaa", 5), ("recall_tree", 5)], ids=str)
@@ -142,13 +142,13 @@ def test_saved_and_continued_is_as_learned_at_once(make, layout, tmp_path):
         assert (first + model.learn_many(lines[120:]).prediction.tolist(), state_of(model)) == whole
 
 
-def test_range_asked_for_holds_beside_a_models(tmp_path):
+def test_given_range_takes_precedence_over_the_range_of_the_model(tmp_path):
     (tmp_path / "data").write_text(real(3, 60))
     learn("-d", "data", "-f", "m", "--quiet", cwd=tmp_path)
     learn("-d", "data", "-t", "-i", "m", "--max_prediction", "0.125", "-p", "p", "--quiet", cwd=tmp_path)
-    found = numbers((tmp_path / "p").read_text().splitlines())
-    assert found.max() == 0.125
-    assert found.min() < 0
+    predictions = numbers((tmp_path / "p").read_text().splitlines())
+    assert predictions.max() == 0.125
+    assert predictions.min() < 0
 
 
 def test_shrinking_is_applied_before_numbers_run_out():
@@ -174,7 +174,7 @@ def test_shrinking_is_applied_before_numbers_run_out():
 
 @pytest.mark.parametrize("name", sorted(loss.CODES))
 @pytest.mark.parametrize("y", [-1.0, 1.0, 0.25])
-def test_slope_is_the_root_of_the_squared_slope(name, y):
+def test_slope_agrees_with_squared_slope_and_difference_quotient(name, y):
     kind = loss.CODES[name]
     for p in np.linspace(-0.9, 0.9, 7, dtype=F):
         d = loss.slope(kind, F(0.3), p, F(y), F(-1), F(1))
@@ -192,7 +192,7 @@ def test_learning_rate_decays_with_every_pass():
 
 
 @pytest.mark.parametrize(
-    ("make", "options", "why"),
+    ("make", "options", "message"),
     [
         (("oaa", 3), {"constant": 1}, "constant has no effect with oaa"),
         (("recall_tree", 3), {"constant": 1}, "constant has no effect with recall_tree"),
@@ -202,20 +202,20 @@ def test_learning_rate_decays_with_every_pass():
         (("scalar",), {"l1": -1}, r"l1: -1 is not a number from 0 to 1e\+30"),
     ],
 )
-def test_option_without_effect_or_sense_is_refused(make, options, why):
-    with pytest.raises(UsageError, match=why):
+def test_option_without_effect_or_sense_is_refused(make, options, message):
+    with pytest.raises(UsageError, match=message):
         Learner(*make, **options)
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "message"),
     [
         (["-C", "1", "--oaa", "3"], "-C has no effect with --oaa"),
         (["--predict_only_model"], "--predict_only_model has no effect: no model is saved; give -f FILE"),
         (["--l1", "-1"], "--l1: -1 is out of range; give a number from 0 to 1e+30"),
     ],
 )
-def test_option_without_effect_or_sense_is_refused_by_its_flag(words, why):
-    done = xclass("-d", "data", *words)
-    assert done.status == 2
-    assert why in done.err
+def test_option_without_effect_or_sense_is_refused_by_its_flag(words, message):
+    result = xclass("-d", "data", *words)
+    assert result.status == 2
+    assert message in result.err

@@ -14,7 +14,7 @@ import zlib
 
 import numpy as np
 import pytest
-from command import begin, learn, script, xclass
+from command import learn, script, start_process, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from streams import multiclass, real
@@ -33,12 +33,12 @@ def tags(batch: Batch) -> list[bytes]:
     return [batch.text[a:b].tobytes() for a, b in zip(batch.tag_start, batch.tag_end, strict=True)]
 
 
-def assert_same(found: Batch, wanted: Batch) -> None:
+def assert_same(actual: Batch, expected: Batch) -> None:
     for name in NUMBERS:
-        mine, theirs = getattr(found, name), getattr(wanted, name)
-        assert mine.dtype == theirs.dtype, name
-        np.testing.assert_array_equal(mine, theirs, err_msg=name)
-    assert tags(found) == tags(wanted)
+        actual_column, expected_column = getattr(actual, name), getattr(expected, name)
+        assert actual_column.dtype == expected_column.dtype, name
+        np.testing.assert_array_equal(actual_column, expected_column, err_msg=name)
+    assert tags(actual) == tags(expected)
 
 
 def source(path, file=None, *, classes=True, bits=18, passes=1, limit=None, kill=False, **parse):
@@ -56,15 +56,15 @@ def copies(batches) -> list[tuple[Batch, int]]:
 
 
 def assert_passes_are_equal(path, *, passes=3, **more) -> None:
-    one = source(path, passes=passes, **more)
-    first = copies(one)
+    reading = source(path, passes=passes, **more)
+    first = copies(reading)
     for _ in range(1, passes):
-        again = copies(one)
-        assert one._cache is not None
+        again = copies(reading)
+        assert reading._cache is not None
         assert len(again) == len(first)
-        for (found, before), (wanted, wanted_before) in zip(again, first, strict=True):
+        for (batch, before), (expected, wanted_before) in zip(again, first, strict=True):
             assert before == wanted_before
-            assert_same(found, wanted)
+            assert_same(batch, expected)
 
 
 # -- batches
@@ -141,11 +141,11 @@ def test_any_changed_word_and_many_changed_pairs_change_the_checksum():
         assert column_codec.checksum(words, size - 1, zero) != wanted
         pairs = [(i, i) for i in range(64 * size)]
         pairs += [(64 * i + 63 - bit, 64 * (i + 8) + 63 - bit) for i in range(size - 8) for bit in range(64)]
-        for one, other in pairs:
+        for first_bit, second_bit in pairs:
             changed = words.copy()
-            for bit in {one, other}:
+            for bit in {first_bit, second_bit}:
                 changed[bit // 64] ^= np.uint64(1 << bit % 64)
-            assert column_codec.checksum(changed, size, zero) != wanted, (size, one, other)
+            assert column_codec.checksum(changed, size, zero) != wanted, (size, first_bit, second_bit)
 
 
 LINES = st.lists(
@@ -189,10 +189,10 @@ def test_several_files_and_compressed_ones_are_kept_apart(tmp_path):
         file.write(second)
     (tmp_path / "both").write_text(first + second)
     args = ("--oaa", "5", "--passes", "3", "-p", "stdout")
-    one = learn("both", *args, cwd=tmp_path)
+    both = learn("both", *args, cwd=tmp_path)
     for more in ((), ("-c",), ("-c",)):
         several = learn("-d", "a", "b.gz", *args, *more, cwd=tmp_path)
-        assert several.out == one.out
+        assert several.out == both.out
     assert "using cache_file = a.cache" in several.err
     assert "the number of its data files was 2 and is now 1" in learn("a", *args, "-c", cwd=tmp_path).err
 
@@ -209,33 +209,33 @@ def made(tmp_path):
 
 
 def run(folder, *args, status=0):
-    done = xclass("data", "-c", *args, "-p", "stdout", cwd=folder)
-    assert done.status == status, done.err
-    return done
+    result = xclass("data", "-c", *args, "-p", "stdout", cwd=folder)
+    assert result.status == status, result.err
+    return result
 
 
 def blocks_of(content: bytes) -> bytes:
-    """A cache without its end, which tells times."""
+    """A cache without its last part, which contains times."""
     return content[: content.rindex(b'{"key"')]
 
 
-def why(done) -> str:
-    """What was said about the cache; empty if it was used."""
-    if "using cache_file = data.cache\nignoring text input in favor of cache input" in done.err:
+def cache_note(result) -> str:
+    """The note about the cache; empty if the cache was used."""
+    if "using cache_file = data.cache\nignoring text input in favor of cache input" in result.err:
         return ""
-    assert "creating cache_file = data.cache\nReading datafile = data" in done.err
-    return next((line for line in done.err.splitlines() if "made again" in line), "silent")
+    assert "creating cache_file = data.cache\nReading datafile = data" in result.err
+    return next((line for line in result.err.splitlines() if "made again" in line), "silent")
 
 
-def test_fitting_cache_is_used_and_gives_the_same_answers_and_model(made):
+def test_matching_cache_gives_the_same_predictions_and_model(made):
     text = learn("data", "--oaa", "5", "-p", "stdout", "-f", "m1", cwd=made)
     before = (made / "data.cache").stat()
     cached = run(made, "--oaa", "5", "-f", "m2")
-    assert why(cached) == ""
+    assert cache_note(cached) == ""
     assert cached.out == text.out
     assert (made / "m1").read_bytes() == (made / "m2").read_bytes()
     assert (made / "data.cache").stat().st_mtime_ns == before.st_mtime_ns
-    assert why(run(made, "--oaa", "5", "-l", "2", "--passes", "3")) == ""
+    assert cache_note(run(made, "--oaa", "5", "-l", "2", "--passes", "3")) == ""
 
 
 @pytest.mark.parametrize(
@@ -252,33 +252,33 @@ def test_fitting_cache_is_used_and_gives_the_same_answers_and_model(made):
     ],
 )
 def test_cache_of_other_options_is_made_anew(made, args, reason):
-    said = why(run(made, *args))
-    assert said.startswith("warning: data.cache: the cache is made again: ")
-    assert reason in said
-    assert why(run(made, *args)) == ""
+    note = cache_note(run(made, *args))
+    assert note.startswith("warning: data.cache: the cache is made again: ")
+    assert reason in note
+    assert cache_note(run(made, *args)) == ""
 
 
 def test_changed_data_are_noticed_even_with_the_same_size_and_time(made):
     path = made / "data"
-    found = path.stat()
+    info = path.stat()
     text = path.read_text()
     path.write_text(text + text[: text.index("\n") + 1])
-    assert "data has changed: " in why(run(made, "--oaa", "5"))
+    assert "data has changed: " in cache_note(run(made, "--oaa", "5"))
     path.write_text(text)
-    assert "data has changed: " in why(run(made, "--oaa", "5"))
+    assert "data has changed: " in cache_note(run(made, "--oaa", "5"))
     changed = text.replace("red", "rod", 1)
     path.write_text(changed)
-    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
-    assert why(run(made, "--oaa", "5")).endswith("data has changed")
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+    assert cache_note(run(made, "--oaa", "5")).endswith("data has changed")
 
 
 def test_data_that_only_look_changed_are_taken(made):
     os.utime(made / "data")
-    assert why(run(made, "--oaa", "5")) == ""
+    assert cache_note(run(made, "--oaa", "5")) == ""
     text = (made / "data").read_bytes()
     (made / "data").unlink()
     (made / "data").write_bytes(text)
-    assert why(run(made, "--oaa", "5")) == ""
+    assert cache_note(run(made, "--oaa", "5")) == ""
 
 
 def test_unsettled_data_are_compared_by_content(tmp_path):
@@ -304,9 +304,9 @@ def test_any_damage_is_noticed_and_changes_no_answer(made):
         else:
             content[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
         (made / "data.cache").write_bytes(content)
-        done = run(made, "--oaa", "5")
-        assert "the cache is made again: " in done.err
-        assert done.out == wanted
+        result = run(made, "--oaa", "5")
+        assert "the cache is made again: " in result.err
+        assert result.out == wanted
         assert blocks_of((made / "data.cache").read_bytes()) == blocks_of(whole)
 
 
@@ -317,20 +317,20 @@ def test_any_damage_is_noticed_and_changes_no_answer(made):
         {"kept": [5]}, {"told": "x"}, {"names": [["a"]]}, {"skipped": 2.5},
     ],
 )  # fmt: skip
-def test_a_record_under_a_right_sum_is_checked_before_it_is_used(made, facts):
+def test_a_record_with_a_valid_checksum_is_checked_before_it_is_used(made, facts):
     wanted = run(made, "--oaa", "5").out
     content = (made / "data.cache").read_bytes()
     body = blocks_of(content)
     last = content[-24 - len(cache_file.END) :]
     record = json.loads(content[len(body) : -len(last)])
-    for found in ({**record, **facts}, {name: record[name] for name in set(record) - set(facts)}):
-        if found == record:  # there were no names
+    for changed in ({**record, **facts}, {name: record[name] for name in set(record) - set(facts)}):
+        if changed == record:  # there were no names
             continue
-        text = json.dumps(found).encode()
+        text = json.dumps(changed).encode()
         (made / "data.cache").write_bytes(body + text + end(text, last))
-        done = run(made, "--oaa", "5")
-        assert done.out == wanted
-        assert "data.cache: the cache is made again: it is damaged" in done.err
+        result = run(made, "--oaa", "5")
+        assert result.out == wanted
+        assert "data.cache: the cache is made again: it is damaged" in result.err
 
 
 def test_a_record_too_deep_to_be_read_is_damage(made):
@@ -353,9 +353,9 @@ def test_missing_and_swapped_blocks_are_noticed(tmp_path):
     whole = file.read_bytes()
     with open(file, "rb") as opened:
         blocks, at = [], len(cache_file.MAGIC)
-        found = cache_file.Reader(opened, True)
-        while at < found.end:
-            size = found._unpacker.unpack(at)[2]
+        reading = cache_file.Reader(opened, True)
+        while at < reading.end:
+            size = reading._unpacker.unpack(at)[2]
             blocks.append(whole[at : at + size])
             at += size
     end = whole[at:]
@@ -373,9 +373,9 @@ def test_damage_in_the_middle_goes_on_from_the_text_where_it_was(tmp_path):
     content = bytearray(whole)
     content[len(whole) * 2 // 3] ^= 16
     (tmp_path / "data.cache").write_bytes(content)
-    done = run(tmp_path, "--oaa", "50", "--passes", "2")
-    assert "data.cache: the cache is made again: it is damaged at byte " in done.err
-    assert done.out == wanted
+    result = run(tmp_path, "--oaa", "50", "--passes", "2")
+    assert "data.cache: the cache is made again: it is damaged at byte " in result.err
+    assert result.out == wanted
     assert blocks_of((tmp_path / "data.cache").read_bytes()) == blocks_of(whole)
 
 
@@ -384,28 +384,28 @@ def test_damage_in_the_middle_goes_on_from_the_text_where_it_was(tmp_path):
 )
 def test_foreign_files_are_no_cache(made, content):
     (made / "data.cache").write_bytes(content)
-    assert "made again: it is" in why(run(made, "--oaa", "5"))
-    assert why(run(made, "--oaa", "5")) == ""
+    assert "made again: it is" in cache_note(run(made, "--oaa", "5"))
+    assert cache_note(run(made, "--oaa", "5")) == ""
 
 
-def test_kill_cache_makes_it_anew_without_a_word(made):
+def test_kill_cache_makes_the_cache_anew_silently(made):
     (made / "data.cache").write_bytes(b"")
-    done = run(made, "--oaa", "5", "-k")
-    assert why(done) == "silent"
-    assert why(run(made, "--oaa", "5")) == ""
+    result = run(made, "--oaa", "5", "-k")
+    assert cache_note(result) == "silent"
+    assert cache_note(run(made, "--oaa", "5")) == ""
     learn("data", "--oaa", "5", "-k", cwd=made)
 
 
 def test_bad_lines_are_reported_from_the_cache_too(tmp_path):
     (tmp_path / "data").write_text("1 |a b\nx |a b\n2 |a c\n1|a d\n")
     args = ("data", "--oaa", "2", "-c", "--on_bad_line", "skip")
-    said = []
+    warnings = []
     for _ in range(2):
-        done = learn(*args, cwd=tmp_path)
-        said.append([line for line in done.err.splitlines() if line.startswith("warning: ")])
-    assert sorted(said[0]) == sorted(said[1])
-    assert any("skipped" in line for line in said[0])
-    assert any("touches the bar" in line for line in said[0])
+        result = learn(*args, cwd=tmp_path)
+        warnings.append([line for line in result.err.splitlines() if line.startswith("warning: ")])
+    assert sorted(warnings[0]) == sorted(warnings[1])
+    assert any("skipped" in line for line in warnings[0])
+    assert any("touches the bar" in line for line in warnings[0])
 
 
 def test_bad_line_that_stops_leaves_no_cache(tmp_path):
@@ -421,15 +421,15 @@ def test_pipe_with_passes_and_with_a_cache_file(tmp_path):
     wanted = learn("data", *args, cwd=tmp_path).out
     assert learn(*args, stdin=text, cwd=tmp_path).out == wanted
     assert learn(*args, "--cache_file", "c", stdin=text, cwd=tmp_path).out == wanted
-    done = learn(*args, "--cache_file", "c", stdin=text, cwd=tmp_path)
-    assert done.out == wanted
-    assert "c: the cache is made again: data from a pipe cannot be compared with it" in done.err
+    result = learn(*args, "--cache_file", "c", stdin=text, cwd=tmp_path)
+    assert result.out == wanted
+    assert "c: the cache is made again: data from a pipe cannot be compared with it" in result.err
     assert sorted(os.listdir(tmp_path)) == ["c", "data"]
-    alone = begin(*args, "--cache_file", "c", cwd=tmp_path, stdin=subprocess.DEVNULL)
+    alone = start_process(*args, "--cache_file", "c", cwd=tmp_path, stdin=subprocess.DEVNULL)
     out, err = alone.communicate(timeout=400)
     assert (alone.returncode, out.decode()) == (0, wanted), err
-    done = xclass("--oaa", "5", "-c", stdin=text, cwd=tmp_path)
-    assert (done.status, done.err) == (
+    result = xclass("--oaa", "5", "-c", stdin=text, cwd=tmp_path)
+    assert (result.status, result.err) == (
         2,
         "xclass: -c names the cache after the data file, and standard input has no name; give --cache_file FILE\n",
     )
@@ -438,9 +438,9 @@ def test_pipe_with_passes_and_with_a_cache_file(tmp_path):
 def test_cache_that_cannot_be_written_stops_nothing(made):
     wanted = run(made, "--oaa", "5", "--passes", "2").out
     for place in ("no/folder/c", "/proc/c"):
-        done = learn("data", "--oaa", "5", "--passes", "2", "--cache_file", place, "-p", "stdout", cwd=made)
-        assert f"{place}: the cache cannot be written" in done.err
-        assert done.out == wanted
+        result = learn("data", "--oaa", "5", "--passes", "2", "--cache_file", place, "-p", "stdout", cwd=made)
+        assert f"{place}: the cache cannot be written" in result.err
+        assert result.out == wanted
         piped = xclass("--oaa", "5", "--passes", "2", "--cache_file", place, stdin="1 |a b\n", cwd=made)
         assert piped.status == 1
         assert "can be read only once" in piped.err
@@ -449,16 +449,16 @@ def test_cache_that_cannot_be_written_stops_nothing(made):
 def test_data_that_change_while_they_are_read_are_not_kept(tmp_path):
     path = tmp_path / "data"
     path.write_text("1 |a b\n" * 30000)
-    one = source(path, tmp_path / "c", passes=2)
-    batches = iter(one)
+    reading = source(path, tmp_path / "c", passes=2)
+    batches = iter(reading)
     next(batches)
     with open(path, "a") as file:
         file.write("2 |a c\n")
     for _ in batches:
         pass
-    assert any("the data changed while they were read" in note for note in one.notes)
+    assert any("the data changed while they were read" in note for note in reading.notes)
     assert os.listdir(tmp_path) == ["data"]
-    assert sum(batch.n for batch, _ in one) == 30001
+    assert sum(batch.n for batch, _ in reading) == 30001
 
 
 WRITER = """
@@ -484,7 +484,7 @@ def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path, named):
     """On a system without files that have no name, too."""
     path, file = tmp_path / "data", tmp_path / "c"
     path.write_text(multiclass(1, 500, 20000))
-    wanted = copies(source(path))
+    expected = copies(source(path))
     script = WRITER.format(named=named and hasattr(os, "O_TMPFILE"), path=str(path), file=str(file))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     rng = random.Random(9)
@@ -498,14 +498,14 @@ def test_killed_writer_leaves_no_cache_that_is_taken_for_whole(tmp_path, named):
             time.sleep(rng.random() * 0.2)
             os.kill(writer, signal.SIGKILL)
             assert writers.stdout.readline() == "gone\n"
-            left = sorted(set(os.listdir(tmp_path)) - {"data", "data.warm", "c"})
-            assert not [name for name in left if not name.endswith(".tmp")]
+            leftovers = sorted(set(os.listdir(tmp_path)) - {"data", "data.warm", "c"})
+            assert not [name for name in leftovers if not name.endswith(".tmp")]
             if file.exists():
-                one = source(path, file)
-                assert one._reused
+                reading = source(path, file)
+                assert reading._reused
                 whole += 1
-                for (found, _), (batch, _) in zip(copies(one), wanted, strict=True):
-                    assert_same(found, batch)
+                for (actual, _), (batch, _) in zip(copies(reading), expected, strict=True):
+                    assert_same(actual, batch)
                 file.unlink()
     assert whole
 
@@ -533,17 +533,17 @@ if {named} and hasattr(os, "O_TMPFILE"):
 def test_run_killed_at_the_end_of_its_cache_leaves_the_old_one_or_none(tmp_path, call, number, named):
     (tmp_path / "data").write_text(multiclass(1, 5, 200))
     prepare = KILLED.format(call=call, number=number, named=named)
-    done = script(prepare, "data", "-c", "--oaa", 5, cwd=tmp_path)
-    assert done.status == -signal.SIGKILL
+    result = script(prepare, "data", "-c", "--oaa", 5, cwd=tmp_path)
+    assert result.status == -signal.SIGKILL
     assert not (tmp_path / "data.cache").exists()
     learn("data", "-c", "--oaa", 5, cwd=tmp_path)
     old = (tmp_path / "data.cache").read_bytes()
     assert script(prepare, "data", "-c", "-k", "--oaa", 5, cwd=tmp_path).status == -signal.SIGKILL
     assert (tmp_path / "data.cache").read_bytes() == old
-    assert why(run(tmp_path, "--oaa", "5")) == ""
+    assert cache_note(run(tmp_path, "--oaa", "5")) == ""
 
 
-def test_every_beginning_of_a_cache_is_refused(tmp_path):
+def test_every_truncated_cache_is_refused(tmp_path):
     path, file = tmp_path / "data", tmp_path / "c"
     path.write_text(multiclass(1, 5, 60))
     list(source(path, file))
@@ -569,11 +569,11 @@ def test_reading_is_quicker_than_parsing(tmp_path):
 
     def seconds(file):
         """Processor time, which does not count what other processes take."""
-        one = source(path, file)
+        cache_file = source(path, file)
         start = time.process_time()
-        for _ in one:
+        for _ in cache_file:
             pass
         return time.process_time() - start
 
-    parse, read = (min(seconds(one) for _ in range(8)) for one in (None, file))
+    parse, read = (min(seconds(cache_file) for _ in range(8)) for cache_file in (None, file))
     assert parse > 2 * read, f"{parse} s and {read} s"  # more than 3 on a free machine

@@ -51,7 +51,7 @@ def refusal(*argv) -> str:
         (["--", "-odd"], {"data": "-odd"}),
     ],
 )
-def test_words_become_values(argv, given):
+def test_arguments_are_converted_to_values(argv, given):
     assert read(*argv) == given
 
 
@@ -82,7 +82,7 @@ def test_words_become_values(argv, given):
         (["--quiet=yes"], "option '--quiet' does not take a value"),
     ],
 )
-def test_wrong_words_are_explained(argv, message):
+def test_invalid_arguments_are_explained(argv, message):
     assert refusal(*argv) == message
 
 
@@ -100,8 +100,10 @@ def test_all_help_has_options_under_headings_with_defaults():
 
 
 def test_every_option_is_under_one_heading():
-    flags = [flag for section in SECTIONS for one in section.options.values() for flag in one.flags]
-    declared = [flag for group in OPTION_GROUPS.values() for one in options_of(group).values() for flag in one.flags]
+    flags = [flag for section in SECTIONS for option in section.options.values() for flag in option.flags]
+    declared = [
+        flag for group in OPTION_GROUPS.values() for option in options_of(group).values() for flag in option.flags
+    ]
     assert sorted(flags) == sorted(declared)
 
 
@@ -139,17 +141,17 @@ def test_closed_pipe_ends_quietly():
     assert child.wait() == 0
 
 
-def test_terminal_without_data_shows_how_to_begin():
+def test_terminal_without_data_shows_the_usage():
     pty = pytest.importorskip("pty")
-    ours, theirs = pty.openpty()
-    done = subprocess.run([sys.executable, "-m", "xclass"], stdin=theirs, capture_output=True, text=True)
-    os.close(ours)
-    os.close(theirs)
-    assert done.returncode == 2
-    assert done.stderr.startswith(
+    controller, terminal = pty.openpty()
+    result = subprocess.run([sys.executable, "-m", "xclass"], stdin=terminal, capture_output=True, text=True)
+    os.close(controller)
+    os.close(terminal)
+    assert result.returncode == 2
+    assert result.stderr.startswith(
         "xclass: no data: give a file, or pipe examples to standard input\n\nUsage: xclass [OPTIONS] [DATA]\n"
     )
-    assert done.stdout == ""
+    assert result.stdout == ""
 
 
 WHOLE = help_text.sections(*cli.option_groups())
@@ -173,8 +175,8 @@ def test_help_of_a_reduction_lists_what_it_takes(name):
     chosen = {"multiclass": "cpt", "hsm": "cpt"}.get(name, name)
     record = next(record for record in registry.REDUCTIONS if record.name == chosen)
     assert text.startswith(f"Usage: xclass --{name} ")
-    for one in options_of(record.options).values():
-        assert max(one.flags, key=len) in text
+    for option in options_of(record.options).values():
+        assert max(option.flags, key=len) in text
     assert ("--top_k N" in text) == record.probabilities
     taken = record.learner_options
     assert ("--link" in text) == (taken is None or "link" in taken)
@@ -211,19 +213,19 @@ def test_the_shell_completes(monkeypatch, capsys, words, completed):
 def on_a_terminal(*argv, **environment) -> str:
     """Return what the command writes to a terminal."""
     pty = pytest.importorskip("pty")
-    ours, theirs = pty.openpty()
+    controller, terminal = pty.openpty()
     plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     child = subprocess.Popen(
-        [sys.executable, "-m", "xclass", *argv], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+        [sys.executable, "-m", "xclass", *argv], stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal,
         env={**plain, "TERM": "xterm", **environment},
     )  # fmt: skip
-    os.close(theirs)
+    os.close(terminal)
     text = b""
     with contextlib.suppress(OSError):  # the end, on Linux
-        while part := os.read(ours, 1 << 16):
+        while part := os.read(controller, 1 << 16):
             text += part
     child.wait()
-    os.close(ours)
+    os.close(controller)
     return text.decode()
 
 
@@ -232,8 +234,8 @@ def test_colours_are_for_terminals_that_want_them(argv):
     assert "\x1b[1" in on_a_terminal(*argv)
     assert "\x1b" not in on_a_terminal(*argv, NO_COLOR="1")
     assert "\x1b" not in on_a_terminal(*argv, TERM="dumb")
-    done = subprocess.run([sys.executable, "-m", "xclass", *argv], capture_output=True, text=True)
-    assert "\x1b" not in done.stdout + done.stderr
+    result = subprocess.run([sys.executable, "-m", "xclass", *argv], capture_output=True, text=True)
+    assert "\x1b" not in result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("flag", ["--help", "--help_all", "--version"])
@@ -244,9 +246,9 @@ def test_help_and_version_import_no_numba(flag):
         "slow = {'numba', 'llvmlite', 'tqdm', 'mmh3'} & set(sys.modules)\n"
         "sys.exit(code or ('imported ' + ', '.join(slow) if slow else 0))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout
 
 
 def test_help_is_quick():
@@ -257,25 +259,25 @@ def test_help_is_quick():
 
     times = []
     for _ in range(3):
-        begin = spent()
+        start = spent()
         subprocess.run([sys.executable, "-m", "xclass", "--help"], check=True, stdout=subprocess.DEVNULL)
-        times.append(spent() - begin)
+        times.append(spent() - start)
     assert min(times) < 1.0  # about 0.3 s; this bound only catches an import that compiles
 
 
 @pytest.mark.parametrize(("argv", "code"), [(["--version"], 0), (["--no_such_option"], 2)])
-def test_the_end_is_quick_but_not_hasty(argv, code):
+def test_exit_runs_atexit_functions_and_keeps_the_status(argv, code):
     script = (
         "import atexit, sys\nfrom xclass.cli import command as cli\n"
         "atexit.register(print, 'cleaned up', end='')\n"
         f"sys.argv = ['xclass', *{argv}]\ncli.main()"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert (done.returncode, done.stdout.endswith("cleaned up")) == (code, True)
-    assert ("no option" in done.stderr) == (code == 2)
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (result.returncode, result.stdout.endswith("cleaned up")) == (code, True)
+    assert ("no option" in result.stderr) == (code == 2)
 
 
-def test_a_profiler_sees_the_end(monkeypatch):
+def test_command_exits_normally_under_a_profiler(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["xclass", "--version"])
     before = sys.getprofile()
     sys.setprofile(lambda *_: None)
@@ -289,8 +291,8 @@ def test_a_profiler_sees_the_end(monkeypatch):
 
 def test_a_subcommand_is_a_first_word_and_a_file_of_its_name_comes_with_d(monkeypatch, tmp_path, capsys):
     taken = []
-    one = subcommands.Subcommand("weigh", "weigh a model", lambda words: taken.append(list(words)) or 3)
-    monkeypatch.setattr(subcommands, "SUBCOMMANDS", (one,))
+    subcommand = subcommands.Subcommand("weigh", "weigh a model", lambda words: taken.append(list(words)) or 3)
+    monkeypatch.setattr(subcommands, "SUBCOMMANDS", (subcommand,))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "weigh").write_text("1 | a\n-1 | b\n")
     assert cli.status(["weigh", "-x", "--oaa", "3"]) == 3
@@ -303,17 +305,17 @@ def test_a_subcommand_is_a_first_word_and_a_file_of_its_name_comes_with_d(monkey
     assert "weigh a model" in capsys.readouterr().out
 
 
-ALIASES = [(one, alias) for section in WHOLE for one in section.options.values() for alias in one.aliases]
+ALIASES = [(option, alias) for section in WHOLE for option in section.options.values() for alias in option.aliases]
 
 
-@pytest.mark.parametrize(("one", "alias"), ALIASES, ids=lambda value: value if isinstance(value, str) else "")
-def test_an_alias_is_the_option(one, alias):
-    value = [] if one.kind is bool else [one.choices[-1] if one.choices else "1"]
-    assert arguments.read(WHOLE, [alias, *value]) == arguments.read(WHOLE, [max(one.flags, key=len), *value])
+@pytest.mark.parametrize(("option", "alias"), ALIASES, ids=lambda value: value if isinstance(value, str) else "")
+def test_an_alias_is_the_option(option, alias):
+    value = [] if option.kind is bool else [option.choices[-1] if option.choices else "1"]
+    assert arguments.read(WHOLE, [alias, *value]) == arguments.read(WHOLE, [max(option.flags, key=len), *value])
     assert alias in arguments.read(WHOLE, ["--help_all"])["help"]
 
 
 def test_aliases_are_unique():
-    named = {name: one for section in WHOLE for name, one in section.options.items()}
-    flags = [flag for one in named.values() for flag in (*one.flags, *one.aliases)]
+    named = {name: option for section in WHOLE for name, option in section.options.items()}
+    flags = [flag for option in named.values() for flag in (*option.flags, *option.aliases)]
     assert ALIASES and len(flags) == len(set(flags))

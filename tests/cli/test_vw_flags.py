@@ -16,8 +16,8 @@ from xclass.cli import help_text, vw_flags
 OURS = {
     flag
     for section in help_text.sections(*cli.option_groups())
-    for one in section.options.values()
-    for flag in one.flags
+    for option in section.options.values()
+    for flag in option.flags
 }
 OURS |= {"--help", "-h", "--version"}
 LISTED = [flag for flags, _ in vw_flags.ADVICE for flag in flags.split()]
@@ -31,17 +31,19 @@ DATA = "1 | a\n2 | b\n3 | a b a\n" * 4
 def flags_of_vw() -> set[str]:
     if importlib.util.find_spec("vowpalwabbit") is None:
         pytest.skip("vowpalwabbit is not installed: nothing to compare with")
-    done = subprocess.run([sys.executable, "-m", "vowpalwabbit", "--help"], capture_output=True, text=True, timeout=60)
-    found = re.findall(r"^ {4}(?:(-\w), )?(--\w+)", done.stdout, flags=re.MULTILINE)
-    assert len(found) > 400
-    return {flag for pair in found for flag in pair if flag}
+    result = subprocess.run(
+        [sys.executable, "-m", "vowpalwabbit", "--help"], capture_output=True, text=True, timeout=60
+    )
+    flags = re.findall(r"^ {4}(?:(-\w), )?(--\w+)", result.stdout, flags=re.MULTILINE)
+    assert len(flags) > 400
+    return {flag for pair in flags for flag in pair if flag}
 
 
-def test_every_option_of_vw_is_ours_or_has_advice(flags_of_vw):
+def test_every_option_of_vw_is_supported_or_has_advice(flags_of_vw):
     assert not flags_of_vw - OURS - set(LISTED) - ACCEPTED
 
 
-def test_advice_is_for_options_of_vw_that_are_not_ours(flags_of_vw):
+def test_advice_is_for_options_of_vw_that_are_not_supported(flags_of_vw):
     assert not set(LISTED) - flags_of_vw
     assert not set(ELSEWHERE) & flags_of_vw
     assert not ACCEPTED - flags_of_vw - NOT_IN_HELP
@@ -53,7 +55,7 @@ def test_no_option_is_listed_twice():
     assert len(every) == len(set(every))
 
 
-def test_options_named_in_advice_are_ours():
+def test_options_named_in_advice_exist():
     for flags, advice in (*vw_flags.ADVICE, *vw_flags.ELSEWHERE, *vw_flags.ACCEPTED.items()):
         advice = advice.replace("VW's --lambda", "").replace("taskset -c", "taskset")
         named = set(re.findall(r"(?<![\w-])--?[a-zA-Z]\w*", advice))
@@ -68,18 +70,18 @@ def test_advice_ends_without_a_full_stop():
 
 @pytest.mark.parametrize("words", [["--bfgs"], ["--csoaa", "3"], ["--top_K=5"], ["--plt", "7"]])
 def test_option_of_vw_is_refused_with_its_advice(words):
-    done = xclass("data.vw", *words)
-    assert done.status == 2
+    result = xclass("data.vw", *words)
+    assert result.status == 2
     flag = words[0].partition("=")[0]
-    assert done.err == f"xclass: there is no option {flag}: {vw_flags.advice(flag)}\n"
+    assert result.err == f"xclass: there is no option {flag}: {vw_flags.advice(flag)}\n"
 
 
-def test_option_nobody_has_gets_the_nearest_name():
+def test_unknown_option_gets_the_nearest_name():
     assert "did you mean --oaa?" in xclass("data.vw", "--oaaa", "3").err
 
 
 @pytest.mark.parametrize(
-    ("flag", "meant"),
+    ("flag", "message"),
     [
         ("--threads", "taskset"),
         ("--learner_threads", "taskset"),
@@ -90,24 +92,24 @@ def test_option_nobody_has_gets_the_nearest_name():
         ("--ftrl", "--softmax_tree"),
     ],
 )
-def test_advice_says_what_is_meant(flag, meant):
-    done = xclass("data.vw", flag, "3")
-    assert done.status == 2
-    assert done.err.startswith(f"xclass: there is no option {flag}: ")
-    assert meant in done.err
-    assert "did you mean" not in done.err
+def test_advice_says_what_is_meant(flag, message):
+    result = xclass("data.vw", flag, "3")
+    assert result.status == 2
+    assert result.err.startswith(f"xclass: there is no option {flag}: ")
+    assert message in result.err
+    assert "did you mean" not in result.err
 
 
 @pytest.mark.parametrize("flag", sorted(ACCEPTED))
 def test_harmless_option_of_vw_is_accepted_with_a_note(flag, tmp_path):
     plain = learn("--oaa", 3, "-b", 10, "-f", "plain", "-p", "p", stdin=DATA, cwd=tmp_path)
-    done = learn("--oaa", 3, flag, flag, "-b", 10, "-f", "m", "-p", "q", stdin=DATA, cwd=tmp_path)
+    result = learn("--oaa", 3, flag, flag, "-b", 10, "-f", "m", "-p", "q", stdin=DATA, cwd=tmp_path)
     assert (tmp_path / "plain").read_bytes() == (tmp_path / "m").read_bytes()
     assert (tmp_path / "p").read_text() == (tmp_path / "q").read_text()
     if flag == "--driver_output_off":
-        assert (done.err, bool(plain.err)) == ("", True)
+        assert (result.err, bool(plain.err)) == ("", True)
     else:
-        assert done.err.count(f"{flag}: {vw_flags.ACCEPTED[flag]}\n") == 1
+        assert result.err.count(f"{flag}: {vw_flags.ACCEPTED[flag]}\n") == 1
     assert learn("--oaa", 3, flag, "-b", 10, "--quiet", stdin=DATA).err == ""
 
 
@@ -119,7 +121,7 @@ def test_strict_parse_has_its_effect_where_lines_would_be_read_as_vw_reads_them(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--strict_parse", "--on_bad_line", "skip"), "--strict_parse stands for --on_bad_line stop"),
         (("--save_resume", "--predict_only_model"), "--save_resume and --predict_only_model exclude each other"),
@@ -128,7 +130,7 @@ def test_strict_parse_has_its_effect_where_lines_would_be_read_as_vw_reads_them(
         (("--save_resume=1",), "--save_resume"),
     ],
 )
-def test_harmless_option_against_another_one_is_refused(words, told):
-    done = xclass("--oaa", 3, "-b", 10, *words, stdin=DATA)
-    assert done.status == 2
-    assert told in done.err
+def test_harmless_option_against_another_one_is_refused(words, message):
+    result = xclass("--oaa", 3, "-b", 10, *words, stdin=DATA)
+    assert result.status == 2
+    assert message in result.err

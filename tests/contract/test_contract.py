@@ -28,7 +28,7 @@ from xclass.text import reader
 
 
 def stream(name: str, seed: int, n: int, **more) -> str:
-    """Lines a reduction can learn from, with tags, weights and unlabelled ones unless told otherwise."""
+    """Lines a reduction can learn from, by default with tags, weights and some without a label."""
     more = {"tags": True, "weights": (1, 0.5, 2, 0), "unlabelled": 0.1, **more}
     if BY_NAME[name].labels == "simple":
         return real(seed, n, signs=True, **more)
@@ -39,7 +39,11 @@ EVERY = pytest.mark.parametrize("name", list(BY_NAME))
 EVERY_MULTICLASS = pytest.mark.parametrize("name", [name for name in BY_NAME if name != "scalar"])
 EVERY_VARIANT = pytest.mark.parametrize(
     ("name", "options"),
-    [pytest.param(name, one, id=name_of(name, one)) for name in BY_NAME for one in [{}, *VARIANTS.get(name, [])]],
+    [
+        pytest.param(name, options, id=name_of(name, options))
+        for name in BY_NAME
+        for options in [{}, *VARIANTS.get(name, [])]
+    ],
 )
 
 
@@ -52,8 +56,8 @@ def place(tmp_path, monkeypatch):
 
 def run(place, *args, stdin: str) -> tuple[str, bytes]:
     """Predictions and the bytes of the model of a run of the command."""
-    done = learn(*args, "--quiet", "-p", "stdout", "-f", "m", stdin=stdin)
-    return done.out, (place / "m").read_bytes()
+    result = learn(*args, "--quiet", "-p", "stdout", "-f", "m", stdin=stdin)
+    return result.out, (place / "m").read_bytes()
 
 
 def all_of(model: Learner, text: str) -> list[float]:
@@ -119,7 +123,7 @@ def test_a_run_that_compiles_first_gives_the_same_bytes(place, monkeypatch, name
 
 
 @EVERY_VARIANT
-def test_pace_of_the_stages_does_not_matter(place, monkeypatch, name, options):
+def test_speed_of_the_stages_does_not_matter(place, monkeypatch, name, options):
     text = stream(name, 2, 120)
     args = (*chosen(name), *BITS, *words_of(options))
     straight = run(place, *args, stdin=text)
@@ -137,10 +141,10 @@ def test_pace_of_the_stages_does_not_matter(place, monkeypatch, name, options):
 
     for first, later in ((0.004, 0.0), (0.0, 0.004)):
 
-        def begin(self, source, stages, pauses=(first, later)):
+        def init_with_pauses(self, source, stages, pauses=(first, later)):
             start(self, source, [slowed(stage, pauses[min(j, 1)]) for j, stage in enumerate(stages)])
 
-        monkeypatch.setattr(pipeline.Pipeline, "__init__", begin)
+        monkeypatch.setattr(pipeline.Pipeline, "__init__", init_with_pauses)
         assert run(place, *args, stdin=text) == straight
 
 
@@ -148,13 +152,13 @@ def test_pace_of_the_stages_does_not_matter(place, monkeypatch, name, options):
 def test_number_of_processors_does_not_matter(place, monkeypatch, name):
     k = 3 * class_rows.BLOCK + 5
     text = multiclass(3, k, 60, unlabelled=0.1)
-    found = []
+    outputs = []
     for processors in (1, 2, 7):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         monkeypatch.setattr("os.sched_getaffinity", lambda _, processors=processors: set(range(processors)))
         monkeypatch.setattr(base, "ThreadPoolExecutor", lambda _, *a, n=processors: ThreadPoolExecutor(n))
-        found.append((*run(place, *chosen(name, k), "-b", 15, "-r", "raw", stdin=text), (place / "raw").read_text()))
-    assert found[0] == found[1] == found[2]
+        outputs.append((*run(place, *chosen(name, k), "-b", 15, "-r", "raw", stdin=text), (place / "raw").read_text()))
+    assert outputs[0] == outputs[1] == outputs[2]
 
 
 @EVERY_VARIANT
@@ -164,7 +168,7 @@ def test_learning_again_gives_the_same_bytes(name, options):
     assert learned(name, options, text) == first
     with learner(name, **options) as model:
         config = model.config
-    for use in (LearnerUse(scores=True), LearnerUse(exact_prediction=False)):  # what else is asked for changes no model
+    for use in (LearnerUse(scores=True), LearnerUse(exact_prediction=False)):  # other output changes no model
         with Learner.from_config(config, use) as model:
             all_of(model, text)
             assert state_of(model) == first[1]
@@ -186,8 +190,10 @@ def test_seed_matters_where_something_is_drawn(name, options):
     text = stream(name, 5, 100)
     first, second, again = (learned(name, {**options, "random_seed": seed}, text) for seed in (0, 1, 1))
     assert second == again
-    one, other = first[1].arrays, second[1].arrays
-    assert any(one[key] != other[key] for key in one if key.endswith(".w") and key in other)
+    first_arrays, second_arrays = first[1].arrays, second[1].arrays
+    assert any(
+        first_arrays[key] != second_arrays[key] for key in first_arrays if key.endswith(".w") and key in second_arrays
+    )
 
 
 # -- models --------------------------------------------------------------------------------------------------------
@@ -195,7 +201,7 @@ def test_seed_matters_where_something_is_drawn(name, options):
 
 @pytest.mark.bounds
 @EVERY_VARIANT
-def test_going_on_from_a_model_is_the_unbroken_run(name, options):
+def test_resumed_training_equals_uninterrupted_training(name, options):
     if name in AT_THE_END:
         pytest.skip("goes on with the new examples alone, from the tree it has: test_softmax_tree")
     first, second = stream(name, 6, 70), stream(name, 7, 50)
@@ -215,10 +221,10 @@ def test_predicting_changes_nothing_and_has_no_order(name, options):
         before = state_of(model)
     test = stream(name, 9, 60)
     with load("m") as model:
-        answers = model.predict_many(test).tolist()
+        predictions = model.predict_many(test).tolist()
         assert state_of(model) == before
     with only_predicting("m") as model:
-        assert model.predict_many(test.splitlines()[::-1]).tolist()[::-1] == answers
+        assert model.predict_many(test.splitlines()[::-1]).tolist()[::-1] == predictions
 
 
 @EVERY_VARIANT
@@ -291,10 +297,10 @@ def test_class_never_seen_is_not_answered_and_does_no_harm(name):
 @pytest.mark.plain
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero")  # of NumPy, in plain Python
 @EVERY
-def test_few_examples_go_all_the_way(place, name):
+def test_few_examples_are_enough_to_learn_and_predict(place, name):
     text = stream(name, 15, 12)
-    done = learn(*chosen(name), "-b", 8, "--quiet", "-p", "stdout", "-f", "m", stdin=text)
-    assert done.out.count("\n") == 12
+    result = learn(*chosen(name), "-b", 8, "--quiet", "-p", "stdout", "-f", "m", stdin=text)
+    assert result.out.count("\n") == 12
     tested = learn("-i", "m", "-t", "--quiet", "-p", "stdout", stdin=text).out
     assert tested.count("\n") == 12
     learn("-i", "m", "-f", "m", stdin=text)
@@ -304,10 +310,10 @@ def test_few_examples_go_all_the_way(place, name):
 
 
 @EVERY_VARIANT
-def test_learns_a_stream_whose_answer_is_known(name, options):
+def test_learns_a_stream_with_known_classes(name, options):
     simple, n = BY_NAME[name].labels == "simple", 1500
     text = real(16, n, signs=True) if simple else multiclass(16, K, n, noise=0.0)
-    answers = np.array([int(line.split(" ")[0]) for line in text.splitlines()])
+    classes = np.array([int(line.split(" ")[0]) for line in text.splitlines()])
     with learner(name, **options) as model:
         predictions = np.array(all_of(model, text))
     if name in AT_THE_END:
@@ -317,28 +323,28 @@ def test_learns_a_stream_whose_answer_is_known(name, options):
             predictions = model.predict_many(text)
     if simple:
         predictions = np.where(predictions >= (0.5 if "link" in options else 0.0), 1, -1)
-    wrong = (answers != predictions)[n // 2 :].mean()
+    wrong = (classes != predictions)[n // 2 :].mean()
     assert wrong < (0.35 if "randomized_routing" in options else 0.1)
 
 
 @EVERY
 def test_summary_counts_what_the_predictions_say(place, name):
     text = stream(name, 17, 200)
-    done = learn(*chosen(name), *BITS, "-p", "p", "-f", "m", stdin=text)
+    result = learn(*chosen(name), *BITS, "-p", "p", "-f", "m", stdin=text)
     if name in AT_THE_END:
-        assert "average loss = n.a." in done.err
-        done = learn("-i", "m", "-t", "-p", "p", stdin=text)
+        assert "average loss = n.a." in result.err
+        result = learn("-i", "m", "-t", "-p", "p", stdin=text)
     loss = weight = 0.0
-    for line, answer in zip(text.splitlines(), (place / "p").read_text().splitlines(), strict=True):
+    for line, prediction in zip(text.splitlines(), (place / "p").read_text().splitlines(), strict=True):
         words = line.split("|")[0].split(" ")
         if words[0] == "":
             continue
-        y, p = float(words[0]), float(answer.split()[0])
+        y, p = float(words[0]), float(prediction.split()[0])
         loss += float(words[1]) * ((y - p) ** 2 if BY_NAME[name].labels == "simple" else y != p)
         weight += float(words[1])
-    told = float(done.err.split("average loss = ")[1].split()[0])
-    assert told == pytest.approx(loss / weight, abs=2e-6)
-    assert "number of examples = 200\n" in done.err
+    average_loss = float(result.err.split("average loss = ")[1].split()[0])
+    assert average_loss == pytest.approx(loss / weight, abs=2e-6)
+    assert "number of examples = 200\n" in result.err
 
 
 # -- compiled code -------------------------------------------------------------------------------------------------
@@ -349,13 +355,13 @@ import numba
 from xclass.cli import command as cli
 for words in json.loads({runs!r}):
     assert cli.status(words) == 0, words
-found = {{}}
+counts = {{}}
 for name, module in list(sys.modules.items()):
     if name.split('.')[0] == 'xclass':
-        for key, one in vars(module).items():
-            if isinstance(one, numba.core.dispatcher.Dispatcher) and one.signatures:
-                found[f'{{name}}.{{key}}'] = len(one.signatures)
-print(json.dumps(found))
+        for key, kernel in vars(module).items():
+            if isinstance(kernel, numba.core.dispatcher.Dispatcher) and kernel.signatures:
+                counts[f'{{name}}.{{key}}'] = len(kernel.signatures)
+print(json.dumps(counts))
 sys.argv[1:] = ['--version']
 """
 
@@ -379,8 +385,8 @@ def test_every_kernel_is_compiled_for_one_signature(place, name):
     runs = [[str(word) for word in words] for words in runs]
     for words in runs:  # everything is compiled now, and in the other process only what Python calls is loaded
         assert xclass(*words).status == 0
-    done = script(COUNT.format(runs=json.dumps(runs)))
-    assert done.status == 0, done.err
-    found = json.loads(done.out.splitlines()[0])
-    assert len(found) > 3
-    assert {kernel: count for kernel, count in found.items() if count != 1} == {}
+    result = script(COUNT.format(runs=json.dumps(runs)))
+    assert result.status == 0, result.err
+    signatures = json.loads(result.out.splitlines()[0])
+    assert len(signatures) > 3
+    assert {kernel: count for kernel, count in signatures.items() if count != 1} == {}

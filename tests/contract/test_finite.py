@@ -10,7 +10,7 @@ import pytest
 from command import learn, xclass_process
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from library import Shown, go_through, summary_of
+from library import Results, go_through, summary_of
 from streams import multiclass, real
 from variants import BITS, BY_NAME, VARIANTS, K, chosen, learner, name_of
 
@@ -85,14 +85,14 @@ def mixed(name: str, seed: int) -> str:
     return "".join([*plain[:10], *(line for pair in zip(odd, plain[10:50], strict=True) for line in pair), *plain[50:]])
 
 
-def learn_to_the_end(model: Learner, text: str) -> Shown:
+def learn_to_the_end(model: Learner, text: str) -> Results:
     """What came of a text, all of which the learner sees before it learns where it wants to."""
     if model.preview_size is not None:
         model.preview(text)
         model.learn_many("")  # ends the preview
-    shown = go_through(model, text)
+    results = go_through(model, text)
     model.end_pass()
-    return shown._replace(summary=summary_of(model))
+    return results._replace(summary=summary_of(model))
 
 
 def floats_of(model: Learner) -> dict[str, np.ndarray]:
@@ -108,25 +108,25 @@ def assert_finite(arrays: dict[str, np.ndarray]) -> None:
 
 @EVERY
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_models_are_finite_and_so_is_what_is_told(name, options):
+def test_models_and_messages_hold_only_finite_numbers(name, options):
     text = mixed(name, len(options))
     with learner(name, **options) as model:
-        shown = learn_to_the_end(model, text)
+        results = learn_to_the_end(model, text)
         assert_finite(floats_of(model))
-        told = " ".join([shown.summary, *shown.notes, *model.reduction.banner()])
-    assert np.isfinite(shown.predictions).all() and np.isfinite(shown.loss)
-    assert all(np.isfinite([*one.values()]).all() for one in shown.lists)
-    assert not re.search(r"\b(nan|inf)\b", told)
+        text_output = " ".join([results.summary, *results.notes, *model.reduction.banner()])
+    assert np.isfinite(results.predictions).all() and np.isfinite(results.loss)
+    assert all(np.isfinite([*listing.values()]).all() for listing in results.lists)
+    assert not re.search(r"\b(nan|inf)\b", text_output)
 
 
 @pytest.mark.parametrize("name", BY_NAME)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_what_a_run_writes_is_finite(name, place):
-    done = learn(*chosen(name), *BITS, "-p", "p", "-f", "m", stdin=mixed(name, 1))
+    result = learn(*chosen(name), *BITS, "-p", "p", "-f", "m", stdin=mixed(name, 1))
     arrays = {key: np.array(array) for key, array in model_file.load("m").arrays.items()}
     assert_finite({key: array for key, array in arrays.items() if array.dtype.kind == "f"})
     assert not re.search(r"\b(nan|inf)\b", (place / "p").read_text())
-    assert not re.search(r"\b(nan|inf|Traceback)\b", done.err)
+    assert not re.search(r"\b(nan|inf|Traceback)\b", result.err)
 
 
 @pytest.mark.parametrize(
@@ -157,32 +157,32 @@ def test_a_model_is_as_if_examples_that_are_too_large_were_not_there(name, optio
         learn_to_the_end(model, "".join(plain))
         none = floats_of(model)
     with learner(name, 3, bits=8, **options) as model:
-        shown = learn_to_the_end(model, "".join([*plain[:5], *large, *plain[5:]]))
+        results = learn_to_the_end(model, "".join([*plain[:5], *large, *plain[5:]]))
         some = floats_of(model)
     assert some.keys() == none.keys()
     for key in some:
         assert np.array_equal(some[key], none[key]), key
-    assert shown.skipped_steps == list(range(6, 6 + len(large)))
+    assert results.skipped_steps == list(range(6, 6 + len(large)))
 
 
 def test_the_summary_of_a_run_counts_the_examples_that_are_too_large():
-    done = learn("--ect", 3, "-b", 8, stdin="1 | a\n3 | zz:1e20\n2 | zz:3e38\n")
+    result = learn("--ect", 3, "-b", 8, stdin="1 | a\n3 | zz:1e20\n2 | zz:3e38\n")
     assert (
         "warning: stdin:2: the update of this example is skipped, as it would make a weight or a sum infinite"
-        in done.err
+        in result.err
     )
-    assert done.err.count("infinite (values") == 1
-    assert "infinite = 2\n" in done.err
-    done = learn("--ect", 3, "-b", 8, stdin="1 | a\n3 | zz:1e20\n")
-    assert "infinite (values" in done.err and "infinite = " not in done.err
+    assert result.err.count("infinite (values") == 1
+    assert "infinite = 2\n" in result.err
+    result = learn("--ect", 3, "-b", 8, stdin="1 | a\n3 | zz:1e20\n")
+    assert "infinite (values" in result.err and "infinite = " not in result.err
     assert "infinite" not in learn("--ect", 3, "-b", 8, stdin="1 | a\n").err
 
 
 def test_two_files_are_not_mixed_up(place):
     (place / "a.vw").write_text("1 | a\n2 | b\n")
     (place / "b.vw").write_text("1 | zz:3e38\n")
-    done = learn("-d", "a.vw", "-d", "b.vw", "--oaa", 2)
-    assert "warning: line 1: the update" in done.err
+    result = learn("-d", "a.vw", "-d", "b.vw", "--oaa", 2)
+    assert "warning: line 1: the update" in result.err
     (place / "a.vw").write_text("1 | a\n2 | zz:3e38\n")
     assert "warning: a.vw:2: the update" in learn("-d", "a.vw", "--oaa", 2).err
 
@@ -191,9 +191,9 @@ def test_values_that_crosses_make_infinite_are_not_learned_from():
     text = "1 |a x |b y\n2 |a z |b y\n" * 4 + "1 |a x:3e38 |b y:3e38\n" + "1 |a x |b y\n"
     with learner("oaa", 2, bits=8, quadratic=["ab"]) as model:
         with pytest.warns(XclassWarning, match="batch:9: the update"):
-            found = model.learn_many(text)
+            outcome = model.learn_many(text)
         assert_finite(floats_of(model))
-    assert found.prediction[-1] == 1
+    assert outcome.prediction[-1] == 1
 
 
 @pytest.mark.parametrize("weight", ["inf", "1e39"])
@@ -228,11 +228,11 @@ def test_one_processor_gives_the_same_model_and_the_same_warning(tmp_path):
     (tmp_path / "d.vw").write_text("".join(lines))
     run = ("-d", "d.vw", "--oaa", 140, "-b", 14, "-f")
     every = xclass_process(*run, "all", cwd=tmp_path)
-    one = min(os.sched_getaffinity(0))
-    single = xclass_process(*run, "one", cwd=tmp_path, preexec_fn=lambda: os.sched_setaffinity(0, {one}))
+    processor = min(os.sched_getaffinity(0))
+    single = xclass_process(*run, "one", cwd=tmp_path, preexec_fn=lambda: os.sched_setaffinity(0, {processor}))
     assert (tmp_path / "one").read_bytes() == (tmp_path / "all").read_bytes()
-    told = [[line for line in done.err.splitlines() if "infinite" in line] for done in (every, single)]
-    assert told[0] == told[1] and len(told[0]) == 2
+    warnings = [[line for line in run_result.err.splitlines() if "infinite" in line] for run_result in (every, single)]
+    assert warnings[0] == warnings[1] and len(warnings[0]) == 2
 
 
 @settings(max_examples=8, deadline=None)
@@ -295,12 +295,12 @@ def any_size(rng, low: int, high: int, count: int) -> np.ndarray:
              {"l2": 0.5, "l1": 1e-3}, {"power_t": 0.8}],
     ids=str,
 )  # fmt: skip
-def test_steps_are_safe_or_taken_back(rule, loss):
+def test_steps_are_finite_or_undone(rule, loss):
     """Whatever a table holds, every step leaves it finite; one that is not taken leaves it as it was."""
     rng = np.random.default_rng(len(str(rule)) + len(loss))
     rate = float(rng.choice([0.5, 10, 1024, 1e10]))
-    asked = {"bits": 4, "learning_rate": rate, "initial_t": 1.0, "loss_function": loss, **rule}
-    made = gd.make_rule(gd.Options(**asked), reduction=True)
+    options = {"bits": 4, "learning_rate": rate, "initial_t": 1.0, "loss_function": loss, **rule}
+    gd_rule = gd.make_rule(gd.Options(**options), reduction=True)
     safe = skipped = 0
     for _ in range(150):
         wild = rng.random() < 0.5
@@ -308,7 +308,7 @@ def test_steps_are_safe_or_taken_back(rule, loss):
         if wild and rng.random() < 0.3:
             x = any_size(rng, -149, 127.9, 3)
         weight = F(2.0 ** rng.uniform(-60, 40 if rng.random() < 0.7 else 127)) if wild else F(1)
-        table = gd.new_table(made, 4, 1, 1)
+        table = gd.new_table(gd_rule, 4, 1, 1)
         slots = table.flat.reshape(-1, 4)
         slots[:, 0] = any_size(rng, -100, 127.9, 16) if wild else any_size(rng, -4, 4, 16)
         slots[:, 1] = np.abs(any_size(rng, -140, 127.9, 16)) * (rng.random(16) < 0.7)
@@ -321,7 +321,7 @@ def test_steps_are_safe_or_taken_back(rule, loss):
         y = F(rng.choice([-1, 1]))
         p = gd.clip(F(gd.score(table, place, x, 3, np.uint64(0), F(0))), table.range)
         before = [table.flat.reshape(-1, 4)[:, :3].copy(), table.sums.copy(), table.shrunk.copy()]
-        gd.learn(table, made, place, x, 3, np.uint64(0), F(p), y, weight, 3.0)
+        gd.learn(table, gd_rule, place, x, 3, np.uint64(0), F(p), y, weight, 3.0)
         after = [table.flat.reshape(-1, 4)[:, :3], table.sums, table.shrunk]
         assert all(np.isfinite(array).all() for array in after)
         assert np.abs(table.sums).max() <= finite.LARGEST
@@ -330,7 +330,7 @@ def test_steps_are_safe_or_taken_back(rule, loss):
             assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
         else:
             safe += 1
-    assert safe > 20 and (skipped > 0 or not made.adaptive)
+    assert safe > 20 and (skipped > 0 or not gd_rule.adaptive)
 
 
 @pytest.mark.plain

@@ -27,13 +27,13 @@ DRAWING = [
 @pytest.mark.parametrize(("reduction", "options"), DRAWING, ids=str)
 def test_the_largest_seed_works_and_is_kept(tmp_path, reduction, options):
     path = str(tmp_path / "m")
-    found = []
+    states = []
     for _ in range(2):
         with Learner(reduction, 6, bits=8, random_seed=LARGEST, **options) as model:
             notes = model.learn_many(DATA).warnings + model.end_pass().warnings
             model.save(path)
-            found.append(state_of(model))
-    assert found[0] == found[1]
+            states.append(state_of(model))
+    assert states[0] == states[1]
     assert notes == ()
     with load(path) as model:
         assert model.options["random_seed"] == LARGEST
@@ -45,9 +45,9 @@ def test_the_largest_seed_works_and_is_kept(tmp_path, reduction, options):
 def test_a_run_shuffles_by_the_largest_seed(tmp_path):
     (tmp_path / "d.vw").write_text(DATA)
     words = ("d.vw", "--cpt", 6, "--shuffle", 10, "-b", 8, "--random_seed", LARGEST, "--quiet")
-    done = [learn(*words, "-f", model, cwd=tmp_path) for model in ("m", "again")]
+    runs = [learn(*words, "-f", model, cwd=tmp_path) for model in ("m", "again")]
     assert (tmp_path / "m").read_bytes() == (tmp_path / "again").read_bytes()
-    assert not done[0].err
+    assert not runs[0].err
     learn("d.vw", "-i", "m", "--random_seed", LARGEST, "-f", "more", "--quiet", cwd=tmp_path)
 
 
@@ -55,8 +55,8 @@ def test_a_run_shuffles_by_the_largest_seed(tmp_path):
 def test_another_seed_is_refused_with_the_range(seed):
     with pytest.raises(UsageError, match=f"random_seed: {seed} is not a whole number from 0 to 18446744073709551615$"):
         Learner("oaa", 6, random_seed=seed)
-    done = xclass("d.vw", "--random_seed", seed)
-    assert done.status == 2
-    assert done.err == (
+    result = xclass("d.vw", "--random_seed", seed)
+    assert result.status == 2
+    assert result.err == (
         f"xclass: --random_seed: {seed} is out of range; give a whole number from 0 to 18446744073709551615\n"
     )

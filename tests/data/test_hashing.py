@@ -27,21 +27,21 @@ def strings(name: bytes, seed: int = 0) -> int:
 
 @given(st.binary(max_size=40), seeds)
 def test_murmur3_equals_mmh3(data, seed):
-    found = hashing.murmur3(array_of(data), 0, len(data), np.uint32(seed))
-    assert int(found) == mmh3.hash(data, seed, signed=False)
+    hashed = hashing.murmur3(array_of(data), 0, len(data), np.uint32(seed))
+    assert int(hashed) == mmh3.hash(data, seed, signed=False)
 
 
 @given(st.binary(max_size=12), st.binary(max_size=30), st.binary(max_size=12), seeds)
 def test_murmur3_looks_at_the_name_only(before, name, after, seed):
     data = array_of(before + name + after)
-    found = hashing.murmur3(data, len(before), len(before) + len(name), np.uint32(seed))
-    assert int(found) == mmh3.hash(name, seed, signed=False)
+    hashed = hashing.murmur3(data, len(before), len(before) + len(name), np.uint32(seed))
+    assert int(hashed) == mmh3.hash(name, seed, signed=False)
 
 
 @given(st.binary(max_size=12), seeds)
 def test_hash_all_takes_every_name_by_murmur3(name, seed):
-    found = hashing.name_hash(array_of(name), 0, len(name), np.uint32(seed), True)
-    assert int(found) == mmh3.hash(name, seed, signed=False)
+    hashed = hashing.name_hash(array_of(name), 0, len(name), np.uint32(seed), True)
+    assert int(hashed) == mmh3.hash(name, seed, signed=False)
 
 
 @given(st.text("0a9 \t-", max_size=12) | st.text(max_size=8) | st.text("ab5", min_size=1, max_size=9), seeds)
@@ -71,7 +71,7 @@ def test_hashes_of_vw(name, seed, wanted):
     assert strings(name, seed) == wanted
 
 
-def test_murmur3_of_nothing_is_vws():
+def test_murmur3_of_the_empty_string_is_vws():
     assert int(hashing.murmur3(array_of(b""), 0, 0, np.uint32(7))) == 415870660
 
 
@@ -80,17 +80,17 @@ def test_siphash_is_that_of_python():
     """PYTHONHASHSEED=0 is a key of zeros; the hash of no bytes is 0 there whatever the key."""
     names = [b"a", b"\xff\x80", *(b"abcdefghijklmnopqrstuvwxyz"[:n] for n in range(2, 27))]
     code = f"print([hash(name) % 2**64 for name in {names!r}])"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONHASHSEED": "0"},
         capture_output=True,
         text=True,
         check=True,
     )
-    found = [int(hashing.siphash(array_of(name), 0, len(name), np.zeros(2, np.uint64))) for name in names]
-    assert found == json.loads(done.stdout)
+    hashes = [int(hashing.siphash(array_of(name), 0, len(name), np.zeros(2, np.uint64))) for name in names]
+    assert hashes == json.loads(result.stdout)
 
 
 def test_siphash_depends_on_the_key():
     key = np.array([1, 0], np.uint64), np.array([0, 1], np.uint64), np.zeros(2, np.uint64)
-    assert len({int(hashing.siphash(array_of(b"name"), 0, 4, one)) for one in key}) == 3
+    assert len({int(hashing.siphash(array_of(b"name"), 0, 4, half)) for half in key}) == 3

@@ -33,8 +33,8 @@ def crosser(*, piece=interactions.PIECE, **arguments) -> interactions.Crosser:
 
 
 def rows(batches) -> list[list[tuple[int, float]]]:
-    """Features of each row, after a look at the shape of the batches."""
-    found = []
+    """Features of each row, after checks of the shape of the batches."""
+    terms = []
     for batch in batches:
         assert batch.start[0] == batch.group_first[0] == batch.group_start[0] == 0
         assert batch.start[-1] == len(batch.index) == len(batch.value) == batch.group_start[-1]
@@ -44,17 +44,17 @@ def rows(batches) -> list[list[tuple[int, float]]]:
             assert array.flags.c_contiguous and array.flags.writeable, name
         for i in range(batch.n):
             here = slice(batch.start[i], batch.start[i + 1])
-            found.append(list(zip(batch.index[here].tolist(), batch.value[here].tolist(), strict=True)))
-    return found
+            terms.append(list(zip(batch.index[here].tolist(), batch.value[here].tolist(), strict=True)))
+    return terms
 
 
 def made(text: bytes, **arguments) -> list[tuple[int, float]]:
     """What the interactions make of the last line, indices at 18 bits."""
     batch = batch_of(text)
     plain = rows([batch])[-1]
-    found = rows(crosser(**arguments).cross(batch))[-1]
-    assert found[: len(plain)] == plain
-    return [(index % 2**18, value) for index, value in found[len(plain) :]]
+    terms = rows(crosser(**arguments).cross(batch))[-1]
+    assert terms[: len(plain)] == plain
+    return [(index % 2**18, value) for index, value in terms[len(plain) :]]
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,12 @@ def test_values_are_multiplied():
     ],
 )
 def test_arguments_as_vw_takes_them(arguments, wanted, notes):
-    found = crosser(**arguments)
-    assert found.interactions == wanted and found.notes == notes and found.active
+    resolved = crosser(**arguments)
+    assert resolved.interactions == wanted and resolved.notes == notes and resolved.active
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ({"quadratic": ("abc",)}, "-q abc names 3 namespaces; it takes two namespaces"),
         ({"quadratic": ("é:",)}, "names 3 namespaces"),
@@ -114,30 +114,30 @@ def test_arguments_as_vw_takes_them(arguments, wanted, notes):
         ({"interactions": ("a",)}, "--interactions a names 1 namespace; it takes two or more"),
     ],
 )
-def test_arguments_of_a_wrong_length(arguments, says):
-    with pytest.raises(UsageError, match=says.replace("é", ".")):
+def test_arguments_of_a_wrong_length(arguments, message):
+    with pytest.raises(UsageError, match=message.replace("é", ".")):
         crosser(**arguments)
 
 
-def test_nothing_asked_is_not_active():
+def test_crosser_without_options_is_not_active():
     assert not crosser().active and crosser().notes == []
     batch = batch_of(b"1 |a x\n")
     assert list(crosser().cross(batch)) == [batch]
 
 
 def test_with_group_lists_what_names_a_group():
-    found = crosser(quadratic=("ab", r"a\x88", "cd"), cubic=(r"\x88ab",))
-    assert found.with_group(0x88) == [b"a\x88", b"\x88ab"]
-    assert len(rows(found.cross(batch_of(b"|a x |b y\n")))[0]) == 4
+    resolved = crosser(quadratic=("ab", r"a\x88", "cd"), cubic=(r"\x88ab",))
+    assert resolved.with_group(0x88) == [b"a\x88", b"\x88ab"]
+    assert len(rows(resolved.cross(batch_of(b"|a x |b y\n")))[0]) == 4
     assert crosser(quadratic=(r":\x88",)).with_group(0x88) == [b":\x88"]
 
 
 def test_wildcards_know_the_groups_seen_so_far():
     text = b"|a x\n|a x |b y\n|b y\n|c z\n|\n|a x |c z\n"
-    one = crosser(quadratic=("::",))
-    sizes = [len(row) - 1 for row in rows(one.cross(batch_of(text)))]
+    resolved = crosser(quadratic=("::",))
+    sizes = [len(row) - 1 for row in rows(resolved.cross(batch_of(text)))]
     assert sizes == [2, 5, 2, 2, 0, 5]
-    assert sizes == [len(row) - 1 for row in rows(one.cross(batch_of(text)))]
+    assert sizes == [len(row) - 1 for row in rows(resolved.cross(batch_of(text)))]
     line_by_line = crosser(quadratic=("::",))
     pieces = [row for line in text.splitlines(keepends=True) for row in rows(line_by_line.cross(batch_of(line)))]
     assert pieces == rows(crosser(quadratic=("::",)).cross(batch_of(text)))
@@ -154,13 +154,13 @@ def test_batches_are_split_to_bound_memory():
     whole = list(crosser(quadratic=("ab", "aa")).cross(batch))
     assert len(whole) == 1
     split = list(crosser(quadratic=("ab", "aa"), piece=100).cross(batch))
-    assert len(split) == 20 and max(len(one.index) for one in split) <= 100
+    assert len(split) == 20 and max(len(part.index) for part in split) <= 100
     assert rows(split) == rows(whole)
     single = list(crosser(quadratic=("ab", "aa"), piece=1).cross(batch))
     assert len(single) == 100 and rows(single) == rows(whole)
     for name in ("label", "weight", "initial", "line", "tag_start", "tag_end"):
-        assert np.array_equal(np.concatenate([getattr(one, name) for one in split]), getattr(batch, name)), name
-    assert [one.text[one.tag_start[0] : one.tag_end[0]].tobytes() for one in single][7] == b"tag7"
+        assert np.array_equal(np.concatenate([getattr(part, name) for part in split]), getattr(batch, name)), name
+    assert [part.text[part.tag_start[0] : part.tag_end[0]].tobytes() for part in single][7] == b"tag7"
 
 
 def test_generated_features_are_a_group_of_their_own():
@@ -195,10 +195,10 @@ line = st.lists(
 @settings(max_examples=300)
 @given(st.lists(line, max_size=5), st.lists(argument, max_size=3), st.integers(1, 60))
 def test_random_interactions_are_the_oracles(lines, arguments, piece):
-    data = "".join(f"1 {one}|\n" for one in lines).encode()
-    found = rows(crosser(interactions=tuple(arguments), piece=piece).cross(batch_of(data)))
+    data = "".join(f"1 {text}|\n" for text in lines).encode()
+    terms = rows(crosser(interactions=tuple(arguments), piece=piece).cross(batch_of(data)))
     wanted = oracle.features_of(oracle.read(data, multiclass=True), arguments)
-    assert found == [[(index, float(value)) for index, value in row] for row in wanted]
+    assert terms == [[(index, float(value)) for index, value in row] for row in wanted]
 
 
 def test_an_example_that_memory_cannot_hold_is_refused_before_it_is_made(monkeypatch):

@@ -29,14 +29,14 @@ def batch_of(text: str, **options) -> tuple:
 def vw(text: str, *args: str, folder) -> tuple[list[str], str, str]:
     """Predictions, table and audit of VW."""
     (folder / "data").write_text(text)
-    done = run_vw("-d", "data", "-p", "p", "-P", "1", *args, cwd=folder)
-    return (folder / "p").read_text().splitlines(), done.err, done.out
+    result = run_vw("-d", "data", "-p", "p", "-P", "1", *args, cwd=folder)
+    return (folder / "p").read_text().splitlines(), result.err, result.out
 
 
-def ours(text: str, *args: str, folder) -> tuple[list[str], str, str]:
+def run_xclass(text: str, *args: str, folder) -> tuple[list[str], str, str]:
     (folder / "data").write_text(text)
-    done = learn("--vw_exact", "-d", "data", "-p", "ours", "-P", "1", *args, cwd=folder)
-    return (folder / "ours").read_text().splitlines(), done.err, done.out
+    result = learn("--vw_exact", "-d", "data", "-p", "ours", "-P", "1", *args, cwd=folder)
+    return (folder / "ours").read_text().splitlines(), result.err, result.out
 
 
 def features_shown(table: str) -> list[int]:
@@ -45,11 +45,13 @@ def features_shown(table: str) -> list[int]:
     return [int(row[-1]) for row in rows if len(row) == 7 and row[2].isdigit()]
 
 
-def assert_same_predictions(found: list[str], wanted: list[str]) -> None:
-    assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
-        assert one.split()[1:] == other.split()[1:]
-        assert abs(float(one.split()[0]) - float(other.split()[0])) < 2e-3 * max(1.0, abs(float(other.split()[0])))
+def assert_same_predictions(actual: list[str], expected: list[str]) -> None:
+    assert len(actual) == len(expected)
+    for line, expected_line in zip(actual, expected, strict=True):
+        assert line.split()[1:] == expected_line.split()[1:]
+        assert abs(float(line.split()[0]) - float(expected_line.split()[0])) < 2e-3 * max(
+            1.0, abs(float(expected_line.split()[0]))
+        )
 
 
 COMMANDS = [
@@ -82,8 +84,8 @@ COMMANDS = [
 def test_predictions_and_feature_numbers_are_vws(command, seed, tmp_path):
     text = streams.namespaces(seed * 100 + COMMANDS.index(command), 25, ("1 ", "-1 ", "0.5 2 ", ""))
     wanted, table, _ = vw(text, *command.split(), folder=tmp_path)
-    found, own_table, _ = ours(text, *command.split(), folder=tmp_path)
-    assert_same_predictions(found, wanted)
+    predictions, own_table, _ = run_xclass(text, *command.split(), folder=tmp_path)
+    assert_same_predictions(predictions, wanted)
     assert features_shown(own_table) == features_shown(table)
 
 
@@ -94,8 +96,8 @@ def test_classes_are_vws(command, reduction, tmp_path):
     text = streams.namespaces(COMMANDS.index(command), 40, ("1 ", "2 ", "3 0.5 ", "4 ", ""))
     args = [*reduction.split(), *command.split()]
     wanted, table, _ = vw(text, *args, folder=tmp_path)
-    found, own_table, _ = ours(text, *args, folder=tmp_path)
-    assert found == wanted
+    predictions, own_table, _ = run_xclass(text, *args, folder=tmp_path)
+    assert predictions == wanted
     assert features_shown(own_table) == features_shown(table)
 
 
@@ -116,13 +118,13 @@ def test_names_belong_to_the_features(seed):
     )
     namer = feature_names.Namer(options, chosen, crossed, 18)
     crosser = interactions.Crosser(crossed)
-    for kept in namespaces.NamespaceTransformer(chosen, constant=True).apply(read):
-        for batch in crosser.cross(kept):
+    for selected in namespaces.NamespaceTransformer(chosen, constant=True).apply(read):
+        for batch in crosser.cross(selected):
             for i in range(batch.n):
-                found = namer.of(batch, i)
+                named = namer.of(batch, i)
                 places = slice(batch.start[i], batch.start[i + 1])
-                assert [one.hash for one in found] == batch.index[places].tolist(), seed
-                assert np.array_equal(np.array([one.value for one in found], np.float32), batch.value[places])
+                assert [feature.hash for feature in named] == batch.index[places].tolist(), seed
+                assert np.array_equal(np.array([feature.value for feature in named], np.float32), batch.value[places])
 
 
 @pytest.mark.parametrize("piece", [1, 7, 30])
@@ -133,9 +135,9 @@ def test_pieces_make_the_same_batches(piece):
     (whole,) = namespaces.NamespaceTransformer(options, constant=True).apply(read)
     pieces = list(namespaces.NamespaceTransformer(options, constant=True, piece=piece).apply(read))
     assert len(pieces) > 1
-    assert np.array_equal(np.concatenate([one.index for one in pieces]), whole.index)
-    assert np.array_equal(np.concatenate([np.diff(one.start) for one in pieces]), np.diff(whole.start))
-    assert np.array_equal(np.concatenate([one.group_name for one in pieces]), whole.group_name)
+    assert np.array_equal(np.concatenate([batch.index for batch in pieces]), whole.index)
+    assert np.array_equal(np.concatenate([np.diff(batch.start) for batch in pieces]), np.diff(whole.start))
+    assert np.array_equal(np.concatenate([batch.group_name for batch in pieces]), whole.group_name)
 
 
 def test_constant_is_never_left_out():
@@ -158,7 +160,7 @@ def test_grams_of_very_many_parts_are_refused(ngram, skips):
         namespaces.NamespaceTransformer(namespaces.Options(ngram=(str(ngram),), skips=(str(skips),)), constant=True)
 
 
-def test_batch_is_passed_on_where_nothing_is_asked():
+def test_batch_is_passed_on_without_interactions():
     read, _ = batch_of("1 |a x\n")
     chosen = namespaces.NamespaceTransformer(namespaces.Options(), constant=True)
     assert not chosen.active
@@ -178,15 +180,15 @@ def test_too_many_kinds_of_grams_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
+    ("options", "message"),
     [
         ({"skips": ["1"]}, "skips has no effect: it needs ngram"),
         ({"permutations": True}, "permutations has no effect: no namespaces are crossed; give quadratic"),
         ({"leave_duplicate_interactions": True}, "no namespaces are crossed; give quadratic"),
     ],
 )
-def test_option_without_effect_is_refused(options, why):
-    with pytest.raises(UsageError, match=why):
+def test_option_without_effect_is_refused(options, message):
+    with pytest.raises(UsageError, match=message):
         Learner("scalar", **options)
 
 
@@ -196,14 +198,14 @@ def test_model_remembers_the_features(tmp_path):
     options = {"ignore": ["b"], "ngram": ["a2"], "skips": ["1"], "ignore_linear": ["w"], "quadratic": ["aw"]}
     with Learner("oaa", 3, indexing=1, permutations=True, **options) as model:
         model.learn_many(text)
-        answers = model.predict_many(text).tolist()
+        predictions = model.predict_many(text).tolist()
         model.save(path)
     with load(path) as model:
-        assert model.predict_many(text).tolist() == answers
+        assert model.predict_many(text).tolist() == predictions
     words = [f"--{name}={value[0]}" for name, value in options.items()]
     (tmp_path / "data").write_text(text)
     learn("-d", "data", "-t", "-i", "m", "-p", "p", "--quiet", *words, cwd=tmp_path)
-    assert [int(line) for line in (tmp_path / "p").read_text().split()] == answers
-    done = xclass("-d", "data", "-t", "-i", "m", "--ignore", "a", cwd=tmp_path)
-    assert done.status == 2
-    assert "disagrees" in done.err
+    assert [int(line) for line in (tmp_path / "p").read_text().split()] == predictions
+    result = xclass("-d", "data", "-t", "-i", "m", "--ignore", "a", cwd=tmp_path)
+    assert result.status == 2
+    assert "disagrees" in result.err

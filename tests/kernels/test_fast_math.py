@@ -42,12 +42,12 @@ def test_expf_is_right_to_the_last_place(x):
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library may round in another way")
 def test_expf_is_that_of_the_c_library():
-    theirs = ctypes.CDLL(ctypes.util.find_library("m")).expf
-    theirs.restype, theirs.argtypes = ctypes.c_float, [ctypes.c_float]
+    c_expf = ctypes.CDLL(ctypes.util.find_library("m")).expf
+    c_expf.restype, c_expf.argtypes = ctypes.c_float, [ctypes.c_float]
     x = np.random.default_rng(0).normal(0, 5, 20000).astype(np.float32)
-    ours = [float(fast_math.expf(one)) for one in x]
-    assert sum(a != theirs(float(b)) for a, b in zip(ours, x, strict=True)) <= 1
-    assert sum(np.float32(math.exp(b)) != np.float32(a) for a, b in zip(ours, x, strict=True)) > 1  # what it is for
+    values = [float(fast_math.expf(number)) for number in x]
+    assert sum(a != c_expf(float(b)) for a, b in zip(values, x, strict=True)) <= 1
+    assert sum(np.float32(math.exp(b)) != np.float32(a) for a, b in zip(values, x, strict=True)) > 1  # what it is for
 
 
 def test_expf_outside_the_range_of_single_precision():

@@ -1,4 +1,4 @@
-"""Kernels are compiled when a run begins, all of them, and nothing is when only help is asked for."""
+"""All kernels are compiled when a run begins, and none for `--help` alone."""
 
 import os
 import subprocess
@@ -19,26 +19,26 @@ sys.exit(f"status {status}, never compiled: {plain}" if status or plain else 0)
 """
 
 
-def test_no_kernel_is_left_to_the_interpreter(tmp_path):
+def test_every_kernel_is_compiled(tmp_path):
     data = tmp_path / "d.vw"
     data.write_text("1 |w a\n2 |w b\n")
-    done = subprocess.run([sys.executable, "-c", RUN, str(data)], capture_output=True, text=True, timeout=400)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run([sys.executable, "-c", RUN, str(data)], capture_output=True, text=True, timeout=400)
+    assert result.returncode == 0, result.stderr
 
 
-def test_help_leaves_numba_alone():
+def test_help_does_not_import_numba():
     code = "import sys; from xclass.cli import command as cli; cli.status(['--help']); sys.exit('numba' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
-    assert done.returncode == 0
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert result.returncode == 0
 
 
 def test_first_run_is_announced_and_the_second_is_not(tmp_path):
     data = tmp_path / "d.vw"
     data.write_text("1 |w a\n2 |w b\n")
     words = [sys.executable, "-m", "xclass", "-d", str(data), "--oaa", "2"]
-    said = [subprocess.run(words, capture_output=True, text=True, timeout=240).stderr for _ in range(2)]
-    assert "finished run" in said[0]
-    assert "compiling the kernels" not in said[1]
+    messages = [subprocess.run(words, capture_output=True, text=True, timeout=240).stderr for _ in range(2)]
+    assert "finished run" in messages[0]
+    assert "compiling the kernels" not in messages[1]
 
 
 WARM = """
@@ -56,23 +56,23 @@ def test_a_warm_start_imports_no_compiler_of_what_it_does_not_compile(tmp_path):
     data = tmp_path / "d.vw"
     data.write_text("1 |w a\n2 |w b\n")
     subprocess.run([sys.executable, "-c", RUN, str(data)], capture_output=True, timeout=400, check=True)
-    done = subprocess.run([sys.executable, "-c", WARM, str(data)], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run([sys.executable, "-c", WARM, str(data)], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
 
 
 COMPILED = """
 import sys
 from numba.core import event
-found = []
+compiled = []
 class Listener(event.Listener):
-    def on_start(self, one):
-        found.append(one.data["dispatcher"].py_func.__name__)
-    def on_end(self, one):
+    def on_start(self, compilation):
+        compiled.append(compilation.data["dispatcher"].py_func.__name__)
+    def on_end(self, compilation):
         pass
 event.register("numba:compile", Listener())
 from xclass.cli import command as cli
 status = cli.status(["-d", sys.argv[1], "-p", "stdout", "--quiet"])
-print(*sorted(set(found)), file=sys.stderr)
+print(*sorted(set(compiled)), file=sys.stderr)
 sys.exit(status)
 """
 
@@ -102,10 +102,10 @@ def test_a_warm_start_makes_few_dispatchers(tmp_path):
     )
     waiting = []
     for _ in range(2):  # the first may have to compile
-        done = subprocess.run([sys.executable, "-c", code, str(data)], capture_output=True, text=True, timeout=400)
-        status, left = done.stdout.split()
-        assert status == "0", done.stderr
-        waiting.append(int(left))
+        result = subprocess.run([sys.executable, "-c", code, str(data)], capture_output=True, text=True, timeout=400)
+        status, remaining = result.stdout.split()
+        assert status == "0", result.stderr
+        waiting.append(int(remaining))
     assert waiting[1] > 100
 
 
@@ -128,7 +128,7 @@ def test_without_room_for_another_process_this_one_compiles(monkeypatch):
         raise BlockingIOError("no more processes")
 
     monkeypatch.setattr(warm_up.subprocess, "Popen", none)
-    monkeypatch.setattr(jit, "is_first_run", lambda what: True)
+    monkeypatch.setattr(jit, "is_first_run", lambda mark: True)
     monkeypatch.setattr(processors, "count", lambda: 2)
     monkeypatch.setattr(jit, "folder", lambda: "somewhere")
     warm_up.prepare(None, True, True)  # touches no learner
@@ -148,11 +148,11 @@ def test_numba_cache_dir_that_cannot_be_used_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     for place in ("/proc/nope", str(tmp_path / "file"), str(tmp_path / "file" / "below")):
         environment, words = cold(tmp_path, NUMBA_CACHE_DIR=place)
-        done = subprocess.run(words[:-1], env=environment, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 1
-        assert done.stderr.startswith(f"xclass: NUMBA_CACHE_DIR={place}: compiled kernels cannot be kept there (")
-        assert done.stderr.endswith("; set that variable to a folder that can be created and written to, or unset it\n")
-        assert done.stderr.count("\n") == 1
+        result = subprocess.run(words[:-1], env=environment, capture_output=True, text=True, timeout=60)
+        assert result.returncode == 1
+        assert result.stderr.startswith(f"xclass: NUMBA_CACHE_DIR={place}: compiled kernels cannot be kept there (")
+        assert result.stderr.endswith("; set that variable to a folder that can be created and written to, or unset it\n")
+        assert result.stderr.count("\n") == 1
 
 
 CHOSEN = """
@@ -168,13 +168,13 @@ def test_kernels_are_kept_nowhere_where_there_is_no_home(tmp_path):
     (tmp_path / "file").write_text("")
     for changed in ({"XDG_CACHE_HOME": str(tmp_path / "file")}, {"XDG_CACHE_HOME": None, "HOME": "/proc/nope"}):
         environment, _ = cold(tmp_path, TMPDIR=str(tmp_path), NUMBA_CACHE_DIR=None, **changed)
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", CHOSEN], env=environment, capture_output=True, text=True, timeout=60
         )
-        assert done.returncode == 0, done.stderr
-        folder, why = done.stdout.splitlines()
+        assert result.returncode == 0, result.stderr
+        folder, warning = result.stdout.splitlines()
         assert folder.startswith(str(tmp_path / "xclass-"))
-        assert "so every run compiles them again; set XDG_CACHE_HOME to a folder that can be written to" in why
+        assert "so every run compiles them again; set XDG_CACHE_HOME to a folder that can be written to" in warning
         assert not os.path.exists(folder)
 
 

@@ -99,11 +99,11 @@ RUN = """
 import sys
 import numpy as np
 from numba.core import event
-found = []
+compiled = []
 class Listener(event.Listener):
-    def on_start(self, one):
-        found.append(one.data["dispatcher"].py_func.__name__)
-    def on_end(self, one):
+    def on_start(self, compilation):
+        compiled.append(compilation.data["dispatcher"].py_func.__name__)
+    def on_end(self, compilation):
         pass
 event.register("numba:compile", Listener())
 from xclass.binary import gd
@@ -117,7 +117,7 @@ print(gd.score(table, np.array([1, 5], np.uint64), np.ones(2, np.float32), 2, np
 item = np.arange(5)
 quickselect.select(item, 0, 5, 2, np.array([3.0, 1, 4, 1, 5]))
 print(item)
-print(*sorted(set(found)), file=sys.stderr)
+print(*sorted(set(compiled)), file=sys.stderr)
 """
 
 
@@ -184,9 +184,9 @@ def test_an_edit_compiles_what_depends_on_it_and_nothing_else(package):
 
 def test_processes_that_compile_at_once_into_one_cache_agree(package):
     at_once = [package.start() for _ in range(3)]
-    found = {package.end(process)[0] for process in at_once}
-    assert len(found) == 1
-    assert package.run() == (*found, [])
+    outputs = {package.end(process)[0] for process in at_once}
+    assert len(outputs) == 1
+    assert package.run() == (*outputs, [])
 
 
 def test_settings_of_the_compiler_are_part_of_the_fingerprint():

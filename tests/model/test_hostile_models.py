@@ -1,4 +1,4 @@
-"""Models with right checksums whose arrays or facts somebody changed: refused by name, or at worst bad models.
+"""Models with valid checksums whose arrays or facts were changed: refused by name, or at worst inaccurate models.
 
 The table has one edit for each check of a reduction; the property changes arrays at random and looks for anything but
 a result or a message.
@@ -64,13 +64,13 @@ def lines(name: str, number: int, n: int) -> str:
 def models(tmp_path_factory):
     """A small model of every variant."""
     place = tmp_path_factory.mktemp("models")
-    found = {}
+    saved = {}
     for name, words in VARIANTS.items():
         learn(*words, "-b", 8, "--quiet", "-f", "m", stdin=lines(name, 7, 150), cwd=place)
         model = model_file.load(place / "m")
         arrays = {key: np.array(array) for key, array in model.arrays.items()}
-        found[name] = model_file.Model(model.options, model.facts, arrays)
-    return found
+        saved[name] = model_file.Model(model.options, model.facts, arrays)
+    return saved
 
 
 @pytest.fixture(autouse=True)
@@ -82,9 +82,9 @@ def place(tmp_path, monkeypatch):
 
 def changed(model: model_file.Model, edit) -> model_file.Model:
     """A copy of a model after `edit(arrays, facts of the learner)`."""
-    found = copy.deepcopy(model)
-    edit(found.arrays, found.facts["learner"])
-    return found
+    copied = copy.deepcopy(model)
+    edit(copied.arrays, copied.facts["learner"])
+    return copied
 
 
 def saved(model: model_file.Model) -> str:
@@ -116,7 +116,7 @@ def make(key: str, change):
     return edit
 
 
-def say(key: str, value):
+def with_fact(key: str, value):
     """Write a fact."""
 
     def edit(arrays, facts):
@@ -139,14 +139,14 @@ def last_pair_halved(arrays, facts):
 
 
 def same_child_twice(arrays, facts):
-    left = arrays["tree.0.left"]
-    inner = np.flatnonzero(left > 0)
-    left[inner[1]] = left[inner[0]]
+    left_child = arrays["tree.0.left"]
+    inner = np.flatnonzero(left_child > 0)
+    left_child[inner[1]] = left_child[inner[0]]
 
 
 def leaves(arrays, marked: int):
-    left = arrays["tree.0.left"]
-    left[left == 0] = marked
+    left_child = arrays["tree.0.left"]
+    left_child[left_child == 0] = marked
 
 
 def cells_repeated(arrays, facts):
@@ -197,25 +197,25 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("scalar", make("weights.sums", lambda a: a[0]), "weights.sums"),
     ("scalar", make("weights.sums", lambda a: a.sum()), "weights.sums"),
     ("scalar", lambda arrays, facts: arrays.update({"more": np.zeros(3)}), "'more'"),
-    ("scalar", say("more", 1), "'more'"),
+    ("scalar", with_fact("more", 1), "'more'"),
     ("scalar l1", make("weights.shrunk", lambda a: a[:1]), "weights.shrunk"),
     ("oaa", put("order", 0, K), "order"),
     ("oaa sampled", put("order", 0, -1), "order"),
     ("oaa sampled", make("order", lambda a: np.zeros_like(a)), "order"),
     ("oaa sampled", make("order", lambda a: a[:-1]), "order"),
-    ("oaa sampled", say("next", K), "'next'"),
-    ("oaa sampled", say("next", 10**9), "'next'"),
-    ("oaa sampled", say("next", -1), "'next'"),
-    ("oaa sampled", say("next", HUGE), "'next'"),
-    ("oaa sampled", say("next", True), "'next'"),
-    ("oaa sampled", say("next", 1.0), "'next'"),
-    ("oaa sampled", say("next", "1"), "'next'"),
-    ("oaa sampled", say("next", [1]), "'next'"),
-    ("oaa sampled", say("next", None), "'next'"),
-    ("oaa sampled", say("next", 10**300), "'next'"),
+    ("oaa sampled", with_fact("next", K), "'next'"),
+    ("oaa sampled", with_fact("next", 10**9), "'next'"),
+    ("oaa sampled", with_fact("next", -1), "'next'"),
+    ("oaa sampled", with_fact("next", HUGE), "'next'"),
+    ("oaa sampled", with_fact("next", True), "'next'"),
+    ("oaa sampled", with_fact("next", 1.0), "'next'"),
+    ("oaa sampled", with_fact("next", "1"), "'next'"),
+    ("oaa sampled", with_fact("next", [1]), "'next'"),
+    ("oaa sampled", with_fact("next", None), "'next'"),
+    ("oaa sampled", with_fact("next", 10**300), "'next'"),
     ("oaa", drop_fact("next"), "'next'"),
     ("oaa", drop_fact("indexing"), "'indexing'"),
-    ("oaa", say("indexing", 3), "'indexing'"),
+    ("oaa", with_fact("indexing", 3), "'indexing'"),
     ("oaa", make("random", lambda a: a.astype(np.int64)), "random"),
     ("oaa", make("random", lambda a: np.tile(a, 2)), "random"),
     ("recall_tree", put("nodes.id", 0, -1), "nodes.id"),
@@ -237,8 +237,8 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("recall_tree", put("nodes.recall", (0, 0), np.nan), "nodes.recall"),
     ("recall_tree", put("cells.count", (0, 0), 1e9), "cells.count"),
     ("recall_tree", last_node_lost, "cells.count"),
-    ("recall_tree", say("outside", "x"), "'outside'"),
-    ("recall_tree", say("outside", -1), "'outside'"),
+    ("recall_tree", with_fact("outside", "x"), "'outside'"),
+    ("recall_tree", with_fact("outside", -1), "'outside'"),
     ("recall_tree", drop_fact("outside"), "'outside'"),
     ("recall_tree vw", make("weights.sums", lambda a: a[:-1]), "weights.sums"),
     ("log_multi", sizes(ROUTERS=2**61, DEEPEST=2**61), "tree.size"),
@@ -271,11 +271,11 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("log_multi", put("cells", (0, 2), HUGE), "cells"),
     ("log_multi", put("cells", (0, 3), HUGE), "cells"),
     ("log_multi", drop_array("cells"), "cells"),
-    ("log_multi", say("any_label", 2), "'any_label'"),
+    ("log_multi", with_fact("any_label", 2), "'any_label'"),
     ("log_multi vw", put("tree.link", (0, split_tree.ROUTER), 4000), "tree.link"),
     ("ect", make("drift", lambda a: np.zeros(2)), "drift"),
     ("ect", make("weights.sums", lambda a: a[:5]), "weights.sums"),
-    ("ect", say("outside", float(2**53)), "'outside'"),
+    ("ect", with_fact("outside", float(2**53)), "'outside'"),
     ("random_tree", drop_array("largest.x"), "largest.x"),
     ("random_tree", drop_fact("outside"), "'outside'"),
     ("random_tree vw", make("weights.sums", lambda a: a[1:]), "weights.sums"),
@@ -325,9 +325,9 @@ EDITS = [  # variant, what is changed, the array or fact that the message names
     ("softmax_tree", put("tree.leaf_node", 0, -1), "tree.leaf_node"),
     ("softmax_tree", node_key_twice, "tree.leaf_feature"),
     ("softmax_tree", put("tree.value", 0, np.nan), "tree.value"),
-    ("softmax_tree", say("smooth", "nan"), "'smooth'"),
-    ("softmax_tree", say("smooth", -0.5), "'smooth'"),
-    ("softmax_tree", say("smooth", 2), "'smooth'"),
+    ("softmax_tree", with_fact("smooth", "nan"), "'smooth'"),
+    ("softmax_tree", with_fact("smooth", -0.5), "'smooth'"),
+    ("softmax_tree", with_fact("smooth", 2), "'smooth'"),
     ("softmax_tree", drop_fact("smooth"), "'smooth'"),
 ]
 
@@ -345,15 +345,15 @@ def test_edited_model_is_refused_by_name(models, number):
 @pytest.mark.parametrize("variant", ["oaa", "cpt"])
 def test_a_run_that_would_learn_from_an_edited_model_ends_without_one(models, variant):
     edit, named = next((edit, named) for name, edit, named in EDITS if name == variant)
-    done = run(changed(models[variant], edit), variant, "-f", "n")
-    assert done.status == 1
-    assert named in done.err
-    assert done.err.count("\n") == 1
+    result = run(changed(models[variant], edit), variant, "-f", "n")
+    assert result.status == 1
+    assert named in result.err
+    assert result.err.count("\n") == 1
     assert not os.path.exists("n")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_model_as_it_was_is_taken(models, variant):
+def test_unchanged_model_is_accepted(models, variant):
     with load(saved(models[variant])) as model:
         assert len(model.predict_many(lines(variant, 8, 3))) == 3
         assert len(model.learn_many(lines(variant, 8, 3)).prediction) == 3
@@ -363,7 +363,7 @@ def test_model_as_it_was_is_taken(models, variant):
 
 
 @pytest.mark.parametrize("facts", [[], "x", 5, None, True])
-def test_facts_that_are_no_record_are_refused(facts):
+def test_facts_that_are_no_dictionary_are_refused(facts):
     with pytest.raises(ModelError, match="'learner'"), stored_arrays.reject_unused({}, facts):
         pass
 
@@ -392,11 +392,11 @@ def test_names_in_messages_are_harmless():
 )
 def test_sizes_are_looked_at_before_a_learner_is_built(models, variant, words):
     arrays = models[variant].arrays
-    asked = configure(*VARIANTS[variant], "-b", 8)
-    asked.reduction.check_arrays(spec_of(asked), arrays)
-    asked = configure(*words, "-b", 24)
+    config = configure(*VARIANTS[variant], "-b", 8)
+    config.reduction.check_arrays(spec_of(config), arrays)
+    config = configure(*words, "-b", 24)
     with pytest.raises(ModelError, match="options require"):
-        asked.reduction.check_arrays(spec_of(asked), arrays)
+        config.reduction.check_arrays(spec_of(config), arrays)
 
 
 @pytest.mark.parametrize(
@@ -408,11 +408,11 @@ def test_option_of_a_model_that_no_run_can_have_is_refused_with_the_name_of_the_
     model.options[option] = value
     if option == "ngram":
         model.options["skips"] = ["1000"]
-    done = run(model, "oaa", "-t")
-    assert done.status == 1
-    assert done.err.startswith("xclass: m: ")
-    assert named in done.err
-    assert done.err.count("\n") == 1
+    result = run(model, "oaa", "-t")
+    assert result.status == 1
+    assert result.err.startswith("xclass: m: ")
+    assert named in result.err
+    assert result.err.count("\n") == 1
 
 
 def test_labels_beyond_the_classes_are_in_a_model_that_let_them_in(place):
@@ -445,9 +445,9 @@ MANY = 60  # keys
 def colliding(keys: np.ndarray, cells: int) -> np.ndarray:
     """MANY of the keys for which the searches in a table without a secret begin in one cell."""
     at = np.array([int(hash_table.hashed(key, np.uint64(0))) & (cells - 1) for key in keys])
-    found = keys[at == np.argmax(np.bincount(at))]
-    assert len(found) >= MANY
-    return found[:MANY]
+    same_bucket = keys[at == np.argmax(np.bincount(at))]
+    assert len(same_bucket) >= MANY
+    return same_bucket[:MANY]
 
 
 def longest_search(cells: np.ndarray, empty: int, home) -> int:
@@ -465,9 +465,9 @@ def steps_of_tree(labels: np.ndarray) -> int:
 
 def steps_of_counts(labels: np.ndarray) -> int:
     counts = label_counts.new_counts(1, 1)
-    found = {name: array for name, array in label_counts.arrays(counts).items() if name.startswith("nodes.")}
-    found |= {"cells.key": labels, "cells.count": np.ones((len(labels), 2))}
-    counts = label_counts.restored(counts, found, 1 << 22, 0, np.zeros(1, np.int32), False)
+    entries = {name: array for name, array in label_counts.arrays(counts).items() if name.startswith("nodes.")}
+    entries |= {"cells.key": labels, "cells.count": np.ones((len(labels), 2))}
+    counts = label_counts.restored(counts, entries, 1 << 22, 0, np.zeros(1, np.int32), False)
     keys = counts.cell_key[:, 0]
     return longest_search(keys, 0, lambda key: hash_table.hashed(key, counts.secret) & np.uint64(len(keys) - 1))
 
@@ -498,7 +498,7 @@ def steps_of_paths(features: np.ndarray) -> int:
         (steps_of_paths, 512),
     ],
 )
-def test_keys_chosen_to_collide_do_not(monkeypatch, steps_of, cells):
+def test_keys_chosen_to_collide_do_not_collide_with_a_secret(monkeypatch, steps_of, cells):
     keys = colliding(np.arange(1, 1 << 22, 5, dtype=np.uint64), cells)
     assert steps_of(keys) < MANY // 2
     monkeypatch.setattr(hash_table, "new_secret", lambda: np.uint64(0))
@@ -567,9 +567,9 @@ def test_changed_model_is_refused_or_works(models, variant, data):
     if variant.split()[0] in PROBABLE:
         ways += [("-t", "--top_k", 3, "-p", "p"), ("-t", "--probabilities", "-p", "p", "--calibration", "c")]
     with np.errstate(all="ignore"):
-        done = run(model, variant, *data.draw(st.sampled_from(ways)))
-    assert done.status in (0, 1)
-    assert done.status == 0 or done.err
+        result = run(model, variant, *data.draw(st.sampled_from(ways)))
+    assert result.status in (0, 1)
+    assert result.status == 0 or result.err
 
 
 # -- trees in files ------------------------------------------------------------------------------------------------

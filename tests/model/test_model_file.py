@@ -158,8 +158,8 @@ def test_sparse_tables_come_back(tmp_path, slots, share, strided, seed):
     table = values if strided else np.asfortranarray(values)
     arrays = model_file.pack_table("table", {"w": table[:, 0], "g": table[:, 1], "n": table[:, 2]})
     if share >= 0.01 and slots >= 1000:
-        kept = (values[:, :3].view(np.uint32) != 0).any(axis=1).mean()
-        assert ("table.index" in arrays) == (kept < 0.75)
+        share_in_use = (values[:, :3].view(np.uint32) != 0).any(axis=1).mean()
+        assert ("table.index" in arrays) == (share_in_use < 0.75)
     model_file.save(tmp_path / "m", options={}, facts={}, arrays=arrays)
     stored = model_file.load(tmp_path / "m").arrays
     assert_same(stored, arrays)
@@ -233,7 +233,7 @@ def test_every_flipped_bit_is_noticed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content, said",
+    "content, message",
     [
         (b"", "empty"),
         (b"5 |w some words\n" * 9, "not an xclass model"),
@@ -244,9 +244,9 @@ def test_every_flipped_bit_is_noticed(tmp_path):
         (b"\xff" * 4096, "not an xclass model"),
     ],
 )
-def test_foreign_files_are_called_by_their_name(tmp_path, content, said):
+def test_foreign_files_are_called_by_their_name(tmp_path, content, message):
     (tmp_path / "f").write_bytes(content)
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(ModelError, match=message):
         model_file.load(tmp_path / "f")
 
 
@@ -291,7 +291,7 @@ def _set(name, key, value):
 
 
 @pytest.mark.parametrize(
-    "change, said",
+    "change, message",
     [
         (_set("w", "dtype", "F33"), "unknown type"),
         (_set("w", "dtype", ["F32"]), "unknown type"),
@@ -327,14 +327,14 @@ def _set(name, key, value):
         (_set("__metadata__", "crc32", "{}"), "have different names"),
     ],
 )
-def test_a_header_written_wrongly_is_refused(tmp_path, change, said):
+def test_a_header_written_wrongly_is_refused(tmp_path, change, message):
     small_model(tmp_path / "m")
     entries, data = header_of((tmp_path / "m").read_bytes())
     (tmp_path / "m").write_bytes(written(entries, data))
     model_file.load(tmp_path / "m")
     change(entries)
     (tmp_path / "m").write_bytes(written(entries, data))
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(ModelError, match=message):
         model_file.load(tmp_path / "m")
 
 
@@ -350,11 +350,11 @@ def test_a_header_that_names_an_array_twice_is_refused(tmp_path):
 def test_truth_values_are_zero_or_one(tmp_path):
     small_model(tmp_path / "m")
     entries, data = header_of((tmp_path / "m").read_bytes())
-    begin, end = entries["seen"]["data_offsets"]
-    data = data[:begin] + b"\x01\x02\x00" + data[end:]
-    sums = json.loads(entries["__metadata__"]["crc32"])
-    sums["seen"] = f"{zlib.crc32(data[begin:end]):08x}"
-    entries["__metadata__"]["crc32"] = json.dumps(sums)
+    start, end = entries["seen"]["data_offsets"]
+    data = data[:start] + b"\x01\x02\x00" + data[end:]
+    checksums = json.loads(entries["__metadata__"]["crc32"])
+    checksums["seen"] = f"{zlib.crc32(data[start:end]):08x}"
+    entries["__metadata__"]["crc32"] = json.dumps(checksums)
     (tmp_path / "m").write_bytes(written(entries, data))
     with pytest.raises(ModelError, match=r"array 'seen'.*truth"):
         model_file.load(tmp_path / "m")
@@ -365,8 +365,8 @@ def test_truth_values_are_zero_or_one(tmp_path):
 def test_any_damage_ends_in_a_model_error(tmp_path, data):
     small_model(tmp_path / "m")
     content = bytearray((tmp_path / "m").read_bytes())
-    begin = data.draw(st.integers(0, len(content)))
-    content[begin : begin + data.draw(st.integers(0, 20))] = data.draw(st.binary(max_size=20))
+    start = data.draw(st.integers(0, len(content)))
+    content[start : start + data.draw(st.integers(0, 20))] = data.draw(st.binary(max_size=20))
     if bytes(content) != (tmp_path / "m").read_bytes():
         (tmp_path / "f").write_bytes(content)
         with pytest.raises(ModelError):
@@ -393,7 +393,7 @@ def test_saving_to_the_null_device_leaves_it_there():
     assert not os.path.isfile(os.devnull)
 
 
-def test_what_cannot_be_written_is_said(tmp_path):
+def test_unwritable_path_is_reported(tmp_path):
     with pytest.raises(ModelError, match=r"no folder .*missing; create it"):
         small_model(tmp_path / "missing" / "m")
     with pytest.raises(ModelError, match="this is a folder"):
@@ -439,10 +439,10 @@ def test_a_full_disk_leaves_the_old_model(tmp_path):
         except errors.ModelError as error:
             print(error)
     """
-    found = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), tmp_path / "m"], capture_output=True, text=True, timeout=60
     )
-    assert "8.0 MB" in found.stdout and "unchanged" in found.stdout, found
+    assert "8.0 MB" in output.stdout and "unchanged" in output.stdout, output
     assert (tmp_path / "m").read_bytes() == before
     assert os.listdir(tmp_path) == ["m"]
 

@@ -28,9 +28,9 @@ def resolve(given=None, stored=None):
     )
 
 
-def resolve_defaults(found):
-    found.reduction.check(found)
-    return found.with_values(found.reduction.resolve_defaults(found))
+def resolve_defaults(resolved):
+    resolved.reduction.check(resolved)
+    return resolved.with_values(resolved.reduction.resolve_defaults(resolved))
 
 
 def refusal(given, stored=None, error=UsageError) -> str:
@@ -39,67 +39,73 @@ def refusal(given, stored=None, error=UsageError) -> str:
     return str(caught.value)
 
 
-def test_default_holds_where_nobody_says_otherwise():
-    found = resolve()
-    assert found.learner.power_t == 0.5
-    assert found.learner.bits is None
-    assert found.interactions.quadratic == ()
-    assert found.learner.sgd is False
-    assert found.reduction.name == "scalar"
-    assert found.given == frozenset()
+def test_default_applies_where_no_value_is_given():
+    resolved = resolve()
+    assert resolved.learner.power_t == 0.5
+    assert resolved.learner.bits is None
+    assert resolved.interactions.quadratic == ()
+    assert resolved.learner.sgd is False
+    assert resolved.reduction.name == "scalar"
+    assert resolved.given == frozenset()
 
 
 def test_a_part_is_found_by_the_class_that_declares_it():
-    found = resolve({"bits": 20})
-    assert found.group_values(OPTION_GROUPS["learner"]) is found.learner
-    assert found.group_values(OPTION_GROUPS["learner"]).bits == 20
+    resolved = resolve({"bits": 20})
+    assert resolved.group_values(OPTION_GROUPS["learner"]) is resolved.learner
+    assert resolved.group_values(OPTION_GROUPS["learner"]).bits == 20
     with pytest.raises(LookupError, match="no group declares"):
-        found.group_values(ModelError)
+        resolved.group_values(ModelError)
 
 
 def test_command_line_comes_before_preset_and_preset_before_default():
-    found = resolve({"exact": True, "bits": 20, "recall_tree": 5})
-    assert found.learner.bits == 20
-    assert found.learner.loss_function == "squared"
-    assert found.recall_tree.router_weight == "example"
-    assert found.given == {"exact", "bits", "recall_tree"}
+    resolved = resolve({"exact": True, "bits": 20, "recall_tree": 5})
+    assert resolved.learner.bits == 20
+    assert resolved.learner.loss_function == "squared"
+    assert resolved.recall_tree.router_weight == "example"
+    assert resolved.given == {"exact", "bits", "recall_tree"}
 
 
 def test_model_comes_before_preset():
-    found = resolve({"exact": True}, {"recall_tree": 5, "loss_function": "logistic"})
-    assert found.learner.loss_function == "logistic"
-    assert found.recall_tree.recall_tree == 5
-    assert found.reduction.name == "recall_tree"
-    assert found.given == {"exact"}
+    resolved = resolve({"exact": True}, {"recall_tree": 5, "loss_function": "logistic"})
+    assert resolved.learner.loss_function == "logistic"
+    assert resolved.recall_tree.recall_tree == 5
+    assert resolved.reduction.name == "recall_tree"
+    assert resolved.given == {"exact"}
 
 
 def test_preset_leaves_reductions_alone_that_were_not_chosen():
-    found = resolve({"exact": True, "oaa": 3})
-    assert found.recall_tree.router_weight == "entropy"
+    resolved = resolve({"exact": True, "oaa": 3})
+    assert resolved.recall_tree.router_weight == "entropy"
 
 
 def test_presets_name_only_options_that_exist():
-    rooms, _ = cli.option_groups()
-    names = {name for group in rooms.values() for name in options_of(group)}
+    groups, _ = cli.option_groups()
+    names = {name for group in groups.values() for name in options_of(group)}
     for preset, values in presets.PRESETS.items():
         values = values(7) if callable(values) else values
         assert {preset, *values} <= names
 
 
 def test_no_effect_rules_name_only_options_that_exist():
-    rooms, _ = cli.option_groups()
-    names = {name for group in rooms.values() for name in options_of(group)}
+    groups, _ = cli.option_groups()
+    names = {name for group in groups.values() for name in options_of(group)}
     others = ((rule.deciding,) if isinstance(rule.deciding, str) else rule.deciding for rule in config.NO_EFFECT)
     assert {rule.option for rule in config.NO_EFFECT}.union(*others) <= names
 
 
 def test_only_reductions_share_an_option_and_it_is_of_one_kind():
-    rooms, reductions = cli.option_groups()
+    groups, reductions = cli.option_groups()
     owners = {}
-    for room, declared in rooms.items():
-        for name, one in options_of(declared).items():
-            owners.setdefault(name, {})[room] = (one.flags, one.kind, one.choices, one.minimum, one.maximum)
-    for shared in (found for found in owners.values() if len(found) > 1):
+    for group, declared in groups.items():
+        for name, option in options_of(declared).items():
+            owners.setdefault(name, {})[group] = (
+                option.flags,
+                option.kind,
+                option.choices,
+                option.minimum,
+                option.maximum,
+            )
+    for shared in (declarations for declarations in owners.values() if len(declarations) > 1):
         assert set(shared) <= {record.name for record in reductions}
         assert len(set(shared.values())) == 1
 
@@ -123,8 +129,8 @@ def test_option_of_several_reductions_names_them_all():
 
 
 def test_shared_option_goes_to_the_chosen_reduction():
-    found = resolve({"filter_tree": 4, "max_depth": 7})
-    assert (found.filter_tree.max_depth, found.recall_tree.max_depth) == (7, None)
+    resolved = resolve({"filter_tree": 4, "max_depth": 7})
+    assert (resolved.filter_tree.max_depth, resolved.recall_tree.max_depth) == (7, None)
 
 
 def test_option_of_the_learner_alone_is_refused_with_a_reduction():
@@ -134,7 +140,7 @@ def test_option_of_the_learner_alone_is_refused_with_a_reduction():
     )
 
 
-def test_probabilities_are_asked_only_of_reductions_that_give_them():
+def test_probabilities_are_refused_for_reductions_without_them():
     assert resolve({"top_k": 3, "oaa": 3}).listing_options.top_k == 3
     assert resolve({"top_k": 3}, {"oaa": 3}).listing_options.top_k == 3
     assert refusal({"top_k": 3, "filter_tree": 3}) == (
@@ -180,32 +186,32 @@ def test_value_that_disagrees_with_the_model_names_both():
     )
 
 
-def test_options_of_how_learning_goes_on_may_differ_from_the_model():
+def test_adjustable_options_may_differ_from_the_model():
     stored = {"recall_tree": 500, "learning_rate": 0.5}
-    found = resolve({"learning_rate": 0.25}, stored)
-    assert found.learner.learning_rate == 0.25
-    assert found.stored()["learning_rate"] == 0.25
-    assert found.adjusted == ("continuing with --learning_rate 0.25; model.bin was trained with --learning_rate 0.5",)
+    resolved = resolve({"learning_rate": 0.25}, stored)
+    assert resolved.learner.learning_rate == 0.25
+    assert resolved.stored()["learning_rate"] == 0.25
+    assert resolved.adjusted == ("continuing with --learning_rate 0.25; model.bin was trained with --learning_rate 0.5",)
     assert resolve({"learning_rate": 0.5}, stored).adjusted == ()
     assert "disagrees with model.bin" in refusal({"learning_rate": 0.25, "testonly": True}, stored)
 
 
 def test_value_that_agrees_with_the_model_is_accepted():
     stored = {"recall_tree": 500, "quadratic": ["ab"]}
-    found = resolve({"recall_tree": 500, "quadratic": ("ab",), "bits": 20}, stored)
-    assert found.interactions.quadratic == ("ab",)
-    assert found.learner.bits == 20
+    resolved = resolve({"recall_tree": 500, "quadratic": ("ab",), "bits": 20}, stored)
+    assert resolved.interactions.quadratic == ("ab",)
+    assert resolved.learner.bits == 20
 
 
 def test_what_is_stored_resolves_to_the_same_options():
     first = resolve({"recall_tree": 50, "learning_rate": 0.25, "quadratic": ("ab",), "quiet": True})
-    kept = first.stored()
-    assert kept["quadratic"] == ["ab"]
-    assert not {"quiet", "indexing", "data"} & set(kept)
-    again = resolve({}, kept)
+    stored = first.stored()
+    assert stored["quadratic"] == ["ab"]
+    assert not {"quiet", "indexing", "data"} & set(stored)
+    again = resolve({}, stored)
     assert again.learner == first.learner
     assert again.recall_tree == first.recall_tree
-    assert again.stored() == kept
+    assert again.stored() == stored
 
 
 def test_model_with_an_unknown_option_is_refused():
@@ -217,7 +223,7 @@ CURE = ". Train the model again, or take another copy of the file"
 
 
 @pytest.mark.parametrize(
-    ("stored", "why"),
+    ("stored", "message"),
     [
         ({"data": "x"}, "model.bin: it holds a value of --data, which belongs to a run and not to a model"),
         ({"quiet": True}, "model.bin: it holds a value of --quiet, which belongs to a run and not to a model"),
@@ -251,17 +257,17 @@ CURE = ". Train the model again, or take another copy of the file"
         ),
     ],
 )
-def test_options_of_a_model_are_checked_by_their_declarations(stored, why):
-    assert refusal({}, stored, ModelError) == why + CURE
+def test_options_of_a_model_are_checked_by_their_declarations(stored, message):
+    assert refusal({}, stored, ModelError) == message + CURE
 
 
 def test_whole_numbers_of_a_model_are_accepted_where_numbers_are_wanted():
-    found = resolve({}, {"power_t": 1, "bits": 9}).learner
-    assert (found.power_t, type(found.power_t)) == (1.0, float)
+    learner = resolve({}, {"power_t": 1, "bits": 9}).learner
+    assert (learner.power_t, type(learner.power_t)) == (1.0, float)
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("given", "message"),
     [
         ({"progress": "10", "quiet": True}, "--progress has no effect: --quiet leaves the progress table out"),
         ({"quantile_tau": 0.3}, "--quantile_tau has no effect: it needs --loss_function quantile"),
@@ -271,8 +277,8 @@ def test_whole_numbers_of_a_model_are_accepted_where_numbers_are_wanted():
         ),
     ],
 )
-def test_option_without_effect_is_refused(given, why):
-    assert refusal(given) == why
+def test_option_without_effect_is_refused(given, message):
+    assert refusal(given) == message
 
 
 def test_option_with_effect_is_accepted():
@@ -285,10 +291,10 @@ def test_reduction_checks_its_own_options():
 
 
 def test_reduction_settles_defaults_that_depend_on_other_options():
-    found = resolve({"recall_tree": 100})
-    assert (found.recall_tree.max_depth, found.learner.bits) == (7, 9)
-    assert found.stored()["max_depth"] == 7
-    assert found.given == {"recall_tree"}
+    resolved = resolve({"recall_tree": 100})
+    assert (resolved.recall_tree.max_depth, resolved.learner.bits) == (7, 9)
+    assert resolved.stored()["max_depth"] == 7
+    assert resolved.given == {"recall_tree"}
     assert resolve({"recall_tree": 100, "max_depth": 3}).recall_tree.max_depth == 3
 
 

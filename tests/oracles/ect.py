@@ -7,7 +7,7 @@ Idea     E + 1 knock-out tournaments of labels are held round by round. The lose
          right side wins if its score is positive. A prediction plays all matches; learning follows the true label
          through the matches that it takes part in.
 Differs  With `play` "paper", the importance of a match of the final is the number of tournaments on the side of the
-         true label, times the weight of the example. `play` "vw" repeats what VW does if E > 0, see `_answer_vw` and
+         true label, times the weight of the example. `play` "vw" repeats what VW does if E > 0, see `_predict_vw` and
          `_learn_vw`.
 Names    k labels | E errors | source: where a side of a match comes from, ("label", y) or ("won" | "lost", match).
 """
@@ -106,7 +106,7 @@ class Tournament:
                 return F(1) / (F(1) + np.exp(-score)) - F(0.5)
         return score
 
-    def _says(self, features, sub: int) -> np.float32:
+    def _score(self, features, sub: int) -> np.float32:
         return self._right(self.learner.predict(features, sub))
 
     def _train(self, features, side: int, weight: float, sub: int, clock: float, own: float) -> np.float32:
@@ -118,53 +118,53 @@ class Tournament:
     def predict(self, features: list[tuple]) -> int:
         if self.k == 1:
             return 1
-        return self._answer_vw(features) if self.play == "vw" else self._answer(features)
+        return self._predict_vw(features) if self.play == "vw" else self._predict_paper(features)
 
-    def _answer(self, features) -> int:
+    def _predict_paper(self, features) -> int:
         won, lost, winners = {}, {}, []
         for number, match in enumerate(self.matches):
             sides = []
-            for how, who in (match.left, match.right):
-                sides.append(who if how == "label" else (won if how == "won" else lost)[who])
-            right = bool(self._says(features, number) > 0)
+            for state, index in (match.left, match.right):
+                sides.append(index if state == "label" else (won if state == "won" else lost)[index])
+            right = bool(self._score(features, number) > 0)
             won[number], lost[number] = sides[right], sides[not right]
             if match.last:
                 winners.append(won[number])
         return self._final(features, 0, len(winners), winners)
 
-    def _final(self, features, begin: int, end: int, winners: list[int]) -> int:
+    def _final(self, features, start: int, end: int, winners: list[int]) -> int:
         """Return the winner of the final among the winners of tournaments begin..end-1.
 
         The left side has the largest power of two of them that is less than their number, the right side the rest.
         """
-        if end - begin == 1:
-            return winners[begin]
-        middle = self._middle(begin, end)
-        left, right = self._final(features, begin, middle, winners), self._final(features, middle, end, winners)
-        return right if self._says(features, len(self.matches) + middle - 1) > 0 else left
+        if end - start == 1:
+            return winners[start]
+        middle = self._middle(start, end)
+        left, right = self._final(features, start, middle, winners), self._final(features, middle, end, winners)
+        return right if self._score(features, len(self.matches) + middle - 1) > 0 else left
 
-    def _middle(self, begin: int, end: int) -> int:
+    def _middle(self, start: int, end: int) -> int:
         size = 1
-        while 2 * size < end - begin:
+        while 2 * size < end - start:
             size *= 2
-        return begin + size
+        return start + size
 
-    def _answer_vw(self, features) -> int:
+    def _predict_vw(self, features) -> int:
         """Return the prediction of VW, which goes back from the last match of a tournament to a label.
 
         At each match it goes to the match that the predicted winner came from. If the winner came from a match that it
         lost, VW nevertheless continues with the predicted winner of that match.
         """
-        begin, end = 0, self.errors + 1
-        while end - begin > 1:
-            middle = self._middle(begin, end)
-            right = self._says(features, len(self.matches) + middle - 1) > 0
-            begin, end = (middle, end) if right else (begin, middle)
-        how, who = "won", self.lasts[begin]
-        while how != "label":
-            match = self.matches[who]
-            how, who = match.right if self._says(features, who) > 0 else match.left
-        return who
+        start, end = 0, self.errors + 1
+        while end - start > 1:
+            middle = self._middle(start, end)
+            right = self._score(features, len(self.matches) + middle - 1) > 0
+            start, end = (middle, end) if right else (start, middle)
+        state, index = "won", self.lasts[start]
+        while state != "label":
+            match = self.matches[index]
+            state, index = match.right if self._score(features, index) > 0 else match.left
+        return index
 
     # learning
 
@@ -184,27 +184,27 @@ class Tournament:
             number, right = self.enters[source]
             match = self.matches[number]
             self._train(features, 1 if right else -1, weight, number, clock, weight)
-            wins = bool(self._says(features, number) > 0) == right
+            wins = bool(self._score(features, number) > 0) == right
             won[match.tournament] |= wins and match.last
             source = ("won" if wins else "lost", number)
         self._learn_final(features, 0, len(won), won, weight, clock)
 
-    def _learn_final(self, features, begin, end, won, weight, clock) -> bool:
+    def _learn_final(self, features, start, end, won, weight, clock) -> bool:
         """Train the matches of the final among tournaments begin..end-1; return whether the true label wins there.
 
         A match is trained if the label is on exactly one of its sides.
         """
-        if end - begin == 1:
-            return won[begin]
-        middle = self._middle(begin, end)
-        left = self._learn_final(features, begin, middle, won, weight, clock)
+        if end - start == 1:
+            return won[start]
+        middle = self._middle(start, end)
+        left = self._learn_final(features, start, middle, won, weight, clock)
         right = self._learn_final(features, middle, end, won, weight, clock)
         if left == right:
             return left
         sub = len(self.matches) + middle - 1
-        charge = end - middle if right else middle - begin
+        charge = end - middle if right else middle - start
         self._train(features, 1 if right else -1, float(F(weight) * F(charge)), sub, clock, weight)
-        return bool(self._says(features, sub) > 0) == right
+        return bool(self._score(features, sub) > 0) == right
 
     def _learn_vw(self, features, y, weight, clock) -> None:
         """Learn as VW does, with these deviations from the paper:
@@ -222,7 +222,7 @@ class Tournament:
             match = self.matches[number]
             side = 1 if right else -1
             self._train(features, side, weight, number, clock, weight)
-            wins = bool(self._says(features, number) * F(side) > 0)
+            wins = bool(self._score(features, number) * F(side) > 0)
             source = ("won" if wins else "lost", number)
             following, entry = self.enters.get(source, (None, None))
             if match.last or (not wins and following is None):
@@ -241,8 +241,8 @@ class Tournament:
                 if left != right:
                     own = float(1 << (height - i - 1))
                     sub = len(self.matches) + j * (2 << i) + (1 << i) - 1
-                    says = self._train(features, -1 if left else 1, own, sub, clock, own)
-                    noted[j] = right if says > 0 else left
+                    score = self._train(features, -1 if left else 1, own, sub, clock, own)
+                    noted[j] = right if score > 0 else left
                 size = len(noted)
                 if size % 2 == 1:
                     noted[size // 2] = noted[-1]

@@ -15,13 +15,13 @@ MOST = 10.0
 class Scales:
     """Keep the mean sizes of features; `how` is "columns" to scale always, or "auto" to decide by the data."""
 
-    def __init__(self, how: str = "auto", window: float = 1000):
-        self.how, self.window = how, window
+    def __init__(self, scaling: str = "auto", window: float = 1000):
+        self.scaling, self.window = scaling, window
         self.means: dict[int, float] = {}
         self.times: dict[int, float] = {}
         self.valued: set[int] = set()
         self.examples = 0
-        self.columns = how == "columns"
+        self.columns = scaling == "columns"
 
     def seen(self, row: Row) -> None:
         """Update the means with an example that is learned from."""
@@ -39,7 +39,7 @@ class Scales:
             mean = self.means.get(feature, 0.0)
             self.means[feature] = mean + (a - mean) / self.times[feature]
         self.examples += 1
-        if self.how == "auto" and self.examples in (4, 8, 16, 32, 64, 128, 256, 512, 1024):
+        if self.scaling == "auto" and self.examples in (4, 8, 16, 32, 64, 128, 256, 512, 1024):
             self.columns = self._are_columns()
 
     def _are_columns(self) -> bool:
@@ -54,9 +54,9 @@ class Scales:
         """Return the scaled features of an example, as the regressors get them."""
         if not self.columns:
             return row
-        return [(feature, self._one(feature, float(x))) for feature, x in row]
+        return [(feature, self._scaled_value(feature, float(x))) for feature, x in row]
 
-    def _one(self, feature: int, x: float) -> float:
+    def _scaled_value(self, feature: int, x: float) -> float:
         if x == 0 or math.isnan(x):
             return x
         return (
@@ -66,11 +66,11 @@ class Scales:
         )
 
 
-def as_learned(examples, how: str = "auto"):
+def as_learned(examples, scaling: str = "auto"):
     """Yield (scaled row, label or None, weight) for each example; of its features only index and value are used."""
-    scales = Scales(how)
+    scales = Scales(scaling)
     for features, y, weight in examples:
         row = [item[:2] for item in features]
         if y is not None and weight > 0:
             scales.seen(row)
-        yield scales.scaled(row) if how != "none" else row, y, weight
+        yield scales.scaled(row) if scaling != "none" else row, y, weight

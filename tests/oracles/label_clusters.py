@@ -39,26 +39,28 @@ def prototypes(examples) -> tuple[list[int], np.ndarray]:
     return labels, np.divide(table, length, out=np.zeros_like(table), where=length > 0)
 
 
-def split(table: np.ndarray, order: list[int], begin: int, seed: int, tries: int, rounds: int = 30):
+def split(table: np.ndarray, order: list[int], offset: int, seed: int, tries: int, rounds: int = 30):
     """Return two halves of the rows `order`, the best of `tries` results of balanced two-means clustering.
 
-    `begin` is the position of the first of these rows in the order of all labels; the random pairs depend on it.
+    `first` is the position of the first of these rows in the order of all labels; the random pairs depend on it.
     """
     n = len(order)
     most, best = -1.0, None
     for t in range(tries):
-        drawn = mix((seed + t) & WORD) ^ (begin << 32 | (begin + n))
+        drawn = mix((seed + t) & WORD) ^ (offset << 32 | (offset + n))
         first = mix(drawn) % n
         second = (first + 1 + mix((drawn + GOLDEN) & WORD) % (n - 1)) % n
         halves = [[order[first]], [order[second]]]
         alike = 0.0
         for turn in range(rounds):
-            sums = [table[half].sum(axis=0) for half in halves]
-            lengths = [np.linalg.norm(one) for one in sums]
+            vector_sums = [table[half].sum(axis=0) for half in halves]
+            lengths = [np.linalg.norm(vector) for vector in vector_sums]
             before, alike = alike, sum(lengths) / n
             if turn > 1 and alike - before < 1e-5:
                 break
-            centres = [one / length if length > 0 else one for one, length in zip(sums, lengths, strict=True)]
+            centres = [
+                vector / length if length > 0 else vector for vector, length in zip(vector_sums, lengths, strict=True)
+            ]
             nearer = table @ (centres[0] - centres[1])
             ranked = sorted(order, key=lambda r: (-nearer[r], r))
             old, halves = halves, [sorted(ranked[: (n + 1) // 2]), sorted(ranked[(n + 1) // 2 :])]
@@ -73,10 +75,10 @@ def order(examples, seed: int, tries: int) -> list[int]:
     """Return the labels in the order of the leaves."""
     labels, table = prototypes(examples)
 
-    def below(rows: list[int], begin: int) -> list[int]:
+    def leaf_order(rows: list[int], offset: int) -> list[int]:
         if len(rows) <= 2:
             return rows
-        first, second = split(table, rows, begin, seed, tries)
-        return below(first, begin) + below(second, begin + len(first))
+        first, second = split(table, rows, offset, seed, tries)
+        return leaf_order(first, offset) + leaf_order(second, offset + len(first))
 
-    return [labels[r] for r in below(list(range(len(labels))), 0)]
+    return [labels[r] for r in leaf_order(list(range(len(labels))), 0)]

@@ -264,8 +264,8 @@ class Learner:
 
     def weight(self, index: int, sub: Hashable = 0, scaled: bool = True) -> np.float32:
         """Return the weight of a feature, 0 if it was never updated."""
-        found = self.table.get(self.key((index, ONE, scaled), sub))
-        return found.w if found else ZERO
+        entry = self.table.get(self.key((index, ONE, scaled), sub))
+        return entry.w if entry else ZERO
 
     def weights(self) -> dict[Hashable, np.float32]:
         """Return all weights that are not 0, by slot."""

@@ -29,7 +29,7 @@ class Node:
     def __init__(self):
         self.parent = self.left = self.right = None
         self.regressor: int | None = None
-        self.answer = FIRST
+        self.prediction = FIRST
         self.recycled = 0
         self.set_node()
 
@@ -92,7 +92,7 @@ class LomTree:
         self.r = Node()
         self.t = 0
         self.swaps = 0
-        self.lost = False
+        self.tree_lost = False
         self.rooted = 0  # number of swaps in which a sibling became the root
         self.route: list[tuple] = []
 
@@ -100,7 +100,7 @@ class LomTree:
         j = self.r
         while not j.is_leaf():
             j = j.left if self.learner.predict(features, j.regressor) < 0 else j.right
-        return j.answer
+        return j.prediction
 
     def learn(self, features: list[tuple], y: int, weight: float = 1.0, clock: float = 0.0) -> None:
         self.route = []
@@ -110,7 +110,7 @@ class LomTree:
         while True:
             j.l[y] = j.l.get(y, 0) + 1
             if j.l[y] > j.most:
-                j.most, j.answer = j.l[y], y
+                j.most, j.prediction = j.l[y], y
             wanted = self.t < self.T or j.C - j.most > self.R_S * (self.r.C + 1)
             if j.is_leaf() and len(j.l) > 1 and wanted:
                 self.split(j)
@@ -135,7 +135,7 @@ class LomTree:
             self.swap(j)
         for child in (j.left, j.right):
             child.parent = j
-            child.answer = j.answer
+            child.prediction = j.prediction
         j.left.C = j.C // 2
         j.right.C = j.C - j.left.C
         self.update_C(j.left)
@@ -154,7 +154,7 @@ class LomTree:
         sibling = above.right if s is above.left else above.left
         sibling.parent = grand
         if grand is None and self.at_root == "vw":
-            self.lost = True
+            self.tree_lost = True
         elif grand is None:
             self.r = sibling
             self.rooted += 1
@@ -179,10 +179,10 @@ class LomTree:
     def depths(self) -> list[int]:
         """Return the depths of the leaves, from left to right."""
 
-        def below(node, depth):
-            return [depth] if node.is_leaf() else below(node.left, depth + 1) + below(node.right, depth + 1)
+        def leaf_depths(node, depth):
+            return [depth] if node.is_leaf() else leaf_depths(node.left, depth + 1) + leaf_depths(node.right, depth + 1)
 
-        return below(self.r, 0)
+        return leaf_depths(self.r, 0)
 
 
 class VwRouters(Learner):

@@ -102,10 +102,10 @@ class OneAgainstAll:
         self.learner.learn(features, 1, weight, true, clock)
         skipped = (y - 1) % self.k if self.own_class == "vw" else true
         share = F(weight) * (F(self.k) / F(self.subsample))
-        left = self.subsample
-        while left:
+        remaining = self.subsample
+        while remaining:
             i = self.order[self.position]
             self.position = (self.position + 1) % self.k
             if i != skipped:
                 self.learner.learn(features, -1, share, i, clock)
-                left -= 1
+                remaining -= 1

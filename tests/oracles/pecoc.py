@@ -60,7 +60,7 @@ class Leaf:
 
 class Node:
     def __init__(self, m: int):
-        self.asks = [Regressor() for _ in range(m)]  # one per row of the matrix; the first one is not used
+        self.regressors = [Regressor() for _ in range(m)]  # one per row of the matrix; the first one is not used
         self.branches: dict[int, Node | Leaf] = {}
 
     def leaves(self) -> int:
@@ -85,7 +85,7 @@ class Tree(cpt.Tree):
 
     def inside(self, node, row) -> list[float]:
         """Return for every row of the matrix the estimated probability of its subset of the branches."""
-        return [1.0] + [1 - self.p_right(one, row) for one in node.asks[1:]]
+        return [1.0] + [1 - self.p_right(regressor, row) for regressor in node.regressors[1:]]
 
     def masses(self, node, row) -> dict[int, float]:
         """Return the probability of every branch of a node."""
@@ -101,7 +101,7 @@ class Tree(cpt.Tree):
         row = self.scaled(features)
         return {y: self.probability(y, row) for y in self.way} if len(self.way) > 1 else dict.fromkeys(self.way, 1.0)
 
-    def asked(self, features, y) -> tuple[int, float]:
+    def regressor_losses(self, features, y) -> tuple[int, float]:
         """Return the number of regressors on the path to label y, and the sum of their squared losses."""
         row = self.scaled(features)
         number, total = 0, 0.0
@@ -126,9 +126,9 @@ class Tree(cpt.Tree):
             self.train_node(leaf.node, 0, row, weight)
 
     def train_node(self, node, c, row, weight) -> None:
-        scores = [self.score(one, row) for one in node.asks]
+        scores = [self.score(regressor, row) for regressor in node.regressors]
         for i in range(1, self.m):
-            self.train(node.asks[i], row, -1 if self.matrix[i, c] else 1, weight, scores[i])
+            self.train(node.regressors[i], row, -1 if self.matrix[i, c] else 1, weight, scores[i])
 
     def insert(self, row, y) -> None:
         if not self.way:

@@ -51,6 +51,6 @@ class RandomTree:
     def learn(self, row, y: int, weight: float = 1.0) -> None:
         node = self.root
         while isinstance(node, tuple):
-            left = y in leaves(node[1])
-            self.routers.teach(row, -1 if left else 1, weight, node[0], 0.0)
-            node = node[1] if left else node[2]
+            goes_left = y in leaves(node[1])
+            self.routers.teach(row, -1 if goes_left else 1, weight, node[0], 0.0)
+            node = node[1] if goes_left else node[2]

@@ -128,10 +128,10 @@ def nearest_float32(exact: Fraction) -> np.float32:
 
 def strtof(data: bytes, start: int) -> tuple[np.float32, int]:
     """Read a number as C's strtof does; return its value and its number of bytes, 0 if there is no number."""
-    found = _STRTOF.match(data, start)
-    if not found:
+    match = _STRTOF.match(data, start)
+    if not match:
         return F(0), 0
-    part = found.groupdict()
+    part = match.groupdict()
     if part["inf"]:
         value = F(np.inf)
     elif part["nan"]:
@@ -144,7 +144,7 @@ def strtof(data: bytes, start: int) -> tuple[np.float32, int]:
         power = max(min(int(exponent or b"0"), 9999), -9999)
         scale = Fraction(2) ** power if base == 16 else Fraction(10) ** power
         value = nearest_float32(number * scale / Fraction(base) ** len(rest))
-    return (-value if part["sign"] == b"-" else value), found.end() - start
+    return (-value if part["sign"] == b"-" else value), match.end() - start
 
 
 def parse_float(data: bytes, start: int, end: int) -> tuple[np.float32, int]:
@@ -202,8 +202,8 @@ def _class_word(data: bytes, start: int, line: int, word: bytes) -> int:
 
     Only a space, a zero byte or the end of the data may follow.
     """
-    found = _STRTOL.match(data, start)
-    value, end = (int(found[1]), found.end()) if found else (0, start)
+    match = _STRTOL.match(data, start)
+    value, end = (int(match[1]), match.end()) if match else (0, start)
     if end < len(data) and data[end] not in b" \0":
         raise BadLabel(line, word)
     return max(min(value, (1 << 63) - 1), -(1 << 63)) % (1 << 32)
@@ -219,12 +219,12 @@ def lines_of(data: bytes) -> Iterator[tuple[int, int, int]]:
         number += 1
         stop = data.find(b"\n", start)
         stop = len(data) if stop < 0 else stop
-        begin, end = start, stop
-        if data[begin : begin + 3] == b"\xef\xbb\xbf":
-            begin += 3
-        if end > begin and data[end - 1] == 13:
+        first, end = start, stop
+        if data[first : first + 3] == b"\xef\xbb\xbf":
+            first += 3
+        if end > first and data[end - 1] == 13:
             end -= 1
-        yield number, begin, end
+        yield number, first, end
         start = stop + 1
 
 
@@ -382,14 +382,14 @@ def _tidy(interactions: Iterable[bytes], leave_duplicates: bool) -> list[bytes]:
 
     The terms of an interaction with a repeated group and other groups are sorted, too.
     """
-    kept, seen = [], set()
+    groups, seen = [], set()
     for terms in sorted(interactions, key=lambda terms: (len(terms), terms)):
         ordered = bytes(sorted(terms))
         if ordered in seen and not leave_duplicates:
             continue
         seen.add(ordered)
-        kept.append(ordered if _must_sort(ordered) else terms)
-    return kept
+        groups.append(ordered if _must_sort(ordered) else terms)
+    return groups
 
 
 def normalise(

@@ -38,16 +38,16 @@ class Scorers:
         self.ab_sum = [1.0, 1.0]
 
     def candidates(self, proposals) -> list[int]:
-        found = []
+        labels = []
         for place in range(max(map(len, proposals), default=0)):
-            for one in proposals:
-                if place < len(one) and one[place][0] not in found:
-                    found.append(one[place][0])
-        return found
+            for listing in proposals:
+                if place < len(listing) and listing[place][0] not in labels:
+                    labels.append(listing[place][0])
+        return labels
 
     def opinions(self, proposals, y) -> list[float]:
-        logs = [math.log(dict(one).get(y, one[-1][1]) if one else 1.0) for one in proposals]
-        support = sum(y in dict(one) for one in proposals) / len(proposals)
+        logs = [math.log(dict(listing).get(y, listing[-1][1]) if listing else 1.0) for listing in proposals]
+        support = sum(y in dict(listing) for listing in proposals) / len(proposals)
         return [sum(logs) / len(logs), max(logs), support]
 
     def shares(self, proposals, row) -> dict[int, float]:
@@ -62,7 +62,7 @@ class Scorers:
         return {y: math.exp(s - top) / total for y, s in scores.items()}
 
     def odds(self, proposals) -> float:
-        rest = 1 - sum(p for one in proposals for _, p in one) / len(proposals)
+        rest = 1 - sum(p for listing in proposals for _, p in listing) / len(proposals)
         rest = min(max(rest, 1e-6), 1 - 1e-6)
         return math.log(rest / (1 - rest))
 
@@ -84,9 +84,9 @@ class Scorers:
             return
         first = self.shares(proposals, row)
         self.teach(first, row, y, weight)
-        said = {c: self.opinions(proposals, c) for c in proposed}
+        opinions = {c: self.opinions(proposals, c) for c in proposed}
         for i in range(3):
-            part = sum(p * said[c][i] for c, p in first.items()) - said[y][i]
+            part = sum(p * opinions[c][i] for c, p in first.items()) - opinions[y][i]
             self.v_sum[i] += weight * part**2
             self.v[i] -= STEP * weight * part / math.sqrt(self.v_sum[i])
         self.teach(self.shares(proposals, row), row, y, weight)

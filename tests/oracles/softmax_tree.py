@@ -78,26 +78,26 @@ class Oracle:
             i = self.side(i, x)
         return i
 
-    def judged(self, n, i):
+    def leaf_loss(self, n, i):
         """Return the loss of row n in the subtree of node i, and the class predicted for it."""
         leaf = self.leaf[self.reach(self.x[n], i)]
         if leaf is None:
             return (1.0 if self.zero_loss == "01" else self.beta), 0
         classes, w, b = leaf
         z = w @ self.x[n] + b
-        answer = int(classes[int(np.argmax(z))])
+        predicted = int(classes[int(np.argmax(z))])
         if self.zero_loss == "01":
-            return float(answer != self.y[n]), answer
+            return float(predicted != self.y[n]), predicted
         if self.y[n] not in classes:
-            return self.beta, answer
+            return self.beta, predicted
         own = int(np.flatnonzero(classes == self.y[n])[0])
-        return float(np.log(np.exp(z - z.max()).sum()) + z.max() - z[own]), answer
+        return float(np.log(np.exp(z - z.max()).sum()) + z.max() - z[own]), predicted
 
     def objective(self):
-        loss = sum(self.c[n] * self.judged(n, 0)[0] for n in range(len(self.y)))
+        loss = sum(self.c[n] * self.leaf_loss(n, 0)[0] for n in range(len(self.y)))
         size = sum(np.abs(w).sum() for w, _ in self.router.values())
         if self.zero_loss != "01":
-            size += sum(np.abs(one[1]).sum() for one in self.leaf.values() if one is not None)
+            size += sum(np.abs(weights[1]).sum() for weights in self.leaf.values() if weights is not None)
         return loss + self.alpha * size
 
     def iterate(self, leaf_of, first):
@@ -136,30 +136,30 @@ class Oracle:
         if i not in self.leaf:
             return np.inf
         size = 0.0 if self.zero_loss == "01" or self.leaf[i] is None else np.abs(self.leaf[i][1]).sum()
-        return sum(self.c[n] * self.judged(n, i)[0] for n in rows) + self.alpha * size
+        return sum(self.c[n] * self.leaf_loss(n, i)[0] for n in rows) + self.alpha * size
 
     def _fit_router(self, i, rows, first):
-        left = np.array([self.judged(n, 2 * i + 1)[0] for n in rows])
-        right = np.array([self.judged(n, 2 * i + 2)[0] for n in rows])
-        care = np.flatnonzero(left != right)
-        if not len(care):
+        left_loss = np.array([self.leaf_loss(n, 2 * i + 1)[0] for n in rows])
+        right_loss = np.array([self.leaf_loss(n, 2 * i + 2)[0] for n in rows])
+        differing = np.flatnonzero(left_loss != right_loss)
+        if not len(differing):
             return
-        mine = np.array(rows)[care]
-        gap = left[care] - right[care]
+        routed = np.array(rows)[differing]
+        gap = left_loss[differing] - right_loss[differing]
 
         def part(w, b):
-            wrong = (self.x[mine] @ w + b >= 0) != (gap > 0)
-            return (self.c[mine] * np.abs(gap) * wrong).sum() + self.alpha * np.abs(w).sum()
+            wrong = (self.x[routed] @ w + b >= 0) != (gap > 0)
+            return (self.c[routed] * np.abs(gap) * wrong).sum() + self.alpha * np.abs(w).sum()
 
-        w, b = logistic_fit(self.x[mine], (gap > 0).astype(float), self.c[mine] * np.abs(gap), self.alpha)
+        w, b = logistic_fit(self.x[routed], (gap > 0).astype(float), self.c[routed] * np.abs(gap), self.alpha)
         if first or part(w, b) <= part(*self.router[i]):
             self.router[i] = (w, b)
 
     def run(self, leaf_of, iterations):
         """Return, after each iteration, the objective and the leaf of every row."""
-        found = []
+        results = []
         for t in range(iterations):
             self.iterate(leaf_of, t == 0)
             leaf_of = [self.reach(x) for x in self.x]
-            found.append((self.objective(), leaf_of))
-        return found
+            results.append((self.objective(), leaf_of))
+        return results

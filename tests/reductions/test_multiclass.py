@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 import streams
-from command import begin, learn
+from command import learn, start_process
 from command import xclass as run
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +31,7 @@ def classes(*lines: bytes) -> bool | None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "are_classes"),
     [
         ([b"1 | a", b"2 | b", b"3 | c"], True),
         ([b"1 2.5 'tag| a", b"30000 | b", b"7 0.5 | c"], True),
@@ -45,8 +45,8 @@ def classes(*lines: bytes) -> bool | None:
         ([], False),
     ],
 )
-def test_what_labels_say(lines, told):
-    assert classes(*lines) is told
+def test_class_labels_are_recognised(lines, are_classes):
+    assert classes(*lines) is are_classes
 
 
 @given(st.lists(st.integers(1, HIGHEST_LABEL), min_size=3, unique=True), st.integers(0, 50))
@@ -55,11 +55,11 @@ def test_any_three_whole_numbers_are_classes(labels, unlabelled):
 
 
 @given(st.lists(st.integers(1, 9), max_size=20), st.floats(-1e6, 0.99) | st.just(1.5))
-def test_one_other_number_is_enough(before, other):
+def test_one_label_that_is_no_class_is_enough(before, other):
     assert classes(*(b"%d | x" % label for label in before), b"%r | x" % other, b"1 | x", b"2 | x", b"3 | x") is False
 
 
-def test_only_the_first_are_looked_at():
+def test_only_the_first_labels_are_examined():
     labels = label_detection.LabelDetector()
     for i in range(label_detection.MAX_LABELS):
         assert labels.classes is None
@@ -88,7 +88,7 @@ def learned(text: str, reduction: str, classes: int | None = None, **options) ->
         return state_of(model)
 
 
-def test_it_stands_for_ordinary_options(text):
+def test_preset_stands_for_ordinary_options(text):
     assert learned(text, "multiclass", 12) == learned(text, "cpt", 12, trees=4, rerank=True)
     assert learned(text, "multiclass") == learned(text, "multiclass", 0)
     few = learned(text, "multiclass", 12, trees=2, candidates=3)
@@ -96,7 +96,7 @@ def test_it_stands_for_ordinary_options(text):
     assert few != learned(text, "multiclass", 12)
 
 
-def test_learning_goes_on_from_a_model(tmp_path, text):
+def test_learning_resumes_from_a_model(tmp_path, text):
     lines = text.splitlines()
     with xclass.Learner("multiclass", bits=16) as model:
         model.learn_many(lines[:200])
@@ -106,7 +106,7 @@ def test_learning_goes_on_from_a_model(tmp_path, text):
         assert state_of(model) == learned(text, "multiclass")
 
 
-def test_vw_has_nothing_like_it():
+def test_multiclass_is_refused_with_vw_exact():
     with pytest.raises(xclass.UsageError, match="vw_exact cannot be combined with cpt"):
         xclass.Learner("multiclass", vw_exact=True)
 
@@ -114,15 +114,15 @@ def test_vw_has_nothing_like_it():
 # -- runs of the command
 
 
-def test_it_is_taken_whether_named_or_not(tmp_path, text):
+def test_multiclass_is_the_same_named_or_detected(tmp_path, text):
     (tmp_path / "d.vw").write_text(text)
     learn("d.vw", "-b", 16, "-f", "counted", "--cpt", 0, "--trees", 4, "--rerank", cwd=tmp_path)
     learn("-b", 16, "--multiclass", "-f", "unknown", "d.vw", cwd=tmp_path)
     learn("-b", 16, "-f", "alone", "--multiclass", "d.vw", cwd=tmp_path)  # what follows is the data
     learn("d.vw", "-b", 16, "-f", "nothing", cwd=tmp_path)
     assert len({(tmp_path / name).read_bytes() for name in ("counted", "unknown", "alone", "nothing")}) == 1
-    done = learn("d.vw", "-b", 16, "--multiclass", 12, "--trees", 2, "--candidates", 3, cwd=tmp_path)
-    assert "trees = 2 rerank, candidates = 3" in done.err
+    result = learn("d.vw", "-b", 16, "--multiclass", 12, "--trees", 2, "--candidates", 3, cwd=tmp_path)
+    assert "trees = 2 rerank, candidates = 3" in result.err
 
 
 def test_files_pipes_and_compressed_files_are_told_alike(tmp_path, text):
@@ -133,15 +133,15 @@ def test_files_pipes_and_compressed_files_are_told_alike(tmp_path, text):
     pipe = learn(*run, stdin=text)
     assert file.out == packed.out == pipe.out
     assert len(file.lines) == 400
-    for done in (file, packed, pipe):
-        assert CHOSEN in done.err
-        assert "label not proposed (routing error)" in done.err
-        assert "label proposed, not chosen (scoring error)" in done.err
+    for result in (file, packed, pipe):
+        assert CHOSEN in result.err
+        assert "label not proposed (routing error)" in result.err
+        assert "label proposed, not chosen (scoring error)" in result.err
 
 
 def test_a_pipe_loses_nothing_however_it_arrives(text):
     whole = learn("-b", 16, "-p", "stdout", stdin=text)
-    child = begin("-b", 16, "-p", "stdout")
+    child = start_process("-b", 16, "-p", "stdout")
     lines = text.splitlines(keepends=True)
     for line in (*lines[:3], "".join(lines[3:])):
         child.stdin.write(line.encode())
@@ -152,9 +152,9 @@ def test_a_pipe_loses_nothing_however_it_arrives(text):
 
 def test_numbers_are_learned_as_before():
     text = "".join(f"{y} |f a:{y} b\n" for y in (0.5, 1, -2, 3, 4, 5) * 10)
-    done = learn("-p", "stdout", stdin=text)
-    assert CHOSEN not in done.err
-    assert done.out == learn("-p", "stdout", "--loss_function", "squared", stdin=text).out
+    result = learn("-p", "stdout", stdin=text)
+    assert CHOSEN not in result.err
+    assert result.out == learn("-p", "stdout", "--loss_function", "squared", stdin=text).out
 
 
 @pytest.mark.parametrize(
@@ -168,32 +168,32 @@ def test_numbers_are_learned_as_before():
         ("-t",),
     ],
 )
-def test_options_of_the_learner_alone_ask_for_it(tmp_path, words):
-    done = learn(*words, stdin="1 | a\n2 | b\n3 | c\n" * 9, cwd=tmp_path)
-    assert CHOSEN not in done.err
-    assert "cpt:" not in done.err
+def test_options_of_the_scalar_learner_prevent_multiclass(tmp_path, words):
+    result = learn(*words, stdin="1 | a\n2 | b\n3 | c\n" * 9, cwd=tmp_path)
+    assert CHOSEN not in result.err
+    assert "cpt:" not in result.err
 
 
-def test_options_of_classes_ask_for_classes():
+def test_options_of_classes_select_multiclass():
     for words in (("--trees", 2), ("--top_k", 2), ("--named_labels", "a,b")):
         text = "a | x\nb | y\n" if words[0] == "--named_labels" else "1 | x\n2 | y\n"
-        done = learn("-b", 12, *words, stdin=text)
-        assert "rerank, candidates = 8" in done.err
+        result = learn("-b", 12, *words, stdin=text)
+        assert "rerank, candidates = 8" in result.err
 
 
-def test_a_model_goes_on_as_what_it_is(tmp_path, text):
+def test_a_resumed_model_keeps_its_reduction(tmp_path, text):
     for reduction in ("multiclass", "recall_tree"):
         with xclass.Learner(reduction, 12, bits=14) as model:
             model.learn_many(text)
             model.save(tmp_path / reduction)
     for words in ((), ("--multiclass",)):
         assert "trees = 4 rerank" in learn("-i", "multiclass", *words, stdin=text, cwd=tmp_path).err
-    done = run("-i", "recall_tree", "--multiclass", stdin=text, cwd=tmp_path)
-    assert done.status == 2
-    assert "--multiclass disagrees with recall_tree, which was trained with --recall_tree 12" in done.err
+    result = run("-i", "recall_tree", "--multiclass", stdin=text, cwd=tmp_path)
+    assert result.status == 2
+    assert "--multiclass disagrees with recall_tree, which was trained with --recall_tree 12" in result.err
 
 
-def test_what_a_refused_run_looked_at_is_not_read_by_the_next():
+def test_preview_of_a_refused_run_is_not_used_by_the_next():
     refused = run(
         "--trees", 4, "--tree_noise", 1, "--candidates", 3, "--candidate_cut", 7, stdin="1 | a\n2 | b\n3 | c\n"
     )
@@ -211,20 +211,20 @@ def test_what_a_refused_run_looked_at_is_not_read_by_the_next():
     ],
 )
 def test_what_makes_no_sense_is_refused(words, message):
-    done = run(*words, stdin="1 | a\n2 | b\n3 | c\n")
-    assert done.status == 2
-    assert message in done.err
-    assert "Traceback" not in done.err
+    result = run(*words, stdin="1 | a\n2 | b\n3 | c\n")
+    assert result.status == 2
+    assert message in result.err
+    assert "Traceback" not in result.err
 
 
 def test_data_that_are_not_there_are_named():
-    done = run("nowhere.vw")
-    assert done.status == 1
-    assert done.err == "xclass: nowhere.vw: there is no such file; check the name given to -d\n"
+    result = run("nowhere.vw")
+    assert result.status == 1
+    assert result.err == "xclass: nowhere.vw: there is no such file; check the name given to -d\n"
 
 
 @pytest.mark.parametrize(
-    ("labels", "said"),
+    ("labels", "message"),
     [
         ("012012", "the first labels are whole numbers, one of them 0: learning numbers, as VW does; classes are"),
         ("120312", "labels are whole numbers, one of them 0: learning numbers, as VW does; classes are counted from"),
@@ -236,13 +236,13 @@ def test_data_that_are_not_there_are_named():
         ("0101", ""),
     ],
 )
-def test_labels_that_may_have_been_meant_as_classes_are_pointed_out(labels, said, tmp_path):
+def test_labels_that_may_have_been_meant_as_classes_are_pointed_out(labels, message, tmp_path):
     text = "".join(f"{y} | a{y}\n" for y in labels)
     (tmp_path / "d").write_text(text)
-    done = learn("d", cwd=tmp_path)
-    assert said in done.err if said else "labels are" not in done.err
-    if labels[0] != "0":  # a pipe is not kept waiting
-        assert said in learn(stdin=text).err
+    result = learn("d", cwd=tmp_path)
+    assert message in result.err if message else "labels are" not in result.err
+    if labels[0] != "0":  # a pipe is not delayed
+        assert message in learn(stdin=text).err
     assert "labels are" not in learn("--loss_function", "squared", stdin=text).err
     assert "labels are" not in learn("--quiet", stdin=text).err
     named = learn("--multiclass", "--named_labels", "0,1,2,3", "-b", 12, "-p", "stdout", stdin=text)
@@ -255,6 +255,6 @@ def test_numbers_that_begin_like_classes_are_not_taken_for_them(tmp_path):
 
 
 def test_a_class_0_is_told_where_classes_begin():
-    done = run("--multiclass", "-b", 12, stdin="1 | a\n0 | b\n")
-    assert done.status == 1
-    assert "stdin:2:1: label 0 is outside 1..2147483648 (--multiclass); classes are counted from 1. " in done.err
+    result = run("--multiclass", "-b", 12, stdin="1 | a\n0 | b\n")
+    assert result.status == 1
+    assert "stdin:2:1: label 0 is outside 1..2147483648 (--multiclass); classes are counted from 1. " in result.err

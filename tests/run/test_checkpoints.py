@@ -16,7 +16,7 @@ from xclass.model import model_file
 
 
 def noisy(seed: int, n: int = 300) -> str:
-    """Lines whose words tell nothing of the label, so that passes get worse."""
+    """Lines whose words do not depend on the label, so that passes get worse."""
     rng = random.Random(seed)
     return "".join(
         f"{rng.randrange(1, 5)} |a w{rng.randrange(40)} w{rng.randrange(40)} w{rng.randrange(40)}\n" for _ in range(n)
@@ -30,36 +30,36 @@ def best_of(err: str) -> int:
 # -- the best pass
 
 
-def same_learned(one, other) -> bool:
-    one, other = model_file.load(one), model_file.load(other)
-    return all(np.array_equal(one.arrays[name], other.arrays[name]) for name in one.arrays)
+def same_learned(first, second) -> bool:
+    first, second = model_file.load(first), model_file.load(second)
+    return all(np.array_equal(first.arrays[name], second.arrays[name]) for name in first.arrays)
 
 
 @pytest.mark.parametrize("passes", [2, 3, 4])
 def test_last_pass_is_kept_where_it_is_the_best(tmp_path, passes):
     args = ("--sgd", "-l", 0.001, "--passes", passes, "-f", "m", "--save_per_pass")
-    done = learn(*args, stdin=real(1, 400), cwd=tmp_path)
-    assert best_of(done.err) == passes
-    assert f"the model saved is that of pass {passes}" in done.err
+    result = learn(*args, stdin=real(1, 400), cwd=tmp_path)
+    assert best_of(result.err) == passes
+    assert f"the model saved is that of pass {passes}" in result.err
     assert (tmp_path / "m").read_bytes() == (tmp_path / f"m.{passes}").read_bytes()
     assert (tmp_path / "m").read_bytes() != (tmp_path / f"m.{passes - 1}").read_bytes()
 
 
 def test_passes_that_end_early_with_the_last_one_keep_the_best_as_in_vw(tmp_path):
     """VW does not save at the end where the last pass is also the one that has too many misses before it."""
-    kept = set()
+    ended_early = set()
     for misses in (1, 2, 3):
         args = ("-b", 12, "--early_terminate", misses, "--keep_last", "-f", "m", "--save_per_pass")
         for passes in (2, 3, 4, 5):
-            done = learn("--oaa", 4, *args, "--passes", passes, stdin=noisy(3), cwd=tmp_path)
-            used = int(re.search(r"passes used = (\d+)", done.err)[1])
-            best = best_of(done.err)
+            result = learn("--oaa", 4, *args, "--passes", passes, stdin=noisy(3), cwd=tmp_path)
+            used = int(re.search(r"passes used = (\d+)", result.err)[1])
+            best = best_of(result.err)
             assert used == min(passes, best + misses)
             saved = best if used == best + misses else used
-            assert f"the model saved is that of pass {saved}" in done.err
+            assert f"the model saved is that of pass {saved}" in result.err
             assert (tmp_path / "m").read_bytes() == (tmp_path / f"m.{saved}").read_bytes()
-            kept.add(used == passes == best + misses)
-    assert kept == {True, False}
+            ended_early.add(used == passes == best + misses)
+    assert ended_early == {True, False}
 
 
 LEARNERS = {
@@ -77,18 +77,18 @@ def test_text_is_of_the_model_that_is_saved(tmp_path, name, saved):
     args = [*args, "-b", 12, "--passes", 5, "-q", "aa"]
     learn(*args, "-f", "m", "--save_per_pass", stdin=data, cwd=tmp_path)
     made = ["-f", "m2"] if saved else []
-    done = learn(*args, *made, "--readable_model", "text", "--invert_hash", "names", stdin=data, cwd=tmp_path)
-    best = best_of(done.err)
+    result = learn(*args, *made, "--readable_model", "text", "--invert_hash", "names", stdin=data, cwd=tmp_path)
+    best = best_of(result.err)
     assert name == "scalar" or best < 5
     learn("-t", "-i", f"m.{best}", "--readable_model", "wanted", "--no_stdin", cwd=tmp_path)
-    found, wanted, named = (weights(tmp_path / path) for path in ("text", "wanted", "names"))
-    assert found == wanted
+    text_weights, expected, named = (weights(tmp_path / path) for path in ("text", "wanted", "names"))
+    assert text_weights == expected
     assert {line.rpartition(":")[0].rpartition(":")[2]: line.rpartition(":")[2] for line in named} == {
-        line.partition(":")[0]: line.partition(":")[2] for line in wanted
+        line.partition(":")[0]: line.partition(":")[2] for line in expected
     }
-    used = int(re.search(r"passes used = (\d+)", done.err)[1])
-    left = {f"m.{j}" for j in range(1, used + 1)} | {"m", "text", "names", "wanted"} | ({"m2"} if saved else set())
-    assert {path.name for path in tmp_path.iterdir()} == left
+    used = int(re.search(r"passes used = (\d+)", result.err)[1])
+    files = {f"m.{j}" for j in range(1, used + 1)} | {"m", "text", "names", "wanted"} | ({"m2"} if saved else set())
+    assert {path.name for path in tmp_path.iterdir()} == files
     if saved:
         assert same_learned(tmp_path / "m2", tmp_path / f"m.{best}")
         assert (tmp_path / "m2").read_bytes() == (tmp_path / "m").read_bytes()
@@ -105,17 +105,17 @@ def test_counters_of_a_text_are_vws(tmp_path, more):
     (tmp_path / "data").write_text(noisy(3) + " |a unlabelled\n")
     args = ["-d", "data", "--oaa", "4", "--readable_model", "text", *more.split()]
     run_vw(*args, "-c", "-k", cwd=tmp_path)
-    found = []
+    headers = []
     for _ in range(2):
         lines = (tmp_path / "text").read_text().splitlines()
         lines = lines[lines.index(":1") + 1 :]
-        found.append(dict(line.rsplit(" ", 1) for line in lines if not line[0].isdigit()))
+        headers.append(dict(line.rsplit(" ", 1) for line in lines if not line[0].isdigit()))
         learn(*args, "--vw_exact", cwd=tmp_path)
-    for name, value in found[0].items():
-        assert float(found[1][name]) == pytest.approx(float(value), rel=1e-4), name
+    for name, value in headers[0].items():
+        assert float(headers[1][name]) == pytest.approx(float(value), rel=1e-4), name
 
 
-# -- counters that go on
+# -- counters of resumed runs
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -152,41 +152,41 @@ def test_counters_go_on_as_vws(tmp_path):
     lines = data.splitlines(keepends=True)
     (tmp_path / "one").write_text("".join(lines[:70]))
     (tmp_path / "two").write_text("".join(lines[70:]))
-    theirs, ours = [], []
+    vw_summaries, summaries = [], []
     for more in (["-d", "one", "-f", "m"], ["-d", "two", "-i", "m", "--preserve_performance_counters", "-f", "m2"]):
-        theirs.append(summary(run_vw(*args, *more, cwd=tmp_path).err))
+        vw_summaries.append(summary(run_vw(*args, *more, cwd=tmp_path).err))
     for more in (["-d", "one", "-f", "m"], ["-d", "two", "-i", "m", "--preserve_performance_counters", "-f", "m2"]):
-        ours.append(summary(learn("--vw_exact", *args, *more, cwd=tmp_path).err))
-    assert ours[0] == theirs[0]
-    assert ours[1] == theirs[1]
-    assert "passes used = 2" in ours[1]
+        summaries.append(summary(learn("--vw_exact", *args, *more, cwd=tmp_path).err))
+    assert summaries[0] == vw_summaries[0]
+    assert summaries[1] == vw_summaries[1]
+    assert "passes used = 2" in summaries[1]
 
 
-def test_counters_are_asked_for_where_there_are_some(tmp_path):
+def test_preserve_performance_counters_needs_a_model_with_counters(tmp_path):
     data = noisy(1)
     learn("--oaa", 4, "-b", 10, "-f", "m", "--predict_only_model", stdin=data, cwd=tmp_path)
-    for args, said in (
+    for args, message in (
         (["--oaa", 4], "--preserve_performance_counters has no effect: it needs -i FILE, which loads a model"),
         (["-i", "m", "-t"], "--preserve_performance_counters has no effect: with -t no examples are added"),
         (["-i", "m"], "m has no counters; it was saved with --predict_only_model"),
     ):
-        done = xclass(*args, "--preserve_performance_counters", stdin=data, cwd=tmp_path)
-        assert done.status == 2
-        assert said in done.err
+        result = xclass(*args, "--preserve_performance_counters", stdin=data, cwd=tmp_path)
+        assert result.status == 2
+        assert message in result.err
 
 
 # -- stopped at the end
 
 LATE = """
 import signal
-from xclass.{folder} import {room}
+from xclass.{folder} import {module}
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
-before = {room}.{function}
+before = {module}.{function}
 def late(*args, **more):
     for _ in range({times}):
         signal.raise_signal(signal.{name})  # in this thread, so that two are not taken for one
     return before(*args, **more)
-{room}.{function} = late
+{module}.{function} = late
 """
 
 
@@ -197,11 +197,11 @@ def test_stopped_while_the_model_is_saved_it_is_saved(tmp_path, name):
     args = ("data", "--oaa", 4, "-b", 10, "-p", "p", "--readable_model", "text", "-f")
     learn(*args, "wanted", cwd=tmp_path)
     text = (tmp_path / "text").read_bytes()
-    prepare = LATE.format(folder="model", room="model_file", function="save", times=1, name=name)
-    done = script(prepare, *args, "m", cwd=tmp_path)
-    assert done.status == (130 if name == "SIGINT" else 143)
-    assert f"{name} came after all examples were read; the run was completed" in done.err
-    assert "Traceback" not in done.err
+    prepare = LATE.format(folder="model", module="model_file", function="save", times=1, name=name)
+    result = script(prepare, *args, "m", cwd=tmp_path)
+    assert result.status == (130 if name == "SIGINT" else 143)
+    assert f"{name} came after all examples were read; the run was completed" in result.err
+    assert "Traceback" not in result.err
     assert (tmp_path / "m").read_bytes() == (tmp_path / "wanted").read_bytes()
     assert (tmp_path / "text").read_bytes() == text
     assert not (tmp_path / "m.interrupted").exists()
@@ -210,9 +210,9 @@ def test_stopped_while_the_model_is_saved_it_is_saved(tmp_path, name):
 def test_stopped_twice_while_the_model_is_saved_the_old_one_stays(tmp_path):
     (tmp_path / "data").write_text(noisy(1))
     (tmp_path / "m").write_bytes(b"of yesterday")
-    prepare = LATE.format(folder="model", room="model_file", function="_write", times=2, name="SIGINT")
-    done = script(prepare, "data", "--oaa", 4, "-b", 10, "-f", "m", cwd=tmp_path)
-    assert done.status == 130
+    prepare = LATE.format(folder="model", module="model_file", function="_write", times=2, name="SIGINT")
+    result = script(prepare, "data", "--oaa", 4, "-b", 10, "-f", "m", cwd=tmp_path)
+    assert result.status == 130
     assert (tmp_path / "m").read_bytes() == b"of yesterday"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "m"]
 
@@ -234,33 +234,33 @@ def test_checkpoint_that_cannot_be_saved_does_not_end_the_run(tmp_path):
     (tmp_path / "data").write_text(noisy(1))
     args = ("data", "--oaa", 4, "-b", 10, "-f")
     learn(*args, "wanted", cwd=tmp_path)
-    done = script(FULL.format(where="m"), *args, "m", "--checkpoint", 100, cwd=tmp_path)
-    assert done.status == 0
-    assert "checkpoint after 100 examples: m: the model was not saved: m: cannot save the model: no room" in done.err
-    assert "checkpoint after 200 examples: m\n" in done.err
+    result = script(FULL.format(where="m"), *args, "m", "--checkpoint", 100, cwd=tmp_path)
+    assert result.status == 0
+    assert "checkpoint after 100 examples: m: the model was not saved: m: cannot save the model: no room" in result.err
+    assert "checkpoint after 200 examples: m\n" in result.err
     assert (tmp_path / "m").read_bytes() == (tmp_path / "wanted").read_bytes()
 
 
 def test_pass_whose_model_cannot_be_saved_ends_the_run_and_nothing_is_lost(tmp_path):
     (tmp_path / "data").write_text(noisy(1))
     args = ("data", "--oaa", 4, "-b", 10, "--passes", 3, "--holdout_off", "--save_per_pass", "-f", "m")
-    done = script(FULL.format(where="m.2"), *args, cwd=tmp_path)
-    assert done.status == 1
-    assert "m.2: cannot save the model: no room\n" in done.err
-    assert "what was learned from 600 examples is in m.interrupted" in done.err
+    result = script(FULL.format(where="m.2"), *args, cwd=tmp_path)
+    assert result.status == 1
+    assert "m.2: cannot save the model: no room\n" in result.err
+    assert "what was learned from 600 examples is in m.interrupted" in result.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "m.1", "m.interrupted"]
 
 
 def test_testing_without_a_model_is_pointed_out(tmp_path):
-    done = learn("--oaa", 4, "-t", stdin=noisy(1), cwd=tmp_path)
-    assert "warning: -t without -i predicts with a new model, which has learned nothing; give -i MODEL\n" in done.err
+    result = learn("--oaa", 4, "-t", stdin=noisy(1), cwd=tmp_path)
+    assert "warning: -t without -i predicts with a new model, which has learned nothing; give -i MODEL\n" in result.err
     learn("--oaa", 4, "-f", "m", stdin=noisy(1), cwd=tmp_path)
     assert "without -i" not in learn("-i", "m", "-t", stdin=noisy(1), cwd=tmp_path).err
     assert learn("--oaa", 4, "-t", "--quiet", stdin=noisy(1), cwd=tmp_path).err == ""
 
 
 @pytest.mark.parametrize("name", ["oaa", "recall_tree", "ect"])
-def test_testing_takes_in_the_weights_alone(tmp_path, monkeypatch, name):
+def test_testing_loads_only_the_weights(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     learn(f"--{name}", 5, "-b", 10, "-f", "m", "--quiet", stdin=multiclass(3, 5, 200))
     given = []

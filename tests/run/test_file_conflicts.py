@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from command import begin, learn, xclass
+from command import learn, start_process, xclass
 
 from xclass.cli.command import option_groups
 from xclass.options.declare import options_of
@@ -29,7 +29,7 @@ def place(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         ("data --oaa 2 -p data", "-p data would write over the data file data; give another name to one of them"),
         ("data --oaa 2 -p ./same", "-p ./same would write over the data file data"),
@@ -59,35 +59,35 @@ def place(tmp_path):
         ("data --cpt 2 --calibration same", "--calibration same would write over the data file data"),
     ],
 )
-def test_outputs_never_lie_on_inputs_or_on_each_other(place, args, said):
+def test_outputs_never_lie_on_inputs_or_on_each_other(place, args, message):
     before = {path.name: path.read_bytes() for path in place.iterdir()}
-    done = xclass(*args.split(), "--quiet", cwd=place)
-    if said is None:
-        assert done.status != 2, done.err
+    result = xclass(*args.split(), "--quiet", cwd=place)
+    if message is None:
+        assert result.status != 2, result.err
         return
-    assert done.status == 2
-    assert said in done.err
+    assert result.status == 2
+    assert message in result.err
     assert {path.name: path.read_bytes() for path in place.iterdir()} == before
 
 
 def test_every_option_that_names_a_file_says_whether_it_is_read():
-    found = {name: one for room in option_groups()[0].values() for name, one in options_of(room).items()}
-    files = {name: one.read for name, one in found.items() if one.metavar == "FILE"}
+    options = {name: option for group in option_groups()[0].values() for name, option in options_of(group).items()}
+    files = {name: option.read for name, option in options.items() if option.metavar == "FILE"}
     assert {name for name, read in files.items() if read} == {"data", "initial_regressor"}
     assert {name for name, read in files.items() if not read} == WRITTEN
-    assert not [name for name, one in found.items() if one.read and name not in files]
-    assert not [name for name in files if found[name].stored]  # a model names no file
+    assert not [name for name, option in options.items() if option.read and name not in files]
+    assert not [name for name in files if options[name].stored]  # a model names no file
 
 
 def test_standard_input_and_output_are_known_by_what_they_are(place):
     for end, status in (("same", 2), ("p", 0)):
         with open(place / "data", "rb") as data:
-            child = begin("--oaa", 2, "-p", end, "--quiet", cwd=place, stdin=data)
+            child = start_process("--oaa", 2, "-p", end, "--quiet", cwd=place, stdin=data)
             _, err = child.communicate(timeout=400)
         assert child.returncode == status
         assert (b"-p same would write over standard input" in err) == (status == 2)
     with open(place / "data", "ab") as out:
-        child = begin("data", "--oaa", 2, "-p", "stdout", cwd=place, stdout=out)
+        child = start_process("data", "--oaa", 2, "-p", "stdout", cwd=place, stdout=out)
         _, err = child.communicate(timeout=400)
     assert b"-p standard output would write over the data file data" in err
     assert (place / "data").read_text() == DATA

@@ -1,4 +1,4 @@
-"""Passes with held-out examples: what is predicted, printed and kept, against VW."""
+"""Passes with held-out examples: what is predicted, printed and saved, against VW."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_every_tenth_line_is_held_out_and_empty_lines_count():
 
 
 def noisy(seed: int, n: int = 300) -> str:
-    """Lines whose best pass is not the last: labels that words tell nothing of."""
+    """Lines whose best pass is not the last: labels that do not depend on the words."""
     rng = random.Random(seed)
     return "".join(
         f"{rng.randrange(1, 5)} |a w{rng.randrange(40)} w{rng.randrange(40)} w{rng.randrange(40)}\n" for _ in range(n)
@@ -87,8 +87,8 @@ def options_of_run(*more) -> tuple[str, ...]:
 def a_seed_whose_best_pass_is_not_the_last(folder) -> tuple[str, int]:
     for seed in range(20):
         data = noisy(seed)
-        done = learn(*options_of_run(), stdin=data, cwd=folder)
-        best = int(done.err.split("best pass = ")[1].split()[0])
+        result = learn(*options_of_run(), stdin=data, cwd=folder)
+        best = int(result.err.split("best pass = ")[1].split()[0])
         if best < 6:
             return data, best
     raise AssertionError("every last pass is the best")
@@ -96,22 +96,22 @@ def a_seed_whose_best_pass_is_not_the_last(folder) -> tuple[str, int]:
 
 def test_best_pass_is_kept_and_keep_last_keeps_the_last(tmp_path):
     data, best = a_seed_whose_best_pass_is_not_the_last(tmp_path)
-    done = learn(*options_of_run("-f", "m", "--save_per_pass"), stdin=data, cwd=tmp_path)
-    assert f"best pass = {best}; the model saved is that of pass {best}" in done.err
+    result = learn(*options_of_run("-f", "m", "--save_per_pass"), stdin=data, cwd=tmp_path)
+    assert f"best pass = {best}; the model saved is that of pass {best}" in result.err
     assert (tmp_path / "m").read_bytes() == (tmp_path / f"m.{best}").read_bytes()
     assert (tmp_path / "m").read_bytes() != (tmp_path / "m.6").read_bytes()
-    done = learn(*options_of_run("-f", "last", "--keep_last"), stdin=data, cwd=tmp_path)
-    assert f"best pass = {best}; the model saved is that of pass 6" in done.err
-    kept, last = model_file.load(tmp_path / "last"), model_file.load(tmp_path / "m.6")
-    assert all(np.array_equal(kept.arrays[name], last.arrays[name]) for name in last.arrays)
+    result = learn(*options_of_run("-f", "last", "--keep_last"), stdin=data, cwd=tmp_path)
+    assert f"best pass = {best}; the model saved is that of pass 6" in result.err
+    kept_model, last = model_file.load(tmp_path / "last"), model_file.load(tmp_path / "m.6")
+    assert all(np.array_equal(kept_model.arrays[name], last.arrays[name]) for name in last.arrays)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "m", *(f"m.{j}" for j in range(1, 7))]
 
 
 def test_model_of_an_earlier_run_stays_until_the_best_takes_its_place(tmp_path):
     data = noisy(1)
     (tmp_path / "m").write_bytes(b"as it was")
-    done = xclass(*options_of_run("-f", "m"), stdin=data + "x |a\n", cwd=tmp_path)
-    assert done.status == 1
+    result = xclass(*options_of_run("-f", "m"), stdin=data + "x |a\n", cwd=tmp_path)
+    assert result.status == 1
     assert (tmp_path / "m").read_bytes() == b"as it was"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "m.interrupted"]
 
@@ -120,18 +120,18 @@ def test_early_end_keeps_the_best_in_both_ways(tmp_path):
     data, best = a_seed_whose_best_pass_is_not_the_last(tmp_path)
     for more in ((), ("--keep_last",)):
         args = ("--oaa", "4", "--passes", "40", "--early_terminate", "2", "-b", "12", "-f", "m", "--save_per_pass")
-        done = learn(*args, *more, stdin=data, cwd=tmp_path)
-        used = int(done.err.split("passes used = ")[1].split()[0])
-        best = int(done.err.split("best pass = ")[1].split(";")[0])
+        result = learn(*args, *more, stdin=data, cwd=tmp_path)
+        used = int(result.err.split("passes used = ")[1].split()[0])
+        best = int(result.err.split("best pass = ")[1].split(";")[0])
         assert used == best + 2
         assert (tmp_path / "m").read_bytes() == (tmp_path / f"m.{best}").read_bytes()
 
 
 def test_without_held_out_examples_all_passes_run_and_the_user_is_told(tmp_path):
-    done = learn("--oaa", "2", "--passes", "7", stdin="1 |a b\n2 |a c\n", cwd=tmp_path)
-    assert "passes used = 7" in done.err
-    assert "average loss = undefined (no holdout)" in done.err
-    assert "no labelled example was held out" in done.err
+    result = learn("--oaa", "2", "--passes", "7", stdin="1 |a b\n2 |a c\n", cwd=tmp_path)
+    assert "passes used = 7" in result.err
+    assert "average loss = undefined (no holdout)" in result.err
+    assert "no labelled example was held out" in result.err
 
 
 def test_batches_do_not_matter_for_the_table():
@@ -145,7 +145,7 @@ def test_batches_do_not_matter_for_the_table():
         "held_out": np.arange(1, n + 1) % 10 == 0,
     }
     columns["loss"] = np.where(columns["label"] != columns["prediction"], columns["weight"], 0).astype(float)
-    found = []
+    outputs = []
     for size in (1, 7, 64, n):
         progress = stats.Progress("multiclass", progress_table.parse_schedule("5"), holdout=True)
         printed = []
@@ -153,13 +153,13 @@ def test_batches_do_not_matter_for_the_table():
             for i in range(0, n, size):
                 printed += progress.update(**{name: column[i : i + size] for name, column in columns.items()})
             progress.end_pass()
-        found.append(printed + progress.summary())
-    assert found[0] == found[1] == found[2] == found[3]
-    assert sum(line.endswith(" h") for line in found[0]) > 20
+        outputs.append(printed + progress.summary())
+    assert outputs[0] == outputs[1] == outputs[2] == outputs[3]
+    assert sum(line.endswith(" h") for line in outputs[0]) > 20
 
 
 def test_a_single_pass_with_examples_held_out_has_no_best_pass(tmp_path):
     (tmp_path / "d").write_text(small(random.Random(1), 60, 6))
-    said = learn("d", "--oaa", 6, "--holdout_after", 40, cwd=tmp_path).err
-    assert "average loss = " in said and " h\n" in said
-    assert "best" not in said
+    err = learn("d", "--oaa", 6, "--holdout_after", 40, cwd=tmp_path).err
+    assert "average loss = " in err and " h\n" in err
+    assert "best" not in err

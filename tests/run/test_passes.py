@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from command import begin, learn, xclass
+from command import learn, start_process, xclass
 from streams import multiclass, real
 from versus import agree, small
 
@@ -21,12 +21,12 @@ def data_of(name: str, n: int = 200) -> str:
     return real(3, n, tags=True) if name == "scalar" else multiclass(3, K, n, tags=True)
 
 
-def same_model(one, other) -> bool:
-    one, other = model_file.load(one), model_file.load(other)
+def same_model(first, second) -> bool:
+    first, second = model_file.load(first), model_file.load(second)
     return (
-        one.arrays.keys() == other.arrays.keys()
-        and all(np.array_equal(one.arrays[name], other.arrays[name]) for name in one.arrays)
-        and one.facts == other.facts
+        first.arrays.keys() == second.arrays.keys()
+        and all(np.array_equal(first.arrays[name], second.arrays[name]) for name in first.arrays)
+        and first.facts == second.facts
     )
 
 
@@ -37,23 +37,23 @@ def test_passes_without_holdout_are_the_data_repeated(tmp_path, name):
     wanted = learn(*args, "-f", "m1", "-p", "stdout", stdin=data_of(name) * 3, cwd=tmp_path).out
     for more in (["data"], ["data", "-c"], ["data", "-c"], []):
         stdin = None if more else data_of(name)
-        done = learn(
+        result = learn(
             *args, *more, "--passes", "3", "--holdout_off", "-f", "m2", "-p", "stdout", stdin=stdin, cwd=tmp_path
         )
-        assert done.out == wanted
+        assert result.out == wanted
         assert same_model(tmp_path / "m1", tmp_path / "m2")
-        assert f"number of examples per pass = {200}\npasses used = 3" in done.err
+        assert f"number of examples per pass = {200}\npasses used = 3" in result.err
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_held_out_lines_are_predicted_and_leave_no_trace(tmp_path, name):
     lines = data_of(name).splitlines(keepends=True)
-    kept = "".join(line for i, line in enumerate(lines, 1) if i % 10)
-    done = learn(*LEARNERS[name], "-b", 15, "--passes", 2, "--keep_last", "-f", "m1", "-p", "stdout",
+    learned_lines = "".join(line for i, line in enumerate(lines, 1) if i % 10)
+    result = learn(*LEARNERS[name], "-b", 15, "--passes", 2, "--keep_last", "-f", "m1", "-p", "stdout",
                  stdin="".join(lines), cwd=tmp_path)  # fmt: skip
-    learn(*LEARNERS[name], "-b", 15, "--passes", 2, "--holdout_off", "-f", "m2", stdin=kept, cwd=tmp_path)
+    learn(*LEARNERS[name], "-b", 15, "--passes", 2, "--holdout_off", "-f", "m2", stdin=learned_lines, cwd=tmp_path)
     assert same_model(tmp_path / "m1", tmp_path / "m2")
-    assert len(done.lines) == 2 * len(lines)
+    assert len(result.lines) == 2 * len(lines)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -73,17 +73,18 @@ def test_several_passes_only_testing_change_nothing(tmp_path):
 
 
 def test_bad_line_in_the_first_pass_ends_the_run(tmp_path):
-    done = xclass("--oaa", K, "--passes", 3, "-f", "m", stdin="1 |a b\n2 |a c\nx |a\n", cwd=tmp_path)
-    assert done.status == 1
-    assert "stdin:3:1: label 'x'" in done.err
-    assert "learned from 2 examples is in m.interrupted" in done.err
+    result = xclass("--oaa", K, "--passes", 3, "-f", "m", stdin="1 |a b\n2 |a c\nx |a\n", cwd=tmp_path)
+    assert result.status == 1
+    assert "stdin:3:1: label 'x'" in result.err
+    assert "learned from 2 examples is in m.interrupted" in result.err
     assert os.listdir(tmp_path) == ["m.interrupted"]
 
 
 def test_interrupt_in_a_later_pass_keeps_what_was_learned(tmp_path):
     (tmp_path / "data").write_text(multiclass(1, K, 500))
-    child = begin("data", "--oaa", K, "--passes", "100000", "--early_terminate", "100000", "-f", "m", "-P", "1000",
-                  cwd=tmp_path)  # fmt: skip
+    child = start_process(
+        "data", "--oaa", K, "--passes", "100000", "--early_terminate", "100000", "-f", "m", "-P", "1000", cwd=tmp_path
+    )
     for line in child.stderr:
         if line.endswith(b" h\n"):
             break
@@ -103,21 +104,21 @@ def test_examples_are_vws(tmp_path, args):
     agree(tmp_path, small(random.Random(args), 90, K), "--oaa", str(K), *args.split())
 
 
-@pytest.mark.parametrize("how", [["-d", "a", "-d", "b"], ["a", "-d", "b"], ["a", "b"], ["-d", "a", "b"]])
-def test_several_files_are_read_one_after_the_other(tmp_path, how):
+@pytest.mark.parametrize("file_args", [["-d", "a", "-d", "b"], ["a", "-d", "b"], ["a", "b"], ["-d", "a", "b"]])
+def test_several_files_are_read_one_after_the_other(tmp_path, file_args):
     first, second = multiclass(1, K, 35), multiclass(2, K, 44)
     (tmp_path / "a").write_text(first)
     (tmp_path / "b").write_text(second)
     args = ["--oaa", K, "--passes", 2, "-p", "stdout", "-f"]
     wanted = learn(*args, "m1", stdin=first + second, cwd=tmp_path)
-    done = learn(*args, "m2", *how, cwd=tmp_path)
-    if how == ["a", "-d", "b"]:  # those with -d come first
+    result = learn(*args, "m2", *file_args, cwd=tmp_path)
+    if file_args == ["a", "-d", "b"]:  # those with -d come first
         wanted = learn(*args, "m1", stdin=second + first, cwd=tmp_path)
-    assert done.out == wanted.out
+    assert result.out == wanted.out
     assert same_model(tmp_path / "m1", tmp_path / "m2")
 
 
-def test_place_of_a_bad_line_is_told_in_its_file(tmp_path):
+def test_bad_line_is_reported_with_its_file_and_line(tmp_path):
     (tmp_path / "a").write_text("1 |x y\n" * 3)
     (tmp_path / "b").write_text("1 |x y\nz |x y\n")
     assert "xclass: b:2:1: label 'z'" in xclass("a", "b", "--oaa", K, cwd=tmp_path).err
@@ -148,18 +149,20 @@ GROWING = [  # lines, empty ones behind them, options, lines of each pass; all a
 
 
 @pytest.mark.parametrize(("n", "empty", "args", "lengths"), GROWING)
-def test_passes_grow_until_they_come_to_the_end(tmp_path, n, empty, args, lengths):
+def test_growing_passes_end_at_the_end_of_the_data(tmp_path, n, empty, args, lengths):
     text = numbered(n, empty)
     (tmp_path / "data").write_text(text)
     wanted = [i for length in lengths for i in range(1, length + 1)]
-    told = []
+    summaries = []
     for words in (["data"], ["data", "-c"], ["data", "-c"], ["data", "--invert_hash", "names"], []):
-        done = learn(*words, "--oaa", 3, "--holdout_off", *args.split(), "-p", "stdout", cwd=tmp_path,
+        result = learn(*words, "--oaa", 3, "--holdout_off", *args.split(), "-p", "stdout", cwd=tmp_path,
                      stdin=None if words else text)  # fmt: skip
-        assert passed(done.lines) == wanted, words
-        assert f"number of examples per pass = {sum(lengths) // len(lengths)}\npasses used = {len(lengths)}" in done.err
-        told.append([line for line in done.err.splitlines() if line.startswith(("average", "weighted"))])
-    assert told[1:] == told[:-1]
+        assert passed(result.lines) == wanted, words
+        assert (
+            f"number of examples per pass = {sum(lengths) // len(lengths)}\npasses used = {len(lengths)}" in result.err
+        )
+        summaries.append([line for line in result.err.splitlines() if line.startswith(("average", "weighted"))])
+    assert summaries[1:] == summaries[:-1]
     assert len((tmp_path / "data.cache").read_bytes()) > 0
 
 
@@ -175,12 +178,12 @@ def test_passes_grow_until_they_come_to_the_end(tmp_path, n, empty, args, length
         ("--initial_pass_length 7 -c", [7, 22, 30]),
     ],
 )
-def test_single_pass_goes_on_where_it_ended(tmp_path, args, ends):
+def test_single_pass_resumes_where_it_ended(tmp_path, args, ends):
     (tmp_path / "data").write_text(numbered(30))
     args = ["data", "--oaa", 3, "-b", 10, *args.split()]
     for _ in range(2):
-        done = learn(*args, "--save_per_pass", "-f", "m", "-p", "stdout", cwd=tmp_path)
-        assert passed(done.lines) == list(range(1, ends[-1] + 1))
+        result = learn(*args, "--save_per_pass", "-f", "m", "-p", "stdout", cwd=tmp_path)
+        assert passed(result.lines) == list(range(1, ends[-1] + 1))
     for number, end in enumerate(ends, 1):
         learn("--oaa", 3, "-b", 10, "-f", "part", stdin=numbered(end), cwd=tmp_path)
         assert same_model(tmp_path / f"m.{number}", tmp_path / "part")
@@ -195,11 +198,11 @@ def test_rate_decays_at_the_end_of_each_part_of_a_single_pass(tmp_path):
     ).lines
     assert decayed[:6] == plain[:6]
     assert decayed[7:] != plain[7:]
-    done = xclass(*args, "--decay_learning_rate", 0.5, stdin=numbered(5), cwd=tmp_path)
-    assert done.status == 2
+    result = xclass(*args, "--decay_learning_rate", 0.5, stdin=numbered(5), cwd=tmp_path)
+    assert result.status == 2
     assert (
         "--decay_learning_rate has no effect: it changes the learning rate between passes, and there is only"
-        in done.err
+        in result.err
     )
 
 
@@ -209,10 +212,10 @@ def test_rate_decays_at_the_end_of_each_part_of_a_single_pass(tmp_path):
 def test_save_tags_save_and_are_no_examples(tmp_path):
     lines = multiclass(4, K, 60).splitlines(keepends=True)
     text = "".join(lines[:20]) + "1 save_early|\n" + "".join(lines[20:30]) + "save|\n" + "".join(lines[30:])
-    done = learn("--oaa", K, "-f", "m", "-p", "stdout", stdin=text, cwd=tmp_path)
+    result = learn("--oaa", K, "-f", "m", "-p", "stdout", stdin=text, cwd=tmp_path)
     plain = learn("--oaa", K, "-f", "all", "-p", "stdout", stdin="".join(lines), cwd=tmp_path)
-    assert done.out == plain.out
-    assert "saving regressor to early\n" in done.err and "saving regressor to m\n" in done.err
+    assert result.out == plain.out
+    assert "saving regressor to early\n" in result.err and "saving regressor to m\n" in result.err
     learn("--oaa", K, "-f", "twenty", stdin="".join(lines[:20]), cwd=tmp_path)
     assert same_model(tmp_path / "early", tmp_path / "twenty")
     assert same_model(tmp_path / "m", tmp_path / "all")
@@ -237,19 +240,19 @@ def test_save_tags_write_nowhere_else_and_over_nothing_but_models(tmp_path, name
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "data").write_text(f"1 |a b\n2 |a c\n1 save_{name}|\n")
-    done = learn("data", "--oaa", 2, cwd=folder)
-    assert f"saving regressor to {name}: the model was not saved: " in done.err
+    result = learn("data", "--oaa", 2, cwd=folder)
+    assert f"saving regressor to {name}: the model was not saved: " in result.err
     assert os.listdir(tmp_path) == ["here"] and os.listdir(folder) == ["data"]
     assert (folder / "data").read_text().startswith("1 |a b")
     assert not os.path.exists("/tmp/xclass_outside")
 
 
 def test_save_tags_without_a_model_to_save(tmp_path):
-    done = learn("--oaa", 2, stdin="1 |a b\n2 |a c\n1 save|\n", cwd=tmp_path)
-    assert "the model was not saved: no -f was given" in done.err
+    result = learn("--oaa", 2, stdin="1 |a b\n2 |a c\n1 save|\n", cwd=tmp_path)
+    assert "the model was not saved: no -f was given" in result.err
     learn("--oaa", 2, "-f", "m", stdin="1 |a b\n2 |a c\n", cwd=tmp_path)
-    done = learn("-i", "m", "-t", stdin="1 |a b\n1 save_x|\n", cwd=tmp_path)
-    assert "the model was not saved: with -t the model does not change" in done.err
+    result = learn("-i", "m", "-t", stdin="1 |a b\n1 save_x|\n", cwd=tmp_path)
+    assert "the model was not saved: with -t the model does not change" in result.err
     assert os.listdir(tmp_path) == ["m"]
 
 
@@ -257,9 +260,9 @@ def test_save_tags_without_a_model_to_save(tmp_path):
 def test_checkpoint_is_the_model_of_so_many_examples_and_goes_on(tmp_path, name):
     lines = data_of(name, 250).splitlines(keepends=True)
     args = [*LEARNERS[name], "-b", "15"]
-    done = xclass(*args, "-f", "m", "--checkpoint", 60, stdin="".join(lines[:200]) + "1 x 2 3 4|a\n", cwd=tmp_path)
-    assert done.status == 1  # the bad line; the last checkpoint remains
-    assert [line for line in done.err.splitlines() if line.startswith("checkpoint")] == [
+    result = xclass(*args, "-f", "m", "--checkpoint", 60, stdin="".join(lines[:200]) + "1 x 2 3 4|a\n", cwd=tmp_path)
+    assert result.status == 1  # the bad line; the last checkpoint remains
+    assert [line for line in result.err.splitlines() if line.startswith("checkpoint")] == [
         f"checkpoint after {n} examples: m" for n in (60, 120, 180)
     ]
     learn(*args, "-f", "m180", stdin="".join(lines[:180]), cwd=tmp_path)
@@ -273,17 +276,17 @@ def test_checkpoint_is_the_model_of_so_many_examples_and_goes_on(tmp_path, name)
 def test_checkpoints_go_on_through_passes_and_the_best_pass_is_there_in_the_end(tmp_path):
     text = data_of("oaa", 50)
     plain = learn("--oaa", K, "--passes", 3, "-f", "m1", stdin=text, cwd=tmp_path)
-    done = learn("--oaa", K, "--passes", 3, "-f", "m2", "--checkpoint", 40, stdin=text, cwd=tmp_path)
-    assert [line.split()[2] for line in done.err.splitlines() if line.startswith("checkpoint")] == ["40", "80", "120"]
-    assert plain.out == done.out
+    result = learn("--oaa", K, "--passes", 3, "-f", "m2", "--checkpoint", 40, stdin=text, cwd=tmp_path)
+    assert [line.split()[2] for line in result.err.splitlines() if line.startswith("checkpoint")] == ["40", "80", "120"]
+    assert plain.out == result.out
     assert same_model(tmp_path / "m1", tmp_path / "m2")
     assert sorted(os.listdir(tmp_path)) == ["m1", "m2"]
 
 
 def test_options_that_need_a_model_are_refused_without_one(tmp_path):
     for option in (["--checkpoint", 5], ["--save_per_pass"]):
-        done = xclass("--oaa", K, *option, stdin="1 |a\n", cwd=tmp_path)
-        assert (done.status, done.err) == (
+        result = xclass("--oaa", K, *option, stdin="1 |a\n", cwd=tmp_path)
+        assert (result.status, result.err) == (
             2,
             f"xclass: {option[0]} has no effect: it needs -f FILE, the model to save\n",
         )

@@ -1,4 +1,4 @@
-"""Whole runs that meet bad input, are stopped, or find no room: what is said, what is kept, how they end."""
+"""Whole runs with bad input, interrupts or a full disk: messages, saved models, exit status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import pytest
-from command import SECONDS, begin, learn, script, xclass, xclass_process
+from command import SECONDS, learn, script, start_process, xclass, xclass_process
 from streams import multiclass, real
 
 from xclass.cli.command import option_groups
@@ -51,7 +51,7 @@ def model_of(text: str, place, *args) -> bytes:
 
 def rows(err: str) -> list[int]:
     """The example counters of the progress table."""
-    return [int(found[1]) for line in err.splitlines() if (found := ROW.match(line))]
+    return [int(match[1]) for line in err.splitlines() if (match := ROW.match(line))]
 
 
 # -- lines that cannot be learned from ---------------------------------------------------------------------------
@@ -80,14 +80,14 @@ def test_bad_line_stops_and_says_where_and_what(place, line, column, words):
     head = "".join(GOOD.splitlines(keepends=True)[:12])
     (place / "train.vw").write_text(f"{head}{line}\n{GOOD}")
     (place / "model").write_bytes(b"the model of yesterday")
-    done = xclass("train.vw", *OAA, "-f", "model")
-    assert done.status == 1
-    last = done.err.splitlines()[-2]
+    result = xclass("train.vw", *OAA, "-f", "model")
+    assert result.status == 1
+    last = result.err.splitlines()[-2]
     assert last.startswith(f"xclass: train.vw:13:{column}: ")
     for word in words:
         assert word in last
     assert "--on_bad_line skip" in last
-    assert "learned from 12 examples is in model.interrupted; model is as it was" in done.err.splitlines()[-1]
+    assert "learned from 12 examples is in model.interrupted; model is as it was" in result.err.splitlines()[-1]
     assert (place / "model").read_bytes() == b"the model of yesterday"
     assert (place / "model.interrupted").read_bytes() == model_of(head, place)
 
@@ -98,64 +98,64 @@ def test_skipped_lines_are_counted_reported_and_leave_no_trace(place, args):
     bad = ["oops |w a", "1 |w a:1:2", "1 |w a:nan p0_1"]
     mixed = [bad[0], *lines[:9], bad[1], bad[2], *lines[9:]]
     text = "".join(line + "\n" for line in mixed)
-    done = learn(*args, "--on_bad_line", "skip", "-f", "model", "-p", "stdout", stdin=text)
+    result = learn(*args, "--on_bad_line", "skip", "-f", "model", "-p", "stdout", stdin=text)
     clean = learn(*args, "-f", "clean", "-p", "stdout", stdin="".join(line + "\n" for line in lines))
-    assert done.out == clean.out
+    assert result.out == clean.out
     assert (place / "model").read_bytes() == (place / "clean").read_bytes()
-    assert "3 malformed lines were skipped" in done.err
+    assert "3 malformed lines were skipped" in result.err
     for number, word in ((1, "oops"), (11, "1:2"), (12, "nan")):
-        assert re.search(rf"stdin:{number}:\d+: .*{word}", done.err)
+        assert re.search(rf"stdin:{number}:\d+: .*{word}", result.err)
 
 
 def test_bad_line_without_f_says_that_nothing_was_saved(place):
-    done = xclass(*OAA, "--quiet", stdin=GOOD + "x |\n")
-    assert done.status == 1
-    assert done.err.startswith("xclass: stdin:41:1: label 'x' ")
-    assert "no -f was given, so nothing was saved" in done.err
+    result = xclass(*OAA, "--quiet", stdin=GOOD + "x |\n")
+    assert result.status == 1
+    assert result.err.startswith("xclass: stdin:41:1: label 'x' ")
+    assert "no -f was given, so nothing was saved" in result.err
     assert os.listdir(place) == []
 
 
 def test_bad_first_line_saves_nothing(place):
-    done = xclass(*OAA, "-f", "model", "--quiet", stdin="x |\n" + GOOD)
-    assert done.status == 1
-    assert "nothing was learned yet" in done.err
+    result = xclass(*OAA, "-f", "model", "--quiet", stdin="x |\n" + GOOD)
+    assert result.status == 1
+    assert "nothing was learned yet" in result.err
     assert os.listdir(place) == []
 
 
 def test_bad_line_while_testing_saves_nothing(data, place):
     learn("train.vw", *OAA, "-f", "model", "--quiet")
-    done = xclass("-i", "model", "-t", "-p", "stdout", "--quiet", stdin=GOOD + "x |\n" + GOOD)
-    assert done.status == 1
-    assert len(done.lines) == 40
+    result = xclass("-i", "model", "-t", "-p", "stdout", "--quiet", stdin=GOOD + "x |\n" + GOOD)
+    assert result.status == 1
+    assert len(result.lines) == 40
     assert sorted(os.listdir(place)) == ["model", "train.vw"]
 
 
 def test_bad_line_is_named_once(place):
-    done = xclass(*OAA, stdin=GOOD + "oops |\n")
-    assert done.err.count("'oops'") == 1
+    result = xclass(*OAA, stdin=GOOD + "oops |\n")
+    assert result.err.count("'oops'") == 1
 
 
 def test_message_about_a_bad_line_can_be_printed(place):
-    done = xclass(*OAA, "--quiet", stdin=b"\x00\x1b[2J\xff\xfe" + b"x" * 500 + b" |w a\n")
-    assert done.status == 1
-    assert done.err.replace("\n", "").isprintable()
-    assert len(done.err) < 400
+    result = xclass(*OAA, "--quiet", stdin=b"\x00\x1b[2J\xff\xfe" + b"x" * 500 + b" |w a\n")
+    assert result.status == 1
+    assert result.err.replace("\n", "").isprintable()
+    assert len(result.err) < 400
 
 
 def test_real_label_that_is_no_number_stops(place):
-    done = xclass("-b", 10, "-f", "model", stdin=real(2, 5) + "nan |a x\n")
-    assert done.status == 1
-    assert "stdin:6:1: label 'nan' is not a finite number" in done.err
+    result = xclass("-b", 10, "-f", "model", stdin=real(2, 5) + "nan |a x\n")
+    assert result.status == 1
+    assert "stdin:6:1: label 'nan' is not a finite number" in result.err
     assert (place / "model.interrupted").exists()
 
 
 def test_label_before_a_tab_is_pointed_out(place):
-    done = learn("--oaa", 3, "-p", "stdout", stdin="1 | a\n2\t| b\nname\t3 | c\n")
+    result = learn("--oaa", 3, "-p", "stdout", stdin="1 | a\n2\t| b\nname\t3 | c\n")
     assert (
         "stdin:2: '2' is before a tab and therefore ignored, so the line is unlabelled; if it is a label, write '2 |'"
-        in done.err
+        in result.err
     )
-    assert "stdin:1" not in done.err and "stdin:3" not in done.err
+    assert "stdin:1" not in result.err and "stdin:3" not in result.err
     named = learn("--oaa", 2, "--named_labels", "cat,dog", stdin="cat | a\ndog\t| b\n")
     assert "stdin:2: 'dog' is before a tab" in named.err
     assert "tab" not in learn("--oaa", 3, stdin="1 | a\nname\t3 | c\n9\t2 | d\n").err
@@ -163,11 +163,11 @@ def test_label_before_a_tab_is_pointed_out(place):
 
 def test_compressed_bytes_where_text_is_expected_are_named(place):
     packed = gzip.compress(b"1 | a\n2 | b\n")
-    done = xclass("--oaa", 3, stdin=packed)
-    assert done.status == 1
+    result = xclass("--oaa", 3, stdin=packed)
+    assert result.status == 1
     assert (
         "stdin: the data are compressed, but the name does not end in .gz; decompress it, `zcat FILE.gz | "
-        "xclass ...`, or give -d FILE.gz" in done.err
+        "xclass ...`, or give -d FILE.gz" in result.err
     )
     (place / "data.vw").write_bytes(packed)
     assert (
@@ -179,15 +179,15 @@ def test_compressed_bytes_where_text_is_expected_are_named(place):
 
 
 def test_label_that_touches_the_bar_is_pointed_out(place):
-    done = learn(*OAA, stdin=GOOD + "1|w a\n2|w a\n")
-    assert done.err.count("read as a tag") == 1
-    assert "stdin:41: '1' touches the bar" in done.err
+    result = learn(*OAA, stdin=GOOD + "1|w a\n2|w a\n")
+    assert result.err.count("read as a tag") == 1
+    assert "stdin:41: '1' touches the bar" in result.err
 
 
 @pytest.mark.parametrize("indexing", [0, 1])
 def test_indexing_moves_the_labels_allowed(place, indexing):
-    done = xclass("--oaa", 3, "--indexing", indexing, "-b", 8, "--quiet", stdin="1 |a\n2 |b\n3 |c\n")
-    assert (done.status, "label 3 is outside 0..2" in done.err) == ((1, True) if indexing == 0 else (0, False))
+    result = xclass("--oaa", 3, "--indexing", indexing, "-b", 8, "--quiet", stdin="1 |a\n2 |b\n3 |c\n")
+    assert (result.status, "label 3 is outside 0..2" in result.err) == ((1, True) if indexing == 0 else (0, False))
 
 
 # -- files that are not what they should be ----------------------------------------------------------------------
@@ -198,33 +198,33 @@ def test_indexing_moves_the_labels_allowed(place, indexing):
 )
 @pytest.mark.parametrize("args", [OAA, TREE, ("-b", 10)], ids=["oaa", "recall_tree", "scalar"])
 def test_run_that_learns_nothing_fails_and_saves_nothing(place, args, text):
-    done = xclass(*args, "-f", "model", "--quiet", stdin=text)
-    assert done.status == 1
-    assert done.err.startswith("xclass: stdin: no example was learned from")
+    result = xclass(*args, "-f", "model", "--quiet", stdin=text)
+    assert result.status == 1
+    assert result.err.startswith("xclass: stdin: no example was learned from")
     assert not os.listdir(place)
 
 
 def test_run_whose_lines_were_all_skipped_fails(place):
-    done = xclass(*OAA, "--on_bad_line", "skip", "--quiet", stdin="1 |w a:1:2\n2 |w a:nan\n")
-    assert done.status == 1
-    assert "no example was learned from" in done.err
+    result = xclass(*OAA, "--on_bad_line", "skip", "--quiet", stdin="1 |w a:1:2\n2 |w a:nan\n")
+    assert result.status == 1
+    assert "no example was learned from" in result.err
 
 
 def test_unlabelled_lines_are_enough_to_predict(data):
     learn("train.vw", *OAA, "-f", "model", "--quiet")
-    done = learn("-i", "model", "-t", "-p", "stdout", "--quiet", stdin=" |w a\n 'tag |w p0_1\n")
-    assert [line.split(" ")[1:] for line in done.lines] == [[], ["tag"]]
+    result = learn("-i", "model", "-t", "-p", "stdout", "--quiet", stdin=" |w a\n 'tag |w p0_1\n")
+    assert [line.split(" ")[1:] for line in result.lines] == [[], ["tag"]]
     assert learn("-i", "model", "-t", "-p", "stdout", "--quiet", stdin="").out == ""
 
 
 @pytest.mark.parametrize("args", [OAA, TREE])
-def test_testing_without_a_model_answers_what_a_new_one_answers(data, args):
-    done = learn("train.vw", *args, "-t", "-p", "stdout", "--quiet")
-    assert set(done.lines) == {"1" if args is OAA else "0"}
+def test_testing_without_a_model_predicts_like_a_new_model(data, args):
+    result = learn("train.vw", *args, "-t", "-p", "stdout", "--quiet")
+    assert set(result.lines) == {"1" if args is OAA else "0"}
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("no.vw", *OAA), "no.vw: there is no such file"),
         ((".", *OAA), ".: this is a directory"),
@@ -236,20 +236,20 @@ def test_testing_without_a_model_answers_what_a_new_one_answers(data, args):
         (("train.vw", *OAA, "-f", "."), "cannot save the model, because this is a folder"),
     ],
 )
-def test_files_that_cannot_be_used_are_named(data, args, said):
-    done = xclass(*args, "--quiet")
-    assert done.status == 1
-    assert said in done.err
-    assert done.err.startswith("xclass: ")
-    assert "Traceback" not in done.err
+def test_files_that_cannot_be_used_are_named(data, args, message):
+    result = xclass(*args, "--quiet")
+    assert result.status == 1
+    assert message in result.err
+    assert result.err.startswith("xclass: ")
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize("place_of_model", ["no/m", "."])
-def test_place_of_the_model_is_looked_at_before_anything_is_read(place, place_of_model):
-    done = xclass(*OAA, "-f", place_of_model, stdin="x |\n")
-    assert "stdin:1" not in done.err
-    assert done.err.startswith("xclass: ")
-    assert "cannot save the model" in done.err
+def test_path_of_the_model_is_checked_before_anything_is_read(place, place_of_model):
+    result = xclass(*OAA, "-f", place_of_model, stdin="x |\n")
+    assert "stdin:1" not in result.err
+    assert result.err.startswith("xclass: ")
+    assert "cannot save the model" in result.err
 
 
 @pytest.mark.parametrize("args", [OAA, TREE, ("-b", 10)], ids=["oaa", "recall_tree", "scalar"])
@@ -258,17 +258,17 @@ def test_model_in_place_of_data_is_refused(data, args):
     model = (data.parent / "model").read_bytes()
     (data.parent / "model.gz").write_bytes(gzip.compress(model))
     (data.parent / "vw.model").write_bytes(b"\7\0\0\0" + b"9.11.9\0" + bytes(100))
-    for file, what in (
+    for file, kind in (
         ("model", "a model of xclass, not data"),
         ("model.gz", "a model of xclass, not data"),
         ("vw.model", "a model of Vowpal Wabbit 9.11.9, not data"),
         ("kept", "a cache of xclass, not data; give it with --cache_file"),
     ):
-        done = xclass(file, *args, "--on_bad_line", "skip", "--quiet")
-        assert done.status == 1
-        assert done.err.startswith(f"xclass: {file}: this is {what}")
-    done = xclass(*args, "--quiet", stdin=model)
-    assert done.err.startswith("xclass: stdin: this is a model of xclass")
+        result = xclass(file, *args, "--on_bad_line", "skip", "--quiet")
+        assert result.status == 1
+        assert result.err.startswith(f"xclass: {file}: this is {kind}")
+    result = xclass(*args, "--quiet", stdin=model)
+    assert result.err.startswith("xclass: stdin: this is a model of xclass")
 
 
 @pytest.mark.parametrize("cut", [1, 9, 40])
@@ -279,12 +279,12 @@ def test_compressed_file_that_was_cut_short_stops_after_what_it_holds(place, cut
     learn("train.vw.gz", *OAA, "-f", "whole", "--quiet")
     assert (place / "whole").read_bytes() == model_of(text, place)
     (place / "train.vw.gz").write_bytes(packed[:-cut])
-    done = xclass("train.vw.gz", *OAA, "-f", "model", "--quiet")
-    assert done.status == 1
-    assert done.err.startswith("xclass: train.vw.gz: ")
-    assert "truncated" in done.err
+    result = xclass("train.vw.gz", *OAA, "-f", "model", "--quiet")
+    assert result.status == 1
+    assert result.err.startswith("xclass: train.vw.gz: ")
+    assert "truncated" in result.err
     assert not (place / "model").exists()
-    learned = int(re.search(r"learned from (\d+) examples", done.err)[1])
+    learned = int(re.search(r"learned from (\d+) examples", result.err)[1])
     assert 700 < learned <= 800
     before = "".join(text.splitlines(keepends=True)[:learned])
     assert (place / "model.interrupted").read_bytes() == model_of(before, place)
@@ -292,27 +292,27 @@ def test_compressed_file_that_was_cut_short_stops_after_what_it_holds(place, cut
 
 def test_compressed_file_that_is_none_is_refused(place):
     (place / "train.vw.gz").write_bytes(GOOD.encode())
-    done = xclass("train.vw.gz", *OAA, "--quiet")
-    assert done.status == 1
-    assert done.err.startswith("xclass: train.vw.gz: the file cannot be read")
+    result = xclass("train.vw.gz", *OAA, "--quiet")
+    assert result.status == 1
+    assert result.err.startswith("xclass: train.vw.gz: the file cannot be read")
 
 
 # -- models and options that do not fit --------------------------------------------------------------------------
 
 
-def other_value(one, value):
-    """A word for the command line that says something else than `value`."""
-    if one.kind is bool:
+def other_value(option, value):
+    """Words of a command line with another value than `value`."""
+    if option.kind is bool:
         return None if value else ()
-    if one.choices:
-        return (next(word for word in one.choices if word != value),)
-    if one.repeated:
-        return ("xyz"[: {"AB": 2}.get(one.metavar, 3)],)
-    low = one.minimum if one.minimum is not None else 0
+    if option.choices:
+        return (next(word for word in option.choices if word != value),)
+    if option.repeated:
+        return ("xyz"[: {"AB": 2}.get(option.metavar, 3)],)
+    low = option.minimum if option.minimum is not None else 0
     if value is None:
         return (f"{low:g}",)
-    step = 1 if one.kind is int else 0.25
-    return (f"{value + step if one.maximum is None or value + step <= one.maximum else value - step:g}",)
+    step = 1 if option.kind is int else 0.25
+    return (f"{value + step if option.maximum is None or value + step <= option.maximum else value - step:g}",)
 
 
 @pytest.mark.parametrize("name", ["scalar", "oaa", "recall_tree"])
@@ -327,52 +327,54 @@ def test_every_stored_option_that_contradicts_the_model_names_both_values(data, 
         "--quiet",
     )
     stored = model_file.load("model").options
-    found = {}
+    stored_options = {}
     for declared in option_groups()[0].values():
-        found.update({n: one for n, one in options_of(declared).items() if one.stored and n in stored})
-    assert len(found) > 15
-    for option, one in found.items():
-        words = None if one.adjustable else other_value(one, stored[option])
+        stored_options.update(
+            {n: declaration for n, declaration in options_of(declared).items() if declaration.stored and n in stored}
+        )
+    assert len(stored_options) > 15
+    for option, declaration in stored_options.items():
+        words = None if declaration.adjustable else other_value(declaration, stored[option])
         if words is None:
             continue
-        flag = config.long_flag(one)
-        done = xclass("train.vw", "-i", "model", flag, *words, "-f", "model", "--quiet")
-        assert done.status == 2, (option, done)
-        assert " ".join([flag, *words]) in done.err
-        if one.kind is bool or stored[option] in (None, []):
-            assert f"trained without {flag};" in done.err
+        flag = config.long_flag(declaration)
+        result = xclass("train.vw", "-i", "model", flag, *words, "-f", "model", "--quiet")
+        assert result.status == 2, (option, result)
+        assert " ".join([flag, *words]) in result.err
+        if declaration.kind is bool or stored[option] in (None, []):
+            assert f"trained without {flag};" in result.err
         else:
-            assert f"trained with {config.as_typed(one, stored[option])};" in done.err
+            assert f"trained with {config.as_typed(declaration, stored[option])};" in result.err
 
 
 def test_options_repeated_with_the_values_of_the_model_are_fine(data, place):
     learn("train.vw", *TREE, "-q", "wn", "-l", 0.25, "--bern_hyper", 0.5, "-f", "model", "--quiet")
     plain = learn("train.vw", "-i", "model", "-t", "-p", "stdout", "--quiet")
-    told = ["-q", "wn", "-l", "0.25", "--bern_hyper", "0.5", "--layout", "odd", "--loss_function", "logistic"]
-    assert learn("train.vw", "-i", "model", "-t", "-p", "stdout", "--quiet", *TREE, *told).out == plain.out
+    same_options = ["-q", "wn", "-l", "0.25", "--bern_hyper", "0.5", "--layout", "odd", "--loss_function", "logistic"]
+    assert learn("train.vw", "-i", "model", "-t", "-p", "stdout", "--quiet", *TREE, *same_options).out == plain.out
 
 
 def test_model_of_another_reduction_is_refused(data):
     learn("train.vw", *OAA, "-f", "model", "--quiet")
-    done = xclass("train.vw", "-i", "model", *TREE, "--quiet")
-    assert done.status == 2
-    assert f"--recall_tree {K} disagrees with model, which was trained with --oaa {K}" in done.err
-    done = xclass("train.vw", "-i", "model", "--max_depth", 3, "--quiet")
-    assert done.status == 2
-    assert "--max_depth belongs to --recall_tree" in done.err
+    result = xclass("train.vw", "-i", "model", *TREE, "--quiet")
+    assert result.status == 2
+    assert f"--recall_tree {K} disagrees with model, which was trained with --oaa {K}" in result.err
+    result = xclass("train.vw", "-i", "model", "--max_depth", 3, "--quiet")
+    assert result.status == 2
+    assert "--max_depth belongs to --recall_tree" in result.err
 
 
-def test_every_section_of_the_help_has_a_room():
-    found, reductions = option_groups()
-    listed = {name for section in sections(found, reductions) for name in section.options}
-    assert listed == {name for declared in found.values() for name in options_of(declared)}
+def test_every_section_of_the_help_has_an_option_group():
+    groups, reductions = option_groups()
+    names = {name for section in sections(groups, reductions) for name in section.options}
+    assert names == {name for declared in groups.values() for name in options_of(declared)}
 
 
 # -- where output goes -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("args", [OAA, TREE, ("-b", 10)], ids=["oaa", "recall_tree", "scalar"])
-def test_results_go_to_stdout_and_talk_to_stderr(place, args):
+def test_results_go_to_stdout_and_messages_to_stderr(place, args):
     text = multiclass(3, K, 40, tags=True, unlabelled=0.2) if args != ("-b", 10) else real(3, 40, tags=True)
     both = learn(*args, "-p", "stdout", stdin=text)
     quiet = learn(*args, "-p", "stdout", "--quiet", stdin=text)
@@ -387,19 +389,19 @@ def test_results_go_to_stdout_and_talk_to_stderr(place, args):
     assert rows(both.err) == [1, 2, 4, 8, 16, 32]
 
 
-def test_quiet_run_says_nothing_at_all(place):
+def test_quiet_run_prints_nothing(place):
     text = GOOD + "x |\n1|w a\n"
-    done = learn(*OAA, "--quiet", "--on_bad_line", "skip", "-f", "model", stdin=text)
-    assert (done.out, done.err) == ("", "")
+    result = learn(*OAA, "--quiet", "--on_bad_line", "skip", "-f", "model", stdin=text)
+    assert (result.out, result.err) == ("", "")
 
 
 def test_raw_scores_and_predictions_can_be_written_together(place):
     learn(*OAA, "-p", "p", "-r", "r", "--quiet", stdin=GOOD)
     predicted = [int(line) for line in (place / "p").read_text().splitlines()]
-    for answer, line in zip(predicted, (place / "r").read_text().splitlines(), strict=True):
+    for prediction, line in zip(predicted, (place / "r").read_text().splitlines(), strict=True):
         scores = {int(pair.split(":")[0]): float(pair.split(":")[1]) for pair in line.split()}
         assert list(scores) == list(range(1, K + 1))
-        assert scores[answer] == max(scores.values())
+        assert scores[prediction] == max(scores.values())
 
 
 def test_progress_option_sets_the_rows(place):
@@ -411,9 +413,9 @@ def test_file_full_while_predicting_stops_and_keeps_what_was_learned(data, place
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no /dev/full")
     (place / "model").write_bytes(b"the model of yesterday")
-    done = xclass("train.vw", *OAA, "-p", "/dev/full", "-f", "model", "--quiet")
-    assert done.status == 1
-    assert "/dev/full: predictions cannot be written there: No space left on device" in done.err
+    result = xclass("train.vw", *OAA, "-p", "/dev/full", "-f", "model", "--quiet")
+    assert result.status == 1
+    assert "/dev/full: predictions cannot be written there: No space left on device" in result.err
     assert (place / "model").read_bytes() == b"the model of yesterday"
     assert (place / "model.interrupted").read_bytes() == model_of(GOOD, place)
 
@@ -430,10 +432,10 @@ def test_disk_full_while_saving_leaves_the_old_model(data, place, limit):
         f"assert cli.status(['train.vw', '--oaa', '{K}', '-b', '10', '--quiet']) == 0\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))"
     )
-    done = script(prepare, "train.vw", "-i", "model", "-f", "model", "--quiet")
-    assert done.status == 1
-    assert "model: cannot save the model: " in done.err
-    assert "the model that was there is unchanged" in done.err
+    result = script(prepare, "train.vw", "-i", "model", "-f", "model", "--quiet")
+    assert result.status == 1
+    assert "model: cannot save the model: " in result.err
+    assert "the model that was there is unchanged" in result.err
     assert sorted(os.listdir(place)) == ["model", "train.vw"]
     assert (place / "model").read_bytes() == before
 
@@ -441,7 +443,7 @@ def test_disk_full_while_saving_leaves_the_old_model(data, place, limit):
 # -- runs that are stopped, in processes of their own --------------------------------------------------------------
 
 
-class Talk:
+class StreamReader:
     """Lines of a process's stream as they come, without waiting for ever."""
 
     def __init__(self, stream):
@@ -473,7 +475,7 @@ class Talk:
 
 def counter_is(number: int):
     """Whether a line is the row of the table at that example."""
-    return lambda line: bool((found := ROW.match(line)) and int(found[1]) == number)
+    return lambda line: bool((match := ROW.match(line)) and int(match[1]) == number)
 
 
 def feed(child, text: str) -> None:
@@ -482,8 +484,8 @@ def feed(child, text: str) -> None:
 
 
 def test_rows_and_predictions_appear_while_the_pipe_is_open(place):
-    child = begin(*TREE, "-P", 1, "-p", "stdout")
-    err, out = Talk(child.stderr), Talk(child.stdout)
+    child = start_process(*TREE, "-P", 1, "-p", "stdout")
+    err, out = StreamReader(child.stderr), StreamReader(child.stdout)
     lines = GOOD.splitlines(keepends=True)
     for i in range(3):
         feed(child, lines[i])
@@ -500,16 +502,16 @@ def test_rows_and_predictions_appear_while_the_pipe_is_open(place):
 )
 def test_stopped_run_keeps_what_it_learned(place, number, args):
     (place / "model").write_bytes(b"the model of yesterday")
-    child = begin(*args, "-P", 1, "-f", "model", "-p", "predictions")
-    err = Talk(child.stderr)
+    child = start_process(*args, "-P", 1, "-f", "model", "-p", "predictions")
+    err = StreamReader(child.stderr)
     feed(child, GOOD)
     err.until(counter_is(40))
     child.send_signal(number)
     assert child.wait(SECONDS) == 128 + number
-    said = err.rest()
-    assert f"stopped by {number.name}; what was learned from 40 examples is in model.interrupted" in said
-    assert "Traceback" not in said
-    assert "Fatal" not in said
+    messages = err.rest()
+    assert f"stopped by {number.name}; what was learned from 40 examples is in model.interrupted" in messages
+    assert "Traceback" not in messages
+    assert "Fatal" not in messages
     assert (place / "model").read_bytes() == b"the model of yesterday"
     assert (place / "model.interrupted").read_bytes() == model_of(GOOD, place, *args)
     assert len((place / "predictions").read_text().splitlines()) == 40
@@ -517,8 +519,8 @@ def test_stopped_run_keeps_what_it_learned(place, number, args):
 
 
 def test_run_stopped_before_its_first_example_saves_nothing(place):
-    child = begin(*OAA, "-f", "model")
-    err = Talk(child.stderr)
+    child = start_process(*OAA, "-f", "model")
+    err = StreamReader(child.stderr)
     feed(child, " |w a\n")
     err.until(counter_is(1))
     child.send_signal(signal.SIGTERM)
@@ -530,8 +532,8 @@ def test_run_stopped_before_its_first_example_saves_nothing(place):
 def test_killed_run_leaves_the_old_model_whole(data, place):
     learn("train.vw", *OAA, "-f", "model", "--quiet")
     before = (place / "model").read_bytes()
-    child = begin("-i", "model", "-f", "model", "-P", 1)
-    err = Talk(child.stderr)
+    child = start_process("-i", "model", "-f", "model", "-P", 1)
+    err = StreamReader(child.stderr)
     feed(child, GOOD)
     err.until(counter_is(40))
     child.kill()
@@ -544,8 +546,8 @@ def test_run_killed_while_saving_leaves_the_old_model_whole(data, place, call):
     learn("train.vw", *OAA, "-f", "model", "--quiet")
     before = (place / "model").read_bytes()
     prepare = f"import os, signal\nos.{call} = lambda *args, **more: os.kill(os.getpid(), signal.SIGKILL)"
-    done = script(prepare, "train.vw", "-i", "model", "-f", "model", "--quiet")
-    assert done.status == -signal.SIGKILL
+    result = script(prepare, "train.vw", "-i", "model", "-f", "model", "--quiet")
+    assert result.status == -signal.SIGKILL
     assert (place / "model").read_bytes() == before
     learn("train.vw", "-i", "model", "-f", "model", "--quiet")
     assert (place / "model").read_bytes() != before
@@ -556,40 +558,40 @@ def test_closed_pipe_ends_quietly(place, saved):
     lines = [line.replace(" |w", f" {'t' * 200}{i}|w") for i, line in enumerate(GOOD.splitlines())]
     (place / "train.vw").write_text("".join(line + "\n" for line in lines) * 60)
     more = ("-f", "model") if saved else ("--quiet",)
-    child = begin("train.vw", *OAA, "-p", "stdout", *more, stdin=None)
-    err = Talk(child.stderr)
+    child = start_process("train.vw", *OAA, "-p", "stdout", *more, stdin=None)
+    err = StreamReader(child.stderr)
     first = child.stdout.readline()
     child.stdout.close()
-    said = err.rest()
+    messages = err.rest()
     assert child.wait(SECONDS) == 0
     assert first.endswith(b" " + b"t" * 200 + b"0\n")
-    assert "Traceback" not in said
-    assert "Exception" not in said
-    assert "Broken" not in said
+    assert "Traceback" not in messages
+    assert "Exception" not in messages
+    assert "Broken" not in messages
     if saved:
         assert (place / "model.interrupted").exists()
         assert not (place / "model").exists()
     else:
-        assert said == ""
+        assert messages == ""
 
 
 @pytest.mark.parametrize(("closed", "status"), [("<&-", 1), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 1)])
 def test_closed_streams_are_no_surprise(data, place, closed, status):
     args = OAA if "<" in closed else ("train.vw", *OAA)
     prepare = f"import os, sys\nos.execlp('sh', 'sh', '-c', 'exec \"$0\" \"$@\" {closed}', *sys.argv[1:])"
-    done = script(prepare, sys.executable, "-m", "xclass", *args, "-p", "stdout", "-f", "model")
-    assert done.status == status
-    assert "Traceback" not in done.err
-    assert len(done.lines) == (40 if closed == "2>&-" else 0)
+    result = script(prepare, sys.executable, "-m", "xclass", *args, "-p", "stdout", "-f", "model")
+    assert result.status == status
+    assert "Traceback" not in result.err
+    assert len(result.lines) == (40 if closed == "2>&-" else 0)
     assert (place / "model").exists() == (status == 0)
 
 
 def test_piped_file_gives_the_model_of_the_named_file(data, place):
     with open(data, "rb") as file:
-        done = xclass_process(*TREE, "-f", "piped", "-p", "stdout", "--quiet", stdin=file.read())
-    assert (done.status, done.err) == (0, "")
+        result = xclass_process(*TREE, "-f", "piped", "-p", "stdout", "--quiet", stdin=file.read())
+    assert (result.status, result.err) == (0, "")
     named = learn("train.vw", *TREE, "-f", "named", "-p", "stdout", "--quiet")
-    assert done.out == named.out
+    assert result.out == named.out
     assert (place / "piped").read_bytes() == (place / "named").read_bytes()
 
 
@@ -598,9 +600,9 @@ def test_values_beyond_all_bounds_spoil_nothing_else(place, args):
     sizes = ("1e-38", "1e-20", "1e-3", "1", "1e6", "1e18", "1e30", "-1e-30", "-1e19")
     rest = [(w, x, y) for w in ("1", "1e-6", "1e6") for x in sizes for y in sizes]
     extreme = "".join(f"{i % K + 1} {w} |z a:{x} b:{y}\n" for i, (w, x, y) in enumerate(rest))
-    done = learn(*args, "--quiet", "-f", "model", "-p", "stdout", stdin=extreme + 6 * GOOD)
+    result = learn(*args, "--quiet", "-f", "model", "-p", "stdout", stdin=extreme + 6 * GOOD)
     labels = [line.split()[0] for line in 3 * GOOD.splitlines()]
-    wrong = sum(a != b for a, b in zip(done.lines[-120:], labels, strict=True))
+    wrong = sum(a != b for a, b in zip(result.lines[-120:], labels, strict=True))
     assert wrong < 40  # of 120; all of 6 classes are as likely
     for name, array in model_file.load("model").arrays.items():
         if array.dtype.kind == "f":

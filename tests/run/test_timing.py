@@ -14,14 +14,14 @@ from xclass.run import timing
 
 def test_a_stopwatch_counts_work_and_not_what_is_between():
     watch = timing.Stopwatch()
-    nap = watch.timed("nap", lambda seconds: (time.sleep(seconds), seconds)[1])
-    assert nap(0.02) == 0.02
+    sleep = watch.timed("nap", lambda seconds: (time.sleep(seconds), seconds)[1])
+    assert sleep(0.02) == 0.02
     time.sleep(0.05)
-    nap(0.01)
+    sleep(0.01)
     assert 0.03 <= watch.seconds["nap"] < 0.08
     assert list(watch.each("source", [1, 2])) == [1, 2]
-    watch.stages([lambda item: item.append(1)])[0](kept := [])
-    assert kept == [1]
+    watch.stages([lambda item: item.append(1)])[0](items := [])
+    assert items == [1]
     assert set(watch.seconds) == {"nap", "source", "learning 0"}
 
 
@@ -32,7 +32,7 @@ def test_work_that_fails_is_counted_and_still_fails():
     assert "it" in watch.seconds
 
 
-def test_since_start_grows():
+def test_time_since_start_grows():
     first = timing.since_start()
     time.sleep(0.05)
     assert timing.since_start() >= first
@@ -44,20 +44,20 @@ def test_since_start_grows():
 )
 def test_the_summary_tells_all_parts(tmp_path, words, stages):
     (tmp_path / "d.vw").write_text(streams.multiclass(1, 9, 300))
-    done = learn("d.vw", "-b", 12, *words, "--timing", "-p", "p", cwd=tmp_path)
-    (line,) = [line for line in done.err.splitlines() if line.startswith("timing")]
+    result = learn("d.vw", "-b", 12, *words, "--timing", "-p", "p", cwd=tmp_path)
+    (line,) = [line for line in result.err.splitlines() if line.startswith("timing")]
     number = r"\d+\.\d\d"
     expected = (
         f"timing, seconds: start {number}, reading {number}, parsing and hashing {number}, crossing features {number}, "
         f"learning (.*), writing {number}"
     )
-    found = re.fullmatch(expected, line)
-    assert found, line
-    assert 1 <= len(found.group(1).split(" + ")) <= stages
+    match = re.fullmatch(expected, line)
+    assert match, line
+    assert 1 <= len(match.group(1).split(" + ")) <= stages
     assert "timing" not in learn("d.vw", "-b", 12, *words, cwd=tmp_path).err
 
 
-def test_it_needs_the_summary():
-    done = xclass("--timing", "--quiet", stdin="1 | a\n")
-    assert done.status == 2
-    assert "--timing has no effect: --quiet leaves the summary out" in done.err
+def test_timing_needs_the_summary():
+    result = xclass("--timing", "--quiet", stdin="1 | a\n")
+    assert result.status == 2
+    assert "--timing has no effect: --quiet leaves the summary out" in result.err

@@ -1,4 +1,4 @@
-"""The script that times xclass beside Vowpal Wabbit, on a tiny set: every part of its table has both tools' answers."""
+"""The script that times xclass beside Vowpal Wabbit, on a tiny set: every part of its table has both results."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def cells(text: str) -> list[list[str]]:
 def test_the_table_compares_both_tools(sets, tmp_path):
     pytest.importorskip("vowpalwabbit")
     parts = "recall_tree,log_multi,reading"
-    done = tool("bench.table", sets, "--parts", parts, "--sets", "tiny", "--repetitions", 1, "--json", "j.json")
-    assert done.returncode == 0, done.stderr
-    _, recall, tree, reading = done.stdout.split("## ")
+    result = tool("bench.table", sets, "--parts", parts, "--sets", "tiny", "--repetitions", 1, "--json", "j.json")
+    assert result.returncode == 0, result.stderr
+    _, recall, tree, reading = result.stdout.split("## ")
     head, _, *rows = cells(recall.split("reached after")[0])
     rows = {row[2]: dict(zip(head, row, strict=True)) for row in rows if row[0] == "tiny" and len(row) == len(head)}
     assert set(rows) == {"xclass", "vw", "xclass --recall_tree --vw_exact"}
@@ -46,59 +46,59 @@ def test_the_table_compares_both_tools(sets, tmp_path):
     assert "xclass -d train.vw --cpt 12 -b 24 -f" in tree
     assert "vowpalwabbit -d train.vw --log_multi 12 -b 24 -f" in tree
     assert [row[2] for row in cells(reading)] == ["file", "---", "text", "gzip"]
-    kept = json.loads((tmp_path / "j.recall_tree.json").read_text())
-    assert {one["tool"] for one in kept["results"]} == set(rows)
-    assert all(one["test_memory"] > 1e6 for one in kept["results"])
+    report = json.loads((tmp_path / "j.recall_tree.json").read_text())
+    assert {entry["tool"] for entry in report["results"]} == set(rows)
+    assert all(entry["test_memory"] > 1e6 for entry in report["results"])
 
 
 def test_two_runs_of_xclass_are_compared(sets, tmp_path):
     words = ["--sets", "tiny", "--only", "xclass", "--reduction", "oaa", "--args=-b 12", "--beside", "ect"]
-    done = tool("bench.compare", sets, *words, "--repetitions", 2, "--json", tmp_path / "j")
-    assert done.returncode == 0, done.stderr
-    assert [row[:3] for row in cells(done.stdout)[2:]] == [["tiny", "12", "xclass"], ["tiny", "12", "xclass --ect"]]
-    assert "    xclass -d train.vw --oaa 12 -b 12 -f xclass.model\n    xclass -d train.vw --ect 12" in done.stdout
-    kept = json.loads((tmp_path / "j").read_text())
-    assert [len(one["train"]) for one in kept["results"]] == [2, 2] and kept["reach"] == []
+    result = tool("bench.compare", sets, *words, "--repetitions", 2, "--json", tmp_path / "j")
+    assert result.returncode == 0, result.stderr
+    assert [row[:3] for row in cells(result.stdout)[2:]] == [["tiny", "12", "xclass"], ["tiny", "12", "xclass --ect"]]
+    assert "    xclass -d train.vw --oaa 12 -b 12 -f xclass.model\n    xclass -d train.vw --ect 12" in result.stdout
+    report = json.loads((tmp_path / "j").read_text())
+    assert [len(entry["train"]) for entry in report["results"]] == [2, 2] and report["reach"] == []
 
 
 def test_the_table_has_batch_learners_that_are_installed(sets):
-    done = tool("bench.table", sets, "--parts", "peers", "--sets", "tiny", "--repetitions", 1, "--json", "j.json")
-    assert done.returncode == 0, done.stderr
-    head, _, *rows = cells(done.stdout)
+    result = tool("bench.table", sets, "--parts", "peers", "--sets", "tiny", "--repetitions", 1, "--json", "j.json")
+    assert result.returncode == 0, result.stderr
+    head, _, *rows = cells(result.stdout)
     methods = {row[2]: dict(zip(head, row, strict=True)) for row in rows if row[0] == "tiny"}
     assert {"xclass", "xclass --cpt"} <= set(methods)
-    for one in methods.values():
-        assert one["runs"] == "1"
-        assert 0 <= float(one["test error"]) < 0.9
-        assert float(one["CPU s"]) > 0
+    for medians in methods.values():
+        assert medians["runs"] == "1"
+        assert 0 <= float(medians["test error"]) < 0.9
+        assert float(medians["CPU s"]) > 0
     drawn = tool("bench.peers", "--table", sets.parent / "j.peers.json")
     assert "| xclass --cpt |" in drawn.stdout
     for name, other in (("napkinxc", "napkinXC PLT"), ("fasttext", "fastText softmax")):
         there = importlib.util.find_spec(name) is not None
         assert (other in methods) == there
-        assert (f"| xclass / {other} |" in done.stdout) == there
+        assert (f"| xclass / {other} |" in result.stdout) == there
 
 
 def test_the_table_refuses_parts_it_does_not_have(sets):
-    done = tool("bench.table", sets, "--parts", "speed", "--sets", "tiny")
-    assert done.returncode == 1
-    assert "--parts: 'speed' is none of recall_tree, oaa" in done.stderr
+    result = tool("bench.table", sets, "--parts", "speed", "--sets", "tiny")
+    assert result.returncode == 1
+    assert "--parts: 'speed' is none of recall_tree, oaa" in result.stderr
 
 
 def test_the_table_refuses_methods_it_does_not_have(sets):
-    done = tool("bench.table", sets, "--parts", "peers", "--sets", "tiny", "--methods", "xclass,liblinear")
-    assert done.returncode == 1
-    assert "--methods: 'liblinear' is none of xclass, napkinXC PLT" in done.stderr
+    result = tool("bench.table", sets, "--parts", "peers", "--sets", "tiny", "--methods", "xclass,liblinear")
+    assert result.returncode == 1
+    assert "--methods: 'liblinear' is none of xclass, napkinXC PLT" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("command", "words", "said"),
+    ("command", "words", "message"),
     [
         ("bench.table", ["--parts", "oaa", "--methods", "xclass"], "--methods chooses from the part peers"),
         ("bench.compare", ["--beside", ""], "--beside: name a reduction"),
     ],
 )
-def test_options_that_would_do_nothing_are_refused(sets, command, words, said):
-    done = tool(command, sets, *words)
-    assert done.returncode == 2
-    assert said in done.stderr
+def test_options_that_would_do_nothing_are_refused(sets, command, words, message):
+    result = tool(command, sets, *words)
+    assert result.returncode == 2
+    assert message in result.stderr

@@ -22,7 +22,7 @@ MAINS = {"sparse": sparse, "uci": uci, "vw": vw, "words": words}
 
 @pytest.fixture
 def convert(tmp_path, monkeypatch, capsys):
-    """Carry out a converter in this process; return exit status and what it said on stderr."""
+    """Execute a converter in this process; return the exit status and standard error."""
     monkeypatch.chdir(tmp_path)
 
     def go(name, *words):
@@ -38,9 +38,9 @@ def out(name):
     return Path("out", name).read_text("utf-8").splitlines()
 
 
-def compressed(content: bytes, longest: int = 16, clear_every: int | None = None) -> bytes:
+def compressed(content: bytes, max_width: int = 16, clear_every: int | None = None) -> bytes:
     """Pack bytes as `compress` does; with `clear_every`, empty the table after so many codes."""
-    packed = bytearray(lzw.MAGIC + bytes([longest | 0x80]))
+    packed = bytearray(lzw.MAGIC + bytes([max_width | 0x80]))
     bits = count = 0
     table = {bytes([i]): i for i in range(256)}
     free, width = 257, 9
@@ -66,11 +66,11 @@ def compressed(content: bytes, longest: int = 16, clear_every: int | None = None
             continue
         put(table[word])
         sent += 1
-        if free > (1 << width) - 1 and width < longest:
+        if free > (1 << width) - 1 and width < max_width:
             if count:
                 flush()
             width += 1
-        if free < 1 << longest:
+        if free < 1 << max_width:
             table[longer] = free
             free += 1
         if clear_every and sent % clear_every == 0:
@@ -88,12 +88,12 @@ def compressed(content: bytes, longest: int = 16, clear_every: int | None = None
 # -- packed files ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("longest", [10, 12, 16])
+@pytest.mark.parametrize("max_width", [10, 12, 16])
 @pytest.mark.parametrize("clear_every", [None, 700])
-def test_files_of_compress_are_unpacked(tmp_path, longest, clear_every):
-    rng = random.Random(longest)
+def test_files_of_compress_are_unpacked(tmp_path, max_width, clear_every):
+    rng = random.Random(max_width)
     content = b"".join(b"%.4f, " % rng.choice((0, 0.25, rng.random())) for _ in range(20_000))
-    packed = compressed(content, longest, clear_every)
+    packed = compressed(content, max_width, clear_every)
     if shutil.which("gzip"):  # which knows the format too: our packing is right
         (tmp_path / "a.Z").write_bytes(packed)
         assert subprocess.run(["gzip", "-dc", tmp_path / "a.Z"], capture_output=True, check=True).stdout == content
@@ -122,12 +122,12 @@ def packings(path, content):
 
 def test_every_packing_gives_the_same(convert, tmp_path):
     content = b"".join(b"%d 1:0.5 %d:2\n" % (i % 7, 2 + i) for i in range(50))
-    found = set()
+    contents = set()
     (tmp_path / "a").write_bytes(content)
     for path in packings(tmp_path / "a", content):
         assert convert("sparse", "--train", path, "--shuffle") == (0, "")
-        found.add(Path("out/train.vw").read_bytes() + Path("out/test.vw").read_bytes())
-    assert len(found) == 1
+        contents.add(Path("out/train.vw").read_bytes() + Path("out/test.vw").read_bytes())
+    assert len(contents) == 1
 
 
 def test_damaged_and_missing_files_are_named(convert, tmp_path):
@@ -170,7 +170,7 @@ def test_repository_files_have_a_header_and_several_labels(convert, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         ("1 1:x", "a:3: '1:x' is no index:value such as 17:0.5"),
         ("1 1:1 7 8:1", "a:3: '7' is no index:value"),
@@ -182,10 +182,10 @@ def test_repository_files_have_a_header_and_several_labels(convert, tmp_path):
         ("1,2 1:1", "a:3: 2 labels: choose one with --several"),
     ],
 )
-def test_bad_sparse_lines_are_named(convert, tmp_path, line, says):
+def test_bad_sparse_lines_are_named(convert, tmp_path, line, message):
     (tmp_path / "a").write_text(f"1 1:1\n# fine\n{line}\n1 1:1\n")
     status, err = convert("sparse", "--train", "a")
-    assert status == 1 and says in err
+    assert status == 1 and message in err
     assert not Path("out/labels.txt").exists()
 
 
@@ -237,7 +237,7 @@ def test_uci_lines(convert, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         ("1,2,3,4", "a:2: 4 columns, 3 in the lines before"),
         ("1,x,3", "a:2: 'x' in column 2 is no number"),
@@ -247,9 +247,9 @@ def test_uci_lines(convert, tmp_path):
         ("1,2,0.5", "a:2: class 0.5 is no whole number"),
     ],
 )
-def test_bad_uci_lines_are_named(convert, tmp_path, line, says):
+def test_bad_uci_lines_are_named(convert, tmp_path, line, message):
     (tmp_path / "a").write_text(f"1,2,3\n{line}\n")
-    assert says in convert("uci", "--train", "a")[1]
+    assert message in convert("uci", "--train", "a")[1]
 
 
 # -- VW ----------------------------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_vw_lines_keep_all_but_the_bare_namespace(convert, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         ("4 |f a", "a:2: label 4 is outside 1..3"),
         ("0 |f a", "a:2: label 0 is outside 1..3"),
@@ -272,9 +272,9 @@ def test_vw_lines_keep_all_but_the_bare_namespace(convert, tmp_path):
         ("1 a b", "a:2: no bar (|) before the features"),
     ],
 )
-def test_bad_vw_lines_are_named(convert, tmp_path, line, says):
+def test_bad_vw_lines_are_named(convert, tmp_path, line, message):
     (tmp_path / "a").write_text(f"3 |f a\n{line}\n")
-    assert says in convert("vw", "--train", "a", "--test", "a", "--classes", "3")[1]
+    assert message in convert("vw", "--train", "a", "--test", "a", "--classes", "3")[1]
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ def test_article_is_what_a_reader_sees(tmp_path):
         "[[Category:Ideas|*]] [[de:Anarchie]]&lt;br /&gt; end</text></page>\n"
         "<page><text/></page>\n<page><text>cut short\n"
     )
-    first, last = [wikipedia.plain(one) for one in wikipedia.articles(dump)]
+    first, last = [wikipedia.plain(article) for article in wikipedia.articles(dump)]
     assert first == ("anarchism is a theory of one seven eight nine nine a flag here the page ideas end")
     assert last == "cut short"
 

@@ -21,12 +21,12 @@ from demo import make_stream, report
 
 def parsed(path):
     """Return the examples of a stream as (label, [token in a, ..., token in f])."""
-    found = []
+    rows = []
     for line in path.read_text("utf-8").splitlines():
         match = re.fullmatch(r"(\d+) " + " ".join(rf"\|{name} ([^ :|\t]+)" for name in "abcdef"), line)
         assert match, line
-        found.append((int(match[1]), list(match.groups()[1:])))
-    return found
+        rows.append((int(match[1]), list(match.groups()[1:])))
+    return rows
 
 
 def labels_of(folder):
@@ -73,7 +73,7 @@ def test_simple_guesses_are_what_they_say(stream):
     after = defaultdict(Counter)
     for label, context in train:
         after[context[0]][label] += 1
-    best = {token: min(found, key=lambda label: (-found[label], label)) for token, found in after.items()}
+    best = {token: min(counts, key=lambda label: (-counts[label], label)) for token, counts in after.items()}
     wrong = sum(best.get(context[0], 1) != label for label, context in test)
     assert facts["previous_token_error"] == pytest.approx(wrong / len(test))
     assert facts["majority_error"] == pytest.approx(sum(label != 1 for label, _ in test) / len(test))
@@ -82,8 +82,8 @@ def test_simple_guesses_are_what_they_say(stream):
 def test_same_stream_every_time(stream, tmp_path):
     folder, facts = stream
     command = [sys.executable, ROOT / "demo" / "make_stream.py", tmp_path, "--limit", "20000"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"})
-    assert f"{facts['classes']:,} classes" in found.stdout
+    result = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"})
+    assert f"{facts['classes']:,} classes" in result.stdout
     for name in ("train.vw", "test.vw", "labels.txt", "facts.json"):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
     make_stream.make(tmp_path, limit=2000, seed=2)
@@ -97,12 +97,12 @@ def test_stream_for_a_pipe_numbers_tokens_as_they_come(tmp_path):
     (tmp_path / "stream").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
     examples = parsed(tmp_path / "stream")
     assert len(examples) == 5000
-    met, highest = {}, 0
+    following_of, highest = {}, 0
     for (label, _), (_, following) in itertools.pairwise(examples):
         assert label <= highest + 1
         highest = max(highest, label)
         if following != ["<start>"] * 6:
-            assert met.setdefault(label, following[0]) == following[0]
+            assert following_of.setdefault(label, following[0]) == following[0]
     with subprocess.Popen([*command[:3]], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as maker:
         maker.stdout.readline()
         maker.stdout.close()  # the reader goes away
@@ -117,22 +117,22 @@ def test_piped_stream_is_learned_as_it_goes_by(tmp_path):
     programs = tmp_path / ".venv" / "bin"  # as if installed
     programs.mkdir(parents=True)
     package = Path(xclass.__file__).parents[1]
-    for name, what in (("python", ""), ("xclass", " -m xclass")):
-        (programs / name).write_text(f'#!/bin/sh\nPYTHONPATH="{package}" exec "{sys.executable}"{what} "$@"\n')
+    for name, module in (("python", ""), ("xclass", " -m xclass")):
+        (programs / name).write_text(f'#!/bin/sh\nPYTHONPATH="{package}" exec "{sys.executable}"{module} "$@"\n')
         (programs / name).chmod(0o755)
     wanted = subprocess.run(["cksum"], input="", capture_output=True, text=True).stdout
     (tmp_path / ".venv" / "installed").write_text(f"{tmp_path} {wanted.strip()}\n")
     script = ["sh", tmp_path / "demo" / "piped.sh"]
-    found = subprocess.run(script, cwd="/", env={**os.environ, "EXAMPLES": "6000"}, capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
-    assert "--limit 6000 | xclass --cpt 0" in found.stdout
-    rows = [line.split() for line in found.stderr.splitlines() if re.match(r"\d\.\d{6} ", line)]
+    result = subprocess.run(script, cwd="/", env={**os.environ, "EXAMPLES": "6000"}, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "--limit 6000 | xclass --cpt 0" in result.stdout
+    rows = [line.split() for line in result.stderr.splitlines() if re.match(r"\d\.\d{6} ", line)]
     assert [int(row[2]) for row in rows] == [1 << i for i in range(len(rows))] and len(rows) == 13
     assert float(rows[-1][0]) < float(rows[5][0])
-    assert "number of examples = 6000" in found.stderr
+    assert "number of examples = 6000" in result.stderr
     (programs / "xclass").write_text("#!/bin/sh\nexit 1\n")
-    found = subprocess.run(script, cwd="/", env={**os.environ, "EXAMPLES": "6000"}, capture_output=True, text=True)
-    assert found.returncode == 1 and "piped: learning from the pipe failed" in found.stderr
+    result = subprocess.run(script, cwd="/", env={**os.environ, "EXAMPLES": "6000"}, capture_output=True, text=True)
+    assert result.returncode == 1 and "piped: learning from the pipe failed" in result.stderr
 
 
 def test_awkward_sources_become_plain_features(tmp_path):
@@ -165,16 +165,16 @@ def test_report_compares_and_times(stream, tmp_path, capsys):
         shutil.copy(folder / name, tmp_path)
     truth = [label for label, _ in parsed(folder / "test.vw")]
     half = [label if i % 2 else facts["classes"] + 1 for i, label in enumerate(truth)]
-    for way, answers in (("half", half), ("right", truth)):
-        (tmp_path / f"{way}.predictions.txt").write_text("".join(f"{label}\n" for label in answers))
+    for way, predictions in (("half", half), ("right", truth)):
+        (tmp_path / f"{way}.predictions.txt").write_text("".join(f"{label}\n" for label in predictions))
     for name in ("half.train.json", "half.test.json", "right.train.json", "right.test.json"):
         assert report.run(tmp_path / name, [sys.executable, "-c", "bytearray(50_000_000)"]) == 0
     note = json.loads((tmp_path / "half.train.json").read_text())
     assert note["memory"] > 50e6 and 0 < note["seconds"] < 60
     report.show(tmp_path, ["half", "right"])
-    shown = capsys.readouterr().out
-    assert re.search(r"0\.50\d\d  xclass --half", shown) and re.search(r"0\.0000  xclass --right", shown)
-    assert len(re.findall(r"--\w+ +(train|test)ing .* examples/s", shown)) == 4
+    output = capsys.readouterr().out
+    assert re.search(r"0\.50\d\d  xclass --half", output) and re.search(r"0\.0000  xclass --right", output)
+    assert len(re.findall(r"--\w+ +(train|test)ing .* examples/s", output)) == 4
     (tmp_path / "half.predictions.txt").write_text("1\n")
     with pytest.raises(SystemExit, match="one prediction for each line"):
         report.show(tmp_path, ["half"])
@@ -197,7 +197,7 @@ def test_scripts_stop_where_there_is_no_python(tmp_path, script):
         (tmp_path / "a b" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / "a b" / name)
     (tmp_path / "a b" / "pyproject.toml").touch()
-    found = subprocess.run(
+    result = subprocess.run(
         ["sh", tmp_path / "a b" / script],
         cwd="/",
         env={**os.environ, "PYTHON": "false"},
@@ -205,6 +205,6 @@ def test_scripts_stop_where_there_is_no_python(tmp_path, script):
         text=True,
         timeout=60,
     )
-    assert found.returncode == 1
-    assert "false is not a Python of 3.10 or newer; name one with PYTHON=" in found.stderr
+    assert result.returncode == 1
+    assert "false is not a Python of 3.10 or newer; name one with PYTHON=" in result.stderr
     assert not (tmp_path / "a b" / ".venv").exists()

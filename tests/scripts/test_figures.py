@@ -25,16 +25,16 @@ def script(name, *words) -> subprocess.CompletedProcess:
     return tool(f"figures.{name}", *words)
 
 
-def body(done: subprocess.CompletedProcess) -> list[list[str]]:
+def body(result: subprocess.CompletedProcess) -> list[list[str]]:
     """The cells of the table a script prints, its head first."""
-    assert done.returncode == 0, done.stderr
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if line[:1] == "|"]
+    assert result.returncode == 0, result.stderr
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in result.stdout.splitlines() if line[:1] == "|"]
     return [rows[0], *rows[2:]]
 
 
-def fact(name: str, said: str) -> float:
+def fact(name: str, summary: str) -> float:
     """A number of a summary."""
-    return float(re.search(rf"^{name} = (\S+)", said, re.MULTILINE)[1])
+    return float(re.search(rf"^{name} = (\S+)", summary, re.MULTILINE)[1])
 
 
 def drawn(name, *words) -> None:
@@ -67,11 +67,11 @@ def test_order_of_the_file_is_put_beside_a_random_one(data, tmp_path):
     assert last["sorted"][1] == last["tiny"][1] == "3,000"
     assert float(last["sorted"][2]) < float(last["sorted"][3]) - 5  # one class after the other is easy
     assert abs(float(last["tiny"][4])) < 5  # random as it is
-    said = learn("--recall_tree", 30, "-b", 18, stdin=(data / "sorted" / "train.vw").read_text()).err
-    assert float(last["sorted"][2]) == pytest.approx(100 * fact("average loss", said), abs=0.006)
-    kept = json.loads((tmp_path / "j").read_text())
+    err = learn("--recall_tree", 30, "-b", 18, stdin=(data / "sorted" / "train.vw").read_text()).err
+    assert float(last["sorted"][2]) == pytest.approx(100 * fact("average loss", err), abs=0.006)
+    stored = json.loads((tmp_path / "j").read_text())
     drawn("recall_tree", "order", data, "--sets", "sorted,tiny", "--json", "j")
-    assert json.loads((tmp_path / "j").read_text()) == kept  # nothing is measured again
+    assert json.loads((tmp_path / "j").read_text()) == stored  # nothing is measured again
     rows = body(script("recall_tree", "order", data, "--sets", "tiny", "--examples", 1500))
     assert rows[-1][1] == "1,500"
 
@@ -84,8 +84,8 @@ def test_candidates_are_tried_with_and_without_path_features(data):
         "--recall_tree", 12, "-b", 18, "--max_candidates", 6, "--no_path_features", "--passes", 2, "--holdout_off",
         "-d", data / "tiny" / "train.vw", "-f", "m",
     )  # fmt: skip
-    said = learn("-i", "m", "-t", "-d", data / "tiny" / "test.vw").err
-    assert float(rows[2][3]) == pytest.approx(100 * fact("average loss", said), abs=0.006)
+    err = learn("-i", "m", "-t", "-d", data / "tiny" / "test.vw").err
+    assert float(rows[2][3]) == pytest.approx(100 * fact("average loss", err), abs=0.006)
     assert rows[2][2] != rows[2][3]
     assert float(rows[2][2]) < float(rows[1][2])
     drawn("recall_tree", "candidates", data, *words)
@@ -95,8 +95,8 @@ def test_multipliers_of_the_bound_are_tried(data):
     words = ["--sets", "tiny", "--multipliers", "0,2.5", "--json", "j"]
     rows = body(script("recall_tree", "bernstein", data, *words))
     assert [row[:2] for row in rows[1:]] == [["tiny", "0"], ["tiny", "2.5"]]
-    said = learn("--recall_tree", 12, "-b", 18, "--bern_hyper", 2.5, "-d", data / "tiny" / "train.vw").err
-    assert float(rows[2][3]) == pytest.approx(100 * fact("average loss", said), abs=0.006)
+    err = learn("--recall_tree", 12, "-b", 18, "--bern_hyper", 2.5, "-d", data / "tiny" / "train.vw").err
+    assert float(rows[2][3]) == pytest.approx(100 * fact("average loss", err), abs=0.006)
     assert rows[1][3] != rows[2][3]
     drawn("recall_tree", "bernstein", data, *words)
 
@@ -107,19 +107,19 @@ def test_methods_get_as_much_time_as_lomtree(data, tmp_path):
     assert rows[0] == ["set", "K", "CPU us an example", "LOMTree", "OAA"]
     assert [row[:2] for row in rows[1:]] == [["tiny", "12"], ["sorted", "30"]]  # by the number of classes
     for record in json.loads((tmp_path / "j").read_text()):
-        found = record["found"]
+        measured = record["found"]
         if "seconds" in record["key"]:
-            assert found["cost"] > 0
+            assert measured["cost"] > 0
         else:
-            one, budget = record["key"]["costs"]
-            assert found["examples"] == min(3000, max(1, round(3000 * budget / one)))
-            assert 0 <= found["accuracy"] <= 1
-            assert one == budget or "--oaa" in record["key"]["command"]
+            unit_cost, budget = record["key"]["costs"]
+            assert measured["examples"] == min(3000, max(1, round(3000 * budget / unit_cost)))
+            assert 0 <= measured["accuracy"] <= 1
+            assert unit_cost == budget or "--oaa" in record["key"]["command"]
     drawn("lomtree", "equal_time", data, *words)
-    done = script("lomtree", "equal_time", data, "--sets", "tiny", "--methods", "oaa")
-    assert done.returncode == 1 and "--methods: 'oaa' is none of LOMTree, OAA, filter tree" in done.stderr
-    done = script("lomtree", "equal_time")
-    assert done.returncode == 1 and "equal_time needs DATA_DIR and --sets" in done.stderr
+    result = script("lomtree", "equal_time", data, "--sets", "tiny", "--methods", "oaa")
+    assert result.returncode == 1 and "--methods: 'oaa' is none of LOMTree, OAA, filter tree" in result.stderr
+    result = script("lomtree", "equal_time")
+    assert result.returncode == 1 and "equal_time needs DATA_DIR and --sets" in result.stderr
 
 
 def test_time_of_an_example_is_that_of_a_run_long_enough(monkeypatch, tmp_path):
@@ -137,8 +137,8 @@ def test_time_of_an_example_is_that_of_a_run_long_enough(monkeypatch, tmp_path):
     assert training.cost(tmp_path, [], 2.0, 800) == pytest.approx(0.001)
     assert looks == [100, 800, 3200]
     monkeypatch.setattr(lomtree, "error_of", lambda folder: 0.25)
-    found = lomtree.in_time(tmp_path, [], 0.004, 0.001, 5, 800)
-    assert found == {"examples": 200, "whole": 800, "accuracy": 0.75} and looks[-1] == 1000
+    measured = lomtree.in_time(tmp_path, [], 0.004, 0.001, 5, 800)
+    assert measured == {"examples": 200, "whole": 800, "accuracy": 0.75} and looks[-1] == 1000
     assert lomtree.in_time(tmp_path, [], 0.0004, 0.001, 1, 800)["examples"] == 800  # all, in less time
 
 
@@ -179,14 +179,14 @@ def test_squared_loss_is_that_of_the_first_examples(data):
     assert rows[0][2:] == ["50 %", "100 %"]
     assert [row[1] for row in rows[1:]] == ["general", "balanced", "random", "one-against-all"]
     lines = (data / "tiny" / "train.vw").read_text().splitlines(keepends=True)
-    said = learn("--cpt", 12, "-b", 18, stdin="".join(lines[:1500])).err
-    assert float(rows[1][2].split()[0]) == pytest.approx(fact("average squared loss", said), abs=0.0001)
-    said = learn("--oaa", 12, "-b", 18, "--probabilities", "-p", "p", stdin="".join(lines)).err
-    assert float(rows[4][3].split()[0]) == pytest.approx(fact("average squared loss", said), abs=0.0001)
+    err = learn("--cpt", 12, "-b", 18, stdin="".join(lines[:1500])).err
+    assert float(rows[1][2].split()[0]) == pytest.approx(fact("average squared loss", err), abs=0.0001)
+    err = learn("--oaa", 12, "-b", 18, "--probabilities", "-p", "p", stdin="".join(lines)).err
+    assert float(rows[4][3].split()[0]) == pytest.approx(fact("average squared loss", err), abs=0.0001)
     drawn("cpt", data, "--sets", "tiny", "--shares", "0.5,1", "--seconds", "0.1", "--json", "j")
 
 
 def test_sets_that_are_not_there_are_named(data):
-    done = script("cpt", data, "--sets", "none")
-    assert done.returncode == 1
-    assert "cpt: " in done.stderr and "none has neither train.vw nor train.txt" in done.stderr
+    result = script("cpt", data, "--sets", "none")
+    assert result.returncode == 1
+    assert "cpt: " in result.stderr and "none has neither train.vw nor train.txt" in result.stderr

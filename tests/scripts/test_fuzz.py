@@ -77,17 +77,17 @@ KINDS = {
 
 def test_every_kind_of_failure_is_seen_and_the_campaign_goes_on(tmp_path):
     words = [sys.executable, "-c", PRETENDER, str(tmp_path), *KINDS]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, cwd=tmp_path, env=environment())
-    found = [tuple(line.split(" | ")) for line in done.stdout.splitlines()]
-    assert found == [pair for pair in KINDS.items() for _ in range(2)], done.stderr
+    result = subprocess.run(words, capture_output=True, text=True, timeout=300, cwd=tmp_path, env=environment())
+    outcomes = [tuple(line.split(" | ")) for line in result.stdout.splitlines()]
+    assert outcomes == [pair for pair in KINDS.items() for _ in range(2)], result.stderr
 
 
 def test_a_short_campaign_finds_nothing(tmp_path):
     pytest.importorskip("zstandard", reason="the campaign reads .zst too")
-    done = process("fuzz", "all", "--short", "--keep", tmp_path / "failures")
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    result = process("fuzz", "all", "--short", "--keep", tmp_path / "failures")
+    assert result.returncode == 0, result.stdout[-8000:] + result.stderr[-2000:]
     for part, least in (("models", 300), ("text", 60), ("caches", 30), ("options", 50)):
-        lines = [line for line in done.stdout.splitlines() if line.startswith(f"{part}: ") and " cases" in line]
-        line = lines[-1]  # the others tell how far it is
-        assert int(line.split()[1].replace(",", "")) >= least * 0.9, done.stdout
-        assert "accepted" in line and "refused" in line, done.stdout
+        lines = [line for line in result.stdout.splitlines() if line.startswith(f"{part}: ") and " cases" in line]
+        line = lines[-1]  # the others report the progress
+        assert int(line.split()[1].replace(",", "")) >= least * 0.9, result.stdout
+        assert "accepted" in line and "refused" in line, result.stdout

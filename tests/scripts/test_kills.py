@@ -17,19 +17,19 @@ def campaign(tmp_path_factory):
 
 
 def test_a_few_kills_harm_no_model(campaign):
-    told = []
+    printed = []
     drawn = kills.drawn(campaign, [CASE], 5, 3)
     assert drawn == kills.drawn(campaign, [CASE], 5, 3)
-    assert kills.carry_out_all(campaign, drawn, told.append) == 0, told
-    assert "5 kills, 0 failures" in told[-1]
+    assert kills.carry_out_all(campaign, drawn, printed.append) == 0, printed
+    assert "5 kills, 0 failures" in printed[-1]
 
 
-def test_killed_before_a_named_file_takes_its_place_it_is_left_and_removed(campaign):
+def test_file_of_a_run_killed_before_the_rename_is_left_and_removed_later(campaign):
     assert campaign.carry_out(kills.Kill(CASE, "os.replace", "before", 1, True)) == "old + 1 file"
 
 
 @pytest.mark.parametrize(
-    ("harm", "said"),
+    ("harm", "message"),
     [
         (lambda place: (place / "m").unlink(), "m is gone"),
         (lambda place: (place / "m").write_bytes((place / "m").read_bytes()[:-1]), "m is none of the"),
@@ -38,23 +38,23 @@ def test_killed_before_a_named_file_takes_its_place_it_is_left_and_removed(campa
         (lambda place: (place.parent / "temporary" / "x").write_bytes(b""), "the next run left TMPDIR/x"),
     ],
 )
-def test_what_must_not_be_is_found(campaign, harm, said):
+def test_forbidden_states_are_detected(campaign, harm, message):
     campaign.reset(campaign.known_of(CASE).old)
     assert campaign.check(CASE) == "old"
     campaign.reset(campaign.known_of(CASE).old)
     harm(campaign.place)
-    with pytest.raises(kills.Failure, match=said):
+    with pytest.raises(kills.Failure, match=message):
         campaign.check(CASE)
 
 
-def test_model_that_predicts_something_else_is_found(campaign):
+def test_changed_predictions_are_detected(campaign):
     known = campaign.known_of(CASE)
     campaign.reset(known.old)
     campaign.check_model(known, "m", known.models)
-    (digest,) = [one for one in known.predictions if one == kills.hashlib.sha256(known.old).hexdigest()]
-    kept, known.predictions[digest] = known.predictions[digest], b"1\n"
+    (digest,) = [name for name in known.predictions if name == kills.hashlib.sha256(known.old).hexdigest()]
+    predictions, known.predictions[digest] = known.predictions[digest], b"1\n"
     try:
         with pytest.raises(kills.Failure, match="does not predict what it has to predict"):
             campaign.check_model(known, "m", known.models)
     finally:
-        known.predictions[digest] = kept
+        known.predictions[digest] = predictions

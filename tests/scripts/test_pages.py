@@ -24,9 +24,9 @@ def test_pages_name_most_commands():
 
 @pytest.mark.parametrize("name", sorted(NAMED.keys() - BY_HAND))
 def test_command_has_the_options_that_pages_give_it(name):
-    listed = tool(name, "--help").stdout.partition("\noptions:\n")[2]
+    help_text = tool(name, "--help").stdout.partition("\noptions:\n")[2]
     for option in NAMED[name]:
-        assert re.search(rf"{option}\b", listed), option
+        assert re.search(rf"{option}\b", help_text), option
 
 
 def test_commands_without_a_parser_exist():

@@ -36,7 +36,7 @@ for name in ("average loss", "top-5 error", "perplexity", "average squared loss"
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """Environment in which a script asks for the options of xclass at no cost and xclass itself learns nothing."""
+    """Environment in which xclass prints its options as usual but learns nothing."""
     place = tmp_path_factory.mktemp("quick")
     (place / "xclass").mkdir()
     (place / "xclass" / "__init__.py").touch()
@@ -55,15 +55,15 @@ def script(name, *words, **more):
     """Run a script of the folder; return its exit status and what it wrote."""
     command = ["sh", PAPER / f"{name}.sh", *map(str, words)]
     env = environment(**{"PYTHON": sys.executable, **more})
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
-    return done.returncode, done.stdout, done.stderr
+    result = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+    return result.returncode, result.stdout, result.stderr
 
 
 # -- small files in the sources' formats -------------------------------------------------------------------------------
 
 
 def features(rng, y, n=4):
-    """Return n features that mostly tell a class: (index, value)."""
+    """Return n features that mostly depend on the class: (index, value)."""
     return [
         (1 + (3 * y + j if rng.random() < 0.9 else rng.randrange(30)), round(rng.random() + 0.1, 3)) for j in range(n)
     ]
@@ -76,8 +76,8 @@ def sparse(seed, n, k, lowest=0, labels=1, first=0, head=""):
     for _ in range(n):
         y = rng.randrange(k)
         more = [rng.randrange(k) for _ in range(rng.randrange(labels))]
-        told = ",".join(str(one + lowest) for one in dict.fromkeys([y, *more]))
-        lines.append(told + "".join(f" {i + first}:{v}" for i, v in sorted(dict(features(rng, y)).items())))
+        label_list = ",".join(str(label + lowest) for label in dict.fromkeys([y, *more]))
+        lines.append(label_list + "".join(f" {i + first}:{v}" for i, v in sorted(dict(features(rng, y)).items())))
     if not head:
         lines[n // 2 : n // 2] = ["", "# a comment"]
     return (head + "\n".join(lines) + "\n").encode()
@@ -167,19 +167,19 @@ def test_script_goes_from_its_source_to_the_table(name, source, tmp_path, quick)
     assert status == 0, out + err
     folder = tmp_path / "work" / ("small" if small else "vw")
     rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
-    measured = [one for one in rows if not one.get("left_out")]
-    assert measured and all(set(one["paper"]) <= set(one["found"]) | {"seconds"} for one in measured)
-    shown = [line for line in out.splitlines() if line.startswith("| ")]
-    assert "| paper | xclass | difference | s | paper's s |" in shown[0] and len(shown) > len(rows)
+    measured = [entry for entry in rows if not entry.get("left_out")]
+    assert measured and all(set(entry["paper"]) <= set(entry["found"]) | {"seconds"} for entry in measured)
+    table_lines = [line for line in out.splitlines() if line.startswith("| ")]
+    assert "| paper | xclass | difference | s | paper's s |" in table_lines[0] and len(table_lines) > len(rows)
     assert "$ xclass -d train.vw" in out and "$ python -m scripts.convert." in out
     # the command lines are sound and the data can be learned
     wanted = measured[0]["paper"]
-    learned, answer, *_ = (shlex.split(line)[2:] for line in out.splitlines() if line.startswith("$ xclass "))
+    learned, predict, *_ = (shlex.split(line)[2:] for line in out.splitlines() if line.startswith("$ xclass "))
     if "error" in wanted or "squared" in wanted:
         learn(*learned, cwd=folder)
-        said = learn(*answer, cwd=folder).err
+        test_err = learn(*predict, cwd=folder).err
         name = "squared" if "squared" in wanted else "error"
-        assert papers.measured(said, name) < 70  # by chance 90 and more
+        assert papers.measured(test_err, name) < 70  # by chance 90 and more
 
 
 @pytest.mark.parametrize("source", ["isolet"], indirect=True)
@@ -242,7 +242,7 @@ def test_methods_that_xclass_lacks_are_left_out(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["--methods", "oaa,none"], "aloi: --methods none: must be one of oaa recall_tree"),
         (["--bogus"], "aloi: --bogus is not known; --help tells"),
@@ -250,9 +250,9 @@ def test_methods_that_xclass_lacks_are_left_out(tmp_path, monkeypatch, capsys):
         (["--work"], "aloi: --work needs a value"),
     ],
 )
-def test_wrong_command_lines_are_refused(words, says, quick):
+def test_wrong_command_lines_are_refused(words, message, quick):
     status, _, err = script("aloi", *words, **quick)
-    assert status == 1 and err.startswith(says)
+    assert status == 1 and err.startswith(message)
 
 
 def test_help_of_a_script():
@@ -265,7 +265,7 @@ def test_folder_that_is_none_is_named(quick):
     assert status == 1 and "aloi: DATA=/no/such/folder is no folder" in err
 
 
-def test_source_to_be_had_by_hand_says_where_it_is(tmp_path, quick):
+def test_source_to_be_downloaded_by_hand_says_where_it_is(tmp_path, quick):
     status, _, err = script("wiki_small", "--work", tmp_path / "work", **quick)
     assert status == 1
     assert "wiki_small_train.txt has to be fetched by hand, from https://drive.google.com" in err and "DATA=" in err
@@ -285,7 +285,7 @@ def made(folder, monkeypatch, *words):
     return row.main()
 
 
-def test_failed_row_is_told_and_the_others_stand(tmp_path, monkeypatch, capsys):
+def test_failed_row_is_reported_and_the_others_are_kept(tmp_path, monkeypatch, capsys):
     small_set(tmp_path)
     assert made(tmp_path, monkeypatch, "oaa", "bad", "error=9.5", "--", "-b", "99") == 1
     assert (
@@ -307,8 +307,8 @@ def here(monkeypatch):
 
     def run(words, folder):
         print(papers.as_typed(words))
-        done = processes.measure([*processes.TOOLS["xclass"], *words], folder)
-        return done.said, done.wall
+        result = processes.measure([*processes.TOOLS["xclass"], *words], folder)
+        return result.stderr, result.wall
 
     monkeypatch.setattr(row, "run", run)
     monkeypatch.setattr(row, "warm_up", lambda learn, folder: None)
@@ -331,13 +331,13 @@ def test_tuned_row_takes_the_best_probe(tmp_path, monkeypatch, capsys, here):
 def test_errors_are_counted_where_the_summary_has_none(tmp_path, monkeypatch, here):
     small_set(tmp_path)
     assert made(tmp_path, monkeypatch, "oaa", "sub", "error=9.5", "--", "-b", "14", "--oaa_subsample", "4") == 0
-    found = json.loads((tmp_path / "rows.jsonl").read_text())["found"]
+    values = json.loads((tmp_path / "rows.jsonl").read_text())["found"]
     truth = [line.split()[0] for line in (tmp_path / "test.vw").read_text().splitlines()]
-    answers = (tmp_path / "oaa.predictions").read_text().split()
-    assert found["error"] == 2 * sum(map(str.__ne__, truth, answers)) and 0 < found["error"] < 80
+    predictions = (tmp_path / "oaa.predictions").read_text().split()
+    assert values["error"] == 2 * sum(map(str.__ne__, truth, predictions)) and 0 < values["error"] < 80
 
 
-def test_figures_have_names():
+def test_figures_are_given_by_name():
     assert papers.figures("error=12.2 seconds=571 top5=?") == {"error": 12.2, "seconds": 571, "top5": None}
     with pytest.raises(BenchError, match="eror=1: no measure of this name"):
         papers.figures("eror=1")
@@ -351,26 +351,26 @@ CONTENT = random.Random(1).randbytes(300_000)
 class Server(http.server.BaseHTTPRequestHandler):
     """Serves CONTENT, by path: whole, in parts, cut short, or nothing."""
 
-    asked: list[tuple[str, str | None]]
+    requests: list[tuple[str, str | None]]
 
     def do_GET(self):
-        asked = self.headers.get("Range")
-        self.asked.append((self.path, asked))
+        range_header = self.headers.get("Range")
+        self.requests.append((self.path, range_header))
         if self.path == "/gone":
             return self.send_error(404)
-        begin = int(asked[6:-1]) if asked and self.path != "/no_ranges" else 0
-        if begin >= len(CONTENT):
+        start = int(range_header[6:-1]) if range_header and self.path != "/no_ranges" else 0
+        if start >= len(CONTENT):
             self.send_response(416)
             self.send_header("Content-Range", f"bytes */{len(CONTENT)}")
             self.end_headers()
             return None
-        self.send_response(206 if begin else 200)
-        if begin:
-            self.send_header("Content-Range", f"bytes {begin}-{len(CONTENT) - 1}/{len(CONTENT)}")
-        self.send_header("Content-Length", str(len(CONTENT) - begin))
+        self.send_response(206 if start else 200)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}")
+        self.send_header("Content-Length", str(len(CONTENT) - start))
         self.end_headers()
-        end = len(CONTENT) if self.path != "/cut" else begin + 120_000
-        self.wfile.write(CONTENT[begin:end])
+        end = len(CONTENT) if self.path != "/cut" else start + 120_000
+        self.wfile.write(CONTENT[start:end])
         return None
 
     def log_message(self, *words):
@@ -379,30 +379,30 @@ class Server(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server():
-    asked = []
-    handler = type("Handler", (Server,), {"asked": asked})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as one:
-        threading.Thread(target=one.serve_forever, daemon=True).start()
-        yield functools.partial("http://127.0.0.1:{}/{}".format, one.server_port), asked
-        one.shutdown()
+    requests = []
+    handler = type("Handler", (Server,), {"requests": requests})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as http_server:
+        threading.Thread(target=http_server.serve_forever, daemon=True).start()
+        yield functools.partial("http://127.0.0.1:{}/{}".format, http_server.server_port), requests
+        http_server.shutdown()
 
 
 def test_download_goes_on_where_it_was_cut_short(server, tmp_path):
-    url, asked = server
+    url, requests = server
     assert fetch.fetch(tmp_path, "a", [url("cut")], len(CONTENT)).read_bytes() == CONTENT
-    assert asked == [("/cut", None), ("/cut", "bytes=120000-"), ("/cut", "bytes=240000-")]
+    assert requests == [("/cut", None), ("/cut", "bytes=120000-"), ("/cut", "bytes=240000-")]
     assert fetch.fetch(tmp_path, "a", [url("gone")], len(CONTENT)) == tmp_path / "a"
-    assert len(asked) == 3 and not (tmp_path / "a.part").exists()
+    assert len(requests) == 3 and not (tmp_path / "a.part").exists()
 
 
 def test_download_goes_on_after_another_process(server, tmp_path):
-    url, asked = server
+    url, requests = server
     for have, path in ((1000, "whole"), (1000, "no_ranges"), (len(CONTENT), "whole"), (len(CONTENT) + 5, "whole")):
         (tmp_path / "a.part").write_bytes((CONTENT + b"extra")[:have])
         assert fetch.fetch(tmp_path, "a", [url(path)]).read_bytes() == CONTENT
-        assert asked[0] == (f"/{path}", f"bytes={have}-")
+        assert requests[0] == (f"/{path}", f"bytes={have}-")
         (tmp_path / "a").unlink()
-        asked.clear()
+        requests.clear()
 
 
 def test_addresses_are_tried_in_turn_and_files_checked(server, tmp_path):
@@ -410,14 +410,14 @@ def test_addresses_are_tried_in_turn_and_files_checked(server, tmp_path):
     digest = fetch.hashlib.md5(CONTENT).hexdigest()
     urls = [url("gone"), "http://127.0.0.1:1/refused", url("whole")]
     assert fetch.fetch(tmp_path, "a", urls, md5=digest).read_bytes() == CONTENT
-    with pytest.raises(fetch.Gone, match=r"a: MD5 .*, not 00; remove it"):
+    with pytest.raises(fetch.DownloadError, match=r"a: MD5 .*, not 00; remove it"):
         fetch.fetch(tmp_path, "a", urls, md5="00")
-    with pytest.raises(fetch.Gone, match=r"(?s)b cannot be had.*/whole: 300,000 bytes, not 5\n.*DATA=FOLDER"):
+    with pytest.raises(fetch.DownloadError, match=r"(?s)b cannot be had.*/whole: 300,000 bytes, not 5\n.*DATA=FOLDER"):
         fetch.fetch(tmp_path, "b", [url("whole")], 5)
     assert not (tmp_path / "b.part").exists()
 
 
-def test_source_that_is_gone_is_told(server, tmp_path, monkeypatch, capsys):
+def test_missing_source_is_reported(server, tmp_path, monkeypatch, capsys):
     url, _ = server
     words = [str(tmp_path), "a", url("gone"), "http://127.0.0.1:1/x", "--data", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", ["fetch.py", *words])

@@ -31,9 +31,9 @@ def sets(place):
 
 
 def test_curve_is_measured_beside_the_theory(sets, place):
-    done = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2,4,32", "--args=-b 18", "--json", "j")
-    assert done.returncode == 0, done.stderr
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if line[:1] == "|"]
+    result = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2,4,32", "--args=-b 18", "--json", "j")
+    assert result.returncode == 0, result.stderr
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in result.stdout.splitlines() if line[:1] == "|"]
     head, body = rows[0], rows[2:]
     assert [row[head.index("m")] for row in body] == ["2", "4", "32"]
     theory = [float(row[head.index("multiplier, theory")]) for row in body]
@@ -43,44 +43,44 @@ def test_curve_is_measured_beside_the_theory(sets, place):
     records = json.loads((place / "j").read_text())
     for m, record in zip((2, 4, 32), records, strict=True):
         text = (sets / "tiny" / "train.vw").read_text()
-        told = learn("--cpt", 20, "-b", 18, "--cpt_arity", m, stdin=text).err
-        assert record["squared"] == pytest.approx(fact(told, "average squared loss"), abs=1e-6)
-        assert record["error"] == pytest.approx(fact(told, "average loss"), abs=1e-6)
-        assert record["asked"] == pytest.approx(fact(told, "regressors scored per label"), abs=1e-6)
-        n, new = 800, fact(told, "labels seen for the first time")
+        err = learn("--cpt", 20, "-b", 18, "--cpt_arity", m, stdin=text).err
+        assert record["squared"] == pytest.approx(fact(err, "average squared loss"), abs=1e-6)
+        assert record["error"] == pytest.approx(fact(err, "average loss"), abs=1e-6)
+        assert record["asked"] == pytest.approx(fact(err, "regressors scored per label"), abs=1e-6)
+        n, new = 800, fact(err, "labels seen for the first time")
         known = (record["squared"] * n - new) / (n - new)
-        assert record["measured"] == pytest.approx(known / fact(told, "their average squared loss"), rel=1e-3)
+        assert record["measured"] == pytest.approx(known / fact(err, "their average squared loss"), rel=1e-3)
 
 
 def test_curve_without_matplotlib_says_what_to_install(sets, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    done = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2", "--plot", "curve.png")
-    assert done.returncode == 1
-    assert "--plot needs matplotlib" in done.stderr
-    assert "xclass[plot]" in done.stderr
-    assert done.stdout == ""  # told before anything is measured
+    result = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2", "--plot", "curve.png")
+    assert result.returncode == 1
+    assert "--plot needs matplotlib" in result.stderr
+    assert "xclass[plot]" in result.stderr
+    assert result.stdout == ""  # an error before anything is measured
 
 
 def test_wrong_command_lines_are_refused(sets):
-    done = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2,3")
-    assert done.returncode == 1
-    assert "3 is not a power of two" in done.stderr
-    done = tool("figures.pecoc", sets, "--sets", "nothing")
-    assert done.returncode == 1
-    assert "nothing" in done.stderr
+    result = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2,3")
+    assert result.returncode == 1
+    assert "3 is not a power of two" in result.stderr
+    result = tool("figures.pecoc", sets, "--sets", "nothing")
+    assert result.returncode == 1
+    assert "nothing" in result.stderr
 
 
 def test_point_is_measured_in_whole_processes(sets):
     words = (sets, "--sets", "tiny", "--arities", "2", "--args=-b 12")
-    done, here = process("figures.pecoc", *words), tool("figures.pecoc", *words)
-    assert done.returncode == 0, done.stderr
-    assert [line.rsplit("|", 2)[0] for line in done.stdout.splitlines()] == [  # but for the seconds
+    result, here = process("figures.pecoc", *words), tool("figures.pecoc", *words)
+    assert result.returncode == 0, result.stderr
+    assert [line.rsplit("|", 2)[0] for line in result.stdout.splitlines()] == [  # but for the seconds
         line.rsplit("|", 2)[0] for line in here.stdout.splitlines()
     ]
 
 
 def test_curve_is_drawn(sets, place):
     pytest.importorskip("matplotlib")
-    done = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2,4", "--args=-b 16", "--plot", "curve.svg")
-    assert done.returncode == 0, done.stderr
+    result = tool("figures.pecoc", sets, "--sets", "tiny", "--arities", "2,4", "--args=-b 16", "--plot", "curve.svg")
+    assert result.returncode == 0, result.stderr
     assert "<svg" in (place / "curve.svg").read_text()

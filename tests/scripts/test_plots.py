@@ -21,7 +21,7 @@ def test_labels_do_not_overlap(seed):
     texts = plots.label_points(area, points, [f"method {i}" for i in range(14)])
     boxes = [text.get_window_extent() for text in texts]
     assert len(boxes) == 14
-    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
     places = area.transData.transform(points)
     assert not any(box.contains(x, y) for box in boxes for x, y in places)
     frame = area.get_window_extent()

@@ -1,4 +1,4 @@
-"""The random search for options: ranges, the same draws every time, going on after a kill, one parse for all."""
+"""The random search for options: ranges, the same draws every time, resuming after a kill, one parse for all."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def here():
 
 
 def run(folder, *words):
-    done = tool("bench.probe", *words, cwd=folder)
-    return done.returncode, done.stdout, done.stderr
+    result = tool("bench.probe", *words, cwd=folder)
+    return result.returncode, result.stdout, result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def data(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("l log 1 2", "must be OPTION KIND VALUES"),
         ("-l", "must be OPTION KIND VALUES"),
@@ -55,8 +55,8 @@ def data(tmp_path_factory):
         ("-l flag 1", "flag takes 0 values"),
     ],
 )
-def test_wrong_ranges_are_refused(text, says):
-    with pytest.raises(probe.BenchError, match=re.escape(f"--range '{text}': ") + ".*" + re.escape(says)):
+def test_wrong_ranges_are_refused(text, message):
+    with pytest.raises(probe.BenchError, match=re.escape(f"--range '{text}': ") + ".*" + re.escape(message)):
         probe.check(text)
 
 
@@ -65,20 +65,20 @@ def test_draws_lie_in_their_ranges():
     for text in texts:
         probe.check(text)
     rng = random.Random(1)
-    found = [[probe.draw(text, rng) for text in texts] for _ in range(600)]
-    logs = [float(one[0][1]) for one in found]
+    draws = [[probe.draw(text, rng) for text in texts] for _ in range(600)]
+    logs = [float(draw[0][1]) for draw in draws]
     assert 0.01 <= min(logs) < 0.02 and 5 < max(logs) <= 10
     assert 0.25 < sum(x < 0.1 for x in logs) / 600 < 0.42  # a third of the decades
-    assert -1 <= min(float(one[1][1]) for one in found) < -0.9
-    assert {one[2][1] for one in found} == {"3", "4", "5"} and {one[3][1] for one in found} == {"a", "b"}
-    assert 200 < sum(one[4] == ["--node_only"] for one in found) < 400
+    assert -1 <= min(float(draw[1][1]) for draw in draws) < -0.9
+    assert {draw[2][1] for draw in draws} == {"3", "4", "5"} and {draw[3][1] for draw in draws} == {"a", "b"}
+    assert 200 < sum(draw[4] == ["--node_only"] for draw in draws) < 400
 
 
 def test_ranges_of_a_reduction_are_those_it_has():
-    found = probe.defaults(["--recall_tree", "1000", "--max_depth", "9"], None)
-    assert found[0] == "-l linear 0.1 4" and "--bern_hyper log 0.01 10" in found
-    assert not [one for one in found if one.startswith("--max_depth")]  # chosen already
-    for text in found:
+    ranges = probe.defaults(["--recall_tree", "1000", "--max_depth", "9"], None)
+    assert ranges[0] == "-l linear 0.1 4" and "--bern_hyper log 0.01 10" in ranges
+    assert not [range_ for range_ in ranges if range_.startswith("--max_depth")]  # chosen already
+    for text in ranges:
         probe.check(text)
     assert probe.unknown(["--recall_tree", "-b", "--no_such", "24", "-7"]) == ["--no_such"]
     with pytest.raises(probe.BenchError, match="no ranges are known"):
@@ -118,13 +118,13 @@ def test_search_killed_goes_on_and_finds_the_same(data, tmp_path):
         child.send_signal(signal.SIGKILL)
         child.wait()
     assert child.returncode == -signal.SIGKILL
-    done = part.read_text().count("\n") - 1
-    assert 1 <= done < 3
+    probes_so_far = part.read_text().count("\n") - 1
+    assert 1 <= probes_so_far < 3
     with open(part, "a") as file:
         file.write('{"probe": 3, "opt')  # as if cut short in writing
     status, again, err = run(tmp_path, *words, "--results", part, *FIXED)
-    assert status == 0 and f"{done} probes are in {part}" in err
-    assert err.count("\nprobe ") == 3 - done
+    assert status == 0 and f"{probes_so_far} probes are in {part}" in err
+    assert err.count("\nprobe ") == 3 - probes_so_far
     assert results(part) == (search, rows)
     assert re.sub(r"\| [\d.]+ \| `", "`", again) == re.sub(r"\| [\d.]+ \| `", "`", out)
     assert {path.name for path in tmp_path.iterdir()} == {"whole.jsonl", "part.jsonl"}
@@ -134,23 +134,23 @@ def test_search_killed_goes_on_and_finds_the_same(data, tmp_path):
 
 
 def test_probes_see_the_first_share_once_parsed(data, tmp_path, monkeypatch):
-    said = []
+    logs = []
     measure = processes.measure
 
     def listened(command, folder):
-        done = measure(command, folder)
-        said.append(done.said)
-        return done
+        result = measure(command, folder)
+        logs.append(result.stderr)
+        return result
 
     monkeypatch.setattr(probe, "measure", listened)
     search = probe.Search(data / "train.vw", ["--oaa", "12", "-b", "14"], ["-l linear 0.1 4"], 3, 0.3)
     rows = probe.carry_out(search, tmp_path / "r.jsonl")
-    assert len(said) == 3 and all("number of examples = 300\n" in one for one in said)
-    assert "creating cache" in said[0] and all("creating cache" not in one for one in said[1:])
+    assert len(logs) == 3 and all("number of examples = 300\n" in log for log in logs)
+    assert "creating cache" in logs[0] and all("creating cache" not in log for log in logs[1:])
     assert probe.best(rows)["loss"] == min(row["loss"] for row in rows) < 0.9
 
 
-def test_failed_probes_are_told_and_validation_is_on_its_file(data, tmp_path):
+def test_failed_probes_are_reported_and_validation_is_on_its_file(data, tmp_path):
     ranges = ["--max_candidates one 0 5", "-l one 0.5"]
     search = probe.Search(data / "train.vw", ["--recall_tree", "12", "-b", "16"], ranges, 4, 1.0, 3, data / "valid.vw")
     rows = probe.carry_out(search, tmp_path / "r.jsonl")

@@ -14,9 +14,9 @@ NUMBER = r"-?\d+\.\d"
 
 def test_table_has_every_reduction_and_number_of_classes():
     words = ["--reductions", "log_multi,oaa", "--classes", "4,16", "--examples", "600", "--features", "3"]
-    done = tool("bench.scaling", *words, "--args=-b 12")
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    result = tool("bench.scaling", *words, "--args=-b 12")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
     assert lines[2] == "| | K = 4 | K = 16 | growth: learning, testing, depth |"
     times = rf"{NUMBER} / {NUMBER}, {NUMBER} / {NUMBER}"
     assert re.match(rf"\| log_multi \| {times}, \d\.\d / \d+ \| {times}, \d\.\d / \d+ \|", lines[4])
@@ -26,9 +26,9 @@ def test_table_has_every_reduction_and_number_of_classes():
 
 
 def test_reading_alone_is_timed_in_whole_processes():
-    done = process("bench.scaling", "--reductions", "reading", "--classes", 4, "--examples", 2000, "--features", 3)
-    assert done.returncode == 0, done.stderr
-    assert re.match(rf"\| reading \| {NUMBER} / {NUMBER}, {NUMBER} / {NUMBER} \|", done.stdout.splitlines()[4])
+    result = process("bench.scaling", "--reductions", "reading", "--classes", 4, "--examples", 2000, "--features", 3)
+    assert result.returncode == 0, result.stderr
+    assert re.match(rf"\| reading \| {NUMBER} / {NUMBER}, {NUMBER} / {NUMBER} \|", result.stdout.splitlines()[4])
 
 
 def test_features_the_table_and_processors_are_varied_one_at_a_time():
@@ -40,9 +40,9 @@ def test_features_the_table_and_processors_are_varied_one_at_a_time():
         (["--bits", "10,14", "--features", "2"], "| | bits = 10 | bits = 14 |"),
         (["--processors", "1", "--features", "2"], "| | K = 5 |"),
     ):
-        done = run(*words)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.splitlines()[2].startswith(head)
+        result = run(*words)
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.splitlines()[2].startswith(head)
     assert "vary one at a time" in run("--features", "2,8", "--bits", "10,14").stderr
     assert "processors, not 9999" in run("--processors", "1,9999").stderr
 

@@ -25,37 +25,37 @@ def sets(tmp_path, monkeypatch):
 
 
 def test_curves_are_what_single_runs_say(sets, tmp_path):
-    done = tool(
+    result = tool(
         "figures.softmax_tree", sets, "--sets", "tiny", "--depths", "0,2", "--leaf_classes", "all,3", "--json", "j"
     )
-    assert done.returncode == 0, done.stderr
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
+    assert result.returncode == 0, result.stderr
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in result.stdout.splitlines()]
     assert [(row[2], row[3]) for row in rows[2:]] == [("0", "all"), ("2", "all"), ("0", "3"), ("2", "3")]
     records = [record["found"] for record in json.loads((tmp_path / "j").read_text())]
     last = records[-1]
     text = (sets / "tiny" / "train.vw").read_text()
     learn("--softmax_tree", 12, "--depth", 2, "--leaf_classes", 3, "-f", "m", "--quiet", stdin=text)
-    said = learn("-i", "m", "-t", stdin=(sets / "tiny" / "test.vw").read_text()).err
-    assert f"average loss = {last['error']:.6f}\n" in said
-    assert f"class is in the leaf = {last['covered']:.6f}\n" in said
+    err = learn("-i", "m", "-t", stdin=(sets / "tiny" / "test.vw").read_text()).err
+    assert f"average loss = {last['error']:.6f}\n" in err
+    assert f"class is in the leaf = {last['covered']:.6f}\n" in err
     assert records[2]["error"] > 0.5 > records[0]["error"]  # three classes of twelve
     again = tool(
         "figures.softmax_tree", sets, "--sets", "tiny", "--depths", "0,2", "--leaf_classes", "all,3", "--json", "j"
     )
-    assert again.stdout == done.stdout  # times too: nothing is measured again
+    assert again.stdout == result.stdout  # times too: nothing is measured again
 
 
 def test_curves_refuse_what_they_do_not_know(sets):
-    done = tool("figures.softmax_tree", sets, "--sets", "tiny", "--inits", "best")
-    assert done.returncode == 1
-    assert "--inits: 'best' is none of clusters, prototypes, random" in done.stderr
-    done = tool("figures.softmax_tree", sets, "--sets", "tiny", "--depths", "0,30")
-    assert done.returncode == 1
-    assert "--depths" in done.stderr
+    result = tool("figures.softmax_tree", sets, "--sets", "tiny", "--inits", "best")
+    assert result.returncode == 1
+    assert "--inits: 'best' is none of clusters, prototypes, random" in result.stderr
+    result = tool("figures.softmax_tree", sets, "--sets", "tiny", "--depths", "0,30")
+    assert result.returncode == 1
+    assert "--depths" in result.stderr
 
 
 def test_curves_are_drawn(sets, tmp_path):
     pytest.importorskip("matplotlib")
-    done = tool("figures.softmax_tree", sets, "--sets", "tiny", "--depths", "0,1", "--plot", "curves.svg")
-    assert done.returncode == 0, done.stderr
+    result = tool("figures.softmax_tree", sets, "--sets", "tiny", "--depths", "0,1", "--plot", "curves.svg")
+    assert result.returncode == 0, result.stderr
     assert "<svg" in (tmp_path / "curves.svg").read_text()

@@ -50,27 +50,27 @@ def cells(line: str) -> list[str]:
 def test_script_goes_from_data_to_tables_and_goes_on_where_it_was(data, tmp_path):
     work = tmp_path / "work"
     words = [data, "--work", work, "--methods", "filter_tree,cpt"]
-    done = script(*words, "--sets", "isolet1")
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = script(*words, "--sets", "isolet1")
+    assert result.returncode == 0, result.stdout + result.stderr
     records = json.loads((work / "stand_ins.json").read_text())
-    assert [one["method"] for one in records] == ["filter_tree", "cpt"]
+    assert [record["method"] for record in records] == ["filter_tree", "cpt"]
     # the figures are those of the command line that stands beside them
     learned = records[1]["command"].split()[1:]
     plain = gzip.decompress((data / "isolet1" / "train.vw.gz").read_bytes()).decode()
     test = gzip.decompress((data / "isolet1" / "test.vw.gz").read_bytes()).decode()
     learn(*learned[:-1], tmp_path / "m", "--quiet", stdin=plain)
-    said = learn("-i", tmp_path / "m", "-t", stdin=test).err
-    assert f"average loss = {records[1]['error'] / 100:.6f}\n" in said
-    assert f"average squared loss = {records[1]['squared']:.6f}\n" in said
+    err = learn("-i", tmp_path / "m", "-t", stdin=test).err
+    assert f"average loss = {records[1]['error'] / 100:.6f}\n" in err
+    assert f"average squared loss = {records[1]['squared']:.6f}\n" in err
     assert "top5" not in records[0] and records[0]["cpu_seconds"] > 0
     # resumed: a new set is added, nothing is measured twice
-    done = script(*words)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("as measured before") == 2
-    assert "left out: " in done.stdout and "has no aloi27" in done.stdout
+    result = script(*words)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("as measured before") == 2
+    assert "left out: " in result.stdout and "has no aloi27" in result.stdout
     assert json.loads((work / "stand_ins.json").read_text())[:2] == records
     report = (work / "stand_ins.md").read_text()
-    assert report.strip() in done.stdout
+    assert report.strip() in result.stdout
     lines = report.splitlines()
     at = lines.index("Test error, %")
     assert cells(lines[at + 2]) == ["stands for", "set", "K", "filter tree", "CPT"]
@@ -81,32 +81,32 @@ def test_script_goes_from_data_to_tables_and_goes_on_where_it_was(data, tmp_path
     assert "Not run: OAA on isolet1, books; Recall Tree on isolet1, books;" in report
 
 
-def test_small_cut_takes_the_first_examples(data, tmp_path):
-    done = script(data, "--work", tmp_path / "work", "--small", "--methods", "random_tree,softmax_tree")
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_small_option_takes_the_first_examples(data, tmp_path):
+    result = script(data, "--work", tmp_path / "work", "--small", "--methods", "random_tree,softmax_tree")
+    assert result.returncode == 0, result.stdout + result.stderr
     small = tmp_path / "work" / "small"
     assert len((small / "isolet1" / "train.vw").read_text().splitlines()) == stand_ins.FIRST
     assert len((small / "books" / "train.vw").read_text().splitlines()) == 91  # one article and its end
-    commands = {one["method"]: one["command"] for one in json.loads((small / "stand_ins.json").read_text())}
+    commands = {record["method"]: record["command"] for record in json.loads((small / "stand_ins.json").read_text())}
     assert "-b 18" in commands["random_tree"] and "-b" not in commands["softmax_tree"]
 
 
 def test_commands_are_printed_and_nothing_done(data, tmp_path):
-    done = script(
+    result = script(
         data, "--work", tmp_path / "work", "--dry_run", "--methods", "oaa,multiclass", "--sets", "isolet1,books"
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
     assert not (tmp_path / "work").exists()
-    assert "isolet1, for Isolet:" in done.stdout
-    assert "$ xclass -d train.vw --oaa 12 -b 24 --passes 5 --holdout_off -f oaa.model\n" in done.stdout
-    done = script(data, "--dry_run", "--methods", "recall_tree,softmax_tree", "--sets", "books")
-    assert r"--recall_tree K -q ab --cubic abc -q 'a\x88' -b 26 -f" in done.stdout
-    assert "--softmax_tree K -q ab --cubic abc --tao_iterations 2 -f" in done.stdout
+    assert "isolet1, for Isolet:" in result.stdout
+    assert "$ xclass -d train.vw --oaa 12 -b 24 --passes 5 --holdout_off -f oaa.model\n" in result.stdout
+    result = script(data, "--dry_run", "--methods", "recall_tree,softmax_tree", "--sets", "books")
+    assert r"--recall_tree K -q ab --cubic abc -q 'a\x88' -b 26 -f" in result.stdout
+    assert "--softmax_tree K -q ab --cubic abc --tao_iterations 2 -f" in result.stdout
 
 
 def test_commands_of_a_text_are_printed_without_its_classes(data, tmp_path):
-    done = script(data, "--work", tmp_path / "work", "--dry_run", "--methods", "multiclass", "--sets", "books")
-    assert "$ xclass -d train.vw --multiclass K -q ab --cubic abc -b 26 -f multiclass.model\n" in done.stdout
+    result = script(data, "--work", tmp_path / "work", "--dry_run", "--methods", "multiclass", "--sets", "books")
+    assert "$ xclass -d train.vw --multiclass K -q ab --cubic abc -b 26 -f multiclass.model\n" in result.stdout
 
 
 def test_one_against_all_gets_a_table_by_the_number_of_classes(tmp_path):
@@ -116,35 +116,35 @@ def test_one_against_all_gets_a_table_by_the_number_of_classes(tmp_path):
         (folder / f"{part}.vw").write_text(multiclass(1, 12, 30))
     for classes, bits in ((5_000, 24), (5_001, 28), (25_001, 30)):
         (folder / "labels.txt").write_text("".join(f"{y}\tx\n" for y in range(1, classes + 1)))
-        done = script(tmp_path / "data", "--methods", "oaa", "--sets", "wordnet", "--dry_run")
-        assert f"--oaa {classes} -b {bits} " in done.stdout, done.stderr
+        result = script(tmp_path / "data", "--methods", "oaa", "--sets", "wordnet", "--dry_run")
+        assert f"--oaa {classes} -b {bits} " in result.stdout, result.stderr
 
 
-def test_a_cell_that_fails_is_told_and_the_others_stand(data, tmp_path):
+def test_a_cell_that_fails_is_reported_and_the_others_are_kept(data, tmp_path):
     lines = gzip.decompress((data / "isolet1" / "test.vw.gz").read_bytes()).replace(b"\n", b"\n99 | x\n", 1)
     (data / "isolet1" / "test.vw.gz").write_bytes(gzip.compress(lines))
-    done = script(data, "--work", tmp_path / "work", "--sets", "isolet1", "--methods", "filter_tree,cpt")
-    assert done.returncode == 1
-    assert "failed: isolet1 filter_tree: " in done.stdout and "label 99 is outside 1..12" in done.stdout
-    assert [one["method"] for one in json.loads((tmp_path / "work" / "stand_ins.json").read_text())] == ["cpt"]
+    result = script(data, "--work", tmp_path / "work", "--sets", "isolet1", "--methods", "filter_tree,cpt")
+    assert result.returncode == 1
+    assert "failed: isolet1 filter_tree: " in result.stdout and "label 99 is outside 1..12" in result.stdout
+    assert [record["method"] for record in json.loads((tmp_path / "work" / "stand_ins.json").read_text())] == ["cpt"]
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["--sets", "isolet1,none"], "stand_ins: --sets none: must be one of isolet1, clinc150"),
         (["--methods", "vw"], "stand_ins: --methods vw: must be one of oaa, recall_tree"),
         (["--sets", "aloi27"], "aloi27 has neither train.vw nor train.txt, plain or .gz"),
     ],
 )
-def test_wrong_command_lines_are_refused(data, words, says):
-    done = script(data, *words)
-    assert done.returncode == 1 and says in done.stderr
+def test_wrong_command_lines_are_refused(data, words, message):
+    result = script(data, *words)
+    assert result.returncode == 1 and message in result.stderr
 
 
 def test_folder_that_is_none_is_named_and_help_is_given():
-    done = script("/no/such/folder")
-    assert done.returncode == 1 and done.stderr == "stand_ins: /no/such/folder is no folder\n"
+    result = script("/no/such/folder")
+    assert result.returncode == 1 and result.stderr == "stand_ins: /no/such/folder is no folder\n"
     assert "DATA_DIR/SET holds train.vw" in script("--help").stdout
 
 
@@ -157,5 +157,5 @@ def test_papers_figures_are_read_from_their_scripts():
 
 
 def test_figures_are_shown_with_the_digits_they_need():
-    shown = [stand_ins.figure(*one) for one in ((1.3621, None), (45.86, None), (4083.7, None), (8.449, 1))]
-    assert shown == ["1.36", "45.9", "4,084", "8.4"]
+    figures = [stand_ins.figure(*case) for case in ((1.3621, None), (45.86, None), (4083.7, None), (8.449, 1))]
+    assert figures == ["1.36", "45.9", "4,084", "8.4"]

@@ -24,9 +24,9 @@ def data(tmp_path):
 
 
 def test_exactness_finds_every_example_as_all_classes_say(data):
-    done = tool("bench.exactness", str(data), "--sets", "small", "--args=-b 16", "--examples", "25")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("small: 25 of 25 as all classes say; opened for the best: mean ")
+    result = tool("bench.exactness", str(data), "--sets", "small", "--args=-b 16", "--examples", "25")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("small: 25 of 25 as all classes say; opened for the best: mean ")
 
 
 def test_exactness_sees_a_wrong_list(tmp_path):
@@ -36,11 +36,11 @@ def test_exactness_sees_a_wrong_list(tmp_path):
 
 
 def test_probabilities_has_a_row_for_every_way(data):
-    done = tool(
+    result = tool(
         "bench.probabilities", str(data), "--sets", "small", "--bits", "16", "--ways", "general;4 trees, reranked"
     )
-    assert done.returncode == 0, done.stderr
-    rows = [line.split(" | ") for line in done.stdout.splitlines()[2:]]
+    assert result.returncode == 0, result.stderr
+    rows = [line.split(" | ") for line in result.stdout.splitlines()[2:]]
     assert [row[1] for row in rows] == ["counts", "general", "4 trees, reranked"]
     for row in rows:
         squared, log, perplexity, error = (float(word) for word in row[2:6])
@@ -51,14 +51,14 @@ def test_probabilities_has_a_row_for_every_way(data):
 
 def test_ablation_changes_one_part_at_a_time(data):
     changes = "as it is: 4 trees, 8 candidates each;no scorers, 1 tree;nodes of 4 branches"
-    done = tool("bench.ablation", str(data), "--sets", "small", "--args=-b 14", "--changes", changes)
-    assert done.returncode == 0, done.stderr
-    head, _, *rows = done.stdout.splitlines()
+    result = tool("bench.ablation", str(data), "--sets", "small", "--args=-b 14", "--changes", changes)
+    assert result.returncode == 0, result.stderr
+    head, _, *rows = result.stdout.splitlines()
     assert head == "| | small, 15 |"
     assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in changes.split(";")]
     assert all(0 <= float(row.split(" | ")[1].split()[0]) <= 60 for row in rows)
-    done = tool("bench.ablation", str(data), "--sets", "small", "--changes", "no such change")
-    assert "'no such change' is none of" in done.stderr
+    result = tool("bench.ablation", str(data), "--sets", "small", "--changes", "no such change")
+    assert "'no such change' is none of" in result.stderr
 
 
 def test_variants_are_columns_and_the_test_file_may_be_left_alone(data):
@@ -72,32 +72,32 @@ def test_variants_are_columns_and_the_test_file_may_be_left_alone(data):
         "--variant",
         "oaa=--oaa {K} -l 2",
     ]
-    done = tool("bench.variants", *words)
-    assert done.returncode == 0, done.stderr
-    head, _, row = done.stdout.splitlines()
+    result = tool("bench.variants", *words)
+    assert result.returncode == 0, result.stderr
+    head, _, row = result.stdout.splitlines()
     assert head == "| set | K | tree | oaa |"
     assert row.startswith("| small | 15 | ")
     errors = [float(cell.split()[0]) for cell in row.split(" | ")[2:]]
     learn("--oaa", 15, "-l", 2, "-b", 14, "-d", data / "small" / "train.vw", "-f", data / "m", "--quiet")
-    said = learn("-i", data / "m", "-t", "-d", data / "small" / "test.vw").err
-    assert errors[1] == pytest.approx(100 * fact(said, "average loss"), abs=0.06)
+    err = learn("-i", data / "m", "-t", "-d", data / "small" / "test.vw").err
+    assert errors[1] == pytest.approx(100 * fact(err, "average loss"), abs=0.06)
     held_out = tool("bench.variants", *words, "--holdout", "--work", data / "work").stdout
     assert held_out.splitlines()[2] != row
     assert len((data / "work" / "small" / "last.vw").read_text().splitlines()) == 30
 
 
 def test_peers_go_on_from_what_is_measured_and_print_it(data, tmp_path):
-    kept = tmp_path / "results.json"
-    words = (str(data), "--sets", "small", "--json", str(kept))
-    done = tool("bench.peers", *words, "--methods", "xclass --cpt")
-    assert done.returncode == 0, done.stderr
-    assert "small xclass --cpt: error" in done.stderr
-    done = tool("bench.peers", *words, "--methods", "xclass --cpt;VW --ect")
-    assert done.returncode == 0, done.stderr
-    assert "xclass --cpt" not in done.stderr
-    printed = tool("bench.peers", "--table", str(kept))
-    assert printed.stdout == done.stdout
-    assert [line.split(" | ")[0] for line in done.stdout.splitlines()[2:]] == ["| xclass --cpt", "| VW --ect"]
+    stored = tmp_path / "results.json"
+    words = (str(data), "--sets", "small", "--json", str(stored))
+    result = tool("bench.peers", *words, "--methods", "xclass --cpt")
+    assert result.returncode == 0, result.stderr
+    assert "small xclass --cpt: error" in result.stderr
+    result = tool("bench.peers", *words, "--methods", "xclass --cpt;VW --ect")
+    assert result.returncode == 0, result.stderr
+    assert "xclass --cpt" not in result.stderr
+    printed = tool("bench.peers", "--table", str(stored))
+    assert printed.stdout == result.stdout
+    assert [line.split(" | ")[0] for line in result.stdout.splitlines()[2:]] == ["| xclass --cpt", "| VW --ect"]
     assert "none of" in tool("bench.peers", *words, "--methods", "nothing").stderr
 
 

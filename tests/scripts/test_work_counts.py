@@ -30,12 +30,12 @@ MOST = {  # name -> slots and cache lines of an example at most, some 2 % above 
 
 
 @pytest.mark.parametrize("name", MOST)
-def test_an_example_visits_no_more_than_it_did(name):
-    found = work_counts.count(name)
+def test_memory_accesses_per_example_do_not_grow(name):
+    counts = work_counts.count(name)
     slots, lines = MOST[name]
-    assert 0.5 * slots < found.slots <= slots
-    assert 0.5 * lines < found.lines <= lines
+    assert 0.5 * slots < counts.slots <= slots
+    assert 0.5 * lines < counts.lines <= lines
 
 
-def test_all_that_is_counted_is_held_down():
+def test_every_reduction_has_an_upper_bound():
     assert set(work_counts.REDUCTIONS) == set(MOST)

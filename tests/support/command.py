@@ -44,20 +44,20 @@ def xclass(*args, stdin: str | bytes | None = None, cwd: str | os.PathLike | Non
 
 def learn(*args, stdin: str | bytes | None = None, cwd: str | os.PathLike | None = None) -> Result:
     """Execute a command line as `xclass` does, and check that it ends with status 0."""
-    done = xclass(*args, stdin=stdin, cwd=cwd)
-    assert done.status == 0, done.err
-    return done
+    result = xclass(*args, stdin=stdin, cwd=cwd)
+    assert result.status == 0, result.err
+    return result
 
 
 def xclass_process(*args, stdin: str | bytes | None = None, cwd: str | os.PathLike | None = None, **more) -> Result:
     """Execute a command line in a new process and wait for its end; `more` is passed to `subprocess.run`."""
-    done = subprocess.run(
+    result = subprocess.run(
         _words(args), input=_bytes(stdin), cwd=cwd, env=_environment(), capture_output=True, timeout=SECONDS, **more
     )
-    return Result(done.returncode, _decoded(done.stdout), _decoded(done.stderr))
+    return Result(result.returncode, _decoded(result.stdout), _decoded(result.stderr))
 
 
-def begin(*args, cwd: str | os.PathLike | None = None, **more) -> subprocess.Popen:
+def start_process(*args, cwd: str | os.PathLike | None = None, **more) -> subprocess.Popen:
     """Start a process with pipes for its standard streams; `more` is passed to `subprocess.Popen`."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(_words(args), cwd=cwd, env=_environment(), **{**pipes, **more})
@@ -67,10 +67,10 @@ def script(body: str, *args, cwd: str | os.PathLike | None = None) -> Result:
     """Execute the Python code `body` and then the command in a new process."""
     program = f"{body}\nfrom xclass.cli import command as cli\ncli.main()"
     words = [sys.executable, "-c", program, *map(str, args)]
-    done = subprocess.run(
+    result = subprocess.run(
         words, cwd=cwd, env=_environment(), capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL
     )
-    return Result(done.returncode, _decoded(done.stdout), _decoded(done.stderr))
+    return Result(result.returncode, _decoded(result.stdout), _decoded(result.stderr))
 
 
 def _words(args) -> list[str]:

@@ -33,9 +33,9 @@ class Example(NamedTuple):
 
 def configure(*words) -> config.Config:
     """Return the value of every option for a command line."""
-    found, reductions = cli.option_groups()
-    given = arguments.read(help_text.sections(found, reductions), [str(word) for word in words])
-    return config.resolve(given, None, found, reductions, presets=PRESETS, resolve_defaults=learner_use.with_defaults)
+    groups, reductions = cli.option_groups()
+    given = arguments.read(help_text.sections(groups, reductions), [str(word) for word in words])
+    return config.resolve(given, None, groups, reductions, presets=PRESETS, resolve_defaults=learner_use.with_defaults)
 
 
 def spec_of(settled: config.Config) -> LearnerSpec:
@@ -54,11 +54,11 @@ def batch_of(settled: config.Config, text: str) -> Batch:
     labels = configuration.label_range(settled, spec_of(settled))
     multiclass = settled.reduction.labels == "multiclass"
     content = io.BytesIO(text.encode())
-    found = reader.Reader(
+    batches = reader.Reader(
         settled.reader, settled.parser, settled.learner.bits, multiclass, *labels, block_bytes=1 << 20,
         stream=content,
     )  # fmt: skip
-    (batch,) = found
+    (batch,) = batches
     crosser = interactions.Crosser(settled.interactions)
     if crosser.active:
         (batch,) = crosser.cross(batch)
@@ -67,13 +67,13 @@ def batch_of(settled: config.Config, text: str) -> Batch:
 
 def examples_of(batch: Batch) -> list[Example]:
     """Return the examples of a batch as a list."""
-    found = []
+    examples = []
     for i in range(batch.n):
         part = slice(batch.start[i], batch.start[i + 1])
         features = list(zip(batch.index[part].tolist(), batch.value[part], strict=True))
         label = None if np.isnan(batch.label[i]) else int(batch.label[i])
-        found.append(Example(features, label, float(batch.weight[i])))
-    return found
+        examples.append(Example(features, label, float(batch.weight[i])))
+    return examples
 
 
 def go_through_stages(learner, batch: Batch, learn: bool = True) -> tuple[BatchTask, object]:

@@ -24,7 +24,7 @@ from xclass.reductions.core import probabilities
 from xclass.reductions.core.contract import BatchTask
 
 
-class Shown(NamedTuple):
+class Results(NamedTuple):
     """Hold the results of passing a text through a learner."""
 
     predictions: list[float]  # prediction of each example before it was learned from
@@ -41,7 +41,7 @@ def with_scores(reduction: str, classes: int, **options) -> Learner:
     return Learner.from_config(configuration.configured(reduction, classes, options), LearnerUse(scores=True))
 
 
-def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Shown:
+def go_through(model: Learner, text: str, learn: bool = True, **listing_options) -> Results:
     """Pass text through the stages of a learner.
 
     The text is also the preview of a learner that needs to see examples before it learns from any.
@@ -54,8 +54,8 @@ def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Show
     answers : fields of `probabilities.Options`, such as `top_k=3`; they stay set for later calls, and the sums for the
         summary restart at 0
     """
-    if answers:
-        model.reduction.want(replace(model._spec.wanted, listing_options=probabilities.Options(**answers)))
+    if listing_options:
+        model.reduction.want(replace(model._spec.wanted, listing_options=probabilities.Options(**listing_options)))
     (batch,) = Inputs(model.config, model.names, model.label_range).batches(text, learn=learn)
     if learn and model.preview_size is not None:
         model.preview(batch)
@@ -70,14 +70,14 @@ def go_through(model: Learner, text: str, learn: bool = True, **answers) -> Show
         tasks.append(task)
     predictions = [p for task in tasks if task.prediction is not None for p in task.prediction.tolist()]
     loss = sum(float(np.sum(task.loss)) for task in tasks if task.loss is not None)
-    lists = [one for task in tasks if task.class_lists is not None for one in dicts_of(*task.class_lists[:3])]
+    lists = [listing for task in tasks if task.class_lists is not None for listing in dicts_of(*task.class_lists[:3])]
     scores = [
-        one for task in tasks if task.scores is not None
-        for one in dicts_of(task.scores, task.score_labels, task.score_start)
+        listing for task in tasks if task.scores is not None
+        for listing in dicts_of(task.scores, task.score_labels, task.score_start)
     ]  # fmt: skip
     notes = [note for task in tasks for note in task.notes]
     skipped_steps = np.flatnonzero(np.concatenate([task.skipped for task in tasks])) + 1
-    return Shown(predictions, lists, loss, summary_of(model), notes, scores, skipped_steps.tolist())
+    return Results(predictions, lists, loss, summary_of(model), notes, scores, skipped_steps.tolist())
 
 
 def dicts_of(scores: np.ndarray, labels: np.ndarray, start: np.ndarray) -> list[dict[int, float]]:
@@ -111,9 +111,11 @@ def summary_of(model: Learner) -> str:
 
 def state_of(model: Learner) -> Contents:
     """Return the contents of a model file in a form that can be compared by `==`."""
-    kept = model.contents()
-    arrays = {name: np.asarray(one) for name, one in kept.arrays.items()}
-    return kept._replace(arrays={name: (one.dtype.str, one.shape, one.tobytes()) for name, one in arrays.items()})
+    contents = model.contents()
+    arrays = {name: np.asarray(array) for name, array in contents.arrays.items()}
+    return contents._replace(
+        arrays={name: (array.dtype.str, array.shape, array.tobytes()) for name, array in arrays.items()}
+    )
 
 
 def fact(text: str, name: str) -> float:

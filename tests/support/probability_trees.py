@@ -13,9 +13,9 @@ from xclass.reductions.cpt import label_tree
 
 def examples(text: str) -> list[tuple]:
     """Return (features, label or None, weight) of every line, in the form that oracles expect."""
-    found = plain_reader.read(text.encode(), multiclass=True, bits=32)
-    labels = [None if e.label is None else int(e.label) for e in found]
-    return list(zip(plain_reader.features_of(found), labels, [e.weight for e in found], strict=True))
+    read = plain_reader.read(text.encode(), multiclass=True, bits=32)
+    labels = [None if e.label is None else int(e.label) for e in read]
+    return list(zip(plain_reader.features_of(read), labels, [e.weight for e in read], strict=True))
 
 
 def tree_of(model: Learner, t: int = 0) -> label_tree.Tree:
@@ -40,8 +40,8 @@ def check_best_are_the_top_of_all(model: Learner, test: str, classes: int) -> No
         assert want[0] < 1e-6
         assert sum(want.values()) == pytest.approx(1, abs=1e-6)
     for few in (1, 2, 10):
-        shown = go_through(model, test, learn=False, top_k=few)
-        for got, want in zip(shown.lists, every, strict=True):
+        results = go_through(model, test, learn=False, top_k=few)
+        for got, want in zip(results.lists, every, strict=True):
             rest = got.pop(0)
             assert list(got.values()) == list(want.values())[:few]
             assert got.items() <= want.items()

@@ -79,8 +79,8 @@ def _carry_out_here(command, folder, out, err):
     start = processes.TOOLS["xclass"]
     if words[: len(start)] != start:
         return carry_out(words, folder, out, err)
-    done = xclass(*words[len(start) :], cwd=folder)
-    out.write(done.out.encode())
-    err.write(done.err.encode())
-    examples = sum(map(int, re.findall(r"^number of examples = (\d+)", done.err, re.MULTILINE)))
-    return done.status, SimpleNamespace(ru_utime=START + EXAMPLE * examples, ru_stime=0.0, ru_maxrss=100_000)
+    result = xclass(*words[len(start) :], cwd=folder)
+    out.write(result.out.encode())
+    err.write(result.err.encode())
+    examples = sum(map(int, re.findall(r"^number of examples = (\d+)", result.err, re.MULTILINE)))
+    return result.status, SimpleNamespace(ru_utime=START + EXAMPLE * examples, ru_stime=0.0, ru_maxrss=100_000)

@@ -20,7 +20,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Answers:
+class ListingOptions:
     top_k: int = option("the best", kind=int)
 
 
@@ -74,10 +74,10 @@ def _check_depth(config) -> None:
 
 
 def _settle_depth(config) -> dict:
-    found = {} if config.learner.bits else {"bits": 9}
+    defaults = {} if config.learner.bits else {"bits": 9}
     if config.recall_tree.max_depth is None:
-        found["max_depth"] = config.recall_tree.recall_tree.bit_length()
-    return found
+        defaults["max_depth"] = config.recall_tree.recall_tree.bit_length()
+    return defaults
 
 
 def _record(
@@ -108,6 +108,6 @@ OPTION_GROUPS = {
     "run": Run,
     "interactions": Interactions,
     "learner": Learner,
-    "listing_options": Answers,
+    "listing_options": ListingOptions,
     **{record.name: record.options for record in REDUCTIONS},
 }

@@ -41,8 +41,8 @@ def multiclass(
         y = int(k * rng.random() ** popular)
         words = []
         for place in range(3):
-            told = y if rng.random() >= noise else rng.randrange(k)
-            words.append(f"p{place}_{(told * 7 + place * 3) % (k + 2 * place)}")
+            source_class = y if rng.random() >= noise else rng.randrange(k)
+            words.append(f"p{place}_{(source_class * 7 + place * 3) % (k + 2 * place)}")
         rng.shuffle(words)
         label = f"{y + lowest}"
         if weights:

@@ -68,11 +68,11 @@ VARIANTS: dict[str, list[dict]] = {  # options by the names of their fields
 }
 AT_THE_END = ("softmax_tree",)  # reductions that learn only at the end of the data
 BY_NAME = {record.name: record for record in REDUCTIONS}
-ANSWERS = options_of(probabilities.Options)
+LISTING_OPTIONS = options_of(probabilities.Options)
 FLAGS = {
-    field: long_flag(one)
+    field: long_flag(option)
     for group in configuration.option_groups().values()
-    for field, one in options_of(group).items()
+    for field, option in options_of(group).items()
 }
 
 
@@ -85,8 +85,8 @@ def words_of(options: dict) -> tuple:
     """Return options as words of a command line."""
     words: list = []
     for field, value in options.items():
-        for one in value if isinstance(value, list) else [value]:
-            words += [FLAGS[field]] if one is True else [FLAGS[field], one]
+        for item in value if isinstance(value, list) else [value]:
+            words += [FLAGS[field]] if item is True else [FLAGS[field], item]
     return tuple(words)
 
 
@@ -95,10 +95,10 @@ def learner(name: str, k: int = K, **options) -> Learner:
 
     Options of `probabilities` are not options of a learner; they are requested from it, as a run does.
     """
-    asked = {field: options.pop(field) for field in set(options) & set(ANSWERS)}
+    listing_options = {field: options.pop(field) for field in set(options) & set(LISTING_OPTIONS)}
     model = Learner(name, None if name == "scalar" else k, **{"bits": BITS[1], **options})
-    if asked:
-        model.reduction.want(Wanted(listing_options=probabilities.Options(**asked)))
+    if listing_options:
+        model.reduction.want(Wanted(listing_options=probabilities.Options(**listing_options)))
     return model
 
 

@@ -21,14 +21,14 @@ needs_vw = pytest.mark.skipif(
 HEADER = "average  since "
 
 
-def run_vw(*args, cwd: str | os.PathLike) -> vw_process.Ended:
+def run_vw(*args, cwd: str | os.PathLike) -> vw_process.CompletedRun:
     """Run VW as `python -m vowpalwabbit ARGS` does, and check that it ends with status 0.
 
     One process, which loads VW once, executes all runs.
     """
-    done = _server().run([str(arg) for arg in args], Path(cwd).absolute())
-    assert done.status == 0, f"vw {' '.join(map(str, args))}\n{done.out}{done.err}"
-    return done
+    result = _server().run([str(arg) for arg in args], Path(cwd).absolute())
+    assert result.status == 0, f"vw {' '.join(map(str, args))}\n{result.out}{result.err}"
+    return result
 
 
 @functools.cache
@@ -60,7 +60,7 @@ def small(rng: random.Random, n: int, k: int, real: bool = False, weights=(1, 1,
 def table(printed: str) -> list[str]:
     """Return the printed lines from the table on, without lines that only one of the two programs prints."""
     lines = printed.splitlines()
-    begin = next(i for i, line in enumerate(lines) if line.startswith(HEADER))
+    first = next(i for i, line in enumerate(lines) if line.startswith(HEADER))
     own = (
         "[info]",
         "[warning]",
@@ -75,7 +75,7 @@ def table(printed: str) -> list[str]:
         "swaps =",
         "no labelled example was held out",
     )
-    return [line for line in lines[begin:] if not line.startswith(own)]
+    return [line for line in lines[first:] if not line.startswith(own)]
 
 
 def agree(folder: Path, data: str, *args: str, vw_args: tuple[str, ...] = ("-c", "-k")) -> str:
@@ -84,16 +84,16 @@ def agree(folder: Path, data: str, *args: str, vw_args: tuple[str, ...] = ("-c",
     (folder / "data.vw").write_text(data)
     apart = folder / "vw"  # for the files VW writes
     apart.mkdir(exist_ok=True)
-    done = run_vw("-d", "../data.vw", "-p", "theirs", *vw_args, *args, cwd=apart)
-    ours = learn("data.vw", "-p", "ours", "--vw_exact", *args, cwd=folder)
+    result = run_vw("-d", "../data.vw", "-p", "theirs", *vw_args, *args, cwd=apart)
+    result_here = learn("data.vw", "-p", "ours", "--vw_exact", *args, cwd=folder)
     pairs = [
         ((apart / "theirs").read_text().splitlines(), (folder / "ours").read_text().splitlines()),
-        (table(done.err), table(ours.err)),
+        (table(result.err), table(result_here.err)),
     ]
-    for theirs, mine in pairs:
-        for want, got in itertools.zip_longest(theirs, mine, fillvalue="(nothing)"):
-            assert close(want, got), f"VW: {want}\nxclass: {got}\n\n{done.err}\n{ours.err}"
-    return ours.err
+    for expected, actual in pairs:
+        for want, got in itertools.zip_longest(expected, actual, fillvalue="(nothing)"):
+            assert close(want, got), f"VW: {want}\nxclass: {got}\n\n{result.err}\n{result_here.err}"
+    return result_here.err
 
 
 def close(want: str, got: str) -> bool:
@@ -101,11 +101,11 @@ def close(want: str, got: str) -> bool:
     a, b = want.replace(":", " ").split(), got.replace(":", " ").split()
     if len(a) != len(b):
         return False
-    for one, other in zip(a, b, strict=True):
-        if one == other:
+    for a_word, b_word in zip(a, b, strict=True):
+        if a_word == b_word:
             continue
         try:
-            if "." not in one or abs(float(one) - float(other)) > 2e-4 * max(1, abs(float(one))):
+            if "." not in a_word or abs(float(a_word) - float(b_word)) > 2e-4 * max(1, abs(float(a_word))):
                 return False
         except ValueError:
             return False

@@ -1,4 +1,4 @@
-"""Under a limit of memory a run says so and ends with status 1, whatever native code would do."""
+"""Under a memory limit a run reports the limit and ends with status 1, whatever native code would do."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ def limited(megabytes: int, *words, cwd) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize("megabytes", [100, 150, 200, 300, 400, 500, 700, 900])
-def test_too_small_a_limit_ends_in_one_message(tmp_path, megabytes):
+def test_memory_limit_that_is_too_small_gives_one_message(tmp_path, megabytes):
     (tmp_path / "d.vw").write_text("1 | a\n2 | b\n3 | c\n")
-    done = limited(megabytes, "-d", "d.vw", "--oaa", 3, "-b", 14, "-f", "m", cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith(f"xclass: the address space is limited to {megabytes} MB, and this run needs about ")
-    assert "`ulimit -v " in done.stderr
+    result = limited(megabytes, "-d", "d.vw", "--oaa", 3, "-b", 14, "-f", "m", cwd=tmp_path)
+    assert result.returncode == 1, result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith(
+        f"xclass: the address space is limited to {megabytes} MB, and this run needs about "
+    )
+    assert "`ulimit -v " in result.stderr
     assert not (tmp_path / "m").exists()
 
 
@@ -74,7 +76,7 @@ def test_what_is_needed_counts_from_what_is_used(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (MemoryError(), "xclass: not enough memory; try a smaller -b\n"),
         (
@@ -84,14 +86,14 @@ def test_what_is_needed_counts_from_what_is_used(monkeypatch):
         (RuntimeError("can't start new thread"), "xclass: the system cannot start another thread: raise the limit"),
     ],
 )
-def test_what_the_system_refuses_is_one_message(monkeypatch, error, told):
+def test_refused_allocation_gives_one_message(monkeypatch, error, message):
     from xclass.run import run as driver
 
     def refused(*_):
         raise error
 
     monkeypatch.setattr(driver, "run", refused)
-    done = xclass("--oaa", 3, stdin="1 | a\n")
-    assert done.status == 1
-    assert done.err.startswith(told)
-    assert done.err.count("\n") == 1
+    result = xclass("--oaa", 3, stdin="1 | a\n")
+    assert result.status == 1
+    assert result.err.startswith(message)
+    assert result.err.count("\n") == 1

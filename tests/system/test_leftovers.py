@@ -19,10 +19,10 @@ DEAD = 2**22 + 1  # above the highest process number of Linux
 HOLDER = """
 import sys, time
 from xclass.system import leftovers
-one = leftovers.Unfinished(sys.argv[1], kind=sys.argv[2], nameless=False)
-one.file.write(b"begun")
-one.file.flush()
-print(one.path, flush=True)
+unfinished = leftovers.Unfinished(sys.argv[1], kind=sys.argv[2], nameless=False)
+unfinished.file.write(b"begun")
+unfinished.file.flush()
+print(unfinished.path, flush=True)
 time.sleep(600)
 """
 
@@ -73,12 +73,12 @@ def test_number_of_a_living_process_does_not_keep_a_file_that_is_not_locked(tmp_
 
 
 def test_files_of_versions_before_are_removed_by_their_process_number(tmp_path):
-    kept = {f".m.{os.getppid()}.tmp", f".m.{os.getppid()}.best"}
+    remaining = {f".m.{os.getppid()}.tmp", f".m.{os.getppid()}.best"}
     gone = {f".m.{DEAD}.tmp", f".m.{DEAD}.best", f"..m.{DEAD}.best.{DEAD}.tmp", f".m.{10**30}.tmp"}
-    for name in kept | gone:
+    for name in remaining | gone:
         (tmp_path / name).write_bytes(b"")
     leftovers.remove(tmp_path / "m")
-    assert names(tmp_path) == kept
+    assert names(tmp_path) == remaining
 
 
 def test_files_beside_derived_models_are_removed_with_those_of_the_model(tmp_path):
@@ -122,20 +122,20 @@ def test_files_of_other_users_are_left_alone(tmp_path):
 
 def test_names_with_special_characters_and_long_ones(tmp_path):
     for name in ("a+b(c)[d].*", "ü" * 120, "x" * 255):
-        one = leftovers.Unfinished(tmp_path / name)
-        one.file.write(b"whole")
-        one.flush()
+        unfinished = leftovers.Unfinished(tmp_path / name)
+        unfinished.file.write(b"whole")
+        unfinished.flush()
         leftovers.remove(tmp_path / name)
-        one.take_place()
-        one.close()
+        unfinished.take_place()
+        unfinished.close()
         assert (tmp_path / name).read_bytes() == b"whole"
-        one = leftovers.Unfinished(tmp_path / name, nameless=False)
-        left = one.path
-        one.file.close()  # which releases the lock, as the end of the process does
-        assert os.path.exists(left)
+        unfinished = leftovers.Unfinished(tmp_path / name, nameless=False)
+        path = unfinished.path
+        unfinished.file.close()  # which releases the lock, as the end of the process does
+        assert os.path.exists(path)
         leftovers.remove(tmp_path / name)
-        assert not os.path.exists(left)
-        one.close()
+        assert not os.path.exists(path)
+        unfinished.close()
     assert len(names(tmp_path)) == 3
 
 
@@ -150,46 +150,46 @@ def test_file_removed_before_it_was_locked_is_created_again(tmp_path, monkeypatc
         return lock(handle)
 
     monkeypatch.setattr(leftovers, "_lock", late)
-    one = leftovers.Unfinished(tmp_path / "m", nameless=False)
+    unfinished = leftovers.Unfinished(tmp_path / "m", nameless=False)
     assert len(calls) == 2
-    assert names(tmp_path) == {os.path.basename(one.path)}
-    one.close()
-    one.close()
+    assert names(tmp_path) == {os.path.basename(unfinished.path)}
+    unfinished.close()
+    unfinished.close()
     assert names(tmp_path) == set()
 
 
 def test_where_nothing_can_be_locked_nothing_is_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(leftovers, "_lock", lambda handle: None)
-    one = leftovers.Unfinished(tmp_path / "m", nameless=False)
-    assert one.path.endswith(".unlocked.tmp")
+    unfinished = leftovers.Unfinished(tmp_path / "m", nameless=False)
+    assert unfinished.path.endswith(".unlocked.tmp")
     monkeypatch.undo()
     leftovers.remove(tmp_path / "m")
-    one.flush()
-    one.take_place()
-    one.close()
+    unfinished.flush()
+    unfinished.take_place()
+    unfinished.close()
     assert names(tmp_path) == {"m"}
 
 
-@pytest.mark.parametrize("how", ["named", "nameless", "copied"])
-def test_file_takes_the_place_whole_with_its_permissions(tmp_path, monkeypatch, how):
+@pytest.mark.parametrize("way", ["named", "nameless", "copied"])
+def test_file_takes_the_place_whole_with_its_permissions(tmp_path, monkeypatch, way):
     place = tmp_path / "m"
     place.write_bytes(b"old")
     place.chmod(0o640)
     (tmp_path / "link").symlink_to("m")
-    if how == "copied":
+    if way == "copied":
 
         def refused(*args, **more):
             raise OSError(errno.EPERM, "no links here")
 
         monkeypatch.setattr(os, "link", refused)
-    one = leftovers.Unfinished(tmp_path / "link", nameless=how != "named")
+    unfinished = leftovers.Unfinished(tmp_path / "link", nameless=way != "named")
     if hasattr(os, "O_TMPFILE"):
-        assert len(names(tmp_path)) == (3 if how == "named" else 2)
-    one.file.write(b"new")
-    one.flush()
+        assert len(names(tmp_path)) == (3 if way == "named" else 2)
+    unfinished.file.write(b"new")
+    unfinished.flush()
     assert place.read_bytes() == b"old"
-    one.take_place()
-    one.close()
+    unfinished.take_place()
+    unfinished.close()
     assert place.read_bytes() == b"new"
     assert len(names(tmp_path)) == 2
     assert place.stat().st_mode & 0o777 == 0o640
@@ -228,13 +228,13 @@ def test_folder_is_removed_when_its_process_is_gone(tmp_path, monkeypatch):
     )
     child = [sys.executable, "-uc", code]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    left = subprocess.run(child, env=environment, capture_output=True, text=True).stdout.strip()
-    assert os.listdir(left) == ["owner"]
-    kept = {"elsewhere", "xclass-abcdefgh", "xclass-whatever-else", "xclass-recent00"}
-    mine = leftovers.private_folder()
-    assert names(tmp_path) == kept | {mine.name}
+    abandoned = subprocess.run(child, env=environment, capture_output=True, text=True).stdout.strip()
+    assert os.listdir(abandoned) == ["owner"]
+    remaining = {"elsewhere", "xclass-abcdefgh", "xclass-whatever-else", "xclass-recent00"}
+    own = leftovers.private_folder()
+    assert names(tmp_path) == remaining | {own.name}
     second = leftovers.private_folder()
-    assert names(tmp_path) == kept | {mine.name, second.name}
+    assert names(tmp_path) == remaining | {own.name, second.name}
     assert (tmp_path / "elsewhere" / "owner").exists()
 
 
@@ -253,13 +253,18 @@ def place(tmp_path):
 
 
 def test_next_run_on_the_same_model_removes_what_killed_runs_left(place):
-    left = [f".m.{DEAD}.best", f".m.{DEAD}-01234567.tmp", f".m.3.{DEAD}-01234567.tmp", f".text.{DEAD}-01234567.best"]
-    for name in [*left, f".data.cache.{DEAD}-01234567.tmp"]:
+    leftover_files = [
+        f".m.{DEAD}.best",
+        f".m.{DEAD}-01234567.tmp",
+        f".m.3.{DEAD}-01234567.tmp",
+        f".text.{DEAD}-01234567.best",
+    ]
+    for name in [*leftover_files, f".data.cache.{DEAD}-01234567.tmp"]:
         (place / name).write_bytes(b"x")
     learn(*ARGS, "-f", "other", "--quiet", cwd=place)
-    assert names(place) == {"data", "m", "other", *left, f".data.cache.{DEAD}-01234567.tmp"}
+    assert names(place) == {"data", "m", "other", *leftover_files, f".data.cache.{DEAD}-01234567.tmp"}
     learn(*ARGS, "-f", "m", "-c", "--quiet", cwd=place)
-    assert names(place) == {"data", "data.cache", "m", "other", left[-1]}
+    assert names(place) == {"data", "data.cache", "m", "other", leftover_files[-1]}
     learn(*ARGS, "--readable_model", "text", "--quiet", cwd=place)
     assert names(place) == {"data", "data.cache", "m", "other", "text"}
 
@@ -325,9 +330,9 @@ def counted(*args):
 model_file._write = counted
 """
     args = ("data", "--oaa", 50, "-b", 8, "--sgd", "-l", 0.01, "--passes", 4, "--keep_last", "-f", "m", "--quiet")
-    done = script(prepare, *args, cwd=tmp_path)
-    assert done.status == 0, done.err
-    assert done.lines == ["1" if named else "0"] * 3  # two passes were better than those before, and the last model
+    result = script(prepare, *args, cwd=tmp_path)
+    assert result.status == 0, result.err
+    assert result.lines == ["1" if named else "0"] * 3  # two passes were better than those before, and the last model
     assert names(tmp_path) == {"data", "m"}
 
 
@@ -343,13 +348,13 @@ def full(self):
 leftovers.Unfinished.take_place = full
 """
     args = ("data", "--oaa", 50, "-b", 8, "--passes", 4, "--holdout_after", 500, "-q", "aa")
-    said = learn(*args, "-f", "n", "--save_per_pass", cwd=tmp_path).err
-    best = re.search(r"best pass = (\d)", said)[1]
+    err = learn(*args, "-f", "n", "--save_per_pass", cwd=tmp_path).err
+    best = re.search(r"best pass = (\d)", err)[1]
     assert best != "4"
-    done = script(prepare, *args, "-f", "m", "--quiet", cwd=tmp_path)
-    assert done.status == 1
-    assert "m: cannot save the model: No space left on device" in done.err
-    assert "what was learned is in m.interrupted" in done.err
+    result = script(prepare, *args, "-f", "m", "--quiet", cwd=tmp_path)
+    assert result.status == 1
+    assert "m: cannot save the model: No space left on device" in result.err
+    assert "what was learned is in m.interrupted" in result.err
     assert (tmp_path / "m.interrupted").read_bytes() == (tmp_path / f"n.{best}").read_bytes()
     assert not (tmp_path / "m").exists()
 
@@ -369,11 +374,11 @@ def test_save_tags_follow_no_link(tmp_path, target):
     (outside / "model").write_bytes((here / "m").read_bytes())
     (here / "l").symlink_to(target)
     before = (here / "m").read_bytes()
-    done = learn("data", "--oaa", 2, "-b", 8, cwd=here)
+    result = learn("data", "--oaa", 2, "-b", 8, cwd=here)
     assert (
         "warning: saving regressor to l: the model was not saved: l: data may only name files in the current folder, "
         "but it is a symbolic link\n"
-    ) in done.err
+    ) in result.err
     assert names(here) == {"data", "m", "l"} and names(outside) == {"model"}
     assert (here / "l").is_symlink()
     assert (here / "m").read_bytes() == (outside / "model").read_bytes() == before
@@ -385,14 +390,14 @@ def test_save_tags_follow_no_link_among_the_folders(tmp_path):
         folder.mkdir()
     (here / "sub" / "out").symlink_to(outside)
     learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/out/x"), cwd=here)
-    done = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/out/x"), cwd=here)
+    result = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/out/x"), cwd=here)
     assert (
         "the model was not saved: sub/out/x: data may only name files in the current folder, but its folder out is a"
-        in done.err
+        in result.err
     )
     assert names(outside) == set()
-    done = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/inner/x"), cwd=here)
-    assert "not saved" not in done.err
+    result = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="sub/inner/x"), cwd=here)
+    assert "not saved" not in result.err
     assert names(here / "sub" / "inner") == {"x"}
     assert "the model was not saved: " in learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="no/x"), cwd=here).err
 
@@ -410,13 +415,13 @@ def test_link_planted_while_a_save_tag_is_carried_out_is_replaced_and_not_follow
         return before(*args)
 
     monkeypatch.setattr(model_file, when, planted)
-    done = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="l"))
+    result = learn("--oaa", 2, "-b", 8, stdin=TAG.format(name="l"))
     assert outside.read_text() == "precious"
     if when == "_write":
         assert not os.path.islink("l")
         assert model_file.load("l").options["oaa"] == 2
     else:
-        assert "the model was not saved: " in done.err
+        assert "the model was not saved: " in result.err
         assert os.path.islink("l")
     assert names(tmp_path) == {"l", "outside"}
 
@@ -449,13 +454,13 @@ def test_model_is_saved_where_the_link_of_the_user_points(place):
     assert names(place / "there") == {"old", "new"}
     (place / "lost").symlink_to("absent/m")
     (place / "loop").symlink_to("loop")
-    for name, said in (
+    for name, message in (
         ("lost", f"lost, a link to {place}/absent/m: cannot save the model: there is no folder {place}/absent; create"),
         ("loop", f"loop, a link to {place}/loop: cannot save the model: the symbolic link leads back to itself"),
     ):
-        done = xclass(*ARGS, "-f", name, "--quiet", cwd=place)
-        assert done.status == 1
-        assert said in done.err
+        result = xclass(*ARGS, "-f", name, "--quiet", cwd=place)
+        assert result.status == 1
+        assert message in result.err
         assert (place / name).is_symlink()
 
 
@@ -472,7 +477,7 @@ def test_links_in_place_of_derived_models_are_replaced(place):
     assert (place / "outside").read_text() == "precious"
 
 
-# -- no room for temporary files
+# -- no space for temporary files
 
 LIMITED = """
 import resource
@@ -485,35 +490,35 @@ def test_examples_that_do_not_fit_into_the_folder_of_temporary_files(tmp_path, m
     (tmp_path / "data").write_text(multiclass(4, 20, 5000))
     (tmp_path / "m").write_bytes(b"of yesterday")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    done = script(LIMITED.format(size=20000), "data", "--softmax_tree", 20, "-f", "m", "--quiet", cwd=tmp_path)
-    assert done.status == 1
+    result = script(LIMITED.format(size=20000), "data", "--softmax_tree", 20, "-f", "m", "--quiet", cwd=tmp_path)
+    assert result.status == 1
     assert re.fullmatch(
         rf"xclass: {tmp_path}: cannot keep the examples that are learned at the end of the data: File too large: "
         r"[0-9]+ examples take [0-9.]+ MB, all of the data at least [0-9.]+ MB, [0-9,.]+ MB are free; "
         r"set TMPDIR to a folder with more space\n"
         r"xclass: nothing was learned yet, so nothing was saved\n",
-        done.err,
-    ), done.err
+        result.err,
+    ), result.err
     assert (tmp_path / "m").read_bytes() == b"of yesterday"
     assert names(tmp_path) == {"data", "m"}
 
 
 def test_folder_of_temporary_files_that_is_missing_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "absent"))
-    done = xclass("--softmax_tree", 5, stdin=DATA, cwd=tmp_path)
-    assert done.status == 1
+    result = xclass("--softmax_tree", 5, stdin=DATA, cwd=tmp_path)
+    assert result.status == 1
     assert f"xclass: {tmp_path}/absent: cannot keep the examples that are learned at the end of the data: No such" in (
-        done.err
+        result.err
     )
     (tmp_path / "data").write_text(DATA)
-    done = learn(*ARGS, "--passes", 2, "-f", "m", cwd=tmp_path)
-    assert f"warning: {tmp_path}/absent: a temporary cache cannot be written (No such file or directory, " in done.err
-    assert "the run continues without it" in done.err
-    done = xclass(*ARGS[1:], "--passes", 2, stdin=DATA, cwd=tmp_path)
-    assert done.status == 1
+    result = learn(*ARGS, "--passes", 2, "-f", "m", cwd=tmp_path)
+    assert f"warning: {tmp_path}/absent: a temporary cache cannot be written (No such file or directory, " in result.err
+    assert "the run continues without it" in result.err
+    result = xclass(*ARGS[1:], "--passes", 2, stdin=DATA, cwd=tmp_path)
+    assert result.status == 1
     assert (
         "data from a pipe can be read only once; free some space there, or set TMPDIR to a folder with more space"
-        in done.err
+        in result.err
     )
 
 
@@ -522,14 +527,14 @@ def test_cache_that_finds_no_room_says_how_far_it_got(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     args = ("data", "--oaa", 20, "-b", 8, "--passes", 2, "-p", "stdout")
     wanted = learn(*args, cwd=tmp_path).out
-    done = script(LIMITED.format(size=50000), *args, cwd=tmp_path)
+    result = script(LIMITED.format(size=50000), *args, cwd=tmp_path)
     assert re.search(
         rf"warning: {tmp_path}: a temporary cache cannot be written \(File too large; [0-9.]+ MB were written, "
         r"[0-9,.]+ MB are free\); the run continues without it\n",
-        done.err,
-    ), done.err
-    assert done.status == 0
-    assert done.out == wanted
+        result.err,
+    ), result.err
+    assert result.status == 0
+    assert result.out == wanted
 
 
 # -- signals while a model is saved
@@ -554,7 +559,7 @@ PASS = "what was learned from 300 examples is lost; new was not written"
 
 
 @pytest.mark.parametrize(
-    ("name", "times", "call", "more", "said"),
+    ("name", "times", "call", "more", "message"),
     [
         ("SIGINT", 1, 2, ["--checkpoint", 100], ""),
         ("SIGTERM", 2, 2, ["--checkpoint", 100], CHECKPOINT),
@@ -562,16 +567,16 @@ PASS = "what was learned from 300 examples is lost; new was not written"
         ("SIGINT", 2, 1, ["--save_per_pass"], PASS),
     ],
 )
-def test_signals_while_a_model_is_saved_on_the_way(place, name, times, call, more, said):
+def test_signals_while_a_model_is_saved_on_the_way(place, name, times, call, more, message):
     prepare = SIGNALS.format(call=call, times=times, name=name)
-    done = script(prepare, *ARGS, "-f", "new", *more, "--quiet", cwd=place)
-    assert done.status == (130 if name == "SIGINT" else 143)
+    result = script(prepare, *ARGS, "-f", "new", *more, "--quiet", cwd=place)
+    assert result.status == (130 if name == "SIGINT" else 143)
     if times == 2:
-        assert done.err == f"xclass: a second signal, {name}, ended the run at once; {said}\n"
+        assert result.err == f"xclass: a second signal, {name}, ended the run at once; {message}\n"
         assert names(place) == {"data", "m"} | ({"new"} if call == 2 else set())
         return
-    assert f"xclass: stopped by {name}; what was learned from " in done.err
-    assert "examples is in new.interrupted; new " in done.err
+    assert f"xclass: stopped by {name}; what was learned from " in result.err
+    assert "examples is in new.interrupted; new " in result.err
     learn(*ARGS[:1], "-t", "-i", "new.interrupted", "--quiet", cwd=place)
 
 
@@ -585,9 +590,9 @@ def late(*args, **more):
     signal.raise_signal(signal.SIGTERM)
 os.replace = late
 """
-    done = script(prepare, *ARGS, "-f", "m", "--quiet", cwd=place)
-    assert done.status == 143
-    assert done.err == (
+    result = script(prepare, *ARGS, "-f", "m", "--quiet", cwd=place)
+    assert result.status == 143
+    assert result.err == (
         "xclass: a second signal, SIGTERM, ended the run at once; m holds what was learned from 300 examples\n"
     )
     learn("data", "-t", "-i", "m", "--quiet", cwd=place)

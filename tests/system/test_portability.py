@@ -1,4 +1,4 @@
-"""xclass without what Linux alone offers, as on macOS, and what it says on Windows."""
+"""xclass without what only Linux offers, as on macOS, and its message on Windows."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_a_run_needs_nothing_that_linux_alone_has(words, tmp_path):
 
 
 @pytest.mark.parametrize("program", ["import xclass; xclass.Learner", "from xclass import cli; cli.main()"])
-def test_windows_is_told_where_to_go(program):
+def test_windows_users_are_referred_to_wsl(program):
     code = f"import os; os.name = 'nt'; import sys; sys.argv = ['xclass', '--version']; {program}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "xclass runs on Linux and macOS; on Windows, use the Windows Subsystem for Linux (WSL)" in done.stderr
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "xclass runs on Linux and macOS; on Windows, use the Windows Subsystem for Linux (WSL)" in result.stderr

@@ -8,12 +8,12 @@ from command import xclass_process
 from xclass.system import processors
 
 
-def test_what_the_system_leaves_this_process(monkeypatch):
+def test_memory_available_to_this_process(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {2, 5, 7}, raising=False)
     assert processors.count() == 3
 
 
-def test_where_the_system_does_not_tell_all_count(monkeypatch):
+def test_all_processors_count_where_affinity_is_unknown(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
     assert processors.count() == 6
@@ -28,6 +28,6 @@ def test_one_processor_gives_the_same_bytes(tmp_path):
     (tmp_path / "d.vw").write_text(multiclass(5, 9, 3000))
     run = ("-d", "d.vw", "--cpt", 9, "-b", 14, "--trees", 3, "--rerank", "--quiet", "-f")
     xclass_process(*run, "all", cwd=tmp_path)
-    one = min(os.sched_getaffinity(0))
-    xclass_process(*run, "one", cwd=tmp_path, preexec_fn=lambda: os.sched_setaffinity(0, {one}))
+    processor = min(os.sched_getaffinity(0))
+    xclass_process(*run, "one", cwd=tmp_path, preexec_fn=lambda: os.sched_setaffinity(0, {processor}))
     assert (tmp_path / "one").read_bytes() == (tmp_path / "all").read_bytes()

@@ -1,4 +1,4 @@
-"""Output to a terminal: nothing in somebody's data may move the cursor or change what is shown."""
+"""Output to a terminal: nothing in the data may move the cursor or change the display."""
 
 import io
 import os
@@ -29,21 +29,21 @@ def test_predictions_and_audits_reach_a_terminal_without_escape_sequences(tmp_pa
     (tmp_path / "data.vw").write_text(text)
     words = [sys.executable, "-m", "xclass", "-d", "data.vw", "--oaa", "3", "-b", "8", "--quiet"]
     for more in (["-p", "stdout"], ["-a"]):
-        ours, theirs = pty.openpty()
-        child = subprocess.Popen([*words, *more], stdout=theirs, cwd=tmp_path)
-        os.close(theirs)
-        shown = b""
+        controller, terminal = pty.openpty()
+        child = subprocess.Popen([*words, *more], stdout=terminal, cwd=tmp_path)
+        os.close(terminal)
+        output = b""
         while True:
             try:
-                part = os.read(ours, 1 << 16)
+                part = os.read(controller, 1 << 16)
             except OSError:  # the other end is closed
                 break
             if not part:
                 break
-            shown += part
-        os.close(ours)
+            output += part
+        os.close(controller)
         assert child.wait() == 0
-        assert b"\x1b" not in shown and b"\x07" not in shown
-        assert b"\\x1b" in shown
+        assert b"\x1b" not in output and b"\x07" not in output
+        assert b"\\x1b" in output
     piped = learn("-d", "data.vw", "--oaa", 3, "-b", 8, "--quiet", "-p", "stdout", cwd=tmp_path)
     assert "\x1b[31m" in piped.out or "\x1b]0;t" in piped.out

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 import pytest
-from command import begin, learn, xclass
+from command import learn, start_process, xclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from library import go_through, state_of
@@ -26,7 +26,7 @@ SMALL = ("-b", 14, "--quiet")
 
 
 def stream(names: list[str], n: int, seed: int = 1) -> str:
-    """Lines with a name each, told by the words; the first names are the likelier ones, later ones come late."""
+    """Lines labelled with names that the words predict; the first names are more frequent, the last ones occur late."""
     rng = random.Random(seed)
     lines = []
     for i in range(n):
@@ -64,7 +64,7 @@ def test_names_are_numbered_as_they_come(words, block_bytes, weighted):
 
 
 def _read(text: bytes, names, block_bytes: int) -> list[int]:
-    found = reader.Reader(
+    batches = reader.Reader(
         reader.Options(),
         parser.Options(learn_names=True),
         14,
@@ -73,7 +73,7 @@ def _read(text: bytes, names, block_bytes: int) -> list[int]:
         stream=io.BytesIO(text),
         names=names,
     )
-    return [int(label) for batch in found for label in batch.label]
+    return [int(label) for batch in batches for label in batch.label]
 
 
 def test_the_table_of_names_grows():
@@ -81,8 +81,8 @@ def test_the_table_of_names_grows():
     words = [f"{'long' * (j % 7)}-{j}" for j in range(5000)] + ["x" * 70_000]
     names = class_names.Names(("listed", *words[:3]), True)
     text = "".join(f"{word} | a\n" for word in words + words).encode()
-    found = _read(text, names, 1 << 17)
-    assert found == list(range(2, 5003)) * 2
+    labels = _read(text, names, 1 << 17)
+    assert labels == list(range(2, 5003)) * 2
     assert names.names == ["listed", *words]
 
 
@@ -93,8 +93,8 @@ def test_names_of_equal_hash_are_told_apart():
     )
     text = np.frombuffer(b"two one ab  on", np.uint8)
     places = (0, 3), (4, 7), (8, 10), (12, 14)
-    found = [class_names.slot_of(text, low, high, np.uint64(8), table) for low, high in places]
-    assert slots[found].tolist() == [2, 1, 3, 0]
+    cells = [class_names.slot_of(text, low, high, np.uint64(8), table) for low, high in places]
+    assert slots[cells].tolist() == [2, 1, 3, 0]
 
 
 @pytest.mark.parametrize(
@@ -104,15 +104,15 @@ def test_names_of_equal_hash_are_told_apart():
 )
 def test_learns_as_if_the_names_had_been_listed(make):
     text = stream(NAMES, 400)
-    listed = ",".join(dict.fromkeys([*in_order(text), *NAMES]))
-    found = []
-    for options in ({"learn_names": True}, {"named_labels": listed}):
+    class_names_listed = ",".join(dict.fromkeys([*in_order(text), *NAMES]))
+    outcomes = []
+    for options in ({"learn_names": True}, {"named_labels": class_names_listed}):
         with Learner(*make, bits=14, **options) as model:
             outcome = model.learn_many(text)
             model.end_pass()
-            found.append((outcome.prediction.tolist(), model.predict_many(text).tolist()))
-    assert found[0] == found[1]
-    assert set(found[0][1]) <= set(NAMES)
+            outcomes.append((outcome.prediction.tolist(), model.predict_many(text).tolist()))
+    assert outcomes[0] == outcomes[1]
+    assert set(outcomes[0][1]) <= set(NAMES)
 
 
 @needs_vw
@@ -126,13 +126,16 @@ def test_predictions_are_vws_with_the_names_listed(tmp_path):
     assert (tmp_path / "found").read_text() == (tmp_path / "wanted").read_text()
 
 
-def test_taken_where_the_first_labels_are_no_numbers(tmp_path):
+def test_named_labels_are_detected_where_the_first_labels_are_no_numbers(tmp_path):
     text = stream(["cat", "dog"], 20)
-    done = learn("-b", 14, "-f", "m", stdin=text, cwd=tmp_path)
-    assert "labels are names, the first of them 'cat': learning classes, as with --multiclass --learn_names" in done.err
-    done = learn("-b", 14, "--oaa", 2, stdin=text, cwd=tmp_path)
+    result = learn("-b", 14, "-f", "m", stdin=text, cwd=tmp_path)
     assert (
-        "labels are names, the first of them 'cat': numbered in order of appearance, as with --learn_names" in done.err
+        "labels are names, the first of them 'cat': learning classes, as with --multiclass --learn_names" in result.err
+    )
+    result = learn("-b", 14, "--oaa", 2, stdin=text, cwd=tmp_path)
+    assert (
+        "labels are names, the first of them 'cat': numbered in order of appearance, as with --learn_names"
+        in result.err
     )
     (tmp_path / "d").write_text("'tag | x\n| y\n" + text)
     assert "numbered in order of appearance" in learn("-d", "d", "-b", 14, "--oaa", 2, cwd=tmp_path).err
@@ -159,13 +162,13 @@ def test_names_that_begin_like_numbers(label):
         "1:0.5 | a",
     ],
 )
-def test_not_taken_elsewhere(first):
+def test_named_labels_are_not_detected_elsewhere(first):
     for words in ((), ("--oaa", 3)):
-        done = xclass("-b", 14, *words, stdin=first + "\n2 | b\n")
-        assert "labels are names" not in done.err
+        result = xclass("-b", 14, *words, stdin=first + "\n2 | b\n")
+        assert "labels are names" not in result.err
 
 
-def test_the_model_goes_on_with_its_names(tmp_path):
+def test_a_resumed_model_keeps_its_names(tmp_path):
     lines = stream([*NAMES, "cow", "emu"], 600).splitlines()
     path = str(tmp_path / "half")
     with Learner(bits=14, learn_names=True) as model:
@@ -199,9 +202,9 @@ def test_in_test_data_an_unknown_name_is_an_error_of_the_answer(make, tmp_path):
     with load(path) as model:
         assert model.predict_many(UNHEARD).tolist() == ["cat", "dog", "dog", "owl"]
         model.names.growing = False  # as in a test run
-        shown = go_through(model, UNHEARD, learn=False)
-        assert shown.predictions == [1, 2, 2, 3]
-        assert shown.loss == 2
+        results = go_through(model, UNHEARD, learn=False)
+        assert results.predictions == [1, 2, 2, 3]
+        assert results.loss == 2
         assert model.classes == ["cat", "dog", "owl"]
 
 
@@ -211,10 +214,10 @@ def test_a_test_run_shows_unknown_names_as_unknown(reduction, tmp_path):
     learn(*words, *SMALL, "-f", "m", stdin="cat | a\ndog | b\nowl | c\n" * 40, cwd=tmp_path)
     (tmp_path / "d").write_text(UNHEARD)
     for more in ((), ("-c",), ("-c",)):
-        done = learn("-t", "-i", "m", "-d", "d", *more, "-p", "p", "-P", 1, cwd=tmp_path)
-        assert "average loss = 0.500000" in done.err
+        result = learn("-t", "-i", "m", "-d", "d", *more, "-p", "p", "-P", 1, cwd=tmp_path)
+        assert "average loss = 0.500000" in result.err
         assert (tmp_path / "p").read_text() == "cat\ndog\ndog\nowl\n"
-        rows = [line.split()[4:6] for line in done.err.splitlines() if line[:1].isdigit()]
+        rows = [line.split()[4:6] for line in result.err.splitlines() if line[:1].isdigit()]
         assert rows == [["cat", "cat"], ["unknown", "dog"], ["dog", "dog"], ["unknown", "owl"]]
     if reduction == "--multiclass":  # a cache made in testing does not make a learner forget a name
         learn("-i", "m", "-d", "d", "-c", "-f", "more", "--quiet", cwd=tmp_path)
@@ -225,10 +228,10 @@ def test_probabilities_and_trees_have_the_names(tmp_path):
     text = "cat | a\ndog | b\nowl | c\n" * 20
     learn("--cpt", 0, *SMALL, "-f", "m", "--save_tree", "tree", stdin=text, cwd=tmp_path)
     assert {line.split()[-1] for line in (tmp_path / "tree").read_text().splitlines()} >= {"cat", "dog", "owl"}
-    done = learn("-t", "-i", "m", "--top_k", 3, "-p", "stdout", "--quiet", stdin="| a\n", cwd=tmp_path)
-    assert done.out.startswith("cat:") and {"dog", "owl"} <= {pair.split(":")[0] for pair in done.out.split()}
-    done = learn("-t", "-i", "m", "--print_tree", "stdout", "--no_stdin", "--quiet", cwd=tmp_path)
-    assert "owl" in done.out
+    result = learn("-t", "-i", "m", "--top_k", 3, "-p", "stdout", "--quiet", stdin="| a\n", cwd=tmp_path)
+    assert result.out.startswith("cat:") and {"dog", "owl"} <= {pair.split(":")[0] for pair in result.out.split()}
+    result = learn("-t", "-i", "m", "--print_tree", "stdout", "--no_stdin", "--quiet", cwd=tmp_path)
+    assert "owl" in result.out
 
 
 def test_a_model_as_text_has_the_names(tmp_path):
@@ -262,8 +265,8 @@ def test_a_checkpoint_has_the_names_learned_and_no_more(tmp_path):
     assert _names_of(tmp_path / "m") == [f"n{i}" for i in range(130)]
     cut = text.replace("n60 |", "n60 x y |")
     (tmp_path / "d").write_text(cut)
-    done = xclass("-d", "d", "--oaa", 200, *SMALL, "-f", "i", cwd=tmp_path)
-    assert done.status == 1
+    result = xclass("-d", "d", "--oaa", 200, *SMALL, "-f", "i", cwd=tmp_path)
+    assert result.status == 1
     assert _names_of(tmp_path / "i.interrupted") == [f"n{i}" for i in range(60)]
 
 
@@ -275,22 +278,22 @@ def _names_of(path) -> list[str]:
 def test_a_class_has_no_name_before_it_is_met(reduction, tmp_path, monkeypatch):
     """However far the reader is ahead of the learner."""
     text = stream([f"n{i}" for i in range(60)], 400)
-    found = []
+    outputs = []
     for size in (None, 10, 40 * len(text) // 400):
         if size is not None:
             monkeypatch.setattr(reader, "FIRST_BLOCK", size)
             monkeypatch.setattr(reader, "LARGEST_BLOCK", size)
-        found.append(learn(*reduction.split(), *SMALL, "-p", "stdout", stdin=text, cwd=tmp_path).lines)
-    assert found[0] == found[1] == found[2]
-    met: set[str] = {""}
-    for line, answer in zip(text.splitlines(), found[0], strict=True):
-        met.add(line.split()[0])
-        assert answer in met
+        outputs.append(learn(*reduction.split(), *SMALL, "-p", "stdout", stdin=text, cwd=tmp_path).lines)
+    assert outputs[0] == outputs[1] == outputs[2]
+    seen: set[str] = {""}
+    for line, predicted in zip(text.splitlines(), outputs[0], strict=True):
+        seen.add(line.split()[0])
+        assert predicted in seen
 
 
 def test_names_that_are_not_utf8_in_trees(tmp_path):
     text = b"caf\xe9 | x\nth\xe9 | y\n" * 9
-    done = learn(
+    result = learn(
         "--cpt",
         0,
         *SMALL,
@@ -305,7 +308,7 @@ def test_names_that_are_not_utf8_in_trees(tmp_path):
         stdin=text,
         cwd=tmp_path,
     )
-    assert done.err == ""
+    assert result.err == ""
     assert b"caf\xe9" in (tmp_path / "t").read_bytes()  # is read again; the others are for people
     assert all(b"caf\xe9" not in (tmp_path / name).read_bytes() for name in ("p", "dot"))
     assert b"caf\\xe9" in (tmp_path / "p").read_bytes()
@@ -316,8 +319,8 @@ def test_names_that_are_not_utf8_in_trees(tmp_path):
 
 
 def test_a_tree_that_cannot_be_written_costs_no_model(tmp_path):
-    done = xclass("--cpt", 0, *SMALL, "-f", "m", "--save_tree", "/dev/full", stdin="a | x\nb | y\n" * 9, cwd=tmp_path)
-    assert done.status == 1 and "/dev/full: the tree cannot be written there" in done.err
+    result = xclass("--cpt", 0, *SMALL, "-f", "m", "--save_tree", "/dev/full", stdin="a | x\nb | y\n" * 9, cwd=tmp_path)
+    assert result.status == 1 and "/dev/full: the tree cannot be written there" in result.err
     assert learn("-t", "-i", "m", "-p", "stdout", "--quiet", stdin="| x\n", cwd=tmp_path).out == "a\n"
 
 
@@ -325,15 +328,15 @@ def test_a_given_tree_needs_the_names(tmp_path):
     text = "spam | x\nham | y\n" * 9
     tree = str(tmp_path / "t")
     learn("--cpt", 0, *SMALL, "--save_tree", tree, stdin=text)
-    why = "cpt_tree .* has classes whose names are not known before the data is read; list the names with named_labels"
-    with pytest.raises(UsageError, match=why):
+    message = "cpt_tree .* has classes whose names are not known before the data is read; list the names with named_labels"
+    with pytest.raises(UsageError, match=message):
         Learner("cpt", cpt_tree=tree, learn_names=True)
     with Learner("cpt", bits=14, cpt_tree=tree, named_labels="ham,spam", learn_names=True) as model:
         model.learn_many(text)
         assert model.predict_many(["| x", "| y"]).tolist() == ["spam", "ham"]
-    done = xclass("--cpt", 0, *SMALL, "--cpt_tree", "t", stdin=text, cwd=tmp_path)
-    assert done.status == 2
-    assert "--cpt_tree t has classes whose names are not known before the data is read; list the names with" in done.err
+    result = xclass("--cpt", 0, *SMALL, "--cpt_tree", "t", stdin=text, cwd=tmp_path)
+    assert result.status == 2
+    assert "--cpt_tree t has classes whose names are not known before the data is read; list the names with" in result.err
 
 
 def test_a_model_of_the_middle_of_a_run_names_the_classes_placed_before(tmp_path):
@@ -356,7 +359,7 @@ def test_names_through_a_pipe_that_makes_a_cache(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_named_pipe_is_opened_once(tmp_path):
     os.mkfifo(tmp_path / "fifo")
-    with begin("-d", "fifo", "--oaa", "3", "-b", "14", "-f", "m", "--quiet", cwd=tmp_path) as process:
+    with start_process("-d", "fifo", "--oaa", "3", "-b", "14", "-f", "m", "--quiet", cwd=tmp_path) as process:
         with open(tmp_path / "fifo", "w") as file:
             file.write("1 | a\n2 | b\n")
         assert process.wait(timeout=120) == 0
@@ -366,22 +369,22 @@ def test_a_named_pipe_is_opened_once(tmp_path):
 def test_more_names_than_classes(tmp_path):
     (tmp_path / "d").write_text("a | x\nb | y\n\nc | z\na | x\nd | y\n")
     words = ("-d", "d", "--oaa", 2, "-b", 14, "-f", "m", "-p", "p")
-    done = xclass(*words, cwd=tmp_path)
-    assert done.status == 1
+    result = xclass(*words, cwd=tmp_path)
+    assert result.status == 1
     assert (
         "d:4:1: label 'c' is a new name, but all classes 1..2 (--oaa 2) have names already. Correct the line"
-        in done.err
+        in result.err
     )
     assert (tmp_path / "p").read_text().count("\n") == 2
-    done = learn(*words, "--on_bad_line", "skip", cwd=tmp_path)
-    assert "2 malformed lines were skipped" in done.err
-    assert "d:6:1: label 'd' is a new name, but all classes 1..2" in done.err
+    result = learn(*words, "--on_bad_line", "skip", cwd=tmp_path)
+    assert "2 malformed lines were skipped" in result.err
+    assert "d:6:1: label 'd' is a new name, but all classes 1..2" in result.err
     assert (tmp_path / "p").read_text().count("\n") == 3
     assert _names_of(tmp_path / "m") == ["a", "b"]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "a | x\nb,c | y\n",
@@ -392,13 +395,13 @@ def test_more_names_than_classes(tmp_path):
         ("a | x\nb heavy | y\n", "batch:2:3: weight 'heavy' is not a finite number"),
     ],
 )
-def test_lines_that_are_wrong_are_named(text, said):
-    with Learner(bits=14, learn_names=True) as model, pytest.raises(DataError, match=said):
+def test_lines_that_are_wrong_are_named(text, message):
+    with Learner(bits=14, learn_names=True) as model, pytest.raises(DataError, match=message):
         model.learn_many(text)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         (
             "cat|f x",
@@ -411,19 +414,19 @@ def test_lines_that_are_wrong_are_named(text, said):
     ],
 )
 @pytest.mark.filterwarnings("ignore::xclass.XclassWarning")
-def test_names_that_are_no_label_are_pointed_out(line, said):
+def test_names_that_are_no_label_are_pointed_out(line, message):
     with Learner(bits=14, learn_names=True) as model:
         (note,) = model.learn_many(f"dog |f y\n{line}\n").warnings
-        assert note.startswith(f"batch:2: {said}")
+        assert note.startswith(f"batch:2: {message}")
         assert model.classes == ["dog"]
 
 
 def test_refused_without_classes():
-    why = "learn_names has no effect on real-valued labels; choose a reduction, or multiclass"
-    with pytest.raises(UsageError, match=why):
+    message = "learn_names has no effect on real-valued labels; choose a reduction, or multiclass"
+    with pytest.raises(UsageError, match=message):
         Learner("scalar", binary=True, learn_names=True)
-    why = "label 'a' is not a finite number; a line is `label . features`, and names of classes are learned only"
-    with Learner("scalar", bits=14) as model, pytest.raises(DataError, match=why):
+    message = "label 'a' is not a finite number; a line is `label . features`, and names of classes are learned only"
+    with Learner("scalar", bits=14) as model, pytest.raises(DataError, match=message):
         model.learn_many("a | x")
     with pytest.raises(UsageError, match="learn_names counts classes from 1: leave indexing 0 out"):
         Learner("oaa", 3, indexing=0, learn_names=True)
@@ -431,13 +434,13 @@ def test_refused_without_classes():
         UsageError, match="classes 2 is given, but named_labels lists 3 names; give at least as many classes"
     ):
         Learner("oaa", 2, named_labels="a,b,c", learn_names=True)
-    done = xclass("--binary", "--learn_names", stdin="a | x\n")
-    assert done.status == 2
-    assert "--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass" in done.err
-    done = xclass("--loss_function", "squared", stdin="a | x\n")
+    result = xclass("--binary", "--learn_names", stdin="a | x\n")
+    assert result.status == 2
+    assert "--learn_names has no effect on real-valued labels; choose a reduction, or --multiclass" in result.err
+    result = xclass("--loss_function", "squared", stdin="a | x\n")
     assert (
         "label 'a' is not a finite number; a line is `label | features`, and names of classes are learned only"
-        in done.err
+        in result.err
     )
 
 

@@ -41,16 +41,19 @@ def data(seed: int) -> str:
 def test_predictions_and_table_are_vws(command, tmp_path):
     (tmp_path / "data").write_text(data(3))
     args = ["-d", "data", *command.split(), "--named_labels", ",".join(NAMES), "-P", "1", "-p"]
-    done = run_vw(*args, "wanted", cwd=tmp_path)
+    result = run_vw(*args, "wanted", cwd=tmp_path)
     own = learn("--vw_exact", *args, "found", cwd=tmp_path)
-    wanted, found = ((tmp_path / name).read_text().splitlines() for name in ("wanted", "found"))
-    assert len(found) == len(wanted)
+    expected, actual = ((tmp_path / name).read_text().splitlines() for name in ("wanted", "found"))
+    assert len(actual) == len(expected)
     cut = [
-        [re.sub(r":(-?[\d.e-]+)", lambda m: f":{float(m[1]):.2f}", line) for line in lines] for lines in (found, wanted)
+        [re.sub(r":(-?[\d.e-]+)", lambda m: f":{float(m[1]):.2f}", line) for line in lines]
+        for lines in (actual, expected)
     ]
-    same = [one == other for one, other in zip(*cut, strict=True)]
-    assert np.mean(same) > (0.9 if ":" in wanted[0] else 0.999)
-    rows = [[line for line in err.splitlines() if re.match(r"^[\d.]+ +\S+ +\d+ ", line)] for err in (own.err, done.err)]
+    same = [a == b for a, b in zip(*cut, strict=True)]
+    assert np.mean(same) > (0.9 if ":" in expected[0] else 0.999)
+    rows = [
+        [line for line in err.splitlines() if re.match(r"^[\d.]+ +\S+ +\d+ ", line)] for err in (own.err, result.err)
+    ]
     table = [[(row.split()[2], row.split()[4]) for row in some] for some in rows]
     if "recall_tree" not in command:  # labels without a name count as class 0 there
         assert table[0] == table[1]
@@ -67,29 +70,29 @@ def test_model_knows_the_names(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("make", "names", "why"),
+    ("make", "names", "message"),
     [
         (("oaa", 3), "a,b", "classes 3 is given, but named_labels lists 2 names; give as many names as classes"),
         (("recall_tree", 2), "a,a", "named_labels lists 'a' twice; list every name once"),
         (("scalar",), "a,b", "named_labels has no effect on real-valued labels"),
     ],
 )
-def test_names_that_do_not_fit_are_refused(make, names, why):
-    with pytest.raises(UsageError, match=why):
+def test_names_that_do_not_fit_are_refused(make, names, message):
+    with pytest.raises(UsageError, match=message):
         Learner(*make, named_labels=names)
 
 
 def test_names_that_do_not_fit_are_refused_by_their_flag():
-    done = xclass("-d", "data", "--oaa", "3", "--named_labels", "a,b")
-    assert done.status == 2
-    assert "--oaa 3 is given, but --named_labels lists 2 names; give as many names as classes" in done.err
+    result = xclass("-d", "data", "--oaa", "3", "--named_labels", "a,b")
+    assert result.status == 2
+    assert "--oaa 3 is given, but --named_labels lists 2 names; give as many names as classes" in result.err
 
 
 def test_label_without_a_name_ends_the_run(tmp_path):
     (tmp_path / "data").write_text("a |f x\nc |f y\n")
-    done = xclass("-d", "data", "--oaa", "2", "--named_labels", "a,b", cwd=tmp_path)
-    assert done.status == 1
-    assert "data:2:1: label 'c' is not one of --named_labels" in done.err
+    result = xclass("-d", "data", "--oaa", "2", "--named_labels", "a,b", cwd=tmp_path)
+    assert result.status == 1
+    assert "data:2:1: label 'c' is not one of --named_labels" in result.err
 
 
 def test_names_may_be_the_lines_of_a_file(tmp_path):
@@ -99,8 +102,8 @@ def test_names_may_be_the_lines_of_a_file(tmp_path):
     learn("--oaa", 5, "--named_labels", "@names", "-f", "b", stdin=text, cwd=tmp_path)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     (tmp_path / "names").unlink()  # the model has them
-    done = learn("-i", "b", "-t", "-p", "stdout", "--quiet", stdin=text, cwd=tmp_path)
-    assert {line.split()[0] for line in done.lines} <= set(NAMES)
+    result = learn("-i", "b", "-t", "-p", "stdout", "--quiet", stdin=text, cwd=tmp_path)
+    assert {line.split()[0] for line in result.lines} <= set(NAMES)
 
 
 def test_more_names_than_a_command_line_could_hold(tmp_path):
@@ -108,12 +111,12 @@ def test_more_names_than_a_command_line_could_hold(tmp_path):
     (tmp_path / "names").write_text("\n".join(names))
     text = "".join(f"{names[i]} | w{i}\n" for i in range(0, 20_000, 1000))
     learn("--multiclass", "--named_labels", "@names", "-b", 18, "-f", "m", "--quiet", stdin=text * 4, cwd=tmp_path)
-    done = learn("-i", "m", "-t", "-p", "stdout", "--quiet", stdin=text, cwd=tmp_path)
-    assert done.lines == [line.split()[0] for line in text.splitlines()]
+    result = learn("-i", "m", "-t", "-p", "stdout", "--quiet", stdin=text, cwd=tmp_path)
+    assert result.lines == [line.split()[0] for line in text.splitlines()]
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (
             None,
@@ -125,9 +128,9 @@ def test_more_names_than_a_command_line_could_hold(tmp_path):
         ("cat\ncat\n", "--named_labels lists 'cat' twice"),
     ],
 )
-def test_a_file_of_names_that_is_none_is_refused(content, said, tmp_path, monkeypatch):
+def test_a_file_of_names_that_is_none_is_refused(content, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if content is not None:
         (tmp_path / "names").write_text(content)
-    done = xclass("--multiclass", "--named_labels", "@names", stdin="cat | a\n")
-    assert done.status == 2 and said in done.err
+    result = xclass("--multiclass", "--named_labels", "@names", stdin="cat | a\n")
+    assert result.status == 2 and message in result.err

@@ -12,9 +12,9 @@ NAN = float("nan")
 
 
 def padded(data: bytes) -> np.ndarray:
-    found = np.zeros(len(data) + parser.PADDING, np.uint8)
-    found[: len(data)] = np.frombuffer(data, np.uint8)
-    return found
+    buffer = np.zeros(len(data) + parser.PADDING, np.uint8)
+    buffer[: len(data)] = np.frombuffer(data, np.uint8)
+    return buffer
 
 
 def parse(data: bytes, multiclass: bool = True, bits: int = 18, lowest=None, highest=None, because="", **options):
@@ -139,9 +139,9 @@ def test_a_byte_order_mark_and_a_carriage_return_are_dropped():
 
 def test_groups_are_merged_in_the_order_of_their_first_feature():
     batch, _, _ = parse(b"1 |l a b c d e f\n1 |foo a |b |g x |far b |b y |g z |far\n1 |b x\n")
-    begin, end = batch.group_first[1:3]
-    assert batch.group_name[begin:end].tobytes() == b"fgb\x80"
-    assert np.diff(batch.group_start[begin : end + 1]).tolist() == [2, 2, 1, 1]
+    start, end = batch.group_first[1:3]
+    assert batch.group_name[start:end].tobytes() == b"fgb\x80"
+    assert np.diff(batch.group_start[start : end + 1]).tolist() == [2, 2, 1, 1]
     separate = [features(line)[0][0] for line in (b"|foo a", b"|far b", b"|g x", b"|g z", b"|b y")]
     assert batch.index[batch.start[1] : batch.start[2] - 1].tolist() == separate
     assert batch.index[batch.start[2]] == features(b"|b x")[0][0]
@@ -229,8 +229,8 @@ def test_words_as_values():
     def chained(name: bytes, word: bytes) -> int:
         joined = np.frombuffer(bytearray(b"f" + name + word), np.uint8)
         key = np.uint32(0)
-        for begin, end in ((0, 1), (1, 1 + len(name)), (1 + len(name), len(joined))):
-            key = hashing.name_hash(joined, begin, end, key, False)
+        for start, end in ((0, 1), (1, 1 + len(name)), (1 + len(name), len(joined))):
+            key = hashing.name_hash(joined, start, end, key, False)
         return int(key) % 2**18
 
     assert features(b"|f:2 colour:red a") == [(chained(b"colour", b"red"), 1), (A, 2)]  # words are not multiplied
@@ -302,18 +302,18 @@ MALFORMED = [  # line, column, what the message says, label kind
 ]
 
 
-@pytest.mark.parametrize(("line", "column", "says", "multiclass"), MALFORMED)
-def test_stop_ends_after_the_good_examples(line, column, says, multiclass):
+@pytest.mark.parametrize(("line", "column", "message", "multiclass"), MALFORMED)
+def test_stop_ends_after_the_good_examples(line, column, message, multiclass):
     batch, error, reading = parse(b"1 |f a\n\n" + line + b"\n2 |f b\n", multiclass)
     assert batch.line.tolist() == [1]
     assert batch.start.tolist() == [0, 2] and len(batch.index) == 2 and len(batch.group_name) == 2
-    assert str(error).startswith(f"train.vw:3:{column}: ") and says in str(error)
+    assert str(error).startswith(f"train.vw:3:{column}: ") and message in str(error)
     assert str(error).endswith("Correct the line, or use --on_bad_line skip")
     assert reading.lines == 3
 
 
-@pytest.mark.parametrize(("line", "column", "says", "multiclass"), MALFORMED)
-def test_skip_leaves_the_line_out(line, column, says, multiclass):
+@pytest.mark.parametrize(("line", "column", "reason", "multiclass"), MALFORMED)
+def test_skip_leaves_the_line_out(line, column, reason, multiclass):
     good = b"1 |f a |g b\n\n"
     batch, error, reading = parse(good + line + b"\n2 |f b\n", multiclass, on_bad_line="skip")
     other, _, _ = parse(good + b"\n2 |f b\n", multiclass)
@@ -322,7 +322,7 @@ def test_skip_leaves_the_line_out(line, column, says, multiclass):
     assert (reading.skipped, reading.bad) == (1, 1)
     counted, message = reading.report()
     assert counted == "1 malformed line was skipped:"
-    assert message.startswith(f"train.vw:3:{column}: ") and says in message
+    assert message.startswith(f"train.vw:3:{column}: ") and reason in message
 
 
 def test_vw_reads_on_but_not_after_a_bad_class():
@@ -383,15 +383,15 @@ def test_a_class_that_is_read_as_a_tag_is_told_once():
 
 def test_memory_of_a_batch_is_not_used_again_while_somebody_holds_it():
     reading = parser.Parser(parser.Options(), 18, True)
-    held = []
+    references = []
     for i in range(50):
         text = b"%d |f a%d\n" % (i, i)
         batch, _, _ = reading.parse(padded(text), len(text), "f")
-        held.append((batch if i % 3 else batch.label, i))
+        references.append((batch if i % 3 else batch.label, i))
         if i % 7 == 0:
-            held = held[len(held) // 2 :]
-        for one, number in held:
-            label = one if isinstance(one, np.ndarray) else one.label
+            references = references[len(references) // 2 :]
+        for reference, number in references:
+            label = reference if isinstance(reference, np.ndarray) else reference.label
             assert label.tolist() == [number]
 
 

@@ -124,9 +124,9 @@ def text_of(labels):
 
 
 def padded(data: bytes) -> np.ndarray:
-    found = np.zeros(len(data) + 1 + parser.PADDING, np.uint8)
-    found[: len(data)] = np.frombuffer(data, np.uint8)
-    return found
+    buffer = np.zeros(len(data) + 1 + parser.PADDING, np.uint8)
+    buffer[: len(data)] = np.frombuffer(data, np.uint8)
+    return buffer
 
 
 def parsed(data: bytes, multiclass: bool, bits: int = 18, **options):
@@ -139,7 +139,7 @@ def parsed(data: bytes, multiclass: bool, bits: int = 18, **options):
 
 
 def as_examples(batch) -> list[oracle.Example]:
-    found = []
+    examples = []
     for i in range(batch.n):
         groups = []
         for j in range(batch.group_first[i], batch.group_first[i + 1]):
@@ -150,37 +150,37 @@ def as_examples(batch) -> list[oracle.Example]:
         value = float(batch.label[i])
         tag = batch.text[batch.tag_start[i] : batch.tag_end[i]].tobytes()
         weight, initial = float(batch.weight[i]), float(batch.initial[i])
-        found.append(
+        examples.append(
             oracle.Example(None if np.isnan(value) else value, weight, initial, tag, groups, int(batch.line[i]))
         )
         assert sum(len(features) for _, features in groups) == batch.start[i + 1] - batch.start[i]
-    return found
+    return examples
 
 
-def assert_same(found: list[oracle.Example], wanted: list[oracle.Example], data: bytes) -> None:
-    assert len(found) == len(wanted), data
-    for one, other in zip(found, wanted, strict=True):
+def assert_same(actual: list[oracle.Example], expected: list[oracle.Example], data: bytes) -> None:
+    assert len(actual) == len(expected), data
+    for actual_example, expected_example in zip(actual, expected, strict=True):
         for name in ("line", "label", "weight", "initial", "tag"):
-            a, b = getattr(one, name), getattr(other, name)
+            a, b = getattr(actual_example, name), getattr(expected_example, name)
             assert a == b, (name, a, b, data)
-        assert [name for name, _ in one.groups] == [name for name, _ in other.groups], data
-        for (_, features), (_, others) in zip(one.groups, other.groups, strict=True):
+        assert [name for name, _ in actual_example.groups] == [name for name, _ in expected_example.groups], data
+        for (_, features), (_, others) in zip(actual_example.groups, expected_example.groups, strict=True):
             assert [index for index, _ in features] == [index for index, _ in others], data
             values = np.array([value for _, value in features], np.float32)
             assert np.array_equal(values, np.array([value for _, value in others], np.float32), equal_nan=True), data
 
 
 def check(data: bytes, multiclass: bool, **options) -> None:
-    asked = {name: value for name, value in options.items() if name != "noconstant"}
-    asked.update(multiclass=multiclass, constant="noconstant" not in options)
+    arguments = {name: value for name, value in options.items() if name != "noconstant"}
+    arguments.update(multiclass=multiclass, constant="noconstant" not in options)
     batch, error = parsed(data, multiclass, **options)
     try:
-        wanted = oracle.read(data, **asked)
+        wanted = oracle.read(data, **arguments)
         assert error is None, (error, data)
     except oracle.BadLabel as stopped:
         assert str(error).startswith(f"f:{stopped.line_number}:"), (error, data)
         before = data.split(b"\n")[: stopped.line_number - 1]
-        wanted = oracle.read(b"".join(line + b"\n" for line in before), **asked)
+        wanted = oracle.read(b"".join(line + b"\n" for line in before), **arguments)
     assert_same(as_examples(batch), wanted, data)
 
 

@@ -20,13 +20,13 @@ COLUMNS = ("index", "value", "label", "weight", "initial", "group_name", "line")
 def make_text(lines: int, seed: int = 1) -> bytes:
     draw = random.Random(seed)
     words = ["a", "bc", "é", "longer-name", "12", "x:2.5", "y:-1", "colour:red", ":3"]
-    found = []
+    text_lines = []
     for i in range(lines):
         spaces = [f"|{draw.choice(['f', 'g', 'foo', ''])} " + " ".join(draw.choices(words, k=draw.randrange(9)))
                   for _ in range(draw.randrange(4))]  # fmt: skip
         head = draw.choice([f"{i} ", f"{i} 2.5 'tag{i}", "", f"{i} t{i}"])
-        found.append(draw.choice(["", head + "".join(spaces), head + "".join(spaces)]))
-    return "\n".join(found).encode() + b"\n"
+        text_lines.append(draw.choice(["", head + "".join(spaces), head + "".join(spaces)]))
+    return "\n".join(text_lines).encode() + b"\n"
 
 
 TEXT = make_text(300)
@@ -38,10 +38,10 @@ class Trickle(io.RawIOBase):
     def __init__(self, data: bytes, most: int):
         self.data, self.most = data, most
 
-    def readinto(self, room) -> int:
-        got = self.data[: min(self.most, len(room))]
+    def readinto(self, buffer) -> int:
+        got = self.data[: min(self.most, len(buffer))]
         self.data = self.data[len(got) :]
-        room[: len(got)] = got
+        buffer[: len(got)] = got
         return len(got)
 
 
@@ -54,24 +54,24 @@ def read(path=None, **facts):
 def whole(batches) -> dict:
     """All batches as one, by column; tags as a list."""
     batches = list(batches)
-    found = {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in COLUMNS}
-    found["start"] = np.cumsum([0] + [size for batch in batches for size in np.diff(batch.start)])
-    found["groups"] = np.array([size for batch in batches for size in np.diff(batch.group_first)])
-    found["sizes"] = np.array([size for batch in batches for size in np.diff(batch.group_start)])
-    found["tags"] = [
+    columns = {name: np.concatenate([getattr(batch, name) for batch in batches]) for name in COLUMNS}
+    columns["start"] = np.cumsum([0] + [size for batch in batches for size in np.diff(batch.start)])
+    columns["groups"] = np.array([size for batch in batches for size in np.diff(batch.group_first)])
+    columns["sizes"] = np.array([size for batch in batches for size in np.diff(batch.group_start)])
+    columns["tags"] = [
         batch.text[a:b].tobytes()
         for batch in batches
         for a, b in zip(batch.tag_start.tolist(), batch.tag_end.tolist(), strict=True)
     ]
-    return found
+    return columns
 
 
-def assert_same(found: dict, wanted: dict) -> None:
-    for name, column in wanted.items():
+def assert_same(actual: dict, expected: dict) -> None:
+    for name, column in expected.items():
         if name == "tags":
-            assert found[name] == column
+            assert actual[name] == column
         else:
-            assert np.array_equal(found[name], column, equal_nan=column.dtype.kind == "f"), name
+            assert np.array_equal(actual[name], column, equal_nan=column.dtype.kind == "f"), name
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +177,7 @@ def test_a_file_that_is_not_compressed_though_it_says_so(tmp_path, kind):
         list(read(path))
 
 
-def test_looking_into_a_damaged_zst_leaves_the_complaint_to_the_reader(tmp_path):
+def test_preview_of_a_damaged_zst_leaves_the_error_to_the_reader(tmp_path):
     pack = pytest.importorskip("zstandard").ZstdCompressor().compress
     path = tmp_path / "data.zst"
     for damaged in (b"text", pack(TEXT)[:20] + b"xxxxxxxxx" + pack(TEXT)[29:]):
@@ -187,12 +187,12 @@ def test_looking_into_a_damaged_zst_leaves_the_complaint_to_the_reader(tmp_path)
             list(read(path))
 
 
-def test_look_shows_a_line_of_many_blocks_as_one(tmp_path):
+def test_preview_joins_a_line_of_many_blocks(tmp_path):
     path = tmp_path / "long.vw"
     path.write_bytes(b"1 | " + b"a" * (40 << 16) + b"\n2 | b\n")
-    shown: list[bytes] = []
-    reader.peek_labels((str(path),), SimpleNamespace(classes=None, add=shown.append), bytearray())
-    assert [len(line) for line in shown] == [4 + (40 << 16), 5, 0]
+    seen_lines: list[bytes] = []
+    reader.peek_labels((str(path),), SimpleNamespace(classes=None, add=seen_lines.append), bytearray())
+    assert [len(line) for line in seen_lines] == [4 + (40 << 16), 5, 0]
 
 
 def test_zst_without_its_package_says_what_to_install(tmp_path, monkeypatch):
@@ -212,9 +212,9 @@ def test_files_that_cannot_be_opened(tmp_path):
 
 def pipe_as_stdin(monkeypatch):
     """The writing end of a pipe that has become standard input."""
-    begin, end = os.pipe()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(os.fdopen(begin, "rb")))
-    return os.fdopen(end, "wb", buffering=0)
+    read_end, write_end = os.pipe()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(os.fdopen(read_end, "rb")))
+    return os.fdopen(write_end, "wb", buffering=0)
 
 
 def test_a_pipe_delivers_what_has_arrived(monkeypatch):
@@ -237,15 +237,15 @@ def test_a_pipe_gives_the_same_examples(monkeypatch, wanted):
     end = pipe_as_stdin(monkeypatch)
 
     def write():
-        for begin in range(0, len(TEXT), 37):
-            end.write(TEXT[begin : begin + 37])
+        for start in range(0, len(TEXT), 37):
+            end.write(TEXT[start : start + 37])
         end.close()
 
     writer = threading.Thread(target=write)
     writer.start()
-    found = whole(read())
+    actual = whole(read())
     writer.join()
-    assert_same(found, wanted)
+    assert_same(actual, wanted)
 
 
 def test_standard_input_from_a_file_is_read_in_whole_blocks(plain, wanted, monkeypatch):
@@ -262,24 +262,24 @@ def test_a_line_longer_than_a_block_makes_it_grow(tmp_path):
     path = tmp_path / "data.vw"
     names = " ".join(f"name{i}" for i in range(20000))
     path.write_text(f"1 |f a\n2 |f {names}\n3 |f b\n")
-    found = whole(read(path, block_bytes=100))
-    assert np.diff(found["start"]).tolist() == [2, 20001, 2]
-    assert found["line"].tolist() == [1, 2, 3]
+    columns = whole(read(path, block_bytes=100))
+    assert np.diff(columns["start"]).tolist() == [2, 20001, 2]
+    assert columns["line"].tolist() == [1, 2, 3]
 
 
 def test_a_malformed_line_stops_with_its_number_in_the_file(plain):
     plain.write_bytes(TEXT + b"x |f a\n" + TEXT)
-    found = []
+    batches = []
     reading = read(plain, block_bytes=200)
     with pytest.raises(DataError, match=r"data\.vw:301:1: label 'x' is not a class number"):
-        found.extend(reading)
-    assert sum(batch.n for batch in found) == sum(batch.n for batch in read(stream=io.BytesIO(TEXT)))
+        batches.extend(reading)
+    assert sum(batch.n for batch in batches) == sum(batch.n for batch in read(stream=io.BytesIO(TEXT)))
     reading = read(plain, block_bytes=200, on_bad_line="skip")
-    assert sum(batch.n for batch in reading) == 2 * sum(batch.n for batch in found)
+    assert sum(batch.n for batch in reading) == 2 * sum(batch.n for batch in batches)
     assert reading.skipped == 1 and "data.vw:301:1:" in reading.report()[1]
 
 
-def test_warnings_are_there_to_be_taken(plain):
+def test_warnings_of_the_reader_are_available_after_reading(plain):
     plain.write_bytes(b"1 |f a\n17|f a\n18|f a\n")
     reading = read(plain, block_bytes=4)
     assert len(list(reading)) == 3
@@ -304,11 +304,11 @@ def test_threads_name_the_line_and_deliver_what_is_before(tmp_path, monkeypatch)
     batches = []
     with pytest.raises(DataError, match=r"d.vw:200:"):
         batches.extend(reading)
-    found = []
+    labels = []
     with pytest.raises(DataError):
         for batch in reading:
-            found.extend(batch.label.tolist())
-    assert found == list(range(1, 200))
+            labels.extend(batch.label.tolist())
+    assert labels == list(range(1, 200))
     skipping = read(path, block_bytes=64, on_bad_line="skip")
     assert sum(batch.n for batch in skipping) == 299
     assert skipping.skipped == 1

@@ -1,4 +1,4 @@
-"""Names of classes that have a space are refused or told of, and names with weights are learned as they are."""
+"""Names of classes that have a space are refused or reported, and names with weights are learned as they are."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ALONE = "all labelled lines have the same class"
 pytestmark = pytest.mark.filterwarnings("ignore::xclass.XclassWarning")
 
 
-def told_of(text: str, **options) -> list[str]:
-    """What the learner of a text, whose names it learns unless told otherwise, tells the user."""
+def notes_of(text: str, **options) -> list[str]:
+    """Notes of a learner about a text; it learns the names of the classes unless an option prevents it."""
     with Learner("oaa", 9, bits=10, **(options or {"learn_names": True})) as model:
         return list(model.learn_many(text).warnings)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("class 0001 | a\nclass 0002 | b\n", "batch:1:7: weight '0001' has leading zeros; write a weight without "
          "them; if the words before the bar are the name of a class, write them as one word: class_0001"),
@@ -46,43 +46,43 @@ def told_of(text: str, **options) -> list[str]:
          "a class, write them as one word: a_-1"),
     ],
 )  # fmt: skip
-def test_words_that_are_no_weights_are_refused_with_the_name_in_one_word(text, told):
-    with pytest.raises(DataError, match=re.escape(told)):
-        told_of(text)
+def test_words_that_are_no_weights_are_refused_with_the_name_in_one_word(text, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        notes_of(text)
 
 
 @pytest.mark.parametrize("words", [("--learn_names",), ()])
 def test_words_that_are_no_weights_end_the_run(words, tmp_path):
     text = "a | a\nb | b\nNew York City 'tag | c\n"
-    done = xclass("--oaa", 9, *SMALL, *words, "-f", "m", "--quiet", stdin=text, cwd=tmp_path)
-    assert done.status == 1
-    assert "stdin:3:1: the words from 'New' to the first bar | are more than a label and a weight" in done.err
-    assert "write them as one word: New_York_City" in done.err
+    result = xclass("--oaa", 9, *SMALL, *words, "-f", "m", "--quiet", stdin=text, cwd=tmp_path)
+    assert result.status == 1
+    assert "stdin:3:1: the words from 'New' to the first bar | are more than a label and a weight" in result.err
+    assert "write them as one word: New_York_City" in result.err
     assert not (tmp_path / "m").exists()
 
 
 def test_names_that_were_listed_are_explained_in_the_same_way():
     with Learner("oaa", 2, bits=10, named_labels="tire_change,oil") as model:
-        why = "label 'tire' is not one of named_labels; if the words before the bar are .* as one word: tire_change"
-        with pytest.raises(DataError, match=why):
+        message = "label 'tire' is not one of named_labels; if the words before the bar are .* as one word: tire_change"
+        with pytest.raises(DataError, match=message):
             model.learn_many("oil | a\ntire change | b\n")
         with pytest.raises(DataError, match="write them as one word: oil_well"):
             model.learn_many("oil well | a\n")
-    done = xclass("--oaa", 2, "--named_labels", "tire change,oil", stdin="oil | a\n")
-    assert done.status == 2
-    assert "--named_labels: the name 'tire change' contains a blank, a tab or a bar" in done.err
-    assert "write tire_change" in done.err
+    result = xclass("--oaa", 2, "--named_labels", "tire change,oil", stdin="oil | a\n")
+    assert result.status == 2
+    assert "--named_labels: the name 'tire change' contains a blank, a tab or a bar" in result.err
+    assert "write tire_change" in result.err
 
 
 def test_numbers_with_zeros_in_front_stay_weights_of_classes_that_are_numbers():
-    assert told_of("1 01 | a\n2 002 | b\n", indexing=1) == []
+    assert notes_of("1 01 | a\n2 002 | b\n", indexing=1) == []
     with Learner("oaa", 3, bits=10, named_labels="a,b,c") as model:
         assert model.learn_many("a 01 | a\nb | b\n").warnings == ()
     assert learn("--oaa", 2, *SMALL, "--quiet", stdin="a 0.5 | a\nb 0 | b\na 0e3 | c\n").err == ""
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             "class 1 | a\nclass 2 | b\nclass 3 | c\n",
@@ -99,13 +99,13 @@ def test_numbers_with_zeros_in_front_stay_weights_of_classes_that_are_numbers():
         ("x" * 900 + " 2 | a\n" + "x" * 900 + " 3 | a\n", "batch:2: '" + "x" * 40 + "...' is read as class"),
     ],
 )
-def test_a_name_with_another_weight_is_told_once(text, told):
-    found = told_of(text)
-    assert found[0].startswith(told)
-    assert sum(OTHER in note for note in found) == 1
+def test_a_name_with_another_weight_is_told_once(text, message):
+    notes = notes_of(text)
+    assert notes[0].startswith(message)
+    assert sum(OTHER in note for note in notes) == 1
 
 
-def test_a_run_that_is_quiet_tells_of_no_other_weight():
+def test_a_quiet_run_does_not_report_other_weights():
     text = "class 1 | a\nclass 2 | b\nclass 3 | c\n"
     assert "warning: stdin:2: 'class 2' is read as" in learn("--oaa", 9, *SMALL, "--learn_names", stdin=text).err
     assert OTHER not in learn("--oaa", 9, *SMALL, "--learn_names", "--quiet", stdin=text).err
@@ -113,25 +113,25 @@ def test_a_run_that_is_quiet_tells_of_no_other_weight():
 
 def test_zeros_in_front_are_told_of_where_every_line_is_read_as_vw_reads_it():
     text = "class 0001 | a\nclass 0002 | b\n"
-    found = told_of(text, learn_names=True, on_bad_line="vw")
-    assert any("'class 0002' is read as class 'class' with importance weight 2" in note for note in found)
-    found = told_of(text + "a | a\n", learn_names=True, on_bad_line="skip")
-    assert any("2 malformed lines were skipped" in note for note in found)
+    notes = notes_of(text, learn_names=True, on_bad_line="vw")
+    assert any("'class 0002' is read as class 'class' with importance weight 2" in note for note in notes)
+    notes = notes_of(text + "a | a\n", learn_names=True, on_bad_line="skip")
+    assert any("2 malformed lines were skipped" in note for note in notes)
 
 
-def test_names_with_weights_are_learned_without_a_word():
+def test_names_with_weights_are_learned_without_a_message():
     """As if the names had been listed: each class has a weight, or lines have none."""
     text = "spam 0.5 | a b\nham 2 | b\nspam 0.5 | c a\nham 2 | b d\nnews 1 | e\nnews | f\n" * 9
-    found = []
+    outcomes = []
     for options in ({"learn_names": True}, {"named_labels": "spam,ham,news"}):
         with Learner("oaa", 3, bits=10, **options) as model:
             outcome = model.learn_many(text)
-            found.append((outcome.prediction.tolist(), state_of(model).arrays))
+            outcomes.append((outcome.prediction.tolist(), state_of(model).arrays))
             assert not any("weight" in note for note in outcome.warnings)
-    assert found[0] == found[1]
+    assert outcomes[0] == outcomes[1]
 
 
-def test_a_single_name_is_told_of_at_the_end():
+def test_a_single_name_is_reported_at_the_end():
     assert ALONE in learn("--oaa", 9, *SMALL, "--learn_names", stdin="class 0001| a\nclass 0002| b\n").err
     assert ALONE not in learn("--oaa", 9, *SMALL, "--learn_names", stdin="a | a\nb | b\n").err
     assert ALONE not in learn("--oaa", 9, *SMALL, stdin="1 | a\n1 | b\n").err
@@ -139,7 +139,7 @@ def test_a_single_name_is_told_of_at_the_end():
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_same_line_is_told_however_data_are_read(count, tmp_path, monkeypatch):
-    """From a file in many blocks, from a pipe, in two files, in passes and going on, by one thread or several."""
+    """From a file in many blocks, from a pipe, in two files, in passes and resumed, by one thread or several."""
     monkeypatch.setattr(processors, "count", lambda: count)
     lines = [f"name-{i % 500} | w{i % 7} some more words\n" for i in range(30_000)]
     lines[20_000] = "name-0 2 | w0\n"
@@ -155,9 +155,9 @@ def test_the_same_line_is_told_however_data_are_read(count, tmp_path, monkeypatc
         (("-d", "d", "-c", "--passes", 2, "--holdout_off"), "d:20001"),
         ((), "stdin:20001"),
     ):
-        done = learn(*words, *more, stdin=text, cwd=tmp_path)
-        assert f"warning: {place}: 'name-0 2' is read as class 'name-0' with importance weight 2" in done.err
-        assert done.err.count(OTHER) == 1
+        result = learn(*words, *more, stdin=text, cwd=tmp_path)
+        assert f"warning: {place}: 'name-0 2' is read as class 'name-0' with importance weight 2" in result.err
+        assert result.err.count(OTHER) == 1
 
 
 def test_going_on_does_not_compare_with_what_was_read_before_the_model(tmp_path):
@@ -165,9 +165,9 @@ def test_going_on_does_not_compare_with_what_was_read_before_the_model(tmp_path)
     with Learner("oaa", 3, bits=10, learn_names=True) as model:
         model.learn_many("a | a\nb | b\n")
         model.save(path)
-    for text, told in (("a 2 | a\nb 3 | b\n", False), ("b 2 | a\na 2 | b\nb | a\n", True)):
+    for text, warned in (("a 2 | a\nb 3 | b\n", False), ("b 2 | a\na 2 | b\nb | a\n", True)):
         with load(path) as model:
-            assert any(OTHER in note for note in model.learn_many(text).warnings) == told
+            assert any(OTHER in note for note in model.learn_many(text).warnings) == warned
 
 
 weighted = st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, math.nan]), st.sampled_from([1.0, 1.0, 1.0, 0.5, 2.0])))
@@ -177,28 +177,30 @@ weighted = st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, math.nan]), st.sample
 def test_the_first_line_with_another_weight_is_found_in_any_batches(lines, listed, cuts):
     label = np.array([label for label, _ in lines], float)
     seen = listed
-    for i, one in enumerate(label):  # names get their numbers as they come
-        if not math.isnan(one):
-            label[i] = min(one, seen + 1)
+    for i, class_number in enumerate(label):  # names get their numbers as they come
+        if not math.isnan(class_number):
+            label[i] = min(class_number, seen + 1)
             seen = max(seen, int(label[i]))
     weight = np.array([weight for _, weight in lines], np.float32)
     start = int(np.argmax(weight != 1)) if (weight != 1).any() else len(lines)
     first: dict[float, float] = {}
     wanted = None
-    for i, (one, its) in enumerate(zip(label.tolist(), weight.tolist(), strict=True)):
-        if math.isnan(one) or (i < start and one <= listed):  # what is compared begins with the first weight
+    for i, (class_number, example_weight) in enumerate(zip(label.tolist(), weight.tolist(), strict=True)):
+        if math.isnan(class_number) or (
+            i < start and class_number <= listed
+        ):  # what is compared begins with the first weight
             continue
-        if first.setdefault(one, its) != its:
-            wanted = i, first[one]
+        if first.setdefault(class_number, example_weight) != example_weight:
+            wanted = i, first[class_number]
             break
-    found, names = NameWeights(listed), listed
+    name_weights, names = NameWeights(listed), listed
     edges = [0, *sorted(min(cut, len(lines)) for cut in cuts), len(lines)]
     result = None
     for low, high in itertools.pairwise(edges):
         count = int(np.fmax.reduce(label[low:high], initial=names))
-        if not found.can_skip(weight[low:high]):
-            row, was = found.compare(label[low:high], weight[low:high], names, count)
-            result = (low + row, was) if row >= 0 else result
+        if not name_weights.can_skip(weight[low:high]):
+            row, earlier_weight = name_weights.compare(label[low:high], weight[low:high], names, count)
+            result = (low + row, earlier_weight) if row >= 0 else result
         names = count
     assert result == wanted
-    assert found.differs == (wanted is not None)
+    assert name_weights.differs == (wanted is not None)

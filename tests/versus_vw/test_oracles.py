@@ -42,10 +42,10 @@ class Vw:
     def __call__(self, data: bytes, *args: str, check: bool = True) -> subprocess.CompletedProcess:
         (self.folder / "data").write_bytes(data)
         command = [sys.executable, "-m", "vowpalwabbit", "-d", str(self.folder / "data"), *args]
-        done = subprocess.run(command, capture_output=True)
+        result = subprocess.run(command, capture_output=True)
         if check:
-            assert done.returncode == 0, (args, done.stdout[-500:], done.stderr[-500:])
-        return done
+            assert result.returncode == 0, (args, result.stdout[-500:], result.stderr[-500:])
+        return result
 
     def predictions(self, data: bytes, *args: str, option: str = "-p") -> list[str]:
         (self.folder / "data").write_bytes(data)
@@ -92,7 +92,7 @@ def real_data(rng: random.Random, n: int, signs: bool) -> bytes:
 
 
 def class_data(rng: random.Random, n: int, k: int, first: int = 1, zero_weights: bool = True) -> bytes:
-    """Class labels, small ones more often, with a feature that tells something of the class."""
+    """Class labels, small ones more often, with a feature that depends on the class."""
     lines = []
     for _ in range(n):
         number = min(int(rng.expovariate(3 / k)), k - 1)
@@ -420,8 +420,8 @@ def test_label_that_loses_no_more_than_e_times_wins_a_tournament(k, errors):
         won, lost, winners = {}, {}, []
         for number, match in enumerate(matches):
             sides = [
-                who if how == "label" else (won if how == "won" else lost)[who]
-                for how, who in (match.left, match.right)
+                index if state == "label" else (won if state == "won" else lost)[index]
+                for state, index in (match.left, match.right)
             ]
             right = int(rng.random() < 0.5)
             if label in sides:
@@ -476,24 +476,24 @@ def test_lom_tree_agrees_in_answers_and_weights(vw, case):
 
 @needs_vw
 def test_vw_loses_its_tree_where_the_smallest_leaf_is_right_below_the_root(vw):
-    lost = 0
+    trees_lost = 0
     for seed in range(60):
         rng = generator(800 + seed)
         lines = []
         for i in range(300):
             y = rng.randrange(1, 4)
-            told = y if rng.random() < 0.7 else rng.randrange(3)
-            word = "z" if rng.random() < max(0.02, 0.5 - i / 60) else f"q{told}"
+            source_class = y if rng.random() < 0.7 else rng.randrange(3)
+            word = "z" if rng.random() < max(0.02, 0.5 - i / 60) else f"q{source_class}"
             lines.append(f"{y} |a {word} n{rng.randrange(4)}\n")
         data = "".join(lines).encode()
-        oracle, kept = (LomTree(3, resistance=1, at_root=at_root) for at_root in ("vw", "sibling"))
+        oracle, sibling_tree = (LomTree(3, resistance=1, at_root=at_root) for at_root in ("vw", "sibling"))
         want = base.run(class_examples(data), oracle)
-        if oracle.lost:
-            lost += 1
+        if oracle.tree_lost:
+            trees_lost += 1
             assert want == [int(line) for line in vw.predictions(data, "--log_multi", "3", "--swap_resistance", "1")]
-            assert want != base.run(class_examples(data), kept)
+            assert want != base.run(class_examples(data), sibling_tree)
             assert len(set(want[-20:])) == 1
-        if lost > 2:
+        if trees_lost > 2:
             return
     pytest.fail("no stream lost its tree")
 
@@ -522,15 +522,15 @@ def wild_line(rng: random.Random) -> bytes:
     return line + b"|" + b"".join(rng.choices(PIECES, k=rng.randrange(14)))
 
 
-def audited(done: subprocess.CompletedProcess) -> list[tuple[bytes, list[tuple[int, str]]]]:
+def audited(result: subprocess.CompletedProcess) -> list[tuple[bytes, list[tuple[int, str]]]]:
     """(tag, [(index, value as printed)]) of each example; with all weights 0 the order is the true one."""
-    lines = done.stdout.split(b"\n")
-    found = []
+    lines = result.stdout.split(b"\n")
+    examples = []
     for head, row in zip(lines[0::2], lines[1::2], strict=False):
         parts = [cell.rsplit(b":", 3) for cell in row.split(b"\t")[1:]]
         features = [(int(index), value.decode().replace("-nan", "nan")) for _, index, value, _ in parts]
-        found.append((head.partition(b" ")[2], features))
-    return found
+        examples.append((head.partition(b" ")[2], features))
+    return examples
 
 
 READINGS = [
@@ -584,11 +584,11 @@ def test_reader_agrees_on_numbers_to_the_last_bit(vw):
     data = "".join(f"0 0 {word} |f\n" for word in words).encode()
     want = [example.initial for example in reader.read(data, multiclass=False)]
     got = vw.predictions(data, "--noconstant", option="-r")
-    for word, ours, theirs in zip(words, want, got, strict=True):
-        if abs(ours) >= 16:
-            assert np.float32(theirs) == np.float32(ours), word
+    for word, expected, printed in zip(words, want, got, strict=True):
+        if abs(expected) >= 16:
+            assert np.float32(printed) == np.float32(expected), word
         else:
-            assert float(theirs) == pytest.approx(ours, abs=1e-6), word
+            assert float(printed) == pytest.approx(expected, abs=1e-6), word
 
 
 @needs_vw
@@ -610,8 +610,8 @@ def test_reader_agrees_on_class_labels_and_weights(vw):
 @needs_vw
 @pytest.mark.parametrize("line", [b"1.0 |f a", b"2x |f a", b"cat |f a", b"1 2 3 |f a", b"- |f a", b"1\t2\t3 |f a"])
 def test_reader_rejects_the_class_labels_vw_stops_at(vw, line):
-    done = vw(b"1 |f a\n\n" + line + b"\n", "--oaa", "3", check=False)
-    assert b"Malformed example" in done.stdout + done.stderr
+    result = vw(b"1 |f a\n\n" + line + b"\n", "--oaa", "3", check=False)
+    assert b"Malformed example" in result.stdout + result.stderr
     with pytest.raises(reader.BadLabel) as caught:
         reader.read(b"1 |f a\n\n" + line + b"\n", multiclass=True)
     assert caught.value.line_number == 3

@@ -43,18 +43,20 @@ def test_weights_are_those_of_vw_to_the_last_bit(case, tmp_path):
     args, classes, n = CASES[case]
     (tmp_path / "data.vw").write_text(streams.multiclass(3, classes, n))
     args = ["-d", "data.vw", *args.split()]
-    kept = ["--save_resume", "-f", "theirs", "--readable_model", "told", "--quiet"]
-    run_vw(*args, *kept, cwd=tmp_path)
+    save_args = ["--save_resume", "-f", "theirs", "--readable_model", "told", "--quiet"]
+    run_vw(*args, *save_args, cwd=tmp_path)
     learn(*args, "--vw_exact", "-f", "ours", "--quiet", cwd=tmp_path)
-    ours = model_file.load(tmp_path / "ours").arrays
-    index = ours.get("weights.index")  # a full table comes without
-    index = np.flatnonzero(ours["weights.w"]) if index is None else index
-    told = re.findall(r"^\d+:\S+ \S+ \S+$", (tmp_path / "told").read_text(), re.MULTILINE)
-    assert len(index) == len(told)
-    theirs = slots_of_vw(tmp_path / "theirs", len(index))
-    assert np.array_equal(index, theirs["index"])
+    arrays = model_file.load(tmp_path / "ours").arrays
+    index = arrays.get("weights.index")  # a full table comes without
+    index = np.flatnonzero(arrays["weights.w"]) if index is None else index
+    text_lines = re.findall(r"^\d+:\S+ \S+ \S+$", (tmp_path / "told").read_text(), re.MULTILINE)
+    assert len(index) == len(text_lines)
+    slots = slots_of_vw(tmp_path / "theirs", len(index))
+    assert np.array_equal(index, slots["index"])
     for name in FIELDS:
-        mine, want = ours[f"weights.{name}"], theirs[name]
-        mine = mine[index] if len(mine) > len(index) else mine
-        differ = np.flatnonzero(mine.view(np.int32) != want.copy().view(np.int32))
-        assert not len(differ), f"{name} of {len(differ)} of {len(mine)}, first {mine[differ[0]]} and {want[differ[0]]}"
+        actual, expected = arrays[f"weights.{name}"], slots[name]
+        actual = actual[index] if len(actual) > len(index) else actual
+        differ = np.flatnonzero(actual.view(np.int32) != expected.copy().view(np.int32))
+        assert not len(differ), (
+            f"{name} of {len(differ)} of {len(actual)}, first {actual[differ[0]]} and {expected[differ[0]]}"
+        )

@@ -45,11 +45,11 @@ class Case(NamedTuple):
 # -- data --------------------------------------------------------------------------------------------------------
 
 
-def features(rng: random.Random, told: int) -> str:
-    """Namespaces with features, one of them telling `told`."""
+def features(rng: random.Random, source_class: int) -> str:
+    """Namespaces with features, one of them telling `source_class`."""
     parts = []
     for name in rng.sample(("a", "bc", "c", "", "n:0.5"), rng.randint(1, 4)):
-        words = [f"t{told}" if rng.random() < 0.8 else rng.choice(WORDS)]
+        words = [f"t{source_class}" if rng.random() < 0.8 else rng.choice(WORDS)]
         for _ in range(rng.randint(0, 3)):
             word = rng.choice(WORDS)
             word += rng.choice(("", "", ":2", ":-0.5", ":0.25", ":1e-2", ":3", ":0", ":red"))
@@ -60,29 +60,29 @@ def features(rng: random.Random, told: int) -> str:
     return " ".join(parts)
 
 
-def line_of(rng: random.Random, label: str, told: int, bad: bool) -> str:
+def line_of(rng: random.Random, label: str, source_class: int, bad: bool) -> str:
     """One line: label, importance, tag, features; sometimes malformed."""
     if label and rng.random() < 0.3:
         label += f" {rng.choice((2, 0.5, 3, 1.25, 0))}"
-    tag = rng.choice((" ", " ", f" 't{told} ", f" tag{told}"))
+    tag = rng.choice((" ", " ", f" 't{source_class} ", f" tag{source_class}"))
     if not label:
         tag = rng.choice((" ", "'t "))
-    line = label + tag + features(rng, told)
+    line = label + tag + features(rng, source_class)
     if bad and rng.random() < 0.1:
         line += rng.choice((" |a x:1:2 y", " |d:x y", " :", " |a x:1y z", " |e f:nan g"))
     return line
 
 
 def labels_of(rng: random.Random, kind: str, k: int, lowest: int):
-    """A label and what the features tell of it."""
+    """A label and the class that the features depend on."""
     if kind == "real":
-        told = rng.randrange(6)
-        return f"{told * 0.5 - 1 + rng.choice((0, 0.25)):g}", told
+        source_class = rng.randrange(6)
+        return f"{source_class * 0.5 - 1 + rng.choice((0, 0.25)):g}", source_class
     if kind == "signs":
-        told = rng.randrange(6)
-        return ("1" if told % 2 else "-1"), told
-    told = int(k * rng.random() ** 1.5)
-    return str(told + lowest), told
+        source_class = rng.randrange(6)
+        return ("1" if source_class % 2 else "-1"), source_class
+    source_class = int(k * rng.random() ** 1.5)
+    return str(source_class + lowest), source_class
 
 
 def text_of(
@@ -90,10 +90,10 @@ def text_of(
 ) -> str:
     lines = []
     for _ in range(n):
-        label, told = labels_of(rng, kind, k, lowest)
+        label, source_class = labels_of(rng, kind, k, lowest)
         if rng.random() < unlabelled:
             label = ""
-        lines.append(line_of(rng, label, told, bad) + "\n")
+        lines.append(line_of(rng, label, source_class, bad) + "\n")
     return "".join(lines)
 
 
@@ -165,7 +165,7 @@ def oaa_case(seed: int) -> Case:
     elif choice < 0.4:
         args += ["--indexing", "1"]
     elif choice < 0.6 and k > 3 and not output and not {"--sgd", "--invariant", "--normalized"} & set(args):
-        args += ["--oaa_subsample", "2"]  # VW's clock, which other rules look at, stands still
+        args += ["--oaa_subsample", "2"]  # VW's clock, which other rules use, stands still
     then = rng.choice(("", "test", "continue"))
     # VW shows unlabelled examples of --scores and --probabilities as wrong, and see above
     unlabelled = 0 if then == "continue" or output[:1] in (["--scores"], ["--probabilities"]) else 0.1
@@ -177,7 +177,7 @@ def recall_tree_case(seed: int) -> Case:
     rng = random.Random(f"recall_tree {seed}")
     k = rng.choice((3, 8, 20, 50))
     rule = update_rule(rng)
-    while rule[:2] == ["--invariant", "-l"]:  # VW takes the sum of squares from the router it met first
+    while rule[:2] == ["--invariant", "-l"]:  # VW takes the sum of squares from the first router on the path
         rule = update_rule(rng)
     args = ["--recall_tree", str(k), *common(rng), *rule]
     args += some(rng, "", "--loss_function logistic", "--loss_function hinge")
@@ -208,7 +208,7 @@ def log_multi_case(seed: int) -> Case:
     args = ["--log_multi", str(k), *common(rng), *update_rule(rng)]
     args += some(rng, "", "--swap_resistance 1", "--swap_resistance 2")
     then = rng.choice(("", "test", "continue"))
-    if not then:  # xclass says that a model was trained with quantile loss, whatever was asked for
+    if not then:  # xclass reports that a model was trained with quantile loss, whatever the option was
         args += some(rng, "", "--loss_function logistic", "--loss_function hinge")
     unlabelled = 0 if then == "continue" else 0.1
     classes = rng.choice((k, k + 4))  # more classes than leaves, so that some are taken back
@@ -240,13 +240,13 @@ def vw(*args, cwd) -> str:
     return run_vw(*args, cwd=cwd).err
 
 
-def ours(*args, cwd) -> str:
-    done = xclass("--vw_exact", *args, cwd=cwd)
-    assert done.status == 0, done.err
-    return done.err
+def run_xclass(*args, cwd) -> str:
+    result = xclass("--vw_exact", *args, cwd=cwd)
+    assert result.status == 0, result.err
+    return result.err
 
 
-def talk(err: str) -> list[str]:
+def messages(err: str) -> list[str]:
     """The rows of the table and the summary."""
     lines = err.splitlines()
     end = lines.index("finished run")
@@ -254,18 +254,18 @@ def talk(err: str) -> list[str]:
     return [line for line in lines[:end] if ROW.match(line)] + summary
 
 
-def assert_close(mine: list[str], theirs: list[str], what: str) -> None:
+def assert_close(actual: list[str], expected: list[str], output: str) -> None:
     """Lines have to be equal but for the size of their numbers with a point."""
-    assert len(mine) == len(theirs), what
-    for i, (a, b) in enumerate(zip(mine, theirs, strict=True)):
+    assert len(actual) == len(expected), output
+    for i, (a, b) in enumerate(zip(actual, expected, strict=True)):
         if a == b:
             continue
-        where = f"{what}, line {i + 1}:\nxclass {a}\nvw     {b}"
+        where = f"{output}, line {i + 1}:\nxclass {a}\nvw     {b}"
         words = a.split(), b.split()
         assert len(words[0]) == len(words[1]), where
-        for one, other in zip(*words, strict=True):
-            assert NUMBER.sub("#", one) == NUMBER.sub("#", other), where
-            for x, y in zip(NUMBER.findall(one), NUMBER.findall(other), strict=True):
+        for actual_word, expected_word in zip(*words, strict=True):
+            assert NUMBER.sub("#", actual_word) == NUMBER.sub("#", expected_word), where
+            for x, y in zip(NUMBER.findall(actual_word), NUMBER.findall(expected_word), strict=True):
                 if "." not in x + y and "e" not in x + y:
                     assert x == y, where
                 assert abs(float(x) - float(y)) <= CLOSE * max(1.0, abs(float(y))), where
@@ -280,17 +280,17 @@ def compare(case: Case, place) -> None:
         more = ["-i", "MODEL", *case.args, *(["-t"] if case.then == "test" else [])]
         runs.append(("second.vw", more))
     for data, args in runs:
-        said, wrote = [], []
-        for name, run in (("vw", vw), ("xclass", ours)):
+        all_messages, all_outputs = [], []
+        for name, run in (("vw", vw), ("xclass", run_xclass)):
             files = {"MODEL": f"{name}.model", "raw": f"{name}.raw"}
             words = [files.get(arg, arg) for arg in args]
-            said.append(talk(run("-d", data, *words, "-p", f"{name}.p", "-f", f"{name}.model", cwd=place)))
-            found = [f"{name}.p"] + ([f"{name}.raw"] if "raw" in args else [])
-            wrote.append([(place / file).read_text().splitlines() for file in found])
+            all_messages.append(messages(run("-d", data, *words, "-p", f"{name}.p", "-f", f"{name}.model", cwd=place)))
+            outputs = [f"{name}.p"] + ([f"{name}.raw"] if "raw" in args else [])
+            all_outputs.append([(place / file).read_text().splitlines() for file in outputs])
         command = f"-d {data} {' '.join(args)}"
-        for mine, theirs, option in zip(wrote[1], wrote[0], ("-p", "-r"), strict=False):
-            assert_close(mine, theirs, f"{option} of {command}")
-        assert_close(said[1], said[0], f"talk of {command}")
+        for actual, expected, option in zip(all_outputs[1], all_outputs[0], ("-p", "-r"), strict=False):
+            assert_close(actual, expected, f"{option} of {command}")
+        assert_close(all_messages[1], all_messages[0], f"talk of {command}")
 
 
 @pytest.mark.parametrize(("name", "seed"), [(name, seed) for name, seeds in SEEDS.items() for seed in seeds])

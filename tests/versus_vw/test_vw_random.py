@@ -49,10 +49,10 @@ def line(rng: random.Random, kind: str, k: int, signs: bool) -> str:
     """A line of data, or an empty one."""
     if rng.random() < 0.05:
         return ""
-    told = int(k * rng.random() ** 1.5)
-    label = str(told + 1)
+    source_class = int(k * rng.random() ** 1.5)
+    label = str(source_class + 1)
     if not kind:
-        label = ("1" if told % 2 else "-1") if signs else f"{told * 0.5 - 1:g}"
+        label = ("1" if source_class % 2 else "-1") if signs else f"{source_class * 0.5 - 1:g}"
     if rng.random() < 0.3:
         label += f" {rng.choice((2, 0.5, 3, 1.25) if kind == '--recall_tree' else (2, 0.5, 3, 0)):g}"
     if rng.random() < 0.08:
@@ -60,7 +60,7 @@ def line(rng: random.Random, kind: str, k: int, signs: bool) -> str:
     tag = f" 't{rng.randrange(99)}" if rng.random() < 0.3 else ""
     groups = []
     for name in rng.sample(("a", "bc", "c", "", "n:0.5"), rng.randint(1, 4)):
-        words = [f"t{told}" if rng.random() < 0.8 else rng.choice(WORDS)]
+        words = [f"t{source_class}" if rng.random() < 0.8 else rng.choice(WORDS)]
         for _ in range(rng.randint(0, 3)):
             words.append(rng.choice(WORDS) + rng.choice(("", "", ":2", ":-0.5", ":0.25", ":red")))
         rng.shuffle(words)
@@ -104,8 +104,8 @@ def learning(rng: random.Random, kind: str, loss: str, constant: bool) -> list[s
     return args
 
 
-def going(rng: random.Random) -> list[str]:
-    """Options of passes, cache and what is held out."""
+def resume_options(rng: random.Random) -> list[str]:
+    """Options of passes, cache and holdout."""
     passes = rng.choice((1, 1, 2, 2, 3, 4, 6))
     args = ["--passes", str(passes)] if passes > 1 else []
     grows = rng.random() < 0.3
@@ -135,7 +135,7 @@ def make(number: int) -> Case:
     k = rng.choice((3, 5, 8, 30) if kind == "--recall_tree" else (2, 3, 5, 8))
     n = rng.choice((4, 12, 35, 70, 100))
     lines = [line(rng, kind, k, loss in ("logistic", "hinge")) for _ in range(n)]
-    around = going(rng)
+    around = resume_options(rng)
     tested = "model"
     if rng.random() < 0.25:
         tags = rng.choice((["1 save_early|"], ["save|"], ["2 'save_other |", "1 save_early|"]))
@@ -146,7 +146,7 @@ def make(number: int) -> Case:
         tested = rng.choice(("model", *(["early"] if "1 save_early|" in tags else [])))
     cuts = sorted(rng.sample(range(1, len(lines)), min(len(lines) - 1, rng.choice((0, 0, 0, 1, 2)))))
     parts = tuple(
-        "".join(one + "\n" for one in lines[low:high]) for low, high in itertools.pairwise([0, *cuts, len(lines)])
+        "".join(text + "\n" for text in lines[low:high]) for low, high in itertools.pairwise([0, *cuts, len(lines)])
     )
     test = "".join(line(rng, kind, k, loss in ("logistic", "hinge")) + "\n" for _ in range(15))
     args = [*([kind, str(k)] if kind else []), *around, *features(rng)]
@@ -188,8 +188,8 @@ def with_vw(place: Path, case: Case) -> list[list[str]]:
     err = run_vw("-d", "data", *args, "-p", "p", "-f", "model", cwd=place).err
     if (place / case.tested).exists():  # a pass may end before the tag
         # not in VW's model
-        lost = [arg for arg in args if arg in ("--permutations", "--leave_duplicate_interactions")]
-        run_vw("-d", "test", "-t", "-i", case.tested, *lost, "-p", "tested", "--quiet", cwd=place)
+        pair_options = [arg for arg in args if arg in ("--permutations", "--leave_duplicate_interactions")]
+        run_vw("-d", "test", "-t", "-i", case.tested, *pair_options, "-p", "tested", "--quiet", cwd=place)
     return written(place, err)
 
 
@@ -211,9 +211,9 @@ def with_xclass(place: Path, case: Case) -> list[list[str]]:
 
 
 def run_xclass(place: Path, *args: str) -> str:
-    done = xclass("--vw_exact", *args, cwd=place)
-    assert done.status == 0, f"xclass --vw_exact {' '.join(args)}\n{done.err}"
-    return done.err
+    result = xclass("--vw_exact", *args, cwd=place)
+    assert result.status == 0, f"xclass --vw_exact {' '.join(args)}\n{result.err}"
+    return result.err
 
 
 def written(place: Path, err: str) -> list[list[str]]:
@@ -227,15 +227,15 @@ def test_predictions_summary_and_saved_models_are_vws(tmp_path, number):
     case = make(number)
     command = f"case {number}: {' '.join(case.args)}\ntested: {case.tested}\nfiles: {tmp_path}"
     try:
-        theirs = with_vw(tmp_path / "vw", case)
-        ours = with_xclass(tmp_path / "xclass", case)
+        expected_outputs = with_vw(tmp_path / "vw", case)
+        outputs = with_xclass(tmp_path / "xclass", case)
     except AssertionError as error:
         raise AssertionError(f"{command}\n{error}") from None
-    for what, wanted, found in zip(
+    for output, expected, actual in zip(
         ("table", "models", "predictions", "predictions of the saved model", "raw predictions"),
-        theirs, ours, strict=True,
+        expected_outputs, outputs, strict=True,
     ):  # fmt: skip
-        for i, (want, got) in enumerate(itertools.zip_longest(wanted, found, fillvalue="(nothing)"), 1):
-            assert close(want, got), (
-                f"{command}\n{what}, line {i}\nVW:     {want}\nxclass: {got}\n\n{''.join(case.parts)}"
+        for i, (expected_line, line) in enumerate(itertools.zip_longest(expected, actual, fillvalue="(nothing)"), 1):
+            assert close(expected_line, line), (
+                f"{command}\n{output}, line {i}\nVW:     {expected_line}\nxclass: {line}\n\n{''.join(case.parts)}"
             )

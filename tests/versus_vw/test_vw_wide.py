@@ -31,32 +31,32 @@ def vw():
 def assert_same(vw, folder, *steps: tuple[str, str]) -> None:
     """Compare runs, each given as data and options, one after the other in a folder."""
     made = tuple(vw_cases.Step(data.encode(), tuple(args.split())) for data, args in steps)
-    found = compare_vw.compare(vw, made, folder)
-    assert found is None, compare_vw.told(0, made, found)
+    failure = compare_vw.compare(vw, made, folder)
+    assert failure is None, compare_vw.report(0, made, failure)
 
 
-class Ends:
-    """In place of VW: ends as told, with an empty standard output and error."""
+class StubVW:
+    """In place of VW: ends with the given status, with empty standard output and error."""
 
     def __init__(self, status: int) -> None:
         self._status = status
 
     def run(self, args, folder):
-        return vw_process.Ended(self._status, "", "")
+        return vw_process.CompletedRun(self._status, "", "")
 
 
-def test_a_crash_of_vw_is_no_difference_but_is_told(tmp_path):
+def test_a_crash_of_vw_is_reported_apart_from_differences(tmp_path):
     steps = (vw_cases.Step(b"1 |a x\n", ("--oaa", "3")),)
-    found = compare_vw.compare(Ends(-11), steps, tmp_path)
-    assert found == compare_vw.Crash(0, "SIGSEGV")
-    assert "case 5: VW ends with SIGSEGV in run 0" in compare_vw.told(5, steps, found)
-    found = compare_vw.compare(Ends(1), steps, tmp_path)
-    assert found.what == "exit status"
+    failure = compare_vw.compare(StubVW(-11), steps, tmp_path)
+    assert failure == compare_vw.Crash(0, "SIGSEGV")
+    assert "case 5: VW ends with SIGSEGV in run 0" in compare_vw.report(5, steps, failure)
+    failure = compare_vw.compare(StubVW(1), steps, tmp_path)
+    assert failure.part == "exit status"
 
 
 def test_what_vw_logs_in_the_middle_of_an_audit_is_left_out(tmp_path):
     line = '\ta:1:1:2@3\t[warning] Invalid feature value:"nan |b" read as NaN.\nb:2:1:1@3\n'
-    parts = dict(compare_vw.written(vw_process.Ended(0, "[info] x\n0\n" + line, ""), tmp_path, 0))
+    parts = dict(compare_vw.written(vw_process.CompletedRun(0, "[info] x\n0\n" + line, ""), tmp_path, 0))
     assert parts["audit"] == ["0", "\ta:1:1:2@3\tb:2:1:1@3", ""]
 
 
@@ -74,28 +74,28 @@ def test_only_labels_counted_equally_often_may_change_places(tmp_path):
 @pytest.mark.parametrize("number", CASES)
 def test_nothing_differs_from_vw(vw, tmp_path, number):
     steps = vw_cases.make(SEED, number)
-    found = compare_vw.compare(vw, steps, tmp_path)
-    assert found is None, compare_vw.told(number, steps, found)
+    failure = compare_vw.compare(vw, steps, tmp_path)
+    assert failure is None, compare_vw.report(number, steps, failure)
 
 
 @pytest.mark.parametrize("kind", ["", "--oaa 3", "--recall_tree 3", "--ect 3", "--log_multi 3"])
 @pytest.mark.parametrize("data", ["", "\n\n", "|\n", " |a x\n"])
-def test_data_that_teach_nothing_end_as_in_vw(vw, tmp_path, kind, data):
+def test_data_without_labels_end_as_in_vw(vw, tmp_path, kind, data):
     assert_same(vw, tmp_path, (data, f"{kind} -f model0 -p p0"))
 
 
-def test_data_that_teach_nothing_are_an_error_otherwise(tmp_path):
+def test_data_without_labels_are_an_error_without_vw_exact(tmp_path):
     (tmp_path / "data").write_text("")
-    done = xclass("-d", "data", "--oaa", "3", "-f", "m", cwd=tmp_path)
-    assert done.status == 1
-    assert "no example was learned from" in done.err
+    result = xclass("-d", "data", "--oaa", "3", "-f", "m", cwd=tmp_path)
+    assert result.status == 1
+    assert "no example was learned from" in result.err
     learn("-d", "data", "--oaa", "3", "-f", "m", "--vw_exact", cwd=tmp_path)
     assert (tmp_path / "m").exists()
 
 
 @pytest.mark.parametrize("pace", ["", "-P 1", "-P 3", "-P 1.5"])
 @pytest.mark.parametrize("kind", ["", "--oaa 3", "--ect 3"])
-def test_counters_of_a_model_go_on_as_in_vw(vw, tmp_path, kind, pace):
+def test_counters_of_a_model_continue_as_in_vw(vw, tmp_path, kind, pace):
     """The row due next, unlabelled examples and the number of passes are counted on, through two models."""
     on = "--preserve_performance_counters"
     assert_same(
@@ -126,7 +126,7 @@ def test_crosses_are_not_counted_where_no_router_is_asked(vw, tmp_path, options)
 
 @pytest.mark.parametrize("first", ["3 |a x\n", "0 |a x\n"])
 @pytest.mark.parametrize("lists", ["", "--scores"])
-def test_what_the_first_class_is_is_found_out_again_with_a_model(vw, tmp_path, first, lists):
+def test_indexing_is_detected_again_with_a_model(vw, tmp_path, first, lists):
     options = f"--oaa 3 {lists}"
     assert_same(
         vw, tmp_path,
@@ -162,7 +162,7 @@ def test_a_log_loss_without_a_label_is_infinite_or_no_number(vw, tmp_path, passe
 
 @pytest.mark.parametrize("every", [1, 3])
 def test_a_log_loss_of_what_is_held_out(vw, tmp_path, every):
-    """Without labels among it, with them, and with nothing but held-out labels."""
+    """With unlabelled, with some labelled, and with only labelled held-out examples."""
     options = f"--oaa 3 --loss_function logistic --probabilities --passes 2 -c --holdout_period {every} -p p0 -f model0"
     assert_same(vw, tmp_path, (SOUND * 4, options))
 

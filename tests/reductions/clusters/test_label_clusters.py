@@ -26,7 +26,7 @@ def one_by_one(job, items) -> None:
 
 def batch_of(examples) -> Batch:
     """Examples as (features {index: value}, label, weight)."""
-    out = batch_ops.empty(len(examples), sum(len(one[0]) for one in examples), 0, 0)
+    out = batch_ops.empty(len(examples), sum(len(example[0]) for example in examples), 0, 0)
     at = 0
     for i, (features, label, weight) in enumerate(examples):
         for index, value in features.items():
@@ -51,12 +51,12 @@ def sample_of(examples, most: int = 0, cuts: int = 1) -> two_means.Sample:
 def some(seed: int, k: int, n: int) -> list[tuple]:
     """Labels that share words with their neighbours, as of a topic."""
     rng = random.Random(f"clusters {seed} {k} {n}")
-    found = []
+    examples = []
     for _ in range(n):
         y = rng.randrange(k)
         words = {rng.randrange(8) + 8 * (y // 4) for _ in range(3)} | {1000 + y} | {2000 + rng.randrange(30)}
-        found.append(({w: round(rng.uniform(0.2, 2), 3) for w in words}, 7 * y + 3, rng.choice((1.0, 0.5, 2.0))))
-    return found
+        examples.append(({w: round(rng.uniform(0.2, 2), 3) for w in words}, 7 * y + 3, rng.choice((1.0, 0.5, 2.0))))
+    return examples
 
 
 @pytest.mark.bounds
@@ -136,7 +136,7 @@ def test_threads_batches_and_trees_made_beside_change_nothing():
             assert np.array_equal(sample.orders([2], share)[0], wanted[1])
 
 
-def test_sample_ends_at_the_very_example():
+def test_sample_has_exactly_the_given_size():
     examples = some(5, 20, 300)
     for cuts in (1, 7, 50):
         sample = sample_of(examples, 120, cuts)
@@ -172,7 +172,7 @@ def test_more_labels_than_memory_has_room_for_are_all_there(monkeypatch):
     assert sorted(sample_of(examples).orders([0], one_by_one)[0].tolist()) == list(range(1, 701))
 
 
-def test_example_longer_than_memory_is_looked_at(monkeypatch):
+def test_example_larger_than_the_memory_limit_is_used(monkeypatch):
     monkeypatch.setattr(centroids, "FIRST_CELLS", 16)
     monkeypatch.setattr(centroids, "MOST_CELLS", 64)
     examples = [({j: 1.0 for j in range(500)}, 1, 1.0), ({j: 1.0 for j in range(90)}, 2, 1.0), ({3: 1.0}, 9, 1.0)]
@@ -183,5 +183,5 @@ def test_weights_and_values_without_bounds_do_no_harm():
     huge = float(np.float32(3e38))
     examples = [({1: huge, 2: huge}, 1, huge), ({1: huge}, 1, huge), ({1: 1e-38}, 2, 1e-38), ({2: 1.0}, 3, 1.0)] * 3
     examples += [({5: math.inf}, 4, 1.0), ({5: 1.0}, 5, 1.0), ({}, 6, 1.0)]
-    found = sample_of(examples).orders([0], one_by_one)[0].tolist()
-    assert sorted(found) == [1, 2, 3, 5]
+    order = sample_of(examples).orders([0], one_by_one)[0].tolist()
+    assert sorted(order) == [1, 2, 3, 5]

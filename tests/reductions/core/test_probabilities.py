@@ -1,4 +1,4 @@
-"""Probabilities of classes: lists of the best and of all, and what is told of them, against plain numpy."""
+"""Probabilities of classes: lists of the best and of all, and their summary, against plain numpy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from xclass.reductions.oaa import class_rows
 K = 23
 BITS = ("-b", 20)  # for runs of the command
 GIVING = pytest.mark.parametrize("name", ["oaa", "recall_tree", "cpt"])
-ASKING = pytest.mark.parametrize("asked", [{"top_k": 3}, {"probabilities": True}], ids=lambda asked: next(iter(asked)))
+LISTINGS = pytest.mark.parametrize(
+    "listing", [{"top_k": 3}, {"probabilities": True}], ids=lambda listing: next(iter(listing))
+)
 TEXT = multiclass(1, K, 400, noise=0.4, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
 SMALL = {"recall_tree": {"max_candidates": 4}}  # leaves classes out
 
@@ -54,10 +56,10 @@ def labels_of(text: str) -> list[tuple[int | None, float]]:
     ends=st.tuples(st.integers(0, 5), st.integers(0, 5)),
 )
 def test_rank_is_a_stable_sort(score, k, ends):
-    begin, end = min(ends[0], len(score)), max(len(score) - ends[1], min(ends[0], len(score)))
+    start, end = min(ends[0], len(score)), max(len(score) - ends[1], min(ends[0], len(score)))
     place = np.full(k, -1)
-    size = top_k.rank(np.array(score, np.float32), begin, end, place)
-    want = sorted(range(begin, end), key=lambda j: (-np.float32(score[j]), j))[:k]
+    size = top_k.rank(np.array(score, np.float32), start, end, place)
+    want = sorted(range(start, end), key=lambda j: (-np.float32(score[j]), j))[:k]
     assert place[:size].tolist() == want
 
 
@@ -69,12 +71,12 @@ def test_rank_of_many_in_any_order(order):
     assert place.tolist() == (list(range(9998, 8998, -1)) if order == "rising" else list(range(1000)))
 
 
-def test_listing_ends_with_what_is_left():
+def test_listing_ends_with_the_remaining_probability():
     label, p = np.array([[3, 1], [7, 0], [0, 0]]), np.array([[0.5, 0.25], [0.75, 0], [0, 0]])
-    found = probabilities.class_lists(label, p, np.array([2, 1, 0]), np.array([0.25, 0.25, 1]))
-    assert found.labels.tolist() == [3, 1, 0, 7, 0, 0]
-    assert found.scores.tolist() == [0.5, 0.25, 0.25, 0.75, 0.25, 1]
-    assert found.start.tolist() == [0, 3, 5, 6]
+    listing = probabilities.class_lists(label, p, np.array([2, 1, 0]), np.array([0.25, 0.25, 1]))
+    assert listing.labels.tolist() == [3, 1, 0, 7, 0, 0]
+    assert listing.scores.tolist() == [0.5, 0.25, 0.25, 0.75, 0.25, 1]
+    assert listing.start.tolist() == [0, 3, 5, 6]
 
 
 # -- one against all
@@ -88,8 +90,8 @@ def test_listing_ends_with_what_is_left():
 @pytest.mark.parametrize("top_k", [1, 5, K, 1000])
 def test_top_k_of_oaa_is_that_of_its_raw_scores(top_k, more):
     with with_scores("oaa", K, bits=20, **more) as model:
-        shown = go_through(model, TEXT, top_k=top_k)
-    for number, (got, raw) in enumerate(zip(shown.lists, shown.scores, strict=True)):
+        results = go_through(model, TEXT, top_k=top_k)
+    for number, (got, raw) in enumerate(zip(results.lists, results.scores, strict=True)):
         assert list(raw) == list(range(1, K + 1))
         scores = np.array(list(raw.values()), np.float32)
         chance = scores if "link" in more else 1 / (1 + np.exp(-scores))
@@ -99,25 +101,25 @@ def test_top_k_of_oaa_is_that_of_its_raw_scores(top_k, more):
         *p, rest = got.values()
         np.testing.assert_allclose(p, chance[want], rtol=1e-5, atol=1e-7, err_msg=str(number))
         assert rest == pytest.approx(1 - chance[want].sum() if top_k < K else 0, abs=1e-6)
-    assert shown.predictions == [next(iter(got)) for got in shown.lists]
+    assert results.predictions == [next(iter(got)) for got in results.lists]
 
 
 def test_top_k_and_all_probabilities_of_oaa_are_the_same_numbers():
     some, every, best = [], [], []
-    for found, asked in ((some, {"top_k": 4}), (every, {"probabilities": True}), (best, {})):
+    for outputs, options in ((some, {"top_k": 4}), (every, {"probabilities": True}), (best, {})):
         with learner("oaa") as model:
-            shown = go_through(model, TEXT, **asked)
-            found += shown.lists or shown.predictions
-    for got, p, answer in zip(some, every, best, strict=True):
+            results = go_through(model, TEXT, **options)
+            outputs += results.lists or results.predictions
+    for got, p, predicted in zip(some, every, best, strict=True):
         assert list(p) == list(range(1, K + 1))
         assert sum(p.values()) == pytest.approx(1, abs=1e-6)
         del got[0]
-        assert list(got.items()) == sorted(p.items(), key=lambda one: (-one[1], one[0]))[:4]
-        assert next(iter(got)) == answer
+        assert list(got.items()) == sorted(p.items(), key=lambda item: (-item[1], item[0]))[:4]
+        assert next(iter(got)) == predicted
 
 
 def test_classes_from_0_are_listed_as_such():
-    """By the command: class 0 is not to be told from all others in what the library gives."""
+    """By the command: in the library, class 0 cannot be distinguished from the remaining classes."""
     text = multiclass(2, K, 60, lowest=0)
     for line in learn("--oaa", K, *BITS, "-p", "stdout", "--top_k", K, "--indexing", 0, "--quiet", stdin=text).lines:
         *got, (other, rest) = pairs(line)
@@ -130,11 +132,11 @@ def test_classes_from_0_are_listed_as_such():
 
 def candidates_by_plain_numpy(tree, batch, plan):
     """Of every example: candidates, their scores and probabilities, and that of its label."""
-    asked, met = {}, {}
+    listed_weight, true_weight = {}, {}
     for i in range(batch.n):
         a = plan.node[i]
         items = plan.item[plan.first[i] : plan.scored[i]].tolist()
-        recall = (met.get(a, 0) + 0.5) / (asked.get(a, 0) + 1)
+        recall = (true_weight.get(a, 0) + 0.5) / (listed_weight.get(a, 0) + 1)
         recall = 1.0 if len(items) == tree.classes else recall if items else 0.0
         odds = np.exp(plan.score[plan.first[i] : plan.scored[i]].astype(np.float64))
         p = recall * odds / odds.sum() if items else odds
@@ -145,8 +147,8 @@ def candidates_by_plain_numpy(tree, batch, plan):
             own = p[items.index(y)] if y in items else (1 - recall) / others
             if batch.weight[i] > 0 and items:
                 weight = float(batch.weight[i])
-                asked[a] = 0.99 * asked.get(a, 0) + weight
-                met[a] = 0.99 * met.get(a, 0) + weight * (y in items)
+                listed_weight[a] = 0.99 * listed_weight.get(a, 0) + weight
+                true_weight[a] = 0.99 * true_weight.get(a, 0) + weight * (y in items)
         yield items, plan.score[plan.first[i] : plan.scored[i]], p, own
 
 
@@ -162,7 +164,7 @@ def test_probabilities_of_the_recall_tree_are_those_of_its_scores(layout, candid
     task, plan = go_through_stages(tree, batch)
     tree.close()
     squared = weights = 0.0
-    met = 0
+    covered = 0
     for i, (items, scores, p, own) in enumerate(candidates_by_plain_numpy(tree, batch, plan)):
         part = slice(task.class_lists.start[i], task.class_lists.start[i + 1])
         labels, got = task.class_lists.labels[part].tolist(), task.class_lists.scores[part]
@@ -175,11 +177,11 @@ def test_probabilities_of_the_recall_tree_are_those_of_its_scores(layout, candid
         if own is not None:
             squared += batch.weight[i] * (1 - own) ** 2
             weights += batch.weight[i]
-            met += own > 0 and int(batch.label[i]) - 1 in items
+            covered += own > 0 and int(batch.label[i]) - 1 in items
             assert task.loss[i] == (batch.weight[i] if labels[0] != batch.label[i] else 0) or "--top_k" not in words
     assert tree.report.squared_loss == pytest.approx(squared, rel=1e-6)
     assert tree.report.weight == weights
-    assert 20 < met < (~np.isnan(batch.label)).sum()
+    assert 20 < covered < (~np.isnan(batch.label)).sum()
 
 
 def test_recall_of_a_node_is_what_progressive_validation_found():
@@ -199,18 +201,20 @@ def test_recall_of_a_node_is_what_progressive_validation_found():
 @pytest.mark.parametrize("more", [{}, {"trees": 3}, {"cpt_search": "greedy"}], ids=str)
 def test_all_probabilities_of_the_tree_are_its_top_k_of_all(more):
     test = multiclass(2, K, 100)
-    with learner("cpt", **more) as one, learner("cpt", **more) as other:
-        every, best = go_through(one, TEXT, probabilities=True).lists, go_through(other, TEXT).predictions
-        assert state_of(one) == state_of(other)
-        some, whole = (go_through(one, test, False, **way).lists for way in ({"top_k": 1000}, {"probabilities": True}))
+    with learner("cpt", **more) as probable, learner("cpt", **more) as plain:
+        every, best = go_through(probable, TEXT, probabilities=True).lists, go_through(plain, TEXT).predictions
+        assert state_of(probable) == state_of(plain)
+        some, whole = (
+            go_through(probable, test, False, **way).lists for way in ({"top_k": 1000}, {"probabilities": True})
+        )
     assert every[0] == {0: 1}
-    for p, answer in zip(every[1:], best[1:], strict=True):
+    for p, predicted in zip(every[1:], best[1:], strict=True):
         *labels, last = p
         assert labels == sorted(labels)
         assert (last, p[0]) == (0, 0)
         assert sum(p.values()) == pytest.approx(1, abs=1e-6)
         if not more:
-            assert p[answer] == max(p.values())
+            assert p[predicted] == max(p.values())
     if "cpt_search" not in more:
         for few, many in zip(some, whole, strict=True):
             del few[0]
@@ -218,19 +222,19 @@ def test_all_probabilities_of_the_tree_are_its_top_k_of_all(more):
             assert len(more) > 0 or len(few) == len(many) - 1
 
 
-# -- what is told
+# -- summary and notes
 
 
 @GIVING
-@ASKING
-def test_summary_and_calibration_are_those_of_the_lists(name, asked):
+@LISTINGS
+def test_summary_and_calibration_are_those_of_the_lists(name, listing):
     with learner(name) as model:
-        shown = go_through(model, TEXT, perplexity=True, calibration="c", **asked)
+        results = go_through(model, TEXT, perplexity=True, calibration="c", **listing)
         (table,) = model.reduction.results()
     weights = squared = log = known = missed = wrong = 0.0
     bins = np.zeros((3, calibration.BINS))
-    exact = "probabilities" in asked
-    for (label, weight), p in zip(labels_of(TEXT), shown.lists, strict=True):
+    exact = "probabilities" in listing
+    for (label, weight), p in zip(labels_of(TEXT), results.lists, strict=True):
         if label is None:
             continue
         rest = p.pop(0, 0.0)
@@ -249,108 +253,112 @@ def test_summary_and_calibration_are_those_of_the_lists(name, asked):
             known += weight
             log -= weight * math.log(own)
     if exact:
-        assert fact(shown.summary, "average squared loss") == pytest.approx(squared / weights, rel=1e-4)
-        assert fact(shown.summary, "average log loss") == pytest.approx(log / known, rel=1e-4)
-        assert fact(shown.summary, "perplexity") == pytest.approx(math.exp(log / known), rel=1e-3)
-        assert "top-" not in shown.summary
+        assert fact(results.summary, "average squared loss") == pytest.approx(squared / weights, rel=1e-4)
+        assert fact(results.summary, "average log loss") == pytest.approx(log / known, rel=1e-4)
+        assert fact(results.summary, "perplexity") == pytest.approx(math.exp(log / known), rel=1e-3)
+        assert "top-" not in results.summary
     else:
-        assert shown.loss == wrong
-        assert fact(shown.summary, "top-3 error") == pytest.approx(missed / weights, abs=1e-6)
+        assert results.loss == wrong
+        assert fact(results.summary, "top-3 error") == pytest.approx(missed / weights, abs=1e-6)
         assert missed < wrong
     error = np.abs(bins[1] - bins[2]).sum() / bins[0].sum()
-    assert fact(shown.summary, "expected calibration error") == pytest.approx(error, abs=0.02)
+    assert fact(results.summary, "expected calibration error") == pytest.approx(error, abs=0.02)
     assert sum(float(line.split("\t")[4]) for line in table.lines[1:]) == pytest.approx(weights, abs=1e-3)
 
 
 @GIVING
-@ASKING
-def test_probabilities_that_are_listed_come_with_their_calibration_error(name, asked):
-    told = []
+@LISTINGS
+def test_probabilities_that_are_listed_come_with_their_calibration_error(name, listing):
+    errors = []
     for more in ({}, {"calibration": "c"}):
         with learner(name) as model:
-            told.append(fact(go_through(model, TEXT, **asked, **more).summary, "expected calibration error"))
-    assert told[0] == told[1]
+            errors.append(fact(go_through(model, TEXT, **listing, **more).summary, "expected calibration error"))
+    assert errors[0] == errors[1]
 
 
 @GIVING
-def test_nothing_asked_nothing_told(name):
+def test_summary_without_listing_has_no_probabilities(name):
     with learner(name) as model:
-        told = go_through(model, TEXT).summary
+        summary = go_through(model, TEXT).summary
         assert not model.reduction.results()
     for words in ("top-", "perplexity", "calibration"):
-        assert words not in told
+        assert words not in summary
     if name != "cpt":
-        assert "log loss" not in told
+        assert "log loss" not in summary
 
 
 @pytest.mark.parametrize("name", ["oaa", "recall_tree"])
 def test_label_that_is_no_class_is_counted_apart(name):
     with learner(name, 3, on_bad_line="vw") as model:
-        told = go_through(model, "1 |w a\n2 |w b\n9 |w a\n2 |w b\n", top_k=2).summary
-    assert "labels that are no class = 1, not counted in the log loss\n" in told
+        summary = go_through(model, "1 |w a\n2 |w b\n9 |w a\n2 |w b\n", top_k=2).summary
+    assert "labels that are no class = 1, not counted in the log loss\n" in summary
 
 
 # -- what asking leaves alone
 
 
 @GIVING
-@ASKING
-def test_asking_changes_neither_what_is_learned_nor_what_is_answered(name, asked):
-    with learner(name) as plain, learner(name) as one:
-        answers = go_through(plain, TEXT).predictions
-        shown = go_through(one, TEXT, perplexity=True, calibration="c", **asked)
-        a, b = state_of(plain), state_of(one)
-    if name == "oaa" and "probabilities" in asked:  # which counts another loss, as VW does
+@LISTINGS
+def test_listing_changes_neither_learning_nor_predictions(name, listing):
+    with learner(name) as plain, learner(name) as model:
+        predictions = go_through(plain, TEXT).predictions
+        results = go_through(model, TEXT, perplexity=True, calibration="c", **listing)
+        a, b = state_of(plain), state_of(model)
+    if name == "oaa" and "probabilities" in listing:  # which counts another loss, as VW does
         a, b = (each._replace(counters={**each.counters, "log_loss_sum": None}) for each in (a, b))
     assert a == b
-    assert shown.predictions == answers
-    if "top_k" in asked:
-        assert [next(iter(one)) for one in shown.lists] == answers
+    assert results.predictions == predictions
+    if "top_k" in listing:
+        assert [next(iter(model)) for model in results.lists] == predictions
 
 
 @pytest.mark.bounds
 @GIVING
-@ASKING
-def test_going_on_from_a_model_is_the_unbroken_run(tmp_path, name, asked):
+@LISTINGS
+def test_resumed_training_equals_uninterrupted_training(tmp_path, name, listing):
     first, second = multiclass(3, K, 120, noise=0.4), multiclass(4, K, 80, noise=0.4)
     with learner(name) as model:
-        whole = go_through(model, first + second, **asked).lists
+        whole = go_through(model, first + second, **listing).lists
         state = state_of(model)
     with learner(name) as model:
-        before = go_through(model, first, **asked).lists
+        before = go_through(model, first, **listing).lists
         model.save(tmp_path / "part")
     with xclass.load(tmp_path / "part") as model:
-        assert before + go_through(model, second, **asked).lists == whole
+        assert before + go_through(model, second, **listing).lists == whole
         assert state_of(model) == state
 
 
 @GIVING
-@ASKING
-def test_threads_and_number_of_rows_at_a_time_do_not_matter(monkeypatch, name, asked):
+@LISTINGS
+def test_threads_and_number_of_rows_at_a_time_do_not_matter(monkeypatch, name, listing):
     k = 3 * class_rows.BLOCK + 5 if name == "oaa" else K
     text, test = multiclass(5, k, 100, unlabelled=0.1), multiclass(6, k, 150)
-    found = []
+    outcomes = []
     for processors, most in ((1, 1 << 22), (2, 7 * k), (5, 1)):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         monkeypatch.setattr(probabilities, "MOST_PAIRS", most)
         with learner(name, k, bits=18) as model:
-            learned = go_through(model, text, perplexity=True, **asked)
+            learned = go_through(model, text, perplexity=True, **listing)
             state = state_of(model)
-            tested = go_through(model, test, learn=False, perplexity=True, **asked)
-        told = [fact(one.summary, what) for one in (learned, tested) for what in ("average squared loss", "perplexity")]
-        found.append((learned.lists, tested.lists, state, np.round(told, 4).tolist()))
-    assert found[0] == found[1] == found[2]
+            tested = go_through(model, test, learn=False, perplexity=True, **listing)
+        facts = [
+            fact(results.summary, measure)
+            for results in (learned, tested)
+            for measure in ("average squared loss", "perplexity")
+        ]
+        outcomes.append((learned.lists, tested.lists, state, np.round(facts, 4).tolist()))
+    assert outcomes[0] == outcomes[1] == outcomes[2]
 
 
 @GIVING
 @pytest.mark.bounds
 @pytest.mark.plain
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:divide by zero")  # of NumPy, in plain Python
-def test_few_examples_go_all_the_way(name):
+def test_few_examples_are_enough_to_learn_and_predict(name):
     text = multiclass(7, 5, 12, tags=True)
-    for asked in ({"top_k": 2}, {"probabilities": True}):
+    for listing in ({"top_k": 2}, {"probabilities": True}):
         with learner(name, 5, bits=8) as model:
-            lists = go_through(model, text, calibration="c", **asked).lists
+            lists = go_through(model, text, calibration="c", **listing).lists
         assert [sum(p.values()) for p in lists] == pytest.approx([1] * 12, abs=1e-6)
 
 
@@ -380,16 +388,16 @@ def test_recall_tree_of_vw_gives_probabilities_under_logistic_loss():
 
 
 @GIVING
-@ASKING
-def test_lists_are_written_with_tags_and_names(name, asked):
-    words = ("--top_k", 3) if "top_k" in asked else ("--probabilities",)
+@LISTINGS
+def test_lists_are_written_with_tags_and_names(name, listing):
+    words = ("--top_k", 3) if "top_k" in listing else ("--probabilities",)
     text = "".join(f"class{line}\n" if line[0].isdigit() else f"{line}\n" for line in TEXT.splitlines())
     names = ",".join(f"class{y}" for y in range(1, K + 1))
     small = ("--max_candidates", 4) if name == "recall_tree" else ()
     run_of = (f"--{name}", K, *small, *BITS, "-p", "stdout", "--quiet")
     lines = learn(*run_of, *words, stdin=TEXT).lines
     with learner(name) as model:
-        lists = go_through(model, TEXT, **asked).lists
+        lists = go_through(model, TEXT, **listing).lists
     for line, example, p in zip(lines, TEXT.splitlines(), lists, strict=True):
         assert [label for label, _ in pairs(line)] == list(p)
         assert [value for _, value in pairs(line)] == pytest.approx(list(p.values()), rel=1e-5, abs=1e-9)
@@ -398,7 +406,7 @@ def test_lists_are_written_with_tags_and_names(name, asked):
     assert [line.replace("class", "") for line in named] == lines
 
 
-def test_asking_leaves_the_link_of_oaa_alone(tmp_path):
+def test_listing_does_not_change_the_link_of_oaa(tmp_path):
     words = ("--oaa", K, *BITS, "--link", "logistic")
     learn(*words, "-f", "a", stdin=TEXT, cwd=tmp_path)
     learn(*words, "--top_k", 3, "--calibration", "c", "-p", "p", "-f", "b", stdin=TEXT, cwd=tmp_path)
@@ -409,10 +417,10 @@ def test_asking_leaves_the_link_of_oaa_alone(tmp_path):
 
 
 @pytest.mark.parametrize("words", [("--top_k", 3), ("--probabilities",), ("--perplexity",), ("--calibration", "c")])
-def test_where_there_are_no_probabilities_asking_is_an_error(tmp_path, words):
-    done = run(*words, "--binary", stdin="1 |w a\n")
-    assert done.status == 2
-    assert done.err == (
+def test_listing_is_refused_for_reductions_without_probabilities(tmp_path, words):
+    result = run(*words, "--binary", stdin="1 |w a\n")
+    assert result.status == 2
+    assert result.err == (
         f"xclass: {words[0]} needs probabilities of classes, which the learner without a reduction does not estimate; "
         "choose one of --oaa, --recall_tree, --cpt, --softmax_tree\n"
     )
@@ -422,7 +430,7 @@ def test_where_there_are_no_probabilities_asking_is_an_error(tmp_path, words):
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "message"),
     [
         (("--oaa", 3, "--top_k", 2, "--probabilities"), "--top_k has no effect: --probabilities writes all classes"),
         (("--oaa", 3, "--top_k", 2, "--scores"), "--scores has no effect: --top_k writes probabilities in place of"),
@@ -434,7 +442,7 @@ def test_where_there_are_no_probabilities_asking_is_an_error(tmp_path, words):
         (("--cpt", 3, "--probabilities", "-r", "r"), "with --probabilities only -p is written"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(words, why):
-    done = run(*words, stdin="1 |w a\n")
-    assert done.status == 2
-    assert why in done.err
+def test_contradictory_options_are_refused(words, message):
+    result = run(*words, stdin="1 |w a\n")
+    assert result.status == 2
+    assert message in result.err

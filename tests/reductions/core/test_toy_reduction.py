@@ -29,7 +29,7 @@ class Options:
 
 
 class Majority(Learner):
-    """Answers the class that was seen most often."""
+    """Predicts the class that was seen most often."""
 
     def __init__(self, spec: LearnerSpec):
         self.seen = np.zeros(spec.classes + 1, np.int64)
@@ -73,8 +73,8 @@ def registered(monkeypatch):
 
 
 def test_it_learns_saves_and_predicts(tmp_path):
-    done = learn("--majority", 2, "-b", 4, "-f", "m", stdin=DATA, cwd=tmp_path)
-    assert "average loss = 0.4" in done.err or "average loss = 0.3" in done.err
+    result = learn("--majority", 2, "-b", 4, "-f", "m", stdin=DATA, cwd=tmp_path)
+    assert "average loss = 0.4" in result.err or "average loss = 0.3" in result.err
     assert learn("-i", "m", "-t", "-p", "stdout", "--quiet", stdin="| x\n" * 2, cwd=tmp_path).lines == ["1", "1"]
     again = learn("-i", "m", "-f", "n", "-p", "stdout", "--quiet", stdin="2 | x\n" * 20, cwd=tmp_path)
     assert Counter(again.lines) == {"1": 11, "2": 9}  # the lower one of two that were seen as often
@@ -83,18 +83,21 @@ def test_it_learns_saves_and_predicts(tmp_path):
 def test_its_options_are_in_the_help_and_are_checked(tmp_path):
     assert "--majority K" in learn("--help_all").out
     assert "the class that was seen most often" in learn("--help").out
-    done = xclass("--majority", 0, stdin=DATA, cwd=tmp_path)
-    assert (done.status, done.err) == (2, "xclass: --majority: 0 is out of range; give a whole number of at least 1\n")
-    done = xclass("--majority", 1, stdin=DATA, cwd=tmp_path)
-    assert done.status == 1
-    assert "label 2 is outside 1..1 (--majority 1)" in done.err
+    result = xclass("--majority", 0, stdin=DATA, cwd=tmp_path)
+    assert (result.status, result.err) == (
+        2,
+        "xclass: --majority: 0 is out of range; give a whole number of at least 1\n",
+    )
+    result = xclass("--majority", 1, stdin=DATA, cwd=tmp_path)
+    assert result.status == 1
+    assert "label 2 is outside 1..1 (--majority 1)" in result.err
 
 
 def test_its_models_are_checked(tmp_path):
     learn("--majority", 2, "-b", 4, "-f", "m", "--quiet", stdin=DATA, cwd=tmp_path)
-    done = xclass("-i", "m", "--oaa", 2, stdin=DATA, cwd=tmp_path)
-    assert done.status == 2
-    assert "trained with --majority 2" in done.err
+    result = xclass("-i", "m", "--oaa", 2, stdin=DATA, cwd=tmp_path)
+    assert result.status == 2
+    assert "trained with --majority 2" in result.err
 
 
 def test_the_library_has_it_too(tmp_path):

@@ -44,11 +44,11 @@ def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle)
     k = 17
     text = multiclass(1, k, 250, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
     with Learner("cpt", k, bits=22, loss_function=loss, **options) as model:
-        shown = go_through(model, text, top_k=k)
+        results = go_through(model, text, top_k=k)
     scaled = as_learned(examples(text), "none" if "normalize_features" in options else "auto")
     tree = Tree(loss=loss, **{"rate": 0.5 if loss == "squared" else 1.0, **oracle})
     squared = log = weight_sum = known_sum = 0.0
-    for number, ((row, y, weight), got) in enumerate(zip(scaled, shown.lists, strict=True), 1):
+    for number, ((row, y, weight), got) in enumerate(zip(scaled, results.lists, strict=True), 1):
         want = tree.probabilities(row)
         rest = got.pop(0)
         assert set(got) == set(want), number
@@ -66,16 +66,16 @@ def test_probabilities_are_the_oracles_example_by_example(loss, options, oracle)
             known_sum += weight
         if weight > 0:
             tree.learn(row, y, weight)
-    assert fact(shown.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
-    assert fact(shown.summary, "average log loss") == pytest.approx(log / known_sum, rel=1e-4)
-    assert f"classes in the tree = {len(tree.leaf)}, depth = {tree.root.depth()}\n" in shown.summary
+    assert fact(results.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
+    assert fact(results.summary, "average log loss") == pytest.approx(log / known_sum, rel=1e-4)
+    assert f"classes in the tree = {len(tree.leaf)}, depth = {tree.root.depth()}\n" in results.summary
 
 
 # -- the tree
 
 
 def grow(labels, p_right, alpha: float) -> label_tree.Tree:
-    """Insert labels, the regressors' answers being given."""
+    """Insert labels with given predictions of the regressors."""
     tree = label_tree.new_tree(4, 8)
     for label in labels:
         if not label_tree.has_capacity(tree):
@@ -128,9 +128,9 @@ def test_tree_stays_balanced_whatever_the_regressors_say(labels, alpha, seed):
 
 
 @pytest.mark.parametrize("alpha", [0.2, 0.6, 1.0])
-@pytest.mark.parametrize("says", [0.0, 1.0])
-def test_tree_stays_balanced_against_regressors_that_want_one_side(alpha, says):
-    check_balance(grow(range(1, 1001), lambda label, a: says, alpha), alpha)
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_tree_stays_balanced_against_regressors_that_want_one_side(alpha, score):
+    check_balance(grow(range(1, 1001), lambda label, a: score, alpha), alpha)
 
 
 def test_alpha_1_gives_a_perfectly_balanced_tree():
@@ -174,25 +174,25 @@ def test_top_k_is_the_top_of_all_labels(loss, tree, seed):
         check_best_are_the_top_of_all(model, multiclass(seed + 100, 60, 80, noise=0.5), 60)
 
 
-def test_being_right_does_not_depend_on_what_is_written():
+def test_loss_does_not_depend_on_the_output():
     """Without -p a search ends as soon as it knows whether the label wins."""
     text = multiclass(5, 40, 1500, noise=0.3, weights=(1, 2, 0.5), unlabelled=0.05)
     quick = learn("--cpt", 40, "-b", 20, stdin=text)
     whole = learn("--cpt", 40, "-b", 20, "-p", "stdout", stdin=text)
     for name in ("average loss", "average squared loss", "average log loss"):
         assert fact(quick.err, name) == fact(whole.err, name)
-    opened = [float(done.err.split("mean ")[1].split(",")[0]) for done in (quick, whole)]
+    opened = [float(run.err.split("mean ")[1].split(",")[0]) for run in (quick, whole)]
     assert opened[0] < opened[1]
 
 
-def test_budget_leaves_an_answer_and_tells_the_gap():
+def test_search_ended_by_max_expand_gives_a_prediction_and_a_bound():
     with Learner("cpt", 50, bits=20, max_expand=1) as model:
-        shown = go_through(model, multiclass(6, 50, 600, noise=0.4))
+        results = go_through(model, multiclass(6, 50, 600, noise=0.4))
         gap = model.reduction.report.largest_gap
-    assert all(label > 0 for label in shown.predictions[1:])
-    assert fact(shown.summary, "searches ended early by --max_expand") > 10
+    assert all(label > 0 for label in results.predictions[1:])
+    assert fact(results.summary, "searches ended early by --max_expand") > 10
     assert 0 < gap < 1
-    assert f"; a class that was not found has a probability of at most {gap:.6f}\n" in shown.summary
+    assert f"; a class that was not found has a probability of at most {gap:.6f}\n" in results.summary
 
 
 @pytest.mark.parametrize("budget", [1, 3, 6, 12])
@@ -204,10 +204,10 @@ def test_no_label_left_out_has_more_than_the_gap(budget):
         lists = go_through(cut, text, learn=False, top_k=3).lists
         gap = cut.reduction.report.largest_gap
     missed = 0.0
-    for p, found in zip(every, lists, strict=True):
-        found.pop(0)
-        left_out = p[~np.isin(labels, list(found))].max()
-        if len(found) < 3 or left_out > min(found.values()) + 1e-6:
+    for p, listed in zip(every, lists, strict=True):
+        listed.pop(0)
+        left_out = p[~np.isin(labels, list(listed))].max()
+        if len(listed) < 3 or left_out > min(listed.values()) + 1e-6:
             missed = max(missed, left_out)
     assert 0 < missed <= gap + 1e-6
 
@@ -225,35 +225,35 @@ def test_greedy_search_follows_the_likelier_child():
 def test_losses_alone_need_no_search():
     text = multiclass(8, 20, 400)
     with trained("cpt", 20, text, bits=20) as whole, Learner("cpt", 20, bits=20, cpt_report="losses") as model:
-        told, wanted = go_through(model, text, perplexity=True).summary, summary_of(whole)
-        assert fact(told, "average squared loss") == fact(wanted, "average squared loss")
+        summary, wanted = go_through(model, text, perplexity=True).summary, summary_of(whole)
+        assert fact(summary, "average squared loss") == fact(wanted, "average squared loss")
         assert model.average_loss == pytest.approx(fact(wanted, "average squared loss"), abs=1e-6)
-        assert fact(told, "perplexity") == pytest.approx(math.exp(fact(wanted, "average log loss")), rel=1e-4)
-        assert "nodes opened" not in told
+        assert fact(summary, "perplexity") == pytest.approx(math.exp(fact(wanted, "average log loss")), rel=1e-4)
+        assert "nodes opened" not in summary
         assert same_arrays(whole, model)
 
 
 def test_reliability_table_is_that_of_the_predictions():
     text = multiclass(9, 15, 700, weights=(1, 2), unlabelled=0.1)
     with Learner("cpt", 15, bits=20) as model:
-        shown = go_through(model, text, calibration="c", top_k=1)
+        results = go_through(model, text, calibration="c", top_k=1)
         (table,) = model.reduction.results()
     bins = np.zeros((3, calibration.BINS))
     for (_, y, weight), (label, p) in zip(
-        examples(text), (next(iter(one.items())) for one in shown.lists), strict=True
+        examples(text), (next(iter(listing.items())) for listing in results.lists), strict=True
     ):
         if y is not None and label > 0:
             bins[:, min(int(p * calibration.BINS), calibration.BINS - 1)] += weight * np.array([1, p, label == y])
     assert (table.path, table.description) == ("c", "the reliability table")
     rows = [[float(cell) for cell in line.split("\t")] for line in list(table.lines)[1:]]
-    assert sum(row[4] for row in rows) == pytest.approx(bins[0].sum(), abs=2)  # the first has no answer
+    assert sum(row[4] for row in rows) == pytest.approx(bins[0].sum(), abs=2)  # the first has no prediction
     for row in rows[1:]:
         weight, forecast, right = bins[:, round(row[0] * calibration.BINS)]
         assert row[4] == weight
         assert row[2] == pytest.approx(forecast / weight, abs=2e-6)
         assert row[3] == pytest.approx(right / weight, abs=2e-6)
     error = np.abs(bins[1] - bins[2]).sum() / bins[0].sum()
-    assert fact(shown.summary, "expected calibration error") == pytest.approx(error, abs=0.005)
+    assert fact(results.summary, "expected calibration error") == pytest.approx(error, abs=0.005)
 
 
 # -- labels
@@ -263,10 +263,10 @@ def test_labels_may_be_any_and_come_at_any_time(tmp_path):
     with trained("cpt", 0, "".join(f"{y} |w a{y}\n" for y in (2**31, 7, 123456789) * 20), bits=20) as model:
         model.save(str(tmp_path / "m"))
     with load(str(tmp_path / "m")) as model:
-        shown = go_through(model, "".join(f"{y} |w a{y}\n" for y in (2**31, 5, 7, 99, 123456789) * 30))
-        assert shown.predictions[-5:] == [2**31, 5, 7, 99, 123456789]
-        assert "labels seen for the first time = 2," in shown.summary
-        assert "classes in the tree = 5," in shown.summary
+        results = go_through(model, "".join(f"{y} |w a{y}\n" for y in (2**31, 5, 7, 99, 123456789) * 30))
+        assert results.predictions[-5:] == [2**31, 5, 7, 99, 123456789]
+        assert "labels seen for the first time = 2," in results.summary
+        assert "classes in the tree = 5," in results.summary
         for label in (0, 2**31 + 1):
             with pytest.raises(DataError, match=f"label {label} is outside 1..{2**31}"):
                 model.learn_many(f"{label} |w a\n")
@@ -274,9 +274,9 @@ def test_labels_may_be_any_and_come_at_any_time(tmp_path):
 
 def test_unseen_label_in_a_test_is_an_error_of_the_tree():
     with trained("cpt", 2, "1 |w a\n2 |w b\n" * 20, bits=20) as model:
-        shown = go_through(model, "1 |w a\n9 |w b\n", learn=False, top_k=1)
-    assert shown.loss == 1
-    assert "labels seen for the first time = 1," in shown.summary
+        results = go_through(model, "1 |w a\n9 |w b\n", learn=False, top_k=1)
+    assert results.loss == 1
+    assert "labels seen for the first time = 1," in results.summary
 
 
 def test_empty_tree_answers_0():
@@ -343,13 +343,13 @@ def test_what_a_run_asks_for_needs_the_search_that_is_left_out():
 
 def test_several_trees_learn_the_same_on_any_number_of_threads(monkeypatch):
     text, test = multiclass(11, 25, 500), multiclass(12, 25, 200)
-    states, found = [], []
+    states, results = [], []
     for processors in (1, 2, 5):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         with Learner("cpt", 25, bits=20, trees=4) as model:
-            found.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
+            results.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
             states.append(state_of(model))
-    assert found[0] == found[1] == found[2]
+    assert results[0] == results[1] == results[2]
     assert states[0] == states[1] == states[2]
 
 
@@ -360,8 +360,8 @@ def test_several_trees_differ_and_agree_on_the_best_by_the_sum_of_logarithms():
     def lines(n):  # numbers as features: their index does not depend on -b
         for _ in range(n):
             y = rng.randrange(k)
-            told = [y if rng.random() < 0.6 else rng.randrange(k) for _ in range(3)]
-            yield f"{y + 1} | {' '.join(str(100 * j + z) for j, z in enumerate(told, 1))}\n"
+            classes = [y if rng.random() < 0.6 else rng.randrange(k) for _ in range(3)]
+            yield f"{y + 1} | {' '.join(str(100 * j + z) for j, z in enumerate(classes, 1))}\n"
 
     text, test = "".join(lines(600)), "".join(lines(100))
     options = {"tree_noise": 0.3, "noconstant": True, "normalize_features": "unit"}
@@ -378,12 +378,12 @@ def test_several_trees_differ_and_agree_on_the_best_by_the_sum_of_logarithms():
                 if name.startswith((f"tree.{t}.", f"weights.{t}."))
             }
             arrays["random"] = contents.arrays["random"][t : t + 1]
-            one = contents._replace(options={**contents.options, "trees": 1, "bits": 18}, arrays=arrays)
-            config = configuration.of_model("one", one.options)
-            with Learner.from_config(config, LearnerUse(loaded=True), one) as alone:
-                lists.append(go_through(alone, test, learn=False, top_k=k).lists)
+            single = contents._replace(options={**contents.options, "trees": 1, "bits": 18}, arrays=arrays)
+            config = configuration.of_model("one", single.options)
+            with Learner.from_config(config, LearnerUse(loaded=True), single) as learner:
+                lists.append(go_through(learner, test, learn=False, top_k=k).lists)
     for (label,), (p,), *each in zip(*got, *lists, strict=True):
-        candidates = {y for one in each for y in list(one)[:5]}
-        worth = {y: sum(math.log(one[y]) for one in each) for y in candidates}
+        candidates = {y for listing in each for y in list(listing)[:5]}
+        worth = {y: sum(math.log(listing[y]) for listing in each) for y in candidates}
         assert worth[label] >= max(worth.values()) - 1e-5
-        assert p == pytest.approx(sum(one[label] for one in each) / trees, rel=1e-6)
+        assert p == pytest.approx(sum(listing[label] for listing in each) / trees, rel=1e-6)

@@ -44,15 +44,15 @@ def test_no_tree_has_shorter_paths(weights, seed):
     assert sum(w * depth[y] for w, y in zip(weights, labels.tolist(), strict=True)) == least_length(weights)
     mass = np.zeros(2 * len(weights) - 1)
     for a in range(len(mass) - 1, -1, -1):
-        left = tree.left[a]
-        mass[a] = mass[left] + mass[left + 1] if left else weights[int(tree.label[a]) // 3]
-        assert not left or mass[left] >= mass[left + 1]
+        child = tree.left[a]
+        mass[a] = mass[child] + mass[child + 1] if child else weights[int(tree.label[a]) // 3]
+        assert not child or mass[child] >= mass[child + 1]
 
 
-def test_equal_weights_are_told_apart_by_the_seed_alone():
+def test_equal_weights_are_ordered_by_the_seed():
     labels, weight = np.arange(1, 40), np.ones(39)
     trees = [huffman.huffman_tree(labels, weight, np.random.default_rng(seed)) for seed in (1, 1, 2)]
-    orders = [one.label[:77].tolist() for one in trees]
+    orders = [tree.label[:77].tolist() for tree in trees]
     assert orders[0] == orders[1] != orders[2]
 
 
@@ -71,21 +71,21 @@ def test_counts_are_of_the_first_examples_and_by_importance():
 def test_hsm_stands_for_ordinary_options():
     text = streams.multiclass(5, 9, 300, popular=2)
     options = {"cpt_tree": "huffman", "loss_function": "logistic", "sgd": True}
-    with trained("hsm", 9, text, bits=14) as one, trained("cpt", 9, text, bits=14, **options) as two:
-        assert same_contents(one, two)
-        assert "9 of them placed by a sample of 300 examples" in summary_of(one)
-        exact = one.predict_many(text)
+    with trained("hsm", 9, text, bits=14) as hsm, trained("cpt", 9, text, bits=14, **options) as cpt:
+        assert same_contents(hsm, cpt)
+        assert "9 of them placed by a sample of 300 examples" in summary_of(hsm)
+        exact = hsm.predict_many(text)
     with trained("hsm", 9, text, bits=14, cpt_search="greedy") as model:
         assert np.count_nonzero(model.predict_many(text) == exact) > 200
 
 
 def test_plain_steps_agree_with_arithmetic():
-    """One node, squared loss: w -= rate * 2 (s - y) x, after a look at both labels."""
+    """One node, squared loss: w -= rate * 2 (s - y) x, after a preview of both labels."""
     options = {"cpt_tree": "huffman", "sgd": True, "learning_rate": 0.25, "noconstant": True}
     with Learner("cpt", 2, bits=10, **options) as model:
-        shown = go_through(model, "1 | a\n1 | a\n2 | b\n1 | a\n", top_k=2)
+        results = go_through(model, "1 | a\n1 | a\n2 | b\n1 | a\n", top_k=2)
     # label 1 is left, y = -1: s = 0, then 0 - .25 * 2 * 1 = -.5, then -.5 - .25 * 2 * .5 = -.75
-    assert [one[1] for one in shown.lists] == [0.5, 0.75, 0.5, 0.875]
+    assert [listing[1] for listing in results.lists] == [0.5, 0.75, 0.5, 0.875]
 
 
 def test_new_labels_come_after_the_tree_was_made():
@@ -115,14 +115,14 @@ def test_what_makes_no_sense_is_refused(options, message):
     ],
 )
 def test_two_reductions_are_refused(words, message):
-    done = xclass(*words, stdin="1 | a\n")
-    assert done.status == 2
-    assert message in done.err
+    result = xclass(*words, stdin="1 | a\n")
+    assert result.status == 2
+    assert message in result.err
 
 
-def test_a_model_is_no_other_preset(tmp_path):
+def test_preset_that_contradicts_the_model_is_refused(tmp_path):
     (tmp_path / "d.vw").write_text(streams.multiclass(5, 9, 100))
     learn("d.vw", "-b", 12, "--cpt", 9, "-f", "m", cwd=tmp_path)
-    done = xclass("d.vw", "-i", "m", "--hsm", 9, cwd=tmp_path)
-    assert done.status == 2
-    assert "--hsm 9 disagrees with m, which was trained with --cpt_tree general" in done.err
+    result = xclass("d.vw", "-i", "m", "--hsm", 9, cwd=tmp_path)
+    assert result.status == 2
+    assert "--hsm 9 disagrees with m, which was trained with --cpt_tree general" in result.err

@@ -1,4 +1,4 @@
-"""`cpt_tree="kmeans"`: what is looked at, what is learned, and that the search stays exact."""
+"""`cpt_tree="kmeans"`: the preview, what is learned, and that the search stays exact."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def tree_in(path: str) -> label_tree.Tree:
 
 
 def topics(seed: int, n: int, k: int = 64, noise: float = 0.2) -> str:
-    """Classes in groups that share words, in an order that tells nothing."""
+    """Classes in groups that share words; the order of the labels does not reflect the groups."""
     rng = random.Random(f"topics {seed}")
     name = random.Random(0).sample(range(1, k + 1), k)
     lines = []
     for _ in range(n):
         y = rng.randrange(k)
-        told = [y if rng.random() >= noise else rng.randrange(k) for _ in range(5)]
-        words = [f"g{level}_{one >> level}" for level, one in enumerate(told)]
+        classes = [y if rng.random() >= noise else rng.randrange(k) for _ in range(5)]
+        words = [f"g{level}_{label >> level}" for level, label in enumerate(classes)]
         lines.append(f"{name[y]} | {' '.join(words)} w{rng.randrange(200)}\n")
     return "".join(lines)
 
@@ -79,11 +79,11 @@ def test_every_label_of_the_sample_is_placed_and_no_deeper_than_need_be():
     text = multiclass(5, 30, 800)
     seen = {int(line.split()[0]) for line in text.splitlines()}
     with trained("cpt", 30, text, **KMEANS) as model:
-        tree, told = tree_of(model), summary_of(model)
+        tree, summary = tree_of(model), summary_of(model)
     assert set(tree.label[tree.label > 0].tolist()) == seen
     assert tree.size[label_tree.DEEPEST] == 5
-    assert f"classes in the tree = {len(seen)}, {len(seen)} of them placed by a sample of 800 examples" in told
-    assert "labels seen for the first time" not in told
+    assert f"classes in the tree = {len(seen)}, {len(seen)} of them placed by a sample of 800 examples" in summary
+    assert "labels seen for the first time" not in summary
 
 
 def test_later_labels_are_inserted():
@@ -95,7 +95,7 @@ def test_later_labels_are_inserted():
         assert "classes in the tree = 13, 10 of them placed by a sample of 100 examples" in summary_of(model)
 
 
-def test_examples_that_are_not_learned_from_are_not_looked_at(place):
+def test_examples_that_are_not_learned_from_are_not_in_the_preview(place):
     lines = multiclass(7, 10, 300).splitlines(True)
     lines[9::10] = [f"{1000 + j} | held{j}\n" for j in range(30)]  # --passes holds every tenth line out
     lines[4] = "2000 0 | weightless\n"
@@ -113,18 +113,18 @@ def test_files_pipes_caches_and_blocks_give_the_same_model(place, monkeypatch):
     for sample in (0, 200):
         for more in ((), ("--passes", 3), ("-q", "::", "--passes", 2), ("--shuffle", 50)):
             run = (*WORDS, "--tree_sample", sample, *more, "-p", "p", "--quiet")
-            found = []
+            outputs = []
             for source in (("-d", "d"), ("-d", "d", "-c"), ("-d", "d", "-c"), ()):
                 learn(*run, *source, "-f", "m", stdin=None if source else text)
-                found.append(((place / "m").read_bytes(), (place / "p").read_bytes()))
+                outputs.append(((place / "m").read_bytes(), (place / "p").read_bytes()))
             (place / "d.cache").unlink()
             monkeypatch.setattr(reader, "FIRST_BLOCK", 700)
             monkeypatch.setattr(reader, "LARGEST_BLOCK", 700)
             learn(*run, "-f", "m", stdin=text)
-            found.append(((place / "m").read_bytes(), (place / "p").read_bytes()))
+            outputs.append(((place / "m").read_bytes(), (place / "p").read_bytes()))
             monkeypatch.undo()
             monkeypatch.chdir(place)
-            assert all(one == found[0] for one in found[1:]), (sample, more)
+            assert all(output == outputs[0] for output in outputs[1:]), (sample, more)
 
 
 def test_sample_as_large_as_the_data_is_all_of_the_data():
@@ -151,7 +151,7 @@ def test_threads_change_nothing_and_seeds_do(monkeypatch):
     assert len({tuple(tree.label.tolist()) for tree in trees}) == 4
 
 
-def test_model_that_goes_on_keeps_its_tree(place):
+def test_resumed_model_keeps_its_tree(place):
     first, second = multiclass(11, 20, 300), multiclass(12, 30, 300)
     options = {"tree_sample": 250, **KMEANS}
     with trained("cpt", 30, first, **options) as part:
@@ -168,24 +168,24 @@ def test_model_that_goes_on_keeps_its_tree(place):
     assert all(np.array_equal(getattr(before, part), getattr(after, part)) for part in ("left", "label"))
 
 
-def test_bad_line_ends_the_look_and_what_came_before_is_learned():
+def test_bad_line_ends_the_preview_and_earlier_examples_are_learned():
     text = multiclass(13, 10, 120) + "nothing | a\n" + multiclass(14, 10, 50)
-    done = xclass(*WORDS, "-f", "m", stdin=text)
-    assert done.status == 1
-    assert "stdin:121" in done.err
-    assert "number of examples = 120\n" in done.err
-    assert "m.interrupted" in done.err
+    result = xclass(*WORDS, "-f", "m", stdin=text)
+    assert result.status == 1
+    assert "stdin:121" in result.err
+    assert "number of examples = 120\n" in result.err
+    assert "m.interrupted" in result.err
     with trained("cpt", 30, multiclass(13, 10, 120), **KMEANS) as model:
         assert np.array_equal(tree_in("m.interrupted").label, tree_of(model).label)
-    done = xclass(*WORDS, "--tree_sample", 0, "-f", "m", stdin=text)
-    assert done.status == 1
-    assert "nothing was learned yet" in done.err
+    result = xclass(*WORDS, "--tree_sample", 0, "-f", "m", stdin=text)
+    assert result.status == 1
+    assert "nothing was learned yet" in result.err
 
 
 def test_data_without_labels_ends_a_run():
-    done = xclass(*WORDS, "-p", "stdout", stdin=" | a\n | b\n")
-    assert done.status == 1
-    assert "no example was learned from" in done.err
+    result = xclass(*WORDS, "-p", "stdout", stdin=" | a\n | b\n")
+    assert result.status == 1
+    assert "no example was learned from" in result.err
 
 
 def test_data_without_labels_or_features_make_small_trees():
@@ -198,11 +198,11 @@ def test_data_without_labels_or_features_make_small_trees():
         assert "classes in the tree = 2, " in summary_of(model)
 
 
-def test_checkpoints_of_the_look_are_kept_in_order():
+def test_checkpoints_during_the_preview_are_in_order():
     text = multiclass(15, 10, 100)
     learn(*WORDS, "--checkpoint", 30, "-f", "m", "--quiet", stdin=text)
-    done = learn(*WORDS, "--checkpoint", 30, "-f", "m", stdin=text)
-    assert [word for word in done.err.split() if word in ("30", "60", "90")] == ["30", "60", "90"]
+    result = learn(*WORDS, "--checkpoint", 30, "-f", "m", stdin=text)
+    assert [word for word in result.err.split() if word in ("30", "60", "90")] == ["30", "60", "90"]
 
 
 @pytest.mark.parametrize(
@@ -216,8 +216,8 @@ def test_rate_depends_on_loss(options, rate):
 
 def test_rate_depends_on_tree_and_passes():
     for tree, rate in (("kmeans", 0.25), ("general", 0.35)):
-        done = learn("--cpt", 30, "-b", 20, "--cpt_tree", tree, "--passes", 2, stdin=multiclass(16, 10, 50))
-        assert f"learning rate = {rate:g}\n" in done.err.lower(), tree
+        result = learn("--cpt", 30, "-b", 20, "--cpt_tree", tree, "--passes", 2, stdin=multiclass(16, 10, 50))
+        assert f"learning rate = {rate:g}\n" in result.err.lower(), tree
 
 
 @pytest.mark.parametrize("options", [{}, {"cpt_tree": "random"}])

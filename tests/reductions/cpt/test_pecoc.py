@@ -43,11 +43,11 @@ def test_probabilities_are_the_oracles_example_by_example(m, loss_function, opti
     k = 17
     text = multiclass(1, k, 90, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
     with Learner("cpt", k, cpt_arity=m, bits=22, loss_function=loss_function, **options) as model:
-        shown = go_through(model, text, top_k=k)
+        results = go_through(model, text, top_k=k)
     scaled = as_learned(examples(text), "none" if "normalize_features" in options else "auto")
     tree = Tree(m, loss=loss_function, **{"rate": 0.5 if loss_function == "squared" else 1.0, **oracle})
-    squared = weight_sum = known_sum = asked = mean = 0.0
-    for number, ((row, y, weight), got) in enumerate(zip(scaled, shown.lists, strict=True), 1):
+    squared = weight_sum = known_sum = regressor_sum = mean = 0.0
+    for number, ((row, y, weight), got) in enumerate(zip(scaled, results.lists, strict=True), 1):
         want = tree.probabilities(row)
         rest = got.pop(0)
         assert set(got) == set(want), number
@@ -59,17 +59,19 @@ def test_probabilities_are_the_oracles_example_by_example(m, loss_function, opti
         squared += weight * (1 - want.get(y, 0.0)) ** 2
         weight_sum += weight
         if y in want:
-            regressors, total = tree.asked(row, y)
+            regressors, total = tree.regressor_losses(row, y)
             known_sum += weight
-            asked += weight * regressors
+            regressor_sum += weight * regressors
             mean += weight * total / max(regressors, 1)
         if weight > 0:
             tree.learn(row, y, weight)
-    assert fact(shown.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
-    assert fact(shown.summary, "regressors scored per label") == pytest.approx(asked / known_sum, abs=0.006)
-    assert fact(shown.summary, "their average squared loss") == pytest.approx(mean / known_sum, rel=1e-3)
-    assert f"classes in the tree = {len(tree.way)}," in shown.summary
-    assert f"99 % {tree.root.leaves()}" not in shown.summary
+    assert fact(results.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
+    assert fact(results.summary, "regressors scored per label") == pytest.approx(
+        regressor_sum / known_sum, abs=0.006
+    )
+    assert fact(results.summary, "their average squared loss") == pytest.approx(mean / known_sum, rel=1e-3)
+    assert f"classes in the tree = {len(tree.way)}," in results.summary
+    assert f"99 % {tree.root.leaves()}" not in results.summary
     assert tree.root.depth() == (1 if m == 32 else tree.root.depth())
 
 
@@ -83,7 +85,7 @@ def test_estimates_are_the_papers_by_its_matrix(m):
     for used in (m, max(2, m // 3)):
         s = rng.uniform(-1.2, 1.2, m).astype(np.float32)
         child = np.where(np.isin(np.arange(m), rng.choice(m, used, replace=False)), 5, -1)
-        p_odd = [0.0] + [min(max(0.5 + 0.5 * float(one), 0.01), 0.99) for one in s[1:]]
+        p_odd = [0.0] + [min(max(0.5 + 0.5 * float(value), 0.01), 0.99) for value in s[1:]]
         plain = estimates(hadamard(m), [1 - p for p in p_odd])
         want = np.zeros(m)
         want[child >= 0] = np.maximum(nearest(plain[child >= 0]), LEAST / m)
@@ -96,7 +98,7 @@ def test_estimates_are_the_papers_by_its_matrix(m):
 
 @settings(max_examples=200)
 @given(data=st.data())
-def test_estimates_are_brought_nearer_to_any_truth(data):
+def test_projection_brings_estimates_nearer_to_any_distribution(data):
     m = 8
     v = np.array(data.draw(st.lists(st.floats(-1, 1), min_size=m, max_size=m)))
     child = np.array(data.draw(st.lists(st.sampled_from([-1, 5]), min_size=m, max_size=m)))
@@ -110,7 +112,7 @@ def test_estimates_are_brought_nearer_to_any_truth(data):
 
 
 @pytest.mark.parametrize("m", [2, 8, 1024])
-def test_rows_ask_what_the_matrix_says(m):
+def test_parity_computes_the_matrix(m):
     matrix = hadamard(m)
     assert (matrix[0] == 1).all()
     some = np.random.default_rng(1).integers(0, m, (300, 2))
@@ -152,15 +154,15 @@ def test_neighbouring_places_are_neighbouring_slots():
 
 def blocks(tree, levels: int) -> dict[int, list[int]]:
     """Root of every block that has branches -> the nodes these lead to."""
-    found = {}
+    nodes_of_block = {}
     for root in range(int(tree.size[label_tree.NODES])):
         if tree.depth[root] % levels == 0 and tree.left[root] > 0:
             nodes = [root]
             for _ in range(levels):
                 halves = [[int(tree.left[a]), int(tree.left[a]) + 1] if tree.left[a] > 0 else [a] for a in nodes]
                 nodes = [a for half in halves for a in half]
-            found[root] = nodes
-    return found
+            nodes_of_block[root] = nodes
+    return nodes_of_block
 
 
 @pytest.mark.parametrize("order", ["rising", "random", "clusters"])
@@ -176,38 +178,38 @@ def test_a_block_fills_up_before_another_begins_below(order, rule, m):
     text = "".join(f"{y} |w same a{y % 3} b{y}\n" for y in labels for _ in range(2))
     with trained("cpt", 0, text, bits=20, cpt_arity=m, **rule) as model:
         tree = tree_of(model)
-    found = blocks(tree, levels)
+    nodes_of_block = blocks(tree, levels)
     inner = 0
-    for nodes in found.values():
+    for nodes in nodes_of_block.values():
         assert len(nodes) <= m
         if any(tree.left[a] > 0 for a in nodes):
             assert len(nodes) == m
             inner += 1
     assert inner > 0
-    assert sum(tree.left[a] == 0 for nodes in found.values() for a in nodes) == k
+    assert sum(tree.left[a] == 0 for nodes in nodes_of_block.values() for a in nodes) == k
 
 
-def test_from_k_on_there_is_one_node():
+def test_arity_of_at_least_k_gives_one_node():
     for k, m in ((30, 32), (16, 16), (5, 1024)):
         with trained("cpt", k, multiclass(3, k, 400, noise=0.2), bits=20, cpt_arity=m, cpt_alpha=0.01) as model:
-            told = summary_of(model)
-        assert f"nodes opened by a search: mean 1.0, median 1, 99 % 1, {m - 1} regressors each" in told
-        assert m - 2 < fact(told, "regressors scored per label") <= m - 1  # none while there is one label
-        assert int(fact(told, "depth")) <= math.log2(m)
+            summary = summary_of(model)
+        assert f"nodes opened by a search: mean 1.0, median 1, 99 % 1, {m - 1} regressors each" in summary
+        assert m - 2 < fact(summary, "regressors scored per label") <= m - 1  # none while there is one label
+        assert int(fact(summary, "depth")) <= math.log2(m)
 
 
 @pytest.mark.parametrize("alpha", [0.6, 0.1])
-def test_two_branches_are_the_binary_tree(monkeypatch, alpha):
-    """The kernels for m branches, asked to take m = 2, which they never are, say what the binary tree says."""
+def test_arity_2_equals_the_binary_tree(monkeypatch, alpha):
+    """The kernels for m branches with m = 2, which is not used otherwise, agree with the binary tree."""
     k = 40
     text = multiclass(5, k, 700, noise=0.3, weights=(1, 2, 0.5), unlabelled=0.05)
     options = {"bits": 22, "cpt_alpha": alpha}
     with Learner("cpt", k, **options) as model:
         plain, plain_opened = go_through(model, text, top_k=5), mean_opened(model)
-    begin = cpt.Member.__init__
+    original = cpt.Member.__init__
 
     def other(self, *args):
-        begin(self, *args)
+        original(self, *args)
         self.kernels = wide_nodes
 
     monkeypatch.setattr(cpt.Member, "__init__", other)
@@ -234,27 +236,27 @@ def test_top_k_is_the_top_of_all_labels(m, loss_function, seed):
 
 
 @pytest.mark.parametrize("m", [4, 16])
-def test_being_right_does_not_depend_on_what_is_shown(m):
-    """Where no answer is shown, a search ends as soon as it knows whether the label wins."""
+def test_loss_does_not_depend_on_the_listing(m):
+    """Where no prediction is written, a search ends as soon as it is known whether the label wins."""
     text = multiclass(5, 70, 1500, noise=0.3, weights=(1, 2, 0.5), unlabelled=0.05)
     with Learner("cpt", 70, bits=20, cpt_arity=m) as quick, Learner("cpt", 70, bits=20, cpt_arity=m) as whole:
         quick.reduction.want(Wanted(exact_prediction=False))
-        told, wanted = go_through(quick, text).summary, go_through(whole, text).summary
+        summary, wanted = go_through(quick, text).summary, go_through(whole, text).summary
         assert quick.average_loss == whole.average_loss
         for name in ("average squared loss", "average log loss"):
-            assert fact(told, name) == fact(wanted, name)
+            assert fact(summary, name) == fact(wanted, name)
         assert mean_opened(quick) < mean_opened(whole)
         assert same_contents(quick, whole)
 
 
-def test_budget_leaves_an_answer_and_tells_the_gap():
+def test_search_ended_by_max_expand_gives_a_prediction_and_a_bound():
     text = multiclass(6, 90, 900, noise=0.4)
     with trained("cpt", 90, text, bits=20, cpt_arity=4) as whole:
         exact = whole.average_loss
     with Learner("cpt", 90, bits=20, cpt_arity=4, max_expand=1) as model:
-        shown = go_through(model, text)
-        assert all(label > 0 for label in shown.predictions[1:])
-        assert fact(shown.summary, "searches ended early by --max_expand") > 10
+        results = go_through(model, text)
+        assert all(label > 0 for label in results.predictions[1:])
+        assert fact(results.summary, "searches ended early by --max_expand") > 10
         assert 0 < model.reduction.report.largest_gap < 1
         assert model.average_loss > exact
 
@@ -269,7 +271,7 @@ def test_greedy_search_follows_the_likeliest_branch():
         assert exact.average_loss < greedy.average_loss
         assert mean_opened(greedy) <= max(1, math.ceil(fact(summary_of(greedy), "depth") / 2))
         assert same_arrays(exact, greedy)
-        # what greedy answers never has more probability than the best
+        # the class of greedy search never has more probability than the best
         test = multiclass(8, 90, 60, noise=0.5)
         labels, p = exact.probabilities(test)
         chosen = p[np.arange(60), np.searchsorted(labels, greedy.predict_many(test))]
@@ -281,17 +283,17 @@ def test_greedy_search_follows_the_likeliest_branch():
 
 def test_several_trees_learn_the_same_on_any_number_of_threads(monkeypatch):
     text, test = multiclass(11, 45, 500), multiclass(12, 45, 200)
-    states, found = [], []
+    states, results = [], []
     for processors in (1, 2, 5):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         with Learner("cpt", 45, bits=20, cpt_arity=4, trees=3) as model:
-            found.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
+            results.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
             states.append(state_of(model))
-    assert found[0] == found[1] == found[2]
+    assert results[0] == results[1] == results[2]
     assert states[0] == states[1] == states[2]
 
 
-def test_several_trees_tell_the_mean_probability():
+def test_several_trees_give_the_mean_probability():
     """`candidate_probabilities` agrees with the search: two trees without noise are one."""
     k = 45
     rng = random.Random(13)
@@ -299,23 +301,23 @@ def test_several_trees_tell_the_mean_probability():
     def lines(n):  # numbers as features: their index does not depend on the bits
         for _ in range(n):
             y = rng.randrange(k)
-            told = [y if rng.random() < 0.6 else rng.randrange(k) for _ in range(3)]
-            yield f"{y + 1} | {' '.join(str(100 * j + z) for j, z in enumerate(told, 1))}\n"
+            classes = [y if rng.random() < 0.6 else rng.randrange(k) for _ in range(3)]
+            yield f"{y + 1} | {' '.join(str(100 * j + z) for j, z in enumerate(classes, 1))}\n"
 
     text, test = "".join(lines(500)), "".join(lines(100))
     options = {"cpt_arity": 4, "noconstant": True}
     with trained("cpt", k, text, bits=20, **options) as model:
-        one, one_p = model.predict_many(test, 3)
+        labels, p = model.predict_many(test, 3)
     with trained("cpt", k, text, bits=21, trees=2, tree_noise=0, **options) as model:
-        two, two_p = model.predict_many(test, 3)
-    assert np.array_equal(one, two)
-    assert one_p == pytest.approx(two_p, rel=1e-5)
+        labels_again, p_again = model.predict_many(test, 3)
+    assert np.array_equal(labels, labels_again)
+    assert p == pytest.approx(p_again, rel=1e-5)
 
 
 @pytest.mark.bounds
 @pytest.mark.plain
 @pytest.mark.filterwarnings("ignore:overflow")  # of NumPy, in plain Python
-def test_few_examples_go_all_the_way():
+def test_few_examples_are_enough_to_learn_and_predict():
     text = multiclass(18, 9, 25)
     for m, options in ((4, {}), (8, {"trees": 2}), (16, {"cpt_search": "greedy"})):
         with Learner("cpt", 9, bits=10, cpt_arity=m, **options) as model:
@@ -324,7 +326,7 @@ def test_few_examples_go_all_the_way():
 
 
 @pytest.mark.bounds
-def test_labels_that_come_later_find_their_place(tmp_path):
+def test_labels_that_come_later_are_inserted(tmp_path):
     for m, alpha in ((4, 0.05), (64, 0.6), (1024, 0.6)):
         some = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 701))
         more = "".join(f"{y} |w a{y % 50} b{y}\n" for y in range(1, 1401))
@@ -332,9 +334,9 @@ def test_labels_that_come_later_find_their_place(tmp_path):
         with trained("cpt", 0, some, **options) as model:
             model.save(str(tmp_path / "m"))
         with load(str(tmp_path / "m")) as model, trained("cpt", 0, some + more, **options) as whole:
-            told = go_through(model, more).summary
-            assert "labels seen for the first time = 700," in told
-            assert "classes in the tree = 1400," in told
+            summary = go_through(model, more).summary
+            assert "labels seen for the first time = 700," in summary
+            assert "classes in the tree = 1400," in summary
             assert same_contents(model, whole)
 
 
@@ -342,16 +344,16 @@ def test_examples_held_out_are_never_learned_from(tmp_path):
     text = multiclass(15, 40, 500, noise=0.2)
     run = ("--cpt", 40, "-b", 20, "--cpt_arity", 8, "--quiet")
     learn(*run, "--holdout_after", 500, "-f", "m", "-p", "p", stdin=text + multiclass(16, 60, 100), cwd=tmp_path)
-    kept = model_file.load(str(tmp_path / "m")).arrays
+    saved = model_file.load(str(tmp_path / "m")).arrays
     with trained("cpt", 40, text, bits=20, cpt_arity=8) as part:
         arrays = part.contents().arrays
-        assert arrays.keys() == kept.keys()
-        assert all(np.array_equal(arrays[name], kept[name]) for name in arrays)
+        assert arrays.keys() == saved.keys()
+        assert all(np.array_equal(arrays[name], saved[name]) for name in arrays)
     assert len(set((tmp_path / "p").read_text().splitlines()[500:])) > 20
 
 
 @pytest.mark.parametrize("m", [3, 6, 1000, 0, 1, 2048, "few"])
-def test_arity_that_is_none_is_refused(m):
+def test_invalid_arity_is_refused(m):
     message = f"cpt_arity {m} is not a power of two" if m in (3, 6, 1000) else f"cpt_arity: {m!r} is not a whole number"
     with pytest.raises(UsageError, match=message):
         Learner("cpt", 3, cpt_arity=m)
@@ -362,5 +364,5 @@ def test_arity_of_another_reduction_or_of_another_model_is_refused(tmp_path):
         Learner("oaa", 3, cpt_arity=4)
     with trained("cpt", 3, "1 |w a\n2 |w b\n", bits=20, cpt_arity=4) as model:
         model.save(str(tmp_path / "m"))
-    done = xclass("-i", "m", "--cpt_arity", 8, stdin="1 |w a\n", cwd=tmp_path)
-    assert "--cpt_arity 8 disagrees" in done.err
+    result = xclass("-i", "m", "--cpt_arity", 8, stdin="1 |w a\n", cwd=tmp_path)
+    assert "--cpt_arity 8 disagrees" in result.err

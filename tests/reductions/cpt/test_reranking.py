@@ -22,8 +22,8 @@ from xclass.reductions.cpt import reranking
 
 def proposals_of(tree: Tree, row, k: int, cut: float) -> list[tuple[int, float]]:
     """The k most probable labels; none less than `cut` times as likely as the best."""
-    found = sorted(tree.probabilities(row).items(), key=lambda item: -item[1])[:k]
-    return [(y, p) for y, p in found if p >= cut * found[0][1]]
+    pairs = sorted(tree.probabilities(row).items(), key=lambda item: -item[1])[:k]
+    return [(y, p) for y, p in pairs if p >= cut * pairs[0][1]]
 
 
 @pytest.mark.parametrize("cut", [0.0, 0.3])
@@ -32,10 +32,10 @@ def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut):
     text = multiclass(21, classes, 300, tags=True, weights=(1, 0.5, 2, 0), unlabelled=0.1, popular=1.5)
     options = {"bits": 22, "rerank": True, "candidates": k, "candidate_cut": cut, "rerank_rate": 0.3}
     with Learner("cpt", classes, **options) as model:
-        shown = go_through(model, text, top_k=k)
+        results = go_through(model, text, top_k=k)
     tree, scorers = Tree(), Scorers(0.3)
     missed = mistaken = weight_sum = 0.0
-    for number, ((row, y, weight), got) in enumerate(zip(as_learned(examples(text)), shown.lists, strict=True), 1):
+    for number, ((row, y, weight), got) in enumerate(zip(as_learned(examples(text)), results.lists, strict=True), 1):
         rest = got.pop(0)
         proposed = [proposals_of(tree, row, k, cut)]
         if tree.root is None:
@@ -56,8 +56,8 @@ def test_one_tree_and_its_scorers_are_the_oracles_example_by_example(cut):
             if tree.root is not None:
                 scorers.learn(proposed, tree.scaled(row), y, weight)
             tree.learn(row, y, weight)
-    assert fact(shown.summary, "(routing error)") == pytest.approx(missed / weight_sum, abs=1e-6)
-    assert fact(shown.summary, "(scoring error)") == pytest.approx(mistaken / weight_sum, abs=1e-6)
+    assert fact(results.summary, "(routing error)") == pytest.approx(missed / weight_sum, abs=1e-6)
+    assert fact(results.summary, "(scoring error)") == pytest.approx(mistaken / weight_sum, abs=1e-6)
     assert missed > 0 and mistaken > 0
 
 
@@ -77,17 +77,17 @@ def rank_rows(scorers: reranking.Scorers, rows, label, top, top_p, learns: bool)
     for i in range(n):
         seen = list(dict.fromkeys(int(top[t, i, j]) for j in range(k) for t in range(trees) if top[t, i, j] > 0))
         candidate[i, : len(seen)] = seen
-    found = reranking.Ranked(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n), np.zeros(n, bool))
+    ranked = reranking.Ranked(np.zeros((n, k), np.int64), np.zeros((n, k)), np.zeros(n), np.zeros(n, bool))
     proposed = reranking.Proposed(top, top_p, np.zeros((trees, n)), candidate)
     scratch = reranking.scratch(batch, trees * k)
-    reranking.rank(scorers, True, batch, label, np.full(n, learns), 0, n, proposed, scratch, found)
-    return found
+    reranking.rank(scorers, True, batch, label, np.full(n, learns), 0, n, proposed, scratch, ranked)
+    return ranked
 
 
 def test_several_trees_that_disagree_are_the_oracles():
     trees, k, labels, n = 3, 3, 8, 150
     rng = np.random.default_rng(5)
-    mine, plain = reranking.new_scorers(18, 0, 0.35), Scorers(0.35)
+    kernel, oracle = reranking.new_scorers(18, 0, 0.35), Scorers(0.35)
     for _ in range(n):
         top, top_p = np.zeros((trees, 1, k), np.int64), np.zeros((trees, 1, k))
         proposals = []
@@ -99,35 +99,35 @@ def test_several_trees_that_disagree_are_the_oracles():
             proposals.append([(int(y), float(x)) for y, x in zip(chosen, p, strict=True)])
         y = int(rng.integers(1, labels + 1))
         row = [(int(i), float(rng.integers(1, 3))) for i in rng.permutation(6)[:3] + 10 * y]
-        found = rank_rows(mine, [row], np.array([y]), top, top_p, True)
+        ranked = rank_rows(kernel, [row], np.array([y]), top, top_p, True)
         scaled = Tree().scaled(row)
-        want, outside = plain.rank(proposals, scaled)
-        assert found.top_p[0].sum() <= 1 - outside + 1e-6
-        for label, p in zip(found.top[0], found.top_p[0], strict=True):
+        want, outside = oracle.rank(proposals, scaled)
+        assert ranked.top_p[0].sum() <= 1 - outside + 1e-6
+        for label, p in zip(ranked.top[0], ranked.top_p[0], strict=True):
             if label > 0:
                 assert p == pytest.approx(want[int(label)], rel=2e-3, abs=1e-6)
-        assert found.inside[0] == (y in want)
+        assert ranked.inside[0] == (y in want)
         if y in want:
-            assert found.p[0] == pytest.approx(want[y], rel=2e-3, abs=1e-6)
-        plain.learn(proposals, scaled, y)
-    assert mine.state[0, :3] == pytest.approx(plain.v, rel=1e-3)
-    assert mine.state[0, 3:] == pytest.approx(plain.ab, rel=1e-3)
+            assert ranked.p[0] == pytest.approx(want[y], rel=2e-3, abs=1e-6)
+        oracle.learn(proposals, scaled, y)
+    assert kernel.state[0, :3] == pytest.approx(oracle.v, rel=1e-3)
+    assert kernel.state[0, 3:] == pytest.approx(oracle.ab, rel=1e-3)
 
 
 def test_features_so_large_that_scores_overflow_do_no_lasting_harm():
     scorers = reranking.new_scorers(10, 0, 0.35)
     scorers.weights.flat[:] = np.float32(3e38)
     top, top_p = np.array([[[1, 2]]]), np.array([[[0.6, 0.3]]])
-    found = rank_rows(scorers, [[(1, 3.0), (2, 3.0)]], np.array([1]), top, top_p, False)
-    assert np.isfinite(found.top_p).all() and found.top[0, 0] == 1
+    ranked = rank_rows(scorers, [[(1, 3.0), (2, 3.0)]], np.array([1]), top, top_p, False)
+    assert np.isfinite(ranked.top_p).all() and ranked.top[0, 0] == 1
 
 
 def test_probabilities_and_tail_are_one_and_top_1_is_the_prediction():
     text, test = multiclass(22, 30, 600), multiclass(23, 30, 100)
     with trained("cpt", 0, text, bits=20, trees=3, rerank=True) as model:
         lists = go_through(model, test, learn=False, top_k=50).lists
-        assert [sum(found.values()) for found in lists] == pytest.approx([1] * 100, abs=1e-6)
-        assert [next(iter(found)) for found in lists] == model.predict_many(test).tolist()
+        assert [sum(listing.values()) for listing in lists] == pytest.approx([1] * 100, abs=1e-6)
+        assert [next(iter(listing)) for listing in lists] == model.predict_many(test).tolist()
 
 
 def test_probabilities_of_all_classes_keep_those_of_the_best():
@@ -136,8 +136,8 @@ def test_probabilities_of_all_classes_keep_those_of_the_best():
         every = go_through(model, test, learn=False, probabilities=True).lists
         best = go_through(model, test, learn=False, top_k=6).lists
     for all_of_them, top in zip(every, best, strict=True):
-        left, rest = all_of_them.pop(0), top.pop(0)
-        assert list(all_of_them) == list(range(1, 31)) and left == 0
+        tail, rest = all_of_them.pop(0), top.pop(0)
+        assert list(all_of_them) == list(range(1, 31)) and tail == 0
         assert all(all_of_them[y] == pytest.approx(p, rel=1e-4) for y, p in top.items())
         assert sum(p for y, p in all_of_them.items() if y not in top) == pytest.approx(rest, abs=1e-4)
 
@@ -151,13 +151,13 @@ def test_better_than_the_trees_alone_where_classes_differ_in_single_features():
 def test_same_model_on_any_number_of_threads_and_resumed(tmp_path, monkeypatch):
     text, test = multiclass(11, 25, 500), multiclass(12, 25, 200)
     options = {"bits": 20, "trees": 3, "rerank": True}
-    states, found = [], []
+    states, results = [], []
     for processors in (1, 2, 5):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         with Learner("cpt", 25, **options) as model:
-            found.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
+            results.append((go_through(model, text), go_through(model, test, learn=False, top_k=3)))
             states.append(state_of(model))
-    assert found[0] == found[1] == found[2]
+    assert results[0] == results[1] == results[2]
     lines = text.splitlines()
     with trained("cpt", 25, lines[:200], **options) as model:
         model.save(str(tmp_path / "m"))
@@ -167,13 +167,13 @@ def test_same_model_on_any_number_of_threads_and_resumed(tmp_path, monkeypatch):
     assert all(state == states[0] for state in states)
 
 
-def test_new_label_is_outside_of_the_candidates_and_gets_in():
+def test_new_label_becomes_a_candidate():
     text = "".join(f"{y} |w f{y} g\n" for _ in range(30) for y in (1, 2)) + "7 |w f7 g\n" * 10
     with Learner("cpt", 0, bits=20, rerank=True) as model:
-        found = go_through(model, text, top_k=3).lists
-    assert 7 not in found[60]
-    assert next(iter(found[69])) == 7
-    assert all(math.isfinite(p) for one in found for p in one.values())
+        lists = go_through(model, text, top_k=3).lists
+    assert 7 not in lists[60]
+    assert next(iter(lists[69])) == 7
+    assert all(math.isfinite(p) for listing in lists for p in listing.values())
 
 
 @pytest.mark.parametrize(

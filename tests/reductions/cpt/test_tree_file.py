@@ -66,7 +66,7 @@ def test_trees_written_are_read_back_the_same(sets, seed):
     tree_file.result("t", trees).write()
     again = tree_file.read("t")
     assert len(again) == len(trees)
-    assert all(same(one, other) for one, other in zip(trees, again, strict=True))
+    assert all(same(tree, read_back) for tree, read_back in zip(trees, again, strict=True))
     tree_file.result("u", again).write()
     assert Path("u").read_bytes() == Path("t").read_bytes()
 
@@ -142,14 +142,14 @@ def test_files_that_cannot_be_read_are_refused(place):
 
 def test_files_that_cannot_be_read_or_written_end_a_run_at_once(place):
     (place / "folder").mkdir()
-    done = xclass("--cpt", 3, *BITS, "--cpt_tree", "nowhere", stdin="1 | a\n")
-    assert done.status == 1
-    assert "no such file; give --cpt_tree general" in done.err
+    result = xclass("--cpt", 3, *BITS, "--cpt_tree", "nowhere", stdin="1 | a\n")
+    assert result.status == 1
+    assert "no such file; give --cpt_tree general" in result.err
     for tree in ("folder", "nowhere/t"):
-        done = xclass("--cpt", 3, *BITS, "--save_tree", tree, "-f", "m", stdin="1 | a\n")
-        assert done.status == 1, tree
-        assert "the tree cannot be written there" in done.err
-        assert "average loss" not in done.err
+        result = xclass("--cpt", 3, *BITS, "--save_tree", tree, "-f", "m", stdin="1 | a\n")
+        assert result.status == 1, tree
+        assert "the tree cannot be written there" in result.err
+        assert "average loss" not in result.err
 
 
 def test_file_has_as_many_trees_as_are_asked_for(place):
@@ -177,15 +177,15 @@ def test_tree_given_is_the_tree_learned_with():
 def test_labels_the_tree_lacks_are_inserted_and_kept(place):
     (place / "t").write_text("0 -\n1 0 1\n2 0 2\n")
     text = "".join(f"{y} | a{y}\n" for y in (1, 2, 3, 4)) * 30
-    done = learn("--cpt", 4, *BITS, "--cpt_tree", "t", "-f", "m", "--save_tree", "u", stdin=text)
-    assert "classes in the tree = 4" in done.err
-    assert "labels seen for the first time = 2," in done.err
+    result = learn("--cpt", 4, *BITS, "--cpt_tree", "t", "-f", "m", "--save_tree", "u", stdin=text)
+    assert "classes in the tree = 4" in result.err
+    assert "labels seen for the first time = 2," in result.err
     lines = (place / "u").read_text().splitlines()
     assert len([line for line in lines[1:] if len(line.split()) == 3]) == 4
     (place / "t").unlink()  # a model has its tree
     tested = learn("-i", "m", "-t", "-p", "stdout", "--quiet", "--save_tree", "v", stdin=text)
     assert tested.lines[-4:] == ["1", "2", "3", "4"]
     assert (place / "v").read_text() == (place / "u").read_text()
-    done = xclass("-i", "m", "--cpt_tree", "other", stdin=text)
-    assert done.status == 2
-    assert "disagrees with m" in done.err
+    result = xclass("-i", "m", "--cpt_tree", "other", stdin=text)
+    assert result.status == 2
+    assert "disagrees with m" in result.err

@@ -33,14 +33,14 @@ def exponential(monkeypatch):
     monkeypatch.setattr(oracle_learner, "_exp", exp)
 
 
-def oracle_of(config, found: ect.Tournament) -> oracle.Tournament:
+def oracle_of(config, learner: ect.Tournament) -> oracle.Tournament:
     """The oracle of a tournament, with the weights where this layout has them."""
     o = config.learner
     named = {name: getattr(o, name) for name in ("sgd", "adaptive", "normalized", "invariant")}
     rule = oracle_learner.resolve_rule(
         **named, learning_rate=o.learning_rate, initial_t=o.initial_t, power_t=o.power_t, loss=o.loss_function
     )
-    width, subs, slots = int(found.tables[0].width), found.bracket.sub.tolist(), 1 << o.bits
+    width, subs, slots = int(learner.tables[0].width), learner.bracket.sub.tolist(), 1 << o.bits
     return oracle.Tournament(
         config.ect.ect, config.ect.error, play=config.ect.ect_play, link=o.link == "logistic",
         slot=lambda index, sub: (index * width + subs[sub]) % slots, tau=o.quantile_tau, label_range=o.label_range,
@@ -49,13 +49,13 @@ def oracle_of(config, found: ect.Tournament) -> oracle.Tournament:
 
 
 def check(*words, k: int = K, text: str = NOISE) -> int:
-    """Run both over a text and compare answers, what was counted, every slot and every sum; return how many examples
+    """Run both over a text and compare predictions, counters, every slot and every sum; return how many examples
     taught the final something."""
     config = configure("--ect", k, *words)
-    found = learner_of(config)
+    learner = learner_of(config)
     batch = batch_of(config, text)
-    task, _ = go_through_stages(found, batch)
-    plain = oracle_of(config, found)
+    task, _ = go_through_stages(learner, batch)
+    plain = oracle_of(config, learner)
     clock = 0.0
     finals = 0
     for i, (features, label, weight) in enumerate(examples_of(batch)):
@@ -66,13 +66,13 @@ def check(*words, k: int = K, text: str = NOISE) -> int:
             clock += weight
             finals += any(sub >= len(plain.matches) for sub, _, _ in plain.route)
         assert task.batch.weight[i] == weight + plain.drift - before
-    flat = found.tables[0].flat.reshape(-1, table_size.FIELDS)
+    flat = learner.tables[0].flat.reshape(-1, table_size.FIELDS)
     expected = np.zeros((len(flat), 3), F)
-    for slot, one in plain.learner.table.items():
-        expected[slot] = one.w, one.g, one.n
+    for slot, entry in plain.learner.table.items():
+        expected[slot] = entry.w, entry.g, entry.n
     np.testing.assert_allclose(flat[:, :3], expected, rtol=2e-3, atol=2e-5)
     for sub, (s, t) in plain.learner.norms.items():
-        np.testing.assert_allclose(found.tables[0].sums[found.bracket.sub[sub]], (s, t), rtol=1e-4)
+        np.testing.assert_allclose(learner.tables[0].sums[learner.bracket.sub[sub]], (s, t), rtol=1e-4)
     if k > 1:
         assert (flat[:, 0] != 0).any()
     return finals
@@ -105,7 +105,7 @@ def names(words) -> str:
     ("k", "errors"), [(K, 0), (K, 1), (K, 2), (K, 3), (8, 4), (16, 7), (1, 2), (2, 0), (2, 3), (3, 1)]
 )
 def test_kernel_follows_the_oracle(layout, play, k, errors):
-    for noise in (0.3, 0.95):  # where labels can be told, they win all matches right after they were taught
+    for noise in (0.3, 0.95):  # where labels can be distinguished, they win all matches right after they were learned
         text = multiclass(k + errors, k, 200, noise=noise, weights=(1, 0.5, 3, 0), unlabelled=0.1, popular=2.0)
         finals = check(*layout, "--error", errors, "--ect_play", play, k=k, text=text)
     if errors and k > 3 and play == "paper":
@@ -137,15 +137,18 @@ def test_kernel_follows_the_oracle_without_compiling(play):
 @pytest.mark.parametrize("errors", [0, 1, 2, 5])
 def test_draw_is_the_schedule_of_the_oracle(errors):
     for k in (*range(1, 40), 64, 65, 127):
-        found, wanted = bracket.draw(k, errors), oracle.schedule(k, errors)
+        drawn, wanted = bracket.draw(k, errors), oracle.schedule(k, errors)
         places = [
-            [who - 1 if how == "label" else k + 2 * who + (how == "lost") for how, who in (match.left, match.right)]
+            [
+                index - 1 if state == "label" else k + 2 * index + (state == "lost")
+                for state, index in (match.left, match.right)
+            ]
             for match in wanted
         ]
-        assert found.sides.tolist() == places
-        assert found.last.tolist() == [number for number, match in enumerate(wanted) if match.last]
+        assert drawn.sides.tolist() == places
+        assert drawn.last.tolist() == [number for number, match in enumerate(wanted) if match.last]
         entries = {place: 2 * number + side for number, pair in enumerate(places) for side, place in enumerate(pair)}
-        assert found.entry.tolist() == [entries.get(place, bracket.OUT) for place in range(k + 2 * len(wanted))]
+        assert drawn.entry.tolist() == [entries.get(place, bracket.OUT) for place in range(k + 2 * len(wanted))]
 
 
 def test_filter_tree_is_as_deep_as_the_logarithm():
@@ -156,61 +159,61 @@ def test_filter_tree_is_as_deep_as_the_logarithm():
 
 @pytest.mark.parametrize(("k", "errors"), [(2, 0), (3, 0), (37, 0), (64, 0), (1000, 2), (1, 0)])
 def test_matches_have_numbers_of_their_own_near_their_neighbours(k, errors):
-    found = bracket.draw(k, errors)
-    numbers, taken = bracket.cache_friendly_numbers(found, k)
+    drawn = bracket.draw(k, errors)
+    numbers, taken = bracket.cache_friendly_numbers(drawn, k)
     assert len(set(numbers.tolist())) == len(numbers) == bracket.matches(k, errors)
     assert numbers.max(initial=-1) < taken <= 2 * len(numbers)
     together = 0
-    for match, pair in enumerate(found.sides.tolist()):
+    for match, pair in enumerate(drawn.sides.tolist()):
         for place in pair:
-            if found.round[match] % 2 == 1 and place >= k and (place - k) % 2 == 0:
+            if drawn.round[match] % 2 == 1 and place >= k and (place - k) % 2 == 0:
                 before = (place - k) // 2
-                if found.round[before] == found.round[match] - 1:
+                if drawn.round[before] == drawn.round[match] - 1:
                     together += 1
                     assert numbers[before] // 4 == numbers[match] // 4
     assert together >= len(numbers) // 2 - 1 or errors
 
 
 def test_scores_are_those_of_the_matches_asked():
-    """From the last match back to the first one of the class that is answered."""
+    """From the last match back to the first one of the predicted class."""
     k = 11
     text = multiclass(3, k, 120, tags=True)
-    found = bracket.draw(k, 0)
+    drawn = bracket.draw(k, 0)
     with with_scores("ect", k) as model:
-        shown = go_through(model, text)
-    for answer, path in zip(shown.predictions, shown.scores, strict=True):
-        at = k + 2 * found.last[0]
+        results = go_through(model, text)
+    for predicted, path in zip(results.predictions, results.scores, strict=True):
+        at = k + 2 * drawn.last[0]
         for number, score in path.items():
             assert number == (at - k) // 2 + 1
-            at = found.sides[number - 1, int(score > 0)]
-        assert at == answer - 1
-        assert 0 < len(path) <= found.most_matches
+            at = drawn.sides[number - 1, int(score > 0)]
+        assert at == predicted - 1
+        assert 0 < len(path) <= drawn.most_matches
     with with_scores("ect", k, error=2) as model:
         paths = go_through(model, text).scores
     assert all(next(iter(path)) == 3 * (k - 1) + 2 for path in paths), "the final's last match is asked first"
 
 
 def test_time_does_not_grow_with_the_classes():
-    """An example asks as many regressors as the tree is deep, whatever K."""
+    """An example evaluates as many regressors as the tree is deep, whatever K."""
     text = multiclass(5, 9, 30)
     for k in (9, 1000, 1_000_000):
         with with_scores("ect", k, bits=18) as model:
             assert 0 < max(map(len, go_through(model, text).scores)) <= (k - 1).bit_length()
 
 
-# -- what it tells and refuses -------------------------------------------------------------------------------------
+# -- messages -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("reduction", "classes", "options", "why"),
+    ("reduction", "classes", "options", "message"),
     [
         ("ect", K, {"link": "logistic"}, "link has no effect with ect"),
         ("ect", 1 << 21, {"error": 1000}, "needs 2099248151 matches, too many; give a smaller error"),
         ("oaa", K, {"error": 1}, "error belongs to ect, which was not chosen"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(reduction, classes, options, why):
-    with pytest.raises(xclass.UsageError, match=why):
+def test_options_that_do_not_fit_are_refused(reduction, classes, options, message):
+    with pytest.raises(xclass.UsageError, match=message):
         xclass.Learner(reduction, classes, **options)
 
 
@@ -224,15 +227,15 @@ def test_squared_loss_is_the_default_and_others_can_be_asked_for():
             assert model.options[name] == value
 
 
-def test_label_outside_is_told_once_and_not_learned():
+def test_label_outside_the_range_is_reported_once_and_not_learned():
     clean = multiclass(4, 5, 40)
     text = f"9 |w a\n{clean}0 |w b\n"
     states = []
     for given, more in ((clean, {}), (text, {"on_bad_line": "vw"}), (text, {"on_bad_line": "skip"})):
         with xclass.Learner("ect", 5, bits=12, **more) as model:
-            shown = go_through(model, given)
-            told = sum("is outside 1..5 (--ect 5)" in note for note in shown.notes)
-            assert told == (more == {"on_bad_line": "vw"})
+            results = go_through(model, given)
+            count = sum("is outside 1..5 (--ect 5)" in note for note in results.notes)
+            assert count == (more == {"on_bad_line": "vw"})
             states.append(state_of(model).arrays)
     assert states[0] == states[1] == states[2]
     with xclass.Learner("ect", 5) as model, pytest.raises(xclass.DataError, match=r"outside 1\.\.5 \(classes 5\)"):

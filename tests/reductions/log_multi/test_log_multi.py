@@ -1,4 +1,4 @@
-"""LOMTree: against its oracle example by example, models, what it tells and refuses; see also test_split_tree."""
+"""LOMTree: against its oracle example by example, models, messages; see also test_split_tree."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Following:
 
     def __init__(self, config):
         o, learning = config.log_multi, config.learner
-        found = oracle.Routers(learning.loss_function, learning.learning_rate, learning.quantile_tau)
+        routers = oracle.Routers(learning.loss_function, learning.learning_rate, learning.quantile_tau)
         at_root = "vw" if o.lom_rules == "vw" else "sibling"
-        self.routers = found
+        self.routers = routers
         self.tree = oracle.LomTree(
             o.log_multi, most=o.max_predictors, resistance=o.swap_resistance, at_root=at_root,
-            skip_zero_weight=o.lom_rules != "vw", learner=found,
+            skip_zero_weight=o.lom_rules != "vw", learner=routers,
         )  # fmt: skip
         self.skips = o.lom_rules != "vw"
 
@@ -94,10 +94,10 @@ class FollowingVw(Following):
             loss=learning.loss_function,
         )  # fmt: skip
         slot = oracle_learner.vw_slot(max(1, o.max_predictors), learning.bits)
-        found = oracle.VwRouters(slot, tau=learning.quantile_tau, label_range=learning.label_range, **rule)
+        routers = oracle.VwRouters(slot, tau=learning.quantile_tau, label_range=learning.label_range, **rule)
         self.tree = oracle.LomTree(
             o.log_multi, most=o.max_predictors, resistance=o.swap_resistance,
-            at_root="vw" if o.lom_rules == "vw" else "sibling", skip_zero_weight=o.lom_rules != "vw", learner=found,
+            at_root="vw" if o.lom_rules == "vw" else "sibling", skip_zero_weight=o.lom_rules != "vw", learner=routers,
         )  # fmt: skip
         self.skips = o.lom_rules != "vw"
 
@@ -106,11 +106,11 @@ class FollowingVw(Following):
         return self.tree.predict(features)
 
 
-def assert_same_tree(found: log_multi.LomTree, plain: oracle.LomTree) -> None:
+def assert_same_tree(learner: log_multi.LomTree, plain: oracle.LomTree) -> None:
     """Shape, counts and sums of every node."""
-    tree = found.tree
-    counted = split_cells.by_node(split_tree.arrays(tree, found.cells)["cells"])
-    pairs = [(int(tree.size[ROOT]), plain.r if not plain.lost else root_alone(plain))]
+    tree = learner.tree
+    counted = split_cells.by_node(split_tree.arrays(tree, learner.cells)["cells"])
+    pairs = [(int(tree.size[ROOT]), plain.r if not plain.tree_lost else root_alone(plain))]
     seen = 0
     while pairs:
         a, node = pairs.pop()
@@ -118,13 +118,13 @@ def assert_same_tree(found: log_multi.LomTree, plain: oracle.LomTree) -> None:
         count = tree.count[a]
         assert (tree.link[a, ROUTER] < 0) == node.is_leaf()
         assert (count[SMALLEST], count[PREDICTION], count[LARGEST], count[LABELS]) == (
-            node.C, node.answer, node.most, len(node.l),
+            node.C, node.prediction, node.most, len(node.l),
         )  # fmt: skip
         assert {y: n + ended for y, _, n, ended in counted.get(a, [])} == node.l
         for y, total, n, _ in counted.get(a, []):
             assert n == node.n.get(y, 0)
             assert total == pytest.approx(node.m.get(y, 0.0), rel=5e-3, abs=5e-3)
-        if not plain.lost:
+        if not plain.tree_lost:
             assert count[RECYCLED] == node.recycled
         if not node.is_leaf():
             pairs += [(int(tree.link[a, 0]), node.left), (int(tree.link[a, 1]), node.right)]
@@ -133,17 +133,17 @@ def assert_same_tree(found: log_multi.LomTree, plain: oracle.LomTree) -> None:
 
 
 def root_alone(plain: oracle.LomTree) -> oracle.Node:
-    """The root VW goes on with: a leaf."""
+    """The root with which VW continues: a leaf."""
     assert plain.r.is_leaf()
     return plain.r
 
 
 def check(text: str, *words, k: int = K) -> oracle.LomTree:
-    """Run both over a text and compare the answers, and the trees at the end; return the oracle's."""
+    """Run both over a text and compare the predictions, and the trees at the end; return the oracle's tree."""
     config = configure("--log_multi", k, *words)
-    found = learner_of(config)
+    learner = learner_of(config)
     batch = batch_of(config, text)
-    task, _ = go_through_stages(found, batch)
+    task, _ = go_through_stages(learner, batch)
     plain = (FollowingVw if config.learner.layout == "vw" else Following)(config)
     clock = 0.0
     for i, (features, label, weight) in enumerate(examples_of(batch)):
@@ -152,8 +152,8 @@ def check(text: str, *words, k: int = K) -> oracle.LomTree:
         if label is not None:
             plain.learn(features, label, weight, clock)
             clock += weight
-    assert_same_tree(found, plain.tree)
-    found.close()
+    assert_same_tree(learner, plain.tree)
+    learner.close()
     return plain.tree
 
 
@@ -202,14 +202,14 @@ def test_kernel_follows_the_oracle_whatever_the_size(most, resistance):
 @pytest.mark.parametrize("layout", [(), ("--layout", "vw", "--loss_function", "quantile", "--label_range", "seen")])
 def test_smallest_leaf_right_below_the_root(layout):
     """Its sibling becomes the root; with VW's rules one leaf is left."""
-    lost = 0
+    trees_lost = 0
     rooted = 0
     for seed in (0, 2, 4, 6, 7, 8, 9, 10, 11):  # 1, 3 and 5 come to scores of 1 or the number before
         text = drifting(seed, 6, 300)
         words = ("-b", 18, "--swap_resistance", 1, "--max_predictors", 2, *layout)
         rooted += check(text, *words, k=6).rooted
-        lost += check(text, *words, "--lom_rules", "vw", k=6).lost
-    assert lost > 0
+        trees_lost += check(text, *words, "--lom_rules", "vw", k=6).tree_lost
+    assert trees_lost > 0
     assert rooted > 0
 
 
@@ -220,14 +220,14 @@ def test_kernel_follows_the_oracle_without_compiling(layout):
     check(drifting(1, 4, 60), "-b", 16, "--max_predictors", 3, "--swap_resistance", 1, *layout, k=4)
 
 
-def test_tree_is_told_when_it_is_lost(tmp_path):
+def test_lost_tree_is_reported(tmp_path):
     for seed in range(12):
         text = drifting(seed, 3, 300)
         with xclass.Learner("log_multi", 3, swap_resistance=1, vw_exact=True) as model:
-            shown = go_through(model, text)
-            if "nodes = 1, leaves = 1" not in shown.summary:
+            results = go_through(model, text)
+            if "nodes = 1, leaves = 1" not in results.summary:
                 continue
-            assert sum("where VW loses its tree" in note for note in shown.notes) == 1
+            assert sum("where VW loses its tree" in note for note in results.notes) == 1
             model.save(tmp_path / "m")
         with xclass.load(tmp_path / "m") as model:
             assert len(set(model.predict_many(text).tolist())) == 1
@@ -281,15 +281,15 @@ def test_router_that_is_not_there_is_refused():
     arrays = learned(layout="vw")
     inner = np.flatnonzero(arrays["tree.link"][:, ROUTER] >= 0)
     arrays["tree.link"][inner[0], ROUTER] = 4000
-    found = learner_of(config)
+    learner = learner_of(config)
     with pytest.raises(ModelError, match=r"tree\.link"):
-        found.restore(arrays, {})
-    found.close()
+        learner.restore(arrays, {})
+    learner.close()
 
 
 @pytest.mark.parametrize("reduction", ["log_multi", "random_tree"])
 def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch, reduction):
-    """Of a tree with more nodes than there is room for at first."""
+    """For a tree with more nodes than its arrays hold at first."""
     k = 700
     text, test = multiclass(5, k, 3000), multiclass(6, k, 900)
     with xclass.Learner(reduction, k) as model:
@@ -297,33 +297,33 @@ def test_prediction_by_several_threads_is_that_of_one(tmp_path, monkeypatch, red
         model.save(tmp_path / "m")
         contents = model.contents()
     assert reduction != "log_multi" or len(contents.arrays["tree.link"]) > split_tree.FIRST_NODES
-    found = []
+    predictions = []
     for processors in (1, 2, 5):
         monkeypatch.setattr("xclass.system.processors.count", lambda processors=processors: processors)
         with xclass.load(tmp_path / "m") as model:
-            found.append(model.predict_many(test).tolist())
-    with with_scores(reduction, k) as model:  # one thread, which lists the routers asked
+            predictions.append(model.predict_many(test).tolist())
+    with with_scores(reduction, k) as model:  # one thread, which lists the routers evaluated
         model.replace_contents(contents)
-        assert found == [go_through(model, test, learn=False).predictions] * 3
+        assert predictions == [go_through(model, test, learn=False).predictions] * 3
 
 
-# -- what it tells and refuses -------------------------------------------------------------------------------------
+# -- messages -------------------------------------------------------------------------------------
 
 
 def test_summary_tells_what_the_tree_is():
     with xclass.Learner("log_multi", 5, max_predictors=4, swap_resistance=1) as model:
         model.learn_many(drifting(3, 5, 600))
-        arrays, told = model.contents().arrays, summary_of(model)
+        arrays, summary = model.contents().arrays, summary_of(model)
     link, count, size = arrays["tree.link"], arrays["tree.count"], arrays["tree.size"]
 
-    def below(a: int, depth: int) -> list[int]:
+    def leaf_depths(a: int, depth: int) -> list[int]:
         left, right, _, router = link[a].tolist()
-        return [depth] if router < 0 else below(left, depth + 1) + below(right, depth + 1)
+        return [depth] if router < 0 else leaf_depths(left, depth + 1) + leaf_depths(right, depth + 1)
 
-    depths = below(int(size[ROOT]), 0)
+    depths = leaf_depths(int(size[ROOT]), 0)
     times = count[:, RECYCLED]
     assert size[SWAPS] > 0
-    assert told == (
+    assert summary == (
         f"nodes = {len(link)}, leaves = {len(depths)}, depth mean = {np.mean(depths):.2f}, max = {max(depths)}\n"
         f"swaps = {size[SWAPS]}, recycled nodes = {(times > 0).sum()}, each at most {times.max()} times\n"
     )
@@ -332,21 +332,21 @@ def test_summary_tells_what_the_tree_is():
 def test_scores_are_those_of_the_routers_on_the_way():
     with with_scores("log_multi", K) as model:
         model.learn_many(multiclass(3, K, 200, tags=True))
-        shown = go_through(model, multiclass(4, K, 50), learn=False)
+        results = go_through(model, multiclass(4, K, 50), learn=False)
         arrays = model.contents().arrays
     link, count, size = arrays["tree.link"], arrays["tree.count"], arrays["tree.size"]
-    assert sum(map(len, shown.scores)) > 50
-    for answer, scores in zip(shown.predictions, shown.scores, strict=True):
+    assert sum(map(len, results.scores)) > 50
+    for predicted, scores in zip(results.predictions, results.scores, strict=True):
         a = int(size[ROOT])
         for node, score in scores.items():
             assert node == a
             a = int(link[a, 0 if score < 0 else 1])
         assert link[a, ROUTER] < 0
-        assert count[a, PREDICTION] == answer
+        assert count[a, PREDICTION] == predicted
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
+    ("options", "message"),
     [
         ({"sgd": True}, "sgd has no effect: the routers of log_multi learn by plain AdaGrad"),
         ({"power_t": 0.3}, "give layout vw for VW's learner"),
@@ -354,8 +354,8 @@ def test_scores_are_those_of_the_routers_on_the_way():
     ],
     ids=str,
 )
-def test_options_that_do_not_fit_are_refused(options, why):
-    with pytest.raises(xclass.UsageError, match=why):
+def test_options_that_do_not_fit_are_refused(options, message):
+    with pytest.raises(xclass.UsageError, match=message):
         xclass.Learner("log_multi", K, **options)
 
 
@@ -379,37 +379,37 @@ def test_vw_exact_takes_vws_loss_whatever_is_asked_for():
     assert chosen(loss_function="quantile")["loss_function"] == "quantile"
 
 
-def test_label_outside_is_refused(tmp_path):
+def test_label_outside_the_range_is_refused(tmp_path):
     """By the command, which names the file and its option."""
     (tmp_path / "data").write_text("1 |w a\n14 |w b\n")
-    done = run("data", "--log_multi", K, cwd=tmp_path)
-    assert done.status == 1
-    assert "data:2" in done.err
-    assert "1..13 (--log_multi 13)" in done.err
+    result = run("data", "--log_multi", K, cwd=tmp_path)
+    assert result.status == 1
+    assert "data:2" in result.err
+    assert "1..13 (--log_multi 13)" in result.err
 
 
 @pytest.mark.parametrize("reduction", ["log_multi", "random_tree"])
 def test_time_does_not_grow_with_the_classes(reduction):
-    """An example asks as many routers as the tree is deep, whatever K."""
+    """An example evaluates as many routers as the tree is deep, whatever K."""
     text = multiclass(5, 9, 300)
     for k in (9, 1000, 1_000_000):
         with with_scores(reduction, k, bits=18) as model:
-            asked = max(map(len, go_through(model, text).scores))
-        assert 0 < asked <= (min(k, 300) - 1 if reduction == "log_multi" else (k - 1).bit_length())
+            most_routers = max(map(len, go_through(model, text).scores))
+        assert 0 < most_routers <= (min(k, 300) - 1 if reduction == "log_multi" else (k - 1).bit_length())
 
 
 def test_large_values_are_scaled_by_the_largest_seen():
     """A feature in other units gives the same tree."""
     rng = random.Random(2)
     lines = [(rng.randrange(1, 6), rng.random(), rng.random()) for _ in range(300)]
-    found = []
+    predictions = []
     for unit in (1.0, 1024.0):
         with xclass.Learner("log_multi", 5) as model:
-            found.append(model.learn_many([f"{y} |a x:{u * y} y:{v * unit:.9f}" for y, u, v in lines]).prediction)
-    assert (found[0] != found[1]).sum() < 15
+            predictions.append(model.learn_many([f"{y} |a x:{u * y} y:{v * unit:.9f}" for y, u, v in lines]).prediction)
+    assert (predictions[0] != predictions[1]).sum() < 15
 
 
-def test_herds_are_as_large_as_rows():
+def test_router_groups_have_the_width_of_the_longest_example():
     batch = batch_of(configure("--log_multi", K), "1 |a b\n2 |a c d\n")
     row = tree_routers.new_scratch(batch, 5)
     assert row.h.shape == row.x.shape == row.slot.shape == (tree_routers.GROUP_SIZE, 3)

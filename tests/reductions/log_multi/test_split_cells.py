@@ -19,24 +19,24 @@ def counted(steps, first: int):
     """The table after `steps`, its nodes' versions, and (node, label) -> [sum of scores, trained, ended]."""
     cells, version = split_cells.new_cells(first), np.zeros(NODES, np.int64)
     wanted: dict[tuple[int, int], list] = {}
-    for i, (a, label, what) in enumerate(steps):
+    for i, (a, label, operation) in enumerate(steps):
         if not split_cells.has_capacity(cells, 1):
             cells = split_cells.with_capacity_for(cells, version, 1)
-        if what == "recycle":
+        if operation == "recycle":
             version[a] += 1
-            wanted = {key: one for key, one in wanted.items() if key[0] != a}
+            wanted = {key: cell for key, cell in wanted.items() if key[0] != a}
             continue
         at = split_cells.find(cells, a, label, version[a])
         assert at == split_cells.seek(cells, a, label)
-        one = wanted.setdefault((a, label), [0.0, 0, 0])
-        if what == "train":
+        cell = wanted.setdefault((a, label), [0.0, 0, 0])
+        if operation == "train":
             split_cells.trained(cells, at, i / 8)
-            one[0], one[1] = one[0] + i / 8, one[1] + 1
+            cell[0], cell[1] = cell[0] + i / 8, cell[1] + 1
         else:
             split_cells.end(cells, at)
-            one[2] += 1
-        assert split_cells.arrived(cells, at) == one[1] + one[2]
-        assert split_cells.mean(cells, at) == (np.float32(one[0]) / np.float32(one[1]) if one[1] else 0)
+            cell[2] += 1
+        assert split_cells.arrived(cells, at) == cell[1] + cell[2]
+        assert split_cells.mean(cells, at) == (np.float32(cell[0]) / np.float32(cell[1]) if cell[1] else 0)
     return cells, version, wanted
 
 
@@ -50,12 +50,12 @@ def test_table_is_a_dict(steps):
         cells, version, wanted = counted(steps, 8)
     finally:
         split_cells.FIRST_CELLS = first
-    kept = split_cells.array(cells, version)
-    found = {(a, y): [*rest] for a, of_node in split_cells.by_node(kept).items() for y, *rest in of_node}
-    assert found == wanted
-    assert (np.diff(kept[:, 0].astype(np.int64)) > 0).all()
-    again = split_cells.restored("cells", {"cells": kept}, version, (1, 2**31 - 1))
-    assert np.array_equal(split_cells.array(again, version), kept)
+    stored = split_cells.array(cells, version)
+    cells_by_key = {(a, y): [*rest] for a, of_node in split_cells.by_node(stored).items() for y, *rest in of_node}
+    assert cells_by_key == wanted
+    assert (np.diff(stored[:, 0].astype(np.int64)) > 0).all()
+    again = split_cells.restored("cells", {"cells": stored}, version, (1, 2**31 - 1))
+    assert np.array_equal(split_cells.array(again, version), stored)
     assert again.used[0] == len(wanted)
 
 

@@ -49,13 +49,13 @@ def assert_whole(tree, cells, most: int) -> None:
     for a in inner:
         left, right = tree.link[a, :2].tolist()
         assert tree.count[a, SMALLEST] == min(tree.count[left, SMALLEST], tree.count[right, SMALLEST])
-    kept = split_tree.arrays(tree, cells)["cells"]
-    halves = kept.view(np.uint32)
+    stored = split_tree.arrays(tree, cells)["cells"]
+    halves = stored.view(np.uint32)
     labels = np.zeros(nodes, np.int64)
     arrived = np.zeros(nodes, np.int64)
     seen = np.zeros(nodes, np.int64)
-    for i, key in enumerate(kept[:, 0].tolist()):
-        a, count = (key >> 32) - 1, int(kept[i, 2]) + int(halves[i, ENDED])
+    for i, key in enumerate(stored[:, 0].tolist()):
+        a, count = (key >> 32) - 1, int(stored[i, 2]) + int(halves[i, ENDED])
         labels[a] += 1
         arrived[a] += count
         seen[a] = max(seen[a], count)

@@ -1,4 +1,4 @@
-"""One-against-all: the kernels against the plain oracle, example by example: scores, answers, weights."""
+"""One-against-all: the kernels against the plain oracle, example by example: scores, predictions, weights."""
 
 from __future__ import annotations
 
@@ -77,16 +77,16 @@ def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
     clock = 0.0
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         where = f"example {i} of {words}"
-        answer = plain.predict(features)
+        predicted = plain.predict(features)
         scores = np.array(plain.scores, F)
         if config.listing_options.probabilities:
             scores = F(1) / (F(1) + np.exp(-scores))
             scores /= scores.sum()
         lists = (task.scores, task.score_labels, task.score_start) if task.class_lists is None else task.class_lists
         if lists[0] is not None:
-            found = lists[0][lists[2][i] : lists[2][i + 1]]
-            np.testing.assert_allclose(found, scores, err_msg=where, **CLOSE)
-        if task.prediction[i] != answer:  # only where both scores are as good
+            listed = lists[0][lists[2][i] : lists[2][i + 1]]
+            np.testing.assert_allclose(listed, scores, err_msg=where, **CLOSE)
+        if task.prediction[i] != predicted:  # only where both scores are as good
             best = np.sort(scores)[-2:]
             assert best[1] - best[0] < 1e-5, where
         if label is not None:
@@ -105,17 +105,17 @@ def check(*words, text: str, k: int = K) -> oaa.OneAgainstAll:
 def compare_weights(many, plain) -> None:
     """Every slot: weight, G and N; and the sums and the label range."""
     slots = int(many.table.mask) + 1
-    found = many.table.flat.reshape(-1, slots)[:3].T
+    actual = many.table.flat.reshape(-1, slots)[:3].T
     expected = np.zeros((slots, 3), F)
     if plain.learner.adaptive:
         expected[:, 1] = plain.learner.initial_t
-    for slot, one in plain.learner.table.items():
-        expected[slot] = one.w, one.g, one.n
-    assert np.isfinite(found).all()
-    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-5)
-    assert (found[:, 0] != 0).any()
-    sums = np.array([plain.learner.norms.get(c, [0.0, 0.0]) for c in range(many.classes)])
-    np.testing.assert_allclose(many.table.sums, sums, rtol=1e-5)
+    for slot, entry in plain.learner.table.items():
+        expected[slot] = entry.w, entry.g, entry.n
+    assert np.isfinite(actual).all()
+    np.testing.assert_allclose(actual, expected, rtol=2e-3, atol=2e-5)
+    assert (actual[:, 0] != 0).any()
+    norms = np.array([plain.learner.norms.get(c, [0.0, 0.0]) for c in range(many.classes)])
+    np.testing.assert_allclose(many.table.sums, norms, rtol=1e-5)
     assert many.table.range.tolist() == [plain.learner.low, plain.learner.high]
 
 
@@ -183,7 +183,7 @@ def test_labels_from_0(layout):
 @LAYOUTS
 @pytest.mark.parametrize(("first", "base"), [(0, 0), (K, 1)])
 def test_base_of_the_labels_is_found_out(layout, first, base):
-    """Labels below K may be 0-based or 1-based, until one of 0 or K is met: then both know."""
+    """Labels below K may be 0-based or 1-based, until a label 0 or K occurs: then both know."""
     lines = multiclass(3, K - 2, 30, lowest=1, noise=0.2).splitlines(keepends=True)
     later = multiclass(4, K - 1, 30, lowest=1, noise=0.2)
     text = "".join(lines) + f"{first} |w p0_0 x\n" + later
@@ -200,7 +200,7 @@ def test_blocks_of_classes_join_without_a_seam():
     check("-b", 16, "-r", "raw", text="".join(lines), k=k)
 
 
-def test_what_is_known_of_norms_follows_them():
+def test_norms_of_a_feature_are_shared_by_classes_until_they_differ():
     """N of a feature is one number for a block of classes until it grows: for all, for those that learn, or unseen."""
     k = class_rows.BLOCK + 2
     unsure = "1 1e4 |w a b\n2 1e4 |w a b\n" * 3  # between 1 and 2; the others lose nothing any more, their N stays
@@ -221,7 +221,7 @@ def test_classes_with_an_infinite_rate_do_not_move():
 
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")  # of the oracle
 def test_norms_that_grow_class_by_class_are_read_again():
-    """Where a value is very large, examples go another way; the sums tell what N the next ones go by."""
+    """Where a value is very large, examples take another path; the sums determine the N of the next ones."""
     config = configure("--oaa", K, "-b", 10)
     batch = batch_of(config, "1 |w a b\n2 |w a:1e17 b\n1 |w a b\n3 |w a:2 b\n")
     many, plain = learner_of(config), oracle_of(config)
@@ -235,7 +235,7 @@ def test_norms_that_grow_class_by_class_are_read_again():
 
 @pytest.mark.bounds
 def test_long_example_is_learned_class_by_class_with_the_same_result():
-    """Beyond some thousand features rates are not kept for a block of classes, which would take much memory."""
+    """Beyond some thousand features rates are not stored for a block of classes, which would take much memory."""
     long = " ".join(f"x{j}" for j in range(class_rows.MOST_FEATURES_IN_BLOCKS + 1))
     text = f"2 |w {long}\n1 |w x1 x2:2\n"
     words = ("--layout", "odd", "-b", 17, "-r", "raw")
@@ -258,8 +258,8 @@ def test_kernel_follows_the_oracle_without_compiling(layout):
 
 
 @pytest.mark.parametrize("words", [(), ("--loss_function", "squared", "--label_range", "seen")], ids=names)
-def test_nothing_is_known_before_the_first_example(words):
-    """All scores are equal, and the lowest class is the answer."""
+def test_untrained_model_predicts_the_lowest_class(words):
+    """All scores are equal, and the lowest class is predicted."""
     config = configure("--oaa", K, "-b", 10, "--scores", *words)
     many = learner_of(config, testing=True)
     task, _ = go_through_stages(many, batch_of(config, TEXT), learn=False)

@@ -15,12 +15,12 @@ from xclass.reductions.random_tree import reduction as random_tree
 
 
 def check(k: int, *words, n: int = 250) -> float:
-    """Compare the answers to a stream; return the share that is right."""
+    """Compare the predictions for a stream; return the share that is right."""
     config = configure("--random_tree", k, *words)
-    found = learner_of(config)
+    learner = learner_of(config)
     text = multiclass(1, k, n, noise=0.3, weights=(1, 0.5, 3, 0), unlabelled=0.1, popular=2.0)
     batch = batch_of(config, text)
-    task, _ = go_through_stages(found, batch)
+    task, _ = go_through_stages(learner, batch)
     o = config.learner
     plain = oracle.RandomTree(k, config.run.random_seed, loss=o.loss_function, rate=o.learning_rate, tau=o.quantile_tau)
     for i, (features, label, weight) in enumerate(examples_of(batch)):
@@ -29,7 +29,7 @@ def check(k: int, *words, n: int = 250) -> float:
         assert task.prediction[i] == plain.predict(row), f"example {i} of {words}"
         if learned:
             plain.learn(row, label, weight)
-    found.close()
+    learner.close()
     return float(np.mean(task.prediction == batch.label))
 
 
@@ -82,10 +82,10 @@ def test_places_of_routers_are_different_ones():
 def test_summary_tells_the_shape(k):
     levels = [(place + 1).bit_length() - 1 for place in range(k - 1, 2 * k - 1)]  # of the leaves, in a heap
     with xclass.Learner("random_tree", k, bits=10) as model:
-        told = summary_of(model)
-    assert told == f"nodes = {2 * k - 1}, leaves = {k}, depth mean = {np.mean(levels):.2f}, max = {max(levels)}\n"
+        summary = summary_of(model)
+    assert summary == f"nodes = {2 * k - 1}, leaves = {k}, depth mean = {np.mean(levels):.2f}, max = {max(levels)}\n"
 
 
 def test_the_command_shows_the_summary_of_the_learner():
-    done = learn("--random_tree", 5, stdin=multiclass(2, 5, 50))
-    assert "nodes = 9, leaves = 5, depth mean = 2.40, max = 3\n" in done.err
+    result = learn("--random_tree", 5, stdin=multiclass(2, 5, 50))
+    assert "nodes = 9, leaves = 5, depth mean = 2.40, max = 3\n" in result.err

@@ -39,7 +39,7 @@ def test_the_library_crosses_with_the_path_as_the_command_does(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("reduction", "options", "says"),
+    ("reduction", "options", "message"),
     [
         ("recall_tree", {"cubic": [r"ww\x88"]}, "one named namespace at a time"),
         ("recall_tree", {"quadratic": [r":\x88"]}, "one named namespace at a time"),
@@ -53,12 +53,12 @@ def test_the_library_crosses_with_the_path_as_the_command_does(tmp_path):
     ],
     ids=str,
 )
-def test_crosses_that_cannot_be_made_are_refused(reduction, options, says):
-    with pytest.raises(xclass.UsageError, match=says):
+def test_crosses_that_cannot_be_made_are_refused(reduction, options, message):
+    with pytest.raises(xclass.UsageError, match=message):
         xclass.Learner(reduction, 9, **options)
 
 
 def test_crosses_that_cannot_be_made_end_the_command_before_it_reads():
-    done = run("--oaa", 9, "-q", r"w\x88", stdin="no example\n")
-    assert done.status == 2
-    assert "path of --recall_tree, which was not chosen" in done.err
+    result = run("--oaa", 9, "-q", r"w\x88", stdin="no example\n")
+    assert result.status == 2
+    assert "path of --recall_tree, which was not chosen" in result.err

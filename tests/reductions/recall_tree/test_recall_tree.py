@@ -97,12 +97,12 @@ def check(*words, text: str) -> routing.Plan:
     at_nodes = set()
     for i, (features, label, weight) in enumerate(examples_of(batch)):
         where = f"example {i} of {words}"
-        answer = plain.predict(features)
+        predicted = plain.predict(features)
         assert plan.node[i] == plain.node, where
         items = slice(plan.first[i], plan.scored[i])
         assert (plan.item[items] + 1).tolist() == plain.candidates, where
         np.testing.assert_allclose(plan.score[items], np.array(plain.candidate_scores, F), err_msg=where, **CLOSE)
-        if task.prediction[i] != answer:  # only where both scores are as good
+        if task.prediction[i] != predicted:  # only where both scores are as good
             best = sorted(plain.candidate_scores)[-2:]
             assert best[1] - best[0] < 1e-5, where
         at_nodes.add(plain.node)
@@ -150,8 +150,8 @@ def compare_weights(config, tree, plain) -> None:
     def numbers(table, slots: dict):
         flat = table.flat.reshape(-1, table_size.FIELDS)
         expected = np.zeros((len(flat), 3), F)
-        for slot, one in slots.items():
-            expected[slot] = one.w, one.g, one.n
+        for slot, entry in slots.items():
+            expected[slot] = entry.w, entry.g, entry.n
         return flat[:, :3], expected
 
     if config.learner.layout == "vw":
@@ -159,11 +159,11 @@ def compare_weights(config, tree, plain) -> None:
     else:
         pairs = [numbers(tree.tables[0], plain.router_learner.table)]
         for shard in range(scoring.SHARDS):
-            slots = {slot: one for (s, slot), one in plain.scorer_learner.table.items() if s == shard}
+            slots = {slot: entry for (s, slot), entry in plain.scorer_learner.table.items() if s == shard}
             pairs.append(numbers(tree.tables[1 + shard], slots))
-    for found, expected in pairs:
-        np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-5)
-    assert any((found[:, 0] != 0).any() for found, _ in pairs)
+    for actual, expected in pairs:
+        np.testing.assert_allclose(actual, expected, rtol=2e-3, atol=2e-5)
+    assert any((actual[:, 0] != 0).any() for actual, _ in pairs)
 
 
 TEXT = multiclass(1, K, 250, noise=0.3, tags=True, weights=(1, 0.5, 3, 0), unlabelled=0.1, popular=2.0)
@@ -264,12 +264,14 @@ def recount(tree) -> dict[int, dict[int, float]]:
     """Node -> label -> count, from the cells."""
     c = tree.counts
     counted: dict[int, dict[int, float]] = {}
-    for key, left, right in zip(c.cell_key[:, 0].tolist(), c.cell_count[:, 1], c.cell_count[:, 2], strict=True):
+    for key, left_count, right_count in zip(
+        c.cell_key[:, 0].tolist(), c.cell_count[:, 1], c.cell_count[:, 2], strict=True
+    ):
         if not key:
             continue
         above, label = (key >> 32) - 1, (key & 0xFFFFFFFF) - 1
         children = (0, None) if above < 0 else (int(tree.tree.left[above]), int(tree.tree.left[above]) + 1)
-        for child, count in zip(children, (left, right), strict=True):
+        for child, count in zip(children, (left_count, right_count), strict=True):
             if count:
                 assert child is not None, "the root has no sibling"
                 counted.setdefault(child, {})[label] = count
@@ -316,9 +318,9 @@ def test_children_count_what_went_to_them():
     """Every example counted at a node is counted at one child, unless learning ended at the node."""
     text = multiclass(8, K, 400, noise=0.2)
     counted = recount(tree := grown_tree("--max_candidates", 3, "--bern_hyper", 0, text=text))
-    for a, left in enumerate(tree.tree.left.tolist()):
+    for a, left_child in enumerate(tree.tree.left.tolist()):
         if tree.tree.router[a] >= 0 and a in counted:
-            both = [counted.get(left, {}), counted.get(left + 1, {})]
+            both = [counted.get(left_child, {}), counted.get(left_child + 1, {})]
             for label, count in counted[a].items():
                 assert sum(child.get(label, 0) for child in both) == count
 
@@ -355,8 +357,8 @@ def test_tree_is_complete_and_its_routers_are_distinct(depth, blocked):
         assert routers == [nodes[a].router for a in inner]
         return
     for a in inner:  # a router shares its block of four with its parent or with its children
-        below = [b for b in (tree.left[a], tree.left[a] + 1) if tree.router[b] >= 0]
-        family = [tree.router[b] // 4 for b in below] + ([tree.router[tree.parent[a]] // 4] if a else [])
+        children = [b for b in (tree.left[a], tree.left[a] + 1) if tree.router[b] >= 0]
+        family = [tree.router[b] // 4 for b in children] + ([tree.router[tree.parent[a]] // 4] if a else [])
         alone = a == 0 and depth % 2 == 1
         assert alone or not family or tree.router[a] // 4 in family
 
@@ -376,9 +378,9 @@ def test_lanes_are_apart_where_no_slot_of_theirs_is_met_twice(bits):
     width, mask = 64, (1 << bits) - 1
     table = gd.new_table(gd.make_rule(configure("--oaa", "2").learner, True), bits, routers + classes, width)
     rng = np.random.default_rng(bits)
-    met = np.zeros(routers + classes, np.uint8)
+    marks = np.zeros(routers + classes, np.uint8)
     scratch = gd.new_lanes(12)
-    found = []
+    outcomes = []
     for _ in range(60):
         a, way = int(rng.integers(len(tree.left))), []
         lanes = np.sort(rng.choice(classes, 12, replace=False)) + routers
@@ -387,15 +389,15 @@ def test_lanes_are_apart_where_no_slot_of_theirs_is_met_twice(bits):
         while up >= 0:
             way += [int(tree.router[up])] if tree.router[up] >= 0 else []
             up = int(tree.parent[up])
-        ordinary = [int(one) * width for one in rng.choice(1 << (bits - 6), rng.integers(1, 4), replace=False)]
-        of_path = [int(one) for one in rng.integers(0, 1 << 40, rng.integers(0, 4))]
+        ordinary = [int(slot) * width for slot in rng.choice(1 << (bits - 6), rng.integers(1, 4), replace=False)]
+        of_path = [int(slot) for slot in rng.integers(0, 1 << 40, rng.integers(0, 4))]
         place = np.array(ordinary + of_path, np.uint64)
-        apart = scoring._slots_are_distinct(tree, table, place, len(ordinary), len(place), a, scratch, 12, met)
-        slots = {sub: {(one + sub) & mask for one in ordinary} for sub in way}
-        slots.update({int(sub): {(one + int(sub)) & mask for one in ordinary + of_path} for sub in lanes})
+        apart = scoring._slots_are_distinct(tree, table, place, len(ordinary), len(place), a, scratch, 12, marks)
+        slots = {sub: {(slot + sub) & mask for slot in ordinary} for sub in way}
+        slots.update({int(sub): {(slot + int(sub)) & mask for slot in ordinary + of_path} for sub in lanes})
         shared = sum(map(len, slots.values())) > len(set().union(*slots.values()))
         assert not (apart and shared)
         assert apart or shared or len(set(of_path)) > 1  # two of the path near each other are enough to say no
-        assert not met.any()
-        found.append(apart)
-    assert any(found) and (bits > 12 or not all(found))
+        assert not marks.any()
+        outcomes.append(apart)
+    assert any(outcomes) and (bits > 12 or not all(outcomes))

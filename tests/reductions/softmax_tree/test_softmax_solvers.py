@@ -35,11 +35,11 @@ def fit_softmax(x, y, weight, alpha, intercept=True, tol=1e-6, sweeps=400):
     start = np.searchsorted(y, np.arange(k + 1)).astype(np.int64)
     bias = leaf_exact.first_bias(problem, start) if intercept else np.zeros(k)
     none = leaf_exact.empty_weights(k)
-    found, objective = leaf_exact.solve(problem, start, alpha, none, bias, intercept, sweeps, tol)
+    solution, objective = leaf_exact.solve(problem, start, alpha, none, bias, intercept, sweeps, tol)
     w = np.zeros((k, x.shape[1]))
     for c in range(k):
-        mine = slice(found.start[c], found.start[c + 1])
-        w[c, found.feature[mine]] = found.value[mine]
+        of_class = slice(solution.start[c], solution.start[c + 1])
+        w[c, solution.feature[of_class]] = solution.value[of_class]
     return w, bias, objective
 
 
@@ -54,11 +54,11 @@ def test_logistic_regression_is_liblinears(alpha):
     assert router_logistic.solve(problem_of(x, weight), right, alpha, w, 0.0, False) == 0.0
     other = LogisticRegression(penalty="l1", C=1 / alpha, solver="liblinear", fit_intercept=False, tol=1e-6)
     other.fit(x, right, sample_weight=weight)
-    ours = logistic_objective(x, right, weight, w, 0.0, alpha)
-    theirs = logistic_objective(x, right, weight, other.coef_[0], 0.0, alpha)
-    assert abs(ours - theirs) < 1e-3 * theirs
+    value = logistic_objective(x, right, weight, w, 0.0, alpha)
+    liblinear = logistic_objective(x, right, weight, other.coef_[0], 0.0, alpha)
+    assert abs(value - liblinear) < 1e-3 * liblinear
     z = np.empty(len(y))
-    assert router_logistic.objective(problem_of(x, weight), right, w, 0.0, alpha, z) == pytest.approx(ours, rel=1e-9)
+    assert router_logistic.objective(problem_of(x, weight), right, w, 0.0, alpha, z) == pytest.approx(value, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:The max_iter")
@@ -69,9 +69,9 @@ def test_logistic_regression_with_an_intercept_is_sagas():
     b = router_logistic.solve(problem_of(x, weight), right, 1.0, w, 0.0)
     other = LogisticRegression(penalty="l1", C=1.0, solver="saga", tol=1e-5, max_iter=2000)
     other.fit(x, right, sample_weight=weight)
-    ours = logistic_objective(x, right, weight, w, b, 1.0)
-    theirs = logistic_objective(x, right, weight, other.coef_[0], other.intercept_[0], 1.0)
-    assert ours < theirs * (1 + 1e-3)
+    value = logistic_objective(x, right, weight, w, b, 1.0)
+    saga = logistic_objective(x, right, weight, other.coef_[0], other.intercept_[0], 1.0)
+    assert value < saga * (1 + 1e-3)
 
 
 @pytest.mark.filterwarnings("ignore:The max_iter")
@@ -88,10 +88,10 @@ def test_softmax_is_sagas_in_less_time(alpha, intercept):
     )
     other.fit(x, y, sample_weight=weight)
     theirs_took = time.process_time() - began
-    ours = softmax_objective(x, y, weight, w, b, alpha)
-    theirs = softmax_objective(x, y, weight, other.coef_, other.intercept_, alpha)
-    assert ours < theirs * (1 + 1e-3)
-    assert objective == pytest.approx(ours, rel=1e-9)
+    value = softmax_objective(x, y, weight, w, b, alpha)
+    saga = softmax_objective(x, y, weight, other.coef_, other.intercept_, alpha)
+    assert value < saga * (1 + 1e-3)
+    assert objective == pytest.approx(value, rel=1e-9)
     assert took < 1.5 * theirs_took  # on a machine that others use
 
 
@@ -154,16 +154,16 @@ def test_softmax_that_is_stopped_ends_after_a_sweep():
     x, y, weight = some_rows(6, 300, 10, 40, False)
     problem = problem_of(x, weight)
     start = np.searchsorted(y, np.arange(11)).astype(np.int64)
-    found = []
+    solutions = []
     for stopped in (lambda: True, lambda: False):
         bias = leaf_exact.first_bias(problem, start)
         none = leaf_exact.empty_weights(10)
-        found.append(leaf_exact.solve(problem, start, 0.1, none, bias, stopped=stopped))
-    assert found[0][0].start[-1] > 0
-    assert found[0][1] > 1.01 * found[1][1]
+        solutions.append(leaf_exact.solve(problem, start, 0.1, none, bias, stopped=stopped))
+    assert solutions[0][0].start[-1] > 0
+    assert solutions[0][1] > 1.01 * solutions[1][1]
 
 
-def test_separable_rows_do_no_harm():
+def test_separable_rows_give_finite_weights():
     x = np.eye(4)[np.repeat(np.arange(4), 30)]
     y = np.repeat(np.arange(4), 30)
     for intercept in (True, False):

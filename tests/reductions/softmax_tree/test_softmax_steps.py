@@ -17,12 +17,12 @@ def starts(y) -> np.ndarray:
     return np.searchsorted(y, np.arange(int(y.max()) + 2)).astype(np.int64)
 
 
-def dense(found: leaf_exact.Weights, k: int, features: int) -> np.ndarray:
+def dense(weights: leaf_exact.Weights, k: int, features: int) -> np.ndarray:
     """Weights [k, F]."""
     w = np.zeros((k, features))
     for c in range(k):
-        mine = slice(found.start[c], found.start[c + 1])
-        w[c, found.feature[mine]] = found.value[mine]
+        of_class = slice(weights.start[c], weights.start[c + 1])
+        w[c, weights.feature[of_class]] = weights.value[of_class]
     return w
 
 
@@ -31,11 +31,11 @@ def fitted(x, y, weight, alpha, **more):
     problem, start = problem_of(x, weight), starts(y)
     k = len(start) - 1
     bias = leaf_exact.first_bias(problem, start)
-    found = leaf_sgd.fit(problem, start, alpha, leaf_exact.empty_weights(k), bias, **more)
-    return dense(found, k, x.shape[1]), bias
+    weights = leaf_sgd.fit(problem, start, alpha, leaf_exact.empty_weights(k), bias, **more)
+    return dense(weights, k, x.shape[1]), bias
 
 
-def plainly(x, y, weight, alpha, passes, seed):
+def numpy_steps(x, y, weight, alpha, passes, seed):
     """The same steps in plain NumPy, for classes that all have more than LEAST_P."""
     n, k = len(y), int(y.max()) + 1
     w, bias, square = np.zeros((x.shape[1], k)), np.log(np.bincount(y, weight) / weight.sum()), np.ones(k)
@@ -56,24 +56,24 @@ def plainly(x, y, weight, alpha, passes, seed):
                 assert g.min() > leaf_sgd.LEAST_P
                 g[np.arange(len(rows)), y[rows]] -= 1.0
                 g *= weight[rows, None]
-                for r, one in zip(rows, g, strict=True):
-                    square += one**2
-                    bias = bias - leaf_sgd.BIAS_RATE * one / np.sqrt(square)
-                    w -= now * np.outer(x[r], one)
+                for r, gradient in zip(rows, g, strict=True):
+                    square += gradient**2
+                    bias = bias - leaf_sgd.BIAS_RATE * gradient / np.sqrt(square)
+                    w -= now * np.outer(x[r], gradient)
             part = min(low + piece, n) - low
             w = np.sign(w) * np.maximum(np.abs(w) - now * alpha * part / n, 0.0)
     return w.T, bias
 
 
 @pytest.mark.parametrize(("k", "n"), [(3, 50), (70, 140)])
-def test_steps_are_the_plain_ones(k, n, monkeypatch):
+def test_steps_agree_with_plain_numpy(k, n, monkeypatch):
     monkeypatch.setattr(leaf_sgd, "RATE", 0.1)
     monkeypatch.setattr(leaf_sgd, "FASTEST", 0.1)
     monkeypatch.setattr(leaf_sgd, "BIAS_RATE", 0.02)
     x, y, weight = some_rows(1, n, k, 12, True)
     weight = np.minimum(weight, 1.0)
     w, bias = fitted(x, y, weight, 0.01, passes=2, seed=3)
-    slow, slow_bias = plainly(x, y, weight, 0.01, 2, 3)
+    slow, slow_bias = numpy_steps(x, y, weight, 0.01, 2, 3)
     assert np.abs(slow).max() > 0.05
     assert w == pytest.approx(slow, abs=2e-4)
     assert bias == pytest.approx(slow_bias, abs=2e-4)
@@ -89,16 +89,16 @@ def test_classes_that_are_hardly_probable_are_drawn_as_often_as_they_are_probabl
     draws = 4000
     total = np.zeros(k)
     scratch = leaf_sgd.Scratch(np.empty(size, np.float32), np.empty(leaf_sgd.LANES, np.float32))
-    found = leaf_sgd.SampledSlopes(
+    drawn = leaf_sgd.SampledSlopes(
         np.zeros(1, np.int64), np.zeros((1, leaf_sgd.MOST_SAMPLED), np.int32),
         np.zeros((1, leaf_sgd.MOST_SAMPLED), np.float32),
     )  # fmt: skip
     for i in range(draws):
         draw = np.array([(i + 0.5) / draws], np.float32)
-        leaf_sgd.sample_slopes(problem, table, np.zeros(1, np.int64), draw, 0, 0, 1, y.astype(np.int32), scratch, found)
-        count = found.count[0]
-        assert len(set(found.owner[0, :count].tolist())) == count
-        total[found.owner[0, :count]] += found.slope[0, :count]
+        leaf_sgd.sample_slopes(problem, table, np.zeros(1, np.int64), draw, 0, 0, 1, y.astype(np.int32), scratch, drawn)
+        count = drawn.count[0]
+        assert len(set(drawn.owner[0, :count].tolist())) == count
+        total[drawn.owner[0, :count]] += drawn.slope[0, :count]
     p = np.exp(bias) / np.exp(bias).sum()
     p[k - 1] -= 1.0
     assert (p[: k - 1] < leaf_sgd.LEAST_P).any()
@@ -141,10 +141,10 @@ def test_threads_do_not_matter(monkeypatch):
                 shares.append(len(items))
                 list(pool.map(lambda item: job(*item), items))
 
-            found = fitted(x, y, weight, 0.02, passes=3, share=share)
+            several = fitted(x, y, weight, 0.02, passes=3, share=share)
         assert set(shares) == {workers}
-        assert (found[0] == alone[0]).all()
-        assert (found[1] == alone[1]).all()
+        assert (several[0] == alone[0]).all()
+        assert (several[1] == alone[1]).all()
 
 
 def test_rare_features_have_weights_for_their_classes_only():
@@ -158,12 +158,12 @@ def test_rare_features_have_weights_for_their_classes_only():
         wanted = together.copy()
         wanted[:, often[:dense_features]] = (x != 0).sum(axis=0)[often[:dense_features]] > 1
         table.w[:] = 1.0 + np.arange(len(table.w))
-        found = leaf_sgd.weights(table, 10)
-        w = dense(found, 10, 30)
+        weights = leaf_sgd.weights(table, 10)
+        w = dense(weights, 10, 30)
         assert ((w != 0) | ~wanted).all()
         assert ((w == 0) | wanted | together).all()
         other = leaf_sgd.new_table(problem, y.astype(np.int32), bias, dense_features * 4 * leaf_sgd.LANES)
-        leaf_sgd.load_weights(other, found.start, found.feature, found.value)
+        leaf_sgd.load_weights(other, weights.start, weights.feature, weights.value)
         assert (dense(leaf_sgd.weights(other, 10), 10, 30) == w).all()
 
 
@@ -171,15 +171,15 @@ def test_goes_on_from_weights_it_is_given():
     x, y, weight = some_rows(6, 300, 10, 40, True)
     problem, start = problem_of(x, weight), starts(y)
     bias = leaf_exact.first_bias(problem, start)
-    found, _ = leaf_exact.solve(problem, start, 0.05, leaf_exact.empty_weights(10), bias)
-    used = found.start[-1]
-    found = leaf_exact.Weights(found.start, found.feature[:used], found.value[:used])
-    begin = dense(found, 10, 40)
-    same = dense(leaf_sgd.fit(problem, start, 0.05, found, bias.copy(), stopped=lambda: True), 10, 40)
+    solution, _ = leaf_exact.solve(problem, start, 0.05, leaf_exact.empty_weights(10), bias)
+    used = solution.start[-1]
+    solution = leaf_exact.Weights(solution.start, solution.feature[:used], solution.value[:used])
+    before = dense(solution, 10, 40)
+    same = dense(leaf_sgd.fit(problem, start, 0.05, solution, bias.copy(), stopped=lambda: True), 10, 40)
     none = dense(
         leaf_sgd.fit(problem, start, 0.05, leaf_exact.empty_weights(10), bias.copy(), stopped=lambda: True), 10, 40
     )
-    assert np.abs(same - begin).max() > 0
+    assert np.abs(same - before).max() > 0
     assert softmax_objective(x, y, weight, same, bias, 0.05) < softmax_objective(x, y, weight, none, bias, 0.05)
 
 

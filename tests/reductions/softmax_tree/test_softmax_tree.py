@@ -11,7 +11,7 @@ import signal
 
 import numpy as np
 import pytest
-from command import begin, learn
+from command import learn, start_process
 from command import xclass as run
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,8 +73,8 @@ def groups(seed: int, n: int, k: int, features: int = 12, noise: float = 0.3):
 def test_store_gives_back_what_it_took(examples, unit):
     batch = batches.empty(len(examples), sum(map(len, examples)), 0, 0)
     at = 0
-    for i, one in enumerate(examples):
-        for index, value in one:
+    for i, example in enumerate(examples):
+        for index, value in example:
             batch.index[at], batch.value[at] = 1000 * index, value
             at += 1
         batch.start[i + 1] = at
@@ -93,9 +93,9 @@ def test_store_gives_back_what_it_took(examples, unit):
         wanted = {}
         for index, value in examples[i]:
             wanted[1000 * index] = wanted.get(1000 * index, 0.0) + value / length
-        mine = slice(rows.start[r], rows.start[r + 1])
-        got = dict(zip(hashes[rows.feature[mine]].tolist(), rows.value[mine].tolist(), strict=True))
-        assert (np.diff(rows.feature[mine].astype(np.int64)) > 0).all()
+        of_row = slice(rows.start[r], rows.start[r + 1])
+        got = dict(zip(hashes[rows.feature[of_row]].tolist(), rows.value[of_row].tolist(), strict=True))
+        assert (np.diff(rows.feature[of_row].astype(np.int64)) > 0).all()
         assert got == pytest.approx(wanted, abs=1e-6)
     store.close()
 
@@ -117,28 +117,28 @@ def some_tree(seed: int, depth: int, k: int, features: int) -> softmax_nodes.Tre
     """A complete tree of random weights."""
     rng = np.random.default_rng(seed)
     tree = softmax_nodes.Tree.complete(depth)
-    for i, one in enumerate(tree.contents):
-        if isinstance(one, softmax_nodes.Router):
-            mine = np.flatnonzero(rng.random(features) < 0.5).astype(np.uint32)
+    for i, inside in enumerate(tree.contents):
+        if isinstance(inside, softmax_nodes.Router):
+            features_used = np.flatnonzero(rng.random(features) < 0.5).astype(np.uint32)
             tree.contents[i] = softmax_nodes.Router(
-                mine, rng.standard_normal(len(mine)), float(rng.standard_normal()) / 4
+                features_used, rng.standard_normal(len(features_used)), float(rng.standard_normal()) / 4
             )
             continue
         label = np.flatnonzero(rng.random(k) < 0.6) + 1
         each = [np.flatnonzero(rng.random(features) < 0.2) for _ in label]
-        start = np.concatenate([[0], np.cumsum([len(one) for one in each])]).astype(np.int64)
+        start = np.concatenate([[0], np.cumsum([len(inside) for inside in each])]).astype(np.int64)
         feature = np.concatenate([np.empty(0, np.int64), *each]).astype(np.uint32)
         bias = np.round(rng.standard_normal(len(label)), 1)  # some are equal
         tree.contents[i] = softmax_nodes.Leaf(label, bias, start, feature, rng.standard_normal(len(feature)))
     return tree
 
 
-def plainly(tree: softmax_nodes.Tree, x: np.ndarray):
+def numpy_walk(tree: softmax_nodes.Tree, x: np.ndarray):
     """Where a dense row ends, the labels there and their probabilities."""
     i = 0
     while tree.left[i] >= 0:
-        one = tree.contents[i]
-        i = tree.right[i] if x[one.feature] @ one.weight + one.bias >= 0 else tree.left[i]
+        router = tree.contents[i]
+        i = tree.right[i] if x[router.feature] @ router.weight + router.bias >= 0 else tree.left[i]
     leaf = tree.contents[i]
     owner = np.repeat(np.arange(len(leaf.label)), np.diff(leaf.start))
     z = leaf.bias + np.bincount(owner, leaf.weight * x[leaf.feature], minlength=len(leaf.label))
@@ -149,7 +149,7 @@ def plainly(tree: softmax_nodes.Tree, x: np.ndarray):
 @pytest.mark.bounds
 @pytest.mark.parametrize("depth", [0, 1, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_walk_is_the_plain_one(depth, seed):
+def test_walk_agrees_with_plain_numpy(depth, seed):
     k, features, n = 12, 10, 80
     tree = some_tree(seed, depth, k, features)
     rng = np.random.default_rng(seed)
@@ -157,25 +157,25 @@ def test_walk_is_the_plain_one(depth, seed):
     rows = rows_of(x, rng.integers(1, k + 1, n), np.ones(n))
     for stored in (tree, softmax_nodes.from_arrays(softmax_nodes.to_arrays(tree), lambda feature: feature)):
         paths = inference.prepare(softmax_nodes.to_arrays(stored))
-        found = inference.new_walk_result(n, 4)
+        result = inference.new_walk_result(n, 4)
         inference.walk(
             paths, rows.start, rows.feature, rows.value, rows.label, np.zeros(n, np.int32), 0, n,
-            inference.new_scratch(paths, 4), found,
+            inference.new_scratch(paths, 4), result,
         )  # fmt: skip
         for r in range(n):
-            node, label, p = plainly(tree, x[r])
-            assert tree.leaves()[found.leaf[r]] == node
-            assert found.size[r] == len(label)
+            node, label, p = numpy_walk(tree, x[r])
+            assert tree.leaves()[result.leaf[r]] == node
+            assert result.size[r] == len(label)
             order = np.argsort(-np.round(p, 9), kind="stable")[:4]
-            assert found.predicted[r] == (label[order[0]] if len(label) else 0)
+            assert result.predicted[r] == (label[order[0]] if len(label) else 0)
             wanted = [*label[order].tolist(), 0, 0, 0, 0][:4]
-            assert found.top[r].tolist() == wanted
-            assert found.top_p[r, : len(order)] == pytest.approx(p[order], rel=1e-5)
+            assert result.top[r].tolist() == wanted
+            assert result.top_p[r, : len(order)] == pytest.approx(p[order], rel=1e-5)
             own = np.flatnonzero(label == rows.label[r])
             if len(own):
-                assert found.log_p[r] == pytest.approx(math.log(p[own[0]]), abs=1e-5)
+                assert result.log_p[r] == pytest.approx(math.log(p[own[0]]), abs=1e-5)
             else:
-                assert math.isnan(found.log_p[r])
+                assert math.isnan(result.log_p[r])
 
 
 def test_what_is_no_tree_is_refused():
@@ -195,23 +195,23 @@ def test_what_is_no_tree_is_refused():
         good._replace(first=good.first[::-1].copy()), good._replace(right=good.right + 50),
         good._replace(leaf_node=good.leaf_node + 100), good._replace(bias=good.bias * np.float32("nan")),
     ]  # fmt: skip
-    for one in bad:
+    for broken in bad:
         with pytest.raises(model_file.ModelError, match=r"the model's array 'tree\."):
-            inference.check(one, 6, 2)
+            inference.check(broken, 6, 2)
 
 
 # -- training
 
 
-def trained(x, y, weight, depth, begin, **more):
+def trained(x, y, weight, depth, start_leaf, **more):
     """A tree, and its reports."""
-    asked = {"alpha": 0.3, "leaf_classes": 99, "zero_loss": "01", "beta": 20.0, "iterations": 4, "intercept": True}
+    settings = {"alpha": 0.3, "leaf_classes": 99, "zero_loss": "01", "beta": 20.0, "iterations": 4, "intercept": True}
     tree = softmax_nodes.Tree.complete(depth)
     rows = rows_of(x, y, weight)
-    said = []
-    trainer = tao.Trainer(rows, x.shape[1], tree, tao.Settings(**{**asked, **more}), in_turn)
-    trainer.run(np.array(tree.leaves(), np.int32)[begin], said.append)
-    return tree, said, rows, trainer
+    reports = []
+    trainer = tao.Trainer(rows, x.shape[1], tree, tao.Settings(**{**settings, **more}), in_turn)
+    trainer.run(np.array(tree.leaves(), np.int32)[start_leaf], reports.append)
+    return tree, reports, rows, trainer
 
 
 @pytest.mark.parametrize("zero_loss", ["01", "beta"])
@@ -222,15 +222,17 @@ def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):
     monkeypatch.setattr(tao, "LEAST_DECREASE", -1.0)
     monkeypatch.setattr(tao.leaf_exact, "SWEEPS", 2000)
     x, y, weight = groups(seed, 90, k)
-    begin = (y - 1) * 4 // k
-    tree, said, rows, trainer = trained(x, y, weight, 2, begin, leaf_classes=most, zero_loss=zero_loss, iterations=3)
+    start_leaf = (y - 1) * 4 // k
+    tree, reports, rows, trainer = trained(
+        x, y, weight, 2, start_leaf, leaf_classes=most, zero_loss=zero_loss, iterations=3
+    )
     slow = oracle.Oracle(x, y, weight, 2, 0.3, most, zero_loss, 20.0)
-    wanted = slow.run([3 + b for b in begin.tolist()], 3)
-    assert [one.objective for one in said] == pytest.approx([value for value, _ in wanted], rel=2e-3)
-    found = softmax_nodes.walk(tree, rows, in_turn)
-    same = np.array(tree.leaves())[found.leaf] == np.array(wanted[-1][1])
+    wanted = slow.run([3 + b for b in start_leaf.tolist()], 3)
+    assert [report.objective for report in reports] == pytest.approx([value for value, _ in wanted], rel=2e-3)
+    walked = softmax_nodes.walk(tree, rows, in_turn)
+    same = np.array(tree.leaves())[walked.leaf] == np.array(wanted[-1][1])
     assert same.mean() > 0.97
-    assert trainer.objective(found) == said[-1].objective
+    assert trainer.objective(walked) == reports[-1].objective
 
 
 @settings(max_examples=40, deadline=None)
@@ -245,15 +247,15 @@ def test_training_is_the_oracles(monkeypatch, zero_loss, seed, k, most):
 )
 def test_objective_never_rises(seed, zero_loss, depth, k, most, alpha, solver):
     x, y, weight = groups(seed, 120, k, noise=0.8)
-    begin = np.random.default_rng(seed).integers(0, 1 << depth, 120)
+    start_leaf = np.random.default_rng(seed).integers(0, 1 << depth, 120)
     enough, tao.LEAST_DECREASE = tao.LEAST_DECREASE, -1.0
     try:
-        _, said, _, _ = trained(
-            x, y, weight, depth, begin, zero_loss=zero_loss, leaf_classes=most, alpha=alpha, solver=solver
+        _, reports, _, _ = trained(
+            x, y, weight, depth, start_leaf, zero_loss=zero_loss, leaf_classes=most, alpha=alpha, solver=solver
         )
     finally:
         tao.LEAST_DECREASE = enough
-    values = [one.objective for one in said]
+    values = [report.objective for report in reports]
     assert len(values) == (4 if depth else 1) or values[-1] == 0.0
     for before, after in itertools.pairwise(values):
         assert after <= before * (1 + 1e-9) + 1e-9
@@ -271,33 +273,33 @@ def test_losses_on_both_sides_are_those_of_walking_there(monkeypatch, zero_loss,
     leaves = np.array(tree.leaves(), np.int32)
     quick, levels = tao.Trainer._both_sides, []
 
-    def checked(self, routers, under, *below):
-        sides = quick(self, routers, under, *below)
+    def checked(self, routers, under, *arguments):
+        sides = quick(self, routers, under, *arguments)
         for i in routers:
             for child, loss in zip((left[i], right[i]), sides, strict=True):
-                found = softmax_nodes.walk(tree, rows, in_turn, np.full(150, child, np.int32))
-                np.testing.assert_array_equal(loss[under[i]], self.losses(found)[under[i]])
+                walked = softmax_nodes.walk(tree, rows, in_turn, np.full(150, child, np.int32))
+                np.testing.assert_array_equal(loss[under[i]], self.losses(walked)[under[i]])
         levels.append(len(routers))
         return sides
 
     monkeypatch.setattr(tao.Trainer, "_both_sides", checked)
-    asked = tao.Settings(0.2, 3, zero_loss, 20.0, 2, True)
-    begin = leaves[(y + np.arange(150) % 2) % len(leaves)]
-    tao.Trainer(rows, x.shape[1], tree, asked, in_turn).run(begin, lambda _: None)
+    settings = tao.Settings(0.2, 3, zero_loss, 20.0, 2, True)
+    start_leaf = leaves[(y + np.arange(150) % 2) % len(leaves)]
+    tao.Trainer(rows, x.shape[1], tree, settings, in_turn).run(start_leaf, lambda _: None)
     assert levels[:2] == [len(left) // 2 - 1, 1]
 
 
 def test_remove_leaves_out_what_one_side_lacks():
     x, y, weight = groups(4, 150, 6)
-    tree, said, _, _ = trained(x, y, weight, 1, (y > 3).astype(int), zero_loss="remove", leaf_classes=3)
-    # the sides share no class, so that no row tells the router anything
+    tree, reports, _, _ = trained(x, y, weight, 1, (y > 3).astype(int), zero_loss="remove", leaf_classes=3)
+    # the sides share no class, so that no row is informative for the router
     assert len(tree.contents[0].weight) == 0
     _, other, _, _ = trained(x, y, weight, 1, (y > 3).astype(int), zero_loss="01", leaf_classes=3)
-    assert other[-1].error < said[-1].error
+    assert other[-1].error < reports[-1].error
 
 
-def _ended(done: list, most: int) -> bool:
-    return len(done) >= most
+def _ended(reports: list, most: int) -> bool:
+    return len(reports) >= most
 
 
 def test_stopping_leaves_a_tree_that_answers(monkeypatch):
@@ -313,36 +315,36 @@ def test_stopping_leaves_a_tree_that_answers(monkeypatch):
     for nodes in range(1, 9):
         walked.clear()
         tree = softmax_nodes.Tree.complete(2)
-        done = []
-        asked = tao.Settings(0.2, 99, "01", 20.0, 3, True)
+        reports = []
+        settings = tao.Settings(0.2, 99, "01", 20.0, 3, True)
         trainer = tao.Trainer(
-            rows, x.shape[1], tree, asked, in_turn, functools.partial(_ended, done, nodes),
-            functools.partial(done.append, 1),
+            rows, x.shape[1], tree, settings, in_turn, functools.partial(_ended, reports, nodes),
+            functools.partial(reports.append, 1),
         )  # fmt: skip
         trainer.run(np.array(tree.leaves(), np.int32)[(y - 1) // 2], lambda _: None)
-        assert len(done) == nodes
+        assert len(reports) == nodes
         assert sum(walked) == (0 if nodes <= 4 else 2 if nodes <= 6 else 3)  # four leaves, two routers, one
-        found = softmax_nodes.walk(tree, rows, in_turn)
-        weights = np.bincount(found.leaf, rows.weight, minlength=4)
+        before = softmax_nodes.walk(tree, rows, in_turn)
+        weights = np.bincount(before.leaf, rows.weight, minlength=4)
         small, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weights.tolist(), strict=True)))
         assert len(small.left) == 7 - gone
         again = softmax_nodes.walk(small, rows, in_turn)
-        assert (again.predicted == found.predicted).all()
+        assert (again.predicted == before.predicted).all()
         inference.check(softmax_nodes.to_arrays(small), 8, 2)
 
 
 def test_pruning_takes_out_what_does_nothing():
     x, y, weight = groups(6, 100, 4)
     tree, _, rows, _ = trained(x, y, weight, 2, (y - 1) % 2 * 2)  # two of the leaves have no rows
-    found = softmax_nodes.walk(tree, rows, in_turn)
-    weights = np.bincount(found.leaf, rows.weight, minlength=4)
+    walked = softmax_nodes.walk(tree, rows, in_turn)
+    weights = np.bincount(walked.leaf, rows.weight, minlength=4)
     small, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weights.tolist(), strict=True)))
     assert gone >= 2
-    assert (softmax_nodes.walk(small, rows, in_turn).predicted == found.predicted).all()
-    one = np.full(100, 3)
-    tree, _, rows, _ = trained(x, one, weight, 2, np.arange(100) % 4)
-    found = softmax_nodes.walk(tree, rows, in_turn)
-    weights = np.bincount(found.leaf, rows.weight, minlength=4)
+    assert (softmax_nodes.walk(small, rows, in_turn).predicted == walked.predicted).all()
+    same_class = np.full(100, 3)
+    tree, _, rows, _ = trained(x, same_class, weight, 2, np.arange(100) % 4)
+    walked = softmax_nodes.walk(tree, rows, in_turn)
+    weights = np.bincount(walked.leaf, rows.weight, minlength=4)
     small, gone = softmax_nodes.prune(tree, dict(zip(tree.leaves(), weights.tolist(), strict=True)))
     assert (len(small.left), gone) == (1, 6)
     assert (softmax_nodes.walk(small, rows, in_turn).predicted == 3).all()
@@ -358,9 +360,11 @@ def test_prototypes_are_means():
     for r, name in enumerate(label):
         dense = np.zeros(x.shape[1])
         dense[feature[start[r] : start[r + 1]]] = value[start[r] : start[r + 1]]
-        mine = y == name
-        assert dense == pytest.approx((x[mine] * weight[mine, None]).sum(axis=0) / weight[mine].sum(), abs=1e-6)
-        assert size[r] == pytest.approx(weight[mine].sum())
+        of_class = y == name
+        assert dense == pytest.approx(
+            (x[of_class] * weight[of_class, None]).sum(axis=0) / weight[of_class].sum(), abs=1e-6
+        )
+        assert size[r] == pytest.approx(weight[of_class].sum())
 
 
 def test_k_means_ends_where_no_prototype_is_nearer_to_another_centre():
@@ -389,23 +393,23 @@ def test_nearest_clusters_meet_first():
 
 def test_halves_begin_with_equally_many_classes():
     x, y, weight = groups(9, 400, 13)
-    begin = initialise.by_halves(rows_of(x, y, weight), 4, 0, in_turn)
-    classes = [set(y[begin == leaf].tolist()) for leaf in range(4)]
+    start_leaf = initialise.by_halves(rows_of(x, y, weight), 4, 0, in_turn)
+    classes = [set(y[start_leaf == leaf].tolist()) for leaf in range(4)]
     assert sorted(map(len, classes)) == [3, 3, 3, 4]
     assert set.union(*classes) == set(range(1, 14))
     # more leaves than classes
-    begin = initialise.by_halves(rows_of(x, y, weight), 32, 0, in_turn)
-    assert len(np.unique(begin)) == 13
+    start_leaf = initialise.by_halves(rows_of(x, y, weight), 32, 0, in_turn)
+    assert len(np.unique(start_leaf)) == 13
 
 
 # -- the learner
 
 
-def grown(text: str, classes: int = K, told: list[str] | None = None, **options) -> xclass.Learner:
-    """A softmax tree that has learned a text; `told` takes what it says while it learns."""
+def grown(text: str, classes: int = K, messages: list[str] | None = None, **options) -> xclass.Learner:
+    """A softmax tree that has learned a text; `messages` collects its messages while it learns."""
     model = xclass.Learner("softmax_tree", classes, **{"bits": 16, **options})
-    if told is not None:
-        model.reduction.info = told.append
+    if messages is not None:
+        model.reduction.info = messages.append
     model.learn_many(text)
     model.end_pass()
     return model
@@ -437,21 +441,21 @@ def test_summary_says_what_the_predictions_say():
         every = go_through(model, test, learn=False, probabilities=True)
         top = go_through(model, test, learn=False, top_k=2)
     first = five = inside = weight = log = log_inside = 0.0
-    for line, shown, best in zip(test.splitlines(), every.lists, top.lists, strict=True):
+    for line, listing, best in zip(test.splitlines(), every.lists, top.lists, strict=True):
         y, w = int(line.split(" ")[0]), float(line.split(" ")[1])
-        rest = shown.pop(0)
-        assert sum(shown.values()) + rest == pytest.approx(1.0, abs=1e-6)
-        assert rest == pytest.approx(0.01 * (K - len(shown)) / (1 + 0.01 * (K - len(shown))), abs=1e-6)
-        order = sorted(shown, key=lambda label: (-shown[label], label))
+        rest = listing.pop(0)
+        assert sum(listing.values()) + rest == pytest.approx(1.0, abs=1e-6)
+        assert rest == pytest.approx(0.01 * (K - len(listing)) / (1 + 0.01 * (K - len(listing))), abs=1e-6)
+        order = sorted(listing, key=lambda label: (-listing[label], label))
         assert list(best) == [*order[:2], 0]
-        assert [best[label] for label in order[:2]] == [shown[label] for label in order[:2]]
+        assert [best[label] for label in order[:2]] == [listing[label] for label in order[:2]]
         weight += w
         first += w * (order[0] != y)
         five += w * (y not in order[:5])
-        log -= w * math.log(shown[y] if y in shown else rest / (K - len(shown)))
-        if y in shown:
+        log -= w * math.log(listing[y] if y in listing else rest / (K - len(listing)))
+        if y in listing:
             inside += w
-            log_inside -= w * math.log(shown[y] / (1 - rest))
+            log_inside -= w * math.log(listing[y] / (1 - rest))
     assert every.loss == first
     assert fact(every.summary, "top-5 error") == pytest.approx(five / weight, abs=2e-6)
     assert fact(every.summary, "class is in the leaf") == pytest.approx(inside / weight, abs=2e-6)
@@ -462,17 +466,17 @@ def test_summary_says_what_the_predictions_say():
 def test_smoothing_is_chosen_where_labels_are_most_probable():
     lines = multiclass(5, K, 2000, noise=0.6).splitlines()
     options = {"depth": 2, "leaf_classes": 3, "tao_iterations": 1}
-    told: list[str] = []
-    with grown("\n".join(lines), told=told, **options) as model:
+    messages: list[str] = []
+    with grown("\n".join(lines), messages=messages, **options) as model:
         assert model.examples == 2000
         chosen = model.contents().learner["smooth"]
-    assert told[0].startswith("softmax tree: 1960 examples, 9 classes")
+    assert messages[0].startswith("softmax tree: 1960 examples, 9 classes")
     rest = "\n".join(line for i, line in enumerate(lines) if i % 50 != 49)
-    found = {}
+    losses = {}
     for eps in (chosen / 3, chosen, min(1.0, 3 * chosen)):
         with grown(rest, smooth=eps, **options) as model:
-            found[eps] = fact(go_through(model, "\n".join(lines[49::50]), learn=False).summary, "average log loss")
-    assert min(found, key=found.get) == chosen
+            losses[eps] = fact(go_through(model, "\n".join(lines[49::50]), learn=False).summary, "average log loss")
+    assert min(losses, key=losses.get) == chosen
 
 
 @pytest.mark.parametrize("solver", ["steps", "exact"])
@@ -486,15 +490,15 @@ def test_threads_do_not_matter(monkeypatch, solver):
     assert states[0] == states[1] == states[2]
 
 
-def test_goes_on_from_a_model(place):
+def test_training_resumes_from_a_model(place):
     first, second, test = (multiclass(seed, K, n, noise=0.3) for seed, n in ((7, 800), (8, 800), (9, 400)))
     with grown(first, depth=2, tao_iterations=1) as model:
         assert model.average_loss is None  # nothing was known while examples were collected
-        before, answers, leaves = error_of(model, test), model.predict_many(second), fact(summary_of(model), "leaves")
+        before, predictions, leaves = error_of(model, test), model.predict_many(second), fact(summary_of(model), "leaves")
         model.save("m")
     with xclass.load("m") as model:
-        outcome = model.learn_many(second)  # the loaded tree answers while examples are collected
-        assert outcome.prediction.tolist() == answers.tolist()
+        outcome = model.learn_many(second)  # the loaded tree predicts while examples are collected
+        assert outcome.prediction.tolist() == predictions.tolist()
         assert model.average_loss == outcome.loss.sum() / 800 == error_of(model, second)
         model.end_pass()
         assert error_of(model, test) < before + 0.03
@@ -508,20 +512,20 @@ def test_weights_are_rows_repeated():
     heavy = [line.replace("|", f"{w} |", 1) for line, w in zip(lines, times, strict=True)]
     often = [line for line, w in zip(lines, times, strict=True) for _ in range(w)]
     test = multiclass(12, K, 300, noise=0.3)
-    with grown(heavy, depth=1, smooth=0.001) as one, grown(often, depth=1, smooth=0.001) as two:
-        assert (one.predict_many(test) != two.predict_many(test)).sum() <= 6
+    with grown(heavy, depth=1, smooth=0.001) as weighted, grown(often, depth=1, smooth=0.001) as repeated:
+        assert (weighted.predict_many(test) != repeated.predict_many(test)).sum() <= 6
 
 
-def test_defaults_are_said_and_follow_the_data():
+def test_defaults_are_reported_and_follow_the_data():
     sparse = "".join(f"{i % 40 + 1} |w w{i % 40} x{i % 97} y{i % 89}\n" for i in range(400))
-    for options, said in (
+    for options, message in (
         ({}, "depth 0, 1 leaves, at most all classes per leaf, l1 0.0707, 8 passes of gradient steps per leaf"),
         ({"leaf_solver": "exact"}, "l1 0.15, leaves fitted to convergence"),
         ({"leaf_passes": 3, "l1": 0.2}, "l1 0.2, 3 passes of gradient steps per leaf"),
     ):
-        told: list[str] = []
-        grown(sparse, 40, told, **options).close()
-        assert told[0].endswith(said)
+        messages: list[str] = []
+        grown(sparse, 40, messages, **options).close()
+        assert messages[0].endswith(message)
     assert softmax_options.default_solver(45_000, 405, 45_000 * 130) == "exact"
     assert softmax_options.default_solver(900_000, 60_000, 900_000 * 6) == "steps"
     assert softmax_options.default_passes(900_000, 10_000) == softmax_options.FEWEST_PASSES
@@ -540,7 +544,7 @@ def test_both_solvers_learn_at_every_depth(depth, solver):
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
+    ("options", "message"),
     [
         ({"learning_rate": 0.3}, "learning_rate has no effect: softmax_tree is not an online learner"),
         ({"l1": 0}, "l1 0 makes no weight of a leaf 0"),
@@ -550,8 +554,8 @@ def test_both_solvers_learn_at_every_depth(depth, solver):
     ],
     ids=str,
 )
-def test_options_that_cannot_be_meant_are_refused(options, why):
-    with pytest.raises(xclass.UsageError, match=why):
+def test_contradictory_options_are_refused(options, message):
+    with pytest.raises(xclass.UsageError, match=message):
         xclass.Learner("softmax_tree", K, **options)
 
 
@@ -559,9 +563,9 @@ def test_model_with_another_tree_in_it_is_refused(place):
     with grown(multiclass(15, K, 200), depth=1) as model:
         model.save("m")
     options, facts, arrays = model_file.load("m")
-    left = np.array(arrays["tree.left"])
-    left[0] = 0
-    model_file.save("n", options=options, facts=facts, arrays={**arrays, "tree.left": left})
+    left_child = np.array(arrays["tree.left"])
+    left_child[0] = 0
+    model_file.save("n", options=options, facts=facts, arrays={**arrays, "tree.left": left_child})
     with pytest.raises(xclass.ModelError, match=r"'tree\.left' does not fit"):
         xclass.load("n")
 
@@ -570,18 +574,20 @@ def test_model_with_another_tree_in_it_is_refused(place):
 
 
 def test_objective_falls_on_the_screen(place):
-    done = learn(*TREE, "--depth", 2, "--leaf_classes", 4, stdin=multiclass(10, K, 900, noise=0.5))
-    rows = re.findall(r"^ +(\d+) +([\d.]+) +[\d.]+ +[\d.]+ +\d+ +\d+ +[\d.]+$", done.err, re.M)
+    result = learn(*TREE, "--depth", 2, "--leaf_classes", 4, stdin=multiclass(10, K, 900, noise=0.5))
+    rows = re.findall(r"^ +(\d+) +([\d.]+) +[\d.]+ +[\d.]+ +\d+ +\d+ +[\d.]+$", result.err, re.M)
     values = [float(value) for number, value in rows if int(number) <= 4 and "." in value]
     assert len(values) >= 2
     assert values == sorted(values, reverse=True)
-    assert "average loss = n.a." in done.err
+    assert "average loss = n.a." in result.err
 
 
 def test_first_interrupt_ends_training_with_a_model(place):
     (place / "data").write_text(multiclass(13, 60, 6000, noise=0.6))
     learn("data", *TREE[:1], 60, "--depth", 4, "--tao_iterations", 1, "--quiet")  # compiled now
-    child = begin("data", "--softmax_tree", 60, "--depth", 4, "--tao_iterations", 10000, "--l1", 0.001, "-f", "m")
+    child = start_process(
+        "data", "--softmax_tree", 60, "--depth", 4, "--tao_iterations", 10000, "--l1", 0.001, "-f", "m"
+    )
     for line in child.stderr:
         if line.startswith(b"iteration"):
             break
@@ -590,13 +596,13 @@ def test_first_interrupt_ends_training_with_a_model(place):
     err = child.stderr.read().decode()
     assert child.wait() == 130, err
     assert "what was learned from 6000 examples is in m.interrupted" in err
-    done = learn("data", "-i", "m.interrupted", "-t", "-p", "stdout", "--quiet")
-    assert set(done.lines) <= {str(y) for y in range(61)}
+    result = learn("data", "-i", "m.interrupted", "-t", "-p", "stdout", "--quiet")
+    assert set(result.lines) <= {str(y) for y in range(61)}
 
 
 def test_interrupt_ends_a_long_softmax(place):
     (place / "data").write_text(multiclass(23, 300, 20000, noise=0.8))
-    child = begin("data", "--softmax_tree", 300, "--depth", 0, "--l1", 1e-5, "-f", "m")
+    child = start_process("data", "--softmax_tree", 300, "--depth", 0, "--l1", 1e-5, "-f", "m")
     for line in child.stderr:
         if line.startswith(b"iteration"):
             break
@@ -604,24 +610,24 @@ def test_interrupt_ends_a_long_softmax(place):
     err = child.stderr.read().decode()
     assert child.wait() == 143, err
     if "nothing was learned yet, so nothing was saved" in err:  # it came before the first node
-        assert [one.name for one in place.iterdir()] == ["data"]
+        assert [path.name for path in place.iterdir()] == ["data"]
         return
     assert " learned from 20000 examples is in m.interrupted" in err
     assert model_file.load(place / "m.interrupted").arrays["tree.value"].size > 0
 
 
 def test_what_ends_before_the_end_of_the_data_learns_nothing(place):
-    done = run(*TREE, "-f", "m", stdin="1 |w a\n2 |w b\nx |w c\n")
-    assert done.status == 1
-    assert "nothing was learned yet, so nothing was saved" in done.err
+    result = run(*TREE, "-f", "m", stdin="1 |w a\n2 |w b\nx |w c\n")
+    assert result.status == 1
+    assert "nothing was learned yet, so nothing was saved" in result.err
     assert not list(place.iterdir())
-    done = learn(*TREE, "-f", "m", stdin="1 |w a\n2 |w b\n save_s|\n1 |w a\n")
-    assert "this reduction learns only at the end of the data" in done.err
-    assert [one.name for one in place.iterdir()] == ["m"]
+    result = learn(*TREE, "-f", "m", stdin="1 |w a\n2 |w b\n save_s|\n1 |w a\n")
+    assert "this reduction learns only at the end of the data" in result.err
+    assert [path.name for path in place.iterdir()] == ["m"]
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "message"),
     [
         (("--passes", 3), "--passes has no effect: --softmax_tree keeps the examples"),
         (("--holdout_after", 10), "--holdout_after has no effect"),
@@ -629,20 +635,20 @@ def test_what_ends_before_the_end_of_the_data_learns_nothing(place):
         (("--audit",), "--audit shows weight tables, which --softmax_tree does not have"),
     ],
 )
-def test_options_of_a_run_that_cannot_be_meant_are_refused(place, words, why):
-    done = run(*TREE, *words, stdin="1 |w a\n")
-    assert done.status == 2
-    assert why in done.err
+def test_contradictory_options_of_a_run_are_refused(place, words, message):
+    result = run(*TREE, *words, stdin="1 |w a\n")
+    assert result.status == 2
+    assert message in result.err
 
 
-def test_tree_of_a_model_is_not_asked_for_again(place):
+def test_options_of_the_tree_are_refused_with_a_model(place):
     with grown(multiclass(14, K, 100), depth=1) as model:
         model.save("m")
-    for words, why in (
+    for words, message in (
         (("-t", "--tao_iterations", 3), "-t learns nothing"),
         (("--depth", 1), "learning begins with the tree of the model given by -i"),
         (("--leaf_classes", 3), "disagrees with m"),
     ):
-        done = run("-i", "m", *words, stdin="1 |w a\n")
-        assert done.status == 2
-        assert why in done.err
+        result = run("-i", "m", *words, stdin="1 |w a\n")
+        assert result.status == 2
+        assert message in result.err

@@ -39,27 +39,27 @@ def vw(folder, *args: str) -> str:
     return run_vw("-d", "data", "--quiet", *args, cwd=folder).out
 
 
-def ours(folder, *args: str) -> str:
+def run_xclass(folder, *args: str) -> str:
     return learn("--vw_exact", "-d", "data", "--quiet", *args, cwd=folder).out
 
 
 def weights(path) -> dict[str, list[float]]:
     """`name:slot` -> numbers."""
     lines = path.read_text().splitlines()
-    begin = next(i for i, line in enumerate(lines) if line in (":0", ":1"))
-    found = {}
-    for line in lines[begin + 1 :]:
+    first = next(i for i, line in enumerate(lines) if line in (":0", ":1"))
+    by_feature = {}
+    for line in lines[first + 1 :]:
         front, _, rest = line.rpartition(":")
         if front and all(re.fullmatch(r"-?[\d.]+(e[-+]?\d+)?", word) for word in rest.split()):
-            assert front not in found
-            found[front] = [float(word) for word in rest.split()]
-    return found
+            assert front not in by_feature
+            by_feature[front] = [float(word) for word in rest.split()]
+    return by_feature
 
 
-def assert_same_weights(found: dict[str, list[float]], wanted: dict[str, list[float]]) -> None:
-    assert found.keys() == wanted.keys()
-    for name, values in wanted.items():
-        np.testing.assert_allclose(found[name], values, rtol=2e-3, atol=2e-3, err_msg=name)
+def assert_same_weights(actual: dict[str, list[float]], expected: dict[str, list[float]]) -> None:
+    assert actual.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(actual[name], values, rtol=2e-3, atol=2e-3, err_msg=name)
 
 
 def header(path) -> list[str]:
@@ -81,7 +81,7 @@ def table(tmp_path):
 
 
 def test_names_of_the_small_table(table):
-    ours(table, "--predict_only_model", "--invert_hash", "names")
+    run_xclass(table, "--predict_only_model", "--invert_hash", "names")
     text = (table / "names").read_text()
     assert text.endswith("\n:0\n" + NAMES)
 
@@ -111,7 +111,7 @@ COMMANDS = [
 @needs_vw
 @pytest.mark.parametrize("command", COMMANDS)
 def test_models_as_text_are_vws(command, table):
-    for run, name in ((vw, "wanted"), (ours, "found")):
+    for run, name in ((vw, "wanted"), (run_xclass, "found")):
         run(table, *command.split(), "--readable_model", name)
         run(table, *command.split(), "--invert_hash", name + ".names")
     for name in ("", ".names"):
@@ -125,7 +125,7 @@ def test_names_of_random_data_are_vws(seed, tmp_path):
     command = ["", "-q ab", "--ngram 2 --ignore b", "--oaa 3 -q aa --permutations", "--oaa 3 -q ::", "--keep ac"][seed]
     labels = ("1 ", "2 ", "3 0.5 't ", "")
     (tmp_path / "data").write_text(namespaces(seed, 40, labels))
-    for run, name in ((vw, "wanted"), (ours, "found")):
+    for run, name in ((vw, "wanted"), (run_xclass, "found")):
         run(tmp_path, *command.split(), "--invert_hash", name, "-b", "22")
     assert_same_weights(weights(tmp_path / "found"), weights(tmp_path / "wanted"))
 
@@ -144,17 +144,17 @@ def audited(out: str) -> list[list[str]]:
 @pytest.mark.parametrize(
     "command",
     [
-        *(one for one in COMMANDS if not re.search("tree|ect|log_multi", one) and "predict_only" not in one),
+        *(words for words in COMMANDS if not re.search("tree|ect|log_multi", words) and "predict_only" not in words),
         "-q ws --permutations",
         "--loss_function logistic --binary",
     ],
 )
 def test_audit_is_vws(command, table):
-    found, wanted = audited(ours(table, "-a", *command.split())), audited(vw(table, "-a", *command.split()))
-    assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
-        assert one[0].replace("-0.00", "0.00") == other[0].replace("-0.00", "0.00")
-        assert sorted(one) == sorted(other) or _close(one, other)
+    actual, expected = audited(run_xclass(table, "-a", *command.split())), audited(vw(table, "-a", *command.split()))
+    assert len(actual) == len(expected)
+    for actual_line, expected_line in zip(actual, expected, strict=True):
+        assert actual_line[0].replace("-0.00", "0.00") == expected_line[0].replace("-0.00", "0.00")
+        assert sorted(actual_line) == sorted(expected_line) or _close(actual_line, expected_line)
 
 
 @needs_vw
@@ -162,24 +162,26 @@ def test_audit_is_vws(command, table):
 def test_audit_of_a_cache_has_no_names_as_in_vw(command, table):
     """Without --vw_exact the text is read again, and all names are there."""
     args = ["-a", "-c", "-k", "--passes", "2", "--holdout_off", *command.split()]
-    found, wanted = audited(ours(table, *args)), audited(vw(table, *args))
-    assert len(found) == len(wanted) > 20
-    for one, other in zip(found, wanted, strict=True):
-        assert one[0].replace("-0.00", "0.00") == other[0].replace("-0.00", "0.00")
-        assert sorted(one) == sorted(other) or _close(one, other)
-    assert sum(word.startswith(":") for line in found for word in line) > 10
+    actual, expected = audited(run_xclass(table, *args)), audited(vw(table, *args))
+    assert len(actual) == len(expected) > 20
+    for actual_line, expected_line in zip(actual, expected, strict=True):
+        assert actual_line[0].replace("-0.00", "0.00") == expected_line[0].replace("-0.00", "0.00")
+        assert sorted(actual_line) == sorted(expected_line) or _close(actual_line, expected_line)
+    assert sum(word.startswith(":") for line in actual for word in line) > 10
     for more in ([], ["--shuffle", "3"]):
         out = learn("--layout", "vw", "-d", "data", "--quiet", *args, *more, cwd=table).out
         assert not any(word.startswith(":") for line in out.splitlines() for word in line.split("\t"))
 
 
-def _close(found: list[str], wanted: list[str]) -> bool:
+def _close(actual: list[str], expected: list[str]) -> bool:
     """Whether only the last digit of a weight differs."""
-    one, other = ({w.rpartition(":")[0]: w.rpartition(":")[2] for w in line[1:]} for line in (found, wanted))
-    return one.keys() == other.keys() and all(
+    actual_values, expected_values = (
+        {w.rpartition(":")[0]: w.rpartition(":")[2] for w in line[1:]} for line in (actual, expected)
+    )
+    return actual_values.keys() == expected_values.keys() and all(
         abs(float(a) - float(b)) < 0.011 * max(1, abs(float(b)))
-        for key in one
-        for a, b in zip(one[key].split("@"), other[key].split("@"), strict=True)
+        for key in actual_values
+        for a, b in zip(actual_values[key].split("@"), expected_values[key].split("@"), strict=True)
     )
 
 
@@ -189,12 +191,12 @@ def test_audit_of_a_tree_shows_what_predicts(args, table):
     """VW's audit has these lines too, among those of its learning."""
     args = ["-a", *args.split()]
     wanted = [tuple(line) for line in audited(vw(table, *args))]
-    first = [tuple(line) for line in audited(ours(table, *args))][:2]
+    first = [tuple(line) for line in audited(run_xclass(table, *args))][:2]
     assert first == wanted[:2]
 
 
 def test_audit_puts_what_matters_most_first(table):
-    for line in ours(table, "-a").splitlines()[1::2]:
+    for line in run_xclass(table, "-a").splitlines()[1::2]:
         shares = [abs(float(w.split(":")[2]) * float(w.split(":")[3].split("@")[0])) for w in line.split("\t")[1:]]
         assert shares == sorted(shares, reverse=True)
 
@@ -220,7 +222,7 @@ def test_names_are_found_for_a_saved_model(reduction, layout, tmp_path):
     slots = {front.rpartition(":")[2]: values for front, values in then.items()}
     assert slots == {front.rpartition(":")[2]: values for front, values in later.items()}
     named = {front for front in later if ":" in front}
-    trees = ["--recall_tree"], ["--ect"]  # which look at other subproblems while they learn
+    trees = ["--recall_tree"], ["--ect"]  # which evaluate other subproblems while they learn
     assert named <= then.keys() or reduction[:1] in trees
     assert len(named) > 0.7 * len(later)
     if reduction[:1] not in trees:
@@ -228,41 +230,43 @@ def test_names_are_found_for_a_saved_model(reduction, layout, tmp_path):
     assert any("*" in front for front in named)
 
 
-def test_looking_on_changes_nothing(tmp_path):
+def test_audit_and_text_output_change_nothing(tmp_path):
     (tmp_path / "data").write_text(multiclass(4, 5, 60, unlabelled=0.1, tags=True))
     alone = ["--loss_function", "squared"]
     for reduction in (alone, ["--oaa", "5"], ["--recall_tree", "5", "--max_candidates", "2"], ["--ect", "5"]):
-        done, made = [], []
+        results, made = [], []
         for looking in ([], ["--audit", "--invert_hash", "names"]):
-            done.append(learn("-d", "data", *reduction, "-p", "p", "-f", "m", *looking, cwd=tmp_path))
+            results.append(learn("-d", "data", *reduction, "-p", "p", "-f", "m", *looking, cwd=tmp_path))
             made.append([(tmp_path / "p").read_text(), (tmp_path / "m").read_bytes()])
         assert made[0] == made[1]
-        assert done[0].err.splitlines()[:-1] == done[1].err.splitlines()[:-1]
-        assert not done[0].out
+        assert results[0].err.splitlines()[:-1] == results[1].err.splitlines()[:-1]
+        assert not results[0].out
 
 
 def test_header_names_the_options(table):
-    ours(table, "--oaa", "3", "-q", "ws", "--ignore", "a", "--ngram", "2", "--ngram", "w3", "--readable_model", "text")
+    run_xclass(
+        table, "--oaa", "3", "-q", "ws", "--ignore", "a", "--ngram", "2", "--ngram", "w3", "--readable_model", "text"
+    )
     lines = (table / "text").read_text().splitlines()
     assert "2 ngram:2 w3 " in lines
     assert "options: --ignore a --oaa 3 --quadratic ws" in lines
 
 
 def test_nothing_is_learned_without_input(tmp_path):
-    done = learn("--no_stdin", "--readable_model", "text", "-f", "m", cwd=tmp_path)
-    assert "number of examples = 0" in done.err
+    result = learn("--no_stdin", "--readable_model", "text", "-f", "m", cwd=tmp_path)
+    assert "number of examples = 0" in result.err
     assert weights(tmp_path / "text") == {}
-    done = xclass("--no_stdin", "-d", "data", cwd=tmp_path)
-    assert "--no_stdin has no effect: a data file is given" in done.err
+    result = xclass("--no_stdin", "-d", "data", cwd=tmp_path)
+    assert "--no_stdin has no effect: a data file is given" in result.err
 
 
 # -- slots in use
 
 
 def in_use(err: str) -> tuple[int, int]:
-    found = re.search(r"^slots in use = (\d+) of (\d+) \((.*)%\)$", err, flags=re.MULTILINE)
-    assert abs(100 * int(found[1]) / int(found[2]) - float(found[3])) <= 0.05
-    return int(found[1]), int(found[2])
+    match = re.search(r"^slots in use = (\d+) of (\d+) \((.*)%\)$", err, flags=re.MULTILINE)
+    assert abs(100 * int(match[1]) / int(match[2]) - float(match[3])) <= 0.05
+    return int(match[1]), int(match[2])
 
 
 @pytest.mark.parametrize(
@@ -274,13 +278,13 @@ def in_use(err: str) -> tuple[int, int]:
 )
 def test_slots_in_use_are_those_of_the_model(args, bits, tmp_path):
     (tmp_path / "data").write_text(multiclass(4, 5, 60))
-    done = learn("-d", "data", *args.split(), "-b", bits, "--readable_model", "text", cwd=tmp_path)
-    found, total = in_use(done.err)
+    result = learn("-d", "data", *args.split(), "-b", bits, "--readable_model", "text", cwd=tmp_path)
+    used, total = in_use(result.err)
     assert total == 1 << int(bits)
     touched = weights(tmp_path / "text")
     if "--initial_weight" in args:
         touched = {slot: values for slot, values in touched.items() if values[1:] != [0, 0]}
-    assert found == len(touched)
+    assert used == len(touched)
 
 
 @pytest.mark.parametrize("planes", [False, True])
@@ -308,18 +312,18 @@ def test_large_tables_are_sampled(planes):
     rule = gd.make_rule(options, reduction=True)
     table = gd.new_table(rule, 23, 1, 1, planes=planes)
     slots = np.unique(rng.integers(0, 1 << 23, 1 << 18))
-    for one in gd.columns(table).values():
-        one[slots] = 1
-    found, total, exact = table_occupancy.count_used([table], rule)
+    for column in gd.columns(table).values():
+        column[slots] = 1
+    used, total, exact = table_occupancy.count_used([table], rule)
     assert (total, exact) == (1 << 23, False)
-    assert abs(found / len(slots) - 1) < 0.03
+    assert abs(used / len(slots) - 1) < 0.03
     assert table_occupancy.line([table], rule).startswith("slots in use = about ")
 
 
 def test_real_stream_fills_a_small_table(tmp_path):
     (tmp_path / "data").write_text(real(5, 200))
-    found, total = in_use(learn("-d", "data", "-q", "ab", "-b", "4", cwd=tmp_path).err)
-    assert found == total == 16
+    used, total = in_use(learn("-d", "data", "-q", "ab", "-b", "4", cwd=tmp_path).err)
+    assert used == total == 16
 
 
 @pytest.mark.parametrize("layout", ["vw", "odd"])
@@ -333,6 +337,6 @@ def test_path_features_and_their_crosses_are_shown(layout, table):
 
 def test_namespace_without_linear_terms_is_not_crossed_with_the_path(table):
     args = ["--recall_tree", "3", "--interactions", "w\\x88", "--ignore_linear", "w"]
-    done = xclass("-d", "data", *args, cwd=table)
-    assert done.status == 2
-    assert "--ignore_linear drops namespace 'w', so it cannot be crossed with the path" in done.err
+    result = xclass("-d", "data", *args, cwd=table)
+    assert result.status == 2
+    assert "--ignore_linear drops namespace 'w', so it cannot be crossed with the path" in result.err

@@ -39,18 +39,18 @@ def place(tmp_path, monkeypatch):
 
 def parsed(text: str) -> list[tuple[int, str, str, str]]:
     """(level, side, name, the rest) of every line."""
-    found = []
+    nodes = []
     for line in text.splitlines():
         blanks, side, name, rest = re.fullmatch(r"( *)(L |R |)([\d.]+): (.*)", line).groups()
-        found.append((len(blanks) // 2, side.strip(), name, rest))
-    return found
+        nodes.append((len(blanks) // 2, side.strip(), name, rest))
+    return nodes
 
 
 @EVERY
 def test_whole_tree_is_written_and_is_the_one_of_the_summary(place, words):
-    done = learn(*words, "-d", "data", "--print_tree", "t", "--tree_levels", 64, "--dot_tree", "t.dot")
+    result = learn(*words, "-d", "data", "--print_tree", "t", "--tree_levels", 64, "--dot_tree", "t.dot")
     nodes = parsed((place / "t").read_text())
-    shape = re.search(r"nodes = (\d+), leaves = (\d+), depth mean = ([\d.]+), max = (\d+)", done.err)
+    shape = re.search(r"nodes = (\d+), leaves = (\d+), depth mean = ([\d.]+), max = (\d+)", result.err)
     names = [name for _, _, name, _ in nodes]
     assert len(set(names)) == len(names) == int(shape[1])
     leaves = [level for level, _, _, rest in nodes if rest.startswith("leaf")]
@@ -84,9 +84,9 @@ def test_whole_tree_is_written_and_is_the_one_of_the_summary(place, words):
 def test_first_levels_are_those_of_the_whole_tree(place, words, levels):
     learn(*words, "-d", "data", "--quiet", "-f", "m", "--print_tree", "whole", "--tree_levels", 64)
     wanted = [line for line in (place / "whole").read_text().splitlines() if line.index(line.strip()) < 2 * levels]
-    done = learn("-i", "m", "-t", "--no_stdin", "--quiet", "--print_tree", "stdout", "--tree_levels", levels)
-    assert [line.removesuffix(", more below") for line in done.lines] == wanted
-    cut = [line for line in done.lines if line.endswith(", more below")]
+    result = learn("-i", "m", "-t", "--no_stdin", "--quiet", "--print_tree", "stdout", "--tree_levels", levels)
+    assert [line.removesuffix(", more below") for line in result.lines] == wanted
+    cut = [line for line in result.lines if line.endswith(", more below")]
     assert bool(cut) == (len(wanted) < len((place / "whole").read_text().splitlines()))
     assert all(line.index(line.strip()) == 2 * (levels - 1) for line in cut)
     drawing = learn("-i", "m", "-t", "--no_stdin", "--quiet", "--dot_tree", "stdout", "--tree_levels", levels).out
@@ -119,54 +119,54 @@ def test_tree_of_the_best_pass_is_written(place):
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "message"),
     [
         (("-d", "real"), "--print_tree shows a tree, and no reduction was chosen"),
         (("--oaa", K, "-d", "data"), "--print_tree shows a tree, and --oaa has none"),
         (("--ect", K, "--error", 1, "-d", "data"), "--print_tree shows a tree, but the matches of --error 1"),
     ],
 )
-def test_what_is_no_tree_is_refused(place, words, why):
+def test_what_is_no_tree_is_refused(place, words, message):
     (place / "real").write_text("0.5 |w a\n-1 |w b\n")
-    done = xclass(*words, "--print_tree", "t")
-    assert done.status == 2
-    assert why in done.err
+    result = xclass(*words, "--print_tree", "t")
+    assert result.status == 2
+    assert message in result.err
 
 
 def test_levels_without_a_tree_have_no_effect():
-    done = xclass("--log_multi", K, "-d", "data", "--tree_levels", 3)
-    assert done.status == 2
-    assert "--tree_levels has no effect: no tree is written; give --print_tree or --dot_tree" in done.err
+    result = xclass("--log_multi", K, "-d", "data", "--tree_levels", 3)
+    assert result.status == 2
+    assert "--tree_levels has no effect: no tree is written; give --print_tree or --dot_tree" in result.err
 
 
 @pytest.mark.parametrize("flag", ["--print_tree", "--dot_tree"])
-def test_place_that_cannot_be_written_is_told_before_the_work(place, flag):
-    done = xclass("--log_multi", K, "-d", "data", flag, "no/such/t", "-f", "m")
-    assert done.status != 0
-    assert "no/such" in done.err
+def test_path_that_cannot_be_written_is_reported_before_training(place, flag):
+    result = xclass("--log_multi", K, "-d", "data", flag, "no/such/t", "-f", "m")
+    assert result.status != 0
+    assert "no/such" in result.err
     assert not (place / "m").exists()
 
 
 def test_tree_may_not_be_written_over_other_things():
-    for words, why in (
+    for words, message in (
         (("--print_tree", "data"), "would write over the data file data"),
         (("--print_tree", "t", "--dot_tree", "t"), "both write t"),
         (("--print_tree", "stdout", "-p", "stdout"), "both write standard output"),
     ):
-        done = xclass("--log_multi", K, "-d", "data", *words)
-        assert done.status == 2
-        assert why in done.err
+        result = xclass("--log_multi", K, "-d", "data", *words)
+        assert result.status == 2
+        assert message in result.err
 
 
 def test_preorder_asks_about_no_deeper_node():
-    asked = []
+    visited = []
 
     def look(a):
-        asked.append(a)
+        visited.append(a)
         return NodeView((2 * a + 1, 2 * a + 2))
 
     assert [node.name for node in preorder(0, 3, look)] == ["0", "1", "3", "4", "2", "5", "6"]
-    assert sorted(asked) == list(range(7))
+    assert sorted(visited) == list(range(7))
 
 
 def test_statistics_of_no_tree():
@@ -177,11 +177,11 @@ def test_statistics_of_no_tree():
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 8, 100, 1000])
 def test_depths_of_a_tournament_are_the_matches_of_its_labels(k):
-    found = bracket.draw(k, 0)
+    drawn = bracket.draw(k, 0)
     wanted = []
     for y in range(k):
-        entry, count = found.entry[y], 0
+        entry, count = drawn.entry[y], 0
         while entry >= 0:
-            entry, count = found.entry[k + (entry >> 1 << 1)], count + 1
+            entry, count = drawn.entry[k + (entry >> 1 << 1)], count + 1
         wanted.append(count)
-    assert bracket.depths(found, k).tolist() == wanted
+    assert bracket.depths(drawn, k).tolist() == wanted

@@ -22,9 +22,9 @@ FLOATS = st.one_of(
     st.floats(width=32),
     st.integers(0, 2**32 - 1).map(lambda bits: float(np.uint32(bits).view(np.float32))),
     st.tuples(st.integers(100000, 999999), st.integers(-3, 3)).map(  # halves: ties of %g
-        lambda found: float(np.float32((found[0] + 0.5) * 10.0 ** found[1]))
+        lambda pair: float(np.float32((pair[0] + 0.5) * 10.0 ** pair[1]))
     ),
-    st.tuples(st.integers(-(2**24), 2**24), st.integers(0, 30)).map(lambda found: found[0] / 2.0 ** found[1]),
+    st.tuples(st.integers(-(2**24), 2**24), st.integers(0, 30)).map(lambda pair: pair[0] / 2.0 ** pair[1]),
     st.integers(-45, 38).map(lambda power: float(np.float32(10.0**power))),
 )
 
@@ -65,8 +65,8 @@ def as_vw_prints(x: float) -> str:
     return f"{x:.0f}" if np.isinf(x) or np.floor(x) == x else f"{x:.6f}"
 
 
-def check_numbers(path, found) -> None:
-    numbers = np.array(found, np.float32)
+def check_numbers(path, values) -> None:
+    numbers = np.array(values, np.float32)
     n = len(numbers)
     lines = written(path, "simple", [b""] * n, values=numbers.astype(np.float64)).decode().splitlines()
     assert lines == [as_vw_prints(float(x)) for x in numbers]
@@ -79,8 +79,8 @@ def check_numbers(path, found) -> None:
 @example([0.0, -0.0, 1.0, -1.0, 0.5, np.inf, -np.inf, np.nan, 1e-45, -3.4e38, 2.0**62, 2.0**63, -(2.0**64)])
 @example([999999.5, 999998.5, 123456.5, 123457.5, 9999995.0, 9999985.0, 1e-4, 9.99999e-5, 0.00012345678, 8388607.5])
 @example([0.0000005, 0.00000049, -1e-9, 1e5, 1e6, 150000.0, 15.5, 1.5e-5, 1e-5, 1e10, 0.1, 100.0])
-def test_numbers_are_printed_as_by_printf(tmp_path_factory, found):
-    check_numbers(tmp_path_factory.getbasetemp() / "numbers", found)
+def test_numbers_are_printed_as_by_printf(tmp_path_factory, values):
+    check_numbers(tmp_path_factory.getbasetemp() / "numbers", values)
 
 
 def test_numbers_are_printed_as_by_printf_over_all_bits(tmp_path):
@@ -117,10 +117,10 @@ def test_small_buffer_gives_the_same_bytes(tmp_path, monkeypatch, size):
             "start": start,
         },
     }
-    whole = {kind: written(tmp_path / "p", kind, tags, **found) for kind, found in columns.items()}
+    whole = {kind: written(tmp_path / "p", kind, tags, **arrays) for kind, arrays in columns.items()}
     monkeypatch.setattr(predictions, "BUFFER", size)
-    for kind, found in columns.items():
-        assert written(tmp_path / "p", kind, tags, **found) == whole[kind]
+    for kind, arrays in columns.items():
+        assert written(tmp_path / "p", kind, tags, **arrays) == whole[kind]
 
 
 def test_empty_batch_writes_nothing(tmp_path):
@@ -167,7 +167,7 @@ def test_folder_that_does_not_exist_is_named(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_full_disk_is_told():
+def test_full_disk_is_reported():
     writer = predictions.Writer("/dev/full", "simple")
     with pytest.raises(DataError, match="/dev/full: predictions cannot be written there: No space left"):
         writer.write(batch_of([b""] * 10), values=np.zeros(10))
