@@ -70,7 +70,9 @@ def test_multiclass_table_is_vws(tmp_path, text, reduction):
         "loss": np.where(wrong, weight.astype(np.float64), 0.0),
     }
     for sizes in ([n], [1], batches(rng, n)):
-        assert table_lines(stats.Progress("multiclass", progress_table.parse_schedule(text)), sizes, columns) == expected
+        assert (
+            table_lines(stats.Progress("multiclass", progress_table.parse_schedule(text)), sizes, columns) == expected
+        )
 
 
 def test_table_without_reported_loss_is_vws(tmp_path):

@@ -151,7 +151,9 @@ def test_numba_cache_dir_that_cannot_be_used_is_named(tmp_path):
         result = subprocess.run(words[:-1], env=environment, capture_output=True, text=True, timeout=60)
         assert result.returncode == 1
         assert result.stderr.startswith(f"xclass: NUMBA_CACHE_DIR={place}: compiled kernels cannot be kept there (")
-        assert result.stderr.endswith("; set that variable to a folder that can be created and written to, or unset it\n")
+        assert result.stderr.endswith(
+            "; set that variable to a folder that can be created and written to, or unset it\n"
+        )
         assert result.stderr.count("\n") == 1
 
 

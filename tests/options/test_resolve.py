@@ -191,7 +191,9 @@ def test_adjustable_options_may_differ_from_the_model():
     resolved = resolve({"learning_rate": 0.25}, stored)
     assert resolved.learner.learning_rate == 0.25
     assert resolved.stored()["learning_rate"] == 0.25
-    assert resolved.adjusted == ("continuing with --learning_rate 0.25; model.bin was trained with --learning_rate 0.5",)
+    assert resolved.adjusted == (
+        "continuing with --learning_rate 0.25; model.bin was trained with --learning_rate 0.5",
+    )
     assert resolve({"learning_rate": 0.5}, stored).adjusted == ()
     assert "disagrees with model.bin" in refusal({"learning_rate": 0.25, "testonly": True}, stored)
 

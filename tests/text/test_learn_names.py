@@ -328,7 +328,9 @@ def test_a_given_tree_needs_the_names(tmp_path):
     text = "spam | x\nham | y\n" * 9
     tree = str(tmp_path / "t")
     learn("--cpt", 0, *SMALL, "--save_tree", tree, stdin=text)
-    message = "cpt_tree .* has classes whose names are not known before the data is read; list the names with named_labels"
+    message = (
+        "cpt_tree .* has classes whose names are not known before the data is read; list the names with named_labels"
+    )
     with pytest.raises(UsageError, match=message):
         Learner("cpt", cpt_tree=tree, learn_names=True)
     with Learner("cpt", bits=14, cpt_tree=tree, named_labels="ham,spam", learn_names=True) as model:
@@ -336,7 +338,9 @@ def test_a_given_tree_needs_the_names(tmp_path):
         assert model.predict_many(["| x", "| y"]).tolist() == ["spam", "ham"]
     result = xclass("--cpt", 0, *SMALL, "--cpt_tree", "t", stdin=text, cwd=tmp_path)
     assert result.status == 2
-    assert "--cpt_tree t has classes whose names are not known before the data is read; list the names with" in result.err
+    assert (
+        "--cpt_tree t has classes whose names are not known before the data is read; list the names with" in result.err
+    )
 
 
 def test_a_model_of_the_middle_of_a_run_names_the_classes_placed_before(tmp_path):

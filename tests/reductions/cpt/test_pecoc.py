@@ -66,9 +66,7 @@ def test_probabilities_are_the_oracles_example_by_example(m, loss_function, opti
         if weight > 0:
             tree.learn(row, y, weight)
     assert fact(results.summary, "average squared loss") == pytest.approx(squared / weight_sum, rel=1e-4)
-    assert fact(results.summary, "regressors scored per label") == pytest.approx(
-        regressor_sum / known_sum, abs=0.006
-    )
+    assert fact(results.summary, "regressors scored per label") == pytest.approx(regressor_sum / known_sum, abs=0.006)
     assert fact(results.summary, "their average squared loss") == pytest.approx(mean / known_sum, rel=1e-3)
     assert f"classes in the tree = {len(tree.way)}," in results.summary
     assert f"99 % {tree.root.leaves()}" not in results.summary

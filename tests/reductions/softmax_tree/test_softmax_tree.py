@@ -494,7 +494,11 @@ def test_training_resumes_from_a_model(place):
     first, second, test = (multiclass(seed, K, n, noise=0.3) for seed, n in ((7, 800), (8, 800), (9, 400)))
     with grown(first, depth=2, tao_iterations=1) as model:
         assert model.average_loss is None  # nothing was known while examples were collected
-        before, predictions, leaves = error_of(model, test), model.predict_many(second), fact(summary_of(model), "leaves")
+        before, predictions, leaves = (
+            error_of(model, test),
+            model.predict_many(second),
+            fact(summary_of(model), "leaves"),
+        )
         model.save("m")
     with xclass.load("m") as model:
         outcome = model.learn_many(second)  # the loaded tree predicts while examples are collected
