@@ -19,6 +19,10 @@ MIN_CLASSES = 3  # number of different whole numbers that are taken for classes;
 CLASS_NUMBER = re.compile(rb"0*[1-9][0-9]{0,9}")
 NUMBER_LIKE = re.compile(rb"[+-]?\.?[0-9].*|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 NOT_NAMES = (b"shared",)  # words that begin lines in other formats of VW
+NUMBERS_ANYWAY = (
+    "labels look like classes, and --{option} without a reduction means learning numbers; to learn classes, give "
+    "--multiclass or another reduction"
+)
 
 
 class LabelDetector:
@@ -154,8 +158,13 @@ def implied_options(
         classes_known = classes_known or "named_labels" in given or "learn_names" in given
         if classes_known:
             implied["multiclass"] = 0
-        elif any("learner" in owners[name] and name not in common for name in given):
-            return {}, ""
+        elif numeric := [name for name in given if "learner" in owners[name] and name not in common]:
+            if "loss_function" in given:
+                return {}, ""
+            labels = LabelDetector(read_on)
+            examine_lines(labels)
+            labels.end()
+            return {}, NUMBERS_ANYWAY.format(option=numeric[0]) if labels.classes else ""
         elif any(name in given for name in ("readable_model", "invert_hash", "audit")):
             return {}, ""  # these options show the weight table of the binary learner alone
     if classes_known and ("named_labels" in given or "learn_names" in given):
