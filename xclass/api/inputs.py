@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..data import dicts, feature_names, matrix
+from ..data import dicts, feature_names
 from ..data.batch import Batch
 from ..data.class_names import Names
 from ..errors import DataError, UsageError
@@ -144,8 +144,7 @@ class Inputs:
             if "\n" in line:
                 raise UsageError("the text holds several lines; many examples go to learn_many() and predict_many()")
             if "|" not in line:
-                table = tables.TextTable((line,), self._rule)
-                batch = matrix.batch_of(1, table.parts(0, 1), self._constant)
+                batch = tables.TextTable((line,), self._rule).batch(0, 1, self._constant)
             else:
                 batch = self._parsed(line, "example", learn and label is None)
             if label is not None and "|" in line and not np.isnan(batch.label[0]):
@@ -180,7 +179,7 @@ class Inputs:
     def _converted(self, table: tables.Table, label: np.ndarray | None, weight: np.ndarray | None) -> Iterator[Batch]:
         """Yield the rows of a table piece by piece, with labels, float64[n], and weights, float32[n]."""
         for low, high in table.pieces():
-            batch = matrix.batch_of(high - low, table.parts(low, high), self._constant, low + 1)
+            batch = table.batch(low, high, self._constant)
             if label is not None:
                 batch = batch._replace(label=label[low:high])
             if weight is not None:

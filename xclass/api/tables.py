@@ -16,6 +16,7 @@ import numpy as np
 
 from ..array_types import AnyArray
 from ..data import feature_names, matrix, words
+from ..data.batch import Batch
 from ..data.feature_names import Hashing, NameHasher
 from ..data.matrix import UNNAMED_GROUP, Part
 from ..errors import DataError, UsageError
@@ -61,8 +62,8 @@ class Table(ABC):
         """Raise DataError if the table holds a value that is not allowed; the message names its row."""
 
     @abstractmethod
-    def parts(self, low: int, high: int) -> list[Part]:
-        """Return the features of the rows low..high-1."""
+    def batch(self, low: int, high: int, constant: bool) -> Batch:
+        """Return the rows low..high-1 as unlabelled examples, with the constant feature if `constant` is set."""
 
     @abstractmethod
     def pieces(self) -> Iterator[tuple[int, int]]:
@@ -113,12 +114,12 @@ class SparseTable(Table):
                 row = int(np.searchsorted(self._start, begin + at, side="right")) - 1
                 raise _wrong_value(row, f"column {self._column[begin + at]}", self._value[begin + at])
 
-    def parts(self, low: int, high: int) -> list[Part]:
+    def batch(self, low: int, high: int, constant: bool) -> Batch:
         begin, end = self._start[low], self._start[high]
         start = self._start[low : high + 1].astype(np.int64, copy=False)
-        column = self._column[begin:end].astype(np.int64, copy=False)
+        column = np.ascontiguousarray(self._column[begin:end], np.int64)
         value = np.ascontiguousarray(self._value[begin:end], np.float32)
-        return [matrix.sparse_part(start, np.ascontiguousarray(column), value, self._rule)]
+        return matrix.sparse_batch(start, column, value, self._rule, constant, low + 1)
 
     def pieces(self) -> Iterator[tuple[int, int]]:
         low = 0
@@ -157,8 +158,9 @@ class DenseTable(Table):
                 row, column = divmod(at, values.shape[1])
                 raise _wrong_value(low + row, f"column {column}", values[row, column])
 
-    def parts(self, low: int, high: int) -> list[Part]:
-        return [matrix.dense_part(np.ascontiguousarray(self._values[low:high], np.float32), self._indices)]
+    def batch(self, low: int, high: int, constant: bool) -> Batch:
+        part = matrix.dense_part(np.ascontiguousarray(self._values[low:high], np.float32), self._indices)
+        return matrix.batch_of(high - low, [part], constant, low + 1)
 
     def pieces(self) -> Iterator[tuple[int, int]]:
         return _equal_pieces(self.n, max(1, self._values.shape[1]))
@@ -183,8 +185,9 @@ class TextTable(Table):
                     f"row {row}: {type(text).__name__} {short_repr(text)}; give texts, or None for no words"
                 )
 
-    def parts(self, low: int, high: int) -> list[Part]:
-        return [_words(self._texts[low:high], UNNAMED_GROUP, int(self._rule.unnamed), self._rule)]
+    def batch(self, low: int, high: int, constant: bool) -> Batch:
+        part = _words(self._texts[low:high], UNNAMED_GROUP, int(self._rule.unnamed), self._rule)
+        return matrix.batch_of(high - low, [part], constant, low + 1)
 
     def pieces(self) -> Iterator[tuple[int, int]]:
         low = size = 0
@@ -231,7 +234,7 @@ class Frame(Table):
                 row, column = divmod(at, values.shape[1])
                 raise _wrong_value(low + row, f"column {self._numbers[column]!r}", values[row, column])
 
-    def parts(self, low: int, high: int) -> list[Part]:
+    def batch(self, low: int, high: int, constant: bool) -> Batch:
         parts = []
         if self._numbers:
             parts.append(matrix.dense_part(self._values(low, high).astype(np.float32), self._indices))
@@ -240,7 +243,7 @@ class Frame(Table):
             texts = [None if _is_missing(text) else str(text) for text in rows[name].to_list()]
             group = str(name).encode("utf-8", "surrogateescape")[:1]
             parts.append(_words(texts, group[0] if group else UNNAMED_GROUP, seed, self._rule))
-        return parts
+        return matrix.batch_of(high - low, parts, constant, low + 1)
 
     def pieces(self) -> Iterator[tuple[int, int]]:
         return _equal_pieces(self.n, len(self._numbers) + 16 * len(self._texts) or 1)

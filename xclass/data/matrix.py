@@ -37,29 +37,43 @@ class Part(NamedTuple):
 
 
 @jit
-def copy_sparse(
-    start: Int64s, column: Int64s, value: Float32s, rule: Hashing, out_start: Int64s, index: UInt32s, out: Float32s
-) -> int:
-    """Copy the entries of a sparse matrix that are not 0; return their number.
+def copy_sparse(start: Int64s, column: Int64s, value: Float32s, rule: Hashing, constant: bool, out: Batch) -> int:
+    """Write the entries of a sparse matrix that are not 0 into a batch; return the number of groups.
 
     Parameters
     ----------
     start : int64[n + 1], row i has the entries start[i] - start[0] to start[i + 1] - start[0] (exclusive)
     column, value : int64[z], float32[z]
     rule : how the names of columns are hashed
-    out_start, index, out : int64[n + 1], uint32[z], float32[z], written: the features in compressed sparse rows
+    constant : whether each example ends with the constant feature
+    out : Batch with space for the features and groups, written
     """
     digits = np.zeros(DIGITS, np.uint8)
-    z = 0
-    out_start[0] = 0
+    index, values = out.index, out.value  # taking an array out of a tuple in a loop counts references each time
+    hashed = rule.hash_all and not rule.identity
+    seed = np.uint64(0 if rule.identity else rule.unnamed)
+    z = g = 0
+    out.start[0] = out.group_first[0] = 0
     for i in range(len(start) - 1):
+        first = z
         for p in range(start[i] - start[0], start[i + 1] - start[0]):
             if value[p] != 0:
-                index[z] = feature_names.column_index(column[p], rule, digits)
-                out[z] = value[p]
+                if hashed:
+                    index[z] = feature_names.column_index(column[p], rule, digits)
+                else:  # the same without a call
+                    index[z] = np.uint32(np.uint64(column[p]) + seed) & rule.mask
+                values[z] = value[p]
                 z += 1
-        out_start[i + 1] = z
-    return z
+        if z > first:
+            out.group_name[g], out.group_start[g] = np.uint8(UNNAMED_GROUP), first
+            g += 1
+        if constant:
+            out.group_name[g], out.group_start[g] = np.uint8(CONSTANT_GROUP), z
+            index[z], values[z] = np.uint32(CONSTANT), np.float32(1)
+            z, g = z + 1, g + 1
+        out.start[i + 1], out.group_first[i + 1] = z, g
+    out.group_start[g] = z
+    return g
 
 
 @jit
@@ -101,6 +115,7 @@ def interleave(
     out : Batch with space for the features and groups, written
     """
     parts, n = starts.shape[0], starts.shape[1] - 1
+    out_index, out_value = out.index, out.value  # see `copy_sparse`
     z = g = 0
     out.start[0] = out.group_first[0] = 0
     for i in range(n):
@@ -111,11 +126,11 @@ def interleave(
             out.group_name[g], out.group_start[g] = group[t], z
             g += 1
             for p in range(begin, end):
-                out.index[z], out.value[z] = index[p], value[p]
+                out_index[z], out_value[z] = index[p], value[p]
                 z += 1
         if constant:
             out.group_name[g], out.group_start[g] = np.uint8(CONSTANT_GROUP), z
-            out.index[z], out.value[z] = np.uint32(CONSTANT), np.float32(1)
+            out_index[z], out_value[z] = np.uint32(CONSTANT), np.float32(1)
             z, g = z + 1, g + 1
         out.start[i + 1], out.group_first[i + 1] = z, g
     out.group_start[g] = z
@@ -123,14 +138,6 @@ def interleave(
 
 
 # -- parts and batches
-
-
-def sparse_part(start: Int64s, column: Int64s, value: Float32s, rule: Hashing) -> Part:
-    """Return the entries of a sparse matrix as features without a namespace; the arguments are as in `copy_sparse`."""
-    out_start = np.empty(len(start), np.int64)
-    index, out = np.empty(len(column), np.uint32), np.empty(len(column), np.float32)
-    z = copy_sparse(start, column, value, rule, out_start, index, out)
-    return Part(UNNAMED_GROUP, out_start, index[:z], out[:z])
 
 
 def dense_part(values: Float32s, indices: UInt32s) -> Part:
@@ -158,14 +165,7 @@ def batch_of(n: int, parts: Sequence[Part], constant: bool, first_line: int = 1)
     first_line : number of the first example, for messages
     """
     sizes = [len(part.index) for part in parts]
-    z = sum(sizes) + (n if constant else 0)
-    groups = n * (len(parts) + constant)
-    none = np.zeros(n, np.int64)
-    out = Batch(
-        np.zeros(n + 1, np.int64), np.empty(z, np.uint32), np.empty(z, np.float32), np.full(n, np.nan),
-        np.ones(n, np.float32), np.zeros(n, np.float32), np.zeros(n + 1, np.int64), np.empty(groups, np.uint8),
-        np.zeros(groups + 1, np.int64), none, none, np.arange(first_line, first_line + n), np.zeros(0, np.uint8),
-    )  # fmt: skip
+    out = _new_batch(n, sum(sizes), len(parts), constant, first_line)
     group = np.array([part.group for part in parts], np.uint8)
     starts = np.array([part.start for part in parts], np.int64).reshape(len(parts), n + 1)
     first = np.cumsum([0, *sizes], dtype=np.int64)[:-1]
@@ -178,4 +178,41 @@ def batch_of(n: int, parts: Sequence[Part], constant: bool, first_line: int = 1)
     if len(np.unique(group)) < len(group):
         largest = int(np.diff(out.start).max(initial=0))
         g = batch_ops.merge_groups(n, constant, out, np.empty(largest, np.uint32), np.empty(largest, np.float32))
-    return out._replace(group_name=out.group_name[:g], group_start=out.group_start[: g + 1])
+    return _trimmed(out, g)
+
+
+def sparse_batch(
+    start: Int64s, column: Int64s, value: Float32s, rule: Hashing, constant: bool, first_line: int = 1
+) -> Batch:
+    """Return the rows of a sparse matrix as a batch of unlabelled examples of weight 1.
+
+    Parameters
+    ----------
+    start, column, value, rule, constant : as in `copy_sparse`
+    first_line : number of the first example, for messages
+    """
+    out = _new_batch(len(start) - 1, len(column), 1, constant, first_line)
+    return _trimmed(out, copy_sparse(start, column, value, rule, constant, out))
+
+
+def _new_batch(n: int, z: int, parts: int, constant: bool, first_line: int) -> Batch:
+    """Return a batch with space for n unlabelled examples with z features, without the constant, in `parts` groups."""
+    z += n if constant else 0
+    groups = n * (parts + constant)
+    none = np.zeros(n, np.int64)
+    return Batch(
+        np.empty(n + 1, np.int64), np.empty(z, np.uint32), np.empty(z, np.float32), np.full(n, np.nan),
+        np.ones(n, np.float32), np.zeros(n, np.float32), np.empty(n + 1, np.int64), np.empty(groups, np.uint8),
+        np.empty(groups + 1, np.int64), none, none, np.arange(first_line, first_line + n), np.zeros(0, np.uint8),
+    )  # fmt: skip
+
+
+def _trimmed(out: Batch, groups: int) -> Batch:
+    """Return a batch without the space that its features and groups do not need."""
+    z = int(out.start[-1])
+    return out._replace(
+        index=out.index[:z],
+        value=out.value[:z],
+        group_name=out.group_name[:groups],
+        group_start=out.group_start[: groups + 1],
+    )
