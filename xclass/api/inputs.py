@@ -109,7 +109,7 @@ class Inputs:
         if isinstance(given, bytes):
             given = given.decode("utf-8", "surrogateescape")
         examples = given.removesuffix("\n").split("\n") if isinstance(given, str) else _listed(given)
-        if isinstance(given, Documents) or _are_documents(examples):
+        if isinstance(given, Documents) or (given != "" and _are_documents(examples)):
             return self._pieces(tables.TextTable(examples, self._rule), y, sample_weight, learn)
         if examples and isinstance(examples[0], Mapping):
             self._require_labels(y, learn)
