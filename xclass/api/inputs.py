@@ -109,7 +109,7 @@ class Inputs:
         if isinstance(given, bytes):
             given = given.decode("utf-8", "surrogateescape")
         examples = given.removesuffix("\n").split("\n") if isinstance(given, str) else _listed(given)
-        if isinstance(given, Documents) or (given != "" and _are_documents(examples)):
+        if isinstance(given, Documents) or (not _is_empty_text(given) and _are_documents(examples)):
             return self._pieces(tables.TextTable(examples, self._rule), y, sample_weight, learn)
         if examples and isinstance(examples[0], Mapping):
             self._require_labels(y, learn)
@@ -272,6 +272,11 @@ def _listed(given: object) -> Sequence[Any]:
     if isinstance(given, Iterable):
         return list(given)
     raise UsageError(f"examples are {type(given).__name__} {short_repr(given)}; {KINDS}")
+
+
+def _is_empty_text(given: object) -> bool:
+    """Return whether `given` is text of no lines, and not a list with an empty text."""
+    return isinstance(given, str) and not given.strip()
 
 
 def _are_documents(examples: Sequence[Any]) -> bool:
