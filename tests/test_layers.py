@@ -19,6 +19,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("reductions.registry", "reductions.presets"),
     ("reductions.*",),  # any folder with a reduction
     ("reductions.core",),
+    ("formats",),
     ("binary", "text", "cache"),
     ("reductions.clusters",),
     ("data", "model"),

@@ -25,7 +25,7 @@ from ..kernels import intrinsics
 from ..kernels.jit import jit
 from . import hashing
 
-SPACE = 32  # the byte after a name
+SPACE = 32  # the largest byte that can follow a name
 DONE, TABLE_FULL, TOO_MANY_NAMES = range(3)  # why `number_names` returned
 UNKNOWN = 2**32 - 2  # label of a name that the model of -t does not know; it is no class
 NAMELESS = 2**53  # stands for a class whose name has not occurred yet when a prediction is written
@@ -87,7 +87,7 @@ def number_names(
 
     Parameters
     ----------
-    data : uint8[...], the text; every name ends with a blank, which is followed by three bytes or more
+    data : uint8[...], the text; every name ends with a byte of at most 32, which is followed by three bytes or more
     label : float64[n], position of the name in the text, NaN if there is none; written from `row` on
     row : first example to number
     table : names, written
@@ -107,7 +107,7 @@ def number_names(
             continue
         begin = np.int64(label[i])
         end = begin
-        while text[end] != SPACE:
+        while text[end] > SPACE:
             end += 1
         h = hashing.siphash(text, begin, end, table.key)
         slot = slot_of(data, begin, end, h, table)
@@ -224,7 +224,8 @@ class Names:
             if status != TABLE_FULL:
                 return row
             begin = int(label[row])
-            table = self._new_table(text[begin:].tobytes().index(b" "))
+            needed = int(np.argmax(text[begin:] <= SPACE))  # bytes of the name
+            table = self._new_table(needed)
 
     def _new_table(self, extra_letters: int) -> Table:
         """Return a new table with space for at least twice as many names, and for `extra_letters` more letters."""

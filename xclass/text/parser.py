@@ -135,6 +135,7 @@ class Parser:
     bad : number of malformed places
     notes : messages that are not yet shown to the user; the caller removes them
     first_messages : the first messages about malformed lines, MAX_MESSAGES at most
+    rules : what kernels need to know to parse a line
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class Parser:
         hash_all = options.hash == "all"
         empty = np.zeros(PADDING, np.uint8)
         seed = np.uint32(options.hash_seed)
-        self._rules = Rules(
+        self.rules = Rules(
             multiclass=multiclass,
             mask=np.uint32((1 << min(bits, 32)) - 1),
             hash_all=hash_all,
@@ -179,7 +180,7 @@ class Parser:
     def _letter_hashes(self) -> UInt32s:
         """Return the hash of each name of one byte, as uint32[256]."""
         names = np.arange(256 + PADDING).astype(np.uint8)
-        rules = self._rules
+        rules = self.rules
         letter_hashes = [hashing.name_hash(names, i, i + 1, rules.hash_seed, rules.hash_all) for i in range(256)]
         return np.array(letter_hashes, np.uint32)
 
@@ -190,7 +191,7 @@ class Parser:
 
     def scanner(self) -> Scanner:
         """Return a new scanner for the blocks of this parser; each thread needs its own."""
-        return Scanner(self._rules, self._letter_hashes)
+        return Scanner(self.rules, self._letter_hashes)
 
     def restart_lines(self) -> None:
         """Restart counting at line 1, before another pass or file."""
@@ -241,14 +242,14 @@ class Parser:
         if self._weights is None:
             self._weights = NameWeights(count_before)
         positions = None if not self.names.growing or self._weights.can_skip(batch.weight) else batch.label.copy()
-        max_classes = self._rules.highest if self._rules.highest >= 0 else None
+        max_classes = self.rules.highest if self.rules.highest >= 0 else None
         keep = np.ones(batch.n, bool)
         row = 0
         while (row := self.names.number(batch.text, batch.label, row, max_classes)) < batch.n:
             position = int(batch.label[row])
             line_start = batch.text[:position].tobytes().rfind(b"\n") + 1
             message = self._message(batch.text, [TOO_MANY_CLASSES, int(batch.line[row]), line_start, position], name)
-            if self._rules.treatment != SKIP:
+            if self.rules.treatment != SKIP:
                 return batch_ops.cut(batch, 0, row), DataError(f"{message}. {CURE}")
             self.bad += 1
             self.skipped += 1
@@ -331,18 +332,18 @@ class Parser:
         """Return the message about one problem; `note` is its number, line, start of the line and position."""
         problem, line, start, position = note
         seen = word_at(text, position)
-        sentence = INVALID_NAME if problem == CLASS and self._rules.learn_names else SENTENCES[problem]
+        sentence = INVALID_NAME if problem == CLASS and self.rules.learn_names else SENTENCES[problem]
         sentence = sentence.format(seen=seen, range=self._range)
         if problem == OUTSIDE and seen == "0":
             sentence += "; classes are counted from 1"
         if problem in (CLASS_WORDS, WEIGHT, LEADING_ZEROS, UNKNOWN_NAME) and (
-            self._rules.learn_names or len(self._rules.names.hash)
+            self.rules.learn_names or len(self.rules.names.hash)
         ):
             words = label_words_of(text, start)
             if len(words) > 1:
                 sentence += f"; {NAME_IS_ONE_WORD.format(one_word='_'.join(words))}"
         message = f"{name}:{line}:{position - start + 1}: {sentence}"
-        if self._rules.treatment == VW and problem in VW_TREATMENT:
+        if self.rules.treatment == VW and problem in VW_TREATMENT:
             message += f"; {VW_TREATMENT[problem]}"
         return message
 

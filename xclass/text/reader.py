@@ -11,10 +11,10 @@ several batches can be in flight.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import queue
 import stat
-import sys
 import time
 import zlib
 from collections import deque
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from io import FileIO
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -33,13 +33,14 @@ from ..errors import DataError
 from ..model import model_header
 from ..options.declare import option
 from ..system import processors
-from . import parser
-from .label_detection import LabelDetector
+from . import parser, streams
+from .streams import Stream, Wrapped
+from .text_format import FORMATS, BlockScanner, Chooser, TextFormat, vw_text
 
 COMPRESSED = ((b"\x1f\x8b", ".gz", "zcat"), (b"\x28\xb5\x2f\xfd", ".zst", "zstdcat"))  # first bytes, extension, tool
 CACHE_MAGIC = b"xclass cache\n"  # first bytes of a cache
 FIRST_BLOCK, LARGEST_BLOCK = 1 << 16, 1 << 18  # bytes
-LOOK_BACK = 1 << 12  # bytes searched at a time for the end of a line
+Block = tuple[UInt8s, int, DataError | None]  # text, end of its last complete line, error that ends the reading
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,20 @@ class Options:
         repeated=True,
         read=True,
     )
+    format: str = option(
+        "format of the data: VW text, lines of fastText, LIBSVM, files of the extreme classification repository, CSV "
+        "or TSV, or JSON lines; `auto` chooses by the first lines and the name of the first file",
+        choices=FORMATS,
+        default="auto",
+    )
+    label_column: str | None = option(
+        "column of the label in a CSV file: its name, or its number from 1; 0 if there is none",
+        default_text="the column named `label`, else the first",
+        metavar="NAME",
+    )
 
 
-def peek_labels(paths: tuple[str, ...] | None, labels: LabelDetector, peeked: bytearray) -> None:
+def peek_labels(paths: tuple[str, ...] | None, labels: LineDetector, peeked: bytearray) -> None:
     """Peek at the first lines of the data until the type of the labels is known.
 
     Lines are passed on as soon as they arrive. Errors are ignored here, because the reader reports them later.
@@ -73,9 +85,9 @@ def peek_labels(paths: tuple[str, ...] | None, labels: LabelDetector, peeked: by
             if not stat.S_ISREG(os.stat(paths[0]).st_mode):
                 return  # a named pipe can be read only once
             file = closing.enter_context(open(paths[0], "rb", buffering=0))
-            stream = _decompressed(paths[0], file, closing)
+            stream = streams.decompressed(paths[0], file, closing)
         else:
-            stream = _standard_input()
+            stream = streams.standard_input()
         buffer = bytearray(FIRST_BLOCK)
         read_into = getattr(stream, "readinto1", None) or stream.readinto
         while labels.classes is None:
@@ -93,36 +105,13 @@ def peek_labels(paths: tuple[str, ...] | None, labels: LabelDetector, peeked: by
                 return
 
 
-class Stream(Protocol):
-    """Describe an object that text can be read from."""
+class LineDetector(Protocol):
+    """Describe an object that examines lines until it has detected something, as `LabelDetector` does."""
 
-    def readinto(self, buffer: bytearray | memoryview, /) -> int | None: ...
+    @property
+    def classes(self) -> bool | None: ...
 
-
-class Wrapped(Stream, Protocol):
-    """Describe a stream that wraps an open file, see `cache.cache_key.Digesting`."""
-
-    def tell(self) -> int: ...
-
-    def digest(self) -> str | None: ...
-
-
-class _PeekedStream:
-    """Read bytes that were taken from standard input before, and then the rest of it."""
-
-    def __init__(self, peeked: bytes, stream: Stream) -> None:
-        self._peeked, self._stream = memoryview(peeked), stream
-
-    def readinto(self, buffer: bytearray | memoryview) -> int | None:
-        if not self._peeked:
-            return self._stream.readinto(buffer)
-        size = min(len(buffer), len(self._peeked))
-        buffer[:size] = self._peeked[:size]
-        self._peeked = self._peeked[size:]
-        return size
-
-
-Block = tuple[UInt8s, int, DataError | None]  # text, end of its last complete line, error that ends the reading
+    def add(self, line: bytes, /) -> None: ...
 
 
 class Reader:
@@ -135,6 +124,7 @@ class Reader:
     block_bytes : size of a block; None for the usual sizes
     stream : object with `readinto` that is read instead of the files
     peeked : bytes that were taken from standard input before, see `peek_labels`
+    choose : returns the format of the data by the beginning of the first file
 
     Attributes
     ----------
@@ -148,6 +138,7 @@ class Reader:
     bytes : bytes of text parsed in this pass
     parsing_seconds : seconds spent on parsing or waiting for it, in all passes
     parser : counts lines and malformed lines
+    format : format of the data; None before the first lines are read
     """
 
     def __init__(
@@ -163,8 +154,11 @@ class Reader:
         stream: Stream | None = None,
         names: Names | None = None,
         peeked: bytes = b"",
+        choose: Chooser = vw_text,
     ) -> None:
         self._peeked = peeked
+        self._choose = choose
+        self.format: TextFormat | None = None
         self.parser = parser.Parser(parse, bits, multiclass, lowest, highest, range_option, names)
         self.paths: tuple[str | None, ...] = (options.data,) if isinstance(options.data, str) else options.data
         self.paths = tuple(self.paths or (None,))
@@ -172,7 +166,7 @@ class Reader:
         self.bytes = self.lines_before = 0
         self.parsing_seconds = 0.0
         self._pool = Pool()  # memory of blocks
-        self._scanners: list[parser.Scanner] = []
+        self._scanners: list[BlockScanner] = []
         self.size: int | None = None
         self.wrap: Callable[[FileIO], Wrapped] | None = None
         self.wrapped: list[Wrapped] = []
@@ -182,6 +176,7 @@ class Reader:
         self._sizes = (block_bytes, block_bytes) if block_bytes else (FIRST_BLOCK, LARGEST_BLOCK)
         self._file: FileIO | Wrapped | None = None
         self._waits_for_full_blocks = True  # whether to wait until a block is full
+        self._header_lines = 0  # of the current file
         self.rereadable = stream is None and self._path is not None
         sizes: list[int | None] = []
         for path in self.paths if self.rereadable else ():
@@ -226,8 +221,6 @@ class Reader:
     def __iter__(self) -> Iterator[Batch]:
         self.bytes = self.lines_before = self._done = 0
         self.wrapped = []
-        if not self._scanners:
-            self._scanners = [self.parser.scanner() for _ in range(processors.count())]
         for path in self.paths:
             self._path = path
             self.name = path or "stdin"
@@ -251,6 +244,8 @@ class Reader:
             error = problem or error
             if error is not None:
                 raise error
+        if self.format is not None:
+            self.format.finish(self.parser.lines - self._header_lines, self.name)
 
     def _blocks(self, stream: Stream) -> Iterator[Block]:
         """Yield the text of a file in blocks with padding; the complete lines of a block end after its last newline."""
@@ -267,15 +262,66 @@ class Reader:
                 text[filled] = parser.NEWLINE
                 filled += 1
             self._refuse_non_text(text[: min(filled, 128)].tobytes() if first else b"")
-            end = _end_of_lines(text, begin, filled)
+            header = self._begin_format(text[:filled].tobytes(), ended) if first else 0
+            end = 0
+            if header is not None and self.format is not None:
+                end = self.format.end_of_lines(text, 0 if first else begin, filled)
             incomplete = text[end:filled].copy()
             text[end : end + parser.PADDING] = 0
             first = first and end == 0
-            yield text, end, error
+            if end or ended:
+                begin_of_lines = min(header or 0, end)
+                yield text[begin_of_lines:], end - begin_of_lines, error
             size = min(size * 2, largest_size) if end else max(size, len(incomplete))
+
+    def preview(self, peeked: bytes = b"") -> None:
+        """Choose the format by the first lines before reading, if the data are a file or `peeked` suffices.
+
+        Errors are ignored here, because they are raised again when the data are read.
+
+        Parameters
+        ----------
+        peeked : bytes already taken from standard input
+        """
+        with contextlib.ExitStack() as closing, contextlib.suppress(OSError, DataError, EOFError, zlib.error):
+            ended = False
+            if self.rereadable and self._path is not None:
+                file = closing.enter_context(open(self._path, "rb", buffering=0))
+                stream = streams.unpacked(self._path, file, closing)
+                text = np.empty(FIRST_BLOCK, np.uint8)
+                filled, ended, _ = self._fill(stream, text, 0, len(text))
+                peeked = text[:filled].tobytes()
+            if peeked:
+                self._begin_format(peeked, ended)
+
+    def _begin_format(self, text: bytes, ended: bool) -> int | None:
+        """Choose the format by the beginning of the first file, and read the header of a file.
+
+        Returns
+        -------
+        Number of bytes of the header, or None if more of the file is needed.
+        """
+        if not ended:
+            text = text[: text.rfind(b"\n") + 1]
+        if not text and not ended:
+            return None
+        if self.format is None:
+            self.format = self._choose(text, ended, self.name)
+        if self.format is None:
+            return None
+        if not self._scanners:
+            count = processors.count() if self.format.parallel else 1
+            self._scanners = [self.format.scanner(self.parser) for _ in range(count)]
+        header = self.format.begin(text, ended, self.name)
+        if header is None:
+            return None
+        size, self._header_lines = header
+        self.parser.lines = self._header_lines
+        return size
 
     def _scanned(self, blocks: Iterator[Block]) -> Iterator[tuple[parser.Scan, DataError | None]]:
         """Yield the scans of blocks in order; the blocks of a file are scanned on several threads."""
+        blocks = itertools.chain([next(blocks)], blocks)  # the first one decides on the format and the scanners
         if not self._waits_for_full_blocks or len(self._scanners) == 1:
             for text, end, error in blocks:
                 start = time.perf_counter()
@@ -283,7 +329,7 @@ class Reader:
                 self.parsing_seconds += time.perf_counter() - start
                 yield scan, error
             return
-        free: queue.SimpleQueue[parser.Scanner] = queue.SimpleQueue()
+        free: queue.SimpleQueue[BlockScanner] = queue.SimpleQueue()
         for scanner in self._scanners:
             free.put(scanner)
 
@@ -351,7 +397,7 @@ class Reader:
                         f"{self.name}: the compressed data end too early, so the file is truncated; get a complete copy"
                     ),
                 )
-            except _read_errors() as error:
+            except streams.read_errors() as error:
                 return (
                     filled,
                     True,
@@ -370,7 +416,7 @@ class Reader:
             self._waits_for_full_blocks = False
             return self._stream
         if self._path is None:
-            stream = _standard_input()
+            stream = streams.standard_input()
             with contextlib.suppress(OSError, ValueError):
                 status = os.fstat(stream.fileno())
                 self._waits_for_full_blocks = stat.S_ISREG(status.st_mode)
@@ -378,14 +424,14 @@ class Reader:
                     self.size = status.st_size
                     self._file = stream
             peeked, self._peeked = self._peeked, b""
-            return _PeekedStream(peeked, stream) if peeked else stream
+            return streams.PeekedStream(peeked, stream) if peeked else stream
         self._file = closing.enter_context(open(self._path, "rb", buffering=0))  # noqa: SIM115
         closing.callback(setattr, self, "_file", None)
         self._waits_for_full_blocks = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
         if self.wrap is not None:
             self._file = self.wrap(self._file)
             self.wrapped.append(self._file)
-        return _decompressed(self._path, self._file, closing)
+        return streams.decompressed(self._path, self._file, closing)
 
     def _cannot_open(self, error: OSError) -> DataError:
         """Return the error for a file that cannot be opened."""
@@ -394,80 +440,3 @@ class Reader:
         if isinstance(error, IsADirectoryError):
             return DataError(f"{self.name}: this is a directory; give a file of examples")
         return DataError(f"{self.name}: the file cannot be opened ({error.strerror}); check its name and permissions")
-
-
-def _end_of_lines(text: UInt8s, begin: int, end: int) -> int:
-    """Return where the last complete line of `text[:end]` ends, or 0; there is no newline before `begin`."""
-    while end > begin:
-        piece = max(begin, end - LOOK_BACK)
-        at = text[piece:end].tobytes().rfind(b"\n")
-        if at >= 0:
-            return piece + at + 1
-        end = piece
-    return 0
-
-
-def _standard_input() -> Any:
-    """Return standard input without a buffer.
-
-    A thread that still waits in the buffered stream when the interpreter ends would crash it.
-    """
-    return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
-
-
-def _decompressed(path: str, file: FileIO | Wrapped, closing: contextlib.ExitStack) -> Stream:
-    """Return the stream of a file, decompressed if its name ends in .gz or .zst."""
-    if path.endswith(".gz"):
-        try:
-            from isal import igzip as gzip
-        except ImportError:
-            import gzip
-        return closing.enter_context(gzip.open(file, "rb"))  # type: ignore[no-any-return]  # isal is not looked into
-    if path.endswith(".zst"):
-        try:
-            import zstandard
-        except ImportError:
-            raise DataError(
-                f"{path}: reading a .zst file needs a package; install it, `pip install zstandard`"
-            ) from None
-        return _ZstdStream(file, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError)
-    return file
-
-
-def _read_errors() -> tuple[type[Exception], ...]:
-    """Return the types of the exceptions raised if a file cannot be read or decompressed."""
-    isal = sys.modules.get("isal.isal_zlib")
-    return (OSError, ValueError, zlib.error) if isal is None else (OSError, ValueError, zlib.error, isal.error)
-
-
-class _ZstdStream:
-    """Decompress a .zst file of one or more frames; zstandard's own reader does not detect a truncated file."""
-
-    CHUNK = 1 << 15  # compressed bytes read at a time, which decompress to some MB at most
-
-    def __init__(self, file: Any, new_frame: Callable[[], Any], error_type: type[Exception]) -> None:
-        self._file, self._new_frame, self._error_type = file, new_frame, error_type
-        self._frame: Any = None
-        self._compressed = b""
-        self._text = memoryview(b"")
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:
-        while not self._text:
-            compressed = self._compressed or self._file.read(self.CHUNK)
-            if not compressed and self._frame is not None:
-                raise EOFError
-            if not compressed:
-                return 0
-            if self._frame is None:
-                self._frame = self._new_frame()
-            try:
-                self._text = memoryview(self._frame.decompress(compressed))
-            except self._error_type as error:
-                raise OSError(str(error)) from None
-            self._compressed = self._frame.unused_data
-            if self._frame.eof:
-                self._frame = None
-        size = min(len(buffer), len(self._text))
-        buffer[:size] = self._text[:size]
-        self._text = self._text[size:]
-        return size

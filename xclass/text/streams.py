@@ -1,0 +1,107 @@
+"""Open the streams that data are read from: standard input and compressed files."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import zlib
+from collections.abc import Callable
+from io import FileIO
+from typing import Any, Protocol
+
+from ..errors import DataError
+
+
+class Stream(Protocol):
+    """Describe an object that text can be read from."""
+
+    def readinto(self, buffer: bytearray | memoryview, /) -> int | None: ...
+
+
+class Wrapped(Stream, Protocol):
+    """Describe a stream that wraps an open file, see `cache.cache_key.Digesting`."""
+
+    def tell(self) -> int: ...
+
+    def digest(self) -> str | None: ...
+
+
+class PeekedStream:
+    """Read bytes that were taken from standard input before, and then the rest of it."""
+
+    def __init__(self, peeked: bytes, stream: Stream) -> None:
+        self._peeked, self._stream = memoryview(peeked), stream
+
+    def readinto(self, buffer: bytearray | memoryview) -> int | None:
+        if not self._peeked:
+            return self._stream.readinto(buffer)
+        size = min(len(buffer), len(self._peeked))
+        buffer[:size] = self._peeked[:size]
+        self._peeked = self._peeked[size:]
+        return size
+
+
+def standard_input() -> Any:
+    """Return standard input without a buffer.
+
+    A thread that still waits in the buffered stream when the interpreter ends would crash it.
+    """
+    return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+
+
+def decompressed(path: str, file: FileIO | Wrapped, closing: contextlib.ExitStack) -> Stream:
+    """Return the stream of a file, decompressed if its name ends in .gz or .zst."""
+    if path.endswith(".gz"):
+        try:
+            from isal import igzip as gzip
+        except ImportError:
+            import gzip
+        return closing.enter_context(gzip.open(file, "rb"))  # type: ignore[no-any-return]  # isal is not looked into
+    if path.endswith(".zst"):
+        try:
+            import zstandard
+        except ImportError:
+            raise DataError(
+                f"{path}: reading a .zst file needs a package; install it, `pip install zstandard`"
+            ) from None
+        return _ZstdStream(file, zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError)
+    return file
+
+
+def read_errors() -> tuple[type[Exception], ...]:
+    """Return the types of the exceptions raised if a file cannot be read or decompressed."""
+    isal = sys.modules.get("isal.isal_zlib")
+    return (OSError, ValueError, zlib.error) if isal is None else (OSError, ValueError, zlib.error, isal.error)
+
+
+class _ZstdStream:
+    """Decompress a .zst file of one or more frames; zstandard's own reader does not detect a truncated file."""
+
+    CHUNK = 1 << 15  # compressed bytes read at a time, which decompress to some MB at most
+
+    def __init__(self, file: Any, new_frame: Callable[[], Any], error_type: type[Exception]) -> None:
+        self._file, self._new_frame, self._error_type = file, new_frame, error_type
+        self._frame: Any = None
+        self._compressed = b""
+        self._text = memoryview(b"")
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:
+        while not self._text:
+            compressed = self._compressed or self._file.read(self.CHUNK)
+            if not compressed and self._frame is not None:
+                raise EOFError
+            if not compressed:
+                return 0
+            if self._frame is None:
+                self._frame = self._new_frame()
+            try:
+                self._text = memoryview(self._frame.decompress(compressed))
+            except self._error_type as error:
+                raise OSError(str(error)) from None
+            self._compressed = self._frame.unused_data
+            if self._frame.eof:
+                self._frame = None
+        size = min(len(buffer), len(self._text))
+        buffer[:size] = self._text[:size]
+        self._text = self._text[size:]
+        return size

@@ -1,0 +1,92 @@
+"""Define what the reader needs to know about a data format; the folder `formats` holds all formats but VW text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from ..array_types import UInt8s
+from . import parser
+
+FORMATS = ("auto", "vw", "fasttext", "libsvm", "xmc", "csv", "jsonl")  # values of --format
+LOOK_BACK = 1 << 12  # bytes searched at a time for the end of a line
+
+
+class BlockScanner(Protocol):
+    """Describe an object that parses blocks of text independently of each other."""
+
+    def scan(self, text: UInt8s, end: int) -> parser.Scan: ...
+
+
+class TextFormat:
+    """Read VW text; other formats derive from this class.
+
+    Attributes
+    ----------
+    name : name of the format, a value of --format
+    parallel : whether several threads may parse the blocks of a file
+    named : whether `features` finds the names of features in the text of a batch
+    about : lines about the format for the start of a run
+    """
+
+    name = "vw"
+    parallel = True
+    named = True
+
+    def __init__(self) -> None:
+        self.about: list[str] = []
+
+    def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
+        """Read the header at the beginning of a file.
+
+        Parameters
+        ----------
+        text : complete lines at the beginning of the file
+        ended : whether the file has no more lines
+        file : name of the file, for messages
+
+        Returns
+        -------
+        Numbers of bytes and of lines of the header, or None if more of the file is needed.
+
+        Raises
+        ------
+        DataError
+            if the header is malformed.
+        """
+        return 0, 0
+
+    def finish(self, lines: int, file: str) -> None:
+        """Check the number of lines after the header at the end of a file; raise DataError if it is wrong."""
+
+    def scanner(self, of: parser.Parser) -> BlockScanner:
+        """Return a new scanner for the blocks of a parser; each thread needs its own."""
+        return of.scanner()
+
+    def end_of_lines(self, text: UInt8s, begin: int, end: int) -> int:
+        """Return where the last complete line of `text[:end]` ends, or 0; there is no newline before `begin`."""
+        while end > begin:
+            piece = max(begin, end - LOOK_BACK)
+            at = text[piece:end].tobytes().rfind(b"\n")
+            if at >= 0:
+                return piece + at + 1
+            end = piece
+        return 0
+
+    def features(self, line: bytes) -> Iterator[tuple[bytes, bytes, np.float32]]:
+        """Yield namespace, name and value of the features of a line; not called for VW text, see `feature_names`."""
+        raise NotImplementedError
+
+    def label_of(self, line: bytes) -> bytes | None:
+        """Return the label of a line as one word, empty if it has none, or None if the line is no example."""
+        raise NotImplementedError
+
+
+Chooser: TypeAlias = Callable[[bytes, bool, str], TextFormat | None]  # from the arguments of `begin`; None for more
+
+
+def vw_text(text: bytes, ended: bool, file: str) -> TextFormat:
+    """Choose VW text."""
+    return TextFormat()
