@@ -22,6 +22,7 @@ from ..errors import DataError, UsageError
 from ..options.declare import option
 from ..system import leftovers
 from ..text.reader import Reader as TextReader
+from ..text.text_format import TextFormat
 from . import cache_key
 from .batch_codec import DamagedCacheError
 from .cache_file import Reader, Writer
@@ -200,8 +201,20 @@ class Source:
         """Return the lines about malformed input for the end of the run."""
         return self._text.report()
 
+    @property
+    def format(self) -> TextFormat | None:
+        """Return the format of the data, or None if it is not known."""
+        return self._text.format
+
+    def about(self) -> list[str]:
+        """Return the lines about the format of the data that this method has not returned before."""
+        lines: list[str] = []
+        if self._text.format is not None and not self._reused:
+            lines, self._text.format.about = self._text.format.about, []
+        return lines
+
     def banner(self) -> list[str]:
-        """Return VW's lines about the cache and the data."""
+        """Return VW's lines about the cache and the data, and those about its format."""
         if self._reused:
             lines = [f"using cache_file = {self.path}"]
             if self._text.paths != (None,):
@@ -211,7 +224,7 @@ class Source:
             first = f"creating cache_file = {self.path}"
         else:
             first = "using no cache" if self._passes == 1 else "using a temporary cache"
-        return [first, f"Reading datafile = {self.name}"]
+        return [first, f"Reading datafile = {self.name}", *self.about()]
 
     def close(self) -> None:
         """Remove the unfinished cache of a pass that was not completed."""

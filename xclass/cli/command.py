@@ -160,6 +160,7 @@ def _add_implied_options(
     notes : messages for the user about what was detected
     """
     from ..cache import source as cache
+    from ..formats import detect
     from ..reductions import presets
     from ..text import reader
 
@@ -173,13 +174,21 @@ def _add_implied_options(
     proposed = next(record for record in reductions if record.name == presets.PROPOSED)
     common = set(proposed.learner_options or ()) - {"loss_function", "sgd"}
     from_file = bool(given.get("data"))
+
+    def examine_lines(labels: label_detection.LabelDetector) -> None:
+        """Pass the labels of the first lines to `labels`."""
+        options = reader.Options(**{name: given[name] for name in options_of(reader.Options) if name in given})
+        data = detect.FormatLabels(labels, options, numbered="indexing" in given)
+        reader.peek_labels(given.get("data"), data, peeked)
+        data.end()
+
     implied, note = label_detection.implied_options(
         given,
         owners,
         names,
         presets.PROPOSED,
         common,
-        lambda labels: reader.peek_labels(given.get("data"), labels, peeked),
+        examine_lines,
         from_file,
     )
     given.update(implied)

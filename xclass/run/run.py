@@ -28,6 +28,7 @@ from ..cache import cache_key
 from ..cache.source import Source
 from ..data.batch import Batch
 from ..errors import DataError, UsageError
+from ..formats import detect
 from ..kernels import jit
 from ..model import model_file
 from ..options.declare import option
@@ -233,10 +234,12 @@ class _Run:
         empty = io.BytesIO() if o.no_stdin and not c.reader.data else None
         text = Reader(
             c.reader, c.parser, c.learner.bits, multiclass, *labels, stream=empty, names=self.model.names,
-            peeked=self.peeked,
+            peeked=self.peeked, choose=detect.chooser(c.reader),
         )  # fmt: skip
+        text.preview(self.peeked)
         limit = passes.source_limit(c.passes)
         key = cache_key.make_key(c.parser, c.learner.bits, multiclass, labels.lowest, labels.highest, limit)
+        key.update({"format": c.reader.format, "label_column": c.reader.label_column})
         if c.parser.learn_names and not self.learning:
             key["names"] = "those of the model"
         readings = c.passes.passes + (self.model.preview_size == 0)
@@ -295,11 +298,21 @@ class _Run:
             batch, held_out = item
             if self.inspector is not None:
                 self.model.preparation.one_by_one = self.inspector.one_by_one
-                self.model.preparation.keep_names = not self.reader.parsing  # not known before the pass has begun
+                self._find_names()
             tasks = self.model.tasks(batch, self.learning, clock, held_out)
             for task in self.stopwatch.each("features", tasks):
                 clock = float(task.clock[-1]) if task.batch.n else clock
                 yield task
+
+    def _find_names(self) -> None:
+        """Tell the inspector where it finds the names of features, which is not known before the pass has begun."""
+        assert self.inspector is not None
+        preparation, text = self.model.preparation, self.reader.format
+        if self.reader.parsing and text is not None:
+            self.inspector.read_from(text)
+            if not text.named and not preparation.keep_names and self._names_wanted():
+                self.reader.notes.append(f"--audit and --invert_hash know no names of features in data of {text.name}")
+        preparation.keep_names = not self.reader.parsing or (text is not None and not text.named)
 
     def _run_passes(self) -> BaseException | None:
         """Execute all passes; return the error that ended the run early, or None."""
@@ -376,6 +389,8 @@ class _Run:
     def _count(self, task: BatchTask) -> None:
         """Count a task that has passed the stages; show its messages and rows, and write its predictions."""
         highest_seen = self.model.note(task)
+        for line in self.reader.about():
+            self.console.info(line)
         while self.reader.notes:
             self.console.warn(self.reader.notes.pop(0))
         for note in [*task.notes, *self.skipped_steps.count(task)]:

@@ -79,6 +79,10 @@ class LabelDetector:
         if self._labels == MAX_LABELS or self._lines == MAX_LINES or (self._only_names and not self._read_on):
             self.end()
 
+    def settle(self, name: bytes) -> None:
+        """Decide that labels are names, the first of them `name`."""
+        self.classes, self.name = True, name.decode("utf-8", "replace")
+
     def end(self) -> None:
         """Decide by the lines examined so far, because there are no more."""
         if self.classes is None and (self._only_names or self.name):

@@ -12,6 +12,9 @@ MAX_MESSAGES = 5  # number of messages about malformed lines that are kept
 CLASS, CLASS_WORDS, NEGATIVE, OUTSIDE, LABEL_WORDS, LABEL, WEIGHT, INITIAL = range(1, 9)
 NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG, UNKNOWN_NAME, LABEL_BEFORE_TAB = range(9, 17)
 TOO_MANY_CLASSES, LEADING_ZEROS = range(17, 19)
+# Problems of a line of another format than VW text. Those of the label end the run unless malformed lines are skipped.
+SEVERAL_LABELS, CLASS_NUMBER, REAL_LABEL, LABEL_NAME, UNLISTED, BEYOND_LABELS, RECORD, CELLS = range(19, 27)
+PAIR, PAIR_VALUE, BEYOND_FEATURES, CELL, WEIGHT_VALUE, ENTRY = range(27, 33)
 
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
@@ -36,6 +39,25 @@ SENTENCES = {
     INFINITE: "the value '{seen}' of a feature, times the weight of its namespace, is not a finite number; a feature "
     "is name, name:number, name:word or :number",
     INNER_RETURN: "there is a carriage return inside the line; one is allowed only directly before the newline",
+    SEVERAL_LABELS: "the line has several labels, the second of them at '{seen}', and a reduction learns one; keep one "
+    "label per line, or repeat the line for each label",
+    CLASS_NUMBER: "label '{seen}' is not a class number; classes are whole numbers, and where a model is new, "
+    "--learn_names takes names",
+    REAL_LABEL: "label '{seen}' is not a finite number; names of classes need a reduction, --multiclass for one",
+    LABEL_NAME: "label '{seen}' is empty or has a comma or an unprintable sign, which the name of a class may not have",
+    UNLISTED: "label '{seen}' is none of --named_labels",
+    BEYOND_LABELS: "label '{seen}' is not a whole number below the number of labels in the header",
+    RECORD: "the line cannot be read from '{seen}' on",
+    CELLS: "the row that ends in '{seen}' has another number of cells than the header; quote cells that contain the "
+    "delimiter",
+    PAIR: "'{seen}' is not a feature; a feature is number:value",
+    PAIR_VALUE: "'{seen}' is not a finite number; a feature is number:value",
+    BEYOND_FEATURES: "feature '{seen}' is not below the number of features in the header",
+    CELL: "'{seen}' is not a finite number, and the first rows of this column are numbers; leave the cell empty where "
+    "the value is not known",
+    WEIGHT_VALUE: "weight '{seen}' is not a finite number of at least 0",
+    ENTRY: '\'{seen}\' is not what belongs here; {{"label": ..., "text": "words", "features": {{"name": number, '
+    "...}}}} is a line of JSON",
 }
 INVALID_NAME = (
     "label '{seen}' contains a comma or an unprintable character, which the name of a class must not contain; replace "
@@ -66,6 +88,12 @@ VW_TREATMENT = {  # added to a message under --on_bad_line vw
     NAMESPACE_WEIGHT: "the rest of the line is ignored, or nan is read as 1",
     VALUE: "the rest of the line is ignored",
     INFINITE: "the feature is left out",
+    PAIR: "the rest of the line is ignored",
+    PAIR_VALUE: "the rest of the line is ignored",
+    BEYOND_FEATURES: "the rest of the line is ignored",
+    CELL: "the rest of the line is ignored",
+    WEIGHT_VALUE: "taken as 0",
+    ENTRY: "the rest of the line is ignored",
 }
 
 

@@ -273,6 +273,9 @@ class Reader:
                 begin_of_lines = min(header or 0, end)
                 yield text[begin_of_lines:], end - begin_of_lines, error
             size = min(size * 2, largest_size) if end else max(size, len(incomplete))
+        if len(incomplete) and error is None:
+            assert self.format is not None
+            raise DataError(f"{self.name}:{self.parser.lines + 1}:1: {self.format.unfinished}")
 
     def preview(self, peeked: bytes = b"") -> None:
         """Choose the format by the first lines before reading, if the data are a file or `peeked` suffices.
@@ -287,8 +290,8 @@ class Reader:
             ended = False
             if self.rereadable and self._path is not None:
                 file = closing.enter_context(open(self._path, "rb", buffering=0))
-                stream = streams.unpacked(self._path, file, closing)
-                text = np.empty(FIRST_BLOCK, np.uint8)
+                stream = streams.decompressed(self._path, file, closing)
+                text = np.empty(2 * FIRST_BLOCK, np.uint8)
                 filled, ended, _ = self._fill(stream, text, 0, len(text))
                 peeked = text[:filled].tobytes()
             if peeked:
@@ -309,12 +312,12 @@ class Reader:
             self.format = self._choose(text, ended, self.name)
         if self.format is None:
             return None
-        if not self._scanners:
-            count = processors.count() if self.format.parallel else 1
-            self._scanners = [self.format.scanner(self.parser) for _ in range(count)]
         header = self.format.begin(text, ended, self.name)
         if header is None:
             return None
+        if not self._scanners:
+            count = processors.count() if self.format.parallel else 1
+            self._scanners = [self.format.scanner(self.parser) for _ in range(count)]
         size, self._header_lines = header
         self.parser.lines = self._header_lines
         return size

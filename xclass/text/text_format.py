@@ -28,12 +28,16 @@ class TextFormat:
     name : name of the format, a value of --format
     parallel : whether several threads may parse the blocks of a file
     named : whether `features` finds the names of features in the text of a batch
+    names : whether labels are names, even if they look like numbers
+    unfinished : message about a file that ends within an example
     about : lines about the format for the start of a run
     """
 
     name = "vw"
     parallel = True
     named = True
+    names = False
+    unfinished = ""
 
     def __init__(self) -> None:
         self.about: list[str] = []
@@ -75,12 +79,12 @@ class TextFormat:
             end = piece
         return 0
 
-    def features(self, line: bytes) -> Iterator[tuple[bytes, bytes, np.float32]]:
-        """Yield namespace, name and value of the features of a line; not called for VW text, see `feature_names`."""
+    def features(self, line: bytes) -> Iterator[tuple[bytes, np.float32]]:
+        """Yield name and value of the features of a line; not called for VW text, see `feature_names`."""
         raise NotImplementedError
 
-    def label_of(self, line: bytes) -> bytes | None:
-        """Return the label of a line as one word, empty if it has none, or None if the line is no example."""
+    def labels_of(self, text: bytes) -> Iterator[bytes]:
+        """Yield the label of each example of a text as one word, empty for none; not called for VW text."""
         raise NotImplementedError
 
 

@@ -18,8 +18,10 @@ import numpy as np
 from ...data import batch_ops, interactions, namespaces
 from ...data.batch import CONSTANT, CONSTANT_GROUP, Batch
 from ...text import numbers, parser
+from ...text.text_format import TextFormat
 
 UINT32 = 2**32 - 1
+DEFAULT_GROUP = 32  # byte of the default namespace
 ENDS = b" \t|\r"
 
 
@@ -59,6 +61,7 @@ class Namer:
     Attributes
     ----------
     has_wildcards : whether names depend on the namespaces of all examples before, because of wildcard interactions
+    format : format of the text of the batches
     """
 
     def __init__(
@@ -69,12 +72,14 @@ class Namer:
         self._murmur = mmh3.hash
         self._mask = (1 << min(bits, 32)) - 1
         self._seed = parse.hash_seed
+        self._unnamed = mmh3.hash(b"", self._seed, signed=False) if self._seed else 0
         self._all = parse.hash == "all"
         self._constant = not parse.noconstant
         self._features = namespaces.NamespaceTransformer(feature, constant=self._constant)
         self._crosser = interactions.Crosser(cross)
         self._permuted = cross.permutations
         self.has_wildcards = self._crosser.has_wildcards
+        self.format = TextFormat()
 
     def of(self, batch: Batch, i: int) -> list[NamedFeature]:
         """Return the named features of example i, including those with ignored linear terms.
@@ -82,7 +87,10 @@ class Namer:
         If `has_wildcards` is set, this method must be called for all examples in their order.
         """
         groups: Groups = {}
-        self._parse_line(line_of(batch, i), groups)
+        if self.format.name == "vw":
+            self._parse_line(line_of(batch, i), groups)
+        else:
+            self._add_features(line_of(batch, i), groups)
         for group in list(groups):
             if self._features.dropped[group]:
                 del groups[group]
@@ -128,6 +136,13 @@ class Namer:
             name = stripped
         return self._murmur(name, seed & UINT32, signed=False)
 
+    def _add_features(self, line: bytes, groups: Groups) -> None:
+        """Append the features of a line of another format than VW text to `groups`."""
+        for name, value in self.format.features(line):
+            if value != 0:
+                index = self._hash(name, self._unnamed) & self._mask
+                groups.setdefault(DEFAULT_GROUP, []).append((FeatureName(b"", name), index, value))
+
     def _parse_line(self, line: bytes, groups: Groups) -> None:
         """Parse a line and append its features to `groups`."""
         at = line.find(b"|")
@@ -140,8 +155,7 @@ class Namer:
             at += 1
             scale, unnamed = np.float32(1), 0
             if at == end or line[at] in ENDS:
-                namespace, group = b" ", 32
-                seed = self._murmur(b"", self._seed, signed=False) if self._seed else 0
+                namespace, group, seed = b" ", DEFAULT_GROUP, self._unnamed
             elif line[at] == 58:  # :
                 return
             else:

@@ -35,6 +35,7 @@ from ...options.declare import OptionGroup, option, options_of
 from ...reductions.core.base import Inspectable
 from ...reductions.core.contract import BatchTask, WeightLookup
 from ...system import terminal
+from ...text.text_format import TextFormat
 from . import feature_names
 
 PIECE = 1 << 16  # number of slots processed at a time
@@ -86,6 +87,11 @@ class Inspector:
             self._row_seen = np.zeros(slots[0] // self._width, bool)
         if self.options.audit or self._named:
             self._namer = feature_names.Namer(config.parser, config.features, config.interactions, config.learner.bits)
+
+    def read_from(self, text: TextFormat) -> None:
+        """Find the names of features in text of this format."""
+        if self.options.audit or self._named:
+            self._namer.format = text
 
     def attach(self, model: Inspectable) -> None:
         """Inspect this learner from now on."""

@@ -1,0 +1,201 @@
+"""Choose the format of the data by the first lines and the name of the file.
+
+The first line that is not empty decides. Where it could be VW text, it is. The extension of the file (without .gz and
+.zst) decides between the other formats only where the line permits it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+
+import numpy as np
+
+from ..errors import DataError, UsageError
+from ..text import reader
+from ..text.label_detection import LabelDetector
+from ..text.text_format import Chooser, TextFormat
+from . import csv_table, fasttext, json_lines, pairs
+
+EXTENSIONS = {
+    ".vw": "vw",
+    ".ft": "fasttext",
+    ".fasttext": "fasttext",
+    ".libsvm": "libsvm",
+    ".svm": "libsvm",
+    ".svmlight": "libsvm",
+    ".xmc": "xmc",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+NUMBER = rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+PAIR = rb"(?:[0-9]+:" + NUMBER + rb")"
+LIBSVM = re.compile(
+    rb"[ \t]*(?:[^ \t:|#]+(?:[ \t]+qid:[0-9]+)?(?:[ \t]+" + PAIR + rb")+|" + PAIR + rb"(?:[ \t]+" + PAIR + rb")*)[ \t]*"
+    rb"(?:#.*)?"
+)
+REAL = re.compile(rb"[ \t]*" + NUMBER + rb"[ \t]*")
+TITLES = {"fasttext": "lines of fastText", "libsvm": "LIBSVM", "xmc": "extreme classification repository",
+          "csv": "CSV", "jsonl": "JSON lines"}  # fmt: skip
+MOST_SCANNED = 1 << 16  # bytes of a line that are compared with the formats
+
+
+def detect(text: bytes, ended: bool, file: str) -> str | None:
+    """Return the name of the format, or None if more of the file is needed.
+
+    Parameters
+    ----------
+    text, ended, file : as in `TextFormat.begin`
+    """
+    extension = EXTENSIONS.get(_extension(file), "")
+    if extension == "vw":
+        return "vw"
+    lines = [line.rstrip(b"\r") for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
+    if not ended:
+        lines.pop()  # after the last newline
+    first = next((i for i, line in enumerate(lines) if line.strip()), None)
+    if first is None:
+        return "vw" if ended else None
+    line = lines[first][:MOST_SCANNED]
+    if _is_object(lines[first]):
+        return "jsonl"
+    if extension == "fasttext" and fasttext.PREFIX in line:
+        return "fasttext"
+    if extension == "csv" and csv_table.delimiter_of(line) and line.find(b"|") <= 0:
+        return "csv"
+    if b"|" in line:
+        return "vw"
+    if any(word.startswith(fasttext.PREFIX) for word in line.split()):
+        return "fasttext"
+    if extension == "csv":
+        return "csv"
+    if pairs.HEADER.fullmatch(line):
+        if extension == "xmc":
+            return "xmc"
+        if first + 1 == len(lines):
+            return "vw" if ended else None
+        return "xmc" if re.search(rb"(^|[ \t])[0-9]+:[0-9.]", lines[first + 1]) else "vw"
+    if LIBSVM.fullmatch(line) or (extension == "libsvm" and (REAL.fullmatch(line) or line.lstrip().startswith(b"#"))):
+        return "libsvm"
+    cells = line.split(csv_table.delimiter_of(line) or b"\n")
+    names = [cell.strip() for cell in cells]
+    if len(cells) > 1 and all(names) and not any(REAL.fullmatch(name) for name in names):
+        return "csv"
+    return "vw"
+
+
+def _extension(file: str) -> str:
+    """Return the extension of a file in lower case, without .gz and .zst."""
+    name = file.lower().removesuffix(".gz").removesuffix(".zst")
+    return name[name.rfind(".") :] if "." in name else ""
+
+
+def _is_object(line: bytes) -> bool:
+    """Return whether a line is an object of JSON."""
+    if not line.lstrip().startswith(b"{"):
+        return False
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return line.lstrip().startswith(b'{"') and b"|" not in line
+
+
+def chooser(options: reader.Options) -> Chooser:
+    """Return the function by which a reader with these options chooses the format."""
+
+    def choose(text: bytes, ended: bool, file: str) -> TextFormat | None:
+        name = detect(text, ended, file) if options.format == "auto" else options.format
+        if name is None:
+            return None
+        if options.label_column is not None and name != "csv":
+            raise UsageError(f"--label_column is for CSV, and {file} is {TITLES.get(name, 'VW text')}: leave it out")
+        chosen = _new(name, options)
+        if name != "vw":
+            by = "by the first lines" if options.format == "auto" else "as --format says"
+            chosen.about.insert(0, f"data format: {TITLES[name]}, {by}")
+        return chosen
+
+    return choose
+
+
+def _new(name: str, options: reader.Options) -> TextFormat:
+    """Return a new format."""
+    if name == "fasttext":
+        return fasttext.FastText()
+    if name == "libsvm":
+        return pairs.Libsvm()
+    if name == "xmc":
+        return pairs.ExtremeClassification()
+    if name == "csv":
+        return csv_table.CsvTable(options.label_column)
+    if name == "jsonl":
+        return json_lines.JsonLines()
+    return TextFormat()
+
+
+class FormatLabels:
+    """Pass the labels of lines of any format to a `LabelDetector`, for `reader.peek_labels`.
+
+    The labels of fastText and of the extreme classification repository are names, whatever they look like.
+
+    Parameters
+    ----------
+    labels : receives each line of VW text, and a line with the same label for each one of another format
+    options : options of the reader
+    numbered : whether labels are not taken as names before they are seen
+    """
+
+    def __init__(self, labels: LabelDetector, options: reader.Options, numbered: bool) -> None:
+        self._labels, self._numbered = labels, numbered
+        self._choose = chooser(options)
+        self._file = options.data[0] if options.data else "stdin"
+        self._format: TextFormat | None = None
+        self._pending = b""
+
+    @property
+    def classes(self) -> bool | None:
+        """Return whether labels are classes; None until that is known."""
+        return self._labels.classes
+
+    def add(self, line: bytes) -> None:
+        """Examine one line, without its newline."""
+        self._pending += line + b"\n"
+        if self._format is None and not self._begin(ended=False):
+            return
+        self._pass_lines()
+
+    def end(self) -> None:
+        """Decide by the lines so far, because there are no more."""
+        with contextlib.suppress(DataError):  # raised again when the data are read
+            if self._format is None and self._pending and self._begin(ended=True):
+                self._pass_lines()
+
+    def _begin(self, ended: bool) -> bool:
+        """Choose the format and skip the header; return whether there were enough lines."""
+        chosen = self._choose(self._pending, ended, self._file)
+        header = chosen.begin(self._pending, ended, self._file) if chosen is not None else None
+        if header is None:
+            return False
+        self._format = chosen
+        self._pending = self._pending[header[0] :]
+        return True
+
+    def _pass_lines(self) -> None:
+        """Pass on the labels of the complete lines that are waiting."""
+        assert self._format is not None
+        waiting = np.frombuffer(self._pending, np.uint8)
+        if self._format.end_of_lines(waiting, 0, len(waiting)) < len(waiting):
+            return
+        text, self._pending = self._pending, b""
+        if self._format.name == "vw":
+            for line in text.split(b"\n")[:-1]:
+                self._labels.add(line)
+            return
+        for label in self._format.labels_of(text):
+            self._labels.add(label + b" |")
+            if label and not self._numbered and self._format.names:
+                self._labels.settle(label)
+                return

@@ -1,0 +1,125 @@
+"""Read lines of fastText: `__label__tea a kettle of leaves`.
+
+    line := { word }     separated by white space
+
+A word that begins with `__label__` is the label, wherever it stands; every other word is a feature of the default
+namespace with the value 1.
+
+Source    fastText's supervised mode.
+Differs   from fastText, which learns several labels of a line and adds a word for the end of each line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..array_types import Int64s, UInt8s
+from ..data import hashing, words
+from ..data.batch import Batch
+from ..kernels import intrinsics
+from ..kernels.jit import inlined, jit
+from ..text.malformed import LABEL_NAME, SEVERAL_LABELS
+from ..text.parser import Parser
+from ..text.rules import Rules
+from ..text.text_format import TextFormat
+from . import labels, line_scanner
+
+PREFIX = b"__label__"
+LENGTH = len(PREFIX)
+
+
+# -- kernels
+
+
+@inlined
+def is_label(text: UInt8s, begin: int, end: int) -> bool:
+    """Return whether the word `text[begin:end]` begins with `__label__`."""
+    if end - begin < 9 or text[begin] != 95 or text[begin + 1] != 95:
+        return False
+    labe = np.uint32(0x6562616C)  # "labe", the first byte the lowest
+    return bool(
+        (intrinsics.load32(text, begin + 2) == labe)
+        and (text[begin + 6] == 108 and text[begin + 7] == 95 and text[begin + 8] == 95)
+    )
+
+
+@jit
+def parse_words(
+    data: UInt8s, end: int, rules: Rules, out: Batch, notes: Int64s
+) -> tuple[int, int, int, int, int, int, bool]:
+    """Parse lines of fastText; arguments and results are those of a `LineScanner` kernel."""
+    text = intrinsics.pointer(data)
+    index, value = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
+    seed, mask, every = rules.unnamed, rules.mask, rules.hash_all
+    n = z = g = line = bad = skipped = p = 0
+    stopped = False
+    while p < end and not stopped:
+        line += 1
+        start = p
+        p = line_scanner.begin_of_line(text, p)
+        stop = line_scanner.end_of_line(text, p)
+        z0 = z
+        label = np.nan
+        labelled = False
+        problem, where = 0, start
+        count = 0
+        while p < stop:
+            while words.is_space(text[p]) and p < stop:
+                p += 1
+            first = p
+            while not words.is_space(text[p]):
+                p += 1
+            if p == first:
+                break
+            count += 1
+            if is_label(text, first, p):
+                if labelled:
+                    problem, where = SEVERAL_LABELS, first
+                    break
+                labelled = True
+                where = first + LENGTH
+                label, problem = (np.nan, LABEL_NAME) if p == where else labels.read_label(text, where, p, rules)
+                if problem != 0:
+                    break
+                continue
+            if hashing.is_short(text, first, p):
+                h = hashing.short_at(text, first, p, seed)
+            else:
+                h = hashing.name_at(text, first, p, seed, every)
+            index[z] = np.uint32(h & mask)
+            value[z] = np.float32(1)
+            z += 1
+        p = stop + 1
+        if problem != 0:
+            bad, left_out, stopped = line_scanner.note_problem(notes, rules, True, problem, line, start, where, bad)
+            skipped += left_out
+            z = z0
+        elif count > 0:  # an empty line is not an example
+            n, z, g = line_scanner.end_example(out, rules, n, z0, z, g, label, start, line)
+    return n, z, g, line, bad, skipped, stopped
+
+
+# -- Python
+
+
+class FastText(TextFormat):
+    """Read lines of fastText."""
+
+    name = "fasttext"
+    names = True
+
+    def scanner(self, of: Parser) -> line_scanner.LineScanner:
+        return line_scanner.LineScanner(of.rules, parse_words)
+
+    def features(self, line: bytes) -> Iterator[tuple[bytes, np.float32]]:
+        for word in line.split():
+            if not word.startswith(PREFIX):
+                yield word, np.float32(1)
+
+    def labels_of(self, text: bytes) -> Iterator[bytes]:
+        for line in text.split(b"\n"):
+            given = line.removeprefix(b"\xef\xbb\xbf").split()
+            if given:
+                yield next((word for word in given if word.startswith(PREFIX)), b"").removeprefix(PREFIX)

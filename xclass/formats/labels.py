@@ -1,0 +1,78 @@
+"""Read the label of an example in a format other than VW text."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..array_types import Int, UInt8s
+from ..data import class_names
+from ..kernels.jit import jit
+from ..text import numbers
+from ..text.label_words import UNLABELLED
+from ..text.malformed import CLASS_NUMBER, LABEL_NAME, NEGATIVE, OUTSIDE, REAL_LABEL, UNLISTED
+from ..text.rules import Rules
+
+COMMA, SPACE, POINT, PLUS, MINUS, ZERO = 44, 32, 46, 43, 45, 48
+MOST_DIGITS = 15  # digits of a class number
+
+
+@jit
+def _whole_number(text: UInt8s, begin: int, end: int) -> Int:
+    """Return the whole number `text[begin:end]`, such as `3`, `+3` or `3.0`; -1 if negative, -2 if it is none."""
+    p = begin
+    negative = text[p] == MINUS
+    if negative or text[p] == PLUS:
+        p += 1
+    first = p
+    number: Int = 0
+    while p < end and numbers.is_digit(text[p]):
+        if number < 10**MOST_DIGITS:
+            number = number * 10 + (np.int64(text[p]) - ZERO)
+        p += 1
+    if p == first:
+        return -2
+    if p < end and text[p] == POINT:
+        p += 1
+        while p < end and text[p] == ZERO:
+            p += 1
+    if p < end:
+        return -2
+    return -1 if negative and number > 0 else number
+
+
+@jit
+def read_label(text: UInt8s, begin: int, end: int, rules: Rules) -> tuple[float, int]:
+    """Return the label `text[begin:end]`, as in a Batch, and the number of the problem in `malformed` or 0.
+
+    Parameters
+    ----------
+    text : pointer to uint8; a byte of at most 32 follows the label
+    begin, end : range of the label, which is not empty
+    rules : with `learn_names`, the label is the position of the name
+    """
+    if not rules.multiclass:
+        real, p, digits = numbers.read_number(text, begin)
+        if p != end or digits == 0 or not math.isfinite(real):
+            return np.nan, REAL_LABEL
+        return (np.nan if real == np.float32(3.4028234663852886e38) else np.float64(real)), 0
+    if rules.learn_names:
+        for p in range(begin, end):
+            if text[p] == COMMA or text[p] <= SPACE:
+                return np.nan, LABEL_NAME
+        return np.float64(begin), 0
+    number: Int
+    if len(rules.names.hash) > 0:
+        number = class_names.class_of(text, begin, end, rules.names)
+        if number == 0:
+            return np.nan, UNLISTED
+    else:
+        number = _whole_number(text, begin, end)
+        if number < 0:
+            return np.nan, NEGATIVE if number == -1 else CLASS_NUMBER
+    if number == UNLABELLED:
+        return np.nan, 0
+    if number > UNLABELLED or (rules.highest >= 0 and (number < rules.lowest or number > rules.highest)):
+        return np.nan, OUTSIDE
+    return np.float64(number), 0

@@ -1,0 +1,127 @@
+"""Share what the formats with one example per line and features of the default namespace have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..array_types import Int64s, UInt8s
+from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
+from ..kernels import intrinsics
+from ..kernels.jit import inlined, jit
+from ..text import line_parts, numbers
+from ..text.malformed import MAX_MESSAGES, SKIP, VW
+from ..text.parser import Scan
+from ..text.rules import Rules
+
+DEFAULT_GROUP = 32  # byte of the default namespace
+Kernel = Callable[..., tuple[int, int, int, int, int, int, bool]]
+
+# -- kernels
+
+
+@inlined
+def begin_of_line(text: UInt8s, p: int) -> int:
+    """Return `p`, or the position after a byte order mark that begins there."""
+    return p + 3 if text[p] == 0xEF and text[p + 1] == 0xBB and text[p + 2] == 0xBF else p
+
+
+@inlined
+def end_of_line(text: UInt8s, p: int) -> int:
+    """Return the position of the first newline from `p` on, of a pointer to text that has one."""
+    while True:
+        mask = intrinsics.equal64(text, p, numbers.NEWLINE)
+        if mask != np.uint64(0):
+            return p + intrinsics.trailing_zeros(mask)
+        p += 64
+
+
+@jit
+def note_problem(
+    notes: Int64s, rules: Rules, ends: bool, problem: int, line: int, start: int, where: int, bad: int
+) -> tuple[int, bool, bool]:
+    """Note a malformed line.
+
+    Parameters
+    ----------
+    notes : int64[MAX_MESSAGES + 2, 4], written, see `tokens.parse_lines`
+    rules : rules of the parser
+    ends : whether the problem is one at which `--on_bad_line vw` ends the run
+    problem, line, start, where : the row of `notes`
+    bad : number of malformed lines before
+
+    Returns
+    -------
+    bad : number of malformed lines
+    skipped : whether the line is left out
+    stopped : whether the run ends
+    """
+    pointer = intrinsics.pointer(notes.reshape(-1))
+    skipped = rules.treatment != VW or ends
+    if skipped and rules.treatment != SKIP:
+        line_parts.note(pointer, -1, problem, line, start, where)
+        return bad, False, True
+    line_parts.note(pointer, bad + 1, problem, line, start, where)
+    return bad + 1, skipped, False
+
+
+@jit
+def end_example(
+    out: Batch, rules: Rules, n: int, z0: int, z: int, g: int, label: float, where: int, line: int
+) -> tuple[int, int, int]:
+    """Complete example n, whose features from z0 to z are written and belong to the default namespace.
+
+    Parameters
+    ----------
+    out : Batch, written
+    label : label as in a Batch
+    where : a position in the line, for the tag, which is empty
+    line : number of the line
+
+    Returns
+    -------
+    n, z, g : numbers of examples, features and groups
+    """
+    if z > z0:
+        out.group_name[g], out.group_start[g] = np.uint8(DEFAULT_GROUP), z0
+        g += 1
+    if rules.constant:
+        out.index[z], out.value[z] = np.uint32(CONSTANT), np.float32(1)
+        out.group_name[g], out.group_start[g] = np.uint8(CONSTANT_GROUP), z
+        z, g = z + 1, g + 1
+    out.label[n], out.weight[n], out.initial[n] = label, np.float32(1), np.float32(0)
+    out.tag_start[n] = out.tag_end[n] = where
+    out.line[n] = line
+    n += 1
+    out.start[n], out.group_first[n] = z, g
+    out.group_start[g] = z
+    return n, z, g
+
+
+# -- Python
+
+
+class LineScanner:
+    """Parse blocks of lines by a kernel; only one thread at a time may use it.
+
+    Parameters
+    ----------
+    rules : rules of the parser
+    kernel : kernel with the arguments text, end, rules, batch, notes, and then `more`. It returns the numbers of
+        examples, features, groups, lines, malformed lines, skipped lines, and whether the last line ends the run
+    more : further arguments
+    """
+
+    def __init__(self, rules: Rules, kernel: Kernel, *more: object) -> None:
+        self._rules, self._kernel, self._more = rules, kernel, more
+        self._pool = Pool()  # memory of the batches
+
+    def scan(self, text: UInt8s, end: int) -> Scan:
+        """Parse the complete lines of `text[:end]`; `text` is as in `Parser.parse`."""
+        lines = int(np.count_nonzero(text[:end] == numbers.NEWLINE))
+        blanks = int(np.count_nonzero(text[:end] <= numbers.SPACE))  # at least the number of features
+        out = self._pool.batch(lines, blanks + lines, 2 * lines, text[:end])
+        notes = np.zeros((MAX_MESSAGES + 2, 4), np.int64)
+        n, z, g, line, bad, skipped, stopped = self._kernel(text, end, self._rules, out, notes, *self._more)
+        return Scan(out, (n, z, g), end, line, bad, skipped, stopped, notes)

@@ -1,0 +1,215 @@
+"""Read lines of LIBSVM, `3 1:0.5 7:2`, and files of the extreme classification repository, `12,40 1:0.5 7:2`.
+
+    LIBSVM    line := [label] ['qid:' word] { number ':' value } ['#' comment]
+    xmc       file := 'N D L' newline, then N lines [label { ',' label }] { number ':' value }
+
+The feature j is the feature of the default namespace whose name is `j`. In a file of the repository, features and
+labels are counted from 0, and an empty line is an example. In LIBSVM it is none.
+
+Source    The formats of LIBSVM's svm-train, of SVMlight, and of the extreme classification repository (Bhatia et al.).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..array_types import Int, Int64s, UInt8s
+from ..data import hashing, words
+from ..data.batch import Batch
+from ..errors import DataError
+from ..kernels import intrinsics
+from ..kernels.jit import inlined, jit
+from ..system.printable import short_repr
+from ..text import numbers, parser
+from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, PAIR, PAIR_VALUE, SEVERAL_LABELS
+from ..text.rules import Rules
+from ..text.text_format import TextFormat
+from . import labels, line_scanner
+
+COMMA, COLON, HASH = 44, 58, 35
+HEADER = re.compile(rb"[ \t]*([0-9]+)[ \t]+([0-9]+)[ \t]+([0-9]+)[ \t]*\r?")
+
+
+# -- kernels
+
+
+@inlined
+def is_group_id(text: UInt8s, p: int) -> bool:
+    """Return whether `qid:` stands at `p`."""
+    return bool(intrinsics.load32(text, p) == np.uint32(0x3A646971))
+
+
+@inlined
+def read_index(text: UInt8s, begin: int) -> tuple[Int, int]:
+    """Return the number at `begin`, limited to about 10**15, and one past its last digit."""
+    p = begin
+    number: Int = 0
+    while numbers.is_digit(text[p]):
+        if number < 10**14:
+            number = number * 10 + (np.int64(text[p]) - 48)
+        p += 1
+    return number, p
+
+
+@jit
+def label_problem(text: UInt8s, begin: int, end: int, most: int) -> tuple[int, int]:
+    """Return the problem of the label of a line, or 0, and its position.
+
+    Parameters
+    ----------
+    most : number of labels in the header; -1 in LIBSVM
+    """
+    for p in range(begin, end):
+        if text[p] == COMMA:
+            return SEVERAL_LABELS, p + 1
+    if most >= 0:
+        number, p = read_index(text, begin)
+        if p != end or number >= most:
+            return BEYOND_LABELS, begin
+    return 0, begin
+
+
+@jit
+def parse_pairs(
+    data: UInt8s, end: int, rules: Rules, out: Batch, notes: Int64s, most_features: int, most_labels: int
+) -> tuple[int, int, int, int, int, int, bool]:
+    """Parse lines of pairs; arguments and results are those of a `LineScanner` kernel.
+
+    Parameters
+    ----------
+    most_features, most_labels : numbers of features and labels in the header; -1 for LIBSVM
+    """
+    text = intrinsics.pointer(data)
+    index, value_of = intrinsics.pointer(out.index), intrinsics.pointer(out.value)
+    seed, mask, every = rules.unnamed, rules.mask, rules.hash_all
+    headed = most_labels >= 0
+    n = z = g = line = bad = skipped = p = 0
+    stopped = False
+    while p < end and not stopped:
+        line += 1
+        start = p
+        p = line_scanner.begin_of_line(text, p)
+        stop = line_scanner.end_of_line(text, p)
+        z0 = z
+        label = np.nan
+        problem, where = 0, start
+        count = 0
+        of_label = False
+        while True:
+            while words.is_space(text[p]) and p < stop:
+                p += 1
+            first = p
+            if p == stop or (text[p] == HASH and not headed):
+                break
+            count += 1
+            number, p = read_index(text, first)
+            name_end = p
+            if text[p] != COLON or p == first:
+                while not words.is_space(text[p]) and text[p] != COLON:
+                    p += 1
+                where = first
+                if not headed and is_group_id(text, first):
+                    while not words.is_space(text[p]):
+                        p += 1
+                elif count == 1 and text[p] != COLON:
+                    problem, where = label_problem(text, first, p, most_labels)
+                    if problem == 0:
+                        label, problem = labels.read_label(text, first, p, rules)
+                    of_label = True
+                else:
+                    problem, of_label = PAIR, False
+                if problem != 0:
+                    break
+                continue
+            p += 1
+            where = first
+            if headed and number >= most_features:
+                problem, of_label = BEYOND_FEATURES, False
+                break
+            where = p
+            value, digits = np.float32(0), 0
+            if not words.is_space(text[p]):
+                value, p, digits = numbers.read_number(text, p)
+            if digits == 0 or not math.isfinite(value) or not (words.is_space(text[p]) or text[p] == HASH):
+                problem, of_label = PAIR_VALUE, False
+                break
+            if value != 0:
+                index[z] = np.uint32(hashing.name_at(text, first, name_end, seed, every) & mask)
+                value_of[z] = value
+                z += 1
+        p = stop + 1
+        left_out = False
+        if problem != 0:
+            bad, left_out, stopped = line_scanner.note_problem(notes, rules, of_label, problem, line, start, where, bad)
+            skipped += left_out
+        if left_out or stopped:
+            z = z0
+        elif count > 0 or headed:
+            n, z, g = line_scanner.end_example(out, rules, n, z0, z, g, label, start, line)
+    return n, z, g, line, bad, skipped, stopped
+
+
+# -- Python
+
+
+class Libsvm(TextFormat):
+    """Read lines of LIBSVM or SVMlight."""
+
+    name = "libsvm"
+    _most_features = _most_labels = -1
+
+    def scanner(self, of: parser.Parser) -> line_scanner.LineScanner:
+        return line_scanner.LineScanner(of.rules, parse_pairs, self._most_features, self._most_labels)
+
+    def features(self, line: bytes) -> Iterator[tuple[bytes, np.float32]]:
+        for word in line.partition(b"#")[0].split():
+            name, colon, _ = word.partition(b":")
+            if colon and name != b"qid":
+                # the kernel that reads numbers needs a newline and padding after the number
+                text = np.frombuffer(word + b"\n" + bytes(parser.PADDING), np.uint8)
+                yield name, np.float32(numbers.read_number(text, len(name) + 1)[0])
+
+    def labels_of(self, text: bytes) -> Iterator[bytes]:
+        for line in text.split(b"\n"):
+            given = line.removeprefix(b"\xef\xbb\xbf").partition(b"#")[0].split()
+            if given:
+                yield b"" if b":" in given[0] else given[0]
+
+
+class ExtremeClassification(Libsvm):
+    """Read a file of the extreme classification repository."""
+
+    name = "xmc"
+    names = True
+    _examples = 0
+
+    def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
+        first, newline, _ = text.partition(b"\n")
+        header = HEADER.fullmatch(first.removeprefix(b"\xef\xbb\xbf"))
+        if header is None:
+            raise DataError(
+                f"{file}:1:1: {short_repr(first.decode('utf-8', 'replace'))} is not the header of a file of the extreme "
+                "classification repository: three numbers, those of the examples, features and labels; add it, or give "
+                "--format libsvm"
+            )
+        counts = tuple(map(int, header.groups()))
+        if self._most_labels >= 0 and counts[1:] != (self._most_features, self._most_labels):
+            raise DataError(
+                f"{file}:1:1: the header has {counts[1]} features and {counts[2]} labels, and that of the first file "
+                f"{self._most_features} and {self._most_labels}; give files of one data set"
+            )
+        if self._most_labels < 0:
+            self.about.append(f"{counts[0]} examples, {counts[1]} features, {counts[2]} labels, numbered from 0")
+        self._examples, self._most_features, self._most_labels = counts
+        return len(first) + len(newline), 1
+
+    def finish(self, lines: int, file: str) -> None:
+        if lines != self._examples:
+            raise DataError(
+                f"{file}: the header names {self._examples} examples, and the file has {lines}; fetch the file again, "
+                "or correct the header"
+            )

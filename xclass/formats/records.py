@@ -1,0 +1,298 @@
+"""Make batches of the examples that the formats CSV and JSON lines collect in Python.
+
+Idea      A format gives the label, the weight and the tag of each example, and its items: names with values, and texts
+          whose words are features. `Records` keeps their bytes, and one call of a kernel hashes all of them.
+Names     A namespace is given by its number, the position of its name among `Namespaces`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..array_types import Bools, Float32s, Float64s, Int32s, Int64s, UInt8s, UInt32s
+from ..data import hashing, words
+from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch, Pool
+from ..kernels import intrinsics
+from ..kernels.jit import jit
+from ..text import numbers, parser
+from ..text.malformed import MAX_MESSAGES, SKIP, VW
+from ..text.parser import Scan
+from ..text.rules import Rules
+from . import labels
+from .line_scanner import DEFAULT_GROUP
+
+
+class Items(NamedTuple):
+    """Hold the items of n examples: a name with a value, or a text if the value is NaN."""
+
+    first: Int64s  # int64[n + 1], first item of each example
+    namespace: Int32s  # int32[m], number of the namespace
+    begin: Int64s  # int64[m], where the name or the text begins
+    end: Int64s  # int64[m], where it ends
+    value: Float32s  # float32[m], value of the feature; NaN for a text
+
+
+# -- kernels
+
+
+@jit
+def assemble(text: UInt8s, items: Items, seeds: UInt32s, groups: UInt8s, rules: Rules, out: Batch) -> tuple[int, int]:
+    """Write the features of all examples to `out`.
+
+    Parameters
+    ----------
+    text : uint8[...] with names and texts, followed by PADDING bytes
+    items : the items; those of an example with the same group are neighbours
+    seeds, groups : uint32[s], uint8[s], hash and first byte of the name of each namespace
+    rules : rules of the parser
+    out : Batch, its features, groups and starts are written
+
+    Returns
+    -------
+    z, g : numbers of features and groups
+    """
+    pointer, index = intrinsics.pointer(text), intrinsics.pointer(out.index)
+    z = g = 0
+    for i in range(len(items.first) - 1):
+        g0 = g
+        for k in range(items.first[i], items.first[i + 1]):
+            space, begin, end, value = items.namespace[k], items.begin[k], items.end[k], items.value[k]
+            before = z
+            if value != value:
+                z = words.hash_words(pointer, begin, end, seeds[space], rules.hash_all, rules.mask, index, z)
+                out.value[before:z] = np.float32(1)
+            elif value != 0:
+                index[z] = np.uint32(hashing.name_at(pointer, begin, end, seeds[space], rules.hash_all) & rules.mask)
+                out.value[z] = value
+                z += 1
+            if z > before and not (g > g0 and out.group_name[g - 1] == groups[space]):
+                out.group_name[g], out.group_start[g] = groups[space], before
+                g += 1
+        if rules.constant:
+            out.index[z], out.value[z] = np.uint32(CONSTANT), np.float32(1)
+            out.group_name[g], out.group_start[g] = np.uint8(CONSTANT_GROUP), z
+            z, g = z + 1, g + 1
+        out.start[i + 1], out.group_first[i + 1] = z, g
+    out.group_start[g] = z
+    return z, g
+
+
+@jit
+def read_labels(text: UInt8s, begin: Int64s, end: Int64s, rules: Rules, label: Float64s, problem: Int64s) -> None:
+    """Read the labels of n examples.
+
+    Parameters
+    ----------
+    text : uint8[...], a byte of at most 32 follows every label
+    begin, end : int64[n], range of each label, empty for none
+    label, problem : float64[n], int64[n], written, see `labels.read_label`
+    """
+    pointer = intrinsics.pointer(text)
+    for i in range(len(begin)):
+        label[i], problem[i] = np.nan, 0
+        if end[i] > begin[i]:
+            label[i], problem[i] = labels.read_label(pointer, begin[i], end[i], rules)
+
+
+@jit
+def read_values(text: UInt8s, begin: Int64s, end: Int64s, value: Float32s, blank: Bools) -> None:
+    """Read numbers with white space around them as `numbers.read_number` does.
+
+    Parameters
+    ----------
+    text : uint8[...], a newline follows every number
+    begin, end : int64[n, m], range of each number
+    value : float32[n, m], written; NaN for what is not a finite number
+    blank : bool[n, m], written: whether there is nothing but white space
+    """
+    pointer = intrinsics.pointer(text)
+    for i in range(begin.shape[0]):
+        for k in range(begin.shape[1]):
+            p, last = begin[i, k], end[i, k]
+            while p < last and words.is_space(pointer[p]):
+                p += 1
+            while last > p and words.is_space(pointer[last - 1]):
+                last -= 1
+            blank[i, k] = p == last
+            value[i, k] = np.nan
+            if p < last:
+                number, q, digits = numbers.read_number(pointer, p)
+                if q == last and digits > 0 and math.isfinite(number):
+                    value[i, k] = number
+
+
+# -- Python
+
+
+class Namespaces:
+    """Number namespaces in the order in which they occur; number 0 is the default namespace."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._numbers: dict[tuple[bytes, bytes | None], int] = {(b"", None): 0}
+        self._seeds, self._groups = [int(rules.unnamed)], [DEFAULT_GROUP]
+
+    def number(self, namespace: bytes, feature: bytes | None = None) -> int:
+        """Return the number of a namespace, or of a feature in it that has words, whose hashes it seeds."""
+        known = self._numbers.get((namespace, feature))
+        if known is None:
+            seed, name = int(self._rules.hash_seed), namespace
+            if feature is not None:
+                seed, name = self._seeds[self.number(namespace)], feature
+            padded = np.frombuffer(name + bytes(parser.PADDING), np.uint8)
+            hashed = int(hashing.name_hash(padded, 0, len(name), np.uint32(seed), self._rules.hash_all))
+            known = self._numbers[namespace, feature] = len(self._seeds)
+            self._seeds.append(hashed)
+            self._groups.append(namespace[0] if namespace else DEFAULT_GROUP)
+        return known
+
+    def arrays(self) -> tuple[UInt32s, UInt8s]:
+        """Return hash and first byte of each namespace, uint32[s] and uint8[s]."""
+        return np.array(self._seeds, np.uint32), np.array(self._groups, np.uint8)
+
+
+class Problem(NamedTuple):
+    """Describe what is malformed in an example."""
+
+    kind: int  # its number in `malformed`
+    line: int  # line in the block, from 1
+    column: int
+    seen: bytes  # the word to show
+    ends: bool = False  # whether `--on_bad_line vw` ends the run here
+
+
+class Examples:
+    """Collect the examples of a block.
+
+    Attributes
+    ----------
+    line : first line of each example in the block, from 1
+    label, tag : label and tag of each example as one word, empty for none
+    weight : weight of each example
+    problems : number of the example -> what is malformed in it
+    """
+
+    def __init__(self) -> None:
+        self.line: list[int] = []
+        self.label: list[bytes] = []
+        self.tag: list[bytes] = []
+        self.weight: list[float] = []
+        self.problems: dict[int, Problem] = {}
+
+    def add(self, line: int, label: bytes = b"", tag: bytes = b"", weight: float = 1.0) -> None:
+        """Add an example."""
+        self.line.append(line)
+        self.label.append(label)
+        self.tag.append(tag)
+        self.weight.append(weight)
+
+
+def one_word(text: bytes) -> bytes:
+    """Return a label or a tag as one word, with `_` in place of white space."""
+    return b"_".join(text.split())
+
+
+def picked(items: Items, kept: Bools) -> Items:
+    """Return the items of the examples `kept`, bool[n]."""
+    counts = np.diff(items.first)
+    mask = np.repeat(kept, counts)
+    first = np.concatenate(([0], np.cumsum(counts[kept])))
+    return Items(first, items.namespace[mask], items.begin[mask], items.end[mask], items.value[mask])
+
+
+class RecordScanner:
+    """Make the scan of a block from its examples.
+
+    Parameters
+    ----------
+    rules : rules of the parser
+
+    Attributes
+    ----------
+    namespaces : the namespaces so far
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.namespaces = Namespaces(rules)
+        self._pool = Pool()  # memory of the batches
+
+    def scan_of(
+        self, examples: Examples, items: Items, text: bytes, lines: int, end: int, column_of_label: Callable[[int], int]
+    ) -> Scan:
+        """Return the scan of a block.
+
+        Parameters
+        ----------
+        examples : n examples
+        items : their items
+        text : bytes of the items
+        lines, end : numbers of lines and of bytes of the block
+        column_of_label : returns the column of the label of an example, for messages
+        """
+        words_of = [word for pair in zip(examples.label, examples.tag, strict=True) for word in pair]
+        size = np.fromiter(map(len, words_of), np.int64, len(words_of))
+        stop = np.cumsum(size + 1) - 1  # each word is followed by a space or a newline
+        begin = stop - size
+        whole = b"".join([b"%b %b\n" % pair for pair in zip(examples.label, examples.tag, strict=True)])
+        n = len(examples.line)
+        label, problem = np.empty(n), np.empty(n, np.int64)
+        padded = np.frombuffer(whole + bytes(parser.PADDING), np.uint8)
+        read_labels(padded, begin[::2], stop[::2], self.rules, label, problem)
+        for i in np.flatnonzero(problem).tolist():
+            found = Problem(int(problem[i]), examples.line[i], column_of_label(i), examples.label[i], True)
+            examples.problems.setdefault(i, found)
+        notes, kept, bad, skipped, shown = self._judged(examples, len(whole))
+        if shown:
+            padded = np.frombuffer(whole + shown + bytes(parser.PADDING), np.uint8)
+        if not kept.all():
+            items = picked(items, kept)
+        rows = np.flatnonzero(kept)
+        is_text = np.isnan(items.value)
+        most = int(((items.end - items.begin + 1) // 2)[is_text].sum()) + len(is_text) + len(rows)
+        out = self._pool.batch(len(rows), most, len(is_text) + len(rows), padded)
+        z, g = assemble(
+            np.frombuffer(text + bytes(parser.PADDING), np.uint8), items, *self.namespaces.arrays(), self.rules, out
+        )
+        out.label[:], out.weight[:], out.initial[:] = label[rows], np.array(examples.weight, np.float32)[rows], 0
+        out.tag_start[:], out.tag_end[:] = begin[1::2][rows], stop[1::2][rows]
+        out.line[:] = np.array(examples.line, np.int64)[rows]
+        stopped = bool(notes[-1, 0])
+        return Scan(out, (len(rows), z, g), end, lines, bad, skipped, stopped, notes)
+
+    def _judged(self, examples: Examples, at: int) -> tuple[Int64s, Bools, int, int, bytes]:
+        """Decide by `--on_bad_line` what becomes of malformed examples.
+
+        Parameters
+        ----------
+        at : position in the text of the batch where the words to show will be
+
+        Returns
+        -------
+        notes : int64[MAX_MESSAGES + 2, 4], see `tokens.parse_lines`
+        kept : bool[n], whether an example is read
+        bad, skipped : numbers of malformed lines, and of lines left out
+        shown : the words to show
+        """
+        notes = np.zeros((MAX_MESSAGES + 2, 4), np.int64)
+        kept = np.ones(len(examples.line), bool)
+        bad = skipped = 0
+        shown = b""
+        for i, problem in sorted(examples.problems.items()):
+            where = at + len(shown)
+            left_out = self.rules.treatment != VW or problem.ends
+            stopped = left_out and self.rules.treatment != SKIP
+            if stopped or bad < MAX_MESSAGES:
+                notes[-1 if stopped else bad + 1] = problem.kind, problem.line, where - problem.column + 1, where
+                shown += one_word(problem.seen[:200]) + b"\n"
+            if stopped:
+                kept[i:] = False
+                break
+            bad += 1
+            skipped += left_out
+            kept[i] = not left_out
+        return notes, kept, bad, skipped, shown
