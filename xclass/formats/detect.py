@@ -64,10 +64,12 @@ def detect(text: bytes, ended: bool, file: str) -> str | None:
         return "jsonl"
     if extension == "fasttext" and fasttext.PREFIX in line:
         return "fasttext"
-    if extension == "csv" and csv_table.delimiter_of(line) and line.find(b"|") <= 0:
+    if extension == "csv" and csv_table.delimiter_of(line.partition(b"|")[0]):
         return "csv"
     if b"|" in line:
-        return "vw"
+        head = line.partition(b"|")[0].split()
+        labelled = len(head) > 2 and head[0].startswith(fasttext.PREFIX) and not REAL.fullmatch(head[1])
+        return "fasttext" if labelled else "vw"  # no VW text has several words behind a label that is a name
     if any(word.startswith(fasttext.PREFIX) for word in line.split()):
         return "fasttext"
     if extension == "csv":

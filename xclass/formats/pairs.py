@@ -134,7 +134,11 @@ def parse_pairs(
             value, digits = np.float32(0), 0
             if not words.is_space(text[p]):
                 value, p, digits = numbers.read_number(text, p)
-            if digits == 0 or not math.isfinite(value) or not (words.is_space(text[p]) or text[p] == HASH):
+            if (
+                digits == 0
+                or not math.isfinite(value)
+                or not (words.is_space(text[p]) or (text[p] == HASH and not headed))
+            ):
                 problem, of_label = PAIR_VALUE, False
                 break
             if value != 0:

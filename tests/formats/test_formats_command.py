@@ -1,0 +1,249 @@
+"""Whole commands on data of other formats: the models and predictions are those of the same data as VW text."""
+
+import gzip
+import json
+import random
+
+import pytest
+from command import begin, learn, xclass
+
+from xclass.formats.detect import detect
+
+CLASSES = ("tea", "beer", "wine", "milk")
+OPTIONS = ("--oaa", 4, "-b", 14, "--quiet")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A folder with the same examples in every format: names in n.*, numbers in p.*."""
+    folder = tmp_path_factory.mktemp("formats")
+    draw = random.Random(3)
+    texts = {name: [] for name in ("n.vw", "n.ft", "n.jsonl", "n.csv", "p.vw", "p.svm", "p.xmc", "p.names.vw")}
+    texts["n.csv"].append("label;text;n")
+    for _ in range(400):
+        k = draw.randrange(4)
+        words = [f"w{k}{draw.randrange(5)}" for _ in range(draw.randrange(1, 6))]
+        pairs = [(j, round(draw.uniform(-2, 2), 3)) for j in sorted(draw.sample(range(4 * k, 4 * k + 9), 4))]
+        shown = " ".join(f"{j}:{x}" for j, x in pairs)
+        texts["n.vw"].append(f"{CLASSES[k]} | {' '.join(words)}")
+        texts["n.ft"].append(f"__label__{CLASSES[k]} {' '.join(words)}")
+        texts["n.jsonl"].append(json.dumps({"label": CLASSES[k], "text": " ".join(words)}))
+        texts["n.csv"].append(f'{CLASSES[k]};"{" ".join(words)}";{pairs[0][1]}')
+        texts["p.vw"].append(f"{k + 1} | {shown}")
+        texts["p.names.vw"].append(f"{k} | {shown}")
+        texts["p.svm"].append(f"{k + 1} {shown}")
+        texts["p.xmc"].append(f"{k} {shown}")
+    texts["p.xmc"].insert(0, "400 40 4")
+    texts["p.names.vw"].insert(0, "")  # held-out lines are chosen by their numbers
+    for name, lines in texts.items():
+        (folder / name).write_text("\n".join(lines) + "\n")
+    (folder / "p.svm.gz").write_bytes(gzip.compress((folder / "p.svm").read_bytes()))
+    return folder
+
+
+def model_of(folder, *args, stdin=None) -> bytes:
+    learn(*args, *OPTIONS, "-f", "m", cwd=folder, stdin=stdin)
+    return (folder / "m").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "more", [(), ("--ngram", 2, "-q", "::"), ("--hash", "all", "--hash_seed", 5), ("--noconstant",)]
+)
+@pytest.mark.parametrize(("text", "other"), [("p.vw", "p.svm"), ("n.vw", "n.ft"), ("n.vw", "n.jsonl")])
+def test_model_has_the_bytes_of_that_of_vw_text(data, text, other, more):
+    names = ("--learn_names",) if text == "n.vw" else ()
+    assert model_of(data, text, *more, *names) == model_of(data, other, *more)
+
+
+def test_model_of_a_compressed_file_a_pipe_and_a_cache(data):
+    wanted = model_of(data, "p.vw")
+    assert model_of(data, "p.svm.gz") == wanted
+    assert model_of(data, stdin=(data / "p.svm").read_bytes()) == wanted
+    assert model_of(data, "--format", "libsvm", "-c", "-k", "-d", "p.svm") == wanted
+    assert model_of(data, "--format", "libsvm", "-c", "-d", "p.svm") == wanted
+    again = learn("-c", "-d", "p.svm", *OPTIONS[:-1], cwd=data)
+    assert "p.svm.cache is made anew: it was made with format libsvm, and this is format auto" in again.err
+
+
+def test_passes_and_two_files(data):
+    more = ("--passes", 3, "--holdout_period", 5)
+    assert model_of(data, "-d", "p.svm", "-d", "p.svm", *more) == model_of(data, "-d", "p.vw", "-d", "p.vw", *more)
+    wanted = model_of(data, "-d", "p.names.vw", "-d", "p.names.vw", "--learn_names", *more)
+    assert model_of(data, "-d", "p.xmc", "-d", "p.xmc", *more) == wanted
+
+
+def test_predictions_have_the_numbers_of_the_file(data):
+    learn("p.xmc", *OPTIONS, "-f", "x", cwd=data)
+    shown = learn("p.xmc", "-t", "-i", "x", "-p", "stdout", "--quiet", cwd=data).lines
+    learn("p.names.vw", *OPTIONS, "--learn_names", "-f", "x", cwd=data)
+    assert learn("p.names.vw", "-t", "-i", "x", "-p", "stdout", "--quiet", cwd=data).lines == shown
+    assert set(shown) == set("0123")
+    learn("p.xmc", *OPTIONS, "--indexing", 0, "-f", "x", cwd=data)
+    learn("p.names.vw", *OPTIONS, "--indexing", 0, "-f", "y", cwd=data)
+    assert (data / "x").read_bytes() == (data / "y").read_bytes()
+
+
+def test_other_formats_test_the_models_of_each_other(data):
+    learn("n.ft", *OPTIONS, "-f", "f", cwd=data)
+    shown = [
+        learn(name, "-t", "-i", "f", "-p", "stdout", "--quiet", cwd=data).out for name in ("n.vw", "n.ft", "n.jsonl")
+    ]
+    assert shown[0] == shown[1] == shown[2]
+    learn("n.csv", *OPTIONS, "-f", "c", cwd=data)
+    rows = [line.split(";") for line in (data / "n.csv").read_text().splitlines()[1:]]
+    text = "".join(f"{label} | n:{n} |text {words[1:-1]}\n" for label, words, n in rows)
+    wanted = learn("n.csv", "-t", "-i", "c", "-p", "stdout", "--quiet", cwd=data).out
+    assert learn("-t", "-i", "c", "-p", "stdout", "--quiet", cwd=data, stdin=text).out == wanted
+
+
+def test_banner_names_the_format(data):
+    done = learn("n.csv", cwd=data)
+    assert "data format: CSV, by the first lines\n" in done.err
+    assert "delimiter: semicolon; label: 'label'; numbers: 'n'; text: 'text'\n" in done.err
+    first = (data / "n.csv").read_text().split("\n")[1].split(";")[0]
+    assert f"labels are names, the first of them {first!r}" in done.err
+    done = learn("p.xmc", "--format", "xmc", cwd=data)
+    assert "data format: extreme classification repository, as --format says\n" in done.err
+    assert "400 examples, 40 features, 4 labels, numbered from 0\n" in done.err
+    assert "data format" not in learn("p.vw", cwd=data).err
+    piped = learn("--oaa", 4, "--learn_names", stdin=(data / "n.ft").read_bytes())
+    assert piped.err.count("data format: lines of fastText") == 1
+
+
+def test_a_pipe_is_answered_line_by_line(data):
+    learn("n.ft", *OPTIONS, "-f", "f", cwd=data)
+    process = begin("-t", "-i", "f", "-p", "stdout", "--quiet", cwd=data)
+    try:
+        for line in (data / "n.ft").read_text().splitlines()[:3]:
+            process.stdin.write(line.encode() + b"\n")
+            process.stdin.flush()
+            assert process.stdout.readline().strip().decode() in CLASSES
+    finally:
+        process.stdin.close()
+        process.wait(60)
+        process.stdout.close()
+        process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place", "words"),
+    [
+        ("a.svm", "1 1:2\n1 2:x\n", "a.svm:2:5:", "'x' is not a finite number; a feature is number:value"),
+        ("a.svm", "1 1:2\n1,2 2:3\n", "a.svm:2:3:", "several labels, the second of them at '2', and a reduction learns one"),
+        ("a.svm", "1 1:2\n1.5 2:3\n", "a.svm:2:1:", "label '1.5' is not a class number"),
+        ("a.svm", "1 1:2\n5 2:3\n", "a.svm:2:1:", "label 5 is outside 1..4 (--oaa 4)"),
+        ("a.ft", "__label__a b\n__label__a __label__b c\n", "a.ft:2:12:", "several labels"),
+        ("a.xmc", "1 4 3\n0,2 1:1\n", "a.xmc:2:3:", "keep one label per line, or repeat the line for each label"),
+        ("a.xmc", "1 4 3\n0 4:1\n", "a.xmc:2:3:", "feature '4:1' is not below the number of features in the header"),
+        ("a.xmc", "1 4 3\n3 1:1\n", "a.xmc:2:1:", "label '3' is not a whole number below the number of labels"),
+        ("a.csv", "label,a\nx,1,2\n", "a.csv:2:1:", "the row that ends in '2' has another number of cells"),
+        ("a.csv", "label,5.1\nx,1\n", "a.csv:1:1:", "column 2 of the header is the number '5.1'"),
+        ("a.csv", "label,a,a\nx,1,2\n", "a.csv:1:1:", "column 3 of the header has the name 'a'"),
+        ("a.jsonl", '{"label": ["a", "b"]}\n', "a.jsonl:1:11:", "several labels"),
+    ],
+)  # fmt: skip
+def test_malformed_lines_are_named(tmp_path, name, text, place, words):
+    (tmp_path / name).write_text(text)
+    done = xclass(name, "--oaa", 4, cwd=tmp_path)
+    assert done.status == 1
+    (line,) = (line for line in done.err.splitlines() if place in line)
+    assert line.startswith(f"xclass: {place} ")
+    assert words in line
+
+
+def test_malformed_lines_are_skipped_or_read_in_part(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:1 2:2\n2 1:1 2:x 3:1\n2 3:3\n")
+    (tmp_path / "skip.vw").write_text("1 | 1:1 2:2\n2 | 3:3\n")
+    (tmp_path / "part.vw").write_text("1 | 1:1 2:2\n2 | 1:1\n2 | 3:3\n")
+    skipped = learn("a.svm", "--oaa", 2, "--on_bad_line", "skip", "-f", "a", cwd=tmp_path)
+    assert "1 malformed line was skipped:\nwarning: a.svm:2:9: 'x' is not a finite number" in skipped.err
+    learn("skip.vw", "--oaa", 2, "-f", "b", cwd=tmp_path)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    read = learn("a.svm", "--oaa", 2, "--on_bad_line", "vw", "-f", "a", cwd=tmp_path)
+    assert "the rest of the line is ignored" in read.err
+    learn("part.vw", "--oaa", 2, "--on_bad_line", "vw", "-f", "b", cwd=tmp_path)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_column_of_the_label(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n3,1\n")
+    models = []
+    for chosen in (("--label_column", "y"), ("--label_column", "2")):
+        learn("a.csv", "--oaa", 2, *chosen, "-f", "a", cwd=tmp_path)
+        models.append((tmp_path / "a").read_bytes())
+    assert models[0] == models[1]
+    assert "label: none; numbers: 'x', 'y'" in learn("a.csv", "--oaa", 2, "--label_column", 0, "-t", cwd=tmp_path).err
+    refused = xclass("a.csv", "--oaa", 2, "--label_column", "z", cwd=tmp_path)
+    assert refused.status == 2
+    assert "--label_column z: a.csv has no such column; its 2 columns are 'x', 'y'" in refused.err
+    (tmp_path / "a.vw").write_text("1 | a\n")
+    refused = xclass("a.vw", "--oaa", 2, "--label_column", "z", cwd=tmp_path)
+    assert (refused.status, refused.err) == (
+        2, "xclass: --label_column is for CSV, and a.vw is VW text: leave it out\n"
+    )  # fmt: skip
+
+
+def test_columns_of_two_files_are_the_same(tmp_path):
+    (tmp_path / "a.csv").write_text("label,x\na,1\n")
+    (tmp_path / "b.csv").write_text("label,y\na,1\n")
+    refused = xclass("-d", "a.csv", "-d", "b.csv", "--oaa", 2, cwd=tmp_path)
+    assert "b.csv:1:1: column 2 is 'y', and 'x' in the first file" in refused.err
+
+
+def test_audit_has_the_names_of_features(data):
+    shown = [learn(name, "--oaa", 4, "--audit", "--quiet", cwd=data).out for name in ("p.vw", "p.svm")]
+    assert shown[0] == shown[1]
+    done = learn("n.csv", "--oaa", 4, "--audit", cwd=data)
+    assert "--audit and --invert_hash know no names of features in data of csv" in done.err
+    assert "\tConstant:" in done.out
+
+
+def test_real_labels(tmp_path):
+    (tmp_path / "a.svm").write_text("0.5 1:1\n-1 2:3 # end\n")
+    (tmp_path / "a.vw").write_text("0.5 | 1:1\n-1 | 2:3\n")
+    for name in ("a.svm", "a.vw"):
+        learn(name, "-f", name + ".m", cwd=tmp_path)
+    assert (tmp_path / "a.svm.m").read_bytes() == (tmp_path / "a.vw.m").read_bytes()
+    refused = xclass("--format", "fasttext", "--loss_function", "squared", stdin="__label__tea a\n")
+    assert "stdin:1:10: label 'tea' is not a finite number; names of classes need a reduction" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "wanted"),
+    [
+        (b"1 | a\n", "f", "vw"),
+        (b"1 2 3\n", "stdin", None),
+        (b"1 2 3\n1 1:1\n", "stdin", "xmc"),
+        (b"1 2 3\n1 | a\n", "stdin", "vw"),
+        (b"3\n", "f.svm.gz", "libsvm"),
+        (b"3\n", "f", "vw"),
+        (b"3 1:0.5 7:2 # x\n", "f", "libsvm"),
+        (b"tea qid:3 1:.5\n", "f", "libsvm"),
+        (b"1:1 2:1e-5\n", "f", "libsvm"),
+        (b"1:1 2:x\n", "f", "vw"),
+        (b"3 1:0.5 | a\n", "f.svm", "vw"),
+        (b"3 1:0.5\n", "f.vw", "vw"),
+        (b"__label__a b\n", "f", "fasttext"),
+        (b"b __label__a\n", "f", "fasttext"),
+        (b"__label__a | b\n", "f", "vw"),
+        (b"__label__a 2 | b\n", "f", "vw"),
+        (b"__label__a the w: | b\n", "f", "fasttext"),
+        (b"__label__a | b\n", "f.ft", "fasttext"),
+        (b"label,text\n", "f", "csv"),
+        (b"label\ttext\n", "f", "csv"),
+        (b"label,te|xt\n", "f.csv", "csv"),
+        (b"text\na\n", "f.csv.zst", "csv"),
+        (b"1,2\n", "f", "vw"),
+        (b"a b,c\n", "f", "csv"),
+        (b"a, b |c\n", "f", "vw"),
+        (b'{"label": "a|b"}\n', "f", "jsonl"),
+        (b'{"label": "a"\n', "f", "jsonl"),
+        (b"{a |b\n", "f", "vw"),
+        (b"\n\n \n", "f", None),
+        (b"", "f", None),
+        (b"\xef\xbb\xbf3 1:0.5\n", "f", "libsvm"),
+    ],
+)
+def test_detection(text, file, wanted):
+    assert detect(text, False, file) == wanted
+    assert detect(text, True, file) == (wanted or "vw")

@@ -1,0 +1,195 @@
+"""Oracle of the data formats: parse lines of fastText, LIBSVM, extreme classification, CSV and JSON in plain Python.
+
+Each function takes the bytes of a file and yields one `Line` for every example, and for every malformed line, which
+has the column of what is wrong. Numbers are read by the oracle of the text reader, with VW's rounding.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from . import reader
+
+SPACE = re.compile(rb"[ \t\n\v\f\r]+")
+WORD = re.compile(rb"[^ \t\n\v\f\r]+")
+
+
+class Line(NamedTuple):
+    """Hold one example, or what is wrong with it.
+
+    Attributes
+    ----------
+    number : number of the line, from 1
+    label : label as a word, empty for none
+    features : [(path of names, value)]: (name,) in the default namespace, (namespace, name) in another one
+    column : column of what is malformed, from 1, or 0
+    weight, tag : weight and tag
+    """
+
+    number: int
+    label: bytes = b""
+    features: list[tuple[tuple[bytes, ...], np.float32]] = []  # noqa: RUF012 (never changed)
+    column: int = 0
+    weight: float = 1.0
+    tag: bytes = b""
+
+
+def is_class(label: bytes) -> bool:
+    """Return whether a label is a class number."""
+    return re.fullmatch(rb"[+-]?[0-9]+(\.0*)?", label) is not None and float(label) >= 0
+
+
+def is_name(label: bytes) -> bool:
+    """Return whether a label can be the name of a class."""
+    return label != b"" and all(c > 32 and c != ord(",") for c in label)
+
+
+def hashed(names: tuple[bytes, ...], seed: int, every: bool) -> int:
+    """Return the hash of a feature from its path of names, 32 bits."""
+    one = reader.hash_all if every else reader.hash_strings
+    h = seed if len(names) > 1 else reader.hash_all(b"", seed) if seed else 0
+    for name in names:
+        h = one(name, h) & 0xFFFFFFFF
+    return h
+
+
+def number(text: bytes) -> np.float32 | None:
+    """Return a finite number, or None."""
+    if not re.match(rb"[+-]?\.?[0-9]", text):
+        return None
+    with np.errstate(all="ignore"):
+        value, size = reader.parse_float(text + b"\n", 0, len(text))
+    return value if size == len(text) and math.isfinite(value) else None
+
+
+def lines(data: bytes) -> Iterator[tuple[int, bytes, int]]:
+    """Yield number and content of each line, and the number of bytes of its byte order mark."""
+    data += b"" if data.endswith(b"\n") or not data else b"\n"
+    for i, line in enumerate(data.split(b"\n")[:-1], 1):
+        mark = 3 if line.startswith(b"\xef\xbb\xbf") else 0
+        yield i, line, mark
+
+
+def fasttext(data: bytes, valid=is_name) -> Iterator[Line]:
+    """Yield the examples of lines of fastText."""
+    for i, line, mark in lines(data):
+        label, features, column, words = None, [], 0, list(WORD.finditer(line, mark))
+        for word in words:
+            if not word[0].startswith(b"__label__"):
+                features.append(((word[0],), np.float32(1)))
+            elif label is not None:
+                column = word.start() + 1
+            else:
+                label = word[0][9:]
+                column = 0 if valid(label) else word.start() + 10
+            if column:
+                break
+        if words:
+            yield Line(i, label or b"", features, column)
+
+
+def pairs(data: bytes, limits: tuple[int, int] | None = None, valid=is_class) -> Iterator[Line]:
+    """Yield the examples of lines of LIBSVM, or with `limits` those of the extreme classification repository.
+
+    Parameters
+    ----------
+    limits : numbers of features and labels
+    """
+    for i, line, mark in lines(data):
+        label, features, column, count = b"", [], 0, 0
+        for word in WORD.finditer(line, mark):
+            if word[0].startswith(b"#") and limits is None:
+                break
+            count += 1
+            name, colon, value = word[0].partition(b":")
+            if limits is None and word[0].startswith(b"qid:"):
+                continue
+            if not colon and count == 1:
+                if b"," in name:
+                    column = word.start() + name.index(b",") + 2
+                elif (limits and not (name.isdigit() and int(name) < limits[1])) or not valid(name):
+                    column = word.start() + 1
+                label = name
+            elif not colon or not re.fullmatch(rb"[0-9]+", name) or (limits and int(name) >= limits[0]):
+                column = word.start() + 1
+            else:
+                value, comment, _ = value.partition(b"#") if limits is None else (value, b"", b"")
+                read = number(value)
+                if read is None:
+                    column = word.start() + len(name) + 2
+                elif read != 0:
+                    features.append(((name,), read))
+                if comment:
+                    break
+            if column:
+                break
+        if count or limits:
+            yield Line(i, label, features, column)
+
+
+def csv_rows(data: bytes, label_column: int, numeric: list[bool], delimiter: str, valid=is_name) -> Iterator[Line]:
+    """Yield the examples of the rows of a CSV file; the column of a malformed row is not 0, but not exact."""
+    table = csv.reader(io.StringIO(data.decode("latin-1"), newline="\n"), delimiter=delimiter)
+    header = [name.strip().encode("latin-1") for name in next(table)]
+    begin = table.line_num + 1
+    for row in table:
+        line, begin = begin, table.line_num + 1
+        cells = [cell.encode("latin-1") for cell in row]
+        if not cells:
+            continue
+        if len(cells) != len(header):
+            yield Line(line, column=1)
+            continue
+        numbers, texts, column = [], {}, 0
+        for k, cell in enumerate(cells):
+            if k == label_column or not cell.strip():
+                continue
+            if not numeric[k]:
+                texts.setdefault(header[k][0], []).extend(((header[k], word), np.float32(1)) for word in cell.split())
+            elif number(cell.strip()) is None:
+                column = column or k + 1
+            elif number(cell.strip()) != 0:
+                numbers.append(((header[k],), number(cell.strip())))
+        label = b"_".join(cells[label_column].split())
+        if label and not valid(label):
+            column = 1
+        yield Line(line, label, [*numbers, *(one for group in texts.values() for one in group)], column)
+
+
+def json_lines(data: bytes) -> Iterator[Line]:
+    """Yield the examples of JSON lines whose objects have the right types."""
+    for i, line, mark in lines(data):
+        if not line[mark:].strip():
+            continue
+        given = json.loads(line[mark:])
+        features = [((word,), np.float32(1)) for word in (given.get("text") or "").encode().split()]
+        nested: dict[int, list] = {}
+        for name, value in (given.get("features") or {}).items():
+            if isinstance(value, dict):
+                group = nested.setdefault(name.encode()[0], [])
+                group += [one for key, inner in value.items() for one in _json_feature((name.encode(),), key, inner)]
+            else:
+                features += _json_feature((), name, value)
+        features += [one for group in nested.values() for one in group]
+        label = given.get("label")
+        label = label[0] if isinstance(label, list) else label
+        word = b"" if label is None else b"_".join(str(label).encode().split())
+        tag = b"_".join(str(given.get("tag") or "").encode().split())
+        yield Line(i, word, features, 0, float(np.float32(given.get("weight", 1.0))), tag)
+
+
+def _json_feature(path: tuple[bytes, ...], name: str, value: object) -> list:
+    """Return the features of one entry of an object."""
+    if value is None or value is False or value == 0:
+        return []
+    if isinstance(value, str):
+        return [((*(path or (b" default",)), name.encode(), value.encode()), np.float32(1))]
+    return [((*path, name.encode()), np.float32(value))]
