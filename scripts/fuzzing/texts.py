@@ -8,6 +8,8 @@ file, a pipe, compressed, cut short or damaged. What is compared, each with some
     containers  the model, or the message, is the same through a pipe, gzip, zstd and two files
     skipped     `--on_bad_line skip` learns what is learned when each line that `stop` names is taken out
     place       the line that a message names is refused alone too, and the lines before it are not
+
+The mode `format` reads text of the other data formats; nothing is compared there.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
+from scripts.fuzzing.data_formats import FORMATS, in_format
 from scripts.fuzzing.draw import drawn, weighted
 from scripts.fuzzing.models import learn
 from scripts.fuzzing.runs import ACCEPTED, REFUSED, Bench, Limits, Outcome, Result
@@ -40,6 +43,7 @@ MODES = (
     ("learn",) * 12
     + ("test",) * 3
     + ("oracle", "oracle", "learned", "learned", "containers", "skipped", "place", "place")
+    + ("format",) * 4
 )
 HUGE = (
     "10 MB name", "10 MB value", "10 MB label", "10 MB tag", "10 MB namespace", "1e5 features", "1e5 namespaces",
@@ -134,7 +138,7 @@ class Texts:
         if case.mode == "containers":
             return self._containers(case, text, bench)
         _, outcome = self._command(case, text, bench, self._words(case))
-        if outcome.kind == ACCEPTED and case.mode == "learn":
+        if outcome.kind == ACCEPTED and case.mode in ("learn", "format"):
             outcome = _finite(bench, outcome)
         return outcome
 
@@ -145,6 +149,8 @@ class Texts:
         if case.mode in HUGE:
             return _huge(case.mode, MODELS[case.learner][0])
         lines = min(case.lines, 150) if case.mode in ("oracle", "learned", "skipped", "place") else case.lines
+        if case.mode == "format":
+            return changed(in_format(_format_of(case), case.seed, min(lines, 3000), case.odd), case.seed, case.rate)
         treatment = "vw" if case.mode in ("oracle", "learned") else case.treatment
         calm = treatment == "stop" and case.mode != "place"
         text = chosen(MODELS[case.learner][0], case.seed, lines, case.odd / 100 if calm else case.odd)
@@ -153,8 +159,9 @@ class Texts:
     def _words(self, case: Case, more: str = "") -> list[str]:
         """Return the options of a case, all but the data."""
         if case.mode == "test":
-            return ["-t", "-i", "m.model", "-p", "out/p", "--on_bad_line", case.treatment, "--quiet"]
-        words = [*MODELS[case.learner][1].split(), "--on_bad_line", case.treatment, *more.split()]
+            return ["-t", "-i", "m.model", "-p", "out/p", "--on_bad_line", case.treatment, "--quiet", "--format", "vw"]
+        words = [*MODELS[case.learner][1].split(), "--on_bad_line", case.treatment, "--format", _format_of(case)]
+        words += more.split()
         both = {word for word in case.extra.split() if word.startswith("--")} & set(words)
         words += [] if both else case.extra.split()
         return [*words, "-f", "out/m", *([] if case.mode == "learn" and case.seed % 4 == 0 else ["--quiet"])]
@@ -412,6 +419,11 @@ def chosen(kind: str, seed: int, n: int, odd: float) -> bytes:
     other = rng.integers(0, len(strange), n)
     text = b"".join(strange[j] if o else plain[i] for i, j, o in zip(which, other, rng.random(n) < odd, strict=True))
     return text[:-1] if seed % 5 == 0 else text
+
+
+def _format_of(case: Case) -> str:
+    """Return the format of the text of a case."""
+    return FORMATS[case.seed % len(FORMATS)] if case.mode == "format" else "vw"
 
 
 def changed(text: bytes, seed: int, rate: float) -> bytes:

@@ -129,7 +129,7 @@ def test_a_pipe_is_answered_line_by_line(data):
     ("name", "text", "place", "words"),
     [
         ("a.svm", "1 1:2\n1 2:x\n", "a.svm:2:5:", "'x' is not a finite number; a feature is number:value"),
-        ("a.svm", "1 1:2\n1,2 2:3\n", "a.svm:2:3:", "several labels, the second of them at '2', and a reduction learns one"),
+        ("a.svm", "1 1:2\n1,2 2:3\n", "a.svm:2:3:", "several labels, the second of them at '2', and a reduction"),
         ("a.svm", "1 1:2\n1.5 2:3\n", "a.svm:2:1:", "label '1.5' is not a class number"),
         ("a.svm", "1 1:2\n5 2:3\n", "a.svm:2:1:", "label 5 is outside 1..4 (--oaa 4)"),
         ("a.ft", "__label__a b\n__label__a __label__b c\n", "a.ft:2:12:", "several labels"),
