@@ -4,7 +4,8 @@
 
 The examples of each set (DATA_DIR/SET/train.vw.gz, as in compare.py) are written in every format: the features of a
 line, without their namespaces, as words, as numbers with values, and as cells. The formats differ in what they can say:
-LIBSVM and the repository's format number the features (in order, a repeated one once), CSV has two columns, the label and the words.
+LIBSVM and the repository's format number the features (in order, a repeated one once), CSV has two columns, the label
+and the words.
 
 xclass parses a file to its end on one thread, hashes its features and numbers its labels, and drops the batches.
 scikit-learn is `load_svmlight_file`, which keeps all in memory. fastText has no call that only reads:
@@ -57,9 +58,8 @@ def written(source: Path, folder: Path, most: int) -> dict[str, Path]:
     table.writerow(["label", "text"])
     for label, pairs in rows:
         words = " ".join(name for name, _ in pairs)
-        numbered = " ".join(
-            f"{j}:{value}" for j, value in sorted({names[name]: value for name, value in pairs}.items())
-        )
+        once = {names[name]: value for name, value in pairs}
+        numbered = " ".join(f"{j}:{once[j]}" for j in sorted(once))
         out["vw"].write(f"{label} | {' '.join(f'{name}:{v}' if v != '1' else name for name, v in pairs)}\n")
         out["fasttext"].write(f"__label__{label} {words}\n")
         out["libsvm"].write(f"{labels[label] + 1} {numbered}\n")

@@ -11,7 +11,8 @@ from scripts.fuzzing.seeds import CLASSES
 FORMATS = ("fasttext", "libsvm", "xmc", "csv", "jsonl")
 WORDS = (
     "a", "7", "007", "longer-name", "é", "\x01", "\x00", "inf", "-3", "|", "a:b", "#", ":", "1:1", '"', "{", ",",
-    "\ufeff", "4294967296", "99999999999999999999", "__label__", "__label__x", "qid:1", "\N{GRINNING FACE}", "\r", "\t", "\udcff",
+    "\ufeff", "4294967296", "99999999999999999999", "__label__", "__label__x", "qid:1", "\N{GRINNING FACE}", "\r", "\t",
+    "\udcff",
 )  # fmt: skip
 NUMBERS = (
     "1", "0", "-2", ".5", "1e2", "1e-3", "1e", "-", "+3", "0x1f", "inf", "nan", "1e39", "1x", "2:3", "9" * 30, "1e-45",

@@ -247,3 +247,20 @@ def test_real_labels(tmp_path):
 def test_detection(text, file, wanted):
     assert detect(text, False, file) == wanted
     assert detect(text, True, file) == (wanted or "vw")
+
+
+def test_library_reads_every_format(data):
+    import numpy as np
+
+    import xclass as library
+    from xclass.errors import UsageError
+
+    (text,) = library.read_vw(data / "p.vw")
+    for name, chosen in (("p.svm", "auto"), ("p.svm.gz", "libsvm")):
+        batches = list(library.read_vw(data / name, format=chosen))
+        for field in ("index", "value", "label"):
+            assert np.array_equal(np.concatenate([getattr(b, field) for b in batches]), getattr(text, field))
+    (batch,) = library.read_vw(data / "n.csv", format="csv", labels="numbers", label_column="n")
+    assert np.isfinite(batch.label).all()
+    with pytest.raises(UsageError, match="format: 'arff' is none of 'auto', 'vw'"):
+        next(library.read_vw(data / "p.vw", format="arff"))

@@ -13,10 +13,12 @@ from ..data import dicts, feature_names
 from ..data.batch import Batch
 from ..data.class_names import Names
 from ..errors import DataError, UsageError
+from ..formats import detect
 from ..kernels import jit
 from ..system.printable import short_repr
 from ..text import parser, reader, vw_writer
 from ..text.label_detection import MAX_LINES, LabelDetector
+from ..text.text_format import FORMATS
 from . import arrays, configuration, tables
 from .configuration import Config, LabelRange
 from .labels import LabelConverter, are_names, weights_of
@@ -358,8 +360,14 @@ def write_vw(path: str | PathLike[str], X: Any, y: Any = None, sample_weight: An
         file.writelines(vw_writer.lines(start, column, value, labels, weights))
 
 
-def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bool = False) -> Iterator[Batch]:
-    """Read files of VW text, plain or compressed, batch by batch.
+def read_vw(
+    *paths: str | PathLike[str],
+    labels: str = "classes",
+    noconstant: bool = False,
+    format: str = "vw",
+    label_column: str | None = None,
+) -> Iterator[Batch]:
+    """Read files of VW text or of another format, plain or compressed, batch by batch.
 
     Parameters
     ----------
@@ -371,6 +379,11 @@ def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bo
         "scalar" learns. If labels are names, pass lines of text to a `Learner` with `learn_names=True` instead.
     noconstant : bool, default False
         Leave out the constant feature, for learners with `noconstant=True`.
+    format : {"vw", "auto", "fasttext", "libsvm", "xmc", "csv", "jsonl"}, default "vw"
+        Format of the files; "auto" chooses by the first lines and the name of the first file.
+    label_column : str, optional
+        Column of the label in a CSV file: its name, or its number from 1. The default is the column named `label`,
+        else the first.
 
     Yields
     ------
@@ -382,7 +395,7 @@ def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bo
     DataError
         If a file cannot be read or a line is malformed. The examples before that line are yielded first.
     UsageError
-        If `labels` is neither "classes" nor "numbers".
+        If `labels` or `format` is none of the words above, or a file has no column `label_column`.
 
     Examples
     --------
@@ -402,10 +415,13 @@ def read_vw(*paths: str | PathLike[str], labels: str = "classes", noconstant: bo
     """
     if labels not in ("classes", "numbers"):
         raise UsageError(f"labels: {labels!r} is none of 'classes', 'numbers'")
+    if format not in FORMATS:
+        raise UsageError(f"format: {format!r} is none of {', '.join(map(repr, FORMATS))}")
     jit.activate(hide_scipy=False)
     data = tuple(str(fspath(path)) for path in paths)
     options = parser.Options(noconstant=noconstant)
-    batches = reader.Reader(reader.Options(data=data), options, HASH_BITS, labels == "classes")
+    source = reader.Options(data=data, format=format, label_column=label_column)
+    batches = reader.Reader(source, options, HASH_BITS, labels == "classes", choose=detect.chooser(source))
     try:
         with configuration.naming_keywords():
             yield from batches

@@ -310,7 +310,7 @@ class _Run:
         preparation, text = self.model.preparation, self.reader.format
         if self.reader.parsing and text is not None:
             self.inspector.read_from(text)
-            if not text.named and not preparation.keep_names and self._names_wanted():
+            if not text.named and not preparation.keep_names and self._shows_feature_names():
                 self.reader.notes.append(f"--audit and --invert_hash know no names of features in data of {text.name}")
         preparation.keep_names = not self.reader.parsing or (text is not None and not text.named)
 
