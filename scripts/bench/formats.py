@@ -7,11 +7,12 @@ line, without their namespaces, as words, as numbers with values, and as cells. 
 LIBSVM and the repository's format number the features (in order, a repeated one once), CSV has two columns, the label
 and the words.
 
-xclass parses a file to its end on one thread, hashes its features and numbers its labels, and drops the batches.
+xclass parses a file to its end, hashes its features and numbers its labels, and drops the batches.
 scikit-learn is `load_svmlight_file`, which keeps all in memory. fastText has no call that only reads:
 `train_supervised` with one epoch, one dimension, one bucket and one thread reads the file twice, first to count its
 words, and then learns a vector of one number for each of them. Packages that are missing are left out. Files are in
-the cache of the system; each figure is the best of --repetitions, in bytes of the file and seconds of processor time.
+the cache of the system; each figure is the best of --repetitions, in bytes of the file and seconds of processor time of
+all threads.
 """
 
 from __future__ import annotations
@@ -75,11 +76,9 @@ def read_xclass(kind: str) -> Callable[[str], None]:
     """Return a function that reads a file of a format with xclass."""
     from xclass.formats import detect
     from xclass.kernels import jit
-    from xclass.system import processors
     from xclass.text import parser, reader
 
     jit.activate(quick=False)
-    processors.count = lambda: 1  # one thread
 
     def read(path: str) -> None:
         options = reader.Options(data=(path,), format=kind)

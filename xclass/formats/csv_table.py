@@ -235,6 +235,8 @@ class CsvTable(TextFormat):
         return CsvScanner(of, self)
 
     def end_of_lines(self, text: UInt8s, begin: int, end: int) -> int:
+        if not (text[:end] == QUOTE).any():
+            return super().end_of_lines(text, 0, end)
         return end_of_rows(text, end, ord(self.delimiter or b","))
 
     def labels_of(self, text: bytes) -> Iterator[bytes]:

@@ -155,6 +155,7 @@ class FormatLabels:
         self._choose = chooser(options)
         self._file = options.data[0] if options.data else "stdin"
         self._format: TextFormat | None = None
+        self._begun = False  # whether the header is read
         self._pending = b""
 
     @property
@@ -164,24 +165,26 @@ class FormatLabels:
 
     def add(self, line: bytes) -> None:
         """Examine one line, without its newline."""
-        self._pending += line + b"\n"
-        if self._format is None and not self._begin(ended=False):
+        if self.classes is not None:
             return
-        self._pass_lines()
+        self._pending += line + b"\n"
+        if self._begun or self._begin(ended=False):
+            self._pass_lines()
 
     def end(self) -> None:
         """Decide by the lines so far, because there are no more."""
         with contextlib.suppress(DataError):  # raised again when the data are read
-            if self._format is None and self._pending and self._begin(ended=True):
+            if not self._begun and self._pending and self._begin(ended=True):
                 self._pass_lines()
 
     def _begin(self, ended: bool) -> bool:
         """Choose the format and skip the header; return whether there were enough lines."""
-        chosen = self._choose(self._pending, ended, self._file)
-        header = chosen.begin(self._pending, ended, self._file) if chosen is not None else None
+        if self._format is None:
+            self._format = self._choose(self._pending, ended, self._file)
+        header = self._format.begin(self._pending, ended, self._file) if self._format is not None else None
         if header is None:
             return False
-        self._format = chosen
+        self._begun = True
         self._pending = self._pending[header[0] :]
         return True
 
