@@ -5,7 +5,7 @@ import json
 import random
 
 import pytest
-from command import begin, learn, xclass
+from command import learn, start_process, xclass
 
 from xclass.formats.detect import detect
 
@@ -112,7 +112,7 @@ def test_banner_names_the_format(data):
 
 def test_a_pipe_is_answered_line_by_line(data):
     learn("n.ft", *OPTIONS, "-f", "f", cwd=data)
-    process = begin("-t", "-i", "f", "-p", "stdout", "--quiet", cwd=data)
+    process = start_process("-t", "-i", "f", "-p", "stdout", "--quiet", cwd=data)
     try:
         for line in (data / "n.ft").read_text().splitlines()[:3]:
             process.stdin.write(line.encode() + b"\n")

@@ -89,7 +89,8 @@ def check(data: bytes, fmt: str, lines: list[oracle.Line], exact: bool = True, *
     assert examples(batches, found.parser.names.names) == expected(lines, **hashing)
     bad = [line for line in lines if line.column]
     assert found.parser.bad == found.parser.skipped == len(bad)
-    places = [tuple(map(int, PLACE.search(kept.replace("stdin:", "f:")).groups())) for kept in found.parser.kept]
+    messages = [message.replace("stdin:", "f:") for message in found.parser.first_messages]
+    places = [tuple(map(int, PLACE.search(message).groups())) for message in messages]
     if exact:
         assert places == [(line.number, line.column) for line in bad[:5]]
     else:

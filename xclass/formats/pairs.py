@@ -196,9 +196,9 @@ class ExtremeClassification(Libsvm):
         header = HEADER.fullmatch(first.removeprefix(b"\xef\xbb\xbf"))
         if header is None:
             raise DataError(
-                f"{file}:1:1: {short_repr(first.decode('utf-8', 'replace'))} is not the header of a file of the extreme "
-                "classification repository: three numbers, those of the examples, features and labels; add it, or give "
-                "--format libsvm"
+                f"{file}:1:1: {short_repr(first.decode('utf-8', 'replace'))} is not the header of a file of the "
+                "extreme classification repository, which has the numbers of examples, features and labels; add it, "
+                "or give --format libsvm"
             )
         counts = tuple(map(int, header.groups()))
         if self._most_labels >= 0 and counts[1:] != (self._most_features, self._most_labels):
