@@ -1,81 +1,90 @@
 """Predict with a model of `xclass --oaa` or `xclass --cpt`, without xclass; model_file.md explains the steps.
 
-python read_model.py model.bin < test.vw
+`predict("model.bin", open("test.vw"))` yields the predictions. Some things are simpler than in xclass:
+
+* Options other than KNOWN, weights of namespaces and values that are words (`colour:red`) are refused. Tags are not
+  written. Features without a name (`:7`) do not get the index that xclass gives them.
+* Features are summed up in the order of the line; xclass puts namespaces with the same first byte together.
+* Numbers of up to seven digits without exponent and plus sign, and numbers that end in `e+0`, are read exactly as in
+  xclass. Of others, the last digits may differ.
 """
 
 import json
-import sys
 
 import numpy as np
-from read_features import features, tag
 
-PLAIN = {"layout": "odd", "link": "identity", "hash": "strings", "loss_function": "squared", "cpt_arity": 2, "trees": 1}
-LEARNING = """adaptive bits candidate_cut candidates constant cpt cpt_alpha cpt_tree decay_learning_rate indexing
-    initial_t initial_weight invariant label_range learn_names learning_rate normalize_features normalized oaa
-    oaa_subsample power_t quantile_tau random_seed rerank_rate sgd tree_noise tree_sample"""
+# options that do not matter for predictions or are used below, and the supported values of others
+KNOWN = """bits candidate_cut candidates cpt cpt_alpha cpt_tree decay_learning_rate indexing label_range learn_names
+    learning_rate loss_function next oaa oaa_subsample power_t quantile_tau random_seed rerank_rate sgd tree_noise
+    initial_t tree_sample cpt_arity=2 hash=strings layout=odd link=identity normalize_features=auto trees=1 version=1"""
 TYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1", "U32": "<u4", "U64": "<u8"}
 GOLDEN, SPREAD = np.uint64(0x9E3779B97F4A7C15), 0xD6E8FEB86659FD93
+POWERS = np.divide.accumulate(np.float32([1] + [10] * 99))  # 1, 0.1, 0.01, ..., rounded after every step
 
 
-def load(path):
-    """Return the options, the facts and the arrays of a model; refuse it if it needs more than is done here."""
-    data = np.fromfile(path, np.uint8)
-    if data[8:47].tobytes() != b'{"__metadata__":{"format":"xclass model':
-        raise ValueError(f"{path}: this is not a model of xclass")
-    begin = 8 + int(data[:8].view("<u8")[0])
-    entries = json.loads(data[8:begin].tobytes())
-    options, facts, version = map(json.loads, map(entries.pop("__metadata__").get, ("options", "facts", "version")))
-    learning = LEARNING.split() + ["loss_function"] * ("oaa" in options)
-    others = {k: v for k, v in options.items() if k not in learning and v not in (None, False, [], PLAIN.get(k))}
-    if others or version != 1 or not options.keys() & {"oaa", "cpt"}:
-        raise ValueError(f"{path}: not supported: {others or 'its version, or a model without --oaa and --cpt'}")
-    arrays = {k: data[begin:][slice(*e["data_offsets"])].view(TYPES[e["dtype"]]) for k, e in entries.items()}
-    return options, facts["learner"], arrays
+def number(text=b"1"):
+    """Return the number that a text stands for, rounded as xclass does it."""
+    whole, _, decimals = text.partition(b".")
+    return np.float32(whole + decimals) * POWERS[len(decimals)] if decimals.isdigit() else np.float32(text)
 
 
-def column(arrays, table, name, rows):
-    """Return a column of a table with all of its rows; those that the model leaves out are 0."""
-    whole = np.zeros(rows, arrays[f"{table}.{name}"].dtype)
-    whole[arrays.get(f"{table}.index", slice(None))] = arrays[f"{table}.{name}"]
-    return whole
+def name_hash(name, seed):
+    """Return the hash of a name: a name of digits is taken as a number, others are hashed by MurmurHash3."""
+    h = seed
+    for i in range(0, len(name) + 1, 4):
+        k = int.from_bytes(name[i : i + 4], "little") * 0xCC9E2D51 % 2**32
+        h ^= (k << 15 | k >> 17) * 0x1B873593 % 2**32
+        h = ((h << 13 | h >> 19) * 5 + 0xE6546B64) % 2**32 if i + 4 <= len(name) else h ^ len(name)
+    for shift, factor in (16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1):
+        h = (h ^ h >> shift) * factor % 2**32
+    return (int(name) + seed) % 2**32 if name.isdigit() else h
+
+
+def features(line, bits):
+    """Yield the index and the value of each feature of a line, and those of the constant."""
+    for [space], *words in ([w.split(b":") for w in (b"|" + part).split()] for part in line.encode().split(b"|")[1:]):
+        for name, *value in words:
+            yield np.uint64(name_hash(name, name_hash(space[1:], 0)) % 2**bits), number(*value)
+    yield np.uint64(11650396), np.float32(1)
 
 
 def best_leaf(index, x, w, bits, left, place):
     """Return the most probable leaf of a tree: the most probable node is opened next, until it is a leaf."""
-    p, path, node, waiting = -1.0, "", 0, []
+    p, path, node, waiting = -1.0, [], 0, []
     while left[node]:
         z = (index * GOLDEN ^ np.uint64((place[node] >> 3) * SPREAD % 2**64)) * GOLDEN
-        slot = (z >> 67 - bits) * 8 + ((z >> 64 - bits ^ place[node]) & 7)
-        right = min(max(0.5 + 0.5 * float(np.cumsum(w[slot] * x)[-1]), 0.01), 0.99)
-        waiting.append((p * (1 - right), path + "01"[right > 0.5], left[node]))
-        waiting.append((p * right, path + "10"[right > 0.5], left[node] + 1))
+        row = (z >> 67 - bits) * 8 + ((z >> 64 - bits ^ place[node]) & 7)
+        r = min(max(0.5 + 0.5 * float(np.cumsum(w[row] * x)[-1]), 0.01), 0.99)
+        waiting += [(p * (1 - r), [*path, r > 0.5], left[node]), (p * r, [*path, r <= 0.5], left[node] + 1)]
         p, path, node = waiting.pop(waiting.index(min(waiting)))
     return node
 
 
 def predict(path, lines):
-    """Yield what `xclass -t -i PATH -p FILE` writes for lines of VW text."""
-    options, facts, arrays = load(path)
+    """Yield the prediction for each line of VW text that is not empty."""
+    with open(path, "rb") as file:
+        header, data = json.loads(file.read(int.from_bytes(file.read(8), "little"))), np.fromfile(file, np.uint8)
+    meta = header.pop("__metadata__")
+    options = json.loads(meta["options"]) | json.loads(meta["facts"])["learner"] | {"version": meta["version"]}
+    refused = {k: v for k, v in options.items() if v and not {k, f"{k}={v}"} & set(KNOWN.split())}
+    if refused or not ("oaa" in options or ("cpt" in options and options["loss_function"] == "squared")):
+        raise ValueError(f"{path}: not supported: {refused or 'neither --oaa, nor --cpt with squared loss'}")
+    arrays = {k.replace(".0.", "."): data[slice(*e["data_offsets"])].view(TYPES[e["dtype"]]) for k, e in header.items()}
     bits, classes, scaled = options["bits"], options.get("oaa"), arrays.get("scales.state", [0, 0])[1]
     names = dict(enumerate(bytes(arrays.get("class_names", b"")).decode().split(","), 1))
-    w = column(arrays, "weights" if classes else "weights.0", "w", 2 ** (bits if classes else max(bits, 4)))
-    size = column(arrays, "scales", "size", 2**20) if scaled else np.zeros(2**20)
-    left, place, label = ([*arrays.get(f"tree.0.{k}", np.zeros(0)).tolist(), 0] for k in ("left", "place", "label"))
-    for line in (line.encode() for line in lines if line.strip("\r\n")):
-        index, x = features(line, bits)
+    # a table with an index leaves out the rows that are 0
+    w, size = np.zeros(2 ** max(bits, 4), np.float32), np.zeros(2**20)
+    w[arrays.get("weights.index", slice(None))] = arrays["weights.w"]
+    size[arrays.get("scales.index", slice(None))] = arrays["scales.size"] if scaled else 0
+    left, place, label = ([*arrays.get(f"tree.{k}", np.zeros(0)).tolist(), 0] for k in ("left", "place", "label"))
+    for index, x in (map(np.array, zip(*features(line, bits), strict=True)) for line in lines if line.strip("\r\n")):
         if classes:
-            rows = w[: len(w) // classes * classes].reshape(-1, classes)
+            rows = w[: 2**bits // classes * classes].reshape(-1, classes)
             scores = np.cumsum(rows[index % len(rows)] * x[:, None], axis=0)[-1]
-            answer = np.argmax(np.clip(scores, *arrays["weights.range"])) + min(facts["indexing"], 1)
+            answer = np.argmax(np.clip(scores, *arrays["weights.range"])) + min(options["indexing"], 1)
         else:
-            if scaled:
-                mean = size[index * GOLDEN >> 44]
-                x = np.clip(x / np.where(mean > 0, mean, np.abs(x)), -10, 10).astype(np.float32)
-            if options["normalize_features"] != "none":
-                x = x * np.float32(1 / np.sqrt(np.cumsum(np.square(x, dtype=float))[-1]))
+            mean = size[index * GOLDEN >> 44]
+            x = np.clip(x / np.where(mean > 0, mean, np.abs(x) + (x == 0)), -10, 10).astype(np.float32) if scaled else x
+            x = x * np.float32(1 / np.sqrt(np.cumsum(np.square(x, dtype=float))[-1]))
             answer = label[best_leaf(index, x, w, max(bits, 4), left, place)]
-        yield (names.get(answer, "") if "class_names" in arrays else str(answer)) + tag(line)
-
-
-if __name__ == "__main__":
-    print(*predict(sys.argv[1], sys.stdin), sep="\n")
+        yield names.get(answer, "") if "class_names" in arrays else str(answer)
