@@ -27,6 +27,7 @@ Examples: TypeAlias = Any  # Batch, VW text, texts, dictionaries, matrix or Data
 Example: TypeAlias = str | Mapping[Any, Any]
 PLAIN_TEXT = "if the texts are plain text, give xclass.Documents(texts)"
 KINDS = "give a sparse matrix, an array, a DataFrame, a list of texts or dictionaries, a Batch, or lines of VW text"
+AFTER_TEXT = b"\n" + bytes(parser.PADDING)
 HASH_BITS = 32  # bits of the hashes of `read_vw`; a learner uses the lowest bits, as many as its weight table needs
 
 
@@ -149,8 +150,10 @@ class Inputs:
                 batch = tables.TextTable((line,), self._rule).batch(0, 1, self._constant)
             else:
                 batch = self._parsed(line, "example", learn and label is None)
-            if label is not None and "|" in line and not np.isnan(batch.label[0]):
+            if label is not None and "|" in line and not np.isnan(batch.label).all():
                 raise UsageError("the text has a label, and a label is given beside it; give one of them")
+        if label is None and weight is None:
+            return batch
         y = None if label is None else [label]
         return self._labelled(batch, y, None if weight is None else [weight], learn)
 
@@ -205,14 +208,14 @@ class Inputs:
 
     def _parsed(self, text: str, name: str, learn: bool) -> Batch:
         """Parse lines of VW text; new names of labels become classes only with `learn`."""
-        content = text.encode("utf-8", "surrogateescape") + b"\n"
-        buffer = np.zeros(len(content) + parser.PADDING, np.uint8)
-        buffer[: len(content)] = np.frombuffer(content, np.uint8)
+        content = text.encode("utf-8", "surrogateescape")
+        end = len(content) + 1
+        buffer = np.frombuffer(bytearray(content + AFTER_TEXT), np.uint8)
         self._note_lines_without_bar(text)
         growing, self._names.growing = self._names.growing, self._names.growing and learn
         self._parser.restart_lines()
         try:
-            batch, error, _ = self._parser.parse(buffer, len(content), name)
+            batch, error, _ = self._parser.parse(buffer, end, name)
         finally:
             self._names.growing = growing
         if error is not None:

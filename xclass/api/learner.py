@@ -183,8 +183,9 @@ class Learner(LearnerCore):
         (None, 'tea')
         """
         self._use_names_if(lambda: inputs.have_names(example, label))
-        outcome = self._outcome(self._learn_batches([self._example(example, label, weight, learn=True)]))
-        return self._single(outcome.prediction) if len(outcome.prediction) else None
+        tasks = self._learn_batches([self._example(example, label, weight, learn=True)])
+        _warn(self._notes(tasks))
+        return self._first_prediction(tasks)
 
     def predict(self, example: Example, k: int | None = None) -> Any:
         """Predict the label of a single example.
@@ -223,8 +224,11 @@ class Learner(LearnerCore):
         """
         batch = self._example(example, None, None, learn=False)
         if k is None:
-            return self._single(self._predictions([batch]))
+            tasks = self._predict_tasks(batch)
+            _warn(self._notes(tasks))
+            return self._first_prediction(tasks)
         labels, p = self._top([batch], k)
+        _warn(self._notes([]))
         return [(label, float(q)) for label, q in zip(labels[0].tolist(), p[0], strict=True) if label not in (-1, None)]
 
     learn_one, predict_one = learn, predict  # the names of these methods in River
@@ -722,16 +726,17 @@ class Learner(LearnerCore):
         joined = np.concatenate(predictions)
         return joined if kind is np.float64 else self._class_labels(joined, "")
 
-    def _single(self, prediction: np.ndarray) -> Any:
-        """Return the only item of an array of predictions, None for the class 0 or the name ""."""
-        if self.config.reduction.labels != "multiclass":
-            return float(prediction[0])
-        label = prediction[0]
-        if isinstance(label, str):
-            return label or None
-        if self.names.class_list is None:
-            return int(label) if label or self.label_range.lowest == 0 else None
-        return self.names.names[int(label) - 1] if 0 < label <= len(self.names.names) else None
+    def _first_prediction(self, tasks: Sequence[BatchTask]) -> Any:
+        """Return the first prediction of tasks, None if there is none, or if it is no class."""
+        for task in tasks:
+            if task.prediction is not None and len(task.prediction):
+                if self.config.reduction.labels != "multiclass":
+                    return float(task.prediction[0])
+                label = int(task.prediction[0])
+                if self.names.class_list is None:
+                    return label if label or self.label_range.lowest == 0 else None
+                return self.names.names[label - 1] if 0 < label <= len(self.names.names) else None
+        return None
 
     def _top(self, batches: Iterable[Batch], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the k most probable classes of each example, and their probabilities, as `predict_many` does."""
@@ -777,7 +782,9 @@ class Learner(LearnerCore):
 
     def _notes(self, tasks: Sequence[BatchTask]) -> tuple[str, ...]:
         """Return the messages about the text and the tasks, and clear those about the text."""
-        notes = (*self._inputs.notes, *(note for task in tasks for note in task.notes))
+        notes = [*self._inputs.notes]
+        for task in tasks:
+            notes += task.notes
         self._inputs.notes.clear()
         return tuple(map(configuration.with_keywords, notes))
 

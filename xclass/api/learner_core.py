@@ -129,7 +129,6 @@ class LearnerCore:
         clock : sum of the weights of the labelled examples before this batch
         held_out : bool[n], examples that are only predicted; None for none
         """
-        held_out = np.zeros(batch.n, bool) if held_out is None else held_out
         return self.preparation.tasks(self.reduction, batch, held_out, learn, clock)
 
     def note(self, task: BatchTask) -> np.ndarray | None:

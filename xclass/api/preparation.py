@@ -13,6 +13,8 @@ from ..reductions.core.base import Learner
 from ..reductions.core.contract import BatchTask
 from .configuration import Config
 
+NONE_HELD_OUT = np.zeros(0, bool)
+
 
 class Preparation:
     """Prepare every example between the parser and the learner.
@@ -42,7 +44,7 @@ class Preparation:
         self.crosser = interactions.Crosser(self._config.interactions)
 
     def tasks(
-        self, learner: Learner, raw_batch: Batch, held_out: np.ndarray, learn: bool, clock: float
+        self, learner: Learner, raw_batch: Batch, held_out: np.ndarray | None, learn: bool, clock: float
     ) -> Iterator[BatchTask]:
         """Yield the tasks of a batch.
 
@@ -50,32 +52,31 @@ class Preparation:
         ----------
         learner : the learner of the tasks
         raw_batch : n examples from the parser
-        held_out : bool[n], examples that are held out of learning
+        held_out : bool[n], examples that are held out of learning; None for none
         learn : whether the other labelled examples are learned from
         clock : sum of the weights of the labelled examples before this batch
         """
         low = 0
         for batch, count, unnamed_batch in self.batches(learner, raw_batch):
-            held_out_here = held_out[low : low + batch.n]
+            held_out_here = None if held_out is None else held_out[low : low + batch.n]
+            if held_out_here is not None and not held_out_here.any():
+                held_out_here = None
             low += batch.n
             batch, not_finite = (batch, None) if self._exact else finite.clean(batch)
-            not_learned = np.isnan(batch.label) | held_out_here
-            weight = np.where(not_learned, 0.0, batch.weight.astype(np.float64))
-            with np.errstate(invalid="ignore"):  # infinite weights, under --on_bad_line vw
-                clocks = np.add.accumulate(np.concatenate(([clock], weight)))
-            clock = float(clocks[-1])
+            clocks = np.empty(batch.n)
+            clock = batch_ops.add_weights(
+                batch.label, batch.weight, NONE_HELD_OUT if held_out_here is None else held_out_here, clock, clocks
+            )
             task = BatchTask(
-                batch,
-                learn,
-                clocks[1:],
-                held_out=held_out_here if held_out_here.any() else None,
-                features=count,
-                unnamed_batch=unnamed_batch,
+                batch, learn, clocks, held_out=held_out_here, features=count, unnamed_batch=unnamed_batch
             )
             if learn:
                 learner.survey(task, self._exact)
                 if not_finite is not None:
-                    task.skipped[not_finite & ~not_learned] = finite.EXAMPLE_SKIPPED
+                    learnable = ~np.isnan(batch.label)
+                    if held_out_here is not None:
+                        learnable &= ~held_out_here
+                    task.skipped[not_finite & learnable] = finite.EXAMPLE_SKIPPED
             yield task
 
     def batches(self, learner: Learner, raw_batch: Batch) -> Iterator[tuple[Batch, np.ndarray, Batch | None]]:
@@ -89,7 +90,7 @@ class Preparation:
         """
         for filtered in self.features.apply(raw_batch):
             for crossed in self.crosser.cross(filtered) if self.crosser.active else (filtered,):
-                count = np.diff(crossed.start)
+                count = crossed.start[1:] - crossed.start[:-1]
                 batch = self.features.linear(crossed)
                 max_rows = 1 if self.one_by_one else learner.most_rows
                 if max_rows is None:

@@ -189,11 +189,44 @@ class Progress:
         """
         batch, prediction = task.batch, task.prediction
         assert prediction is not None  # the stages have set it
+        if batch.n == 1 and self._count_single(task):
+            return []
         return self.update(
             batch.label, batch.weight, interactions.feature_counts(task),
             prediction if highest_seen is None else class_names.hide_unseen(prediction, highest_seen),
             task.loss, task.log_loss, task.shown_probability, task.held_out,
         )  # fmt: skip
+
+    def _count_single(self, task: BatchTask) -> bool:
+        """Count a single example with a class as `update` does, in a tenth of its time; return whether it is counted.
+
+        It is not if a row of the table may be due, or if there is more to count than its class and its loss.
+        """
+        loss = 0.0 if task.loss is None else task.loss.item()
+        if (
+            self.simple
+            or self.schedule is not None
+            or self.holdout is not None
+            or task.log_loss is not None
+            or not abs(loss) <= LARGEST_FLOAT
+        ):
+            return False
+        label, weight = task.batch.label.item(), task.batch.weight.item()
+        features = interactions.feature_counts(task).item()
+        labelled = not math.isnan(label)
+        if labelled and task.loss is not None:
+            self.labelled_weight += weight
+        else:
+            self.other_weight += weight
+        if labelled or self.lists_scores:
+            loss = float(np.float32(loss))
+            self.loss_sum += loss
+            self._since_loss += loss
+        self.examples += 1
+        self.features += features
+        if labelled and weight > 0:
+            self.learned_features += features
+        return True
 
     @np.errstate(invalid="ignore", over="ignore")  # weights, labels and losses may be infinite under --on_bad_line vw
     def update(

@@ -29,6 +29,8 @@ class SkippedSteps:
 
     def count(self, task: BatchTask) -> list[str]:
         """Count the skipped updates of a learned task; return a message if the first one of the run is among them."""
+        if not np.count_nonzero(task.skipped):
+            return []
         batch = task.batch
         empty = np.diff(batch.start) == 0  # an example without features has no update to skip
         rows = np.flatnonzero((task.skipped == finite.EXAMPLE_SKIPPED) | ((task.skipped != 0) & ~empty))

@@ -53,6 +53,7 @@ LARGEST_STEP = 2.0**98  # see `largest_step`
 LEAST_SLOPE = 2.0**-100  # see `least_slope`
 LARGEST = np.float32(np.finfo(np.float32).max)
 INFINITE = np.float32(np.inf)
+ORDINARY_RANGE = np.array([1, 1, LEAST_SLOPE], np.float32)
 
 
 class StepGuard(NamedTuple):
@@ -70,7 +71,9 @@ def idle_guard() -> StepGuard:
 
 def ordinary_value_range(n: int) -> Float32s:
     """Return the value ranges of n examples with values of 1, as float32[n, 3]."""
-    return np.tile(np.array([1, 1, LEAST_SLOPE], np.float32), (n, 1))
+    ranges = np.empty((n, 3), np.float32)
+    ranges[:] = ORDINARY_RANGE
+    return ranges
 
 
 class _Surveyed(Protocol):
@@ -108,18 +111,13 @@ def clean(batch: Batch) -> tuple[Batch, Bools | None]:
     replaced : bool[n], examples in which a number was replaced, or None if there are none
     """
     begin, end = int(batch.start[0]), int(batch.start[-1])
-    if _all_finite(batch.value[begin:end]) and _all_finite(batch.weight):
+    if all_finite(batch.value[begin:end], batch.weight):
         return batch, None
     replaced = ~np.isfinite(batch.weight)
     places = begin + np.flatnonzero(~np.isfinite(batch.value[begin:end]))
     weight = np.where(replaced, ZERO, batch.weight)
     replaced[np.searchsorted(batch.start, places, side="right") - 1] = True
     return batch._replace(value=np.nan_to_num(batch.value), weight=weight), replaced
-
-
-def _all_finite(numbers: Float32s) -> bool:
-    """Return whether all numbers are finite."""
-    return len(numbers) == 0 or bool(numbers.min() >= -LARGEST and numbers.max() <= LARGEST)
 
 
 def largest_step(rate: float) -> float:
@@ -131,6 +129,17 @@ def largest_step(rate: float) -> float:
 
 
 # -- kernels
+
+
+@jit
+def all_finite(values: Float32s, weights: Float32s) -> bool:
+    """Return whether all values and all weights are finite."""
+    finite = True
+    for x in values:
+        finite &= abs(x) <= LARGEST
+    for weight in weights:
+        finite &= abs(weight) <= LARGEST
+    return finite
 
 
 @bare

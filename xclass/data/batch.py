@@ -18,6 +18,7 @@ CROSSED_GROUP = 255  # group of the features that interactions generate; no UTF-
 CONSTANT_GROUP = 128  # group of the constant feature; groups from 128 on are reserved
 
 HIGHEST_LABEL = 2**31  # largest label of a class
+SMALL = 1 << 11  # examples, features and groups of a batch whose memory is not worth recycling
 
 
 class Batch(NamedTuple):
@@ -76,7 +77,7 @@ _FIELDS: tuple[tuple[np.dtype[Any], int, int], ...] = (
 
 
 class Pool:
-    """Recycle memory for batches: a piece is reused once no array refers to it.
+    """Recycle memory for all but small batches: a piece is reused once no array refers to it.
 
     Allocating new memory takes longer than parsing into it, because the system clears each page on first access.
     Only one thread may call `take`; arrays may be released in any thread.
@@ -114,6 +115,10 @@ class Pool:
         Only the first elements of `start`, `group_first` and `group_start` are set.
         """
         lengths = (n, n + 1, z, g, g + 1)
+        if n + z + g <= SMALL:
+            small = Batch._make([*(np.empty(lengths[length], dtype) for dtype, _, length in _FIELDS), text])
+            small.start[0] = small.group_first[0] = small.group_start[0] = 0
+            return small
         offsets = []
         end = 0
         for _, size, length in _FIELDS:

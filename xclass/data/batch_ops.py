@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..array_types import Float32s, Int64s, UInt32s
+from ..array_types import Bools, Float32s, Float64s, Int64s, UInt32s
 from ..kernels.jit import jit
 from .batch import CONSTANT_GROUP, Batch
 
@@ -35,6 +35,23 @@ def cut(batch: Batch, low: int, high: int) -> Batch:
         line=batch.line[low:high],
         text=batch.text,
     )
+
+
+@jit
+def add_weights(label: Float64s, weight: Float32s, held_out: Bools, clock: float, clocks: Float64s) -> float:
+    """Add the weights of the labelled examples one after the other to `clock`, and return the sum.
+
+    Parameters
+    ----------
+    label, weight : float64[n], float32[n]
+    held_out : bool[n], examples that do not count; bool[0] for none
+    clocks : float64[n], sum up to and including each example, written
+    """
+    for i in range(len(label)):
+        if not (np.isnan(label[i]) or (len(held_out) > 0 and held_out[i])):
+            clock += np.float64(weight[i])
+        clocks[i] = clock
+    return clock
 
 
 @jit

@@ -23,6 +23,7 @@ from .matrix import UNNAMED_GROUP
 
 ALLOWED = "allowed are finite numbers, text, and None for a missing value"
 LARGEST = float(np.finfo(np.float32).max)
+PLAIN = frozenset((float, int, str, bool, type(None)))  # types whose values need no test whether they are dictionaries
 
 
 class _Rows:
@@ -67,7 +68,8 @@ class DictConverter:
         none = np.zeros(n, np.int64)
         batch = Batch(
             np.array(rows.start, np.int64), np.array(rows.index, np.uint32), np.array(rows.value, np.float32),
-            np.full(n, np.nan), np.ones(n, np.float32), np.zeros(n, np.float32), np.array(rows.group_first, np.int64),
+            np.array([math.nan] * n), np.array([1.0] * n, np.float32), np.zeros(n, np.float32),
+            np.array(rows.group_first, np.int64),
             np.array(rows.group_name, np.uint8), np.array([*rows.group_start, len(rows.index)], np.int64),
             none, none, np.arange(first_line, first_line + n), np.zeros(0, np.uint8),
         )  # fmt: skip
@@ -81,19 +83,14 @@ class DictConverter:
     def _add(self, rows: _Rows, example: Mapping[Any, Any], line: int) -> None:
         """Add an example to the lists."""
         first = len(rows.index)
-        seed = self._hasher.namespace("")
-        namespaces = []
-        for name, value in example.items():
-            if isinstance(value, Mapping):
-                namespaces.append((name, value))
-            else:
-                self._add_feature(rows, name, value, seed, line)
+        namespaces: list[tuple[str, Mapping[Any, Any]]] = []
+        self._add_features(rows, example, self._hasher.namespace(""), line, namespaces)
         groups = len(rows.group_name)
         if len(rows.index) > first:
             rows.group_name.append(UNNAMED_GROUP)
             rows.group_start.append(first)
         for namespace, features in namespaces:
-            self._add_namespace(rows, str(namespace), features, line)
+            self._add_namespace(rows, namespace, features, line)
         if len(namespaces) > 1:
             names = rows.group_name[groups:]
             rows.scattered = rows.scattered or len(set(names)) < len(names)
@@ -109,29 +106,49 @@ class DictConverter:
         """Add the features of a namespace."""
         seed = self._hasher.namespace(namespace)
         first = len(rows.index)
-        for name, value in features.items():
-            self._add_feature(rows, name, value, seed, line)
+        self._add_features(rows, features, seed, line)
         if len(rows.index) > first:
             group = namespace.encode("utf-8", "surrogateescape")[:1]
             rows.group_name.append(group[0] if group else UNNAMED_GROUP)
             rows.group_start.append(first)
 
-    def _add_feature(self, rows: _Rows, name: Any, value: Any, seed: int, line: int) -> None:
-        """Add a feature, unless its value is 0 or missing."""
-        if type(name) is not str:
-            name = str(name)
-        if type(value) is not float:
-            if isinstance(value, str):
-                seed, name, value = self._hasher.hash(name, seed), value, 1.0
-            elif value is None:
-                return
-            else:
-                value = _number(value, name, line)
-        if not -LARGEST <= value <= LARGEST:
-            raise _wrong(name, value, line)
-        if value != 0.0:
-            rows.index.append(self._hasher.index(name, seed))
-            rows.value.append(value)
+    def _add_features(
+        self,
+        rows: _Rows,
+        features: Mapping[Any, Any],
+        seed: int,
+        line: int,
+        namespaces: list[tuple[str, Mapping[Any, Any]]] | None = None,
+    ) -> None:
+        """Add features, except those with the value 0 or a missing value.
+
+        Parameters
+        ----------
+        seed : seed of their namespace
+        line : number of the example, for messages
+        namespaces : list to which names with dictionaries as values are added; None if such values are not allowed
+        """
+        index_of, index, values = self._hasher.index, rows.index, rows.value
+        for name, value in features.items():
+            kind = type(value)
+            if type(name) is not str:
+                name = str(name)
+            name_seed = seed
+            if kind is not float:
+                if kind is str or isinstance(value, str):
+                    name_seed, name, value = self._hasher.hash(name, seed), value, 1.0
+                elif value is None:
+                    continue
+                elif namespaces is not None and kind not in PLAIN and isinstance(value, Mapping):
+                    namespaces.append((name, value))
+                    continue
+                else:
+                    value = _number(value, name, line)
+            if not -LARGEST <= value <= LARGEST:
+                raise _wrong(name, value, line)
+            if value != 0.0:
+                index.append(index_of(name, name_seed))
+                values.append(value)
 
 
 def _number(value: Any, name: str, line: int) -> float:

@@ -311,7 +311,7 @@ class NamespaceTransformer:
 
     def linear(self, batch: Batch) -> Batch:
         """Return `batch` without the groups used for interactions only; shown counts still include them."""
-        if not self.interaction_only.any() or not self.interaction_only[batch.group_name].any():
+        if not np.count_nonzero(self.interaction_only) or not self.interaction_only[batch.group_name].any():
             return batch
         removed = self.interaction_only[batch.group_name]
         kept_features = np.repeat(~removed, np.diff(batch.group_start))

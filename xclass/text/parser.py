@@ -222,8 +222,9 @@ class Parser:
         """
         n, z, g = scan.size
         batch = _trimmed(scan.batch, n, z, g)
-        batch.line[:] += self.lines
-        scan.notes[:, 1] += self.lines
+        if self.lines:
+            batch.line[:] += self.lines
+            scan.notes[:, 1] += self.lines
         self.lines += scan.lines
         self.skipped += scan.skipped
         self.bad += scan.bad
@@ -381,17 +382,7 @@ class Scanner:
 def _trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
     """Return the first n examples, z features and g groups of a batch."""
     return Batch(
-        start=out.start[: n + 1],
-        index=out.index[:z],
-        value=out.value[:z],
-        label=out.label[:n],
-        weight=out.weight[:n],
-        initial=out.initial[:n],
-        group_first=out.group_first[: n + 1],
-        group_name=out.group_name[:g],
-        group_start=out.group_start[: g + 1],
-        tag_start=out.tag_start[:n],
-        tag_end=out.tag_end[:n],
-        line=out.line[:n],
-        text=out.text,
-    )
+        out.start[: n + 1], out.index[:z], out.value[:z], out.label[:n], out.weight[:n], out.initial[:n],
+        out.group_first[: n + 1], out.group_name[:g], out.group_start[: g + 1], out.tag_start[:n], out.tag_end[:n],
+        out.line[:n], out.text,
+    )  # fmt: skip

@@ -102,7 +102,7 @@ class Report:
         opened : int64[n], number of nodes that each search opened
         gap : float64[n], bound on the probability of any class that the search did not find; 0 if it was complete
         """
-        self.opened_counts += np.bincount(np.minimum(opened, MOST_OPENED), minlength=MOST_OPENED + 1)
+        np.add.at(self.opened_counts, np.minimum(opened, MOST_OPENED), 1)
         self.stopped_searches += int(np.count_nonzero(gap))
         self.largest_gap = max(self.largest_gap, float(gap.max(initial=0.0)))
 

@@ -42,6 +42,7 @@ class BatchTask:
     unnamed_batch: Batch | None = None  # the batch with all its features, if it comes from a cache, which has no names
     skipped: UInt8s = field(init=False)  # uint8[n], see `finite.StepGuard`; set by `survey`
     value_range: Float32s = field(init=False)  # float32[n, 3], the same
+    _learned: Bools | None = field(init=False, default=None)  # see `learned`
 
     def __post_init__(self) -> None:
         self.skipped = np.zeros(self.batch.n, np.uint8)
@@ -55,9 +56,13 @@ class BatchTask:
         return allowed if self.held_out is None else allowed & ~self.held_out
 
     def learned(self) -> Bools:
-        """Return bool[n]: whether each example is learned from, having a label and a weight above 0."""
-        learned: Bools = ~np.isnan(self.batch.label) & (self.batch.weight > 0) & self.learns()
-        return learned
+        """Return bool[n], read only: whether each example is learned from, having a label and a weight above 0.
+
+        Call it only after `Learner.survey`, which may refuse examples.
+        """
+        if self._learned is None:
+            self._learned = ~np.isnan(self.batch.label) & (self.batch.weight > 0) & self.learns()
+        return self._learned
 
 
 class WeightLookup(NamedTuple):
