@@ -102,7 +102,7 @@ class Inputs:
         """
         if isinstance(given, Batch):
             self._check_constant(given)
-            batch = arrays.masked(given, self._config.learner.bits)
+            batch = arrays.masked(arrays.typed(given), self._config.learner.bits)
             return iter([self._labelled(batch, given.label if y is None else y, sample_weight, learn)])
         if isinstance(given, Mapping):
             raise UsageError("a dictionary is a single example: call learn() or predict(), or give a list of them")

@@ -58,6 +58,13 @@ class Batch(NamedTuple):
         """Return the number of examples."""
         return len(self.label)
 
+    @property
+    def most_features(self) -> int:
+        """Return the number of features of the longest example, 0 without examples."""
+        if len(self.label) == 1:
+            return int(self.start[1] - self.start[0])
+        return int(np.diff(self.start).max(initial=0))
+
 
 _FIELDS: tuple[tuple[np.dtype[Any], int, int], ...] = (
     # For each field of Batch: dtype, bytes per item, and its length as a position in [n, n + 1, z, g, g + 1].
@@ -74,6 +81,9 @@ _FIELDS: tuple[tuple[np.dtype[Any], int, int], ...] = (
     (np.dtype(np.int64), 8, 0),
     (np.dtype(np.int64), 8, 0),
 )
+
+
+DTYPES = (*(dtype for dtype, _, _ in _FIELDS), np.dtype(np.uint8))  # of the fields of Batch
 
 
 class Pool:

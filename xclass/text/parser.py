@@ -28,6 +28,7 @@ from ..data import batch_ops, hashing
 from ..data.batch import Batch, Pool
 from ..data.class_names import Names, fixed_table, separated
 from ..errors import DataError, UsageError
+from ..kernels.direct import DirectCall
 from ..options.declare import option
 from . import label_words, tokens
 from .malformed import (
@@ -357,6 +358,7 @@ class Scanner:
         self._pool = Pool()  # memory of the batches
         self._positions = np.empty(0, np.int32)
         self._line_of = np.empty(256, np.int64)
+        self._parse_lines = DirectCall(tokens, "parse_lines")
 
     def scan(self, text: UInt8s, end: int) -> Scan:
         """Parse the complete lines of `text[:end]`; `text` is as in `Parser.parse`."""
@@ -370,7 +372,7 @@ class Scanner:
         used = int(self._positions[complete - 1]) + 1
         self._line_of[:] = -1
         rules = self._rules
-        n, z, g, line, bad, skipped, unmerged, stopped = tokens.parse_lines(
+        n, z, g, line, bad, skipped, unmerged, stopped = self._parse_lines(
             text, self._positions, complete, returns, rules, self._letter_hashes, 0, out, notes, self._line_of
         )
         if unmerged > 0:

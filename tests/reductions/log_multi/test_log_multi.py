@@ -411,5 +411,5 @@ def test_large_values_are_scaled_by_the_largest_seen():
 
 def test_router_groups_have_the_width_of_the_longest_example():
     batch = batch_of(configure("--log_multi", K), "1 |a b\n2 |a c d\n")
-    row = tree_routers.new_scratch(batch, 5)
+    row = tree_routers.new_scratch(batch.most_features, 5)
     assert row.h.shape == row.x.shape == row.slot.shape == (tree_routers.GROUP_SIZE, 3)

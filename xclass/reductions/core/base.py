@@ -22,6 +22,7 @@ import numpy as np
 from ...array_types import Bools, Int64s, UInt32s, UInt64s
 from ...binary import finite, gd
 from ...data.batch import Batch
+from ...kernels.direct import DirectCall
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup
 from ...system import processors
@@ -30,8 +31,10 @@ from .result import Result
 from .spec import LearnerSpec, Wanted
 from .tree_view import TreeNode
 
+FEW_ROWS = 2  # examples that are processed faster in the thread of the caller than on a thread pool
 LEAST_ROWS = 64  # minimum number of examples for a thread of its own
 PATH_GROUP = 0x88  # namespace of the features that encode an example's path in a tree, see `CrossesPath`
+_survey = DirectCall(finite, "survey")
 _starting = threading.Lock()  # guards the creation of a thread pool, because stages run on several threads
 
 
@@ -95,7 +98,7 @@ class Learner(ABC):
         vw_exact : follow VW, which refuses no example
         """
         learns = ~np.isnan(task.batch.label) & task.learns()
-        finite.survey(
+        _survey(
             task.batch, learns, vw_exact, self.largest_step, self.scales_examples, task.skipped, task.value_range
         )
 
@@ -147,16 +150,19 @@ class Learner(ABC):
 
     # helpers for subclasses
 
-    def share(self, job: Callable[..., object], items: Iterable[tuple[Any, ...]]) -> None:
-        """Call `job(*item)` for every item on a pool of threads and wait for all; a single item runs in this thread.
+    def share(self, job: Callable[..., object], items: Iterable[tuple[Any, ...]], rows: int | None = None) -> None:
+        """Call `job(*item)` for every item on a pool of threads and wait for all.
+
+        A single item, and all items of a few examples, are processed in this thread.
 
         Parameters
         ----------
         job : function to call; it should release Python's lock, as kernels do
         items : tuples of arguments, one per call
+        rows : number of examples that each item processes; None for many
         """
         items = list(items)
-        if len(items) <= 1:
+        if len(items) <= 1 or (rows is not None and rows <= FEW_ROWS):
             for item in items:
                 job(*item)
             return
@@ -198,14 +204,14 @@ class Learner(ABC):
         """
         batch = task.batch
         inside = learns & (batch.label >= 1) & (batch.label <= classes)
-        outside = learns & ~inside
-        if not self.outside and outside.any():
-            first = int(np.argmax(outside))
+        outside = np.count_nonzero(learns) - np.count_nonzero(inside)
+        if not self.outside and outside:
+            first = int(np.argmax(learns & ~inside))
             task.notes.append(
                 f"label {batch.label[first]:.0f} in line {batch.line[first]} is outside 1..{classes}"
                 f" (--{name} {classes}): such examples count as errors and are not learned"
             )
-        self.outside += int(outside.sum())
+        self.outside += int(outside)
         return np.where(inside, batch.label - 1, -1.0).astype(np.int64)
 
 

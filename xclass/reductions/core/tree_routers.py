@@ -280,9 +280,8 @@ def new_routers(options: gd.Options, number: int, vw_exact: bool, tree_bytes: in
     return Routers(vw_layout, table, rule, weights, np.zeros(1 << LOG2_SCALES, np.float32))
 
 
-def new_scratch(batch: Batch, levels: int) -> GroupScratch:
-    """Return scratch for the examples of a batch in a tree of at most `levels` levels."""
-    s = int(np.diff(batch.start).max(initial=0))
+def new_scratch(s: int, levels: int) -> GroupScratch:
+    """Return scratch for examples of at most `s` features in a tree of at most `levels` levels."""
     shape = GROUP_SIZE, s
     return GroupScratch(
         np.empty(shape, np.uint64), np.empty(shape, np.float32), np.empty(shape, np.uint64),

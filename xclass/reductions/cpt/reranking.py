@@ -91,7 +91,7 @@ def new_scorers(bits: int, kind: int, rate: float) -> Scorers:
 
 def scratch(batch, candidates: int) -> Scratch:
     """Return buffers for one thread, a batch and up to `candidates` candidates per example."""
-    most_features = int(np.diff(batch.start).max(initial=0))
+    most_features = batch.most_features
     return Scratch(
         np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
         np.empty(most_features * candidates, np.int64),

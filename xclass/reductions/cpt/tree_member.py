@@ -50,7 +50,7 @@ class Member:
 
     def scratch(self, batch: Batch) -> Scratch | wide_nodes.Scratch:
         """Return buffers for one thread and a batch; they have space for some growth of the tree."""
-        most_features = int(np.diff(batch.start).max(initial=0))
+        most_features = batch.most_features
         levels = int(self.tree.size[DEEPEST]) + 8
         if self.kernels is wide_nodes:
             return wide_nodes.scratch(self.levels, most_features, levels)

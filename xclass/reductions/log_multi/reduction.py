@@ -35,10 +35,11 @@ import numpy as np
 from ...array_types import Bools, Int64s, UInt32s, UInt64s
 from ...binary import gd
 from ...data.batch import Batch
+from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
-from ..core import tree_routers, tree_view
+from ..core import labels, tree_routers, tree_view
 from ..core.base import Inspectable, Learner, Reduction, TreeViewable
 from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
@@ -50,6 +51,7 @@ LOSS, RATE = "hinge", 1.0  # defaults of the routers
 # default number of routers: so many per class, but fewer than MOST_DEFAULT_ROUTERS unless K is larger
 ROUTERS_PER_CLASS, MOST_DEFAULT_ROUTERS = 4, 2**16
 ANY_LABEL = 0, 2**32 - 1  # lowest and highest label where labels are not limited to 1..K
+KEPT_FEATURES, KEPT_LEVELS = 256, 64  # features and levels of the scratch that is kept for single examples
 MOST_ROUTERS = 2**27  # highest number of routers, because their places are int32
 
 
@@ -165,6 +167,8 @@ class LomTree(Learner, TreeViewable, Inspectable):
         self.tree, self.cells = split_tree.new_tree(), split_cells.new_cells()
         split_tree.create_root(self.tree, FIRST_PREDICTION)
         self.stages = [self._learn_batch]
+        self._learn_kernel = DirectCall(split_walk, "learn_batch")
+        self._scratch = tree_routers.new_scratch(KEPT_FEATURES, KEPT_LEVELS)  # for batches of a single example
 
     @property
     def rule(self) -> gd.Rule:  # type: ignore[override]  # it is not set from outside
@@ -181,17 +185,17 @@ class LomTree(Learner, TreeViewable, Inspectable):
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch (the only stage)."""
         batch = task.batch
-        labelled = ~np.isnan(batch.label)
-        label = np.where(labelled, batch.label, 0.0).astype(np.int64)
-        learns = labelled & task.learns()
-        if self.options.lom_rules != "vw" and not self.any_label:
-            self.any_label = bool((learns & ((label < 1) | (label > self.options.log_multi))).any())
-        if not self.settings.as_vw:
-            learns &= batch.weight > 0
+        label = labels.whole(batch.label)
+        as_vw = self.settings.as_vw
+        learns = ~np.isnan(batch.label) & task.learns() if as_vw else task.learned()
         if task.learn:
-            was_collapsed = split_tree.is_collapsed(self.tree)
+            if not as_vw and not self.any_label:
+                outside = (label < 1) | (label > self.options.log_multi)
+                if np.count_nonzero(outside):
+                    self.any_label = bool((outside & ~np.isnan(batch.label) & task.learns()).any())
+            was_collapsed = as_vw and split_tree.is_collapsed(self.tree)
             output = self._learn_in_order(task, label, learns)
-            if split_tree.is_collapsed(self.tree) and not was_collapsed:
+            if as_vw and split_tree.is_collapsed(self.tree) and not was_collapsed:
                 task.notes.append(
                     "the tree is a single leaf from now on, which predicts the same class for all examples, because "
                     "the leaf to be recycled was a child of the root, where VW loses its tree; --lom_rules paper keeps "
@@ -200,8 +204,7 @@ class LomTree(Learner, TreeViewable, Inspectable):
         else:
             output = self._predict_in_parallel(task, label, learns)
         task.prediction = output.predicted.astype(np.float64)
-        wrong = labelled & (task.prediction != batch.label)
-        task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+        task.loss = labels.wrong_weights(task.prediction, batch.label, batch.weight)
         if self.as_vw:
             task.not_scored = ~output.scored
         if self.settings.keep_scores:
@@ -234,7 +237,7 @@ class LomTree(Learner, TreeViewable, Inspectable):
         output: split_walk.Predictions,
     ) -> int:
         """Predict and learn the examples [begin, end) of a batch; return the first one not processed."""
-        done: int = split_walk.learn_batch(
+        done: int = self._learn_kernel(
             self.tree, self.cells, self.settings, tree_routers.guarded(self.routers, task), task.batch, label, learns,
             task.clock, begin, end, scratch, output,
         )  # fmt: skip
@@ -244,11 +247,18 @@ class LomTree(Learner, TreeViewable, Inspectable):
         """Predict and learn all examples of a batch in order, growing tree, cells and buffers as needed."""
         batch = task.batch
         output, done = self._new_predictions(batch.n), 0
+        most_features = batch.most_features
+        single = batch.n == 1
+        scratch = self._scratch
+        if not single or most_features > len(scratch.rate):
+            scratch = tree_routers.new_scratch(most_features, self._levels())
         while True:
-            scratch = tree_routers.new_scratch(batch, self._levels())
             done = self._learn_rows(task, label, learns, done, batch.n, scratch, output)
             if done == batch.n:
                 return output
+            if single:
+                self._scratch = tree_routers.new_scratch(max(most_features, KEPT_FEATURES), self._levels())
+            scratch = self._scratch if single else tree_routers.new_scratch(most_features, self._levels())
             self.tree, self.cells = split_tree.with_capacity_for(self.tree, self.cells, tree_routers.GROUP_SIZE)
             if self.settings.keep_scores:
                 more = len(output.node) + tree_routers.GROUP_SIZE * self._levels()
@@ -267,7 +277,8 @@ class LomTree(Learner, TreeViewable, Inspectable):
         levels = self._levels()
 
         def predict_rows(begin: int, end: int) -> None:
-            self._learn_rows(task, label, learns, begin, end, tree_routers.new_scratch(batch, levels), batch_output)
+            scratch = tree_routers.new_scratch(batch.most_features, levels)
+            self._learn_rows(task, label, learns, begin, end, scratch, batch_output)
 
         self.share(predict_rows, parts)
         return batch_output
@@ -300,7 +311,7 @@ class LomTree(Learner, TreeViewable, Inspectable):
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
         """Return the routers on the path to the leaf that predicts."""
-        scratch = tree_routers.new_scratch(batch, self._levels())
+        scratch = tree_routers.new_scratch(batch.most_features, self._levels())
         tree_routers.load(self.routers, batch, 0, scratch, 0, False)
         _, level = split_walk.predict(self.tree, self.routers, scratch, 0)
         routers = self.tree.link[scratch.node[:level], split_tree.ROUTER].tolist()

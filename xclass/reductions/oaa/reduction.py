@@ -233,7 +233,7 @@ class OneAgainstAll(Learner, Inspectable):
             self.next_negative = class_rows.draw_negatives(self.order, self.next_negative, label, learns, sampled)
         best = np.empty((len(self.shares), n), np.int64)
         best_score = np.empty((len(self.shares), n), np.float32)
-        most_features = int(np.diff(batch.start).max(initial=0))
+        most_features = batch.most_features
 
         inputs = class_rows.Inputs(batch, label, learns, sampled, task.clock)
 

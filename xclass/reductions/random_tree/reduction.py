@@ -351,7 +351,7 @@ class RandomTree(Learner, TreeViewable, Inspectable):
         )  # fmt: skip
 
         def job(begin: int, end: int) -> None:
-            scratch = tree_routers.new_scratch(batch, self.levels)
+            scratch = tree_routers.new_scratch(batch.most_features, self.levels)
             routers = tree_routers.guarded(self.routers, task)
             learn_batch(self.order, routers, batch, label, task.clock, begin, end, scratch, predictions)
 
@@ -380,7 +380,7 @@ class RandomTree(Learner, TreeViewable, Inspectable):
 
     def weight_lookups(self, batch: Batch) -> list[WeightLookup]:
         """Return the routers on the path of the prediction."""
-        scratch = tree_routers.new_scratch(batch, self.levels)
+        scratch = tree_routers.new_scratch(batch.most_features, self.levels)
         tree_routers.load(self.routers, batch, 0, scratch, 0, False)
         _, level = _predict(self.routers, scratch, 0, np.int64(self.classes - 1))
         return [WeightLookup(0, a, a) for a in scratch.node[:level].tolist()]

@@ -158,7 +158,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
 
     def _new_features(self, batch: Batch) -> routing.Features:
         """Return buffers for the longest example of a batch, with its path features and their crosses."""
-        most_features = int(np.diff(batch.start).max(initial=0))
+        most_features = batch.most_features
         most_features += (1 + len(self.pairs) * most_features) * (self.depth + 1) + 1
         return routing.Features(np.empty(most_features, np.uint64), np.empty(most_features, np.float32))
 

@@ -129,7 +129,7 @@ class Scalar(Learner, Inspectable):
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch: the only stage."""
         batch = task.batch
-        most_features = int(np.diff(batch.start).max(initial=0))
+        most_features = batch.most_features
         raw = np.empty(batch.n, np.float32)
         task.prediction = np.empty(batch.n)
         task.loss = np.empty(batch.n)

@@ -1,0 +1,35 @@
+"""Convert the labels of a batch, and compute the losses of predictions, in a single call of a kernel each.
+
+For a single example one call takes less time than the NumPy functions that would do the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...array_types import Float32s, Float64s, Int64s
+from ...kernels.jit import jit
+
+
+@jit
+def whole(label: Float64s) -> Int64s:
+    """Return labels, float64[n], as int64[n], 0 for NaN."""
+    labels = np.empty(len(label), np.int64)
+    for i in range(len(label)):
+        labels[i] = 0 if np.isnan(label[i]) else np.int64(label[i])
+    return labels
+
+
+@jit
+def wrong_weights(prediction: Float64s, label: Float64s, weight: Float32s) -> Float64s:
+    """Return the weight of each example whose prediction is not its label, 0 for others and those without a label.
+
+    Parameters
+    ----------
+    prediction, label, weight : float64[n], float64[n], float32[n]
+    """
+    losses = np.zeros(len(label))
+    for i in range(len(label)):
+        if not np.isnan(label[i]) and prediction[i] != label[i]:
+            losses[i] = np.float64(weight[i])
+    return losses
