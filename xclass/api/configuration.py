@@ -8,12 +8,12 @@ uses its learner.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -276,13 +276,17 @@ def with_keywords(message: str) -> str:
     return re.sub(r"(?<![\w'-])--?[A-Za-z]\w*", lambda match: names.get(match[0], match[0]), message)
 
 
-@contextlib.contextmanager
-def naming_keywords() -> Iterator[None]:
+class naming_keywords:  # noqa: N801 (it is used as a function; a generator would take twice as long)
     """Replace command-line flags by keywords in the messages of errors that are raised in the `with` block."""
-    try:
-        yield
-    except (UsageError, DataError, ModelError) as error:
-        raise type(error)(with_keywords(str(error))) from None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, (UsageError, DataError, ModelError)):
+            raise type(error)(with_keywords(str(error))) from None
 
 
 def _reductions() -> list[str]:

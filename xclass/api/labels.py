@@ -61,6 +61,10 @@ class LabelConverter:
             if there are not n labels, or if one of them is not allowed; nothing has changed then.
         """
         named = self._names.class_list is not None
+        if n == 1 and type(labels) is list:
+            label = self._single(labels[0], named)
+            if label is not None:
+                return label
         if named and are_names(labels):
             values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
             if len(values) != n:
@@ -71,6 +75,16 @@ class LabelConverter:
         label = column("y", labels, n, np.float64)
         self._check(label, named)
         return label
+
+    def _single(self, label: Any, named: bool) -> np.ndarray | None:
+        """Return the label of a single example as float64[1], if it is the most usual kind of label; else None."""
+        if named:
+            number = self._numbers.get(label) if type(label) is str else None
+            return None if number is None else np.array([number], np.float64)
+        lowest, highest, _ = self._range
+        if type(label) is int and highest is not None and lowest <= label <= highest:
+            return np.array([label], np.float64)
+        return None
 
     def _numbered(self, values: Sequence[Any], learn: bool) -> np.ndarray:
         """Return the classes of names as float64[n]; see `labels`."""

@@ -23,6 +23,7 @@ from .matrix import UNNAMED_GROUP
 
 ALLOWED = "allowed are finite numbers, text, and None for a missing value"
 LARGEST = float(np.finfo(np.float32).max)
+NO_TEXT = np.zeros(0, np.uint8)
 PLAIN = frozenset((float, int, str, bool, type(None)))  # types whose values need no test whether they are dictionaries
 
 
@@ -66,12 +67,12 @@ class DictConverter:
             self._add(rows, example, first_line + i)
         n = len(examples)
         none = np.zeros(n, np.int64)
+        rows.group_start.append(len(rows.index))
         batch = Batch(
             np.array(rows.start, np.int64), np.array(rows.index, np.uint32), np.array(rows.value, np.float32),
-            np.array([math.nan] * n), np.array([1.0] * n, np.float32), np.zeros(n, np.float32),
-            np.array(rows.group_first, np.int64),
-            np.array(rows.group_name, np.uint8), np.array([*rows.group_start, len(rows.index)], np.int64),
-            none, none, np.arange(first_line, first_line + n), np.zeros(0, np.uint8),
+            np.array([math.nan] * n), np.ones(n, np.float32), np.zeros(n, np.float32), np.array(rows.group_first, np.int64),
+            np.array(rows.group_name, np.uint8), np.array(rows.group_start, np.int64), none, none,
+            np.arange(first_line, first_line + n), NO_TEXT,
         )  # fmt: skip
         if not rows.scattered:
             return batch

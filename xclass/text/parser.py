@@ -325,7 +325,7 @@ class Parser:
             self._label_warned = True
             problem, line, _, position = notes[0].tolist()
             self.notes.append(f"{name}:{line}: {WARNINGS[problem].format(seen=word_at(text, position))}")
-        for note in notes[1 : bad + 1].tolist():
+        for note in notes[1 : bad + 1].tolist() if bad else ():
             if len(self.first_messages) < MAX_MESSAGES:
                 self.first_messages.append(self._message(text, note, name))
         return DataError(f"{self._message(text, notes[-1].tolist(), name)}. {CURE}") if stopped else None
@@ -383,8 +383,6 @@ class Scanner:
 
 def _trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
     """Return the first n examples, z features and g groups of a batch."""
-    return Batch(
-        out.start[: n + 1], out.index[:z], out.value[:z], out.label[:n], out.weight[:n], out.initial[:n],
-        out.group_first[: n + 1], out.group_name[:g], out.group_start[: g + 1], out.tag_start[:n], out.tag_end[:n],
-        out.line[:n], out.text,
-    )  # fmt: skip
+    lengths = (n + 1, z, z, n, n, n, n + 1, g, g + 1, n, n, n)
+    used = [array if len(array) == length else array[:length] for array, length in zip(out[:-1], lengths, strict=True)]
+    return Batch._make([*used, out.text])

@@ -26,6 +26,7 @@ from ...kernels.direct import DirectCall
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup
 from ...system import processors
+from . import labels
 from .contract import BatchTask, WeightLookup
 from .result import Result
 from .spec import LearnerSpec, Wanted
@@ -98,9 +99,7 @@ class Learner(ABC):
         vw_exact : follow VW, which refuses no example
         """
         learns = ~np.isnan(task.batch.label) & task.learns()
-        _survey(
-            task.batch, learns, vw_exact, self.largest_step, self.scales_examples, task.skipped, task.value_range
-        )
+        _survey(task.batch, learns, vw_exact, self.largest_step, self.scales_examples, task.skipped, task.value_range)
 
     def banner(self) -> list[str]:
         """Return lines to print before the first batch, such as memory and shape."""
@@ -203,16 +202,14 @@ class Learner(ABC):
         int64[n]
         """
         batch = task.batch
-        inside = learns & (batch.label >= 1) & (batch.label <= classes)
-        outside = np.count_nonzero(learns) - np.count_nonzero(inside)
+        result, outside, first = labels.classes(batch.label, learns, classes)
         if not self.outside and outside:
-            first = int(np.argmax(learns & ~inside))
             task.notes.append(
                 f"label {batch.label[first]:.0f} in line {batch.line[first]} is outside 1..{classes}"
                 f" (--{name} {classes}): such examples count as errors and are not learned"
             )
-        self.outside += int(outside)
-        return np.where(inside, batch.label - 1, -1.0).astype(np.int64)
+        self.outside += outside
+        return result
 
 
 class Previews(ABC):

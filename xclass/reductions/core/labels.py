@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...array_types import Float32s, Float64s, Int64s
+from ...array_types import Bools, Float32s, Float64s, Int64s
 from ...kernels.jit import jit
 
 
@@ -18,6 +18,32 @@ def whole(label: Float64s) -> Int64s:
     for i in range(len(label)):
         labels[i] = 0 if np.isnan(label[i]) else np.int64(label[i])
     return labels
+
+
+@jit
+def classes(label: Float64s, learns: Bools, number: int) -> tuple[Int64s, int, int]:
+    """Return the 0-based class of each example that learns, and what labels are no class.
+
+    Parameters
+    ----------
+    label, learns : float64[n], bool[n]
+    number : number of classes
+
+    Returns
+    -------
+    classes : int64[n], -1 for examples that do not learn, or whose label is outside 1..number
+    outside : number of examples that should learn from a label outside 1..number
+    first : the first of them, -1 if there is none
+    """
+    result = np.empty(len(label), np.int64)
+    outside, first = 0, -1
+    for i in range(len(label)):
+        inside = learns[i] and 1 <= label[i] <= number
+        result[i] = np.int64(label[i] - 1) if inside else -1
+        if learns[i] and not inside:
+            first = i if outside == 0 else first
+            outside += 1
+    return result, outside, first
 
 
 @jit

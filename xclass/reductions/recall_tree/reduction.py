@@ -37,9 +37,10 @@ from ...array_types import UInt32s, UInt64s
 from ...binary import finite, gd
 from ...data.batch import Batch
 from ...errors import UsageError
+from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ..core import probabilities, tree_view
+from ..core import labels, probabilities, tree_view
 from ..core.base import PATH_GROUP, CrossesPath, Inspectable, Learner, Reduction, TreeViewable
 from ..core.calibration import Report
 from ..core.contract import BatchTask, WeightLookup
@@ -114,6 +115,9 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         width = gd.vw_width(router_subs + self.classes)
         self.crowding = gd.crowding_warning(bits, self.classes, width, spec.binary.layout)
         self.workers = SHARDS
+        self._route_kernel = DirectCall(routing, "route")
+        self._score_kernel = DirectCall(scoring, "score_shard")
+        self._choose_kernel = DirectCall(scoring, "choose")
         self.want(spec.wanted)
 
     def cross_path(self, interactions: list[bytes]) -> None:
@@ -170,19 +174,10 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         table = finite.guarded(self.tables[0], task)
         done = 0
         while True:
-            done = routing.route(
-                self.tree,
-                self.counts,
-                self.settings,
-                table,
-                self.rule,
-                batch,
-                task.clock,
-                self.random,
-                plan,
-                done,
+            done = self._route_kernel(
+                self.tree, self.counts, self.settings, table, self.rule, batch, task.clock, self.random, plan, done,
                 features,
-            )
+            )  # fmt: skip
             if done == batch.n:
                 return
             self.counts = label_counts.with_cells(self.counts, 2 * len(self.counts.cell_key))
@@ -191,14 +186,16 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         """Score and train the classes of the plan, a thread per shard at most (second stage)."""
         batch, plan = task.batch, task.plan
 
+        scratch_of_batch = scoring.new_scratch(self._new_features(batch), self.candidates) if batch.n == 1 else None
+
         def run_shard(shard: int) -> None:
-            scratch = scoring.new_scratch(self._new_features(batch), self.candidates)
+            scratch = scratch_of_batch or scoring.new_scratch(self._new_features(batch), self.candidates)
             table = finite.guarded(self.tables[1 + shard], task)
-            scoring.score_shard(
+            self._score_kernel(
                 self.tree, self.settings, self.pairs, table, self.rule, shard, batch, task.clock, plan, scratch
             )
 
-        self.share(run_shard, [(shard,) for shard in range(SHARDS)])
+        self.share(run_shard, [(shard,) for shard in range(SHARDS)], batch.n)
         self._finish(task)
 
     def _learn_sequentially(self, task: BatchTask) -> None:
@@ -222,9 +219,8 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         """Set the predictions, losses and requested scores and probabilities of a batch from its plan."""
         batch, plan = task.batch, task.plan
         task.prediction = np.empty(batch.n)
-        scoring.choose(plan, task.prediction)
-        wrong = (task.prediction != batch.label) & ~np.isnan(batch.label)
-        task.loss = np.where(wrong, batch.weight.astype(np.float64), 0.0)
+        self._choose_kernel(plan, task.prediction)
+        task.loss = labels.wrong_weights(task.prediction, batch.label, batch.weight)
         if self.keep_scores:
             task.score_start, chosen = scoring.scored_items(plan)
             task.scores = plan.score[chosen]
