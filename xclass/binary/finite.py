@@ -143,7 +143,7 @@ def least_slope(smallest: np.float64) -> np.float32:
     return np.float32(max(LEAST_SLOPE, 2.0**-140 / smallest, 2.0**-240 / (smallest * smallest)))
 
 
-@jit
+@bare
 def survey(
     batch: Batch, learns: Bools, exact: bool, largest_step: float, scaled: bool, skipped: UInt8s, value_range: Float32s
 ) -> None:

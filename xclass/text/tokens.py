@@ -14,7 +14,7 @@ import numpy as np
 from ..array_types import Int32s, Int64s, UInt8s, UInt32s
 from ..data.batch import CONSTANT, CONSTANT_GROUP, Batch
 from ..kernels import intrinsics
-from ..kernels.jit import jit
+from ..kernels.jit import bare, jit
 from . import label_words, line_parts, numbers
 from .malformed import (
     CLASS_WORDS,
@@ -85,7 +85,7 @@ def find_delimiters(data: UInt8s, end: int, positions: Int32s) -> tuple[int, int
     return complete, blanks, bars, lines, returns
 
 
-@jit
+@bare
 def parse_lines(
     data: UInt8s, positions: Int32s, count: int, returns: int, rules: Rules, letter_hashes: UInt32s, line: int,
     out: Batch, notes: Int64s, line_of: Int64s,

@@ -52,6 +52,7 @@ from .routing import Plan, Settings
 from .scoring import SHARDS
 
 WILDCARD = ord(":")
+KEPT_FEATURES = 1024  # features for which buffers are kept
 
 
 class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
@@ -118,6 +119,9 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         self._route_kernel = DirectCall(routing, "route")
         self._score_kernel = DirectCall(scoring, "score_shard")
         self._choose_kernel = DirectCall(scoring, "choose")
+        # buffers of the two stages for a batch of a single example
+        self._kept_features = routing.new_features(KEPT_FEATURES)
+        self._kept_scratch = scoring.new_scratch(routing.new_features(KEPT_FEATURES), self.candidates)
         self.want(spec.wanted)
 
     def cross_path(self, interactions: list[bytes]) -> None:
@@ -160,17 +164,27 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
             score=np.empty(capacity, np.float32),
         )
 
-    def _new_features(self, batch: Batch) -> routing.Features:
-        """Return buffers for the longest example of a batch, with its path features and their crosses."""
+    def _longest(self, batch: Batch) -> int:
+        """Return the number of features of the longest example, with its path features and their crosses."""
         most_features = batch.most_features
-        most_features += (1 + len(self.pairs) * most_features) * (self.depth + 1) + 1
-        return routing.Features(np.empty(most_features, np.uint64), np.empty(most_features, np.float32))
+        return most_features + (1 + len(self.pairs) * most_features) * (self.depth + 1) + 1
+
+    def _new_features(self, batch: Batch) -> routing.Features:
+        """Return buffers for the longest example of a batch."""
+        return routing.new_features(self._longest(batch))
+
+    def _scratch_for(self, batch: Batch) -> scoring.Scratch:
+        """Return buffers for the longest example of a batch; those for a single example are kept."""
+        if batch.n == 1 and self._longest(batch) <= len(self._kept_scratch.features.x):
+            return self._kept_scratch
+        return scoring.new_scratch(self._new_features(batch), self.candidates)
 
     def _route(self, task: BatchTask) -> None:
         """Route a batch and train the routers (first stage)."""
         batch = task.batch
         plan = task.plan = self._new_plan(task)
-        features = self._new_features(batch)
+        fits = batch.n == 1 and self._longest(batch) <= KEPT_FEATURES
+        features = self._kept_features if fits else self._new_features(batch)
         table = finite.guarded(self.tables[0], task)
         done = 0
         while True:
@@ -186,10 +200,8 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         """Score and train the classes of the plan, a thread per shard at most (second stage)."""
         batch, plan = task.batch, task.plan
 
-        scratch_of_batch = scoring.new_scratch(self._new_features(batch), self.candidates) if batch.n == 1 else None
-
         def run_shard(shard: int) -> None:
-            scratch = scratch_of_batch or scoring.new_scratch(self._new_features(batch), self.candidates)
+            scratch = self._scratch_for(batch)
             table = finite.guarded(self.tables[1 + shard], task)
             self._score_kernel(
                 self.tree, self.settings, self.pairs, table, self.rule, shard, batch, task.clock, plan, scratch
@@ -315,9 +327,9 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
     def extra_features(self) -> list[WeightLookup]:
         """Return the path features of every node for the labels counted there."""
         lookups = []
-        for a, labels in label_counts.labels_of_nodes(self.counts, self.tree.left).items():
+        for a, counted in label_counts.labels_of_nodes(self.counts, self.tree.left).items():
             path = tuple((scoring.PATH_HASH * b, 1.0) for b in self._path_nodes(a))
-            lookups += [WeightLookup(0, self.routers + y, self.routers + y, path) for y in labels]
+            lookups += [WeightLookup(0, self.routers + y, self.routers + y, path) for y in counted]
         return lookups
 
     def _path_nodes(self, a: int) -> list[int]:

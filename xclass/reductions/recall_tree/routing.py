@@ -23,7 +23,7 @@ from ...binary import gd
 from ...data.batch import Batch
 from ...kernels import rng
 from ...kernels.constants import ONE, ZERO
-from ...kernels.jit import jit
+from ...kernels.jit import bare, jit
 from ..core import tree_view
 from ..core.tree_view import NodeView
 from . import label_counts
@@ -213,7 +213,7 @@ def load(batch: Batch, i: int, width: np.uint64, place: UInt64s, x: Float32s) ->
     return count
 
 
-@jit
+@bare
 def route(
     tree: Tree, counts: Counts, settings: Settings, table: gd.Table, rule: gd.Rule, batch: Batch, clock: Float64s,
     random: UInt64s, plan: Plan, begin: int, features: Features,
@@ -346,6 +346,11 @@ def new_tree(depth: int, blocked: bool) -> tuple[Tree, int]:
     tree = Tree(np.zeros(nodes, np.int32), np.zeros(nodes, np.int32), np.zeros(nodes, np.int64))
     occupied = grow_tree(depth, blocked, tree.left, tree.parent, tree.router, np.zeros(depth + 2, np.int64))
     return tree, int(occupied)
+
+
+def new_features(size: int) -> Features:
+    """Return buffers for an example of up to `size` features."""
+    return Features(np.empty(size, np.uint64), np.empty(size, np.float32))
 
 
 def subs(depth: int, blocked: bool) -> int:

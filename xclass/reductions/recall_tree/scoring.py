@@ -33,7 +33,7 @@ from ...binary import gd
 from ...data.batch import CROSSED_GROUP, Batch
 from ...kernels import fast_math, top_k
 from ...kernels.constants import ONE, ZERO
-from ...kernels.jit import jit
+from ...kernels.jit import bare, jit
 from ..core import probabilities
 from . import label_counts, routing
 from .routing import NONE, SAME, Plan
@@ -197,7 +197,7 @@ def _clip_lanes(table: gd.Table, scratch: gd.Lanes, out: Float32s, lanes: int) -
         scratch.p[j] = gd.clip(out[j], table.range)
 
 
-@jit
+@bare
 def score_shard(
     tree: routing.Tree, settings: routing.Settings, pairs: UInt8s, table: gd.Table, rule: gd.Rule, shard: int,
     batch: Batch, clock: Float64s, plan: Plan, scratch: Scratch,
@@ -244,7 +244,7 @@ def score_shard(
         gd.learn_lanes(table, rule, place, x, full, lanes, lane_scratch, batch.weight[i], clock[i])
 
 
-@jit
+@bare
 def choose(plan: Plan, prediction: Float64s) -> None:
     """Set each prediction to the label with the best score; the earlier candidate wins a tie.
 
