@@ -11,11 +11,83 @@ import math
 import numpy as np
 
 from ...array_types import AnyArray, Bools, Float64s, Int64s
+from ...kernels.jit import jit
 from . import probabilities
 from .result import Result
 
 MOST_OPENED = 1 << 16  # last bin of the histogram of opened nodes; larger counts fall into it
 BINS = 20  # rows of the reliability table
+
+
+# -- kernels
+
+
+@jit
+def sum_losses(
+    labelled: Bools, weight: Float64s, known: Bools, p: Float64s
+) -> tuple[float, float, float, float, int]:
+    """Return the sums that `Report.add_losses` adds; the arguments are its own.
+
+    Returns
+    -------
+    weight, squared_loss : sums over the labelled examples
+    known_weight, log_loss : sums over those whose label has a probability
+    unknown : number of the others with a weight above 0
+    """
+    total = squared = known_total = log_loss = 0.0
+    unknown = 0
+    for i in range(len(labelled)):
+        if not labelled[i]:
+            continue
+        total += weight[i]
+        squared += weight[i] * (1.0 - p[i]) ** 2
+        if known[i]:
+            known_total += weight[i]
+            log_loss -= weight[i] * math.log(1e-300 if p[i] < 1e-300 else p[i])
+        else:
+            unknown += weight[i] > 0
+    return total, squared, known_total, log_loss, unknown
+
+
+@jit
+def sum_regressors(
+    labelled: Bools, weight: Float64s, known: Bools, number: Int64s, loss: Float64s
+) -> tuple[float, float]:
+    """Return the weighted sums of the means over the trees of `number` and `loss`, see `Report.add_regressors`."""
+    trees, n = number.shape
+    scored = total = 0.0
+    for i in range(n):
+        if labelled[i] and known[i]:
+            for t in range(trees):
+                scored += weight[i] * number[t, i] / trees
+                total += weight[i] * loss[t, i] / trees
+    return scored, total
+
+
+@jit
+def count_searches(opened: Int64s, gap: Float64s, counts: Int64s) -> tuple[int, float]:
+    """Count searches by the number of nodes opened.
+
+    Parameters
+    ----------
+    opened, gap : as in `Report.add_searches`
+    counts : int64[MOST_OPENED + 1], written
+
+    Returns
+    -------
+    stopped : number of searches with a gap
+    largest_gap : the largest gap, 0 if there is none
+    """
+    stopped, largest_gap = 0, 0.0
+    for t in range(opened.shape[0]):
+        for i in range(opened.shape[1]):
+            counts[min(opened[t, i], MOST_OPENED)] += 1
+            stopped += gap[t, i] != 0.0
+            largest_gap = max(largest_gap, gap[t, i])
+    return stopped, largest_gap
+
+
+# -- Python
 
 
 class Report:
@@ -58,14 +130,12 @@ class Report:
         known : bool[n], whether the label has a probability
         p : float64[n], probability of the label
         """
-        w = np.where(labelled, weight, 0.0)
-        new = labelled & ~known
-        known = labelled & known
-        self.weight += float(w.sum())
-        self.squared_loss += float((w * (1.0 - p) ** 2).sum())
-        self.known_weight += float(w[known].sum())
-        self.log_loss += float((w[known] * -np.log(np.maximum(p[known], 1e-300))).sum())
-        self.unknown_count += int(np.count_nonzero(new & (weight > 0)))
+        sums = sum_losses(labelled, weight, known, p)
+        self.weight += sums[0]
+        self.squared_loss += sums[1]
+        self.known_weight += sums[2]
+        self.log_loss += sums[3]
+        self.unknown_count += sums[4]
 
     def add_top_k(self, labelled: Bools, weight: Float64s, label: AnyArray, top: Int64s) -> None:
         """Add the examples whose label is not among the k best; called after `add_losses` of the same batch.
@@ -80,31 +150,32 @@ class Report:
         missed = labelled & ~(top == label[:, None]).any(axis=1)
         self.missed_top_k += float(weight[missed].sum())
 
-    def add_regressors(self, labelled: Bools, weight: Float64s, known: Bools, number: Float64s, loss: Float64s) -> None:
+    def add_regressors(self, labelled: Bools, weight: Float64s, known: Bools, number: Int64s, loss: Float64s) -> None:
         """Add how many regressors were scored for each known label, and their mean squared loss.
 
         Parameters
         ----------
         labelled, known : bool[n]
         weight : float64[n], importance
-        number : float64[n], number of regressors
-        loss : float64[n], mean squared loss of these regressors
+        number : int64[trees, n], number of regressors
+        loss : float64[trees, n], mean squared loss of these regressors
         """
-        w = np.where(labelled & known, weight, 0.0)
-        self.regressors_scored += float((w * number).sum())
-        self.regressors_loss += float((w * loss).sum())
+        scored, total = sum_regressors(labelled, weight, known, number, loss)
+        self.regressors_scored += scored
+        self.regressors_loss += total
 
     def add_searches(self, opened: Int64s, gap: Float64s) -> None:
         """Add the searches for the most probable classes.
 
         Parameters
         ----------
-        opened : int64[n], number of nodes that each search opened
-        gap : float64[n], bound on the probability of any class that the search did not find; 0 if it was complete
+        opened : int64[trees, n], number of nodes that each search opened
+        gap : float64[trees, n], bound on the probability of any class that the search did not find; 0 if it was
+            complete
         """
-        np.add.at(self.opened_counts, np.minimum(opened, MOST_OPENED), 1)
-        self.stopped_searches += int(np.count_nonzero(gap))
-        self.largest_gap = max(self.largest_gap, float(gap.max(initial=0.0)))
+        stopped, largest_gap = count_searches(opened, gap, self.opened_counts)
+        self.stopped_searches += stopped
+        self.largest_gap = max(self.largest_gap, largest_gap)
 
     def add_forecasts(self, forecast: Float64s, labelled: Bools, weight: Float64s, right: Bools) -> None:
         """Add predicted classes to the reliability table.

@@ -38,9 +38,10 @@ from ...array_types import Bools, Float64s, Int64s
 from ...binary import adagrad, feature_scaling, finite, gd, loss
 from ...data.batch import HIGHEST_LABEL, Batch
 from ...errors import DataError
+from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ..core import probabilities, tree_view
+from ..core import labels, probabilities, tree_view
 from ..core.base import Learner, Previews, Reduction, TreeViewable
 from ..core.calibration import Report
 from ..core.contract import BatchTask
@@ -137,6 +138,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         self.want(spec.wanted)
         self.label_weight = self.not_proposed = self.not_chosen = 0.0
         self.examples = 0
+        self._rank_kernel = DirectCall(reranking, "rank")
         self.stages = [self._learn_batch] if self.scorers is None else [self._learn_batch, self._rerank]
         if self.scales is not None:
             self.stages.insert(0, self._scale)
@@ -203,7 +205,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         batch = task.batch
         n = batch.n
         labelled = ~np.isnan(batch.label)
-        label = np.where(labelled, batch.label, 0.0).astype(np.int64)
+        label = labels.whole(batch.label)
         learns = task.learned()
         # A row of the progress table, at powers of two, shows the argmax. For other examples it is enough to know
         # whether the label is the argmax, so the search may end early.
@@ -221,7 +223,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
             np.zeros((trees, n, k), np.int64), np.zeros((trees, n, k)), np.zeros((trees, n), np.int64),
             np.zeros((trees, n)),
         )  # fmt: skip
-        by_tree = [Predictions(*(np.ascontiguousarray(array[t]) for array in ensemble_output)) for t in range(trees)]
+        by_tree = [Predictions(*[array[t] for array in ensemble_output]) for t in range(trees)]
         shares = [(0, n)] if task.learn else self.thread_ranges(n)
         jobs = [(t, a, b) for a, b in shares for t in range(trees)]
         if self.listing_options.probabilities:
@@ -233,12 +235,13 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
                     batch, label, learns, whole_search, a, b, by_tree[t], distributions[t]
                 )
 
-            self.share(learn_and_list, jobs)
+            self.share(learn_and_list, jobs, n)
             task.class_lists = _mean_class_lists(distributions)
         else:
             self.share(
                 lambda t, a, b: self.members[t].learn_batch(batch, label, learns, whole_search, a, b, by_tree[t]),
                 jobs,
+                n,
             )
         if self.scorers is not None:
             task.plan = (labelled, label, learns, ensemble_output)
@@ -247,9 +250,8 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
             top, top_p = by_tree[0].top, by_tree[0].top_p
         else:
             top, top_p = self._vote(batch, ensemble_output, list_size, score_candidates=not task.learn)
-        self._finish(
-            task, labelled, ensemble_output.known[0], ensemble_output.p.mean(axis=0), ensemble_output, top, top_p
-        )
+        p = ensemble_output.p[0] if trees == 1 else ensemble_output.p.mean(axis=0)
+        self._finish(task, labelled, ensemble_output.known[0], p, ensemble_output, top, top_p)
 
     def _rerank(self, task: BatchTask) -> None:
         """Rerank the candidates of the trees and finish the task, as the second stage."""
@@ -268,18 +270,17 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
 
         def job(begin: int, end: int) -> None:
             scratch = reranking.scratch(task.batch, trees * k)
-            reranking.rank(self.scorers, unit, task.batch, label, learns, begin, end, proposed, scratch, ranked)
+            self._rank_kernel(self.scorers, unit, task.batch, label, learns, begin, end, proposed, scratch, ranked)
 
         self.share(job, shares)
         if self.listing_options.probabilities:
             assert task.class_lists is not None  # made by the previous stage
             task.class_lists = reranking.with_reranked(task.class_lists, ranked)
         self._finish(task, labelled, output.known[0], ranked.p, output, ranked.top, ranked.top_p)
-        weight = np.where(labelled, task.batch.weight.astype(np.float64), 0.0)
-        wrong = task.prediction != task.batch.label
-        self.label_weight += float(weight.sum())
-        self.not_proposed += float(weight[~ranked.inside].sum())
-        self.not_chosen += float(weight[ranked.inside & wrong].sum())
+        sums = reranking.sum_errors(task.batch.label, task.batch.weight, ranked.inside, task.prediction)
+        self.label_weight += sums[0]
+        self.not_proposed += sums[1]
+        self.not_chosen += sums[2]
 
     def _vote(
         self, batch: Batch, predictions: Predictions, best: int, score_candidates: bool
@@ -291,7 +292,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         p = np.empty((trees, n if score_candidates else 0, trees * k))
         if score_candidates:
             jobs = [(t, a, b) for a, b in self.thread_ranges(n) for t in range(trees)]
-            self.share(lambda t, a, b: self.members[t].candidate_probabilities(batch, a, b, candidate, p[t]), jobs)
+            self.share(lambda t, a, b: self.members[t].candidate_probabilities(batch, a, b, candidate, p[t]), jobs, n)
         top, top_p = np.zeros((n, best), np.int64), np.zeros((n, best))
         binary_nodes.vote(predictions.top, predictions.top_p, candidate, p, score_candidates, top, top_p)
         return top, top_p
@@ -310,14 +311,11 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         weight = task.batch.weight.astype(np.float64)
         task.prediction = top[:, 0].astype(np.float64)
         self.report.add_losses(labelled, weight, known, p)
-        self.report.add_regressors(
-            labelled, weight, known, predictions.regressors.mean(axis=0), predictions.loss.mean(axis=0)
-        )
+        self.report.add_regressors(labelled, weight, known, predictions.regressors, predictions.loss)
         if self.search:
             right = task.prediction == task.batch.label
-            task.loss = np.where(labelled & ~right, weight, 0.0)
-            for t in range(len(self.members)):
-                self.report.add_searches(predictions.opened[t], predictions.gap[t])
+            task.loss = labels.wrong_weights(task.prediction, task.batch.label, task.batch.weight)
+            self.report.add_searches(predictions.opened, predictions.gap)
             self.report.add_forecasts(top_p[:, 0], labelled, weight, right)
         else:
             task.loss = np.where(labelled, weight * (1.0 - p) ** 2, 0.0)

@@ -315,3 +315,29 @@ def rank(scorers, unit, batch, label, learns, begin, end, proposed, scratch, out
         _adapt(state, SHIFT, slope, np.float64(weight))
         if truth >= 0:
             _learn(scorers, scratch, count, size, truth, weight)
+
+
+@jit
+def sum_errors(label, weight, inside, prediction):
+    """Return the weight of the labelled examples, and what it consists of besides those predicted right.
+
+    Parameters
+    ----------
+    label, weight, prediction : float64[n], float32[n], float64[n]
+    inside : bool[n], whether the label is proposed
+
+    Returns
+    -------
+    total : weight of the labelled examples
+    not_proposed, not_chosen : weight of those whose label is not proposed, and of those where another one is chosen
+    """
+    total = not_proposed = not_chosen = 0.0
+    for i in range(len(label)):
+        if math.isnan(label[i]):
+            continue
+        total += np.float64(weight[i])
+        if not inside[i]:
+            not_proposed += np.float64(weight[i])
+        elif prediction[i] != label[i]:
+            not_chosen += np.float64(weight[i])
+    return total, not_proposed, not_chosen

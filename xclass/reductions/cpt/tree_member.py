@@ -7,6 +7,7 @@ import numpy as np
 from ...array_types import Bools, Float64s, Int64s
 from ...binary import adagrad, gd
 from ...data.batch import Batch
+from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from . import binary_nodes, label_tree, tree_search, wide_nodes
 from .binary_nodes import DEEPEST, NODES, Scratch, Settings
@@ -14,6 +15,7 @@ from .binary_nodes import DEEPEST, NODES, Scratch, Settings
 MOST_BYTES_PER_FILE_BYTE = 10  # bytes of scratch that a loaded tree may need per byte of the file
 ALWAYS_ALLOWED_BYTES = 1 << 26  # bytes of scratch that any loaded tree may need
 PLACE_BYTES, LEVEL_BYTES = 8, 20  # of the scratch of a binary tree, per level: for each feature, and for the node
+LEVELS_TO_GROW = 8  # levels by which the tree may grow before new buffers are needed
 USUAL_FEATURES = 256  # of an example, assumed when the scratch is estimated
 
 
@@ -47,20 +49,34 @@ class Member:
         self.kernels = binary_nodes if arity == 2 else wide_nodes
         self.random = np.array([seed], np.uint64)
         self.leaves = np.empty(0, np.int64)
+        self._learn_kernel = DirectCall(self.kernels, "learn_batch")
+        self._kept_scratch: Scratch | None = None  # buffers for a batch of a single example, see `_fits`
+
+    def _fits(self, batch: Batch, scratch: Scratch | None) -> bool:
+        """Return whether buffers suffice for a batch and the tree as it is now."""
+        return (
+            scratch is not None
+            and batch.most_features <= len(scratch.h)
+            and int(self.tree.size[DEEPEST]) + LEVELS_TO_GROW // 2 <= len(scratch.path)
+            and self._waiting(len(scratch.path)) <= len(scratch.waiting.node)
+        )
+
+    def _waiting(self, levels: int) -> int:
+        """Return the number of nodes of `Scratch.waiting` for a tree of at most `levels` levels."""
+        return min(2 * (self.settings.budget + levels), len(self.tree.left)) + levels
 
     def scratch(self, batch: Batch) -> Scratch | wide_nodes.Scratch:
         """Return buffers for one thread and a batch; they have space for some growth of the tree."""
         most_features = batch.most_features
-        levels = int(self.tree.size[DEEPEST]) + 8
+        levels = int(self.tree.size[DEEPEST]) + LEVELS_TO_GROW
         if self.kernels is wide_nodes:
             return wide_nodes.scratch(self.levels, most_features, levels)
-        waiting = min(2 * (self.settings.budget + levels), len(self.tree.left)) + levels
         return Scratch(
             np.empty(most_features, np.uint64), np.empty(most_features, np.float32),
             np.empty(most_features, np.float32),
             np.empty(most_features * levels, np.int64),
             np.empty(levels, np.int64), np.empty(levels, np.float32), np.empty(levels),
-            tree_search.new_waiting(waiting),
+            tree_search.new_waiting(self._waiting(levels)),
         )  # fmt: skip
 
     def check_memory(self, name: str) -> None:
@@ -103,14 +119,20 @@ class Member:
         whole_search : bool[n], whether the search has to be complete
         predictions : arrays of this tree, rows begin..end-1 are written
         """
+        single = batch.n == 1
+        scratch = self._kept_scratch if single and self._fits(batch, self._kept_scratch) else None
         while True:
-            scratch = self.scratch(batch)  # for the tree as deep as it is now
-            begin = self.kernels.learn_batch(
+            if scratch is None:
+                scratch = self.scratch(batch)  # for the tree as deep as it is now
+                if single and isinstance(scratch, Scratch):
+                    self._kept_scratch = scratch
+            begin = self._learn_kernel(
                 self.tree, self.weights, self.settings, self.random, batch, label, learns, whole_search, begin, end,
                 scratch, predictions,
             )  # fmt: skip
             if begin >= end:
                 return
+            scratch = None
             if not label_tree.has_capacity(self.tree):
                 self.tree = label_tree.with_double_capacity(self.tree)
 
