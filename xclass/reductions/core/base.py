@@ -26,7 +26,7 @@ from ...kernels.direct import DirectCall
 from ...model.stored_arrays import Stored
 from ...options.declare import OptionGroup
 from ...system import processors
-from . import labels
+from . import label_arrays
 from .contract import BatchTask, WeightLookup
 from .result import Result
 from .spec import LearnerSpec, Wanted
@@ -202,7 +202,7 @@ class Learner(ABC):
         int64[n]
         """
         batch = task.batch
-        result, outside, first = labels.classes(batch.label, learns, classes)
+        result, outside, first = label_arrays.classes(batch.label, learns, classes)
         if not self.outside and outside:
             task.notes.append(
                 f"label {batch.label[first]:.0f} in line {batch.line[first]} is outside 1..{classes}"

@@ -41,7 +41,7 @@ from ...errors import DataError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ..core import labels, probabilities, tree_view
+from ..core import label_arrays, probabilities, tree_view
 from ..core.base import Learner, Previews, Reduction, TreeViewable
 from ..core.calibration import Report
 from ..core.contract import BatchTask
@@ -205,7 +205,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         batch = task.batch
         n = batch.n
         labelled = ~np.isnan(batch.label)
-        label = labels.whole(batch.label)
+        label = label_arrays.whole(batch.label)
         learns = task.learned()
         # A row of the progress table, at powers of two, shows the argmax. For other examples it is enough to know
         # whether the label is the argmax, so the search may end early.
@@ -314,7 +314,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
         self.report.add_regressors(labelled, weight, known, predictions.regressors, predictions.loss)
         if self.search:
             right = task.prediction == task.batch.label
-            task.loss = labels.wrong_weights(task.prediction, task.batch.label, task.batch.weight)
+            task.loss = label_arrays.wrong_weights(task.prediction, task.batch.label, task.batch.weight)
             self.report.add_searches(predictions.opened, predictions.gap)
             self.report.add_forecasts(top_p[:, 0], labelled, weight, right)
         else:

@@ -39,7 +39,7 @@ from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
-from ..core import labels, tree_routers, tree_view
+from ..core import label_arrays, tree_routers, tree_view
 from ..core.base import Inspectable, Learner, Reduction, TreeViewable
 from ..core.contract import BatchTask, WeightLookup
 from ..core.spec import LearnerSpec
@@ -185,7 +185,7 @@ class LomTree(Learner, TreeViewable, Inspectable):
     def _learn_batch(self, task: BatchTask) -> None:
         """Predict and learn a batch (the only stage)."""
         batch = task.batch
-        label = labels.whole(batch.label)
+        label = label_arrays.whole(batch.label)
         as_vw = self.settings.as_vw
         learns = ~np.isnan(batch.label) & task.learns() if as_vw else task.learned()
         if task.learn:
@@ -204,7 +204,7 @@ class LomTree(Learner, TreeViewable, Inspectable):
         else:
             output = self._predict_in_parallel(task, label, learns)
         task.prediction = output.predicted.astype(np.float64)
-        task.loss = labels.wrong_weights(task.prediction, batch.label, batch.weight)
+        task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
         if self.as_vw:
             task.not_scored = ~output.scored
         if self.settings.keep_scores:

@@ -23,11 +23,12 @@ from ...array_types import Bools, Float32s, Int64s, UInt32s, UInt64s
 from ...binary import finite, gd, loss
 from ...data.batch import Batch
 from ...errors import UsageError
+from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ...options.declare import option
 from ...system import processors
-from ..core import probabilities
+from ..core import label_arrays, probabilities
 from ..core.base import Inspectable, Learner, Reduction, split_range
 from ..core.calibration import Report
 from ..core.contract import BatchTask, WeightLookup
@@ -174,6 +175,7 @@ class OneAgainstAll(Learner, Inspectable):
         self.shares = split_range(self.classes, shares)
         self.norms = self._no_norms()
         self.stages = [self._learn_batch]
+        self._learn_kernel = DirectCall(class_rows, "learn_batch")
 
     @property
     def most_rows(self) -> int | None:
@@ -244,20 +246,22 @@ class OneAgainstAll(Learner, Inspectable):
                 class_rows.learn_batch_sequentially(table, self.rule, self.rows, self.link, inputs, output, scratch)
                 return
             scratch = class_rows.new_scratch(most_features, int(self.rows))
-            class_rows.learn_batch(
+            self._learn_kernel(
                 table, self.rule, self.rows, *self.shares[t], self.norms[t], self.link, inputs, output, scratch
             )
 
-        self.share(run_share, [(t,) for t in range(len(self.shares))])
+        self.share(run_share, [(t,) for t in range(len(self.shares))], n)
         winner = np.empty(n, np.int64)
         class_rows.merge(best, best_score, winner)
         output_base = base_after if per_class else base_before
         task.prediction = (winner + output_base).astype(np.float64)
         labelled = ~np.isnan(batch.label)
-        weight = batch.weight.astype(np.float64)
         if not self.sampled:
-            counted = labelled | (per_class and self.as_vw)  # VW counts unlabelled examples as errors there
-            task.loss = np.where(counted & (task.prediction != batch.label), weight, 0.0)
+            if per_class and self.as_vw:  # VW counts unlabelled examples as errors
+                weight = batch.weight.astype(np.float64)
+                task.loss = np.where(task.prediction != batch.label, weight, 0.0)
+            else:
+                task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
         output_scores = scores
         if self.listing_options.needs_probabilities:
             # like VW, look up labels that are no class, and -1 for no label, modulo 2**32 and then modulo K

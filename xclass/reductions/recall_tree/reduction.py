@@ -40,7 +40,7 @@ from ...errors import UsageError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
-from ..core import labels, probabilities, tree_view
+from ..core import label_arrays, probabilities, tree_view
 from ..core.base import PATH_GROUP, CrossesPath, Inspectable, Learner, Reduction, TreeViewable
 from ..core.calibration import Report
 from ..core.contract import BatchTask, WeightLookup
@@ -232,7 +232,7 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
         batch, plan = task.batch, task.plan
         task.prediction = np.empty(batch.n)
         self._choose_kernel(plan, task.prediction)
-        task.loss = labels.wrong_weights(task.prediction, batch.label, batch.weight)
+        task.loss = label_arrays.wrong_weights(task.prediction, batch.label, batch.weight)
         if self.keep_scores:
             task.score_start, chosen = scoring.scored_items(plan)
             task.scores = plan.score[chosen]
@@ -327,9 +327,9 @@ class RecallTree(Learner, TreeViewable, CrossesPath, Inspectable):
     def extra_features(self) -> list[WeightLookup]:
         """Return the path features of every node for the labels counted there."""
         lookups = []
-        for a, counted in label_counts.labels_of_nodes(self.counts, self.tree.left).items():
+        for a, labels in label_counts.labels_of_nodes(self.counts, self.tree.left).items():
             path = tuple((scoring.PATH_HASH * b, 1.0) for b in self._path_nodes(a))
-            lookups += [WeightLookup(0, self.routers + y, self.routers + y, path) for y in counted]
+            lookups += [WeightLookup(0, self.routers + y, self.routers + y, path) for y in labels]
         return lookups
 
     def _path_nodes(self, a: int) -> list[int]:
