@@ -78,7 +78,7 @@ def read_xclass(kind: str) -> Callable[[str], None]:
     from xclass.kernels import jit
     from xclass.text import parser, reader
 
-    jit.activate(quick=False)
+    jit.activate(hide_scipy=False)
 
     def read(path: str) -> None:
         options = reader.Options(data=(path,), format=kind)

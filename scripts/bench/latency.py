@@ -69,7 +69,11 @@ class System:
 
     def cells(self) -> list[str]:
         """Medians of learning, of predicting, and of both together."""
-        columns = [[learn for learn, _ in self.times], [predict for _, predict in self.times], list(map(sum, self.times))]
+        columns = [
+            [learn for learn, _ in self.times],
+            [predict for _, predict in self.times],
+            list(map(sum, self.times)),
+        ]
         return [f"{1e6 * median(column):.0f}" for column in columns]
 
 

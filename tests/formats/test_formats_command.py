@@ -62,7 +62,7 @@ def test_model_of_a_compressed_file_a_pipe_and_a_cache(data):
     assert model_of(data, "--format", "libsvm", "-c", "-k", "-d", "p.svm") == wanted
     assert model_of(data, "--format", "libsvm", "-c", "-d", "p.svm") == wanted
     again = learn("-c", "-d", "p.svm", *OPTIONS[:-1], cwd=data)
-    assert "p.svm.cache is made anew: it was made with format libsvm, and this is format auto" in again.err
+    assert "the cache is made again: it was made with format libsvm, but this run has format auto" in again.err
 
 
 def test_passes_and_two_files(data):

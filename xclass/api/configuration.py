@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -276,7 +276,7 @@ def with_keywords(message: str) -> str:
     return re.sub(r"(?<![\w'-])--?[A-Za-z]\w*", lambda match: names.get(match[0], match[0]), message)
 
 
-class naming_keywords:  # noqa: N801 (it is used as a function; a generator would take twice as long)
+class naming_keywords:
     """Replace command-line flags by keywords in the messages of errors that are raised in the `with` block."""
 
     def __enter__(self) -> None:

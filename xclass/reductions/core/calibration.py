@@ -23,9 +23,7 @@ BINS = 20  # rows of the reliability table
 
 
 @jit
-def sum_losses(
-    labelled: Bools, weight: Float64s, known: Bools, p: Float64s
-) -> tuple[float, float, float, float, int]:
+def sum_losses(labelled: Bools, weight: Float64s, known: Bools, p: Float64s) -> tuple[float, float, float, float, int]:
     """Return the sums that `Report.add_losses` adds; the arguments are its own.
 
     Returns
