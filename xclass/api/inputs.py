@@ -135,27 +135,31 @@ class Inputs:
         given, label, weight : as in `Learner.learn`
         learn : whether the example is learned from
         """
-        if isinstance(given, Mapping):
+        if isinstance(given, str):
+            batch = self._text_example(given, label, learn)
+        elif isinstance(given, Mapping):
             batch = self._dicts.batch((given,))
-        elif not isinstance(given, str):
+        else:
             raise UsageError(
                 f"{type(given).__name__} {short_repr(given)} is not a single example, which is text or a dictionary; "
                 "many examples go to learn_many() and predict_many()"
             )
-        else:
-            line = given.rstrip("\n")
-            if "\n" in line:
-                raise UsageError("the text holds several lines; many examples go to learn_many() and predict_many()")
-            if "|" not in line:
-                batch = tables.TextTable((line,), self._rule).batch(0, 1, self._constant)
-            else:
-                batch = self._parsed(line, "example", learn and label is None)
-            if label is not None and "|" in line and not np.isnan(batch.label).all():
-                raise UsageError("the text has a label, and a label is given beside it; give one of them")
         if label is None and weight is None:
             return batch
         y = None if label is None else [label]
         return self._labelled(batch, y, None if weight is None else [weight], learn)
+
+    def _text_example(self, given: str, label: Any, learn: bool) -> Batch:
+        """Return a single example that is VW text or plain text as a batch."""
+        line = given.rstrip("\n")
+        if "\n" in line:
+            raise UsageError("the text holds several lines; many examples go to learn_many() and predict_many()")
+        if "|" not in line:
+            return tables.TextTable((line,), self._rule).batch(0, 1, self._constant)
+        batch = self._parsed(line, "example", learn and label is None)
+        if label is not None and not np.isnan(batch.label).all():
+            raise UsageError("the text has a label, and a label is given beside it; give one of them")
+        return batch
 
     def read(self, paths: Sequence[str], learn: bool) -> Iterator[Batch]:
         """Yield the examples of files, standard input without any; new names become classes only with `learn`."""

@@ -10,11 +10,8 @@ from ..binary import finite
 from ..data import batch_ops, interactions, namespaces
 from ..data.batch import Batch
 from ..reductions.core.base import Learner
-from ..reductions.core.contract import BatchTask
+from ..reductions.core.contract import NONE_HELD_OUT, BatchTask
 from .configuration import Config
-
-NONE_HELD_OUT = np.zeros(0, bool)
-
 
 class Preparation:
     """Prepare every example between the parser and the learner.

@@ -124,11 +124,15 @@ class Pool:
 
         Only the first elements of `start`, `group_first` and `group_start` are set.
         """
-        lengths = (n, n + 1, z, g, g + 1)
         if n + z + g <= SMALL:
-            small = Batch._make([*(np.empty(lengths[length], dtype) for dtype, _, length in _FIELDS), text])
+            small = Batch(
+                np.empty(n + 1, np.int64), np.empty(z, np.uint32), np.empty(z, np.float32), np.empty(n),
+                np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n + 1, np.int64), np.empty(g, np.uint8),
+                np.empty(g + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), text,
+            )  # fmt: skip
             small.start[0] = small.group_first[0] = small.group_start[0] = 0
             return small
+        lengths = (n, n + 1, z, g, g + 1)
         offsets = []
         end = 0
         for _, size, length in _FIELDS:

@@ -383,6 +383,14 @@ class Scanner:
 
 def _trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
     """Return the first n examples, z features and g groups of a batch."""
-    lengths = (n + 1, z, z, n, n, n, n + 1, g, g + 1, n, n, n)
-    used = [array if len(array) == length else array[:length] for array, length in zip(out[:-1], lengths, strict=True)]
-    return Batch._make([*used, out.text])
+    if n == out.n:  # none is left out, nor is any line empty
+        if z == len(out.index) and g == len(out.group_name):
+            return out
+        return out._replace(
+            index=out.index[:z], value=out.value[:z], group_name=out.group_name[:g], group_start=out.group_start[: g + 1]
+        )
+    return Batch(
+        out.start[: n + 1], out.index[:z], out.value[:z], out.label[:n], out.weight[:n], out.initial[:n],
+        out.group_first[: n + 1], out.group_name[:g], out.group_start[: g + 1], out.tag_start[:n], out.tag_end[:n],
+        out.line[:n], out.text,
+    )  # fmt: skip

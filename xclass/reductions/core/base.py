@@ -98,7 +98,9 @@ class Learner(ABC):
         task : the batch; `skipped` and `value_range` are written
         vw_exact : follow VW, which refuses no example
         """
-        learns = ~np.isnan(task.batch.label) & task.learns()
+        learns = ~np.isnan(task.batch.label)
+        if task.held_out is not None:
+            learns &= ~task.held_out
         _survey(task.batch, learns, vw_exact, self.largest_step, self.scales_examples, task.skipped, task.value_range)
 
     def banner(self) -> list[str]:

@@ -10,7 +10,10 @@ import numpy as np
 from ...array_types import Bools, Float32s, Float64s, Int64s, UInt8s
 from ...binary import finite
 from ...data.batch import Batch
+from . import label_arrays
 from .probabilities import ClassLists
+
+NONE_HELD_OUT = np.zeros(0, bool)
 
 
 @dataclass
@@ -61,7 +64,9 @@ class BatchTask:
         Call it only after `Learner.survey`, which may refuse examples.
         """
         if self._learned is None:
-            self._learned = ~np.isnan(self.batch.label) & (self.batch.weight > 0) & self.learns()
+            held_out = NONE_HELD_OUT if self.held_out is None else self.held_out
+            batch = self.batch
+            self._learned = label_arrays.learned(self.learn, batch.label, batch.weight, self.skipped, held_out)
         return self._learned
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...array_types import Bools, Float32s, Float64s, Int64s
+from ...array_types import Bools, Float32s, Float64s, Int64s, UInt8s
+from ...binary import finite
 from ...kernels.jit import jit
 
 
@@ -18,6 +19,29 @@ def whole(label: Float64s) -> Int64s:
     for i in range(len(label)):
         labels[i] = 0 if np.isnan(label[i]) else np.int64(label[i])
     return labels
+
+
+@jit
+def learned(learn: bool, label: Float64s, weight: Float32s, skipped: UInt8s, held_out: Bools) -> Bools:
+    """Return bool[n], whether each example is learned from; see `contract.BatchTask.learned`.
+
+    Parameters
+    ----------
+    learn : whether any example is
+    label, weight : float64[n], float32[n]
+    skipped : uint8[n], see `finite.StepGuard`
+    held_out : bool[n]; bool[0] if no example is held out
+    """
+    result = np.zeros(len(label), np.bool_)
+    for i in range(len(label)):
+        result[i] = (
+            learn
+            and not np.isnan(label[i])
+            and weight[i] > 0
+            and skipped[i] != finite.EXAMPLE_SKIPPED
+            and not (len(held_out) > 0 and held_out[i])
+        )
+    return result
 
 
 @jit

@@ -21,7 +21,7 @@ from ...array_types import Bools, Float32s, Float64s, Int64s, UInt64s
 from ...binary import adagrad
 from ...kernels import rng, top_k
 from ...kernels.constants import HALF, ONE
-from ...kernels.jit import jit
+from ...kernels.jit import bare, jit
 from . import label_tree, tree_search
 
 NODES, DEEPEST = label_tree.NODES, label_tree.DEEPEST
@@ -167,7 +167,7 @@ def _fits(tree, scratch):
     return label_tree.has_capacity(tree) and tree.size[DEEPEST] + 3 <= scratch.path.shape[0]
 
 
-@jit
+@bare
 def learn_batch(tree, weights, settings, random, batch, label, learns, whole_search, begin, end, scratch, output):
     """Predict the examples begin..end-1 and learn from them, in order; return the first example that was not processed.
 

@@ -32,7 +32,7 @@ from ...array_types import Bools, Float32s, Float64s, Int64s, UInt64s
 from ...binary import adagrad
 from ...kernels import fast_math, intrinsics, top_k
 from ...kernels.constants import GOLDEN, SPREAD, ZERO
-from ...kernels.jit import jit
+from ...kernels.jit import bare, jit
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
 from ..core import probabilities
@@ -263,7 +263,7 @@ def _learn(scorers, scratch, count, size, truth, weight):
                 _adapt(scorers.state, v, slope, np.float64(weight))
 
 
-@jit
+@bare
 def rank(scorers, unit, batch, label, learns, begin, end, proposed, scratch, output):
     """Rank the candidates of the examples begin..end-1, and learn from each example afterwards.
 
