@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,16 +23,43 @@ from ..binary import gd
 from ..data import interactions, namespaces
 from ..errors import DataError, ModelError, UsageError
 from ..options import resolve as options_resolve
+from ..options import words
 from ..options.declare import Option, allowed_values, from_stored, long_flag, option, options_of
 from ..options.resolve import SCALAR, resolve
 from ..reductions import presets, registry
 from ..reductions.core import probabilities
 from ..reductions.core.base import Reduction
 from ..reductions.core.spec import LearnerSpec, Wanted
-from ..text import parser
+from ..text import label_words, parser
 
 Config: TypeAlias = options_resolve.Config[Reduction]
-RUN_ONLY = {*options_of(probabilities.Options), "save_tree"}  # options that select the output of a run
+
+OF_A_RUN: tuple[tuple[str, str], ...] = (
+    # flags of options that only a run of the command has, what a program does instead
+    ("-d --data -c --cache --cache_file -k --kill_cache --no_stdin", "call learn_file(path) or learn_many(X, y)"),
+    ("-i --initial_regressor --preserve_performance_counters", "call xclass.load(path)"),
+    ("-t --testonly", "call predict() or predict_many()"),
+    ("-f --final_regressor --save_per_pass --checkpoint", "call save(path)"),
+    ("-p --predictions", "learn(), learn_many(), predict() and predict_many() return the predictions"),
+    ("-r --raw_predictions", "call scores()"),
+    ("-P --progress --quiet --timing", "a Learner prints nothing; see average_loss"),
+    ("--passes", "call learn_file(path, passes=N), or learn_many() and end_pass() for each pass"),
+    (
+        "--holdout_off --holdout_period --holdout_after --early_terminate --keep_last --save_last_pass",
+        "a Learner holds no examples out; compare models by evaluate(path)",
+    ),
+    (
+        "--initial_pass_length --examples --shuffle",
+        "pass the examples to learn_many() that are to be learned, in order",
+    ),
+    (
+        "--readable_model --invert_hash -a --audit --print_tree --dot_tree --tree_levels",
+        "call save(path), and give the model to the command",
+    ),
+    ("--top_k", "call predict(example, k) or predict_many(X, k)"),
+    ("--probabilities --calibration --perplexity", "call probabilities(X)"),
+    ("--save_tree", "a Learner does not have it"),
+)
 
 
 def seed_option() -> Any:
@@ -163,9 +191,7 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
         if an option is unknown, has a value that is not allowed, or contradicts another option.
     """
     groups = option_groups()
-    declared: dict[str, Option] = {}
-    for group in groups.values():
-        declared.update(options_of(group))
+    declared = declared_options()
     known = _reductions()
     if reduction not in known:
         raise UsageError(
@@ -175,12 +201,7 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
     given: dict[str, Any] = {}
     for keyword, value in options.items():
         name = aliases.get(keyword, keyword)
-        if name in RUN_ONLY:
-            listing = name in ("top_k", "probabilities")
-            advice = "call top_k() or probabilities()" if listing else "a Learner does not have it"
-            raise UsageError(f"{name} belongs to a run of the command; {advice}")
-        if name in ("passes", "holdout_off", "holdout_period", "holdout_after", "early_terminate"):
-            raise UsageError(f"{name} belongs to a run of the command; call learn() and end_pass() for each pass")
+        _refuse_option_of_run(name, f"--{name}")
         if name not in declared or name in known:
             raise UsageError(f"there is no option {name!r}{_option_hint(name, declared, known)}")
         if name in given:
@@ -194,6 +215,62 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
         raise UsageError("classes: 'scalar' learns numbers; choose another reduction for classes")
     resolve_defaults = partial(with_defaults, use=LearnerUse())
     return resolve(given, None, groups, registry.REDUCTIONS, presets=presets.PRESETS, resolve_defaults=resolve_defaults)
+
+
+def of_words(command: str | Sequence[str], reduction: str) -> tuple[str, int | None, dict[str, Any]]:
+    """Return the arguments of `configured` from the words of a command line.
+
+    Parameters
+    ----------
+    command : options as on the command line, as one text or as a list of words
+    reduction : name of the reduction or preset if the words name none
+
+    Returns
+    -------
+    reduction, classes, options : see `configured`
+
+    Raises
+    ------
+    UsageError
+        if an option is unknown, belongs to a run of the command, or has a value that is not allowed.
+    """
+    try:
+        listed = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
+    except ValueError as error:
+        raise UsageError(f"{command!r} cannot be split into words ({error}); close every quotation") from None
+    declared = {
+        name: option
+        for name, option in declared_options().items()
+        if not any(option.flags[0] in flags.split() for flags, _ in OF_A_RUN)
+    }
+    try:
+        given, others = words.read(declared, listed)
+    except words.UnknownOption as error:
+        _refuse_option_of_run(error.flag, error.flag)
+        raise
+    if others:
+        raise UsageError(f"{others[0]!r} is not an option; files go to learn_file(path)")
+    named = given.get("named_labels")
+    if named is not None and named.startswith("@"):
+        given["named_labels"] = label_words.read_names(named[1:])
+    chosen = [name for name in _reductions() if name in given]
+    if len(chosen) > 1:
+        raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other: choose one reduction")
+    if not chosen:
+        return reduction, None, given
+    return chosen[0], given.pop(chosen[0]) or None, given
+
+
+def _refuse_option_of_run(name: str, flag: str) -> None:
+    """Raise UsageError, with `name` in its message, if the option with this flag belongs to a run of the command."""
+    for flags, advice in OF_A_RUN:
+        if flag in flags.split():
+            raise UsageError(f"{name} belongs to a run of the command; {advice}")
+
+
+def declared_options() -> dict[str, Option]:
+    """Return all options that a learner can have, by field name."""
+    return {name: declared for group in option_groups().values() for name, declared in options_of(group).items()}
 
 
 def of_model(path: str, stored: Mapping[str, Any]) -> Config:

@@ -109,14 +109,41 @@ class Learner(LearnerCore):
     """
 
     def __init__(self, reduction: str = "multiclass", classes: int | None = None, **options: Any) -> None:
-        jit.activate(hide_scipy=False)
         self._identity = _is_identity(options.pop("feature_hash", "names"))
-        self._arguments: tuple[str, int | None, dict[str, Any]] | None = (reduction, classes, options)
         with configuration.naming_keywords():
-            self._start(configuration.configured(reduction, classes, options), LearnerUse(), None)
+            self._configure(reduction, classes, options)
 
     _identity = False  # whether a column's number is the index of its feature
     _arguments: tuple[str, int | None, dict[str, Any]] | None = None  # of the constructor, for `_expect_names`
+
+    @classmethod
+    def from_command(cls, command: str | Sequence[str], reduction: str = "multiclass") -> Learner:
+        """Return a new learner with options that are written as on the command line.
+
+        Parameters
+        ----------
+        command : str or sequence of str
+            Options such as `"--recall_tree 1000 -b 24"`, as one text, which is split as a shell splits it, or as a list
+            of words. Options that belong to a run of the command, such as `-d`, `-f` or `--passes`, are refused.
+        reduction : str, default "multiclass"
+            Reduction or preset if the options name none.
+
+        Raises
+        ------
+        UsageError
+            If an option is unknown, belongs to a run of the command, has a value that is not allowed, or contradicts
+            another option.
+
+        Examples
+        --------
+        >>> import xclass
+        >>> with xclass.Learner.from_command("--oaa 3 -b 12 -l 0.3") as model:
+        ...     model, model.options["bits"], model.options["learning_rate"]
+        (xclass.Learner('oaa', classes=3), 12, 0.3)
+        """
+        learner = cls.__new__(cls)
+        learner._configure(*configuration.of_words(command, reduction))
+        return learner
 
     @classmethod
     def from_config(
@@ -135,6 +162,12 @@ class Learner(LearnerCore):
         learner._identity = identity
         learner._start(config, use, contents)
         return learner
+
+    def _configure(self, reduction: str, classes: int | None, options: dict[str, Any]) -> None:
+        """Initialise a new learner with the arguments of the constructor; messages name flags of the command line."""
+        jit.activate(hide_scipy=False)
+        self._arguments = (reduction, classes, options)
+        self._start(configuration.configured(reduction, classes, options), LearnerUse(), None)
 
     def _start(self, config: Config, use: LearnerUse, contents: Contents | None) -> None:
         """Initialise the learner with resolved options."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -12,13 +9,13 @@ import click
 
 from .. import __version__
 from ..errors import UsageError
-from ..options.declare import Option, allowed_values, in_range, long_flag
+from ..options import words as option_words
+from ..options.declare import Option
+from ..options.words import BARE
 from . import completion, help_text, vw_flags
 
-BARE = "\0"  # marks an option that was given without a value
-NUMBER = re.compile(r"[+-]?[0-9]+")
 PRESETS = {"multiclass": "cpt", "hsm": "cpt"}  # preset -> reduction whose options it sets
-LONGEST_NUMBER = 400  # characters of a whole number that is converted; a longer one is out of range anyway
+HELP_FLAGS = ("--help", "--help_all", "--version")
 
 
 def command(sections: Sequence[help_text.Section]) -> help_text.HelpCommand:
@@ -29,17 +26,7 @@ def command(sections: Sequence[help_text.Section]) -> help_text.HelpCommand:
         for name, option in section.options.items():
             if name in params:  # an option that two reductions share
                 continue
-            # Every option may be repeated, because click would silently keep the last value; `read` compares them all.
-            if option.kind is bool:
-                params[name] = click.Option([name, *option.flags, *option.aliases], count=True, help=option.help)
-            else:
-                bare_allowed: dict[str, Any] = {}
-                if option.value_if_bare is not None:
-                    bare_allowed = {"is_flag": False, "flag_value": BARE}
-                params[name] = click.Option(
-                    [name, *option.flags, *option.aliases], multiple=True, type=str, help=option.help,
-                    shell_complete=completion.values_of(option), **bare_allowed,
-                )  # fmt: skip
+            params[name] = option_words.parameter(name, option, shell_complete=completion.values_of(option))
     for flag in vw_flags.ACCEPTED:
         params[flag] = click.Option([_vw_name(flag), flag], count=True)
     names = [section.record.name for section in sections if section.record is not None]
@@ -83,39 +70,18 @@ def read(sections: Sequence[help_text.Section], argv: Sequence[str]) -> dict[str
         if topic == "":
             return {"help": help_text.overview(sections, formatter)}
         return {"help": help_text.of_reduction(topic, sections, formatter, PRESETS)}
-    _refuse_single_dashes(argv, declared)
     try:
-        context = built.make_context("xclass", list(argv))
-    except click.NoSuchOption as error:
-        raise UsageError(_unknown(error.option_name, declared)) from None
-    except click.UsageError as error:
-        raise UsageError(_sentence(error)) from None
-    words = context.params
+        words = option_words.split(built, declared, argv, HELP_FLAGS)
+    except option_words.UnknownOption as error:
+        advice = vw_flags.advice(error.flag)
+        raise error if advice is None else UsageError(f"there is no option {error.flag}: {advice}") from None
     if words["version"]:
         return {"version": f"xclass {__version__}"}
     if words["help_all"]:
-        return {"help": help_text.everything(built, context)}
+        return {"help": help_text.everything(built, click.Context(built, **built.context_settings))}
 
-    given: dict[str, Any] = {}
-    for name, option in declared.items():
-        if not words[name]:
-            continue
-        if option.kind is bool:
-            given[name] = True
-            continue
-        texts = words[name]
-        if option.value_if_bare is not None:  # the value is optional, so a word that is no number is a data file
-            words["words"] += tuple(text for text in texts if text != BARE and not NUMBER.fullmatch(text))
-            texts = tuple(text if NUMBER.fullmatch(text) else str(option.value_if_bare) for text in texts)
-        values = tuple(_value(option, text) for text in texts)
-        if option.repeated:
-            given[name] = values
-            continue
-        if len(set(values)) > 1:
-            first, second = list(dict.fromkeys(values))[:2]
-            raise UsageError(f"{long_flag(option)} is given twice, as {first} and as {second}; give it once")
-        given[name] = values[0]
-    _add_data_files(given, words["words"], declared)
+    given, files = option_words.values(declared, words)
+    _add_data_files(given, files, declared)
     accepted = [flag for flag in vw_flags.ACCEPTED if words[_vw_name(flag)]]
     if accepted:
         given["accepted"] = accepted
@@ -156,64 +122,3 @@ def _add_data_files(given: dict[str, Any], words: Sequence[str], declared: Mappi
         if name in given:
             raise UsageError(f"{words[0]!r} and -d {given[name]!r} are two data files; give one")
         given[name] = words[0]
-
-
-def _value(option: Option, text: str) -> Any:
-    """Return the value of an option from its text; raise UsageError if the option cannot have it."""
-    flag = long_flag(option)
-    if option.kind is str:
-        if option.choices and text not in option.choices:
-            close = difflib.get_close_matches(text, option.choices, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise UsageError(f"{flag}: {text!r} is none of {', '.join(option.choices)}{hint}")
-        return text
-    value: float | None = None
-    if option.kind is int:
-        # Python refuses to convert very long texts.
-        if NUMBER.fullmatch(text):
-            value = int(text) if len(text) <= LONGEST_NUMBER else math.inf
-    else:
-        try:
-            value = float(text)
-        except ValueError:
-            value = None
-        if value is not None and not math.isfinite(value):
-            value = None
-    if value is None:
-        number = "a whole number" if option.kind is int else "a number"
-        raise UsageError(f"{flag}: {text!r} is not {number}; give {allowed_values(option)}")
-    if not in_range(option, value):
-        raise UsageError(f"{flag}: {text} is out of range; give {allowed_values(option)}")
-    return value
-
-
-def _refuse_single_dashes(argv: Sequence[str], declared: Mapping[str, Option]) -> None:
-    """Refuse `-learning_rate 3`, which click would read as `-l earning_rate`."""
-    for word in argv:
-        if word == "--":
-            return
-        name = word.partition("=")[0]
-        if len(name) > 2 and any("-" + name == flag for option in declared.values() for flag in option.flags):
-            raise UsageError(_unknown(name, declared))
-
-
-def _unknown(flag: str, declared: Mapping[str, Option]) -> str:
-    """Return the message about an unknown option, with advice or the most similar option."""
-    instead = vw_flags.advice(flag)
-    if instead is not None:
-        return f"there is no option {flag}: {instead}"
-    known = [
-        "help",
-        "help_all",
-        "version",
-        *(name[2:] for option in declared.values() for name in (*option.flags, *option.aliases) if name[:2] == "--"),
-    ]
-    close = difflib.get_close_matches(flag.lstrip("-"), known, n=1)
-    hint = f"did you mean --{close[0]}?" if close else "xclass --help_all lists all options"
-    return f"there is no option {flag}; {hint}"
-
-
-def _sentence(error: click.UsageError) -> str:
-    """Return click's message in the form of xclass's messages: in lower case, without a full stop."""
-    message = error.format_message().rstrip(".")
-    return message[:1].lower() + message[1:]
