@@ -768,5 +768,5 @@ def test_labels_of_a_matrix_are_numbers_of_classes():
 
 
 def test_passes_are_refused_by_the_library():
-    with pytest.raises(xclass.UsageError, match=r"passes belongs to a run of the command; call learn\(\) and end_pass"):
+    with pytest.raises(xclass.UsageError, match="passes belongs to a run of the command; call learn_file"):
         xclass.Learner("oaa", 3, passes=3)
