@@ -1,0 +1,278 @@
+"""Provide a classifier with the interface of River, for any reduction of xclass.
+
+    from xclass.river import Classifier
+
+The extra `xclass[river]` installs what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+try:
+    from river import base
+except ImportError:
+    raise ImportError("xclass.river needs River: pip install 'xclass[river]'") from None
+
+from .api import configuration
+from .api.learner import Learner
+from .errors import DataError, UsageError
+from .options.declare import options_of
+from .reductions.core import probabilities
+from .system.printable import short_repr
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Classifier(base.MiniBatchClassifier):
+    """Classify by a reduction of xclass, which learns from one example after the other.
+
+    A feature may have any name. Its value is a number, a bool, or text: the feature is then the name together with the
+    text. None stands for a missing value. A label is text, a number, a bool, or anything else that `str` tells apart.
+
+    Parameters
+    ----------
+    reduction : str, default "multiclass"
+        Name of a reduction or preset as in `xclass.Learner`, except "scalar".
+    classes : int, optional
+        Number of classes, for the reductions that need it.
+    top_k : int, default 100
+        Number of classes to which `predict_proba_one` gives probabilities, the most probable ones.
+    **options
+        Further options of `xclass.Learner`, such as `bits=24`.
+
+    Attributes
+    ----------
+    learner : xclass.Learner
+        The learner. Its `save` writes a model with the names of the labels, which the command and `xclass.load` read.
+
+    Raises
+    ------
+    UsageError
+        If an option is unknown or has a value that is not allowed.
+
+    Examples
+    --------
+    >>> from river import metrics
+    >>> from xclass.river import Classifier
+    >>> model = Classifier(bits=14)
+    >>> accuracy = metrics.Accuracy()
+    >>> examples = [({"sunny": True, "temperature": 0.9}, "dry"), ({"sky": "grey", "temperature": 0.2}, "wet")] * 10
+    >>> for x, y in examples:
+    ...     y_pred = model.predict_one(x)
+    ...     if y_pred is not None:
+    ...         accuracy.update(y, y_pred)
+    ...     model.learn_one(x, y)
+    >>> accuracy
+    Accuracy: 94.74%
+    >>> model.predict_one({"sky": "grey"})
+    'wet'
+    >>> sorted(model.predict_proba_one({"sky": "grey"}))
+    ['dry', 'wet']
+    """
+
+    def __init__(
+        self, reduction: str = "multiclass", classes: int | None = None, top_k: int = 100, **options: Any
+    ) -> None:
+        if reduction == "scalar":
+            raise UsageError("reduction: 'scalar' learns numbers; choose another reduction for classes")
+        configuration.checked_value("top_k", options_of(probabilities.Options)["top_k"], top_k)
+        self.reduction, self.classes, self.top_k, self.options = reduction, classes, top_k, options
+        self.learner = Learner(reduction, classes, **{"learn_names": True, **options})
+        self._labels: dict[str, Hashable] = {}  # name of a class -> label
+
+    @property
+    def _multiclass(self) -> bool:
+        """Return whether there may be more than two labels, as River asks."""
+        return True
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the parameters for River's own checks."""
+        yield {"bits": 14}
+        yield {"reduction": "oaa", "classes": 10, "bits": 14}
+        yield {"reduction": "log_multi", "classes": 10, "bits": 14}
+
+    # single examples
+
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn from an example.
+
+        Parameters
+        ----------
+        x : dict
+            Features, name -> value.
+        y : hashable
+            Its label; None for none.
+        w : float, default 1.0
+            Its weight.
+
+        Raises
+        ------
+        DataError
+            If a value, the label or the weight is not allowed. Nothing is learned then.
+        """
+        self.learner.learn(_sorted(x), self._name(y), w)
+
+    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+        """Predict the label of an example.
+
+        Parameters
+        ----------
+        x : dict
+            Features, name -> value.
+
+        Returns
+        -------
+        label : hashable or None
+            The label; None before any label was learned.
+        """
+        return self._label(self.learner.predict(_sorted(x)))
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """Predict the probabilities of the `top_k` most probable labels.
+
+        Parameters
+        ----------
+        x : dict
+            Features, name -> value.
+
+        Returns
+        -------
+        probabilities : dict
+            Label -> probability, the most probable one first. The probabilities are scaled so that their sum is 1. If
+            at most `top_k` labels were learned, all of them are listed. Empty before any label was learned.
+
+        Raises
+        ------
+        NotImplementedError
+            If the reduction does not estimate probabilities.
+        """
+        self._require_probabilities()
+        return self._distribution(self.learner.predict(_sorted(x), self.top_k))
+
+    # mini-batches
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: pd.Series | None = None) -> None:
+        """Learn from the rows of a DataFrame, exactly as `learn_one` does from one row after the other.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n, d)
+            Features.
+        y : Series of shape (n,)
+            Labels; None for none.
+        w : Series of shape (n,), optional
+            Weights.
+
+        Raises
+        ------
+        DataError
+            If a value, a label or a weight is not allowed. Nothing is learned then.
+        """
+        self.learner.learn_many(_rows(X), [self._name(label) for label in y], w)
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Predict the labels of the rows of a DataFrame.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n, d)
+            Features.
+
+        Returns
+        -------
+        labels : Series of shape (n,)
+            Labels; None before any label was learned.
+        """
+        import pandas as pd
+
+        predicted = [self._label(name or None) for name in self.learner.predict_many(_rows(X))]
+        return pd.Series(predicted, index=X.index, dtype=None if predicted else object)
+
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Predict the probabilities of the `top_k` most probable labels of each row of a DataFrame.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n, d)
+            Features.
+
+        Returns
+        -------
+        probabilities : DataFrame of shape (n, m)
+            Rows as `predict_proba_one` returns them. A column for each label that is listed for any row; 0 where it is
+            not listed.
+
+        Raises
+        ------
+        NotImplementedError
+            If the reduction does not estimate probabilities.
+        """
+        import pandas as pd
+
+        self._require_probabilities()
+        names, p = self.learner.predict_many(_rows(X), self.top_k)
+        listed = [
+            self._distribution([pair for pair in zip(*row, strict=True) if pair[0] is not None])
+            for row in zip(names.tolist(), p.tolist(), strict=True)
+        ]
+        columns = list(dict.fromkeys(label for row in listed for label in row))
+        values = [[row.get(label, 0.0) for label in columns] for row in listed]
+        return pd.DataFrame(np.reshape(values, (len(listed), len(columns))), index=X.index, columns=columns)
+
+    # labels and probabilities
+
+    def _name(self, label: Any) -> str | None:
+        """Return the name of a label's class, None for no label."""
+        if label is None or label != label:
+            return None
+        if isinstance(label, np.generic):
+            label = label.item()
+        name = str(label)
+        other = self._labels.setdefault(name, label)
+        if other != label:
+            raise DataError(
+                f"the labels {short_repr(label)} and {short_repr(other)} are both written {short_repr(name)}; give "
+                "labels that differ as text"
+            )
+        return name
+
+    def _label(self, name: str | None) -> Any:
+        """Return the label of the class with a name."""
+        return None if name is None else self._labels.get(name, name)
+
+    def _distribution(self, pairs: list[tuple[str, float]]) -> dict[Any, float]:
+        """Return label -> probability from names and probabilities; all labels if there are at most `top_k`."""
+        total = sum(p for _, p in pairs)
+        scaled = {self._label(name): p / total for name, p in pairs} if total > 0 else {}
+        seen = self.learner.classes
+        assert isinstance(seen, list)
+        if len(scaled) < len(seen) <= self.top_k:
+            share = 0.0 if scaled else 1.0 / len(seen)
+            for name in seen:
+                scaled.setdefault(self._label(name), share)
+        return scaled
+
+    def _require_probabilities(self) -> None:
+        """Raise NotImplementedError, as River expects, if the reduction does not estimate probabilities."""
+        if not self.learner.config.reduction.probabilities:
+            raise NotImplementedError(f"{self.reduction} does not estimate probabilities")
+
+
+def _sorted(x: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return features in the order of their names, on which the last digits of the sums of weights depend."""
+    return {name: x[name] for name in sorted(x, key=str)}
+
+
+def _rows(X: pd.DataFrame) -> Any:
+    """Return a DataFrame as examples for `Learner`: itself if all columns are numbers, or else dictionaries."""
+    import pandas as pd
+
+    if all(pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind) for kind in X.dtypes):
+        return X[sorted(X.columns, key=str)]
+    return [_sorted(row) for row in X.to_dict("records")]
