@@ -15,6 +15,7 @@ FLOORS = (  # from the top; a folder may import from those on lower floors, and 
     ("__main__",),
     ("cli",),
     ("run",),
+    ("river",),
     ("api",),
     ("reductions.registry", "reductions.presets"),
     ("reductions.*",),  # any folder with a reduction

@@ -68,7 +68,7 @@ class Classifier(base.MiniBatchClassifier):
     ...         accuracy.update(y, y_pred)
     ...     model.learn_one(x, y)
     >>> accuracy
-    Accuracy: 94.74%
+    Accuracy: 89.47%
     >>> model.predict_one({"sky": "grey"})
     'wet'
     >>> sorted(model.predict_proba_one({"sky": "grey"}))
@@ -234,6 +234,8 @@ class Classifier(base.MiniBatchClassifier):
         if isinstance(label, np.generic):
             label = label.item()
         name = str(label)
+        if not name:
+            raise DataError(f"the label {short_repr(label)} is empty text; give None for no label")
         other = self._labels.setdefault(name, label)
         if other != label:
             raise DataError(
