@@ -98,14 +98,8 @@ def run(argv: Sequence[str]) -> int:
     from ..reductions.presets import PRESETS
     from ..run import learner_use
     from ..run.run import run as execute_run
-    from ..text import label_words
 
-    names = given.get("named_labels")
-    if names is not None and names.startswith("@"):
-        given["named_labels"] = label_words.read_names(names[1:])
-        _refuse_overwriting_names(names[1:], given, flags)
-    elif names is not None:
-        label_words.check_names(names)
+    read_names(given, flags)
     model = given.get(flags["-i"])
     contents = model_contents.load(model) if model is not None else None
     stored = contents.options if contents is not None else None
@@ -133,6 +127,18 @@ def _replace_dashes(given: dict[str, Any]) -> None:
             given[name] = "/dev/stdout"
     if given.get("data") == ("-",):
         del given["data"]  # standard input is read if there are no files
+
+
+def read_names(given: dict[str, Any], flags: Mapping[str, str]) -> None:
+    """Check the names of --named_labels in `given`, field -> value, and read them if they are in a file."""
+    from ..text import label_words
+
+    names = given.get("named_labels")
+    if names is not None and names.startswith("@"):
+        given["named_labels"] = label_words.read_names(names[1:])
+        _refuse_overwriting_names(names[1:], given, flags)
+    elif names is not None:
+        label_words.check_names(names)
 
 
 def _refuse_overwriting_names(path: str, given: Mapping[str, Any], flags: Mapping[str, str]) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..api import model_contents, progress_table
-from ..api.configuration import Config, chosen_name, exact_option, seed_option
+from ..api.configuration import Config, LearnerUse, chosen_name, exact_option, seed_option
 from ..api.learner import Learner
 from ..api.model_contents import Contents
 from ..api.progress import Progress
@@ -109,10 +109,10 @@ def run(config: Config, notes: Sequence[str] = (), model: Contents | None = None
         the error that ended the run early.
     """
     file_conflicts.check(config)
-    return _Run(config, notes, peeked).execute(model)
+    return Run(config, notes, peeked).execute(model)
 
 
-class _Run:
+class Run:
     """Execute a run of the command; `execute` sets the attributes below in this order."""
 
     model: Learner
@@ -196,7 +196,7 @@ class _Run:
         """Create the parts of the run; those that must be closed at its end are added to `closing`."""
         c, o = self.config, self.options
         with model_contents.naming(o.initial_regressor):
-            self.model = Learner.from_config(c, learner_use.of_run(c), contents)
+            self.model = Learner.from_config(c, self._use(), contents)
         closing.callback(self.model.close)
         holdout = passes.HeldOutLines(c.passes)
         self.progress = self.model.progress = Progress(
@@ -218,6 +218,10 @@ class _Run:
         self.skipped_steps = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)
         self.labels = LabelNotes(self.model.names.class_list is not None)
         self.stream = passes.Stream(self.reader, c.passes, holdout, self._shuffler(), o.final_regressor)
+
+    def _use(self) -> LearnerUse:
+        """Return how the run uses its learner."""
+        return learner_use.of_run(self.config)
 
     def _parts(self) -> ending.RunParts:
         """Return the parts that `finish` needs."""
@@ -387,8 +391,17 @@ class _Run:
         return self.saver.end_pass(better, last=not self.stream.count_pass())
 
     def _count(self, task: BatchTask) -> None:
-        """Count a task that has passed the stages; show its messages and rows, and write its predictions."""
-        highest_seen = self.model.note(task)
+        """Count a task that has passed the stages, and report it."""
+        self._report(task, self.model.note(task))
+
+    def _report(self, task: BatchTask, highest_seen: np.ndarray | None) -> None:
+        """Show the messages and rows of a task that is counted, and write its predictions.
+
+        Parameters
+        ----------
+        task : the task of n examples
+        highest_seen : float64[n], as `Learner.note` has returned it
+        """
         for line in self.reader.about():
             self.console.info(line)
         while self.reader.notes:
