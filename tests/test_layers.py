@@ -13,6 +13,7 @@ import xclass
 ROOT = Path(xclass.__file__).parent
 FLOORS = (  # from the top; a folder may import from those on lower floors, and from itself
     ("__main__",),
+    ("vw",),
     ("cli",),
     ("run",),
     ("river",),

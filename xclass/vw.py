@@ -31,7 +31,7 @@ from .api.model_contents import Contents
 from .cli import arguments, command, help_text, vw_flags
 from .data import feature_names
 from .data.batch import Batch
-from .errors import UsageError
+from .errors import DataError, UsageError
 from .kernels import jit
 from .model import model_file
 from .options import resolve as options_resolve
@@ -50,7 +50,7 @@ __all__ = [
 ]  # fmt: skip
 
 WITHOUT_DATA = ("holdout_off", "keep_last")  # options about passes that say what is done without data, too
-STRIDE = 4  # numbers that VW keeps for each weight
+NUMBERS = 3  # numbers of a slot that `get_weight` returns
 
 
 class PredictionType(enum.IntEnum):
@@ -286,10 +286,6 @@ class Workspace:
         """Return the number of weights, 2**b."""
         return 1 << int(self._session.config.learner.bits)
 
-    def get_stride(self) -> int:
-        """Return how many numbers are kept for each weight."""
-        return STRIDE
-
     def get_weight(self, index: int, offset: int = 0) -> float:
         """Return a number of the weight table.
 
@@ -298,7 +294,7 @@ class Workspace:
         index : int
             Slot in the table. With `vw_exact` or `--layout vw`, slots are numbered as in VW.
         offset : int, default 0
-            0 for the weight, 1 and 2 for the sums of the update rule.
+            0 for the weight, 1 for the sum of the squared gradients, 2 for the largest value of the feature.
 
         Returns
         -------
@@ -313,8 +309,8 @@ class Workspace:
         reduction = self._session.model.reduction
         if not isinstance(reduction, Inspectable) or not reduction.tables:
             raise UsageError(f"get_weight: {self._session.config.reduction.name} has no table of weights")
-        if not 0 <= offset < STRIDE:
-            raise UsageError(f"get_weight: the offset {offset} is not a number from 0 to {STRIDE - 1}")
+        if not 0 <= offset < NUMBERS:
+            raise UsageError(f"get_weight: the offset {offset} is not a number from 0 to {NUMBERS - 1}")
         index %= sum(int(table.mask) + 1 for table in reduction.tables)
         for table in reduction.tables:
             if index <= int(table.mask):
@@ -406,10 +402,6 @@ class Example:
         self.vw._check_type("prediction", prediction_type, self.vw.get_prediction_type())
         return None if self._task is None else self.vw._session.prediction(self._task[0])
 
-    def get_loss(self) -> float:
-        """Return the loss of the latest prediction times the weight of the example; 0 without a label."""
-        return 0.0 if self._task is None or self._task[0].loss is None else float(self._task[0].loss[0])
-
 
 class _Session(Run):
     """Be the run behind a Workspace.
@@ -439,6 +431,7 @@ class _Session(Run):
             if isinstance(self.model.reduction, LearnsAtEnd):
                 self.model.reduction.report_to(self.console, self.reader.fraction_read)
             self._closing = closing.pop_all()
+        self.prediction_type = self._prediction_type()
         self._inputs = Inputs(config, self.model.names, self.model.label_range)
         rule = feature_names.new_hashing(config.parser.hash_seed, config.parser.hash == "all", config.learner.bits)
         self.hasher = feature_names.NameHasher(rule)
@@ -462,8 +455,7 @@ class _Session(Run):
             self._end(error)
             raise KeyboardInterrupt
 
-    @property
-    def prediction_type(self) -> PredictionType:
+    def _prediction_type(self) -> PredictionType:
         """Return the type of the predictions."""
         if self.config.reduction.labels == "simple":
             return PredictionType.SCALAR
@@ -487,7 +479,10 @@ class _Session(Run):
         line = (content or "").replace("\r", "").strip()
         if "\n" in line:
             raise TypeError(f"an example is one line, and this text holds {line.count(chr(10)) + 1}")
-        return self._inputs.example(line if "|" in line else f"{line} |", None, None, learn)
+        batch = self._inputs.example(line if "|" in line else f"{line} |", None, None, learn)
+        if batch.n == 0:
+            raise DataError(f"example: {short_repr(line)} is malformed and left out, see --on_bad_line")
+        return batch
 
     def process(self, batch: Batch, learn: bool) -> tuple[BatchTask, np.ndarray | None]:
         """Learn from a single example or predict it; return its task and the highest class seen, for `report`."""
@@ -587,6 +582,8 @@ def _namespaces(content: Mapping[str, Any]) -> dict[str, _Features]:
     """Return the namespaces of an example that is a dictionary, see `Example`."""
     namespaces = {}
     for namespace, features in content.items():
+        if not isinstance(features, (Mapping, list, tuple)):
+            raise UsageError(f"namespace {namespace!r}: {short_repr(features)} is neither a dictionary nor a list")
         items = features.items() if isinstance(features, Mapping) else features
         pairs = []
         for item in items:
@@ -626,11 +623,11 @@ def _configured(words: Sequence[str]) -> tuple[Config, list[str], Contents | Non
     notes = vw_flags.take(given.pop("accepted", ()), given)
     command.read_names(given, {flag: name for name, flag in _flags(arranged)})
     if not given.get("data"):
+        given["no_stdin"] = True
         for group in ("passes", "cache", "shuffle"):
             for name, option in options_of(groups[group]).items():
                 if name in given and name not in WITHOUT_DATA and (name, given[name]) != ("passes", 1):
                     raise UsageError(f"{long_flag(option)} has no effect without data: give data=FILE, or leave it out")
-    given["no_stdin"] = True
     model = given.get("initial_regressor")
     contents = model_contents.load(model) if model is not None else None
     config = options_resolve.resolve(
