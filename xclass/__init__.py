@@ -24,6 +24,7 @@ __all__ = [
     "Learner",
     "ModelError",
     "Outcome",
+    "Scores",
     "UsageError",
     "XclassError",
     "XclassWarning",
@@ -37,14 +38,15 @@ NOT_ON_WINDOWS = "xclass runs on Linux and macOS; on Windows, use the Windows Su
 
 if TYPE_CHECKING:
     from .api.inputs import Documents, read_vw, write_vw
-    from .api.learner import Learner, Outcome, load
+    from .api.learner import Learner, Outcome, Scores, load
     from .data.batch import Batch
     from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
 
 _MODULES = {
     "Batch": "data.batch", "DataError": "errors", "Documents": "api.inputs", "Learner": "api.learner",
-    "ModelError": "errors", "Outcome": "api.learner", "UsageError": "errors", "XclassError": "errors",
-    "XclassWarning": "errors", "load": "api.learner", "read_vw": "api.inputs", "write_vw": "api.inputs",
+    "ModelError": "errors", "Outcome": "api.learner", "Scores": "api.learner", "UsageError": "errors",
+    "XclassError": "errors", "XclassWarning": "errors", "load": "api.learner", "read_vw": "api.inputs",
+    "write_vw": "api.inputs",
 }  # fmt: skip
 
 

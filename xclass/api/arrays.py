@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..data.batch import CONSTANT, DTYPES, Batch
+from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import ClassLists
 
 LARGEST_HASH = 2**32 - 1
@@ -40,7 +41,21 @@ def copied(batch: Batch) -> Batch:
     return batch._replace(**{name: array.copy() for name, array in batch._asdict().items()})
 
 
-# listed probabilities to arrays
+# listed scores and probabilities to arrays
+
+
+def joined_scores(tasks: Sequence[BatchTask]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the scores of n examples: where those of each begin (int64[n + 1]), their labels and the scores."""
+    starts, labels, scores = [np.zeros(1, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.float32)]
+    for task in tasks:
+        listed = (task.scores, task.score_labels, task.score_start)
+        if task.class_lists is not None:  # --oaa --scores
+            listed = task.class_lists[:3]
+        assert listed[0] is not None and listed[1] is not None and listed[2] is not None
+        starts.append(starts[-1][-1] + listed[2][1:])
+        labels.append(listed[1])
+        scores.append(listed[0])
+    return np.concatenate(starts), np.concatenate(labels), np.concatenate(scores)
 
 
 def top_k_arrays(batches_of_lists: Sequence[ClassLists], k: int) -> tuple[np.ndarray, np.ndarray]:

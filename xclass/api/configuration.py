@@ -37,6 +37,7 @@ Config: TypeAlias = options_resolve.Config[Reduction]
 OF_A_RUN: tuple[tuple[str, str], ...] = (
     # flags of options that only a run of the command has, what a program does instead
     ("-d --data -c --cache --cache_file -k --kill_cache --no_stdin", "call learn_file(path) or learn_many(X, y)"),
+    ("--format --label_column", "call read_vw(path, format=...), and give its batches to learn_many()"),
     ("-i --initial_regressor --preserve_performance_counters", "call xclass.load(path)"),
     ("-t --testonly", "call predict() or predict_many()"),
     ("-f --final_regressor --save_per_pass --checkpoint", "call save(path)"),

@@ -59,6 +59,24 @@ class Outcome(NamedTuple):
     warnings: tuple[str, ...]
 
 
+class Scores(NamedTuple):
+    """Hold the scores of classes for n examples, as rows of different lengths.
+
+    Attributes
+    ----------
+    start : ndarray of shape (n + 1,), dtype int64
+        Example i has the entries `start[i]:start[i + 1]` of the other arrays.
+    classes : ndarray of shape (m,)
+        Class of each score (int64), or its name (object).
+    scores : ndarray of shape (m,), dtype float32
+        The scores. The class with the highest score is predicted.
+    """
+
+    start: np.ndarray  # int64[n + 1]
+    classes: np.ndarray  # int64[m] or object[m]
+    scores: np.ndarray  # float32[m]
+
+
 class Learner(LearnerCore):
     """Learn to predict classes, or real numbers, from one example after the other.
 
@@ -470,6 +488,54 @@ class Learner(LearnerCore):
         _warn(self._notes(tasks))
         labels, p = arrays.probability_matrix([task.class_lists for task in tasks if task.class_lists is not None])
         return self._class_labels(labels, None), p
+
+    def scores(self, X: Examples) -> Scores:
+        """Return the scores of the classes whose regressors are compared for each example.
+
+        With "oaa" these are all classes in rising order, so `scores(X).scores.reshape(n, -1)` is a matrix as that of
+        `decision_function` in scikit-learn. With "recall_tree" they are the candidates that the tree proposes.
+
+        Parameters
+        ----------
+        X : sparse matrix, array, DataFrame, Batch, str, or iterable of str or dict
+            n examples, as in `learn_many`. Labels are checked but not used.
+
+        Returns
+        -------
+        scores : Scores
+            Classes and scores of all examples.
+
+        Raises
+        ------
+        UsageError
+            If the reduction does not compare scores of classes.
+        DataError
+            If an example is malformed.
+
+        Examples
+        --------
+        >>> import xclass
+        >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
+        ...     _ = model.learn_many(["1 | sunny warm", "2 | rainy cold"] * 10)
+        ...     scores = model.scores(["| warm", "| cold rainy"])
+        >>> scores.classes.tolist()
+        [1, 2, 1, 2]
+        >>> (scores.scores.reshape(2, 2) > 0).tolist()
+        [[True, False], [False, True]]
+        """
+        record = self.config.reduction
+        if not record.class_scores:
+            names = ", ".join(other.name for other in registry.REDUCTIONS if other.class_scores)
+            raise UsageError(f"{record.name} does not compare scores of classes; choose one of {names}")
+        batches = self._batches(X)
+        self.reduction.want(Wanted(scores=True))
+        try:
+            tasks = [task for batch in batches for task in self._predict_tasks(batch)]
+        finally:
+            self.reduction.want(self._spec.wanted)
+        _warn(self._notes(tasks))
+        start, labels, scores = arrays.joined_scores(tasks)
+        return Scores(start, self._class_labels(labels, None), scores)
 
     def learn_file(self, *paths: str | PathLike[str], passes: int = 1) -> dict[str, float]:
         """Learn from files, as the command does with `-d`.

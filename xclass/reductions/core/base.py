@@ -351,6 +351,7 @@ class Reduction:
     check_arrays : `check_arrays(spec, arrays)` raises ModelError if the arrays of a model have other sizes than `build`
         would allocate; called before `build`, so that a small file cannot demand much memory
     probabilities : whether it gives probabilities of classes, so that the options of `core.probabilities` apply
+    class_scores : whether it scores classes by regressors, all of them or candidates, see `Wanted.scores`
     learner_options : fields of `gd.Options` that apply to it; None for all
     refused : `refused(spec)` returns {option: message} for options of a run that cannot be combined with it
     """
@@ -367,5 +368,6 @@ class Reduction:
     label_range: Callable[[LearnerSpec], tuple[int, int, str] | None]
     check_arrays: Callable[[LearnerSpec, Mapping[str, Stored]], None] = lambda spec, arrays: None
     probabilities: bool = False
+    class_scores: bool = False
     learner_options: tuple[str, ...] | None = None
     refused: Callable[[LearnerSpec], Mapping[str, str]] = lambda spec: {}

@@ -406,4 +406,5 @@ REDUCTION = Reduction(
     label_range=label_range,
     check_arrays=check_arrays,
     probabilities=True,
+    class_scores=True,
 )

@@ -400,4 +400,5 @@ REDUCTION = Reduction(
     label_range=options.label_range,
     check_arrays=options.check_arrays,
     probabilities=True,
+    class_scores=True,
 )
