@@ -132,7 +132,9 @@ def test_a_batch_with_arrays_of_other_types():
         batch = usual._example(lines[0], None, None, True)
         twice = np.repeat(batch.value, 2)[::2]  # not contiguous
         usual.learn_many(batch)
-        changed = batch._replace(value=twice, weight=batch.weight.astype(np.float64), start=batch.start.astype(np.int32))
+        changed = batch._replace(
+            value=twice, weight=batch.weight.astype(np.float64), start=batch.start.astype(np.int32)
+        )
         other.learn_many(changed)
         assert [usual.predict(line) for line in lines] == [other.predict(line) for line in lines]
 

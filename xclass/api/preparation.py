@@ -13,6 +13,7 @@ from ..reductions.core.base import Learner
 from ..reductions.core.contract import NONE_HELD_OUT, BatchTask
 from .configuration import Config
 
+
 class Preparation:
     """Prepare every example between the parser and the learner.
 

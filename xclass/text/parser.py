@@ -387,7 +387,10 @@ def _trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
         if z == len(out.index) and g == len(out.group_name):
             return out
         return out._replace(
-            index=out.index[:z], value=out.value[:z], group_name=out.group_name[:g], group_start=out.group_start[: g + 1]
+            index=out.index[:z],
+            value=out.value[:z],
+            group_name=out.group_name[:g],
+            group_start=out.group_start[: g + 1],
         )
     return Batch(
         out.start[: n + 1], out.index[:z], out.value[:z], out.label[:n], out.weight[:n], out.initial[:n],
