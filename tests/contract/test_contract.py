@@ -23,7 +23,8 @@ from xclass.api.configuration import LearnerUse
 from xclass.api.learner import Learner, load
 from xclass.reductions.core import base
 from xclass.reductions.oaa import class_rows
-from xclass.run import pipeline, warm_up
+from xclass.run import warm_up
+from xclass.system import pipeline
 from xclass.text import reader
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from ..reductions.core.base import Previews
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
+from ..system.pipeline import Pipeline
 from . import arrays, configuration, inputs, model_contents
 from .configuration import Config, LearnerUse
 from .inputs import Example, Examples, Inputs
@@ -181,6 +183,21 @@ class Learner(LearnerCore):
         learner._start(config, use, contents)
         return learner
 
+    @classmethod
+    def for_passes(cls, passes: int, reduction: str, classes: int | None, **options: Any) -> Learner:
+        """Return a new learner whose defaults suit a number of passes, as those of a run with `--passes` do.
+
+        Parameters
+        ----------
+        passes : number of passes that the learner will make
+        reduction, classes, options : as for the constructor; labels become names only with `learn_names`
+        """
+        identity = _is_identity(options.pop("feature_hash", "names"))
+        jit.activate(hide_scipy=False)
+        use = LearnerUse(passes=passes)
+        with configuration.naming_keywords():
+            return cls.from_config(configuration.configured(reduction, classes, options, use), use, None, identity)
+
     def _configure(self, reduction: str, classes: int | None, options: dict[str, Any]) -> None:
         """Initialise a new learner with the arguments of the constructor; messages name flags of the command line."""
         jit.activate(hide_scipy=False)
@@ -333,8 +350,8 @@ class Learner(LearnerCore):
         _warn(outcome.warnings)
         return outcome
 
-    def _learn_batches(self, batches: Iterable[Batch]) -> list[BatchTask]:
-        """Learn from batches in their order; return the tasks that were learned."""
+    def _learn_batches(self, batches: Iterable[Batch]) -> Iterator[BatchTask]:
+        """Learn from batches in their order; yield the tasks that were learned."""
         if self._previewed:
             self._end_preview()
         if self.preview_size == 0:
@@ -342,17 +359,47 @@ class Learner(LearnerCore):
                 "this learner needs to see all of the data before it learns; pass every batch to preview() first, and "
                 "then to learn_many()"
             )
-        learned: list[BatchTask] = []
-        for batch in batches:
-            checked = batch if self.preview_size is None else arrays.copied(batch)
-            for task in self.tasks(checked, True, self._clock):
-                if self.preview_size is None:
-                    learned.append(self._learn_task(task))
-                    continue
-                self._pending.append(task)
-                if not self._preview_task(task):
-                    learned += self._end_preview()
-        return learned
+        batches = iter(batches)
+        while self.preview_size is not None:
+            batch = next(batches, None)
+            if batch is None:
+                return
+            yield from self._hold(arrays.copied(batch))
+        first = list(itertools.islice(batches, 2))
+        if len(first) < 2 or self.reduction.workers == 1:
+            for batch in itertools.chain(first, batches):
+                for task in self.tasks(batch, True, self.clock):
+                    yield self._learn_task(task)
+        else:
+            yield from self._learn_in_stages(itertools.chain(first, batches))
+
+    def _learn_in_stages(self, batches: Iterator[Batch]) -> Iterator[BatchTask]:
+        """Learn from batches with each stage on a thread of its own, as a run does; yield the tasks in order."""
+
+        def tasks(clock: float) -> Iterator[BatchTask]:
+            for batch in batches:
+                for task in self.tasks(batch, True, clock):
+                    clock = float(task.clock[-1]) if task.batch.n else clock
+                    yield task
+
+        pipeline = Pipeline(tasks(self.clock), self.stages)
+        try:
+            for task in pipeline:
+                yield self._count_task(task)
+        finally:  # after an interruption, wait for the stages and count what they have learned
+            pipeline.stop()
+            for task in pipeline:
+                self._count_task(task)
+
+    def _hold(self, batch: Batch) -> Iterator[BatchTask]:
+        """Keep a batch until the reduction has seen enough examples; then yield the tasks of all batches held."""
+        for task in self.tasks(batch, True, self._clock):
+            if self.preview_size is None:
+                yield self._learn_task(task)
+                continue
+            self._pending.append(task)
+            if not self._preview_task(task):
+                yield from self._end_preview()
 
     def preview(self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None) -> bool:
         """Show examples to a learner that needs to see some before it learns from any.
@@ -445,6 +492,30 @@ class Learner(LearnerCore):
         result = self._predictions(batches) if k is None else self._top(batches, k)
         _warn(self._notes([]))
         return result
+
+    def predict_tasks(self, X: Examples, wanted: Wanted | None = None) -> Iterator[BatchTask]:
+        """Predict examples and yield what the reduction returns, a task at a time; classes are numbers.
+
+        Parameters
+        ----------
+        X : as in `predict_many`
+        wanted : results in addition to predictions; None for none
+
+        Raises
+        ------
+        DataError, UsageError
+            As in `predict_many`.
+        """
+        batches = self._batches(X)
+        self.reduction.want(wanted or self._spec.wanted)
+        try:
+            for batch in batches:
+                for task in self._predict_tasks(batch):
+                    self._inputs.notes += task.notes
+                    yield task
+        finally:
+            self.reduction.want(self._spec.wanted)
+        _warn(self._notes([]))
 
     def probabilities(self, X: Examples) -> tuple[np.ndarray, np.ndarray]:
         """Return the probability of every class for each example.
@@ -784,6 +855,10 @@ class Learner(LearnerCore):
         """Pass a task through the stages, count it and return it."""
         for stage in self.stages:
             stage(task)
+        return self._count_task(task)
+
+    def _count_task(self, task: BatchTask) -> BatchTask:
+        """Count a task that has passed the stages and return it."""
         self.note(task)
         self.progress.count(task)
         task.notes.extend(self._skipped_steps.count(task))
@@ -868,16 +943,16 @@ class Learner(LearnerCore):
         names = np.array([other, *self.names.names], object)
         return names[np.where((labels > 0) & (labels < len(names)), labels, 0)]
 
-    def _outcome(self, tasks: Sequence[BatchTask]) -> Outcome:
-        """Return the joint outcome of tasks that have passed the stages."""
-        losses = [np.zeros(task.batch.n) if task.loss is None else task.loss for task in tasks]
-        predictions = [task.prediction for task in tasks if task.prediction is not None]
+    def _outcome(self, tasks: Iterable[BatchTask]) -> Outcome:
+        """Return the joint outcome of tasks that have passed the stages, without keeping their batches in memory."""
+        predictions, losses = [np.empty(0)], [np.empty(0)]
+        for task in tasks:
+            losses.append(np.zeros(task.batch.n) if task.loss is None else task.loss)
+            if task.prediction is not None:
+                predictions.append(task.prediction)
+            self._inputs.notes += task.notes
         kind = np.int64 if self.config.reduction.labels == "multiclass" else np.float64
-        return Outcome(
-            np.concatenate([np.empty(0), *predictions]).astype(kind),
-            np.concatenate([np.empty(0), *losses]),
-            self._notes(tasks),
-        )
+        return Outcome(np.concatenate(predictions).astype(kind), np.concatenate(losses), self._notes([]))
 
     def _notes(self, tasks: Sequence[BatchTask]) -> tuple[str, ...]:
         """Return the messages about the text and the tasks, and clear those about the text."""

@@ -176,3 +176,7 @@ class LearnerCore:
             return
         self._reduction.close()
         self._reduction = None
+
+    def __del__(self) -> None:
+        """Close the learner, because a reduction that is not closed is freed only by the garbage collector."""
+        LearnerCore.close(self)

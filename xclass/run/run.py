@@ -36,6 +36,7 @@ from ..options.resolve import SCALAR
 from ..reductions.core.base import Inspectable, LearnsAtEnd, Previews
 from ..reductions.core.contract import BatchTask
 from ..system import address_space
+from ..system.pipeline import Pipeline
 from ..text.reader import Reader
 from . import file_conflicts, learner_use, passes, timing, warm_up
 from . import finish as ending
@@ -44,7 +45,6 @@ from .inspect.readable_model import Inspector
 from .inspect.tree_dump import TreeDump
 from .label_notes import LabelNotes
 from .passes import SavePoint
-from .pipeline import Pipeline
 from .predictions import files as outputs
 from .predictions.writer import Writer
 from .report import console

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from xclass.run.pipeline import Pipeline
+from xclass.system.pipeline import Pipeline
 
 
 def test_items_keep_their_order_through_slow_and_fast_stages():

@@ -49,7 +49,7 @@ class Pipeline(Generic[Item]):
 
     def stop(self) -> None:
         """Stop reading the source; the items read before still pass the stages."""
-        if not self._stopping.is_set():
+        if not self._ended and not self._stopping.is_set():
             self._stopping.set()
             # on a thread, because the queue may be full; not by _feed, which may wait for input that never comes
             self._start(self._queues[0].put, _End())
