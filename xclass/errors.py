@@ -13,13 +13,13 @@ class XclassError(Exception):
         return "\n".join(map(str, self.args))
 
 
-class UsageError(XclassError):
+class UsageError(XclassError, ValueError):
     """Report options or arguments that are not allowed."""
 
     exit_code = 2
 
 
-class DataError(XclassError):
+class DataError(XclassError, ValueError):
     """Report data that cannot be read or learned from."""
 
 
