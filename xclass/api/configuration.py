@@ -106,6 +106,9 @@ class LearnerUse(NamedTuple):
     testing: bool = False
 
 
+NEW_LEARNER = LearnerUse()
+
+
 class LabelRange(NamedTuple):
     """Hold the lowest and highest label that a learner accepts (None for no limit), and the option that sets them."""
 
@@ -177,7 +180,9 @@ def label_range(config: Config, spec: LearnerSpec) -> LabelRange:
     return LabelRange(*(config.reduction.label_range(spec) or ()))
 
 
-def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) -> Config:
+def configured(
+    reduction: str, classes: int | None, options: Mapping[str, Any], use: LearnerUse = NEW_LEARNER
+) -> Config:
     """Resolve the options of a new learner, with the checks of the command line.
 
     Parameters
@@ -185,6 +190,7 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
     reduction : name of a reduction or of a preset that chooses one, without dashes
     classes : number of classes; None if it is not given
     options : field name -> value
+    use : how the learner will be used
 
     Raises
     ------
@@ -214,7 +220,7 @@ def configured(reduction: str, classes: int | None, options: Mapping[str, Any]) 
         given[reduction] = checked_value("classes", declared[reduction], classes or 0)
     elif classes is not None:
         raise UsageError("classes: 'scalar' learns numbers; choose another reduction for classes")
-    resolve_defaults = partial(with_defaults, use=LearnerUse())
+    resolve_defaults = partial(with_defaults, use=use)
     return resolve(given, None, groups, registry.REDUCTIONS, presets=presets.PRESETS, resolve_defaults=resolve_defaults)
 
 
@@ -365,6 +371,18 @@ class naming_keywords:
     ) -> None:
         if isinstance(error, (UsageError, DataError, ModelError)):
             raise type(error)(with_keywords(str(error))) from None
+
+
+def record_of(reduction: object) -> Reduction | None:
+    """Return the record of the reduction that a name of a reduction or preset chooses, None for any other object."""
+    preset = presets.PRESETS.get(reduction) if isinstance(reduction, str) else None
+    chosen = preset(0) if callable(preset) else {reduction: 0}
+    return next((record for record in registry.REDUCTIONS if record.name in chosen), None)
+
+
+def grows(record: Reduction) -> bool:
+    """Return whether a reduction takes any number of classes, so that it need not be known."""
+    return options_of(record.options)[record.name].minimum == 0
 
 
 def _reductions() -> list[str]:

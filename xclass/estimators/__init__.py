@@ -1,0 +1,1 @@
+"""Hold what estimators for other libraries share: labels of any type, and predictions of them."""

@@ -1,0 +1,165 @@
+"""Map the labels of a program, which may be of any type, to the classes of a learner.
+
+A learner numbers its classes from 1. If all labels are whole numbers from 1, they are the classes. All other labels
+become names, which the learner numbers in the order in which they first occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..array_types import AnyArray, Bools, Float64s, Int64s
+from ..data import class_names
+from ..errors import DataError
+from ..system.printable import short_repr
+
+HIGHEST_NUMBER = (
+    10**7
+)  # integers above it are identifiers; as classes they would make the arrays of a learner too large
+KINDS = {"i": "integers", "u": "integers", "f": "floats", "b": "booleans", "U": "strings", "O": "strings", "S": "bytes"}
+
+
+class ClassLabels:
+    """Hold the distinct labels of a program and the class that each of them is to a learner.
+
+    An instance is never changed: `extended` returns another one. So a call that fails leaves what was known before.
+
+    Parameters
+    ----------
+    labels : array[n], the first labels
+    highest : integers from 1 up to this number are classes; if others occur, labels become names
+
+    Attributes
+    ----------
+    values : array[K], distinct labels, sorted
+    numbered : whether labels are the numbers of classes; if not, they are names
+    weight : float64[K], sum of the weights of the examples of each label that were learned from
+    """
+
+    def __init__(self, labels: AnyArray, highest: int = HIGHEST_NUMBER) -> None:
+        self.values = distinct(labels)
+        self.numbered = self.values.dtype.kind in "iu" and bool(self.values[0] >= 1 and self.values[-1] <= highest)
+        self.weight = np.zeros(len(self.values))
+        self._names: dict[Any, str] = {}
+        self._positions: dict[str, int] = {}
+        self._name_values()
+
+    def extended(self, labels: AnyArray) -> ClassLabels:
+        """Return the labels together with others; `labels` (array[n]) has passed `converted`."""
+        values = np.union1d(self.values, distinct(labels) if self.numbered else self._unknown(labels))
+        if len(values) == len(self.values):
+            return self
+        result = object.__new__(ClassLabels)
+        result.values, result.numbered = values, self.numbered
+        result.weight = np.zeros(len(values))
+        result.weight[np.searchsorted(values, self.values)] = self.weight
+        result._names = dict(self._names)
+        result._name_values()
+        return result
+
+    def with_weight(self, labels: AnyArray, weight: Float64s | None) -> ClassLabels:
+        """Return the same labels with the weights (float64[n], None for 1) of learned examples (array[n]) added."""
+        result = object.__new__(ClassLabels)
+        result.__dict__.update(self.__dict__)
+        result.weight = self.weight + np.bincount(self.positions(labels), weight, len(self.values))
+        return result
+
+    def _name_values(self) -> None:
+        """Set the names of all labels and the position of each name."""
+        if self.numbered:
+            return
+        for value in self.values.tolist():
+            if value not in self._names:
+                text = str(value)
+                self._names[value] = text if class_names.is_allowed(text) else repr(value)
+        self._positions = {self._names[value]: j for j, value in enumerate(self.values.tolist())}
+        if len(self._positions) < len(self.values):
+            raise DataError("y holds different labels with the same text; convert the labels to different strings")
+
+    def _unknown(self, labels: AnyArray) -> AnyArray:
+        """Return the labels that are not known yet."""
+        names = self._names
+        unknown = [value for value in dict.fromkeys(labels.tolist()) if value not in names]
+        return np.array(unknown, labels.dtype) if unknown else labels[:0]
+
+    @property
+    def learned(self) -> Bools:
+        """Return bool[K], whether an example of the label was learned from."""
+        return self.weight > 0
+
+    @property
+    def highest(self) -> int:
+        """Return the highest class that the labels need."""
+        return int(self.values[-1]) if self.numbered else len(self.values)
+
+    def converted(self, labels: AnyArray) -> AnyArray:
+        """Return labels in the type of the first labels.
+
+        Raises
+        ------
+        DataError
+            if the labels are of another kind than the first ones.
+        """
+        kind, own = KINDS.get(labels.dtype.kind), KINDS[self.values.dtype.kind]
+        if kind != own:
+            raise DataError(
+                f"y holds {kind or labels.dtype}, and the classes of this estimator are {own}; give labels of the same "
+                "type, or fit a new estimator"
+            )
+        if self.numbered:
+            wrong = (labels < 1) | (labels > HIGHEST_NUMBER)
+            if wrong.any():
+                at = int(np.argmax(wrong))
+                raise DataError(
+                    f"y[{at}] is {labels[at]}; allowed are whole numbers from 1 to {HIGHEST_NUMBER}, because the first "
+                    "labels were such numbers; to use other labels, fit a new estimator with strings, as y.astype(str)"
+                )
+            return labels
+        if labels.dtype.kind == "O" and self.values.dtype.kind == "U":
+            labels = np.array(labels.tolist())
+        elif labels.dtype.kind == "U" and self.values.dtype.kind == "O":
+            labels = labels.astype(object)
+        if labels.dtype.kind == "O":
+            wrong_at = next((i for i, value in enumerate(labels.tolist()) if not isinstance(value, str)), None)
+            if wrong_at is not None and all(isinstance(value, str) for value in self.values.tolist()):
+                raise DataError(f"y[{wrong_at}] is {short_repr(labels[wrong_at])}; the other labels are strings")
+        return labels
+
+    def for_learner(self, labels: AnyArray) -> Any:
+        """Return known labels (array[n]) as the learner takes them: as numbers, or as a list of names."""
+        return labels if self.numbered else list(map(self._names.__getitem__, labels.tolist()))
+
+    def positions(self, labels: AnyArray) -> Int64s:
+        """Return the position in `values` of each of the known labels (array[n]) as int64[n]."""
+        if self.numbered:
+            return np.searchsorted(self.values, labels)
+        names, positions = self._names, self._positions
+        return np.array([positions[names[label]] for label in labels.tolist()], np.int64)
+
+    def class_positions(self, names: list[str]) -> Callable[[Int64s], Int64s]:
+        """Return a function from classes of the learner (int64[...]) to positions in `values`, -1 without a label.
+
+        Parameters
+        ----------
+        names : names of the learner's classes; not used if labels are numbers
+        """
+        if self.numbered:
+            values, last = self.values, len(self.values) - 1
+
+            def position_of_number(classes: Int64s) -> Int64s:
+                at = np.minimum(np.searchsorted(values, classes), last)
+                return np.where(values[at] == classes, at, -1)
+
+            return position_of_number
+        by_class = np.array([-1, *(self._positions[name] for name in names)], np.int64)
+        return lambda classes: by_class[np.where((classes > 0) & (classes < len(by_class)), classes, 0)]
+
+
+def distinct(labels: AnyArray) -> AnyArray:
+    """Return the distinct labels, sorted; text is sorted only after equal texts are removed, which is faster."""
+    if labels.dtype.kind in "iufb":
+        return np.unique(labels)
+    return np.unique(np.array(list(dict.fromkeys(labels.tolist())), labels.dtype))

@@ -1,0 +1,186 @@
+"""Predict labels and probabilities by a learner, for an estimator that has labels of its own.
+
+Predictions are positions in the sorted labels. Only labels that were learned are predicted, although the learner may
+have classes without examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..api import arrays
+from ..api.learner import Learner
+from ..array_types import AnyArray, Bools, Float64s, Int64s
+from ..options.declare import options_of
+from ..reductions.core import probabilities
+from ..reductions.core.contract import BatchTask
+from ..reductions.core.spec import Wanted
+from .class_labels import ClassLabels
+
+PROBABILITIES = Wanted(probabilities.Options(probabilities=True))
+MOST_LISTED = options_of(probabilities.Options)["top_k"].maximum or 1
+ABOVE = 1 + 1e-12  # factor that makes the predicted class the most probable one where another one is as probable
+
+
+class Predictor:
+    """Predict by a learner whose classes are labels.
+
+    Parameters
+    ----------
+    learner : the learner
+    labels : its labels, K of them
+
+    Attributes
+    ----------
+    scores_all : whether the reduction scores every class, so that its lists contain all of them
+    """
+
+    def __init__(self, learner: Learner, labels: ClassLabels) -> None:
+        self._learner, self._labels, self._learned = learner, labels, labels.learned
+        self._to_positions = labels.class_positions(learner.names.names)
+        self.scores_all = learner.config.reduction.name == "oaa"
+
+    def predict(self, X: Any) -> Int64s:
+        """Return the position of the predicted label of each example, int64[n].
+
+        Where the learner predicts a class that it has not learned, or none, the most probable of the learned labels is
+        predicted instead, or the most frequent one if the reduction does not estimate probabilities.
+        """
+        position = np.concatenate([self._predicted(task) for task in self._learner.predict_tasks(X)])
+        rows = np.flatnonzero(~self._known(position))
+        if not len(rows):
+            return position
+        if self._learner.config.reduction.probabilities:
+            blocks = self.probabilities(rows_of(X, rows))
+            position[rows] = np.concatenate([p.argmax(axis=1) for p in blocks])
+        else:
+            position[rows] = self._labels.weight.argmax()
+        return position
+
+    def probabilities(self, X: Any) -> Iterator[Float64s]:
+        """Yield the probabilities of all labels, float64[rows, K], of some examples at a time.
+
+        The learned labels that the learner does not list share the rest of the probability equally.
+        """
+        learned = self._learned
+        most_rows = max(1, probabilities.MOST_PAIRS // len(learned))
+        for task in self._learner.predict_tasks(X, PROBABILITIES):
+            assert task.class_lists is not None
+            row, classes, listed = arrays.listed_probabilities(task.class_lists)
+            position = self._to_positions(classes)
+            kept = self._known(position)
+            row, position, listed = row[kept], position[kept], listed[kept]
+            predicted = self._predicted(task)
+            for low in range(0, task.batch.n, most_rows):
+                high = min(low + most_rows, task.batch.n)
+                begin, end = np.searchsorted(row, (low, high))
+                p = np.zeros((high - low, len(learned)))
+                p[row[begin:end] - low, position[begin:end]] = listed[begin:end]
+                yield self._completed(p, predicted[low:high])
+
+    def _completed(self, p: Float64s, predicted: Int64s) -> Float64s:
+        """Return probabilities that sum to 1, of which that of the predicted label is the highest.
+
+        Parameters
+        ----------
+        p : float64[n, K], probabilities of the listed labels, 0 for others; overwritten
+        predicted : int64[n], position of the predicted label, -1 for none
+        """
+        learned = self._learned
+        if not self.scores_all:
+            unlisted = learned & (p == 0)
+            count = unlisted.sum(axis=1)
+            rest = np.maximum(0.0, 1.0 - p.sum(axis=1))
+            p += unlisted * np.where(count, rest / np.maximum(count, 1), 0.0)[:, None]
+        p[p.sum(axis=1) == 0] = learned / learned.sum()
+        p /= p.sum(axis=1, keepdims=True)
+        lower = np.flatnonzero(self._known(predicted) & (p.argmax(axis=1) != predicted))
+        p[lower, predicted[lower]] = p[lower].max(axis=1) * ABOVE
+        p[lower] /= p[lower].sum(axis=1, keepdims=True)
+        return p
+
+    def top(self, X: Any, k: int) -> Iterator[tuple[Int64s, Float64s]]:
+        """Yield the k most probable labels of some examples at a time.
+
+        Classes that the learner lists but has not learned have to be left out, which takes the probabilities of all.
+
+        Yields
+        ------
+        positions : int64[rows, k], positions of the labels
+        p : float64[rows, k], their probabilities
+        """
+        learned = self._learned
+        spare = self.scores_all and learned.sum() < (self._learner.label_range.highest or 0)
+        if k > MOST_LISTED or spare or not learned.all():
+            for block in self.probabilities(X):
+                order = np.argsort(-block, axis=1, kind="stable")[:, :k]
+                yield order, np.take_along_axis(block, order, axis=1)
+            return
+        frequent = np.argsort(-self._labels.weight, kind="stable")[:k]
+        for task in self._learner.predict_tasks(X, Wanted(probabilities.Options(top_k=k))):
+            assert task.class_lists is not None
+            listed, p = arrays.top_k_arrays([task.class_lists], k)
+            positions = self._to_positions(listed)
+            short = np.flatnonzero(positions[:, -1] < 0)
+            if len(short):
+                positions[short], p[short] = filled(positions[short], p[short], frequent, len(learned))
+            yield positions, p
+
+    def scores(self, X: Any) -> Iterator[Float64s]:
+        """Yield the scores of all labels, float64[rows, K], of some examples at a time, if the reduction scores all."""
+        learned = self._learned
+        for task in self._learner.predict_tasks(X, Wanted(scores=True)):
+            assert task.scores is not None and task.score_labels is not None
+            if not task.batch.n:
+                continue
+            scores = task.scores.reshape(task.batch.n, -1)
+            position = self._to_positions(task.score_labels[: scores.shape[1]])
+            kept = self._known(position)
+            result = np.empty((task.batch.n, len(learned)))
+            result[:, position[kept]] = scores[:, kept]
+            result[:, ~learned] = scores[:, kept].min(axis=1, keepdims=True) - 1
+            yield result
+
+    def _predicted(self, task: BatchTask) -> Int64s:
+        """Return the positions of the labels that a task predicts, -1 for a class without a label."""
+        assert task.prediction is not None
+        return self._to_positions(task.prediction.astype(np.int64))
+
+    def _known(self, position: Int64s) -> Bools:
+        """Return whether the label at each position was learned; -1 stands for no label."""
+        known: Bools = (position >= 0) & self._learned[position]
+        return known
+
+
+def filled(positions: Int64s, p: Float64s, frequent: Int64s, labels: int) -> tuple[Int64s, Float64s]:
+    """Fill lists of the k most probable labels that are too short with other labels.
+
+    These share the rest of the probability equally with all others that are not listed.
+
+    Parameters
+    ----------
+    positions : int64[n, k], positions of the listed labels, then -1
+    p : float64[n, k], their probabilities, then 0
+    frequent : int64[k], positions of the k most frequent labels
+    labels : number of labels
+    """
+    size = np.count_nonzero(positions >= 0, axis=1)[:, None]
+    taken = (positions[:, :, None] == frequent).any(axis=1)
+    others = frequent[np.argsort(taken, axis=1, kind="stable")]
+    rank = np.arange(positions.shape[1]) - size
+    complete = np.where(rank >= 0, np.take_along_axis(others, np.maximum(rank, 0), axis=1), positions)
+    share = np.maximum(0.0, 1.0 - p.sum(axis=1, keepdims=True)) / (labels - size)
+    last = np.take_along_axis(p, np.maximum(size - 1, 0), axis=1)
+    share = np.where(size > 0, np.minimum(share, last), share)  # lists are in descending order
+    return complete, np.where(rank >= 0, share, p)
+
+
+def rows_of(X: Any, rows: Int64s) -> AnyArray:
+    """Return rows (int64[...], their numbers) of a matrix, a DataFrame or texts."""
+    if isinstance(X, tuple):  # `Documents`
+        return type(X)(X[row] for row in rows.tolist())  # type: ignore[return-value]  # any examples
+    result: AnyArray = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    return result

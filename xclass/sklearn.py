@@ -1,0 +1,539 @@
+"""Provide `XClassifier`, which offers the reductions of xclass as a classifier of scikit-learn.
+
+It needs the extra `sklearn`: `pip install 'xclass[sklearn]'`.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils import check_array, check_random_state, column_or_1d
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import (
+        _check_sample_weight,
+        assert_all_finite,
+        check_consistent_length,
+        check_is_fitted,
+        validate_data,
+    )
+except ImportError as error:
+    raise ImportError(
+        f"xclass.sklearn needs scikit-learn 1.6 or later ({error}); install it by pip install 'xclass[sklearn]'"
+    ) from error
+
+from .api import configuration
+from .api.inputs import Documents
+from .api.learner import Learner
+from .array_types import AnyArray, Float64s
+from .errors import UsageError
+from .estimators.class_labels import HIGHEST_NUMBER, ClassLabels, distinct
+from .estimators.predictor import Predictor, rows_of
+from .reductions import registry
+from .reductions.core.base import LearnsAtEnd, Reduction
+from .system import processors
+
+FREE_CLASSES = 1000  # least number of classes beyond those of the first `partial_fit` that a fixed reduction has
+IDENTIFIERS = 10  # integers larger than this multiple of the number of classes are identifiers, and become names
+OWN_OPTIONS = {  # options of a learner that parameters of the estimator set, or that belong to its labels
+    "bits": "bits",
+    "learning_rate": "learning_rate",
+    "loss_function": "loss",
+    "random_seed": "random_state",
+    "learn_names": "",
+    "named_labels": "",
+    "indexing": "",
+}
+
+
+def _estimates_probabilities(estimator: XClassifier) -> bool:
+    """Return whether the reduction of an estimator estimates probabilities; for `available_if`."""
+    record = configuration.record_of(estimator.reduction)
+    if record is not None and not record.probabilities:
+        names = ", ".join(other.name for other in registry.REDUCTIONS if other.probabilities)
+        raise AttributeError(f"{estimator.reduction} does not estimate probabilities; choose one of {names}")
+    return record is not None
+
+
+def _learns_piece_by_piece(estimator: XClassifier) -> bool:
+    """Return whether the reduction of an estimator can learn from further examples; for `available_if`."""
+    record = configuration.record_of(estimator.reduction)
+    if record is not None and isinstance(record.build, type) and issubclass(record.build, LearnsAtEnd):
+        raise AttributeError(f"{estimator.reduction} learns from all examples at once, not piece by piece: use fit")
+    return True
+
+
+class XClassifier(ClassifierMixin, BaseEstimator):
+    """Learn and predict classes by one of the reductions of xclass, as a classifier of scikit-learn.
+
+    Parameters
+    ----------
+    reduction : str, default "multiclass"
+        Name of a reduction or preset: "multiclass", "oaa", "recall_tree", "cpt", "softmax_tree", "log_multi", "ect",
+        "random_tree" or "hsm".
+    passes : int, default 1
+        Number of passes of `fit` over the data. Small data need more than one; see the example.
+    bits : int, optional
+        The weight table has `2**bits` slots. By default, the number of classes and the free memory decide.
+    learning_rate : float, optional
+        Learning rate; the default depends on the reduction.
+    loss : str, optional
+        Loss of the binary learners, such as "logistic" or "squared"; the default depends on the reduction.
+    options : str or dict, default ""
+        Further options, as words of the command line, `"--trees 2 -q ab"`, or by keyword, `{"trees": 2}`.
+    max_classes : int, optional
+        Number of classes that the learner provides for. "multiclass", "cpt" and "hsm" take any number of classes and
+        use this number only for the size of the weight table. The other reductions have a fixed number of classes. If
+        `max_classes` is None, it is the number in the data for `fit`. For the first `partial_fit`, it is the number of
+        `classes`, or else twice the number in the data and at least 1000 more.
+    n_jobs : int, optional
+        Number of threads; None and -1 stand for one thread per processor. Results do not depend on it.
+    random_state : int, RandomState instance or None, default None
+        Seed of the random choices of the learner. None stands for 0, so that results are always reproducible.
+    warm_start : bool, default False
+        Whether `fit` continues from the model of the previous call. The model keeps its options and number of classes.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Distinct labels, sorted. They grow if `partial_fit` gets new labels.
+    learner_ : xclass.Learner
+        The learner.
+    n_features_in_ : int
+        Number of features; not defined if the examples are texts.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if the examples were a DataFrame whose columns have strings as names.
+    n_iter_ : int
+        Number of passes of the last `fit`; 1 after `partial_fit`.
+
+    Notes
+    -----
+    Labels that are integers from 1 to 10 million are the numbers of the classes, as in the data of the command. All
+    other labels are names, numbered in the order in which they first occur. A reduction with a fixed number of classes
+    takes integers as numbers only up to `max_classes` or, without it, up to 1000 or ten times the number of classes.
+    The first call decides which of the two is the case, and later labels have to be of the same kind.
+
+    Column j of a matrix is the feature named `j`, a column of numbers in a DataFrame is named by its position, too, and
+    the words of a text are features. `save` therefore writes the model that the command learns from the same data.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import HashingVectorizer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from xclass.sklearn import XClassifier
+    >>> texts = ["free money now", "meeting at ten", "dinner on sunday", "free offer", "the meeting room"]
+    >>> labels = ["spam", "work", "family", "spam", "work"]
+    >>> model = make_pipeline(HashingVectorizer(), XClassifier(passes=5, bits=16)).fit(texts, labels)
+    >>> model.predict(["free dinner for you", "ten meeting rooms"]).tolist()
+    ['spam', 'work']
+    >>> model.classes_.tolist()
+    ['family', 'spam', 'work']
+    """
+
+    learner_: Learner
+    classes_: AnyArray
+    _labels: ClassLabels
+
+    def __init__(
+        self,
+        reduction: str = "multiclass",
+        passes: int = 1,
+        bits: int | None = None,
+        learning_rate: float | None = None,
+        loss: str | None = None,
+        options: str | dict[str, Any] = "",
+        max_classes: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.reduction = reduction
+        self.passes = passes
+        self.bits = bits
+        self.learning_rate = learning_rate
+        self.loss = loss
+        self.options = options
+        self.max_classes = max_classes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+
+    # learning
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> XClassifier:
+        """Learn from examples, in `passes` passes over the data.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), DataFrame, or sequence of str
+            Examples: numbers, or texts, whose words are the features. A DataFrame may have columns of numbers and of
+            text.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the examples, at least 0.
+
+        Returns
+        -------
+        self : XClassifier
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or a value in the data is not allowed. The estimator then has learned nothing.
+        """
+        if not _is_number(self.passes, 1):
+            raise UsageError(f"passes: {self.passes!r} is not a whole number of at least 1")
+        goes_on = bool(self.warm_start) and hasattr(self, "learner_")
+        X, y, weight = self._checked(X, y, sample_weight, reset=not goes_on)
+        if not goes_on:
+            for name in ("learner_", "_labels", "classes_"):  # frees the memory of the previous model
+                self.__dict__.pop(name, None)
+        self._learn(X, y, weight, int(self.passes), None, exact=True)
+        return self
+
+    @available_if(_learns_piece_by_piece)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> XClassifier:
+        """Learn from further examples, in one pass over them.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+            Labels may be new; for reductions with a fixed number of classes up to that number, see `max_classes`.
+        classes : array-like of shape (n_classes,), optional
+            Labels that will occur. They are added to `classes_`, and in the first call they decide how many classes a
+            reduction with a fixed number of classes has.
+
+        Returns
+        -------
+        self : XClassifier
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `fit`, or if the reduction cannot learn from further examples. The estimator then is as before.
+        """
+        first = not hasattr(self, "learner_")
+        X, y, weight = self._checked(X, y, sample_weight, reset=first)
+        self._learn(X, y, weight, 0, None if classes is None else self._checked_labels(classes, "classes"), exact=False)
+        return self
+
+    def _learn(
+        self, X: Any, y: AnyArray, weight: Float64s | None, passes: int, classes: AnyArray | None, exact: bool
+    ) -> None:
+        """Learn from checked examples.
+
+        Parameters
+        ----------
+        X, y, weight : checked examples, labels and weights
+        passes : number of passes that are ended; 0 for one pass that may go on
+        classes : labels that will occur, None if they are unknown
+        exact : whether a new learner gets exactly as many classes as the data have
+        """
+        expected = y if classes is None else np.concatenate([classes, y])
+        if hasattr(self, "learner_"):
+            learner, labels = self.learner_, self._labels
+            y, expected = labels.converted(y), labels.converted(expected)
+            labels = labels.extended(expected)
+            self._check_classes(labels, learner.label_range.highest)
+        else:
+            record = self._record()
+            labels = ClassLabels(expected, self._highest_number(record, expected))
+            learner = self._new_learner(record, labels, max(passes, 1), exact or classes is not None)
+        self._set_workers(learner)
+        given = labels.for_learner(y)
+        if passes == 0 and learner.preview_size == 0:
+            raise UsageError(f"{self.reduction} with these options needs to see all examples first: call fit")
+        for number in range(max(passes, 1)):
+            if passes and learner.preview_size is not None:
+                size = min(learner.preview_size or len(y), len(y))
+                learner.preview(rows_of(X, np.arange(size)), given[:size], None if weight is None else weight[:size])
+            learner.learn_many(X, given, weight)
+            if number == 0:
+                self.learner_, self._labels = learner, labels.with_weight(y, weight)
+                self.classes_ = labels.values
+            if passes:
+                learner.end_pass()
+        self.n_iter_ = max(passes, 1)
+
+    def _record(self) -> Reduction:
+        """Return the record of the chosen reduction; raise UsageError if it is none that classifies."""
+        record = configuration.record_of(self.reduction)
+        if record is None or record.labels != "multiclass":
+            names = [other.name for other in registry.REDUCTIONS if other.labels == "multiclass"]
+            raise UsageError(f"reduction: {self.reduction!r} is none of multiclass, hsm, {', '.join(names)}")
+        if self.max_classes is not None and not _is_number(self.max_classes, 1):
+            raise UsageError(f"max_classes: {self.max_classes!r} is not a whole number of at least 1, or None")
+        return record
+
+    def _highest_number(self, record: Reduction, labels: AnyArray) -> int:
+        """Return the highest integer that is taken as the number of a class."""
+        if configuration.grows(record):
+            return HIGHEST_NUMBER
+        if self.max_classes is not None:
+            return min(HIGHEST_NUMBER, self.max_classes)
+        return min(HIGHEST_NUMBER, max(FREE_CLASSES, IDENTIFIERS * len(distinct(labels))))
+
+    def _new_learner(self, record: Reduction, labels: ClassLabels, passes: int, exact: bool) -> Learner:
+        """Return a new learner with the options that the parameters stand for."""
+        classes = self.max_classes
+        if not configuration.grows(record):
+            if classes is None:
+                classes = labels.highest if exact else max(2 * labels.highest, labels.highest + FREE_CLASSES)
+            self._check_classes(labels, classes)
+        options = self._options()
+        if not labels.numbered:
+            options["learn_names"] = True
+        return Learner.for_passes(passes, self.reduction, classes, **options)
+
+    def _check_classes(self, labels: ClassLabels, classes: int | None) -> None:
+        """Raise UsageError if the labels need more classes than the learner has."""
+        if classes is not None and labels.highest > classes:
+            kind = "the label" if labels.numbered else "the number of labels"
+            raise UsageError(
+                f"y: {kind} {labels.highest} is above the {classes} classes of this {self.reduction}; give "
+                f"max_classes={labels.highest} or more, or a reduction whose classes grow, such as 'multiclass'"
+            )
+
+    def _options(self) -> dict[str, Any]:
+        """Return the options of the learner by keyword."""
+        options: dict[str, Any]
+        if isinstance(self.options, dict):
+            options = dict(self.options)
+        elif isinstance(self.options, str):
+            reduction, _, options = configuration.of_words(self.options, "")
+            if reduction:
+                raise UsageError(f"options: {self.options!r} holds --{reduction}; give reduction={reduction!r}")
+        else:
+            raise UsageError(f"options: {self.options!r} is neither text nor a dictionary")
+        for name, parameter in OWN_OPTIONS.items():
+            if name in options:
+                advice = f"give {parameter}=" if parameter else "the estimator sets it from the labels"
+                raise UsageError(f"options: {name} cannot be given here; {advice}")
+        given = {"bits": self.bits, "learning_rate": self.learning_rate, "loss_function": self.loss}
+        options.update((name, value) for name, value in given.items() if value is not None)
+        if isinstance(self.random_state, (int, np.integer)):
+            options["random_seed"] = int(self.random_state)
+        elif self.random_state is not None:
+            options["random_seed"] = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return options
+
+    # checks
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Any, AnyArray, Float64s | None]:
+        """Return examples, labels and weights after all checks that do not depend on the learner."""
+        if y is None:
+            raise ValueError("This XClassifier estimator requires y to be passed, but the target y is None.")
+        X = self._checked_examples(X, reset)
+        y = self._checked_labels(y, "y")
+        check_consistent_length(X, y)
+        if sample_weight is None:
+            return X, y, None
+        weight: Float64s = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weight.any():
+            raise ValueError("sample_weight: all weights are zero, so there is nothing to learn from; give others")
+        return X, y, weight
+
+    def _checked_examples(self, X: Any, reset: bool) -> Any:
+        """Return examples after scikit-learn's checks: a matrix, a DataFrame with columns of text, or `Documents`."""
+        texts = _are_texts(X)
+        if reset:
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+        elif texts == hasattr(self, "n_features_in_"):
+            kinds = ("a matrix or DataFrame", "a sequence of texts")
+            raise UsageError(f"X is {kinds[texts]}, and the estimator was fitted on {kinds[not texts]}; give the same")
+        if texts:
+            return Documents(X)
+        if not _has_text_columns(X):
+            return validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric")
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if not len(X):
+            raise ValueError("X has 0 rows; give at least one")
+        return X
+
+    @staticmethod
+    def _checked_labels(y: Any, name: str) -> AnyArray:
+        """Return labels, or `classes` of `partial_fit`, as an array of one dimension."""
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "T":  # NumPy's strings of variable length
+            y = y.astype(object)
+        if not len(y):
+            raise ValueError(f"{name} is empty; give at least one label")
+        assert_all_finite(y, input_name=name)
+        check_array(y, ensure_2d=False, dtype=None)  # refuses complex numbers
+        check_classification_targets(y)
+        return np.asarray(y)
+
+    def _set_workers(self, learner: Learner) -> None:
+        """Set the number of threads of a learner."""
+        if self.n_jobs is None:
+            return
+        if not _is_number(self.n_jobs) or self.n_jobs == 0:
+            raise UsageError(f"n_jobs: {self.n_jobs!r} is not a whole number other than 0, or None")
+        threads = self.n_jobs if self.n_jobs > 0 else processors.count() + 1 + self.n_jobs
+        learner.reduction.workers = max(1, int(threads))
+
+    # predicting
+
+    def predict(self, X: Any) -> AnyArray:
+        """Predict the label of each example.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        X, predictor = self._ready(X)
+        labels: AnyArray = self.classes_[predictor.predict(X)]
+        return labels
+
+    @available_if(_estimates_probabilities)
+    def predict_proba(self, X: Any) -> Float64s:
+        """Return the probability of each class for each example.
+
+        With many classes, `predict_top_k` needs less memory and time.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; rows sum to 1.
+        """
+        X, predictor = self._ready(X)
+        return np.concatenate(list(predictor.probabilities(X)))
+
+    @available_if(_estimates_probabilities)
+    def predict_log_proba(self, X: Any) -> Float64s:
+        """Return the logarithm of the probability of each class for each example; see `predict_proba`."""
+        p: Float64s = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            return np.log(p)
+
+    @available_if(_estimates_probabilities)
+    def predict_top_k(self, X: Any, k: int = 5) -> tuple[AnyArray, Float64s]:
+        """Return the k most probable labels of each example and their probabilities.
+
+        It never makes an array of all examples and all classes. If the learner lists fewer than k classes for an
+        example, because its trees propose no others, the most frequent of the other classes follow, with equal shares
+        of the probability that is left.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        k : int, default 5
+            Number of labels, at most the number of classes.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples, k)
+            The most probable label is the first.
+        probabilities : ndarray of shape (n_samples, k), dtype float64
+        """
+        if not _is_number(k, 1):
+            raise UsageError(f"k: {k!r} is not a whole number of at least 1")
+        X, predictor = self._ready(X)
+        if k > len(self.classes_):
+            raise UsageError(f"k: {k} is more than the {len(self.classes_)} classes")
+        blocks = [(self.classes_[positions], p) for positions, p in predictor.top(X, int(k))]
+        return np.concatenate([labels for labels, _ in blocks]), np.concatenate([p for _, p in blocks])
+
+    @available_if(_estimates_probabilities)
+    def decision_function(self, X: Any) -> Float64s:
+        """Return a score of each class for each example; the class with the highest score is the prediction.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            For "oaa", the scores of the classes' regressors; for other reductions, the logarithms of probabilities, at
+            least -708. For two classes, the log odds of the second class.
+        """
+        X, predictor = self._ready(X)
+        if len(self.classes_) != 2 and predictor.scores_all:
+            return np.concatenate(list(predictor.scores(X)))
+        p = np.concatenate(list(predictor.probabilities(X)))
+        log_p: Float64s = np.log(np.maximum(p, np.finfo(np.float64).tiny))
+        return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
+
+    def _ready(self, X: Any) -> tuple[Any, Predictor]:
+        """Return checked examples and what predicts them, after learning from examples that the learner still holds."""
+        check_is_fitted(self)
+        X = self._checked_examples(X, reset=False)
+        self._set_workers(self.learner_)
+        self._end_learning()
+        return X, Predictor(self.learner_, self._labels)
+
+    def _end_learning(self) -> None:
+        """Learn from examples that the learner holds until the end of the data."""
+        if self.learner_.preview_size is not None or self.learner_.unlearned:
+            self.learner_.end_pass()
+
+    # models
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the model, which `xclass.load` and the command can read.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Path of the model file. It does not contain the type of the labels; use pickle or joblib to keep the
+            estimator.
+        """
+        check_is_fitted(self)
+        self._end_learning()
+        self.learner_.save(path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if hasattr(self, "learner_"):
+            self._end_learning()
+        state: dict[str, Any] = super().__getstate__()
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _is_number(value: Any, lowest: int | None = None) -> bool:
+    """Return whether a value is a whole number of at least `lowest`."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return whole and (lowest is None or bool(value >= lowest))
+
+
+def _are_texts(X: Any) -> bool:
+    """Return whether examples are a sequence of texts: the first item that is not None is one."""
+    if isinstance(X, (list, tuple)) or (getattr(X, "ndim", 0) == 1 and hasattr(X, "__iter__")):
+        return isinstance(next((item for item in X if item is not None), None), str)
+    return False
+
+
+def _has_text_columns(X: Any) -> bool:
+    """Return whether examples are a DataFrame, of pandas or polars, with a column that does not hold numbers."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return False
+    for name, kind in zip(X.columns, X.dtypes, strict=True):
+        if hasattr(kind, "is_numeric"):  # polars
+            if not kind.is_numeric() and str(kind) != "Boolean":
+                return True
+        elif str(kind) == "object":
+            if any(isinstance(value, str) for value in X[name]):
+                return True
+        elif getattr(kind, "kind", "O") not in "iufb":
+            return True
+    return False
