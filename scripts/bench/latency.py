@@ -132,7 +132,7 @@ def measure(given: argparse.Namespace, reduction: str, folder: Path) -> list[str
     write_stream(stream, 1, classes, given.trained + given.rounds * given.examples, given.features)
     sizes = [str(stream), str(given.trained), str(given.examples)]
     systems = {name: System([name, reduction, str(classes), "0", *sizes]) for name in (TEXT, DICT)}
-    bits = [system.answer() for system in systems.values()][0]
+    bits = max(system.answer() for system in systems.values())
     if reduction in IN_VW and not given.no_vw:
         systems["vw"] = System(["vw", reduction, str(classes), str(bits), *sizes])
         systems["vw"].answer()

@@ -82,7 +82,7 @@ class LabelConverter:
             number = self._numbers.get(label) if type(label) is str else None
             return None if number is None else np.array([number], np.float64)
         lowest, highest, _ = self._range
-        if type(label) is int and highest is not None and lowest <= label <= highest:
+        if type(label) is int and lowest is not None and highest is not None and lowest <= label <= highest:
             return np.array([label], np.float64)
         return None
 

@@ -70,9 +70,9 @@ class DictConverter:
         rows.group_start.append(len(rows.index))
         batch = Batch(
             np.array(rows.start, np.int64), np.array(rows.index, np.uint32), np.array(rows.value, np.float32),
-            np.array([math.nan] * n), np.ones(n, np.float32), np.zeros(n, np.float32), np.array(rows.group_first, np.int64),
-            np.array(rows.group_name, np.uint8), np.array(rows.group_start, np.int64), none, none,
-            np.arange(first_line, first_line + n), NO_TEXT,
+            np.array([math.nan] * n), np.ones(n, np.float32), np.zeros(n, np.float32),
+            np.array(rows.group_first, np.int64), np.array(rows.group_name, np.uint8),
+            np.array(rows.group_start, np.int64), none, none, np.arange(first_line, first_line + n), NO_TEXT,
         )  # fmt: skip
         if not rows.scattered:
             return batch

@@ -1,11 +1,12 @@
 """Call a kernel again and again without numba's dispatcher, which takes longer than a kernel for a single example.
 
-Idea      The dispatcher derives a key from the types of all arguments, down to the fields of records, at each call: 10 to
-          15 us for the hundred arrays and numbers that a reduction passes. A `DirectCall` does that for its first
-          arguments only. Later ones are passed to the same machine code if they have the same classes, and the same
-          dtypes if they are arrays.
+Idea      The dispatcher derives a key from the types of all arguments, down to the fields of records, at each call: 10
+          to 15 us for the hundred arrays and numbers that a reduction passes. A `DirectCall` does it for its
+          first arguments only, and passes later ones to the same machine code if they have the same classes and, if
+          they are arrays, the same dtypes.
 Safety    The fields of a record are not compared. So a `DirectCall` belongs to one learner, which always fills a field
-          with values of the same type, or its records have a fixed type for each field, as `Batch` has.
+          with values of the same type, or its records have a fixed type for each field, as `Batch` has. Arrays have to
+          be contiguous.
 """
 
 from __future__ import annotations

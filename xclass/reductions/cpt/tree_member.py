@@ -120,19 +120,18 @@ class Member:
         predictions : arrays of this tree, rows begin..end-1 are written
         """
         single = batch.n == 1
-        scratch = self._kept_scratch if single and self._fits(batch, self._kept_scratch) else None
+        fits = single and self._fits(batch, self._kept_scratch)
         while True:
-            if scratch is None:
-                scratch = self.scratch(batch)  # for the tree as deep as it is now
-                if single and isinstance(scratch, Scratch):
-                    self._kept_scratch = scratch
+            scratch = self._kept_scratch if fits else self.scratch(batch)  # for the tree as deep as it is now
+            if single and isinstance(scratch, Scratch):
+                self._kept_scratch = scratch
             begin = self._learn_kernel(
                 self.tree, self.weights, self.settings, self.random, batch, label, learns, whole_search, begin, end,
                 scratch, predictions,
             )  # fmt: skip
             if begin >= end:
                 return
-            scratch = None
+            fits = False
             if not label_tree.has_capacity(self.tree):
                 self.tree = label_tree.with_double_capacity(self.tree)
 
