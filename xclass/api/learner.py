@@ -251,7 +251,7 @@ class Learner(LearnerCore):
         (None, 'tea')
         """
         self._use_names_if(lambda: inputs.have_names(example, label))
-        tasks = self._learn_batches([self._example(example, label, weight, learn=True)])
+        tasks = list(self._learn_batches([self._example(example, label, weight, learn=True)]))
         _warn(self._notes(tasks))
         return self._first_prediction(tasks)
 
