@@ -19,7 +19,7 @@ from ..system.printable import short_repr
 HIGHEST_NUMBER = (
     10**7
 )  # integers above it are identifiers; as classes they would make the arrays of a learner too large
-KINDS = {"i": "integers", "u": "integers", "f": "floats", "b": "booleans", "U": "strings", "O": "strings", "S": "bytes"}
+KINDS = {"i": "integers", "u": "integers", "f": "floats", "b": "booleans", "U": "strings", "O": "strings"}
 
 
 class ClassLabels:
@@ -103,10 +103,10 @@ class ClassLabels:
         DataError
             if the labels are of another kind than the first ones.
         """
-        kind, own = KINDS.get(labels.dtype.kind), KINDS[self.values.dtype.kind]
+        kind, own = (KINDS.get(array.dtype.kind, str(array.dtype)) for array in (labels, self.values))
         if kind != own:
             raise DataError(
-                f"y holds {kind or labels.dtype}, and the classes of this estimator are {own}; give labels of the same "
+                f"y holds {kind}, and the classes of this estimator are {own}; give labels of the same "
                 "type, or fit a new estimator"
             )
         if self.numbered:
