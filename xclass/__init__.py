@@ -37,14 +37,15 @@ __all__ = [
 NOT_ON_WINDOWS = "xclass runs on Linux and macOS; on Windows, use the Windows Subsystem for Linux (WSL)"
 
 if TYPE_CHECKING:
+    from .api.batch_learner import Outcome, Scores
     from .api.inputs import Documents, read_vw, write_vw
-    from .api.learner import Learner, Outcome, Scores, load
+    from .api.learner import Learner, load
     from .data.batch import Batch
     from .errors import DataError, ModelError, UsageError, XclassError, XclassWarning
 
 _MODULES = {
     "Batch": "data.batch", "DataError": "errors", "Documents": "api.inputs", "Learner": "api.learner",
-    "ModelError": "errors", "Outcome": "api.learner", "Scores": "api.learner", "UsageError": "errors",
+    "ModelError": "errors", "Outcome": "api.batch_learner", "Scores": "api.batch_learner", "UsageError": "errors",
     "XclassError": "errors", "XclassWarning": "errors", "load": "api.learner", "read_vw": "api.inputs",
     "write_vw": "api.inputs",
 }  # fmt: skip

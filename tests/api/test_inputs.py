@@ -60,7 +60,7 @@ def test_pieces_of_a_large_matrix_are_learned_in_order(tmp_path, monkeypatch):
         whole.learn_many(x, y)
         expected = model_bytes(whole, tmp_path)
         best, (labels, p) = whole.predict_many(x), whole.predict_many(x, k=3)
-    monkeypatch.setattr("xclass.api.tables.PIECE", 100)
+    monkeypatch.setattr("xclass.data.tables.PIECE", 100)
     with xclass.Learner("multiclass", bits=16) as pieces:
         for begin in range(0, 1000, 250):
             pieces.learn_many(x[begin : begin + 250], y[begin : begin + 250])

@@ -553,7 +553,7 @@ def test_the_example_of_the_package_runs(tmp_path, monkeypatch):
     short = readme[start : readme.index("##", start)].replace('"train.vw"', '"train.vw.gz"')
     page = (root / "docs" / "python.md").read_text(encoding="utf-8")
     start = page.index("    import xclass\n")
-    whole = page[start : page.index("`Learner(", start)]
+    whole = page[start : page.index("The command reads", start)]
     for text in (xclass.__doc__[xclass.__doc__.index("    import xclass") :].split("Importing")[0], short, whole):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

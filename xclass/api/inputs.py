@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..data import dicts, feature_names
+from ..data import dicts, feature_names, tables
 from ..data.batch import Batch
 from ..data.class_names import Names
 from ..errors import DataError, UsageError
@@ -19,7 +19,7 @@ from ..system.printable import short_repr
 from ..text import parser, reader, vw_writer
 from ..text.label_detection import MAX_LINES, LabelDetector
 from ..text.text_format import FORMATS
-from . import arrays, configuration, tables
+from . import arrays, configuration
 from .configuration import Config, LabelRange
 from .labels import LabelConverter, are_names, weights_of
 

@@ -2,84 +2,33 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from os import PathLike, fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data.batch import Batch
 from ..errors import UsageError, XclassWarning
 from ..kernels import jit
-from ..options.declare import options_of
 from ..reductions import registry
-from ..reductions.core.base import Previews
 from ..reductions.core.contract import BatchTask
 from ..reductions.core.probabilities import Options as ListingOptions
 from ..reductions.core.spec import Wanted
-from ..system.pipeline import Pipeline
 from . import arrays, configuration, inputs, model_contents
+from .batch_learner import BatchLearner, Outcome, Scores
 from .configuration import Config, LearnerUse
-from .inputs import Example, Examples, Inputs
-from .learner_core import LearnerCore
+from .inputs import Example, Examples
 from .model_contents import Contents
 from .progress import Progress
-from .skipped_steps import SkippedSteps
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class Outcome(NamedTuple):
-    """Hold the result of learning from n examples.
-
-    Attributes
-    ----------
-    prediction : ndarray of shape (n,)
-        Prediction of each example before it was learned from: a class (int64, 0 while there is none to predict), or a
-        number of "scalar" (float64). Where labels are names, class c has the name `Learner.classes[c - 1]`.
-    loss : ndarray of shape (n,), dtype float64
-        Loss of each prediction times the weight of the example; 0 without a label.
-    warnings : tuple of str
-        Messages about these examples. Each is also issued as an `XclassWarning`.
-
-    Examples
-    --------
-    >>> import xclass
-    >>> with xclass.Learner("oaa", classes=2, bits=10) as model:
-    ...     outcome = model.learn_many(["1 | sunny warm", "2 | rainy cold", "| no label"])
-    >>> outcome.prediction.tolist(), outcome.loss.tolist()
-    ([1, 1, 1], [0.0, 1.0, 0.0])
-    """
-
-    prediction: np.ndarray  # int64[n] or float64[n]
-    loss: np.ndarray  # float64[n]
-    warnings: tuple[str, ...]
-
-
-class Scores(NamedTuple):
-    """Hold the scores of classes for n examples, as rows of different lengths.
-
-    Attributes
-    ----------
-    start : ndarray of shape (n + 1,), dtype int64
-        Example i has the entries `start[i]:start[i + 1]` of the other arrays.
-    classes : ndarray of shape (m,)
-        Class of each score (int64), or its name (object).
-    scores : ndarray of shape (m,), dtype float32
-        The scores. The class with the highest score is predicted.
-    """
-
-    start: np.ndarray  # int64[n + 1]
-    classes: np.ndarray  # int64[m] or object[m]
-    scores: np.ndarray  # float32[m]
-
-
-class Learner(LearnerCore):
+class Learner(BatchLearner):
     """Learn to predict classes, or real numbers, from one example after the other.
 
     Parameters
@@ -132,9 +81,6 @@ class Learner(LearnerCore):
         self._identity = _is_identity(options.pop("feature_hash", "names"))
         with configuration.naming_keywords():
             self._configure(reduction, classes, options)
-
-    _identity = False  # whether a column's number is the index of its feature
-    _arguments: tuple[str, int | None, dict[str, Any]] | None = None  # of the constructor, for `_expect_names`
 
     @classmethod
     def from_command(cls, command: str | Sequence[str], reduction: str = "multiclass") -> Learner:
@@ -197,21 +143,6 @@ class Learner(LearnerCore):
         use = LearnerUse(passes=passes)
         with configuration.naming_keywords():
             return cls.from_config(configuration.configured(reduction, classes, options, use), use, None, identity)
-
-    def _configure(self, reduction: str, classes: int | None, options: dict[str, Any]) -> None:
-        """Initialise a new learner with the arguments of the constructor; messages name flags of the command line."""
-        jit.activate(hide_scipy=False)
-        self._arguments = (reduction, classes, options)
-        self._start(configuration.configured(reduction, classes, options), LearnerUse(), None)
-
-    def _start(self, config: Config, use: LearnerUse, contents: Contents | None) -> None:
-        """Initialise the learner with resolved options."""
-        super().__init__(config, use, contents)
-        self._inputs = Inputs(config, self.names, self.label_range, self._identity)
-        self._pending: list[BatchTask] = []  # passed to `learn` before the reduction had seen enough examples
-        self._previewed = False  # whether `preview` was called
-        self._wants_more = True  # whether the reduction wants to see more examples in `preview`
-        self._skipped_steps = SkippedSteps("batch")
 
     # learning and predicting
 
@@ -349,57 +280,6 @@ class Learner(LearnerCore):
         outcome = self._outcome(self._learn_batches(self._batches(X, y, sample_weight, learn=True)))
         _warn(outcome.warnings)
         return outcome
-
-    def _learn_batches(self, batches: Iterable[Batch]) -> Iterator[BatchTask]:
-        """Learn from batches in their order; yield the tasks that were learned."""
-        if self._previewed:
-            self._end_preview()
-        if self.preview_size == 0:
-            raise UsageError(
-                "this learner needs to see all of the data before it learns; pass every batch to preview() first, and "
-                "then to learn_many()"
-            )
-        batches = iter(batches)
-        while self.preview_size is not None:
-            batch = next(batches, None)
-            if batch is None:
-                return
-            yield from self._hold(arrays.copied(batch))
-        first = list(itertools.islice(batches, 2))
-        if len(first) < 2 or self.reduction.workers == 1:
-            for batch in itertools.chain(first, batches):
-                for task in self.tasks(batch, True, self.clock):
-                    yield self._learn_task(task)
-        else:
-            yield from self._learn_in_stages(itertools.chain(first, batches))
-
-    def _learn_in_stages(self, batches: Iterator[Batch]) -> Iterator[BatchTask]:
-        """Learn from batches with each stage on a thread of its own, as a run does; yield the tasks in order."""
-
-        def tasks(clock: float) -> Iterator[BatchTask]:
-            for batch in batches:
-                for task in self.tasks(batch, True, clock):
-                    clock = float(task.clock[-1]) if task.batch.n else clock
-                    yield task
-
-        pipeline = Pipeline(tasks(self.clock), self.stages)
-        try:
-            for task in pipeline:
-                yield self._count_task(task)
-        finally:  # after an interruption, wait for the stages and count what they have learned
-            pipeline.stop()
-            for task in pipeline:
-                self._count_task(task)
-
-    def _hold(self, batch: Batch) -> Iterator[BatchTask]:
-        """Keep a batch until the reduction has seen enough examples; then yield the tasks of all batches held."""
-        for task in self.tasks(batch, True, self._clock):
-            if self.preview_size is None:
-                yield self._learn_task(task)
-                continue
-            self._pending.append(task)
-            if not self._preview_task(task):
-                yield from self._end_preview()
 
     def preview(self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None) -> bool:
         """Show examples to a learner that needs to see some before it learns from any.
@@ -782,18 +662,6 @@ class Learner(LearnerCore):
         self._check_learned()
         model_contents.save(fspath(path), self.contents)
 
-    def _saved_bytes(self) -> bytes:
-        """Return the bytes that `save` writes."""
-        self._check_learned()
-        return model_contents.to_bytes(self.contents())
-
-    def _check_learned(self) -> None:
-        """Raise UsageError if the learner holds examples that it has not learned."""
-        if self.preview_size is not None or self.unlearned:
-            raise UsageError(
-                "some examples are not learned yet; call end_pass() at the end of the data, and then save()"
-            )
-
     def close(self) -> None:
         """Stop the threads of the learner and free its memory; it cannot be used afterwards.
 
@@ -809,158 +677,6 @@ class Learner(LearnerCore):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    # batches, tasks and outcomes
-
-    def _batches(
-        self, X: Examples, y: Any = None, sample_weight: ArrayLike | None = None, learn: bool = False
-    ) -> Iterator[Batch]:
-        """Convert examples into batches; raise UsageError if the learner is closed."""
-        _ = self.reduction  # a closed learner has none
-        with configuration.naming_keywords():
-            return self._inputs.batches(X, y, sample_weight, learn)
-
-    def _example(self, example: Example, label: Any, weight: float | None, learn: bool) -> Batch:
-        """Convert a single example into a batch; raise UsageError if the learner is closed."""
-        _ = self.reduction
-        with configuration.naming_keywords():
-            return self._inputs.example(example, label, weight, learn)
-
-    def _use_names_if(self, are_names: Callable[[], bool]) -> None:
-        """Take labels as names from now on if `are_names` returns True and nothing was learned or chosen before."""
-        if self._arguments is None:
-            return
-        reduction, classes, options = self._arguments
-        if (
-            self.examples
-            or self._pending
-            or self._previewed
-            or self.config.reduction.labels != "multiclass"
-            or {"learn_names", "named_labels"} & options.keys()
-        ):
-            self._arguments = None
-        elif are_names():
-            self._arguments = None
-            self.close()
-            with configuration.naming_keywords():
-                config = configuration.configured(reduction, classes, {**options, "learn_names": True})
-                self._start(config, LearnerUse(), None)
-
-    @property
-    def _clock(self) -> float:
-        """Return the sum of the weights of the labelled examples, held examples included."""
-        return next((float(task.clock[-1]) for task in reversed(self._pending) if task.batch.n), self.clock)
-
-    def _learn_task(self, task: BatchTask) -> BatchTask:
-        """Pass a task through the stages, count it and return it."""
-        for stage in self.stages:
-            stage(task)
-        return self._count_task(task)
-
-    def _count_task(self, task: BatchTask) -> BatchTask:
-        """Count a task that has passed the stages and return it."""
-        self.note(task)
-        self.progress.count(task)
-        task.notes.extend(self._skipped_steps.count(task))
-        return task
-
-    def _predict_tasks(self, batch: Batch) -> list[BatchTask]:
-        """Return the tasks of a batch after predicting it."""
-        tasks = []
-        for task in self.tasks(batch, False, self.clock):
-            for stage in self.stages:
-                stage(task)
-            tasks.append(task)
-        return tasks
-
-    def _preview_task(self, task: BatchTask) -> bool:
-        """Show a task to the reduction; return whether it wants to see more."""
-        assert isinstance(self.reduction, Previews)
-        return self.reduction.preview(task)
-
-    def _end_preview(self) -> list[BatchTask]:
-        """End the preview, learn from the examples that were held, and return their tasks."""
-        assert isinstance(self.reduction, Previews)
-        self.reduction.end_preview()
-        if self._previewed:
-            self.preparation.forget_namespaces()  # interactions see those of all examples again, from the first on
-        self._previewed = False
-        pending, self._pending = self._pending, []
-        return [self._learn_task(task) for task in pending]
-
-    def _predictions(self, batches: Iterable[Batch]) -> np.ndarray:
-        """Return the predictions of batches as an array."""
-        kind = np.int64 if self.config.reduction.labels == "multiclass" else np.float64
-        predictions = [np.empty(0, kind)]
-        for batch in batches:
-            for task in self._predict_tasks(batch):
-                self._inputs.notes += task.notes
-                if task.prediction is not None:
-                    predictions.append(task.prediction.astype(kind))
-        joined = np.concatenate(predictions)
-        return joined if kind is np.float64 else self._class_labels(joined, "")
-
-    def _first_prediction(self, tasks: Sequence[BatchTask]) -> Any:
-        """Return the first prediction of tasks, None if there is none, or if it is no class."""
-        for task in tasks:
-            if task.prediction is not None and len(task.prediction):
-                if self.config.reduction.labels != "multiclass":
-                    return float(task.prediction[0])
-                label = int(task.prediction[0])
-                if self.names.class_list is None:
-                    return label if label or self.label_range.lowest == 0 else None
-                return self.names.names[label - 1] if 0 < label <= len(self.names.names) else None
-        return None
-
-    def _top(self, batches: Iterable[Batch], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the k most probable classes of each example, and their probabilities, as `predict_many` does."""
-        k = configuration.checked_value("k", options_of(ListingOptions)["top_k"], k)
-        labels, p = [np.empty((0, k), np.int64)], [np.empty((0, k))]
-        for tasks in self._predict_listings(batches, ListingOptions(top_k=k)):
-            self._inputs.notes += [note for task in tasks for note in task.notes]
-            of_batch = arrays.top_k_arrays([task.class_lists for task in tasks if task.class_lists is not None], k)
-            labels.append(of_batch[0])
-            p.append(of_batch[1])
-        return self._class_labels(np.concatenate(labels), None), np.concatenate(p)
-
-    def _predict_listings(self, batches: Iterable[Batch], listing_options: ListingOptions) -> Iterator[list[BatchTask]]:
-        """Predict batches with the listings of classes and probabilities that `listing_options` describes."""
-        record = self.config.reduction
-        if not record.probabilities:
-            names = ", ".join(other.name for other in registry.REDUCTIONS if other.probabilities)
-            raise UsageError(f"{record.name} does not estimate probabilities; choose one of {names}")
-        self.reduction.want(Wanted(listing_options=listing_options))
-        try:
-            for batch in batches:
-                yield self._predict_tasks(batch)
-        finally:
-            self.reduction.want(self._spec.wanted)
-
-    def _class_labels(self, labels: np.ndarray, other: object) -> np.ndarray:
-        """Return labels as numbers, or as names if the classes have names, with `other` for label 0."""
-        if self.names.class_list is None:
-            return labels
-        names = np.array([other, *self.names.names], object)
-        return names[np.where((labels > 0) & (labels < len(names)), labels, 0)]
-
-    def _outcome(self, tasks: Iterable[BatchTask]) -> Outcome:
-        """Return the joint outcome of tasks that have passed the stages, without keeping their batches in memory."""
-        predictions, losses = [np.empty(0)], [np.empty(0)]
-        for task in tasks:
-            losses.append(np.zeros(task.batch.n) if task.loss is None else task.loss)
-            if task.prediction is not None:
-                predictions.append(task.prediction)
-            self._inputs.notes += task.notes
-        kind = np.int64 if self.config.reduction.labels == "multiclass" else np.float64
-        return Outcome(np.concatenate(predictions).astype(kind), np.concatenate(losses), self._notes([]))
-
-    def _notes(self, tasks: Sequence[BatchTask]) -> tuple[str, ...]:
-        """Return the messages about the text and the tasks, and clear those about the text."""
-        notes = [*self._inputs.notes]
-        for task in tasks:
-            notes += task.notes
-        self._inputs.notes.clear()
-        return tuple(map(configuration.with_keywords, notes))
 
 
 def _is_identity(feature_hash: object) -> bool:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from ..array_types import AnyArray
-from ..data import feature_names, matrix, words
-from ..data.batch import Batch
-from ..data.feature_names import Hashing, NameHasher
-from ..data.matrix import UNNAMED_GROUP, Part
 from ..errors import DataError, UsageError
 from ..kernels import jit
 from ..system.printable import short_repr
+from . import feature_names, matrix, words
+from .batch import Batch
+from .feature_names import Hashing, NameHasher
+from .matrix import UNNAMED_GROUP, Part
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
