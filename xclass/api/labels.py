@@ -61,7 +61,7 @@ class LabelConverter:
             if there are not n labels, or if one of them is not allowed; nothing has changed then.
         """
         named = self._names.class_list is not None
-        if n == 1 and type(labels) is list:
+        if n == 1 and type(labels) is list and len(labels) == 1:
             label = self._single(labels[0], named)
             if label is not None:
                 return label

@@ -18,6 +18,7 @@ from tests.oracles.feature_scales import as_learned
 from tests.oracles.pecoc import LEAST, Tree, estimates, hadamard, nearest
 from xclass import Learner, UsageError, load
 from xclass.binary import adagrad, loss
+from xclass.kernels.direct import DirectCall
 from xclass.model import model_file
 from xclass.reductions.core.spec import Wanted
 from xclass.reductions.cpt import label_tree, pecoc, wide_nodes
@@ -209,6 +210,7 @@ def test_arity_2_equals_the_binary_tree(monkeypatch, alpha):
     def other(self, *args):
         original(self, *args)
         self.kernels = wide_nodes
+        self._learn_kernel = DirectCall(wide_nodes, "learn_batch")
 
     monkeypatch.setattr(cpt.Member, "__init__", other)
     with Learner("cpt", k, **options) as model:
