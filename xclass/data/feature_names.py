@@ -87,7 +87,7 @@ class NameHasher:
             data = data.strip(STRIPPED)
             if not data or (data.isdigit()):
                 return (int(data or b"0") + seed) & 0xFFFFFFFF
-        return self._murmur3(data, seed, signed=False)
+        return self._murmur3(data, seed, False)  # a keyword takes as long as the hash
 
 
 # -- kernels
