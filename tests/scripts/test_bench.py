@@ -102,3 +102,17 @@ def test_options_that_would_do_nothing_are_refused(sets, command, words, message
     result = tool(command, sets, *words)
     assert result.returncode == 2
     assert message in result.stderr
+
+
+def test_estimators_are_compared_with_others_and_with_the_command(sets):
+    pytest.importorskip("sklearn")
+    done = tool("bench.estimators", sets, "--sets", "tiny", "--beside", "tiny", "--repetitions", 1)
+    assert done.returncode == 0, done.stderr
+    head, _, *rows = cells(done.stdout)
+    found = {row[0]: row[1] for row in rows}
+    assert head == ["accuracy % (s of `fit`)", "tiny"]
+    names = {"`XClassifier()`", '`XClassifier("oaa", passes=5)`', '`SGDClassifier("log_loss")`'}
+    assert names <= found.keys() and all(float(found[name].split()[0]) > 50 for name in names)
+    if importlib.util.find_spec("vowpalwabbit"):
+        assert float(found["`VWMultiClassifier(oaa=K, passes=5)`"].split()[0]) > 50
+    assert all(float(seconds) > 0 for seconds in rows[-1][1:]) and len(rows[-1]) == 5
