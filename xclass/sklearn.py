@@ -367,7 +367,9 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{name} is empty; give at least one label")
         assert_all_finite(y, input_name=name)
         check_array(y, ensure_2d=False, dtype=None)  # refuses complex numbers
-        check_classification_targets(y)
+        strings = y.dtype.kind == "O" and all(isinstance(label, str) for label in y)
+        if not strings and y.dtype.kind not in "iubU":  # others are always labels, and scikit-learn warns of many
+            check_classification_targets(y)
         return np.asarray(y)
 
     def _set_workers(self, learner: Learner) -> None:

@@ -165,6 +165,13 @@ def test_labels_of_all_kinds_come_back(name, kind):
     assert_array_equal(model.predict_top_k(X, 2)[0][:, 0], model.predict(X))
 
 
+@pytest.mark.parametrize("kind", [int, str, object])
+@pytest.mark.filterwarnings("error")
+def test_many_classes_are_no_reason_for_a_warning(kind):
+    y = np.arange(1, 101).astype(str).astype(kind)
+    assert XClassifier(bits=14).fit(np.eye(100), y).partial_fit(np.eye(100), y).predict(np.eye(100)).shape == (100,)
+
+
 @pytest.mark.parametrize(
     ("first", "later", "message"),
     [

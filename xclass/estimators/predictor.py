@@ -22,6 +22,7 @@ from .class_labels import ClassLabels
 
 PROBABILITIES = Wanted(probabilities.Options(probabilities=True))
 MOST_LISTED = options_of(probabilities.Options)["top_k"].maximum or 1
+MOST_CELLS = 1 << 18  # numbers of an array of examples and labels that is made at a time
 ABOVE = 1 + 1e-12  # factor that makes the predicted class the most probable one where another one is as probable
 
 
@@ -66,19 +67,24 @@ class Predictor:
         The learned labels that the learner does not list share the rest of the probability equally.
         """
         learned = self._learned
-        most_rows = max(1, probabilities.MOST_PAIRS // len(learned))
+        most_rows = max(1, MOST_CELLS // len(learned))
         for task in self._learner.predict_tasks(X, PROBABILITIES):
-            assert task.class_lists is not None
-            row, classes, listed = arrays.listed_probabilities(task.class_lists)
-            position = self._to_positions(classes)
-            kept = self._known(position)
-            row, position, listed = row[kept], position[kept], listed[kept]
+            lists = task.class_lists
+            assert lists is not None
             predicted = self._predicted(task)
             for low in range(0, task.batch.n, most_rows):
                 high = min(low + most_rows, task.batch.n)
-                begin, end = np.searchsorted(row, (low, high))
+                begin, end = lists.start[low], lists.start[high]
+                part = lists._replace(
+                    scores=lists.scores[begin:end],
+                    labels=lists.labels[begin:end],
+                    start=lists.start[low : high + 1] - begin,
+                )
+                row, classes, listed = arrays.listed_probabilities(part)
+                position = self._to_positions(classes)
+                kept = self._known(position)
                 p = np.zeros((high - low, len(learned)))
-                p[row[begin:end] - low, position[begin:end]] = listed[begin:end]
+                p[row[kept], position[kept]] = listed[kept]
                 yield self._completed(p, predicted[low:high])
 
     def _completed(self, p: Float64s, predicted: Int64s) -> Float64s:
