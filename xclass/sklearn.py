@@ -106,7 +106,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         The learner.
     n_features_in_ : int
         Number of features; not defined if the examples are texts.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if the examples were a DataFrame whose columns have strings as names.
     n_iter_ : int
         Number of passes of the last `fit`; 1 after `partial_fit`.

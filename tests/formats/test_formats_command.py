@@ -231,7 +231,7 @@ def test_real_labels(tmp_path):
         (b"__label__a | b\n", "f.ft", "fasttext"),
         (b"label,text\n", "f", "csv"),
         (b"label\ttext\n", "f", "csv"),
-        (b"label,te|xt\n", "f.csv", "csv"),
+        (b"label,wo|rds\n", "f.csv", "csv"),
         (b"text\na\n", "f.csv.zst", "csv"),
         (b"1,2\n", "f", "vw"),
         (b"a b,c\n", "f", "csv"),
