@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from ...array_types import Bools, Float64s, Int64s
@@ -49,8 +51,12 @@ class Member:
         self.kernels = binary_nodes if arity == 2 else wide_nodes
         self.random = np.array([seed], np.uint64)
         self.leaves = np.empty(0, np.int64)
-        self._learn_kernel = DirectCall(self.kernels, "learn_batch")
         self._kept_scratch: Scratch | None = None  # buffers for a batch of a single example, see `_fits`
+
+    @cached_property
+    def _learn_kernel(self) -> DirectCall:
+        """Return the kernel that learns a batch."""
+        return DirectCall(self.kernels, "learn_batch")
 
     def _fits(self, batch: Batch, scratch: Scratch | None) -> bool:
         """Return whether buffers suffice for a batch and the tree as it is now."""
