@@ -46,7 +46,9 @@ def spec_of(settled: config.Config) -> LearnerSpec:
 def learner_of(settled: config.Config, **changed) -> base.Learner:
     """Return the reduction of a command line, built as in a run; `changed` are fields of `LearnerUse` to replace."""
     jit.activate()
-    return Learner.from_config(settled, learner_use.of_run(settled)._replace(**changed)).reduction
+    learner = Learner.from_config(settled, learner_use.of_run(settled)._replace(**changed))
+    reduction, learner._reduction = learner.reduction, None  # a learner that is freed would close its reduction
+    return reduction
 
 
 def batch_of(settled: config.Config, text: str) -> Batch:
