@@ -24,23 +24,23 @@ def read(data: bytes, fmt: str, block_bytes: int = 1 << 16, column: str | None =
     """Return the batches of the data, the reader, and the message that ended the reading, or an empty one."""
     options = {"learn_names": True, **options}
     source = reader.Options(format=fmt, label_column=column)
-    found = reader.Reader(
+    source = reader.Reader(
         source, parser.Options(**options), BITS, True, stream=io.BytesIO(data), choose=detect.chooser(source),
         block_bytes=block_bytes,
     )  # fmt: skip
-    found.name = "f"
+    source.name = "f"
     batches, message = [], ""
     try:
-        for batch in found:
+        for batch in source:
             batches.append(batch)
     except DataError as error:
         message = str(error).replace("stdin:", "f:")
-    return batches, found, message
+    return batches, source, message
 
 
 def examples(batches, names: list[str]) -> list[tuple]:
     """Return each example as line, label, features, weight and tag; the constant is checked and left out."""
-    found = []
+    rows = []
     for batch in batches:
         for i in range(batch.n):
             here = slice(batch.start[i], batch.start[i + 1])
@@ -52,8 +52,8 @@ def examples(batches, names: list[str]) -> list[tuple]:
             label = batch.label[i]
             word = b"" if np.isnan(label) else names[int(label) - 1].encode("utf-8", "surrogateescape")
             tag = batch.text[batch.tag_start[i] : batch.tag_end[i]].tobytes()
-            found.append((int(batch.line[i]), word, features, float(batch.weight[i]), tag))
-    return found
+            rows.append((int(batch.line[i]), word, features, float(batch.weight[i]), tag))
+    return rows
 
 
 def expected(lines: list[oracle.Line], seed: int = 0, every: bool = False) -> list[tuple]:
@@ -83,21 +83,21 @@ def _chained(parent, word, every):
 
 def check(data: bytes, fmt: str, lines: list[oracle.Line], exact: bool = True, **options) -> None:
     """Compare the readings with `skip` and with `stop` with the lines of the oracle."""
-    batches, found, message = read(data, fmt, on_bad_line="skip", **options)
+    batches, source, message = read(data, fmt, on_bad_line="skip", **options)
     assert message == ""
     hashing = {"seed": options.get("hash_seed", 0), "every": options.get("hash") == "all"}
-    assert examples(batches, found.parser.names.names) == expected(lines, **hashing)
+    assert examples(batches, source.parser.names.names) == expected(lines, **hashing)
     bad = [line for line in lines if line.column]
-    assert found.parser.bad == found.parser.skipped == len(bad)
-    messages = [message.replace("stdin:", "f:") for message in found.parser.first_messages]
+    assert source.parser.bad == source.parser.skipped == len(bad)
+    messages = [message.replace("stdin:", "f:") for message in source.parser.first_messages]
     places = [tuple(map(int, PLACE.search(message).groups())) for message in messages]
     if exact:
         assert places == [(line.number, line.column) for line in bad[:5]]
     else:
         assert len(places) == min(5, len(bad))
-    batches, found, message = read(data, fmt, **options)
+    batches, source, message = read(data, fmt, **options)
     until = lines[: lines.index(bad[0])] if bad else lines
-    assert examples(batches, found.parser.names.names) == expected(until, **hashing)
+    assert examples(batches, source.parser.names.names) == expected(until, **hashing)
     assert bool(message) == bool(bad)
     if bad:
         place = tuple(map(int, PLACE.match(message).groups()))
@@ -158,11 +158,11 @@ def test_libsvm(data, size, options, names):
     if names:
         check(data, "libsvm", lines, block_bytes=size, **options)
         return
-    batches, found, _ = read(data, "libsvm", size, learn_names=False, on_bad_line="skip", **options)
+    batches, source, _ = read(data, "libsvm", size, learn_names=False, on_bad_line="skip", **options)
     wanted = [float(line.label) if line.label else np.nan for line in lines if not line.column]
     labels = np.concatenate([batch.label for batch in batches]) if batches else np.empty(0)
     np.testing.assert_array_equal(labels, np.array(wanted, float))
-    assert found.parser.bad == sum(line.column > 0 for line in lines)
+    assert source.parser.bad == sum(line.column > 0 for line in lines)
 
 
 @settings(max_examples=150)
@@ -222,10 +222,10 @@ def test_numbers_in_a_column_decide_on_its_type_once():
     rows = b"label,x,y\n" + b"a,1,b\n" * 20_000
     batches, _, message = read(rows + b'"a",\n"c, d",2,z\n' + b"b,one,2\n", "csv")
     assert message.startswith("f:20002:1: the row that ends in ''")
-    batches, found, message = read(rows + b'a,"2",z\nb,"one",2\n', "csv")
+    batches, source, message = read(rows + b'a,"2",z\nb,"one",2\n', "csv")
     assert message.startswith("f:20003:3: 'one' is not a finite number, and the first rows of this column are numbers")
     assert sum(batch.n for batch in batches) == 20_001
-    assert found.format.numeric == [False, True, False]
+    assert source.format.numeric == [False, True, False]
 
 
 def test_place_of_a_cell_behind_cells_of_several_lines():
@@ -290,8 +290,8 @@ def test_malformed_json(line, column, message):
     batches, _, refused = read(b'{"text": "a"}\n' + line + b'\n{"text": "b"}\n', "jsonl")
     assert refused.startswith(f"f:2:{column}: {message}"), refused
     assert sum(batch.n for batch in batches) == 1
-    batches, found, refused = read(b'{"text": "a"}\n' + line + b'\n{"text": "b"}\n', "jsonl", on_bad_line="skip")
-    assert (refused, [line for batch in batches for line in batch.line.tolist()], found.parser.skipped) == (
+    batches, source, refused = read(b'{"text": "a"}\n' + line + b'\n{"text": "b"}\n', "jsonl", on_bad_line="skip")
+    assert (refused, [line for batch in batches for line in batch.line.tolist()], source.parser.skipped) == (
         "",
         [1, 3],
         1,

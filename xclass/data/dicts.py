@@ -164,5 +164,5 @@ def _number(value: Any, name: str, line: int) -> float:
 
 def _wrong(name: str, value: object, line: int) -> DataError:
     """Return the error for a value that a feature cannot have."""
-    shown = f"{value:g}" if isinstance(value, float) and not math.isfinite(value) else short_repr(value)
-    return DataError(f"batch:{line}: the feature {short_repr(name)} has the value {shown}; {ALLOWED}")
+    value_text = f"{value:g}" if isinstance(value, float) and not math.isfinite(value) else short_repr(value)
+    return DataError(f"batch:{line}: the feature {short_repr(name)} has the value {value_text}; {ALLOWED}")

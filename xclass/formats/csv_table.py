@@ -219,10 +219,10 @@ class CsvTable(TextFormat):
         self.numeric = [seen[k] and not other[k] and k != self.label for k in range(len(self.header))]
         numeric = [name for name, is_numeric in zip(self.header, self.numeric, strict=True) if is_numeric]
         texts = [name for k, name in enumerate(self.header) if not self.numeric[k] and k != self.label]
-        shown = {b",": "comma", b"\t": "tab", b";": "semicolon", b"": "none"}[self.delimiter]
+        delimiter_name = {b",": "comma", b"\t": "tab", b";": "semicolon", b"": "none"}[self.delimiter]
         label = _shown(self.header[self.label]) if self.label >= 0 else "none"
         self.about.append(
-            f"delimiter: {shown}; label: {label}; numbers: {self._list(numeric)}; text: {self._list(texts)}"
+            f"delimiter: {delimiter_name}; label: {label}; numbers: {self._list(numeric)}; text: {self._list(texts)}"
         )
 
     @staticmethod

@@ -143,12 +143,12 @@ class JsonScanner(records.RecordScanner):
             self._add_features(given)
             weight = self._weight(given.get("weight", 1.0))
         except MalformedError as error:
-            shown = error.seen if isinstance(error.seen, str) else json.dumps(error.seen)
+            seen_text = error.seen if isinstance(error.seen, str) else json.dumps(error.seen)
             column = _column(line, error.key)
             if error.problem == WEIGHT_VALUE:
                 weight = 0.0
             examples.problems[len(examples.line)] = records.Problem(
-                error.problem, number, column, encoded(shown) or b'""', error.ends
+                error.problem, number, column, encoded(seen_text) or b'""', error.ends
             )
         except (ValueError, RecursionError) as error:
             at = getattr(error, "pos", 0)

@@ -244,11 +244,11 @@ class RecordScanner:
         padded = np.frombuffer(whole + bytes(parser.PADDING), np.uint8)
         read_labels(padded, begin[::2], stop[::2], self.rules, label, problem)
         for i in np.flatnonzero(problem).tolist():
-            found = Problem(int(problem[i]), examples.line[i], column_of_label(i), examples.label[i], True)
-            examples.problems.setdefault(i, found)
-        notes, kept, bad, skipped, shown = self._judged(examples, len(whole))
-        if shown:
-            padded = np.frombuffer(whole + shown + bytes(parser.PADDING), np.uint8)
+            problem_of_label = Problem(int(problem[i]), examples.line[i], column_of_label(i), examples.label[i], True)
+            examples.problems.setdefault(i, problem_of_label)
+        notes, kept, bad, skipped, seen_words = self._judged(examples, len(whole))
+        if seen_words:
+            padded = np.frombuffer(whole + seen_words + bytes(parser.PADDING), np.uint8)
         if not kept.all():
             items = picked(items, kept)
         rows = np.flatnonzero(kept)
@@ -276,23 +276,23 @@ class RecordScanner:
         notes : int64[MAX_MESSAGES + 2, 4], see `tokens.parse_lines`
         kept : bool[n], whether an example is read
         bad, skipped : numbers of malformed lines, and of lines left out
-        shown : the words to show
+        seen_words : the words to show
         """
         notes = np.zeros((MAX_MESSAGES + 2, 4), np.int64)
         kept = np.ones(len(examples.line), bool)
         bad = skipped = 0
-        shown = b""
+        seen_words = b""
         for i, problem in sorted(examples.problems.items()):
-            where = at + len(shown)
+            where = at + len(seen_words)
             left_out = self.rules.treatment != VW or problem.ends
             stopped = left_out and self.rules.treatment != SKIP
             if stopped or bad < MAX_MESSAGES:
                 notes[-1 if stopped else bad + 1] = problem.kind, problem.line, where - problem.column + 1, where
-                shown += one_word(problem.seen[:200]) + b"\n"
+                seen_words += one_word(problem.seen[:200]) + b"\n"
             if stopped:
                 kept[i:] = False
                 break
             bad += 1
             skipped += left_out
             kept[i] = not left_out
-        return notes, kept, bad, skipped, shown
+        return notes, kept, bad, skipped, seen_words
