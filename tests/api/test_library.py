@@ -550,7 +550,7 @@ def test_the_example_of_the_package_runs(tmp_path, monkeypatch):
     root = Path(__file__).resolve().parents[2]
     readme = (root / "README.md").read_text(encoding="utf-8")
     start = readme.index("    import xclass\n")
-    short = readme[start : readme.index("##", start)].replace('"train.vw"', '"train.vw.gz"')
+    short = readme[start : readme.index("Data may also", start)].replace('"train.vw"', '"train.vw.gz"')
     page = (root / "docs" / "python.md").read_text(encoding="utf-8")
     start = page.index("    import xclass\n")
     whole = page[start : page.index("The command reads", start)]

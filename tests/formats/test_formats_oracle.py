@@ -153,6 +153,8 @@ pair_line = st.builds(
 @settings(max_examples=200)
 @given(files(pair_line), sizes, hashes, st.booleans())
 @example(b"3 1:0.5 7:2\n\n# comment\n2 qid:4 1:1#c\n", 64, {}, False)
+@example(b"1:#", 16, {}, True)
+@example(b"1:#", 16, {}, False)
 def test_libsvm(data, size, options, names):
     lines = list(oracle.pairs(data, valid=oracle.is_name if names else oracle.is_class))
     if names:

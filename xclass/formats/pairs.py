@@ -134,6 +134,8 @@ def parse_pairs(
             value, digits = np.float32(0), 0
             if not words.is_space(text[p]):
                 value, p, digits = numbers.read_number(text, p)
+            if p == where:  # nothing that begins a number, such as `#`
+                digits = 0
             if (
                 digits == 0
                 or not math.isfinite(value)
