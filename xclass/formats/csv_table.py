@@ -29,7 +29,7 @@ from ..system.printable import short_repr
 from ..text import parser
 from ..text.malformed import CELL, CELLS, RECORD
 from ..text.numbers import NEWLINE
-from ..text.text_format import TextFormat
+from ..text.text_format import OtherFormat
 from . import records
 
 TYPED_BYTES = 1 << 16  # bytes at the beginning of the data whose rows decide whether a column is numeric
@@ -113,7 +113,7 @@ def rows_of(text: bytes, delimiter: bytes) -> Iterator[tuple[int, list[str] | No
         yield line, row
 
 
-class CsvTable(TextFormat):
+class CsvTable(OtherFormat):
     """Read CSV and TSV files.
 
     Parameters

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import DataError, UsageError
 from ..text import reader
 from ..text.label_detection import LabelDetector
-from ..text.text_format import Chooser, TextFormat
+from ..text.text_format import Chooser, OtherFormat, TextFormat
 from . import csv_table, fasttext, json_lines, pairs
 
 EXTENSIONS = {
@@ -195,7 +195,7 @@ class FormatLabels:
         if self._format.end_of_lines(waiting, 0, len(waiting)) < len(waiting):
             return
         text, self._pending = self._pending, b""
-        if self._format.name == "vw":
+        if not isinstance(self._format, OtherFormat):
             for line in text.split(b"\n")[:-1]:
                 self._labels.add(line)
             return

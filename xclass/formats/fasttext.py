@@ -23,7 +23,7 @@ from ..kernels.jit import inlined, jit
 from ..text.malformed import LABEL_NAME, SEVERAL_LABELS
 from ..text.parser import Parser
 from ..text.rules import Rules
-from ..text.text_format import TextFormat
+from ..text.text_format import OtherFormat
 from . import labels, line_scanner
 
 PREFIX = b"__label__"
@@ -104,7 +104,7 @@ def parse_words(
 # -- Python
 
 
-class FastText(TextFormat):
+class FastText(OtherFormat):
     """Read lines of fastText."""
 
     name = "fasttext"

@@ -25,7 +25,7 @@ import numpy as np
 from ..array_types import UInt8s
 from ..text import parser
 from ..text.malformed import ENTRY, RECORD, SEVERAL_LABELS, WEIGHT_VALUE
-from ..text.text_format import TextFormat
+from ..text.text_format import OtherFormat
 from . import records
 from .line_scanner import DEFAULT_GROUP
 
@@ -77,7 +77,7 @@ def _number(given: float) -> str:
     return repr(given)
 
 
-class JsonLines(TextFormat):
+class JsonLines(OtherFormat):
     """Read JSON lines."""
 
     name = "jsonl"

@@ -27,7 +27,7 @@ from ..system.printable import short_repr
 from ..text import numbers, parser
 from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, PAIR, PAIR_VALUE, SEVERAL_LABELS
 from ..text.rules import Rules
-from ..text.text_format import TextFormat
+from ..text.text_format import OtherFormat
 from . import labels, line_scanner
 
 COMMA, COLON, HASH = 44, 58, 35
@@ -162,7 +162,7 @@ def parse_pairs(
 # -- Python
 
 
-class Libsvm(TextFormat):
+class Libsvm(OtherFormat):
     """Read lines of LIBSVM or SVMlight."""
 
     name = "libsvm"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Protocol, TypeAlias
 
@@ -21,7 +22,7 @@ class BlockScanner(Protocol):
 
 
 class TextFormat:
-    """Read VW text; other formats derive from this class.
+    """Read VW text; other formats derive from `OtherFormat`.
 
     Attributes
     ----------
@@ -79,13 +80,17 @@ class TextFormat:
             end = piece
         return 0
 
-    def features(self, line: bytes) -> Iterator[tuple[bytes, np.float32]]:
-        """Yield name and value of the features of a line; not called for VW text, see `feature_names`."""
-        raise NotImplementedError
 
+class OtherFormat(TextFormat, ABC):
+    """Read another format than VW text, whose labels and features are found without VW's parser."""
+
+    @abstractmethod
     def labels_of(self, text: bytes) -> Iterator[bytes]:
-        """Yield the label of each example of a text as one word, empty for none; not called for VW text."""
-        raise NotImplementedError
+        """Yield the label of each example of a text as one word, empty for none."""
+
+    def features(self, line: bytes) -> Iterator[tuple[bytes, np.float32]]:
+        """Yield name and value of the features of a line; nothing if `named` is False."""
+        return iter(())
 
 
 Chooser: TypeAlias = Callable[[bytes, bool, str], TextFormat | None]  # from the arguments of `begin`; None for more

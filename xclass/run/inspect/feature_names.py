@@ -11,6 +11,7 @@ Differs   from VW: no differences are known.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from ...data import batch_ops, interactions, namespaces
 from ...data.batch import CONSTANT, CONSTANT_GROUP, Batch
 from ...text import numbers, parser
-from ...text.text_format import TextFormat
+from ...text.text_format import OtherFormat, TextFormat
 
 UINT32 = 2**32 - 1
 DEFAULT_GROUP = 32  # byte of the default namespace
@@ -87,10 +88,10 @@ class Namer:
         If `has_wildcards` is set, this method must be called for all examples in their order.
         """
         groups: Groups = {}
-        if self.format.name == "vw":
-            self._parse_line(line_of(batch, i), groups)
+        if isinstance(self.format, OtherFormat):
+            self._add_features(self.format.features(line_of(batch, i)), groups)
         else:
-            self._add_features(line_of(batch, i), groups)
+            self._parse_line(line_of(batch, i), groups)
         for group in list(groups):
             if self._features.dropped[group]:
                 del groups[group]
@@ -136,9 +137,9 @@ class Namer:
             name = stripped
         return self._murmur(name, seed & UINT32, signed=False)
 
-    def _add_features(self, line: bytes, groups: Groups) -> None:
-        """Append the features of a line of another format than VW text to `groups`."""
-        for name, value in self.format.features(line):
+    def _add_features(self, features: Iterator[tuple[bytes, np.float32]], groups: Groups) -> None:
+        """Append features of the default namespace, by name and value, to `groups`."""
+        for name, value in features:
             if value != 0:
                 index = self._hash(name, self._unnamed) & self._mask
                 groups.setdefault(DEFAULT_GROUP, []).append((FeatureName(b"", name), index, value))
