@@ -532,7 +532,7 @@ def test_names_of_the_package_are_found():
     assert set(dir(xclass)) >= {"Learner", "load", "read_vw"}
 
 
-@pytest.mark.parametrize("module", ["api.learner", "api.inputs", "data.batch"])
+@pytest.mark.parametrize("module", ["api.learner", "api.batch_learner", "api.inputs", "data.batch"])
 def test_examples_of_the_docstrings_run(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():

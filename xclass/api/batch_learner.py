@@ -67,6 +67,17 @@ class Scores(NamedTuple):
         Class of each score (int64), or its name (object).
     scores : ndarray of shape (m,), dtype float32
         The scores. The class with the highest score is predicted.
+
+    Examples
+    --------
+    >>> import xclass
+    >>> with xclass.Learner("oaa", classes=3, bits=10) as model:
+    ...     _ = model.learn_many(["1 | sunny warm", "2 | rainy cold", "3 | snow cold"] * 10)
+    ...     result = model.scores(["| warm", "| snow"])
+    >>> result.start.tolist(), result.classes.tolist()
+    ([0, 3, 6], [1, 2, 3, 1, 2, 3])
+    >>> result.scores.reshape(2, 3).argmax(axis=1).tolist()
+    [0, 2]
     """
 
     start: np.ndarray  # int64[n + 1]
