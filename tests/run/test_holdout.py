@@ -163,3 +163,11 @@ def test_a_single_pass_with_examples_held_out_has_no_best_pass(tmp_path):
     err = learn("d", "--oaa", 6, "--holdout_after", 40, cwd=tmp_path).err
     assert "average loss = " in err and " h\n" in err
     assert "best" not in err
+
+
+def test_classes_that_were_only_held_out_are_warned_of(tmp_path):
+    lines = [f"{7 if i == 9 else i % 3 + 1} | f{i % 3}\n" for i in range(30)]
+    (tmp_path / "data").write_text("".join(lines))
+    for more, count in ((("--holdout_off",), 0), ((), 1)):
+        result = learn("data", "--oaa", 9, "-b", 10, "--passes", 2, *more, cwd=tmp_path)
+        assert result.err.count("occur only in held-out lines, and so were not learned = 1;") == count

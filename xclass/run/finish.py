@@ -70,7 +70,7 @@ def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
                 run.console.line(line)
     except Exception as caught:  # raised after the model is saved
         write_error = caught
-    for line in [*run.labels.warnings(), *run.reader.report()]:
+    for line in [*([] if o.vw_exact else run.labels.warnings()), *run.reader.report()]:
         run.console.warn(line)
     if error is None and stopped is None:
         if not o.testonly and run.saver.learned == 0 and not (o.no_stdin or o.vw_exact):

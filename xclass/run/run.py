@@ -216,7 +216,7 @@ class Run:
         self.reader = self._source()
         closing.callback(self.reader.close)
         self.skipped_steps = SkippedSteps(self.reader.name if len(c.reader.data) <= 1 else None)
-        self.labels = LabelNotes(self.model.names.class_list is not None)
+        self.labels = LabelNotes(c.reduction.labels == "multiclass", self.model.names.class_list is not None)
         self.stream = passes.Stream(self.reader, c.passes, holdout, self._shuffler(), o.final_regressor)
 
     def _use(self) -> LearnerUse:
