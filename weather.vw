@@ -1,2 +1,0 @@
-1 | warm sunny
-2 0.5 | cold
