@@ -34,6 +34,7 @@ def classes(*lines: bytes) -> bool | None:
     ("lines", "are_classes"),
     [
         ([b"1 | a", b"2 | b", b"3 | c"], True),
+        ([b"\xef\xbb\xbf1 | a", b"2 | b", b"3 | c"], True),  # a byte order mark is not part of the label
         ([b"1 2.5 'tag| a", b"30000 | b", b"7 0.5 | c"], True),
         ([b"1 | a", b"2 | b", b"1 | c"], False),  # two classes, or counts
         ([b"1 | a", b"-1 | b"], False),

@@ -54,7 +54,7 @@ class LabelDetector:
         """Examine one line of text, without its newline."""
         if self.classes is not None:
             return
-        head, bar, _ = line.partition(b"|")
+        head, bar, _ = line.removeprefix(b"\xef\xbb\xbf").partition(b"|")  # the parser skips the byte order mark, too
         words = head.split()
         if bar and words and not head[-1:].isspace():
             words.pop()  # a word that touches the bar is a tag
