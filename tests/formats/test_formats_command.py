@@ -140,6 +140,12 @@ def test_a_pipe_is_answered_line_by_line(data):
         ("a.csv", "label,5.1\nx,1\n", "a.csv:1:1:", "column 2 of the header is the number '5.1'"),
         ("a.csv", "label,a,a\nx,1,2\n", "a.csv:1:1:", "column 3 of the header has the name 'a'"),
         ("a.jsonl", '{"label": ["a", "b"]}\n', "a.jsonl:1:11:", "several labels"),
+        ("a.jsonl", '{"label": 1}\n{"text": "a"\n', "a.jsonl:2:13:", "the line ends before its object does"),
+        ("a.ft", "__label__ a\n", "a.ft:1:10:", "the prefix __label__ has no name behind it"),
+        ("a.svm", "1:1 2:2\n", "a.svm:", "a labelled line is `label number:value number:value`"),
+        ("a.csv", "label,a\n,1\n", "a.csv:", "labels are the cells of the column that --label_column names"),
+        ("a.jsonl", '{"text": "a"}\n', "a.jsonl:", 'a labelled line is {"label": "name", "text": "words"}'),
+        ("a.vw", "tea,kettle\n", "a.vw:", "`label | features`, and --format names another format than VW text"),
     ],
 )  # fmt: skip
 def test_malformed_lines_are_named(tmp_path, name, text, place, words):
@@ -149,6 +155,13 @@ def test_malformed_lines_are_named(tmp_path, name, text, place, words):
     (line,) = (line for line in done.err.splitlines() if place in line)
     assert line.startswith(f"xclass: {place} ")
     assert words in line
+
+
+def test_lines_of_fasttext_without_labels_are_not_enough_to_learn():
+    done = xclass("--format", "fasttext", "--quiet", stdin="b c\n")
+    assert (done.status, done.err) == (
+        1, "xclass: stdin: no example was learned from; a labelled line is `__label__NAME words`\n"
+    )  # fmt: skip
 
 
 def test_malformed_lines_are_skipped_or_read_in_part(tmp_path):

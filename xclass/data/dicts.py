@@ -21,7 +21,7 @@ from .batch import CONSTANT, CONSTANT_GROUP, Batch
 from .feature_names import NameHasher
 from .matrix import UNNAMED_GROUP
 
-ALLOWED = "allowed are finite numbers, text, and None for a missing value"
+ALLOWED = "allowed are numbers up to 3.4e38, text, and None for a missing value"
 LARGEST = float(np.finfo(np.float32).max)
 NO_TEXT = np.zeros(0, np.uint8)
 PLAIN = frozenset((float, int, str, bool, type(None)))  # types whose values need no test whether they are dictionaries
@@ -60,7 +60,7 @@ class DictConverter:
         Raises
         ------
         DataError
-            if a value is not a finite number, text or None.
+            if a value is not a number up to 3.4e38, text or None.
         """
         rows = _Rows()
         for i, example in enumerate(examples):

@@ -124,6 +124,7 @@ class CsvTable(OtherFormat):
     name = "csv"
     parallel = False
     named = False
+    labelled = "labels are the cells of the column that --label_column names, else of the column label or the first"
     unfinished = "the row that begins here has a quote that is not closed; close it, or double a quote within quotes"
 
     def __init__(self, label_column: str | None = None) -> None:

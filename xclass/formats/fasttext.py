@@ -20,7 +20,7 @@ from ..data import hashing, words
 from ..data.batch import Batch
 from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
-from ..text.malformed import LABEL_NAME, SEVERAL_LABELS
+from ..text.malformed import NO_NAME, SEVERAL_LABELS
 from ..text.parser import Parser
 from ..text.rules import Rules
 from ..text.text_format import OtherFormat
@@ -80,7 +80,7 @@ def parse_words(
                     break
                 labelled = True
                 where = first + LENGTH
-                label, problem = (np.nan, LABEL_NAME) if p == where else labels.read_label(text, where, p, rules)
+                label, problem = (np.nan, NO_NAME) if p == where else labels.read_label(text, where, p, rules)
                 if problem != 0:
                     break
                 continue
@@ -109,6 +109,7 @@ class FastText(OtherFormat):
 
     name = "fasttext"
     names = True
+    labelled = "a labelled line is `__label__NAME words`"
 
     def scanner(self, of: Parser) -> line_scanner.LineScanner:
         return line_scanner.LineScanner(of.rules, parse_words)

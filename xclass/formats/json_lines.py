@@ -24,7 +24,7 @@ import numpy as np
 
 from ..array_types import UInt8s
 from ..text import parser
-from ..text.malformed import ENTRY, RECORD, SEVERAL_LABELS, WEIGHT_VALUE
+from ..text.malformed import ENTRY, RECORD, RECORD_END, SEVERAL_LABELS, WEIGHT_VALUE
 from ..text.text_format import OtherFormat
 from . import records
 from .line_scanner import DEFAULT_GROUP
@@ -83,6 +83,7 @@ class JsonLines(OtherFormat):
     name = "jsonl"
     parallel = False
     named = False
+    labelled = 'a labelled line is {"label": "name", "text": "words"}'
 
     def scanner(self, of: parser.Parser) -> JsonScanner:
         return JsonScanner(of)
@@ -154,8 +155,9 @@ class JsonScanner(records.RecordScanner):
             at = getattr(error, "pos", 0)
             decoded = line.decode("utf-8", "surrogateescape")
             column = len(encoded(decoded[:at]))
-            seen = line[column:].strip() or b"end"
-            examples.problems[len(examples.line)] = records.Problem(RECORD, number, column + 1, seen, True)
+            seen = line[column:].strip()
+            problem = RECORD if seen else RECORD_END
+            examples.problems[len(examples.line)] = records.Problem(problem, number, column + 1, seen, True)
         examples.add(number, label, tag, weight)
 
     def _warn(self, given: dict[str, Any], line: int) -> None:

@@ -166,6 +166,7 @@ class Libsvm(OtherFormat):
     """Read lines of LIBSVM or SVMlight."""
 
     name = "libsvm"
+    labelled = "a labelled line is `label number:value number:value`"
     _most_features = _most_labels = -1
 
     def scanner(self, of: parser.Parser) -> line_scanner.LineScanner:

@@ -16,6 +16,7 @@ from ..api.skipped_steps import SkippedSteps
 from ..cache.source import Source
 from ..errors import DataError, XclassError
 from ..reductions.core.base import Inspectable
+from ..text.text_format import TextFormat
 from .checkpoints import Saver
 from .inspect.readable_model import Inspector
 from .inspect.tree_dump import TreeDump
@@ -74,7 +75,8 @@ def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
         run.console.warn(line)
     if error is None and stopped is None:
         if not o.testonly and run.saver.learned == 0 and not (o.no_stdin or o.vw_exact):
-            raise DataError(f"{run.reader.name}: no example was learned from; a labelled line is `label | features`")
+            data_format = run.reader.format or TextFormat()
+            raise DataError(f"{run.reader.name}: no example was learned from; {data_format.labelled}")
         _save(run)
         if write_error is not None:
             raise write_error

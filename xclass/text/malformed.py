@@ -13,8 +13,9 @@ CLASS, CLASS_WORDS, NEGATIVE, OUTSIDE, LABEL_WORDS, LABEL, WEIGHT, INITIAL = ran
 NAMESPACE, NAMESPACE_WEIGHT, VALUE, INFINITE, INNER_RETURN, LABEL_AS_TAG, UNKNOWN_NAME, LABEL_BEFORE_TAB = range(9, 17)
 TOO_MANY_CLASSES, LEADING_ZEROS = range(17, 19)
 # Problems of a line of another format than VW text. Those of the label end the run unless malformed lines are skipped.
-SEVERAL_LABELS, CLASS_NUMBER, REAL_LABEL, LABEL_NAME, UNLISTED, BEYOND_LABELS, RECORD, CELLS = range(19, 27)
-PAIR, PAIR_VALUE, BEYOND_FEATURES, CELL, WEIGHT_VALUE, ENTRY = range(27, 33)
+SEVERAL_LABELS, CLASS_NUMBER, REAL_LABEL, LABEL_NAME, NO_NAME, UNLISTED, BEYOND_LABELS = range(19, 26)
+RECORD, RECORD_END, CELLS = range(26, 29)
+PAIR, PAIR_VALUE, BEYOND_FEATURES, CELL, WEIGHT_VALUE, ENTRY = range(29, 35)
 
 CURE = "Correct the line, or use --on_bad_line skip"
 SENTENCES = {
@@ -44,10 +45,12 @@ SENTENCES = {
     CLASS_NUMBER: "label '{seen}' is not a class number; classes are whole numbers, and where a model is new, "
     "--learn_names takes names",
     REAL_LABEL: "label '{seen}' is not a finite number; names of classes need a reduction, --multiclass for one",
-    LABEL_NAME: "label '{seen}' is empty or has a comma or an unprintable sign, which the name of a class may not have",
+    LABEL_NAME: "label '{seen}' has a comma or an unprintable sign, which the name of a class may not have; replace it",
+    NO_NAME: "the prefix __label__ has no name behind it; write the name of the class directly after the prefix",
     UNLISTED: "label '{seen}' is none of --named_labels",
     BEYOND_LABELS: "label '{seen}' is not a whole number below the number of labels in the header",
     RECORD: "the line cannot be read from '{seen}' on",
+    RECORD_END: "the line ends before its object does; write an object on one line, from {{ to }}",
     CELLS: "the row that ends in '{seen}' has another number of cells than the header; quote cells that contain the "
     "delimiter",
     PAIR: "'{seen}' is not a feature; a feature is number:value",

@@ -31,6 +31,7 @@ class TextFormat:
     named : whether `features` finds the names of features in the text of a batch
     names : whether labels are names, even if they look like numbers
     unfinished : message about a file that ends within an example
+    labelled : where the label of an example is, for the message that there is none
     about : lines about the format for the start of a run
     """
 
@@ -39,6 +40,7 @@ class TextFormat:
     named = True
     names = False
     unfinished = ""
+    labelled = "a labelled line is `label | features`, and --format names another format than VW text"
 
     def __init__(self) -> None:
         self.about: list[str] = []
