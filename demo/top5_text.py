@@ -4,7 +4,7 @@
 
 FOLDER has train.vw.gz, test.vw.gz and labels.txt.gz with texts as VW text, as ../shared/data/clinc150 (the default) has
 requests to an assistant with 150 intents. Without the folder, the texts are the docstrings of Python's standard
-library, and the class of a docstring is its module. It needs xclass[sklearn,plot].
+library, and the class of a docstring is its module. It needs xclass[sklearn], and xclass[plot] for the plot.
 """
 
 from __future__ import annotations
@@ -15,15 +15,11 @@ import sys
 import sysconfig
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
 from xclass.sklearn import XClassifier
-
-matplotlib.use("Agg")
-from matplotlib import pyplot
 
 
 def read(folder: Path, part: str) -> tuple[list[str], np.ndarray]:
@@ -55,6 +51,27 @@ def docstrings() -> tuple[list[str], np.ndarray, list[str], np.ndarray]:
     return shuffled[:end], names[:end], shuffled[end:], names[end:]
 
 
+def short(text: str) -> str:
+    """Return the beginning of a text on one line."""
+    return " ".join(text.split())[:70]
+
+
+def draw(path: Path, texts: list[str], truth: np.ndarray, names: np.ndarray, p: np.ndarray) -> None:
+    """Draw the k most probable classes of n texts, `names` and `p` of shape (n, k), with the true ones in green."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(len(texts), 1, figsize=(8, 2 * len(texts)), layout="constrained")
+    for axis, text, true, name, share in zip(axes, texts, truth, names, p, strict=True):
+        colours = ["tab:green" if label == true else "tab:grey" for label in name[::-1]]
+        axis.barh(name[::-1], share[::-1], color=colours)
+        axis.set(xlim=(0, 1), title=repr(text))
+    axes[-1].set_xlabel("probability (green: the true class)")
+    figure.savefig(path)
+
+
 def main() -> None:
     """Learn, print the five most probable classes of three texts, and draw them."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[2] / "shared" / "data" / "clinc150"
@@ -70,18 +87,15 @@ def main() -> None:
     names, p = model[-1].predict_top_k(model[0].transform(test), k=5)
     shown = np.argsort(p[:, 0])[[len(test) // 50, len(test) // 10, len(test) // 2]]  # from doubtful to certain
 
-    figure, axes = pyplot.subplots(len(shown), 1, figsize=(8, 2 * len(shown)), layout="constrained")
-    for i, axis, name, share in zip(shown, axes, names[shown], p[shown], strict=True):
-        text = " ".join(test[i].split())[:70]
-        print(f"\n{text!r} is {truth[i]}")
-        print(*(f"  {q:.3f}  {label}" for label, q in zip(name, share, strict=True)), sep="\n")
-        axis.barh(
-            name[::-1], share[::-1], color=["tab:green" if label == truth[i] else "tab:grey" for label in name[::-1]]
-        )
-        axis.set(xlim=(0, 1), title=repr(text))
-    axes[-1].set_xlabel("probability (green: the true class)")
-    figure.savefig(plot)
-    print(f"\nplot: {plot}")
+    for i, best, share in zip(shown, names[shown], p[shown], strict=True):
+        print(f"\n{short(test[i])!r} is {truth[i]}")
+        print(*(f"  {q:.3f}  {name}" for name, q in zip(best, share, strict=True)), sep="\n")
+    try:
+        draw(plot, [short(test[i]) for i in shown], truth[shown], names[shown], p[shown])
+    except ImportError:
+        print("\nno plot, because matplotlib is not installed: pip install matplotlib")
+    else:
+        print(f"\nplot: {plot}")
 
 
 if __name__ == "__main__":

@@ -230,3 +230,25 @@ def test_texts_get_their_five_most_probable_classes(tmp_path, own_data):
     assert float(re.search(r"test accuracy ([0-9.]+)", done.stdout)[1]) > (0.99 if own_data else 0.6)
     assert len(re.findall(r"^  [01]\.[0-9]{3}  \S", done.stdout, re.MULTILINE)) == 15
     assert (tmp_path / "plot.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_demo_of_texts_prints_the_most_probable_classes_without_matplotlib(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("sklearn")
+    from demo import top5_text
+
+    lines = "".join(f"{k + 1} |text word{k} other{k} more{i}\n" for i in range(20) for k in range(6))
+    for name, content in (
+        ("train.vw.gz", lines),
+        ("test.vw.gz", lines),
+        ("labels.txt.gz", "".join(f"{k + 1}\tclass{k}\n" for k in range(6))),
+    ):
+        with gzip.open(tmp_path / name, "wt") as file:
+            file.write(content)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # an import of it fails
+    monkeypatch.setattr(sys, "argv", ["top5_text.py", str(tmp_path), str(tmp_path / "plot.png")])
+    top5_text.main()
+    printed = capsys.readouterr().out
+    assert printed.startswith("120 texts, 6 classes, test accuracy 1.000")
+    assert len(re.findall(r"'word(\d) other\1 more\d+' is class\1\n  0\.\d{3}  class\1\n", printed)) == 3
+    assert printed.endswith("no plot, because matplotlib is not installed: pip install matplotlib\n")
+    assert not (tmp_path / "plot.png").exists()
