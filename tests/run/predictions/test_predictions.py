@@ -162,7 +162,7 @@ def test_lines_have_vws_shape(tmp_path):
 
 
 def test_folder_that_does_not_exist_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"no/p: predictions cannot be written there: No such file"):
+    with pytest.raises(DataError, match=r"no/p: predictions cannot be written there: there is no folder"):
         predictions.Writer(str(tmp_path / "no" / "p"), "simple")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ...errors import DataError
+from ...system import output_file
 
 
 class Result(NamedTuple):
@@ -23,8 +23,5 @@ class Result(NamedTuple):
         DataError
             if it cannot be written.
         """
-        try:
-            with open(self.path, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.writelines(f"{line}\n" for line in self.lines)
-        except OSError as error:
-            raise DataError(f"{self.path}: {self.description} cannot be written there: {error.strerror}") from None
+        with output_file.opened(self.path, self.description) as file:
+            file.writelines(line.encode("utf-8", "surrogateescape") + b"\n" for line in self.lines)

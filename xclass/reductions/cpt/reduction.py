@@ -41,6 +41,7 @@ from ...errors import DataError
 from ...kernels.direct import DirectCall
 from ...model import stored_arrays
 from ...model.stored_arrays import Stored
+from ...system import output_file
 from ..core import label_arrays, probabilities, tree_view
 from ..core.base import Learner, Previews, Reduction, TreeViewable
 from ..core.calibration import Report
@@ -123,7 +124,7 @@ class ProbabilityTree(Learner, Previews, TreeViewable):
             self.scorers = reranking.new_scorers(bits, kind, o.rerank_rate)
         self.names = spec.names
         if o.save_tree is not None:
-            tree_file.check_writable(o.save_tree)
+            output_file.check_writable(o.save_tree, "the tree")
         self.sample: sampled_tree.Sample | huffman.LabelCounts | None = None
         self.sample_scales: feature_scaling.Scales | None = None
         self.placed_text = ""

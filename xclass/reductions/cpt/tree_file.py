@@ -19,7 +19,6 @@ again is the same, including the places of its regressors.
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Iterator, Sequence
 
@@ -58,22 +57,6 @@ def result(path: str, trees: Sequence[Tree], names: Sequence[str] = ()) -> Resul
         )
     lines = itertools.chain(["# node parent label"], *(_lines(tree, names) for tree in trees))
     return Result(path, "the tree", lines)
-
-
-def check_writable(path: str) -> None:
-    """Check that the file can be written, before any learning whose result would be lost.
-
-    Raises
-    ------
-    DataError
-        if its folder does not exist or must not be written to.
-    """
-    folder = os.path.dirname(os.path.realpath(path))
-    if os.path.isdir(path) or not os.path.isdir(folder):
-        reason = "this is a folder" if os.path.isdir(path) else f"there is no folder {folder}"
-        raise DataError(f"{path}: the tree cannot be written there: {reason}; give the name of a file")
-    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        raise DataError(f"{path}: the tree cannot be written there: no permission; give a file in a folder of your own")
 
 
 def _lines(tree: Tree, names: Sequence[str]) -> Iterator[str]:

@@ -34,7 +34,7 @@ from ...kernels.constants import ZERO
 from ...options.declare import OptionGroup, option, options_of
 from ...reductions.core.base import Inspectable
 from ...reductions.core.contract import BatchTask, WeightLookup
-from ...system import terminal
+from ...system import output_file, terminal
 from ...text.text_format import TextFormat
 from . import feature_names
 
@@ -241,10 +241,15 @@ class Inspector:
         ----------
         counters : VW's counters of the run
         stored : the options that a model file holds
+
+        Raises
+        ------
+        DataError
+            if a file cannot be written.
         """
         for path, named in ((self.options.readable_model, False), (self.options.invert_hash, True)):
             if path is not None:
-                with open(path, "wb") as file:
+                with output_file.opened(path, "the model as text") as file:
                     for line in self._header(counters, stored):
                         file.write(line.encode("utf-8", "surrogateescape") + b"\n")
                     file.writelines(self._lines(named))

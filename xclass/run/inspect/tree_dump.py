@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from ...errors import UsageError
-from ...model import model_file
 from ...options.declare import option
 from ...reductions.core.base import Learner, TreeViewable
 from ...reductions.core.tree_view import TreeNode
+from ...system import output_file
 from ...system.printable import printable
 
 STDOUT = "stdout"
@@ -64,7 +64,7 @@ class TreeDump:
                 chosen = "no reduction was chosen" if reduction == "scalar" else f"--{reduction} has none"
                 raise UsageError(f"--{flag} shows a tree, and {chosen}; leave it out, or choose a tree")
             if path != STDOUT:
-                model_file.check_writable(path)
+                output_file.check_writable(path, "the tree")
 
     @property
     def wanted(self) -> bool:
@@ -133,5 +133,5 @@ def _opened(path: str) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.flush()
         return
-    with open(path, "wb") as file:
+    with output_file.opened(path, "the tree") as file:
         yield file

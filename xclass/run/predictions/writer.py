@@ -24,6 +24,7 @@ from ...array_types import Int
 from ...data.batch import Batch
 from ...errors import DataError
 from ...system import terminal
+from ...system.output_file import write_failure
 from . import line_kernels
 
 STDOUT = "stdout"  # as a file name: standard output
@@ -64,7 +65,7 @@ class Writer:
             # `close` closes the file
             self._file: BinaryIO = open(path, "wb") if self._owns_file else sys.stdout.buffer  # noqa: SIM115
         except OSError as error:
-            raise DataError(f"{path}: predictions cannot be written there: {error.strerror}") from None
+            raise DataError(f"{path}: predictions cannot be written there: {write_failure(path, error)}") from None
         self._output = terminal.output_of(self._file)
         self._flush_batches = not _is_regular(self._file)  # flush after each batch, because a reader may be waiting
         self._out = np.empty(BUFFER, np.uint8)
