@@ -50,6 +50,14 @@ def test_advice_is_for_options_of_vw_that_are_not_supported(flags_of_vw):
     assert not (set(LISTED) | set(ELSEWHERE) | ACCEPTED) & OURS
 
 
+@pytest.mark.parametrize(("flag", "advice"), [("--csv", "--format csv reads"), ("--json", "--format jsonl")])
+def test_advice_about_formats_names_those_that_are_read(flag, advice):
+    result = xclass(flag, "--oaa", 3, stdin=DATA)
+    assert result.status == 2
+    assert result.err.startswith(f"xclass: there is no option {flag}: ")
+    assert advice in result.err
+
+
 def test_no_option_is_listed_twice():
     every = [*LISTED, *ELSEWHERE, *vw_flags.ACCEPTED]
     assert len(every) == len(set(every))

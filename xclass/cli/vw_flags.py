@@ -20,7 +20,11 @@ BANDITS = "xclass does not support contextual bandits; it learns from labelled c
 COSTS = f"xclass does not support costs of classes; {CLASSES}, and weight examples by their importance"
 ACTIVE = "xclass does not support active learning"
 STRUCTURE = "xclass does not support structured prediction"
-TEXT_ONLY = "data is text in VW's format; convert it first"
+JSON = "xclass does not read VW's JSON; convert it to VW text, or to the JSON lines of --format jsonl"
+CSV = (
+    "--format csv reads CSV files whose first line names the columns, and --label_column chooses the label; VW's names "
+    "of columns with namespaces have no meaning"
+)
 SERVER = "xclass does not run as a server; give it a file, or write examples to its standard input"
 ONE_MACHINE = "xclass learns on one machine, with a thread for every core"
 PROCESSORS = "xclass uses every processor that the system allows; put `taskset -c 0-3` before the command to use four"
@@ -34,14 +38,15 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("--expectile_q", "xclass has only the losses of --loss_function; see --quantile_tau"),
     ("--logistic_min --logistic_max", "labels of --loss_function logistic are -1 and 1"),
     ("--no_bias_regularization", "--l1 and --l2 act on all weights; see --noconstant"),
-    ("--ignore_features_dsjson_experimental", f"{TEXT_ONLY}; see --ignore"),
+    ("--ignore_features_dsjson_experimental", f"{JSON}; see --ignore"),
     ("--redefine", "rename namespaces when writing the data"),
     ("--feature_limit", "there is no limit of features; see --ignore and --keep"),
     ("--affix --spelling --dictionary --dictionary_path", FEATURE_SOURCES),
     ("--experimental_full_name_interactions", "namespaces are crossed by their first letters: -q, --interactions"),
     ("--daemon --foreground --port --num_children --pid_file --port_file --no_daemon", SERVER),
-    ("--json --dsjson --chain_hash --flatbuffer", TEXT_ONLY),
-    ("--csv --csv_separator --csv_no_file_header --csv_header --csv_ns_value", TEXT_ONLY),
+    ("--json --dsjson --chain_hash", JSON),
+    ("--flatbuffer", "convert the data to VW text, or to another format of --format"),
+    ("--csv --csv_separator --csv_no_file_header --csv_header --csv_ns_value", CSV),
     ("--driver_output --log_level --log_output --limit_output", STREAMS),
     (
         "--hexfloat_weights --dump_json_weights_experimental --dump_json_weights_include_feature_names_experimental "
