@@ -86,6 +86,10 @@ def test_invalid_arguments_are_explained(argv, message):
     assert refusal(*argv) == message
 
 
+def test_help_says_that_data_may_have_other_formats():
+    assert "or in another one of --format" in " ".join(xclass("--help").out.split())
+
+
 def test_all_help_has_options_under_headings_with_defaults():
     text = read("--help_all")["help"]
     titles = ["Input:", "Output and progress:", "Features:", "Learner:", "Title of oaa:", "Title of recall_tree:"]

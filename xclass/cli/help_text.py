@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # importing reductions takes time
 USAGE = "xclass [OPTIONS] [DATA]"
 INTRO = (
     "Learn to predict one of many classes, one example at a time. DATA is a file of examples in Vowpal Wabbit's text "
-    "format; without it, xclass reads standard input."
+    "format, or in another one of --format; without it, xclass reads standard input."
 )
 EXAMPLES = (
     ("xclass train.vw -f model.bin", "learn, and save a model"),
