@@ -370,3 +370,10 @@ def test_labels_that_are_no_word_cannot_be_written(tmp_path):
         xclass.write_vw(tmp_path / "x.vw", np.ones((2, 1)), [1])
     with pytest.raises(xclass.UsageError, match="is not a sparse matrix"):
         xclass.write_vw(tmp_path / "x.vw", ["| a"], [1])
+
+
+def test_infinite_values_of_half_precision_are_refused():
+    model = xclass.Learner("oaa", classes=2, bits=10)
+    with pytest.raises(xclass.DataError, match="row 1, column 0: the value is inf"):
+        model.learn_many(np.array([[1.0], [np.inf]], np.float16), [1, 2])
+    assert model.examples == 0

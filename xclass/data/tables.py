@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LARGEST_COLUMN = 2**32 - 1
 PIECE = 1 << 16  # entries, or bytes of text, to convert at a time
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST = np.finfo(np.float32).max  # a float32, as a Python number compared with float16 would become infinite
 
 
 @runtime_checkable
