@@ -14,6 +14,7 @@ ROOT = Path(xclass.__file__).parent
 FLOORS = (  # from the top; a folder may import from those on lower floors, and from itself
     ("__main__",),
     ("vw",),
+    ("workspace",),
     ("cli",),
     ("run", "sklearn"),
     ("estimators",),

@@ -12,77 +12,27 @@ Differs   from VW: an example is a line of text, or a dictionary from namespaces
 
 from __future__ import annotations
 
-import contextlib
-import enum
 import sys
-import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .api import model_contents
-from .api.configuration import Config, LearnerUse
-from .api.inputs import Inputs
-from .api.model_contents import Contents
-from .cli import arguments, command, help_text, vw_flags
-from .data import feature_names
-from .data.batch import Batch
-from .errors import DataError, UsageError
-from .kernels import jit
-from .model import model_file
-from .options import resolve as options_resolve
-from .options.declare import long_flag, options_of
-from .reductions.core.base import Inspectable, LearnsAtEnd
+from .errors import UsageError
+from .reductions.core.base import Inspectable
 from .reductions.core.contract import BatchTask
-from .reductions.presets import PRESETS
-from .run import file_conflicts, finish, learner_use
-from .run.predictions import files
-from .run.report.console import Console
-from .run.run import Run
-from .system.printable import short_repr
+from .workspace.configuration import configured, words_of
+from .workspace.session import Session
+from .workspace.types import LabelType, MulticlassLabel, PredictionType, SimpleLabel
 
 __all__ = [
     "Example", "LabelType", "MulticlassLabel", "PredictionType", "SimpleLabel", "Workspace", "pyvw", "vw",
 ]  # fmt: skip
 
-WITHOUT_DATA = ("holdout_off", "keep_last")  # options about passes that say what is done without data, too
 NUMBERS = 3  # numbers of a slot that `get_weight` returns
-
-
-class PredictionType(enum.IntEnum):
-    """List the types of predictions, by VW's numbers."""
-
-    SCALAR = 0
-    SCALARS = 1
-    MULTICLASS = 4
-
-
-class LabelType(enum.IntEnum):
-    """List the types of labels, by VW's numbers."""
-
-    SIMPLE = 1
-    MULTICLASS = 2
-
-
-class SimpleLabel(NamedTuple):
-    """Hold the real-valued label of an example."""
-
-    label: float
-    weight: float
-    initial: float
-    prediction: float
-
-
-class MulticlassLabel(NamedTuple):
-    """Hold the class of an example."""
-
-    label: int
-    weight: float
-    prediction: int
 
 
 class Workspace:
@@ -130,8 +80,8 @@ class Workspace:
         **kw: Any,
     ) -> None:
         self._log: list[str] | None = [] if enable_logging else None
-        config, notes, contents = _configured(_words(arg_str, arg_list, kw))
-        self._session = session = _Session(config, notes, contents, self._log)
+        config, notes, contents = configured(words_of(arg_str, arg_list, kw))
+        self._session = session = Session(config, notes, contents, self._log)
         self._finish = weakref.finalize(self, session.finish)  # also when the object or the interpreter ends
 
     def __enter__(self) -> Workspace:
@@ -401,258 +351,6 @@ class Example:
         """Return the latest prediction, see `Workspace.predict`; None before the first one."""
         self.vw._check_type("prediction", prediction_type, self.vw.get_prediction_type())
         return None if self._task is None else self.vw._session.prediction(self._task[0])
-
-
-class _Session(Run):
-    """Be the run behind a Workspace.
-
-    Parameters
-    ----------
-    config : options of the run
-    notes : lines to show at its start
-    contents : contents of the model of -i, or None
-    log : list to which messages are added instead of writing them to standard error, or None
-    """
-
-    def __init__(self, config: Config, notes: Sequence[str], contents: Contents | None, log: list[str] | None) -> None:
-        file_conflicts.check(config)
-        if config.run.final_regressor is not None:
-            model_file.check_writable(config.run.final_regressor)
-        jit.activate(hide_scipy=False)
-        super().__init__(config, notes, b"")
-        self._started = time.perf_counter()
-        if log is not None:
-            self.console = _Log(config.run.quiet, log)
-        with contextlib.ExitStack() as closing:
-            closing.callback(self.console.end_bar)
-            self._prepare(contents, closing)
-            self._banner()
-            self.writers = files.open_writers(config, self.model.names, self.model.reduction.lists_scores)
-            if isinstance(self.model.reduction, LearnsAtEnd):
-                self.model.reduction.report_to(self.console, self.reader.fraction_read)
-            self._closing = closing.pop_all()
-        self.prediction_type = self._prediction_type()
-        self._inputs = Inputs(config, self.model.names, self.model.label_range)
-        rule = feature_names.new_hashing(config.parser.hash_seed, config.parser.hash == "all", config.learner.bits)
-        self.hasher = feature_names.NameHasher(rule)
-        if config.reader.data:
-            self._learn_data()
-        if self.inspector is not None:
-            self.model.preparation.one_by_one = self.inspector.one_by_one
-            self.model.preparation.keep_names = False
-        self._stages = self.model.stages if self.inspector is None else self.inspector.stages(self.model.stages)
-
-    def _use(self) -> LearnerUse:
-        """Return how the learner is used: every prediction is shown to the program."""
-        return learner_use.of_run(self.config)._replace(exact_prediction=True)
-
-    def _learn_data(self) -> None:
-        """Execute the passes over the data; after an error or a signal, end the run and raise it."""
-        with self.signals:
-            error = self._run_passes()
-        self.pipeline = None
-        if error is not None or self.signals.stopped:
-            self._end(error)
-            raise KeyboardInterrupt
-
-    def _prediction_type(self) -> PredictionType:
-        """Return the type of the predictions."""
-        if self.config.reduction.labels == "simple":
-            return PredictionType.SCALAR
-        lists = self.model.reduction.lists_scores or self.config.listing_options.lists_classes
-        return PredictionType.SCALARS if lists else PredictionType.MULTICLASS
-
-    def batch(self, content: str | Mapping[str, Any] | None, learn: bool) -> Batch:
-        """Return an example as a batch.
-
-        Parameters
-        ----------
-        content : as in `Example`
-        learn : whether a new name of a class becomes a class
-        """
-        if isinstance(content, Mapping):
-            if self.inspector is not None:
-                raise UsageError(
-                    f"--{_inspecting(self.config)} needs lines of text, because it shows names of features"
-                )
-            return self._inputs.example(_namespaces(content), None, None, learn)
-        line = (content or "").replace("\r", "").strip()
-        if "\n" in line:
-            raise TypeError(f"an example is one line, and this text holds {line.count(chr(10)) + 1}")
-        batch = self._inputs.example(line if "|" in line else f"{line} |", None, None, learn)
-        if batch.n == 0:
-            raise DataError(f"example: {short_repr(line)} is malformed and left out, see --on_bad_line")
-        return batch
-
-    def process(self, batch: Batch, learn: bool) -> tuple[BatchTask, np.ndarray | None]:
-        """Learn from a single example or predict it; return its task and the highest class seen, for `report`."""
-        if learn and (isinstance(self.model.reduction, LearnsAtEnd) or self.model.preview_size is not None):
-            raise UsageError(
-                f"{self.config.reduction.name} with these options needs to see the data before it learns: give "
-                "data=FILE, or use xclass.Learner"
-            )
-        (task,) = self.model.tasks(batch, learn and self.learning, self.model.clock)
-        for stage in self._stages:
-            stage(task)
-        task.notes[:0] = self._inputs.notes
-        self._inputs.notes.clear()
-        clock = self.model.clock
-        highest_seen = self.model.note(task)
-        if self.options.vw_exact:  # VW's clock advances in `finish_example`, by examples that are only predicted, too
-            self.model.clock = clock
-        return task, highest_seen
-
-    def report(self, task: BatchTask, highest_seen: np.ndarray | None) -> None:
-        """Count a task, show its messages, and write its prediction."""
-        if self.options.vw_exact and not np.isnan(task.batch.label[0]):
-            self.model.clock += float(task.batch.weight[0])
-        self._report(task, highest_seen)
-
-    def prediction(self, task: BatchTask) -> Any:
-        """Return the prediction of the only example of a task, see `Workspace.predict`."""
-        if self.prediction_type == PredictionType.SCALARS and task.class_lists is not None:
-            listed = task.class_lists
-            scores = listed.scores.tolist()
-            if self.config.reduction.name == "oaa" and self.config.listing_options.top_k is None:
-                return scores
-            return list(zip(map(self._label, listed.labels.tolist()), scores, strict=True))
-        assert task.prediction is not None
-        prediction = float(task.prediction[0])
-        return prediction if self.prediction_type == PredictionType.SCALAR else self._label(int(prediction))
-
-    def _label(self, number: int) -> int | str:
-        """Return a class as the program sees it: a name if names are learned."""
-        names = self.model.names.names if self.config.parser.learn_names else ()
-        return names[number - 1] if 0 < number <= len(names) else number
-
-    def save(self, path: str) -> None:
-        """Save the model."""
-        if self.model.unlearned:
-            raise UsageError("some examples are not learned yet; the reduction learns at the end of the data")
-        self.saver.save(path)
-
-    def finish(self) -> None:
-        """Write the files of the options and the summary, and free the memory."""
-        self._end(None)
-
-    def _end(self, error: BaseException | None) -> None:
-        """End the run, which `error` has ended early if it is not None; the error is raised again."""
-        with self._closing:
-            for writer in self.writers.values():
-                writer.close()
-            finish.finish(self._parts(), error, time.perf_counter() - self._started)
-
-
-class _Log(Console):
-    """Add the messages of a run to a list."""
-
-    def __init__(self, quiet: bool, lines: list[str]) -> None:
-        super().__init__(quiet)
-        self._lines = lines
-
-    def line(self, text: str) -> None:
-        """Add one line."""
-        self._lines.append(text)
-
-    def start_bar(self, size: int | None) -> None:
-        """Show no bar."""
-
-
-class _Features(Mapping[str, Any]):
-    """Hold the features of a namespace, in which a name may occur several times."""
-
-    def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
-        self._pairs = pairs
-
-    def items(self) -> Any:
-        """Return the pairs of names and values."""
-        return self._pairs
-
-    def __getitem__(self, name: str) -> Any:
-        return dict(self._pairs)[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(name for name, _ in self._pairs)
-
-    def __len__(self) -> int:
-        return len(self._pairs)
-
-
-def _namespaces(content: Mapping[str, Any]) -> dict[str, _Features]:
-    """Return the namespaces of an example that is a dictionary, see `Example`."""
-    namespaces = {}
-    for namespace, features in content.items():
-        if not isinstance(features, (Mapping, list, tuple)):
-            raise UsageError(f"namespace {namespace!r}: {short_repr(features)} is neither a dictionary nor a list")
-        items = features.items() if isinstance(features, Mapping) else features
-        pairs = []
-        for item in items:
-            name, value = item if isinstance(item, tuple) and len(item) == 2 else (item, 1.0)
-            if not isinstance(name, str):
-                raise UsageError(f"namespace {namespace!r}: the feature {short_repr(name)} is not text; give its name")
-            pairs.append((name, value))
-        namespaces[namespace or " "] = _Features(pairs)
-    return namespaces
-
-
-def _words(arg_str: str | None, arg_list: Sequence[str] | None, keywords: Mapping[str, Any]) -> list[str]:
-    """Return the words of a command line from the arguments of a Workspace."""
-    if arg_str is not None and not isinstance(arg_str, str):
-        raise TypeError("arg_str must be a string")
-    if isinstance(arg_list, str):
-        raise TypeError("arg_list must be a list of strings")
-    words = [*(arg_str or "").split(), *(arg_list or ())]
-    for keyword, value in keywords.items():
-        flag = f"-{keyword}" if len(keyword) == 1 else f"--{keyword}"
-        if isinstance(value, bool):
-            words += [flag] if value else []
-            continue
-        for item in value if isinstance(value, (list, tuple)) else [value]:
-            words += [flag, fspath(item) if isinstance(item, PathLike) else str(item)]
-    return words
-
-
-def _configured(words: Sequence[str]) -> tuple[Config, list[str], Contents | None]:
-    """Return the options of a run from words of a command line, notes for the user, and the contents of the model."""
-    groups, reductions = command.option_groups()
-    arranged = help_text.sections(groups, reductions)
-    given = arguments.read(arranged, words)
-    for information in ("help", "version"):
-        if information in given:
-            raise UsageError(f"--{information} belongs to the command; run `xclass --{information}`")
-    notes = vw_flags.take(given.pop("accepted", ()), given)
-    command.read_names(given, {flag: name for name, flag in _flags(arranged)})
-    if not given.get("data"):
-        given["no_stdin"] = True
-        for group in ("passes", "cache", "shuffle"):
-            for name, option in options_of(groups[group]).items():
-                if name in given and name not in WITHOUT_DATA and (name, given[name]) != ("passes", 1):
-                    raise UsageError(f"{long_flag(option)} has no effect without data: give data=FILE, or leave it out")
-    model = given.get("initial_regressor")
-    contents = model_contents.load(model) if model is not None else None
-    config = options_resolve.resolve(
-        given,
-        contents.options if contents is not None else None,
-        groups,
-        reductions,
-        model=model or "",
-        presets=PRESETS,
-        resolve_defaults=learner_use.with_defaults,
-    )
-    return config, notes, contents
-
-
-def _flags(sections: Sequence[help_text.Section]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the flag of every option."""
-    for section in sections:
-        for name, option in section.options.items():
-            for flag in option.flags:
-                yield name, flag
-
-
-def _inspecting(config: Config) -> str:
-    """Return the option that shows names of features."""
-    return next(name for name in ("invert_hash", "audit", "readable_model") if name in config.given)
 
 
 vw = Workspace

@@ -1,0 +1,188 @@
+"""Run the stages of a run for examples that a program passes one by one, behind a Workspace."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..api.configuration import Config, LearnerUse
+from ..api.inputs import Inputs
+from ..api.model_contents import Contents
+from ..data import feature_names
+from ..data.batch import Batch
+from ..errors import DataError, UsageError
+from ..kernels import jit
+from ..model import model_file
+from ..reductions.core.base import LearnsAtEnd
+from ..reductions.core.contract import BatchTask
+from ..run import file_conflicts, finish, learner_use
+from ..run.predictions import files
+from ..run.report.console import Console
+from ..run.run import Run
+from ..system.printable import short_repr
+from .features import namespaces
+from .types import PredictionType
+
+
+class Session(Run):
+    """Be the run behind a Workspace.
+
+    Parameters
+    ----------
+    config : options of the run
+    notes : lines to show at its start
+    contents : contents of the model of -i, or None
+    log : list to which messages are added instead of writing them to standard error, or None
+    """
+
+    def __init__(self, config: Config, notes: Sequence[str], contents: Contents | None, log: list[str] | None) -> None:
+        file_conflicts.check(config)
+        if config.run.final_regressor is not None:
+            model_file.check_writable(config.run.final_regressor)
+        jit.activate(hide_scipy=False)
+        super().__init__(config, notes, b"")
+        self._started = time.perf_counter()
+        if log is not None:
+            self.console = _Log(config.run.quiet, log)
+        with contextlib.ExitStack() as closing:
+            closing.callback(self.console.end_bar)
+            self._prepare(contents, closing)
+            self._banner()
+            self.writers = files.open_writers(config, self.model.names, self.model.reduction.lists_scores)
+            if isinstance(self.model.reduction, LearnsAtEnd):
+                self.model.reduction.report_to(self.console, self.reader.fraction_read)
+            self._closing = closing.pop_all()
+        self.prediction_type = self._prediction_type()
+        self._inputs = Inputs(config, self.model.names, self.model.label_range)
+        rule = feature_names.new_hashing(config.parser.hash_seed, config.parser.hash == "all", config.learner.bits)
+        self.hasher = feature_names.NameHasher(rule)
+        if config.reader.data:
+            self._learn_data()
+        if self.inspector is not None:
+            self.model.preparation.one_by_one = self.inspector.one_by_one
+            self.model.preparation.keep_names = False
+        self._stages = self.model.stages if self.inspector is None else self.inspector.stages(self.model.stages)
+
+    def _use(self) -> LearnerUse:
+        """Return how the learner is used: every prediction is shown to the program."""
+        return learner_use.of_run(self.config)._replace(exact_prediction=True)
+
+    def _learn_data(self) -> None:
+        """Execute the passes over the data; after an error or a signal, end the run and raise it."""
+        with self.signals:
+            error = self._run_passes()
+        self.pipeline = None
+        if error is not None or self.signals.stopped:
+            self._end(error)
+            raise KeyboardInterrupt
+
+    def _prediction_type(self) -> PredictionType:
+        """Return the type of the predictions."""
+        if self.config.reduction.labels == "simple":
+            return PredictionType.SCALAR
+        lists = self.model.reduction.lists_scores or self.config.listing_options.lists_classes
+        return PredictionType.SCALARS if lists else PredictionType.MULTICLASS
+
+    def batch(self, content: str | Mapping[str, Any] | None, learn: bool) -> Batch:
+        """Return an example as a batch.
+
+        Parameters
+        ----------
+        content : as in `Example`
+        learn : whether a new name of a class becomes a class
+        """
+        if isinstance(content, Mapping):
+            if self.inspector is not None:
+                raise UsageError(
+                    f"--{_inspecting(self.config)} needs lines of text, because it shows names of features"
+                )
+            return self._inputs.example(namespaces(content), None, None, learn)
+        line = (content or "").replace("\r", "").strip()
+        if "\n" in line:
+            raise TypeError(f"an example is one line, and this text holds {line.count(chr(10)) + 1}")
+        batch = self._inputs.example(line if "|" in line else f"{line} |", None, None, learn)
+        if batch.n == 0:
+            raise DataError(f"example: {short_repr(line)} is malformed and left out, see --on_bad_line")
+        return batch
+
+    def process(self, batch: Batch, learn: bool) -> tuple[BatchTask, np.ndarray | None]:
+        """Learn from a single example or predict it; return its task and the highest class seen, for `report`."""
+        if learn and (isinstance(self.model.reduction, LearnsAtEnd) or self.model.preview_size is not None):
+            raise UsageError(
+                f"{self.config.reduction.name} with these options needs to see the data before it learns: give "
+                "data=FILE, or use xclass.Learner"
+            )
+        (task,) = self.model.tasks(batch, learn and self.learning, self.model.clock)
+        for stage in self._stages:
+            stage(task)
+        task.notes[:0] = self._inputs.notes
+        self._inputs.notes.clear()
+        clock = self.model.clock
+        highest_seen = self.model.note(task)
+        if self.options.vw_exact:  # VW's clock advances in `finish_example`, by examples that are only predicted, too
+            self.model.clock = clock
+        return task, highest_seen
+
+    def report(self, task: BatchTask, highest_seen: np.ndarray | None) -> None:
+        """Count a task, show its messages, and write its prediction."""
+        if self.options.vw_exact and not np.isnan(task.batch.label[0]):
+            self.model.clock += float(task.batch.weight[0])
+        self._report(task, highest_seen)
+
+    def prediction(self, task: BatchTask) -> Any:
+        """Return the prediction of the only example of a task, see `Workspace.predict`."""
+        if self.prediction_type == PredictionType.SCALARS and task.class_lists is not None:
+            listed = task.class_lists
+            scores = listed.scores.tolist()
+            if self.config.reduction.name == "oaa" and self.config.listing_options.top_k is None:
+                return scores
+            return list(zip(map(self._label, listed.labels.tolist()), scores, strict=True))
+        assert task.prediction is not None
+        prediction = float(task.prediction[0])
+        return prediction if self.prediction_type == PredictionType.SCALAR else self._label(int(prediction))
+
+    def _label(self, number: int) -> int | str:
+        """Return a class as the program sees it: a name if names are learned."""
+        names = self.model.names.names if self.config.parser.learn_names else ()
+        return names[number - 1] if 0 < number <= len(names) else number
+
+    def save(self, path: str) -> None:
+        """Save the model."""
+        if self.model.unlearned:
+            raise UsageError("some examples are not learned yet; the reduction learns at the end of the data")
+        self.saver.save(path)
+
+    def finish(self) -> None:
+        """Write the files of the options and the summary, and free the memory."""
+        self._end(None)
+
+    def _end(self, error: BaseException | None) -> None:
+        """End the run, which `error` has ended early if it is not None; the error is raised again."""
+        with self._closing:
+            for writer in self.writers.values():
+                writer.close()
+            finish.finish(self._parts(), error, time.perf_counter() - self._started)
+
+
+class _Log(Console):
+    """Add the messages of a run to a list."""
+
+    def __init__(self, quiet: bool, lines: list[str]) -> None:
+        super().__init__(quiet)
+        self._lines = lines
+
+    def line(self, text: str) -> None:
+        """Add one line."""
+        self._lines.append(text)
+
+    def start_bar(self, size: int | None) -> None:
+        """Show no bar."""
+
+
+def _inspecting(config: Config) -> str:
+    """Return the option that shows names of features."""
+    return next(name for name in ("invert_hash", "audit", "readable_model") if name in config.given)

@@ -1,0 +1,38 @@
+"""List the types of predictions and labels by VW's numbers, and hold the labels of an example."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+
+class PredictionType(enum.IntEnum):
+    """List the types of predictions, by VW's numbers."""
+
+    SCALAR = 0
+    SCALARS = 1
+    MULTICLASS = 4
+
+
+class LabelType(enum.IntEnum):
+    """List the types of labels, by VW's numbers."""
+
+    SIMPLE = 1
+    MULTICLASS = 2
+
+
+class SimpleLabel(NamedTuple):
+    """Hold the real-valued label of an example."""
+
+    label: float
+    weight: float
+    initial: float
+    prediction: float
+
+
+class MulticlassLabel(NamedTuple):
+    """Hold the class of an example."""
+
+    label: int
+    weight: float
+    prediction: int
