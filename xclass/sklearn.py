@@ -12,43 +12,24 @@ import numpy as np
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils import check_array, check_random_state, column_or_1d
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import (
-        _check_sample_weight,
-        assert_all_finite,
-        check_consistent_length,
-        check_is_fitted,
-        validate_data,
-    )
+    from sklearn.utils.validation import check_is_fitted
+
+    from .estimators import checks, new_learner
 except ImportError as error:
     raise ImportError(
         f"xclass.sklearn needs scikit-learn 1.6 or later ({error}); install it by pip install 'xclass[sklearn]'"
     ) from error
 
 from .api import configuration
-from .api.inputs import Documents
 from .api.learner import Learner
 from .array_types import AnyArray, Float64s
 from .errors import UsageError
-from .estimators.class_labels import HIGHEST_NUMBER, ClassLabels, distinct
+from .estimators.class_labels import ClassLabels
 from .estimators.predictor import Predictor, rows_of
 from .reductions import registry
-from .reductions.core.base import LearnsAtEnd, Reduction
+from .reductions.core.base import LearnsAtEnd
 from .system import processors
-
-FREE_CLASSES = 1000  # least number of classes beyond those of the first `partial_fit` that a fixed reduction has
-IDENTIFIERS = 10  # integers larger than this multiple of the number of classes are identifiers, and become names
-OWN_OPTIONS = {  # options of a learner that parameters of the estimator set, or that belong to its labels
-    "bits": "bits",
-    "learning_rate": "learning_rate",
-    "loss_function": "loss",
-    "random_seed": "random_state",
-    "learn_names": "",
-    "named_labels": "",
-    "indexing": "",
-}
 
 
 def _estimates_probabilities(estimator: XClassifier) -> bool:
@@ -187,10 +168,10 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         ValueError, TypeError
             If a parameter or a value in the data is not allowed. The estimator then has learned nothing.
         """
-        if not _is_number(self.passes, 1):
+        if not checks.is_number(self.passes, 1):
             raise UsageError(f"passes: {self.passes!r} is not a whole number of at least 1")
         goes_on = bool(self.warm_start) and hasattr(self, "learner_")
-        X, y, weight = self._checked(X, y, sample_weight, reset=not goes_on)
+        X, y, weight = checks.checked(self, X, y, sample_weight, reset=not goes_on)
         if not goes_on:
             for name in ("learner_", "_labels", "classes_"):  # frees the memory of the previous model
                 self.__dict__.pop(name, None)
@@ -219,8 +200,10 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             As in `fit`, or if the reduction cannot learn from further examples. The estimator then is as before.
         """
         first = not hasattr(self, "learner_")
-        X, y, weight = self._checked(X, y, sample_weight, reset=first)
-        self._learn(X, y, weight, 0, None if classes is None else self._checked_labels(classes, "classes"), exact=False)
+        X, y, weight = checks.checked(self, X, y, sample_weight, reset=first)
+        self._learn(
+            X, y, weight, 0, None if classes is None else checks.checked_labels(classes, "classes"), exact=False
+        )
         return self
 
     def _learn(
@@ -240,11 +223,11 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             learner, labels = self.learner_, self._labels
             y, expected = labels.converted(y), labels.converted(expected)
             labels = labels.extended(expected)
-            self._check_classes(labels, learner.label_range.highest)
+            new_learner.check_classes(self, labels, learner.label_range.highest)
         else:
-            record = self._record()
-            labels = ClassLabels(expected, self._highest_number(record, expected))
-            learner = self._new_learner(record, labels, max(passes, 1), exact or classes is not None)
+            record = new_learner.record_of(self)
+            labels = ClassLabels(expected, new_learner.highest_number(self, record, expected))
+            learner = new_learner.new_learner(self, record, labels, max(passes, 1), exact or classes is not None)
         self._set_workers(learner)
         given = labels.for_learner(y)
         if passes == 0 and learner.preview_size == 0:
@@ -261,122 +244,11 @@ class XClassifier(ClassifierMixin, BaseEstimator):
                 learner.end_pass()
         self.n_iter_ = max(passes, 1)
 
-    def _record(self) -> Reduction:
-        """Return the record of the chosen reduction; raise UsageError if it is none that classifies."""
-        record = configuration.record_of(self.reduction)
-        if record is None or record.labels != "multiclass":
-            names = [other.name for other in registry.REDUCTIONS if other.labels == "multiclass"]
-            raise UsageError(f"reduction: {self.reduction!r} is none of multiclass, hsm, {', '.join(names)}")
-        if self.max_classes is not None and not _is_number(self.max_classes, 1):
-            raise UsageError(f"max_classes: {self.max_classes!r} is not a whole number of at least 1, or None")
-        return record
-
-    def _highest_number(self, record: Reduction, labels: AnyArray) -> int:
-        """Return the highest integer that is taken as the number of a class."""
-        if configuration.grows(record):
-            return HIGHEST_NUMBER
-        if self.max_classes is not None:
-            return min(HIGHEST_NUMBER, self.max_classes)
-        return min(HIGHEST_NUMBER, max(FREE_CLASSES, IDENTIFIERS * len(distinct(labels))))
-
-    def _new_learner(self, record: Reduction, labels: ClassLabels, passes: int, exact: bool) -> Learner:
-        """Return a new learner with the options that the parameters stand for."""
-        classes = self.max_classes
-        if not configuration.grows(record):
-            if classes is None:
-                classes = labels.highest if exact else max(2 * labels.highest, labels.highest + FREE_CLASSES)
-            self._check_classes(labels, classes)
-        options = self._options()
-        if not labels.numbered:
-            options["learn_names"] = True
-        return Learner.for_passes(passes, self.reduction, classes, **options)
-
-    def _check_classes(self, labels: ClassLabels, classes: int | None) -> None:
-        """Raise UsageError if the labels need more classes than the learner has."""
-        if classes is not None and labels.highest > classes:
-            kind = "the label" if labels.numbered else "the number of labels"
-            raise UsageError(
-                f"y: {kind} {labels.highest} is above the {classes} classes of this {self.reduction}; give "
-                f"max_classes={labels.highest} or more, or a reduction whose classes grow, such as 'multiclass'"
-            )
-
-    def _options(self) -> dict[str, Any]:
-        """Return the options of the learner by keyword."""
-        options: dict[str, Any]
-        if isinstance(self.options, dict):
-            options = dict(self.options)
-        elif isinstance(self.options, str):
-            reduction, _, options = configuration.of_words(self.options, "")
-            if reduction:
-                raise UsageError(f"options: {self.options!r} holds --{reduction}; give reduction={reduction!r}")
-        else:
-            raise UsageError(f"options: {self.options!r} is neither text nor a dictionary")
-        for name, parameter in OWN_OPTIONS.items():
-            if name in options:
-                advice = f"give {parameter}=" if parameter else "the estimator sets it from the labels"
-                raise UsageError(f"options: {name} cannot be given here; {advice}")
-        given = {"bits": self.bits, "learning_rate": self.learning_rate, "loss_function": self.loss}
-        options.update((name, value) for name, value in given.items() if value is not None)
-        if isinstance(self.random_state, (int, np.integer)):
-            options["random_seed"] = int(self.random_state)
-        elif self.random_state is not None:
-            options["random_seed"] = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        return options
-
-    # checks
-
-    def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Any, AnyArray, Float64s | None]:
-        """Return examples, labels and weights after all checks that do not depend on the learner."""
-        if y is None:
-            raise ValueError("This XClassifier estimator requires y to be passed, but the target y is None.")
-        X = self._checked_examples(X, reset)
-        y = self._checked_labels(y, "y")
-        check_consistent_length(X, y)
-        if sample_weight is None:
-            return X, y, None
-        weight: Float64s = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weight.any():
-            raise ValueError("sample_weight: all weights are zero, so there is nothing to learn from; give others")
-        return X, y, weight
-
-    def _checked_examples(self, X: Any, reset: bool) -> Any:
-        """Return examples after scikit-learn's checks: a matrix, a DataFrame with columns of text, or `Documents`."""
-        texts = _are_texts(X)
-        if reset:
-            for name in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(name, None)
-        elif texts == hasattr(self, "n_features_in_"):
-            kinds = ("a matrix or DataFrame", "a sequence of texts")
-            raise UsageError(f"X is {kinds[texts]}, and the estimator was fitted on {kinds[not texts]}; give the same")
-        if texts:
-            return Documents(X)
-        if not _has_text_columns(X):
-            return validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric")
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        if not len(X):
-            raise ValueError("X has 0 rows; give at least one")
-        return X
-
-    @staticmethod
-    def _checked_labels(y: Any, name: str) -> AnyArray:
-        """Return labels, or `classes` of `partial_fit`, as an array of one dimension."""
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "T":  # NumPy's strings of variable length
-            y = y.astype(object)
-        if not len(y):
-            raise ValueError(f"{name} is empty; give at least one label")
-        assert_all_finite(y, input_name=name)
-        check_array(y, ensure_2d=False, dtype=None)  # refuses complex numbers
-        strings = y.dtype.kind == "O" and all(isinstance(label, str) for label in y)
-        if not strings and y.dtype.kind not in "iubU":  # others are always labels, and scikit-learn warns of many
-            check_classification_targets(y)
-        return np.asarray(y)
-
     def _set_workers(self, learner: Learner) -> None:
         """Set the number of threads of a learner."""
         if self.n_jobs is None:
             return
-        if not _is_number(self.n_jobs) or self.n_jobs == 0:
+        if not checks.is_number(self.n_jobs) or self.n_jobs == 0:
             raise UsageError(f"n_jobs: {self.n_jobs!r} is not a whole number other than 0, or None")
         threads = self.n_jobs if self.n_jobs > 0 else processors.count() + 1 + self.n_jobs
         learner.reduction.workers = max(1, int(threads))
@@ -443,7 +315,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
             The most probable label is the first.
         probabilities : ndarray of shape (n_samples, k), dtype float64
         """
-        if not _is_number(k, 1):
+        if not checks.is_number(k, 1):
             raise UsageError(f"k: {k!r} is not a whole number of at least 1")
         X, predictor = self._ready(X)
         if k > len(self.classes_):
@@ -475,7 +347,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
     def _ready(self, X: Any) -> tuple[Any, Predictor]:
         """Return checked examples and what predicts them, after learning from examples that the learner still holds."""
         check_is_fitted(self)
-        X = self._checked_examples(X, reset=False)
+        X = checks.checked_examples(self, X, reset=False)
         self._set_workers(self.learner_)
         self._end_learning()
         return X, Predictor(self.learner_, self._labels)
@@ -510,32 +382,3 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _is_number(value: Any, lowest: int | None = None) -> bool:
-    """Return whether a value is a whole number of at least `lowest`."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    return whole and (lowest is None or bool(value >= lowest))
-
-
-def _are_texts(X: Any) -> bool:
-    """Return whether examples are a sequence of texts: the first item that is not None is one."""
-    if isinstance(X, (list, tuple)) or (getattr(X, "ndim", 0) == 1 and hasattr(X, "__iter__")):
-        return isinstance(next((item for item in X if item is not None), None), str)
-    return False
-
-
-def _has_text_columns(X: Any) -> bool:
-    """Return whether examples are a DataFrame, of pandas or polars, with a column that does not hold numbers."""
-    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
-        return False
-    for name, kind in zip(X.columns, X.dtypes, strict=True):
-        if hasattr(kind, "is_numeric"):  # polars
-            if not kind.is_numeric() and str(kind) != "Boolean":
-                return True
-        elif str(kind) == "object":
-            if any(isinstance(value, str) for value in X[name]):
-                return True
-        elif getattr(kind, "kind", "O") not in "iufb":
-            return True
-    return False

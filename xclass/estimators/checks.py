@@ -1,0 +1,97 @@
+"""Check examples, labels, weights and numbers as scikit-learn's estimators do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    assert_all_finite,
+    check_consistent_length,
+    validate_data,
+)
+
+from ..api.inputs import Documents
+from ..array_types import AnyArray, Float64s
+from ..errors import UsageError
+
+
+def checked(estimator: Any, X: Any, y: Any, sample_weight: Any, reset: bool) -> tuple[Any, AnyArray, Float64s | None]:
+    """Return examples, labels and weights after all checks that do not depend on the learner."""
+    if y is None:
+        raise ValueError("This XClassifier estimator requires y to be passed, but the target y is None.")
+    X = checked_examples(estimator, X, reset)
+    y = checked_labels(y, "y")
+    check_consistent_length(X, y)
+    if sample_weight is None:
+        return X, y, None
+    weight: Float64s = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight: all weights are zero, so there is nothing to learn from; give others")
+    return X, y, weight
+
+
+def checked_examples(estimator: Any, X: Any, reset: bool) -> Any:
+    """Return examples after scikit-learn's checks: a matrix, a DataFrame with columns of text, or `Documents`."""
+    texts = _are_texts(X)
+    if reset:
+        for name in ("n_features_in_", "feature_names_in_"):
+            estimator.__dict__.pop(name, None)
+    elif texts == hasattr(estimator, "n_features_in_"):
+        kinds = ("a matrix or DataFrame", "a sequence of texts")
+        raise UsageError(f"X is {kinds[texts]}, and the estimator was fitted on {kinds[not texts]}; give the same")
+    if texts:
+        return Documents(X)
+    if not _has_text_columns(X):
+        return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric")
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if not len(X):
+        raise ValueError("X has 0 rows; give at least one")
+    return X
+
+
+def checked_labels(y: Any, name: str) -> AnyArray:
+    """Return labels, or `classes` of `partial_fit`, as an array of one dimension."""
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "T":  # NumPy's strings of variable length
+        y = y.astype(object)
+    if not len(y):
+        raise ValueError(f"{name} is empty; give at least one label")
+    assert_all_finite(y, input_name=name)
+    check_array(y, ensure_2d=False, dtype=None)  # refuses complex numbers
+    strings = y.dtype.kind == "O" and all(isinstance(label, str) for label in y)
+    if not strings and y.dtype.kind not in "iubU":  # others are always labels, and scikit-learn warns of many
+        check_classification_targets(y)
+    return np.asarray(y)
+
+
+def is_number(value: Any, lowest: int | None = None) -> bool:
+    """Return whether a value is a whole number of at least `lowest`."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return whole and (lowest is None or bool(value >= lowest))
+
+
+def _are_texts(X: Any) -> bool:
+    """Return whether examples are a sequence of texts: the first item that is not None is one."""
+    if isinstance(X, (list, tuple)) or (getattr(X, "ndim", 0) == 1 and hasattr(X, "__iter__")):
+        return isinstance(next((item for item in X if item is not None), None), str)
+    return False
+
+
+def _has_text_columns(X: Any) -> bool:
+    """Return whether examples are a DataFrame, of pandas or polars, with a column that does not hold numbers."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return False
+    for name, kind in zip(X.columns, X.dtypes, strict=True):
+        if hasattr(kind, "is_numeric"):  # polars
+            if not kind.is_numeric() and str(kind) != "Boolean":
+                return True
+        elif str(kind) == "object":
+            if any(isinstance(value, str) for value in X[name]):
+                return True
+        elif getattr(kind, "kind", "O") not in "iufb":
+            return True
+    return False

@@ -1,0 +1,96 @@
+"""Make the learner of an estimator from the parameters of the estimator and its labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..api import configuration
+from ..api.learner import Learner
+from ..array_types import AnyArray
+from ..errors import UsageError
+from ..reductions import registry
+from ..reductions.core.base import Reduction
+from .checks import is_number
+from .class_labels import HIGHEST_NUMBER, ClassLabels, distinct
+
+FREE_CLASSES = 1000  # least number of classes beyond those of the first `partial_fit` that a fixed reduction has
+IDENTIFIERS = 10  # integers larger than this multiple of the number of classes are identifiers, and become names
+OWN_OPTIONS = {  # options of a learner that parameters of the estimator set, or that belong to its labels
+    "bits": "bits",
+    "learning_rate": "learning_rate",
+    "loss_function": "loss",
+    "random_seed": "random_state",
+    "learn_names": "",
+    "named_labels": "",
+    "indexing": "",
+}
+
+
+def record_of(estimator: Any) -> Reduction:
+    """Return the record of the chosen reduction; raise UsageError if it is none that classifies."""
+    record = configuration.record_of(estimator.reduction)
+    if record is None or record.labels != "multiclass":
+        names = [other.name for other in registry.REDUCTIONS if other.labels == "multiclass"]
+        raise UsageError(f"reduction: {estimator.reduction!r} is none of multiclass, hsm, {', '.join(names)}")
+    if estimator.max_classes is not None and not is_number(estimator.max_classes, 1):
+        raise UsageError(f"max_classes: {estimator.max_classes!r} is not a whole number of at least 1, or None")
+    return record
+
+
+def highest_number(estimator: Any, record: Reduction, labels: AnyArray) -> int:
+    """Return the highest integer that is taken as the number of a class."""
+    if configuration.grows(record):
+        return HIGHEST_NUMBER
+    if estimator.max_classes is not None:
+        return min(HIGHEST_NUMBER, int(estimator.max_classes))
+    return min(HIGHEST_NUMBER, max(FREE_CLASSES, IDENTIFIERS * len(distinct(labels))))
+
+
+def new_learner(estimator: Any, record: Reduction, labels: ClassLabels, passes: int, exact: bool) -> Learner:
+    """Return a new learner with the options that the parameters stand for."""
+    classes = estimator.max_classes
+    if not configuration.grows(record):
+        if classes is None:
+            classes = labels.highest if exact else max(2 * labels.highest, labels.highest + FREE_CLASSES)
+        check_classes(estimator, labels, classes)
+    options = _options(estimator)
+    if not labels.numbered:
+        options["learn_names"] = True
+    return Learner.for_passes(passes, estimator.reduction, classes, **options)
+
+
+def check_classes(estimator: Any, labels: ClassLabels, classes: int | None) -> None:
+    """Raise UsageError if the labels need more classes than the learner has."""
+    if classes is not None and labels.highest > classes:
+        kind = "the label" if labels.numbered else "the number of labels"
+        raise UsageError(
+            f"y: {kind} {labels.highest} is above the {classes} classes of this {estimator.reduction}; give "
+            f"max_classes={labels.highest} or more, or a reduction whose classes grow, such as 'multiclass'"
+        )
+
+
+def _options(estimator: Any) -> dict[str, Any]:
+    """Return the options of the learner by keyword."""
+    options: dict[str, Any]
+    if isinstance(estimator.options, dict):
+        options = dict(estimator.options)
+    elif isinstance(estimator.options, str):
+        reduction, _, options = configuration.of_words(estimator.options, "")
+        if reduction:
+            raise UsageError(f"options: {estimator.options!r} holds --{reduction}; give reduction={reduction!r}")
+    else:
+        raise UsageError(f"options: {estimator.options!r} is neither text nor a dictionary")
+    for name, parameter in OWN_OPTIONS.items():
+        if name in options:
+            advice = f"give {parameter}=" if parameter else "the estimator sets it from the labels"
+            raise UsageError(f"options: {name} cannot be given here; {advice}")
+    given = {"bits": estimator.bits, "learning_rate": estimator.learning_rate, "loss_function": estimator.loss}
+    options.update((name, value) for name, value in given.items() if value is not None)
+    if isinstance(estimator.random_state, (int, np.integer)):
+        options["random_seed"] = int(estimator.random_state)
+    elif estimator.random_state is not None:
+        options["random_seed"] = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
+    return options
