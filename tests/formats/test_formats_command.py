@@ -136,16 +136,17 @@ def test_a_pipe_is_answered_line_by_line(data):
         ("a.xmc", "1 4 3\n0,2 1:1\n", "a.xmc:2:3:", "keep one label per line, or repeat the line for each label"),
         ("a.xmc", "1 4 3\n0 4:1\n", "a.xmc:2:3:", "feature '4:1' is not below the number of features in the header"),
         ("a.xmc", "1 4 3\n3 1:1\n", "a.xmc:2:1:", "label '3' is not a whole number below the number of labels"),
-        ("a.csv", "label,a\nx,1,2\n", "a.csv:2:1:", "the row that ends in '2' has another number of cells"),
+        ("a.csv", "label,a\nx,1,2\n", "a.csv:2:5:", "the row that ends in '2' has another number of cells"),
+        ("a.csv", 'label,a\n1,2\nx,"1\n2",3\n', "a.csv:4:4:", "the row that ends in '3' has another number of cells"),
         ("a.csv", "label,5.1\nx,1\n", "a.csv:1:1:", "column 2 of the header is the number '5.1'"),
         ("a.csv", "label,a,a\nx,1,2\n", "a.csv:1:1:", "column 3 of the header has the name 'a'"),
+        ("a.jsonl", '{"features":{"label":1},"label":-7}\n', "a.jsonl:1:33:", "label -7 is negative"),
+        ("a.jsonl", '{"text":"weight","weight":"x"}\n', "a.jsonl:1:27:", "weight 'x' is not a finite number"),
+        ("a.jsonl", '{"features":{"n":{"a":1},"a":{"b":[]}}}\n', "a.jsonl:1:35:", "'[]' is not what belongs here"),
+        ("a.jsonl", '{"label":[1],"t":"\u00fc","label":-2}\n', "a.jsonl:1:31:", "label -2 is negative"),
         ("a.jsonl", '{"label": ["a", "b"]}\n', "a.jsonl:1:11:", "several labels"),
         ("a.jsonl", '{"label": 1}\n{"text": "a"\n', "a.jsonl:2:13:", "the line ends before its object does"),
         ("a.ft", "__label__ a\n", "a.ft:1:10:", "the prefix __label__ has no name behind it"),
-        ("a.svm", "1:1 2:2\n", "a.svm:", "a labelled line is `label number:value number:value`"),
-        ("a.csv", "label,a\n,1\n", "a.csv:", "labels are the cells of the column that --label_column names"),
-        ("a.jsonl", '{"text": "a"}\n', "a.jsonl:", 'a labelled line is {"label": "name", "text": "words"}'),
-        ("a.vw", "tea,kettle\n", "a.vw:", "`label | features`, and --format names another format than VW text"),
     ],
 )  # fmt: skip
 def test_malformed_lines_are_named(tmp_path, name, text, place, words):
@@ -157,11 +158,23 @@ def test_malformed_lines_are_named(tmp_path, name, text, place, words):
     assert words in line
 
 
-def test_lines_of_fasttext_without_labels_are_not_enough_to_learn():
-    done = xclass("--format", "fasttext", "--quiet", stdin="b c\n")
-    assert (done.status, done.err) == (
-        1, "xclass: stdin: no example was learned from; a labelled line is `__label__NAME words`\n"
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "text", "options", "words"),
+    [
+        ("a.vw", "| a\n", (), "a labelled line is `label | features`"),
+        ("a.svm", "1:2\n", (), "a labelled line is `label number:value number:value`"),
+        ("a.ft", "b\n", (), "a labelled line is `__label__tea kettle leaf`"),
+        ("a.xmc", "1 4 3\n 1:1\n", (), "a labelled line is `number number:value`, with the number of its label first"),
+        ("a.csv", "label,a\n,1\n", (), "all cells of the column 'label' are empty; --label_column names another one"),
+        ("a.csv", "label,a\n1,1\n", ("--label_column", 0), "no column holds labels; name one by --label_column"),
+        ("a.jsonl", '{"text": "a"}\n', (), 'a labelled line is `{"label": "tea", "text": "kettle leaf"}`'),
+    ],
+)  # fmt: skip
+def test_data_without_labels_are_told_what_a_labelled_line_is(tmp_path, name, text, options, words):
+    (tmp_path / name).write_text(text)
+    format = "fasttext" if name == "a.ft" else "auto"
+    done = xclass(name, "--oaa", 4, "--quiet", "--format", format, *options, cwd=tmp_path)
+    assert (done.status, done.err) == (1, f"xclass: {name}: no example was learned from; {words}\n")
 
 
 def test_malformed_lines_are_skipped_or_read_in_part(tmp_path):

@@ -223,7 +223,7 @@ def test_csv(table, size):
 def test_numbers_in_a_column_decide_on_its_type_once():
     rows = b"label,x,y\n" + b"a,1,b\n" * 20_000
     batches, _, message = read(rows + b'"a",\n"c, d",2,z\n' + b"b,one,2\n", "csv")
-    assert message.startswith("f:20002:1: the row that ends in ''")
+    assert message.startswith("f:20002:5: the row that ends in ''")
     batches, source, message = read(rows + b'a,"2",z\nb,"one",2\n', "csv")
     assert message.startswith("f:20003:3: 'one' is not a finite number, and the first rows of this column are numbers")
     assert sum(batch.n for batch in batches) == 20_001

@@ -124,7 +124,6 @@ class CsvTable(OtherFormat):
     name = "csv"
     parallel = False
     named = False
-    labelled = "labels are the cells of the column that --label_column names, else of the column label or the first"
     unfinished = "the row that begins here has a quote that is not closed; close it, or double a quote within quotes"
 
     def __init__(self, label_column: str | None = None) -> None:
@@ -134,6 +133,12 @@ class CsvTable(OtherFormat):
         self.header: list[bytes] = []
         self.label = -1  # column of the label, -1 if there is none
         self.numeric: list[bool] = []
+
+    @property
+    def labelled(self) -> str:  # type: ignore[override]  # other formats have a constant
+        if self.label < 0:
+            return "no column holds labels; name one by --label_column"
+        return f"all cells of the column {_shown(self.header[self.label])} are empty; --label_column names another one"
 
     def begin(self, text: bytes, ended: bool, file: str) -> tuple[int, int] | None:
         if not self.header and not ended and len(text) < TYPED_BYTES:
@@ -280,10 +285,12 @@ class CsvScanner(records.RecordScanner):
                     examples.add(line, records.one_word(label.encode("latin-1")))
                     rows.append(row)
                 elif row != []:
-                    kind, seen = (
-                        (RECORD, block.split(b"\n")[line - 1]) if row is None else (CELLS, row[-1].encode("latin-1"))
-                    )
-                    examples.problems[len(rows)] = records.Problem(kind, line, 1, seen, True)
+                    if row is None:
+                        problem = records.Problem(RECORD, line, 1, block.split(b"\n")[line - 1], True)
+                    else:
+                        place = _place(block, line, len(row) - 1, table.delimiter)
+                        problem = records.Problem(CELLS, *place, row[-1].encode("latin-1"), True)
+                    examples.problems[len(rows)] = problem
                     examples.add(line)
                     rows.append([""] * width)
         cells = list(itertools.chain.from_iterable(rows))

@@ -108,8 +108,8 @@ class FastText(OtherFormat):
     """Read lines of fastText."""
 
     name = "fasttext"
+    labelled = "a labelled line is `__label__tea kettle leaf`"
     names = True
-    labelled = "a labelled line is `__label__NAME words`"
 
     def scanner(self, of: Parser) -> line_scanner.LineScanner:
         return line_scanner.LineScanner(of.rules, parse_words)

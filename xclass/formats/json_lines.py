@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,15 +30,17 @@ from . import records
 from .line_scanner import DEFAULT_GROUP
 
 KEYS = ("label", "text", "features", "weight", "tag")
+DECODER = json.JSONDecoder()
+BLANKS = (" ", "\t", "\r", "\n")
 LARGEST = float(np.finfo(np.float32).max)
 
 
 class MalformedError(Exception):
-    """Report what is malformed in an object: the problem, the key, and what to show."""
+    """Report what is malformed in an object: the problem, the keys that lead to it, and what to show."""
 
-    def __init__(self, problem: int, key: str, seen: object, ends: bool = False) -> None:
+    def __init__(self, problem: int, path: Sequence[str], seen: object, ends: bool = False) -> None:
         super().__init__()
-        self.problem, self.key, self.seen, self.ends = problem, key, seen, ends
+        self.problem, self.path, self.seen, self.ends = problem, path, seen, ends
 
 
 def encoded(text: str) -> bytes:
@@ -59,7 +61,7 @@ def label_word(given: object) -> bytes:
     """
     if isinstance(given, list):
         if len(given) > 1:
-            raise MalformedError(SEVERAL_LABELS, "label", given[1], True)
+            raise MalformedError(SEVERAL_LABELS, ("label",), given[1], True)
         given = given[0] if given else None
     if given is None:
         return b""
@@ -67,7 +69,7 @@ def label_word(given: object) -> bytes:
         return records.one_word(encoded(given))
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         return _number(given).encode()
-    raise MalformedError(ENTRY, "label", given, True)
+    raise MalformedError(ENTRY, ("label",), given, True)
 
 
 def _number(given: float) -> str:
@@ -81,9 +83,9 @@ class JsonLines(OtherFormat):
     """Read JSON lines."""
 
     name = "jsonl"
+    labelled = 'a labelled line is `{"label": "tea", "text": "kettle leaf"}`'
     parallel = False
     named = False
-    labelled = 'a labelled line is {"label": "name", "text": "words"}'
 
     def scanner(self, of: parser.Parser) -> JsonScanner:
         return JsonScanner(of)
@@ -126,7 +128,7 @@ class JsonScanner(records.RecordScanner):
         )  # fmt: skip
         return self.scan_of(
             examples, items, bytes(self._content), len(lines), end,
-            lambda i: _column(lines[examples.line[i] - 1], "label"),
+            lambda i: _column(lines[examples.line[i] - 1].removeprefix(b"\xef\xbb\xbf"), ("label",)),
         )  # fmt: skip
 
     def _read(self, line: bytes, number: int, examples: records.Examples) -> None:
@@ -136,7 +138,7 @@ class JsonScanner(records.RecordScanner):
         try:
             given = json.loads(line.decode("utf-8", "surrogateescape"))
             if not isinstance(given, dict):
-                raise MalformedError(ENTRY, "", given, True)
+                raise MalformedError(ENTRY, (), given, True)
             if not given.keys() <= set(KEYS):
                 self._warn(given, number)
             label = label_word(given.get("label"))
@@ -145,7 +147,7 @@ class JsonScanner(records.RecordScanner):
             weight = self._weight(given.get("weight", 1.0))
         except MalformedError as error:
             seen_text = error.seen if isinstance(error.seen, str) else json.dumps(error.seen)
-            column = _column(line, error.key)
+            column = _column(line, error.path)
             if error.problem == WEIGHT_VALUE:
                 weight = 0.0
             examples.problems[len(examples.line)] = records.Problem(
@@ -173,42 +175,43 @@ class JsonScanner(records.RecordScanner):
         if given is None:
             return b""
         if isinstance(given, bool) or not isinstance(given, (str, int)):
-            raise MalformedError(ENTRY, "tag", given)
+            raise MalformedError(ENTRY, ("tag",), given)
         return records.one_word(encoded(str(given)))
 
     @staticmethod
     def _weight(given: object) -> float:
         """Return the weight of an example."""
         if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= LARGEST:
-            raise MalformedError(WEIGHT_VALUE, "weight", given)
+            raise MalformedError(WEIGHT_VALUE, ("weight",), given)
         return float(given)
 
     def _add_features(self, given: dict[str, Any]) -> None:
         """Add the items of an object, those of a group next to each other."""
         features = given.get("features")
         if features is not None and not isinstance(features, dict):
-            raise MalformedError(ENTRY, "features", features)
-        spaces: dict[int, list[tuple[bytes, dict[str, Any]]]] = {}
+            raise MalformedError(ENTRY, ("features",), features)
+        spaces: dict[int, list[tuple[str, dict[str, Any]]]] = {}
         plain: dict[str, Any] = {}
         for name, value in (features or {}).items():
             if isinstance(value, dict):
                 key = encoded(name)
-                spaces.setdefault(key[0] if key else DEFAULT_GROUP, []).append((key, value))
+                spaces.setdefault(key[0] if key else DEFAULT_GROUP, []).append((name, value))
             else:
                 plain[name] = value
         if given.get("text") is not None:
             if not isinstance(given["text"], str):
-                raise MalformedError(ENTRY, "text", given["text"])
+                raise MalformedError(ENTRY, ("text",), given["text"])
             self._item(0, encoded(given["text"]), math.nan)
         for name, value in plain.items():
-            self._feature(b"", name, value)
+            self._feature(b"", ("features",), name, value)
         default = spaces.pop(DEFAULT_GROUP, [])
-        for key, values in [*default, *(pair for pairs in spaces.values() for pair in pairs)]:
+        for namespace, values in [*default, *(pair for pairs in spaces.values() for pair in pairs)]:
+            key, path = encoded(namespace), ("features", namespace)
             for name, value in values.items():
-                self._feature(key, name, value)
+                self._feature(key, path, name, value)
 
-    def _feature(self, namespace: bytes, name: str, value: object) -> None:
-        """Add the item of one feature."""
+    def _feature(self, namespace: bytes, path: tuple[str, ...], name: str, value: object) -> None:
+        """Add the item of one feature; `path` has the keys that lead to its name."""
         if value is None or value is False:
             return
         if isinstance(value, str):
@@ -216,7 +219,7 @@ class JsonScanner(records.RecordScanner):
         elif isinstance(value, (int, float)) and abs(value) <= LARGEST:
             self._item(self.namespaces.number(namespace), encoded(name), float(value))
         else:
-            raise MalformedError(ENTRY, name, value)
+            raise MalformedError(ENTRY, (*path, name), value)
 
     def _item(self, space: int, text: bytes, value: float) -> None:
         """Add an item."""
@@ -226,11 +229,31 @@ class JsonScanner(records.RecordScanner):
         self._values.append(value)
 
 
-def _column(line: bytes, key: str) -> int:
-    """Return the column, from 1, of the value of a key, or where the line begins if it cannot be found."""
-    name = json.dumps(key, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    at = line.find(name)
-    if not key or at < 0:
-        return 1
-    after = line.find(b":", at + len(name)) + 1
-    return after + len(line[after:]) - len(line[after:].lstrip()) + 1
+def _column(line: bytes, path: Sequence[str]) -> int:
+    """Return the column, from 1, of a value in a line of JSON.
+
+    Parameters
+    ----------
+    line : one valid value of JSON
+    path : keys of the objects around the value, from the outside; the last of equal keys counts
+    """
+    text = line.decode("utf-8", "surrogateescape")
+    place = _after_space(text, 0)
+    for wanted in path:
+        at = _after_space(text, place + 1)
+        while text[at] != "}":
+            key, at = DECODER.raw_decode(text, at)
+            at = _after_space(text, _after_space(text, at) + 1)  # behind the colon
+            if key == wanted:
+                place = at
+            at = _after_space(text, DECODER.raw_decode(text, at)[1])
+            if text[at] == ",":
+                at = _after_space(text, at + 1)
+    return len(encoded(text[:place])) + 1
+
+
+def _after_space(text: str, at: int) -> int:
+    """Return the position of the first character from `at` on that is not white space."""
+    while text[at : at + 1] in BLANKS:
+        at += 1
+    return at

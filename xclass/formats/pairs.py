@@ -191,6 +191,7 @@ class ExtremeClassification(Libsvm):
     """Read a file of the extreme classification repository."""
 
     name = "xmc"
+    labelled = "a labelled line is `number number:value`, with the number of its label first"
     names = True
     _examples = 0
 

@@ -75,8 +75,8 @@ def finish(run: RunParts, error: BaseException | None, seconds: float) -> int:
         run.console.warn(line)
     if error is None and stopped is None:
         if not o.testonly and run.saver.learned == 0 and not (o.no_stdin or o.vw_exact):
-            data_format = run.reader.format or TextFormat()
-            raise DataError(f"{run.reader.name}: no example was learned from; {data_format.labelled}")
+            labelled = (run.reader.format or TextFormat()).labelled
+            raise DataError(f"{run.reader.name}: no example was learned from; {labelled}")
         _save(run)
         if write_error is not None:
             raise write_error

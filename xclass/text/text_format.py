@@ -30,8 +30,8 @@ class TextFormat:
     parallel : whether several threads may parse the blocks of a file
     named : whether `features` finds the names of features in the text of a batch
     names : whether labels are names, even if they look like numbers
+    labelled : how a line gives its label, for the message about data without labels
     unfinished : message about a file that ends within an example
-    labelled : where the label of an example is, for the message that there is none
     about : lines about the format for the start of a run
     """
 
@@ -39,8 +39,8 @@ class TextFormat:
     parallel = True
     named = True
     names = False
+    labelled = "a labelled line is `label | features`"
     unfinished = ""
-    labelled = "a labelled line is `label | features`, and --format names another format than VW text"
 
     def __init__(self) -> None:
         self.about: list[str] = []
