@@ -12,7 +12,6 @@ import numpy as np
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_is_fitted
 
     from .estimators import checks, new_learner
@@ -21,32 +20,13 @@ except ImportError as error:
         f"xclass.sklearn needs scikit-learn 1.6 or later ({error}); install it by pip install 'xclass[sklearn]'"
     ) from error
 
-from .api import configuration
 from .api.learner import Learner
 from .array_types import AnyArray, Float64s
 from .errors import UsageError
+from .estimators.availability import piece_by_piece, with_probabilities
 from .estimators.class_labels import ClassLabels
 from .estimators.predictor import Predictor, rows_of
-from .reductions import registry
-from .reductions.core.base import LearnsAtEnd
 from .system import processors
-
-
-def _estimates_probabilities(estimator: XClassifier) -> bool:
-    """Return whether the reduction of an estimator estimates probabilities; for `available_if`."""
-    record = configuration.record_of(estimator.reduction)
-    if record is not None and not record.probabilities:
-        names = ", ".join(other.name for other in registry.REDUCTIONS if other.probabilities)
-        raise AttributeError(f"{estimator.reduction} does not estimate probabilities; choose one of {names}")
-    return record is not None
-
-
-def _learns_piece_by_piece(estimator: XClassifier) -> bool:
-    """Return whether the reduction of an estimator can learn from further examples; for `available_if`."""
-    record = configuration.record_of(estimator.reduction)
-    if record is not None and isinstance(record.build, type) and issubclass(record.build, LearnsAtEnd):
-        raise AttributeError(f"{estimator.reduction} learns from all examples at once, not piece by piece: use fit")
-    return True
 
 
 class XClassifier(ClassifierMixin, BaseEstimator):
@@ -178,7 +158,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         self._learn(X, y, weight, int(self.passes), None, exact=True)
         return self
 
-    @available_if(_learns_piece_by_piece)
+    @piece_by_piece
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> XClassifier:
         """Learn from further examples, in one pass over them.
 
@@ -231,7 +211,9 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         self._set_workers(learner)
         given = labels.for_learner(y)
         if passes == 0 and learner.preview_size == 0:
-            raise UsageError(f"{self.reduction} with these options needs to see all examples first: call fit")
+            raise UsageError(
+                f"partial_fit: {self.reduction} with these options needs to see all examples first; call fit"
+            )
         for number in range(max(passes, 1)):
             if passes and learner.preview_size is not None:
                 size = min(learner.preview_size or len(y), len(y))
@@ -270,7 +252,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         labels: AnyArray = self.classes_[predictor.predict(X)]
         return labels
 
-    @available_if(_estimates_probabilities)
+    @with_probabilities
     def predict_proba(self, X: Any) -> Float64s:
         """Return the probability of each class for each example.
 
@@ -288,14 +270,14 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         X, predictor = self._ready(X)
         return np.concatenate(list(predictor.probabilities(X)))
 
-    @available_if(_estimates_probabilities)
+    @with_probabilities
     def predict_log_proba(self, X: Any) -> Float64s:
         """Return the logarithm of the probability of each class for each example; see `predict_proba`."""
         p: Float64s = self.predict_proba(X)
         with np.errstate(divide="ignore"):
             return np.log(p)
 
-    @available_if(_estimates_probabilities)
+    @with_probabilities
     def predict_top_k(self, X: Any, k: int = 5) -> tuple[AnyArray, Float64s]:
         """Return the k most probable labels of each example and their probabilities.
 
@@ -323,7 +305,7 @@ class XClassifier(ClassifierMixin, BaseEstimator):
         blocks = [(self.classes_[positions], p) for positions, p in predictor.top(X, int(k))]
         return np.concatenate([labels for labels, _ in blocks]), np.concatenate([p for _, p in blocks])
 
-    @available_if(_estimates_probabilities)
+    @with_probabilities
     def decision_function(self, X: Any) -> Float64s:
         """Return a score of each class for each example; the class with the highest score is the prediction.
 

@@ -1,0 +1,68 @@
+"""Offer a method of an estimator only where the reduction can do what it needs.
+
+The method of another reduction is missing, as scikit-learn expects it (`hasattr`), and the error says why. That of
+`sklearn.utils.metaestimators.available_if` does not: it names only the method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+from ..api import configuration
+from ..reductions import registry
+from ..reductions.core.base import LearnsAtEnd
+
+Method = Callable[..., Any]
+
+
+class AvailableMethod:
+    """Hold a method, a descriptor that raises AttributeError if the estimator does not have the method.
+
+    Parameters
+    ----------
+    method : the method
+    reason_against : returns why an estimator does not have it, or ""
+    """
+
+    def __init__(self, method: Method, reason_against: Callable[[Any], str]) -> None:
+        self._method, self._reason_against = method, reason_against
+        self.__doc__ = method.__doc__
+
+    def __get__(self, estimator: Any, owner: type) -> Method:
+        if estimator is None:
+            return self._method
+        reason = self._reason_against(estimator)
+        if reason:
+            raise AttributeError(f"{owner.__name__} has no {self._method.__name__} here: {reason}")
+        return MethodType(self._method, estimator)
+
+
+def with_probabilities(method: Method) -> Any:
+    """Mark a method that needs a reduction which estimates probabilities."""
+    return AvailableMethod(method, _reason_against_probabilities)
+
+
+def piece_by_piece(method: Method) -> Any:
+    """Mark a method that needs a reduction which can learn from further examples."""
+    return AvailableMethod(method, _reason_against_pieces)
+
+
+def _reason_against_probabilities(estimator: Any) -> str:
+    """Return why the reduction of an estimator does not estimate probabilities, or ""."""
+    record = configuration.record_of(estimator.reduction)
+    if record is None:
+        return f"{estimator.reduction!r} is no reduction"
+    if record.probabilities:
+        return ""
+    names = ", ".join(other.name for other in registry.REDUCTIONS if other.probabilities)
+    return f"{estimator.reduction} does not estimate probabilities; choose one of {names}"
+
+
+def _reason_against_pieces(estimator: Any) -> str:
+    """Return why the reduction of an estimator cannot learn from further examples, or ""."""
+    record = configuration.record_of(estimator.reduction)
+    if record is not None and isinstance(record.build, type) and issubclass(record.build, LearnsAtEnd):
+        return f"{estimator.reduction} learns from all examples at once, not piece by piece; call fit"
+    return ""
