@@ -219,9 +219,59 @@ def test_columns_of_two_files_are_the_same(tmp_path):
 def test_audit_has_the_names_of_features(data):
     shown = [learn(name, "--oaa", 4, "--audit", "--quiet", cwd=data).out for name in ("p.vw", "p.svm")]
     assert shown[0] == shown[1]
-    done = learn("n.csv", "--oaa", 4, "--audit", cwd=data)
-    assert "--audit and --invert_hash know no names of features in data of csv" in done.err
-    assert "\tConstant:" in done.out
+
+
+AUDITED = {
+    "a.csv": 'label,n,words,m\ntea,1.5,red cat,2\n"c ake",,"x\nred",-1\ntea,3,dog,\n',
+    "b.vw": "tea | n:1.5 m:2 |words red cat\nc_ake | m:-1 |words x red\ntea | n:3 |words dog\n",
+    "a.jsonl": """\
+{"label": "tea", "text": "red cat", "tag": "t", "features": {"n": 1.5, "at": "home", "o": {"k": true, "l": "m"}}}
+{"label": "cake", "features": {"o": {"k": -1}, "n": null, "o2": {"k": 3}}, "weight": 2}
+""",
+    "c.vw": "tea t| red cat n:1.5 at:home |o k l:m\ncake 2 | |o k:-1 |o2 k:3\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "like"), [("a.csv", "b.vw"), ("a.jsonl", "c.vw")])
+@pytest.mark.parametrize("more", [(), ("--hash", "all", "--ngram", "2", "-q", "::")])
+def test_audit_and_names_are_those_of_the_same_vw_text(tmp_path, name, like, more):
+    shown = []
+    for data in (name, like):
+        (tmp_path / data).write_text(AUDITED[data])
+        options = ("--oaa", 3, "--learn_names", "--audit", "--invert_hash", "names", "-k", *more)
+        done = learn(data, *options, "--quiet", cwd=tmp_path)
+        shown.append((done.out, (tmp_path / "names").read_text()))
+    assert shown[0] == shown[1]
+    assert "red:" in shown[0][0]
+
+
+def test_audit_shows_names_that_vw_text_cannot_have(tmp_path):
+    (tmp_path / "a.csv").write_text("label,size in cm,what: it|is\n1,2,red cat\n")
+    (tmp_path / "a.jsonl").write_text('{"label": 1, "features": {"size in cm": 2, "a b": {"c d": "e f"}}}\n')
+    assert "\tsize in cm:" in learn("a.csv", "--oaa", 2, "--audit", cwd=tmp_path).out
+    assert "\twhat: it|is^red:" in learn("a.csv", "--oaa", 2, "--audit", cwd=tmp_path).out
+    out = learn("a.jsonl", "--oaa", 2, "--audit", cwd=tmp_path).out
+    assert "\tsize in cm:" in out
+    assert "\ta b^c d^e f:" in out
+
+
+def test_audit_of_a_row_that_is_read_in_part(tmp_path):
+    (tmp_path / "a.csv").write_text("label,n,m,text\n1,1,2,red\n" + "2,1,2,red\n" * 7000 + "2,3,x,red\n")
+    shown = learn("a.csv", "--oaa", 2, "--audit", "--on_bad_line", "vw", cwd=tmp_path).lines
+    assert [word.partition(":")[0] for word in shown[-1].split("\t")[1:]] in (["n", "Constant"], ["Constant", "n"])
+
+
+def test_a_new_name_beyond_the_classes_is_shown_with_its_column(tmp_path):
+    (tmp_path / "a.csv").write_text("n,label\n1,tea\n22,cake\n")
+    (tmp_path / "a.jsonl").write_text('{"label": "tea"}\n{"text": "label", "label": "cake"}\n')
+    for name, place in (("a.csv", "a.csv:3:4:"), ("a.jsonl", "a.jsonl:2:28:")):
+        done = xclass(name, "--oaa", 1, "--learn_names", cwd=tmp_path)
+        assert f"xclass: {place} label 'cake' is a new name" in done.err
+
+
+def test_weights_of_json_lines_are_no_parts_of_names(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"label": "a", "weight": 2}\n{"label": "a", "weight": 3}\n{"label": "b"}\n')
+    assert "importance weight" not in learn("a.jsonl", "--oaa", 2, "--learn_names", cwd=tmp_path).err
 
 
 def test_real_labels(tmp_path):

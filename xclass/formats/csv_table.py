@@ -29,8 +29,8 @@ from ..system.printable import short_repr
 from ..text import parser
 from ..text.malformed import CELL, CELLS, RECORD
 from ..text.numbers import NEWLINE
-from ..text.text_format import OtherFormat
-from . import records
+from ..text.text_format import OtherFormat, WrittenFeature
+from . import line_scanner, records
 
 TYPED_BYTES = 1 << 16  # bytes at the beginning of the data whose rows decide whether a column is numeric
 DELIMITERS = b",\t;"
@@ -123,7 +123,6 @@ class CsvTable(OtherFormat):
 
     name = "csv"
     parallel = False
-    named = False
     unfinished = "the row that begins here has a quote that is not closed; close it, or double a quote within quotes"
 
     def __init__(self, label_column: str | None = None) -> None:
@@ -251,6 +250,30 @@ class CsvTable(OtherFormat):
                 cell = row[self.label] if 0 <= self.label < len(row) else ""
                 yield records.one_word(cell.encode("latin-1"))
 
+    def features(self, line: bytes) -> Iterator[WrittenFeature]:
+        with large_cells():
+            _, row = next(rows_of(records.source_of(line), self.delimiter))
+        assert row is not None  # the row was read before
+        cells = [cell.encode("latin-1") for cell in row]
+        numbers, texts = self.order()
+        for k in numbers:
+            cell = cells[k].strip()
+            if cell:
+                value = line_scanner.number_at(cell, 0)
+                if not NUMBER.fullmatch(row[k].strip()) or not np.isfinite(value):
+                    return  # `--on_bad_line vw` ignores the rest of the row
+                yield WrittenFeature(self.header[k], value)
+        for k in texts:
+            for word in cells[k].split():
+                yield WrittenFeature(word, np.float32(1), namespace=self.header[k])
+
+    def order(self) -> tuple[list[int], list[int]]:
+        """Return the columns with numbers and those with texts in the order of their features."""
+        texts = [k for k, numeric in enumerate(self.numeric) if not numeric and k != self.label]
+        letters = [self.header[k][0] for k in texts]
+        texts.sort(key=lambda k: letters.index(self.header[k][0]))  # the columns of a group are neighbours
+        return [k for k, numeric in enumerate(self.numeric) if numeric], texts
+
 
 class CsvScanner(records.RecordScanner):
     """Parse blocks of rows for a `CsvTable`."""
@@ -258,10 +281,7 @@ class CsvScanner(records.RecordScanner):
     def __init__(self, of: parser.Parser, table: CsvTable) -> None:
         super().__init__(of.rules)
         self._table = table
-        order = [k for k, numeric in enumerate(table.numeric) if numeric]
-        texts = [k for k, numeric in enumerate(table.numeric) if not numeric and k != table.label]
-        letters = [table.header[k][0] for k in texts]
-        texts.sort(key=lambda k: letters.index(table.header[k][0]))  # the columns of a group are neighbours
+        order, texts = table.order()
         self._columns = np.array([*order, *texts], np.int64)
         self._numbers = len(order)
         spaces = [0] * len(order) + [self.namespaces.number(table.header[k]) for k in texts]
@@ -279,10 +299,14 @@ class CsvScanner(records.RecordScanner):
         examples = records.Examples()
         rows: list[list[str]] = []
         with large_cells():
-            for line, row in rows_of(block, table.delimiter):
+            read = list(rows_of(block, table.delimiter))
+            text_lines = block.split(b"\n")
+            ends = [*(line - 1 for line, _ in read[1:]), len(text_lines)]
+            for (line, row), last in zip(read, ends, strict=False):  # a block may have no rows
                 if row is not None and len(row) == width:
                     label = row[table.label] if table.label >= 0 else ""
-                    examples.add(line, records.one_word(label.encode("latin-1")))
+                    source = text_lines[line - 1] if last == line else b" ".join(text_lines[line - 1 : last])
+                    examples.add(line, records.one_word(label.encode("latin-1")), source=source)
                     rows.append(row)
                 elif row != []:
                     if row is None:

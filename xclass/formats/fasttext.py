@@ -23,7 +23,7 @@ from ..kernels.jit import inlined, jit
 from ..text.malformed import NO_NAME, SEVERAL_LABELS
 from ..text.parser import Parser
 from ..text.rules import Rules
-from ..text.text_format import OtherFormat
+from ..text.text_format import OtherFormat, WrittenFeature
 from . import labels, line_scanner
 
 PREFIX = b"__label__"
@@ -114,10 +114,10 @@ class FastText(OtherFormat):
     def scanner(self, of: Parser) -> line_scanner.LineScanner:
         return line_scanner.LineScanner(of.rules, parse_words)
 
-    def features(self, line: bytes) -> Iterator[tuple[bytes, np.float32]]:
+    def features(self, line: bytes) -> Iterator[WrittenFeature]:
         for word in line.split():
             if not word.startswith(PREFIX):
-                yield word, np.float32(1)
+                yield WrittenFeature(word, np.float32(1))
 
     def labels_of(self, text: bytes) -> Iterator[bytes]:
         for line in text.split(b"\n"):

@@ -15,6 +15,7 @@ Cost      About 15 ns per byte, on one thread.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ import numpy as np
 from ..array_types import UInt8s
 from ..text import parser
 from ..text.malformed import ENTRY, RECORD, RECORD_END, SEVERAL_LABELS, WEIGHT_VALUE
-from ..text.text_format import OtherFormat
+from ..text.text_format import OtherFormat, WrittenFeature
 from . import records
 from .line_scanner import DEFAULT_GROUP
 
@@ -79,16 +80,84 @@ def _number(given: float) -> str:
     return repr(given)
 
 
+def tag_word(given: object) -> bytes:
+    """Return a tag as one word; raise MalformedError if it is none."""
+    if given is None:
+        return b""
+    if isinstance(given, bool) or not isinstance(given, (str, int)):
+        raise MalformedError(ENTRY, ("tag",), given)
+    return records.one_word(encoded(str(given)))
+
+
+def text_in(given: dict[str, Any]) -> str:
+    """Return the text of an object, empty for none; raise MalformedError if it is not text."""
+    text = given.get("text")
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise MalformedError(ENTRY, ("text",), text)
+    return text
+
+
+def namespaces_in(given: dict[str, Any]) -> list[tuple[str | None, dict[str, Any]]]:
+    """Return the namespaces of an object and their features; the default one is None, those of a group are neighbours.
+
+    Raises
+    ------
+    MalformedError
+        if `features` is not an object.
+    """
+    features = given.get("features")
+    if features is None:
+        return []
+    if not isinstance(features, dict):
+        raise MalformedError(ENTRY, ("features",), features)
+    groups: dict[int, list[tuple[str | None, dict[str, Any]]]] = {}
+    plain: dict[str, Any] = {}
+    groups[DEFAULT_GROUP] = [(None, plain)]
+    for name, value in features.items():
+        if isinstance(value, dict):
+            key = encoded(name)
+            groups.setdefault(key[0] if key else DEFAULT_GROUP, []).append((name, value))
+        else:
+            plain[name] = value
+    return list(itertools.chain.from_iterable(groups.values()))
+
+
+def is_value(value: object) -> bool:
+    """Return whether a value is a number that a feature may have."""
+    return isinstance(value, (int, float)) and abs(value) <= LARGEST
+
+
 class JsonLines(OtherFormat):
     """Read JSON lines."""
 
     name = "jsonl"
     labelled = 'a labelled line is `{"label": "tea", "text": "kettle leaf"}`'
     parallel = False
-    named = False
 
     def scanner(self, of: parser.Parser) -> JsonScanner:
         return JsonScanner(of)
+
+    def features(self, line: bytes) -> Iterator[WrittenFeature]:
+        given = json.loads(records.source_of(line).decode("utf-8", "surrogateescape"))
+        try:
+            tag_word(given.get("tag"))
+            namespaces = namespaces_in(given)
+            for word in encoded(text_in(given)).split():
+                yield WrittenFeature(word, np.float32(1))
+            for namespace, features in namespaces:
+                for name, value in features.items():
+                    if value is None or value is False:
+                        continue
+                    if isinstance(value, str):
+                        yield WrittenFeature(encoded(name), np.float32(1), encoded(namespace or ""), encoded(value))
+                    elif is_value(value):
+                        yield WrittenFeature(encoded(name), np.float32(value), encoded(namespace or ""))
+                    else:
+                        return
+        except MalformedError:
+            return  # `--on_bad_line vw` ignores the rest of the line
 
     def labels_of(self, text: bytes) -> Iterator[bytes]:
         for line in filter(bytes.strip, text.split(b"\n")):
@@ -142,7 +211,7 @@ class JsonScanner(records.RecordScanner):
             if not given.keys() <= set(KEYS):
                 self._warn(given, number)
             label = label_word(given.get("label"))
-            tag = self._tag(given.get("tag"))
+            tag = tag_word(given.get("tag"))
             self._add_features(given)
             weight = self._weight(given.get("weight", 1.0))
         except MalformedError as error:
@@ -160,7 +229,7 @@ class JsonScanner(records.RecordScanner):
             seen = line[column:].strip()
             problem = RECORD if seen else RECORD_END
             examples.problems[len(examples.line)] = records.Problem(problem, number, column + 1, seen, True)
-        examples.add(number, label, tag, weight)
+        examples.add(number, label, tag, weight, line)
 
     def _warn(self, given: dict[str, Any], line: int) -> None:
         """Warn once about keys that are ignored."""
@@ -168,15 +237,6 @@ class JsonScanner(records.RecordScanner):
             self._warned = True
             others = ", ".join(ascii(key) for key in given if key not in KEYS)
             self._notes.append(f"the keys {others} of JSON lines are ignored; those that are read: {', '.join(KEYS)}")
-
-    @staticmethod
-    def _tag(given: object) -> bytes:
-        """Return a tag as one word."""
-        if given is None:
-            return b""
-        if isinstance(given, bool) or not isinstance(given, (str, int)):
-            raise MalformedError(ENTRY, ("tag",), given)
-        return records.one_word(encoded(str(given)))
 
     @staticmethod
     def _weight(given: object) -> float:
@@ -187,39 +247,21 @@ class JsonScanner(records.RecordScanner):
 
     def _add_features(self, given: dict[str, Any]) -> None:
         """Add the items of an object, those of a group next to each other."""
-        features = given.get("features")
-        if features is not None and not isinstance(features, dict):
-            raise MalformedError(ENTRY, ("features",), features)
-        spaces: dict[int, list[tuple[str, dict[str, Any]]]] = {}
-        plain: dict[str, Any] = {}
-        for name, value in (features or {}).items():
-            if isinstance(value, dict):
-                key = encoded(name)
-                spaces.setdefault(key[0] if key else DEFAULT_GROUP, []).append((name, value))
-            else:
-                plain[name] = value
-        if given.get("text") is not None:
-            if not isinstance(given["text"], str):
-                raise MalformedError(ENTRY, ("text",), given["text"])
-            self._item(0, encoded(given["text"]), math.nan)
-        for name, value in plain.items():
-            self._feature(b"", ("features",), name, value)
-        default = spaces.pop(DEFAULT_GROUP, [])
-        for namespace, values in [*default, *(pair for pairs in spaces.values() for pair in pairs)]:
-            key, path = encoded(namespace), ("features", namespace)
-            for name, value in values.items():
-                self._feature(key, path, name, value)
-
-    def _feature(self, namespace: bytes, path: tuple[str, ...], name: str, value: object) -> None:
-        """Add the item of one feature; `path` has the keys that lead to its name."""
-        if value is None or value is False:
-            return
-        if isinstance(value, str):
-            self._item(self.namespaces.number(namespace, encoded(name)), encoded(value), 1.0)
-        elif isinstance(value, (int, float)) and abs(value) <= LARGEST:
-            self._item(self.namespaces.number(namespace), encoded(name), float(value))
-        else:
-            raise MalformedError(ENTRY, (*path, name), value)
+        namespaces = namespaces_in(given)
+        if text := text_in(given):
+            self._item(0, encoded(text), math.nan)
+        for namespace, features in namespaces:
+            key = encoded(namespace or "")
+            for name, value in features.items():
+                if value is None or value is False:
+                    continue
+                if isinstance(value, str):
+                    self._item(self.namespaces.number(key, encoded(name)), encoded(value), 1.0)
+                elif is_value(value):
+                    self._item(self.namespaces.number(key), encoded(name), float(value))
+                else:
+                    path = ("features", name) if namespace is None else ("features", namespace, name)
+                    raise MalformedError(ENTRY, path, value)
 
     def _item(self, space: int, text: bytes, value: float) -> None:
         """Add an item."""

@@ -12,7 +12,7 @@ from ..kernels import intrinsics
 from ..kernels.jit import inlined, jit
 from ..text import line_parts, numbers
 from ..text.malformed import MAX_MESSAGES, SKIP, VW
-from ..text.parser import Scan
+from ..text.parser import PADDING, Scan
 from ..text.rules import Rules
 
 DEFAULT_GROUP = 32  # byte of the default namespace
@@ -100,6 +100,12 @@ def end_example(
 
 
 # -- Python
+
+
+def number_at(text: bytes, at: int) -> np.float32:
+    """Return the number that begins at position `at` of a text, as the kernels read it."""
+    padded = np.frombuffer(text + b"\n" + bytes(PADDING), np.uint8)
+    return np.float32(numbers.read_number(padded, at)[0])
 
 
 class LineScanner:

@@ -27,7 +27,7 @@ from ..system.printable import short_repr
 from ..text import numbers, parser
 from ..text.malformed import BEYOND_FEATURES, BEYOND_LABELS, PAIR, PAIR_VALUE, SEVERAL_LABELS
 from ..text.rules import Rules
-from ..text.text_format import OtherFormat
+from ..text.text_format import OtherFormat, WrittenFeature
 from . import labels, line_scanner
 
 COMMA, COLON, HASH = 44, 58, 35
@@ -172,13 +172,11 @@ class Libsvm(OtherFormat):
     def scanner(self, of: parser.Parser) -> line_scanner.LineScanner:
         return line_scanner.LineScanner(of.rules, parse_pairs, self._most_features, self._most_labels)
 
-    def features(self, line: bytes) -> Iterator[tuple[bytes, np.float32]]:
+    def features(self, line: bytes) -> Iterator[WrittenFeature]:
         for word in line.partition(b"#")[0].split():
             name, colon, _ = word.partition(b":")
             if colon and name != b"qid":
-                # the kernel that reads numbers needs a newline and padding after the number
-                text = np.frombuffer(word + b"\n" + bytes(parser.PADDING), np.uint8)
-                yield name, np.float32(numbers.read_number(text, len(name) + 1)[0])
+                yield WrittenFeature(name, line_scanner.number_at(word, len(name) + 1))
 
     def labels_of(self, text: bytes) -> Iterator[bytes]:
         for line in text.split(b"\n"):

@@ -7,6 +7,7 @@ Names     A namespace is given by its number, the position of its name among `Na
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -173,6 +174,7 @@ class Examples:
     line : first line of each example in the block, from 1
     label, tag : label and tag of each example as one word, empty for none
     weight : weight of each example
+    source : text of each example without newlines, in which its features are found again
     problems : number of the example -> what is malformed in it
     """
 
@@ -181,14 +183,16 @@ class Examples:
         self.label: list[bytes] = []
         self.tag: list[bytes] = []
         self.weight: list[float] = []
+        self.source: list[bytes] = []
         self.problems: dict[int, Problem] = {}
 
-    def add(self, line: int, label: bytes = b"", tag: bytes = b"", weight: float = 1.0) -> None:
+    def add(self, line: int, label: bytes = b"", tag: bytes = b"", weight: float = 1.0, source: bytes = b"") -> None:
         """Add an example."""
         self.line.append(line)
         self.label.append(label)
         self.tag.append(tag)
         self.weight.append(weight)
+        self.source.append(source)
 
 
 def one_word(text: bytes) -> bytes:
@@ -202,6 +206,11 @@ def picked(items: Items, kept: Bools) -> Items:
     mask = np.repeat(kept, counts)
     first = np.concatenate(([0], np.cumsum(counts[kept])))
     return Items(first, items.namespace[mask], items.begin[mask], items.end[mask], items.value[mask])
+
+
+def source_of(line: bytes) -> bytes:
+    """Return the source of an example from its line in the text of a batch: label, tag and source."""
+    return line.split(b" ", 2)[2]
 
 
 class RecordScanner:
@@ -234,15 +243,15 @@ class RecordScanner:
         lines, end : numbers of lines and of bytes of the block
         column_of_label : returns the column of the label of an example, for messages
         """
-        words_of = [word for pair in zip(examples.label, examples.tag, strict=True) for word in pair]
-        size = np.fromiter(map(len, words_of), np.int64, len(words_of))
-        stop = np.cumsum(size + 1) - 1  # each word is followed by a space or a newline
+        parts = list(itertools.chain.from_iterable(zip(examples.label, examples.tag, examples.source, strict=True)))
+        size = np.fromiter(map(len, parts), np.int64, len(parts))
+        stop = np.cumsum(size + 1) - 1  # a space or a newline follows
         begin = stop - size
-        whole = b"".join([b"%b %b\n" % pair for pair in zip(examples.label, examples.tag, strict=True)])
+        whole = b"%b %b %b\n" * len(examples.line) % tuple(parts)
         n = len(examples.line)
         label, problem = np.empty(n), np.empty(n, np.int64)
         padded = np.frombuffer(whole + bytes(parser.PADDING), np.uint8)
-        read_labels(padded, begin[::2], stop[::2], self.rules, label, problem)
+        read_labels(padded, begin[::3], stop[::3], self.rules, label, problem)
         for i in np.flatnonzero(problem).tolist():
             problem_of_label = Problem(int(problem[i]), examples.line[i], column_of_label(i), examples.label[i], True)
             examples.problems.setdefault(i, problem_of_label)
@@ -259,10 +268,20 @@ class RecordScanner:
             np.frombuffer(text + bytes(parser.PADDING), np.uint8), items, *self.namespaces.arrays(), self.rules, out
         )
         out.label[:], out.weight[:], out.initial[:] = label[rows], np.array(examples.weight, np.float32)[rows], 0
-        out.tag_start[:], out.tag_end[:] = begin[1::2][rows], stop[1::2][rows]
+        out.tag_start[:], out.tag_end[:] = begin[1::3][rows], stop[1::3][rows]
         out.line[:] = np.array(examples.line, np.int64)[rows]
         stopped = bool(notes[-1, 0])
-        return Scan(out, (len(rows), z, g), end, lines, bad, skipped, stopped, notes)
+        return Scan(
+            out,
+            (len(rows), z, g),
+            end,
+            lines,
+            bad,
+            skipped,
+            stopped,
+            notes,
+            lambda row: column_of_label(int(rows[row])),
+        )
 
     def _judged(self, examples: Examples, at: int) -> tuple[Int64s, Bools, int, int, bytes]:
         """Decide by `--on_bad_line` what becomes of malformed examples.

@@ -311,12 +311,9 @@ class Run:
     def _find_names(self) -> None:
         """Tell the inspector where it finds the names of features, which is not known before the pass has begun."""
         assert self.inspector is not None
-        preparation, text = self.model.preparation, self.reader.format
-        if self.reader.parsing and text is not None:
-            self.inspector.read_from(text)
-            if not text.named and not preparation.keep_names and self._shows_feature_names():
-                self.reader.notes.append(f"--audit and --invert_hash know no names of features in data of {text.name}")
-        preparation.keep_names = not self.reader.parsing or (text is not None and not text.named)
+        if self.reader.parsing and self.reader.format is not None:
+            self.inspector.read_from(self.reader.format)
+        self.model.preparation.keep_names = not self.reader.parsing
 
     def _run_passes(self) -> BaseException | None:
         """Execute all passes; return the error that ended the run early, or None."""

@@ -72,8 +72,8 @@ DIFFERENT_WEIGHT = (
     "{earlier}; if the words before the bar are the name of a class, write them as one word, such as {one_word}"
 )
 SINGLE_NAME = (
-    "all labelled lines have the same class, '{name}', so there is nothing to distinguish; the name of a class is the "
-    "first word of a line, and only a weight and a tag may follow it before the bar"
+    "all labelled lines have the same class, '{name}', so there is nothing to distinguish; in VW text, the name of a "
+    "class is the first word of a line, and only a weight and a tag may follow it before the bar"
 )
 WARNINGS = {  # about words that look like labels but are not; the line is read as VW reads it
     LABEL_AS_TAG: "'{seen}' touches the bar and is read as a tag, so the line is unlabelled; if it is a label, write "

@@ -17,6 +17,7 @@ Differs   from VW in the treatment of malformed lines; `--on_bad_line vw` treats
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -115,6 +116,7 @@ class Scan(NamedTuple):
     skipped: int  # number of lines left out
     stopped: bool  # whether the last line read ends the run
     notes: Int64s  # int64[MAX_MESSAGES + 2, 4], see `tokens.parse_lines`
+    label_column: Callable[[int], int] | None = None  # column of an example's label; None if the text holds the line
 
 
 class Parser:
@@ -231,11 +233,13 @@ class Parser:
         self.bad += scan.bad
         full = None
         if self.options.learn_names:
-            batch, full = self._number_names(batch, name)
+            batch, full = self._number_names(batch, name, scan.label_column)
         error = self._take_notes(scan.batch.text, scan.notes, min(scan.bad, MAX_MESSAGES), scan.stopped, name)
         return batch, full or error
 
-    def _number_names(self, batch: Batch, name: str) -> tuple[Batch, DataError | None]:
+    def _number_names(
+        self, batch: Batch, name: str, label_column: Callable[[int], int] | None
+    ) -> tuple[Batch, DataError | None]:
         """Replace names by the numbers of their classes, adding new classes.
 
         A name beyond the highest class ends the batch with an error, or its row is removed if bad lines are skipped.
@@ -243,13 +247,19 @@ class Parser:
         count_before = len(self.names.names)
         if self._weights is None:
             self._weights = NameWeights(count_before)
-        positions = None if not self.names.growing or self._weights.can_skip(batch.weight) else batch.label.copy()
+        positions = None
+        # only in VW text can a number be a part of the name that looks like a weight
+        if label_column is None and self.names.growing and not self._weights.can_skip(batch.weight):
+            positions = batch.label.copy()
         max_classes = self.rules.highest if self.rules.highest >= 0 else None
         keep = np.ones(batch.n, bool)
         row = 0
         while (row := self.names.number(batch.text, batch.label, row, max_classes)) < batch.n:
             position = int(batch.label[row])
-            line_start = batch.text[:position].tobytes().rfind(b"\n") + 1
+            if label_column is not None:
+                line_start = position - label_column(row) + 1
+            else:
+                line_start = batch.text[:position].tobytes().rfind(b"\n") + 1
             message = self._message(batch.text, [TOO_MANY_CLASSES, int(batch.line[row]), line_start, position], name)
             if self.rules.treatment != SKIP:
                 return batch_ops.cut(batch, 0, row), DataError(f"{message}. {CURE}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,6 @@ class TextFormat:
     ----------
     name : name of the format, a value of --format
     parallel : whether several threads may parse the blocks of a file
-    named : whether `features` finds the names of features in the text of a batch
     names : whether labels are names, even if they look like numbers
     labelled : how a line gives its label, for the message about data without labels
     unfinished : message about a file that ends within an example
@@ -37,7 +36,6 @@ class TextFormat:
 
     name = "vw"
     parallel = True
-    named = True
     names = False
     labelled = "a labelled line is `label | features`"
     unfinished = ""
@@ -83,6 +81,15 @@ class TextFormat:
         return 0
 
 
+class WrittenFeature(NamedTuple):
+    """Hold a feature as the text of a batch has it."""
+
+    name: bytes
+    value: np.float32
+    namespace: bytes = b""
+    word: bytes | None = None  # what follows the name if the value is a word, as in `name:word`
+
+
 class OtherFormat(TextFormat, ABC):
     """Read another format than VW text, whose labels and features are found without VW's parser."""
 
@@ -90,9 +97,9 @@ class OtherFormat(TextFormat, ABC):
     def labels_of(self, text: bytes) -> Iterator[bytes]:
         """Yield the label of each example of a text as one word, empty for none."""
 
-    def features(self, line: bytes) -> Iterator[tuple[bytes, np.float32]]:
-        """Yield name and value of the features of a line; nothing if `named` is False."""
-        return iter(())
+    @abstractmethod
+    def features(self, line: bytes) -> Iterator[WrittenFeature]:
+        """Yield the features of a line of the text of a batch, in the order of the batch."""
 
 
 Chooser: TypeAlias = Callable[[bytes, bool, str], TextFormat | None]  # from the arguments of `begin`; None for more

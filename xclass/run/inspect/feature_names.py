@@ -19,7 +19,7 @@ import numpy as np
 from ...data import batch_ops, interactions, namespaces
 from ...data.batch import CONSTANT, CONSTANT_GROUP, Batch
 from ...text import numbers, parser
-from ...text.text_format import OtherFormat, TextFormat
+from ...text.text_format import OtherFormat, TextFormat, WrittenFeature
 
 UINT32 = 2**32 - 1
 DEFAULT_GROUP = 32  # byte of the default namespace
@@ -137,12 +137,17 @@ class Namer:
             name = stripped
         return self._murmur(name, seed & UINT32, signed=False)
 
-    def _add_features(self, features: Iterator[tuple[bytes, np.float32]], groups: Groups) -> None:
-        """Append features of the default namespace, by name and value, to `groups`."""
-        for name, value in features:
+    def _add_features(self, features: Iterator[WrittenFeature], groups: Groups) -> None:
+        """Append features of a line of another format to `groups`."""
+        for name, value, namespace, word in features:
             if value != 0:
-                index = self._hash(name, self._unnamed) & self._mask
-                groups.setdefault(DEFAULT_GROUP, []).append((FeatureName(b"", name), index, value))
+                seed = self._hash(namespace, self._seed) if namespace else self._unnamed
+                index = self._hash(name, seed)
+                if word is not None:
+                    index = self._hash(word, index)
+                part = FeatureName(namespace, name, word or b"")
+                group = namespace[0] if namespace else DEFAULT_GROUP
+                groups.setdefault(group, []).append((part, index & self._mask, value))
 
     def _parse_line(self, line: bytes, groups: Groups) -> None:
         """Parse a line and append its features to `groups`."""
