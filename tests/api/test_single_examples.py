@@ -125,6 +125,16 @@ def test_a_longer_example_than_the_buffers_hold():
             assert state_of(single) == state_of(whole), name
 
 
+def test_later_examples_leave_earlier_predictions_as_they_are():
+    """Learners reuse buffers for single examples, which results must not share."""
+    for name in FAST:
+        options = {"bits": 12, **({} if name in ("cpt", "multiclass") else {"classes": 3})}
+        with xclass.Learner(name, **options) as model:
+            model.learn_many(["1 | a", "2 | b", "3 | c"] * 20)
+            tasks = [task for line in ("| a", "| b", "| c") for task in model.predict_tasks(line)]
+            assert [task.prediction.tolist() for task in tasks] == [[1.0], [2.0], [3.0]], name
+
+
 def test_a_batch_with_arrays_of_other_types():
     """A `DirectCall` passes arrays as they are, so a batch of a program gets the types that it declares."""
     with xclass.Learner("log_multi", classes=3, bits=12) as usual, xclass.Learner("log_multi", classes=3) as other:

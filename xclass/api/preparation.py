@@ -84,7 +84,7 @@ class Preparation:
         count : int64[n], number of features of each example as shown to the user, ignored linear terms included
         unnamed_batch : with `keep_names` the same examples with ignored linear terms included; else None
         """
-        for filtered in self.features.apply(raw_batch):
+        for filtered in self.features.apply(raw_batch) if self.features.active else (raw_batch,):
             for crossed in self.crosser.cross(filtered) if self.crosser.active else (filtered,):
                 count = crossed.start[1:] - crossed.start[:-1]
                 batch = self.features.linear(crossed)

@@ -30,16 +30,21 @@ class DirectCall:
 
     def __init__(self, module: ModuleType, name: str) -> None:
         self._module, self._name = module, name
-        # classes and dtypes of the arguments, and the machine code for them
-        self._known: tuple[list[Any], Callable[..., Any]] | None = None
+        # classes of the arguments, positions and dtypes of those that are arrays, and the machine code for them
+        self._known: tuple[list[type], list[tuple[int, np.dtype[Any]]], Callable[..., Any]] | None = None
 
     def __call__(self, *args: Any) -> Any:
-        key = [arg.dtype if type(arg) is np.ndarray else type(arg) for arg in args]
+        classes = [*map(type, args)]
         known = self._known  # read once, because another thread may replace it
-        if known is not None and known[0] == key:
-            return known[1](*args)
+        if known is not None and known[0] == classes:
+            for i, dtype in known[1]:
+                if args[i].dtype != dtype:
+                    break
+            else:
+                return known[2](*args)
         result = getattr(self._module, self._name)(*args)
         kernel = getattr(self._module, self._name)  # the dispatcher, which the first call puts in its place
         with contextlib.suppress(AttributeError, KeyError):  # numba is switched off
-            self._known = key, kernel.overloads[tuple(map(kernel.typeof_pyval, args))].entry_point
+            dtypes = [(i, arg.dtype) for i, arg in enumerate(args) if type(arg) is np.ndarray]
+            self._known = classes, dtypes, kernel.overloads[tuple(map(kernel.typeof_pyval, args))].entry_point
         return result

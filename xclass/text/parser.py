@@ -396,12 +396,10 @@ def _trimmed(out: Batch, n: int, z: int, g: int) -> Batch:
     if n == out.n:  # none is left out, nor is any line empty
         if z == len(out.index) and g == len(out.group_name):
             return out
-        return out._replace(
-            index=out.index[:z],
-            value=out.value[:z],
-            group_name=out.group_name[:g],
-            group_start=out.group_start[: g + 1],
-        )
+        return Batch(  # `_replace` takes twice as long
+            out.start, out.index[:z], out.value[:z], out.label, out.weight, out.initial, out.group_first,
+            out.group_name[:g], out.group_start[: g + 1], out.tag_start, out.tag_end, out.line, out.text,
+        )  # fmt: skip
     return Batch(
         out.start[: n + 1], out.index[:z], out.value[:z], out.label[:n], out.weight[:n], out.initial[:n],
         out.group_first[: n + 1], out.group_name[:g], out.group_start[: g + 1], out.tag_start[:n], out.tag_end[:n],

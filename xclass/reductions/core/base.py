@@ -185,7 +185,9 @@ class Learner(ABC):
         -------
         list of (begin, end), at most one range per worker
         """
-        return split_range(n, max(1, min(self.workers or processors.count(), n // least)))
+        if n < 2 * least:  # counting the processors takes longer than some kernels do for a single example
+            return [(0, n)]
+        return split_range(n, min(self.workers or processors.count(), n // least))
 
     def classes_of(self, task: BatchTask, learns: Bools, name: str, classes: int) -> Int64s:
         """Return the 0-based class of each example, -1 for examples that are not learned from.

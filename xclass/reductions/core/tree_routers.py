@@ -298,7 +298,8 @@ def largest_step(routers: Routers) -> float:
 
 def guarded(routers: Routers, task: BatchTask) -> Routers:
     """Return the routers as one thread uses them for a batch, see `finite.guarded`."""
-    return routers._replace(table=finite.guarded(routers.table, task))
+    table = finite.guarded(routers.table, task)
+    return Routers(routers.vw_layout, table, routers.rule, routers.weights, routers.largest)  # faster than `_replace`
 
 
 def memory(routers: Routers) -> int:

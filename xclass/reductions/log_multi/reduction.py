@@ -169,6 +169,7 @@ class LomTree(Learner, TreeViewable, Inspectable):
         self.stages = [self._learn_batch]
         self._learn_kernel = DirectCall(split_walk, "learn_batch")
         self._scratch = tree_routers.new_scratch(KEPT_FEATURES, KEPT_LEVELS)  # for batches of a single example
+        self._single_output = self._new_predictions(1)  # the same, unless more than the prediction is read from it
 
     @property
     def rule(self) -> gd.Rule:  # type: ignore[override]  # it is not set from outside
@@ -246,9 +247,10 @@ class LomTree(Learner, TreeViewable, Inspectable):
     def _learn_in_order(self, task: BatchTask, label: Int64s, learns: Bools) -> split_walk.Predictions:
         """Predict and learn all examples of a batch in order, growing tree, cells and buffers as needed."""
         batch = task.batch
-        output, done = self._new_predictions(batch.n), 0
         most_features = batch.most_features
         single = batch.n == 1
+        reused = single and not (self.settings.keep_scores or self.as_vw)
+        output, done = self._single_output if reused else self._new_predictions(batch.n), 0
         scratch = self._scratch
         if not single or most_features > len(scratch.rate):
             scratch = tree_routers.new_scratch(most_features, self._levels())
