@@ -84,10 +84,12 @@ class Config(Generic[Record]):
 
     def stored(self) -> dict[str, object]:
         """Return the options for a model file: the JSON value of every option marked `stored`, by field name."""
-        stored = {
-            name: getattr(self._groups[group], name) for name, group, option in self._all_options() if option.stored
-        }
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in stored.items()}
+        stored = {}
+        for name, group, option in self._all_options():
+            value = getattr(self._groups[group], name)
+            if option.stored and not (option.omitted and value is None):
+                stored[name] = list(value) if isinstance(value, tuple) else value
+        return stored
 
     def files(self) -> list[tuple[str, str, bool]]:
         """Return the files that options name: the shortest flag, the path, and whether the file is written."""
